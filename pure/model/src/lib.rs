@@ -1,0 +1,19 @@
+//! The words every other crate shares: time, paths, identities, selectors, zones and the
+//! parameters of a security association. No logic beyond comparing them, no I/O, no keys of its
+//! own (`K` is whatever a holder has: full keys at an endpoint, a share at a licensed node).
+
+mod identity;
+mod path;
+mod sa;
+mod selector;
+mod time;
+mod zone;
+
+pub use identity::Identity;
+pub use path::{Path, Transmit};
+pub use sa::{
+    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Half, IkeSaId, Keys, Spi, Suite, ZoneKey,
+};
+pub use selector::{Flow, TrafficSelector};
+pub use time::{Deadline, Instant};
+pub use zone::{Licence, MapKind, Right, Zone, ZoneAgreement, ZoneId, ZoneSelector};
