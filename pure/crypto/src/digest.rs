@@ -20,3 +20,37 @@ fn hash(algorithm: &'static Algorithm, parts: &[&[u8]]) -> Digest {
     parts.iter().for_each(|part| context.update(part));
     context.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::hex;
+
+    /// The examples of FIPS 180-4's predecessor, FIPS 180-2 appendices A and B.
+    #[test]
+    fn the_examples_of_the_standard_hold() {
+        let two_blocks = b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+        assert_eq!(
+            sha256(&[b"abc"]).to_vec(),
+            hex("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        );
+        assert_eq!(
+            sha256(&[two_blocks]).to_vec(),
+            hex("248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
+        );
+        assert_eq!(
+            sha1(&[b"abc"]).to_vec(),
+            hex("a9993e364706816aba3e25717850c26c9cd0d89d")
+        );
+        assert_eq!(
+            sha1(&[two_blocks]).to_vec(),
+            hex("84983e441c3bd26ebaae4aa1f95129e5e54670f1")
+        );
+    }
+
+    #[test]
+    fn parts_are_hashed_as_one_message() {
+        assert_eq!(sha256(&[b"a", b"", b"bc"]), sha256(&[b"abc"]));
+        assert_eq!(sha1(&[b"ab", b"c"]), sha1(&[b"abc"]));
+    }
+}

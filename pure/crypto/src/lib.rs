@@ -20,3 +20,20 @@ pub use digest::{sha1, sha256};
 pub use prf::Prf;
 pub use rng::Rng;
 pub use secret::{Secret, equal};
+
+#[cfg(test)]
+mod testing {
+    /// Octets of a vector as an RFC prints it; white space is ignored.
+    pub(crate) fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text
+            .chars()
+            .filter(|c| !c.is_whitespace())
+            .map(|c| c.to_digit(16).expect("a hexadecimal digit") as u8)
+            .collect();
+        assert!(digits.len().is_multiple_of(2), "whole octets");
+        digits
+            .chunks(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    }
+}

@@ -62,3 +62,90 @@ impl fmt::Debug for Secret {
 pub fn equal(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_secret_is_printed_as_its_length_only() {
+        let secret = Secret::new(b"hunter2".to_vec());
+        for text in [format!("{secret:?}"), format!("{secret:#?}")] {
+            assert_eq!(text, "Secret(7 octets)");
+        }
+    }
+
+    #[test]
+    fn keys_are_taken_from_the_front_in_order() {
+        let mut keymat = Secret::new((0..36).collect());
+        let key = keymat.split_off_front(32).unwrap();
+        assert_eq!(key.expose(), (0..32).collect::<Vec<u8>>());
+        assert_eq!(keymat.expose(), [32, 33, 34, 35]);
+        assert_eq!(keymat.split_off_front(5), None);
+        assert_eq!(keymat.len(), 4, "a refused request takes nothing");
+        assert_eq!(keymat.split_off_front(0), Some(Secret::new(Vec::new())));
+        assert_eq!(keymat.split_off_front(4).map(|salt| salt.len()), Some(4));
+        assert!(keymat.is_empty());
+    }
+
+    #[test]
+    fn secrets_are_equal_when_all_octets_are() {
+        let octets = vec![7; 32];
+        let secret = Secret::new(octets.clone());
+        assert_eq!(secret, secret.clone());
+        assert_ne!(secret, Secret::new(octets[1..].to_vec()));
+        for place in 0..octets.len() {
+            let mut other = octets.clone();
+            other[place] ^= 0x80;
+            assert_ne!(secret, Secret::new(other));
+        }
+    }
+
+    #[test]
+    fn a_dropped_secret_leaves_nothing_in_memory() {
+        let whole = Secret::new(b"Strata-canary-16".repeat(256));
+        let place = Place::of(&whole);
+        assert_eq!(place.canaries(), 256);
+        drop(whole);
+        assert_eq!(place.canaries(), 0);
+    }
+
+    #[test]
+    fn both_parts_of_a_split_secret_leave_nothing_in_memory() {
+        let mut rest = Secret::new(b"Strata-canary-16".repeat(256));
+        let front = rest.split_off_front(1024).unwrap();
+        let places = [Place::of(&front), Place::of(&rest)];
+        assert_eq!(places.each_ref().map(Place::canaries), [64, 192]);
+        drop((front, rest));
+        assert_eq!(places.each_ref().map(Place::canaries), [0, 0]);
+    }
+
+    /// Where a secret is or was, looked at from outside.
+    struct Place {
+        address: u64,
+        len: usize,
+    }
+
+    impl Place {
+        fn of(secret: &Secret) -> Self {
+            Self {
+                address: secret.expose().as_ptr() as u64,
+                len: secret.len(),
+            }
+        }
+
+        fn canaries(&self) -> usize {
+            let memory = std::fs::OpenOptions::new()
+                .read(true)
+                .open("/proc/self/mem")
+                .unwrap();
+            let mut octets = vec![0; self.len];
+            memory.read_exact_at(&mut octets, self.address).unwrap();
+            octets
+                .windows(16)
+                .filter(|window| window == b"Strata-canary-16")
+                .count()
+        }
+    }
+}
