@@ -1,0 +1,265 @@
+//! The kit every reader and writer of control messages is made of.
+//!
+//! A [`Reader`] walks over received octets and never past their end; it knows what it is reading,
+//! so an error says so without the call site's help. A [`LengthPrefixed`] guard writes a length
+//! field before its content is known and corrects it when it goes out of scope. [`registry!`]
+//! turns an IANA table into a type that keeps values it has no name for.
+//!
+//! [`registry!`]: crate::registry
+
+use std::ops::{Deref, DerefMut};
+
+/// Octets that cannot be what they should be. The text names the part that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// A length field that contradicts what is around it.
+    #[error("{0} has an impossible length")]
+    Length(&'static str),
+    /// More elements than are accepted from anybody.
+    #[error("{0} has too many elements")]
+    TooMany(&'static str),
+    /// Octets are left over after the end.
+    #[error("{0} is followed by octets that belong to nothing")]
+    Trailing(&'static str),
+    /// The octets end too early.
+    #[error("{0} ends too early")]
+    Truncated(&'static str),
+    /// A field with a value that is not allowed there.
+    #[error("{0} holds a value that is not allowed")]
+    Value(&'static str),
+}
+
+/// Something with one form on the wire: `read` of what `encode` wrote gives the same value.
+pub trait Codec: Sized {
+    /// Appends the wire form.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads one value and leaves the reader behind it.
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed>;
+}
+
+/// A cursor over received octets.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    what: &'static str,
+    octets: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `octets`; `what` is their name in errors.
+    pub const fn new(what: &'static str, octets: &'a [u8]) -> Self {
+        Self { what, octets }
+    }
+
+    /// Whether nothing is left.
+    pub const fn is_empty(&self) -> bool {
+        self.octets.is_empty()
+    }
+
+    /// How many octets are left.
+    pub const fn left(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// The next `n` octets.
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8], Malformed> {
+        let (head, tail) = self
+            .octets
+            .split_at_checked(n)
+            .ok_or(Malformed::Truncated(self.what))?;
+        self.octets = tail;
+        Ok(head)
+    }
+
+    /// Everything that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.octets)
+    }
+
+    /// A reader over the next `n` octets.
+    pub fn sub(&mut self, what: &'static str, n: usize) -> Result<Reader<'a>, Malformed> {
+        Ok(Reader::new(what, self.take(n)?))
+    }
+
+    /// The next `N` octets by value.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (head, tail) = self
+            .octets
+            .split_first_chunk()
+            .ok_or(Malformed::Truncated(self.what))?;
+        self.octets = tail;
+        Ok(*head)
+    }
+
+    /// One octet.
+    pub fn u8(&mut self) -> Result<u8, Malformed> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    /// Two octets, big-endian.
+    pub fn u16(&mut self) -> Result<u16, Malformed> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// Four octets, big-endian.
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// Eight octets, big-endian.
+    pub fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// The end: an error if anything is left.
+    pub const fn finish(self) -> Result<(), Malformed> {
+        match self.octets {
+            [] => Ok(()),
+            [..] => Err(Malformed::Trailing(self.what)),
+        }
+    }
+}
+
+/// Writes what a two-octet length field measures. The length counts from the octet the guard was
+/// made at (IKE payloads, proposals and selectors count their own headers) and is filled in when
+/// the guard is dropped.
+#[derive(Debug)]
+pub struct LengthPrefixed<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+    field: usize,
+}
+
+impl<'a> LengthPrefixed<'a> {
+    /// Writes `head`, the octets before the length field, and room for the field itself.
+    pub fn after(head: &[u8], out: &'a mut Vec<u8>) -> Self {
+        let start = out.len();
+        out.extend_from_slice(head);
+        let field = out.len();
+        out.extend_from_slice(&[0, 0]);
+        Self { out, start, field }
+    }
+}
+
+impl Deref for LengthPrefixed<'_> {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        self.out
+    }
+}
+
+impl DerefMut for LengthPrefixed<'_> {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+}
+
+impl Drop for LengthPrefixed<'_> {
+    fn drop(&mut self) {
+        // Nothing we send comes near 64 KiB: a message has to fit in a datagram anyway.
+        let length = u16::try_from(self.out.len() - self.start).unwrap_or(u16::MAX);
+        self.out[self.field..self.field + 2].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+/// Turns an IANA table into a newtype with a constant for each known value. Unknown values
+/// survive a round trip, and show as their number.
+#[macro_export]
+macro_rules! registry {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident($int:ty) { $($entry:ident = $value:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        $vis struct $name(pub $int);
+
+        impl $name {
+            $(
+                #[doc = concat!("`", stringify!($entry), "`, number ", stringify!($value), ".")]
+                pub const $entry: Self = Self($value);
+            )+
+
+            /// The registered name, if the value has one here.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some(stringify!($entry)),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{}", self.0),
+                }
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl $crate::codec::Codec for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.0.to_be_bytes());
+            }
+
+            fn read(reader: &mut $crate::codec::Reader<'_>) -> Result<Self, $crate::codec::Malformed> {
+                reader.array().map(<$int>::from_be_bytes).map(Self)
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    registry! {
+        /// Two fruits.
+        struct Fruit(u16) { APPLE = 1, PEAR = 258 }
+    }
+
+    #[test]
+    fn a_reader_never_passes_the_end() {
+        let mut reader = Reader::new("fruit", &[1, 2, 3]);
+        assert_eq!(reader.u16(), Ok(258));
+        assert_eq!(reader.u16(), Err(Malformed::Truncated("fruit")));
+        assert_eq!(reader.u8(), Ok(3));
+        assert_eq!(reader.take(1), Err(Malformed::Truncated("fruit")));
+        assert_eq!(reader.finish(), Ok(()));
+    }
+
+    #[test]
+    fn octets_left_over_are_an_error() {
+        let reader = Reader::new("fruit", &[1]);
+        assert_eq!(reader.finish(), Err(Malformed::Trailing("fruit")));
+    }
+
+    #[test]
+    fn lengths_count_from_where_the_guard_was_made() {
+        let mut out = vec![0xff];
+        {
+            let mut outer = LengthPrefixed::after(&[7, 0], &mut out);
+            outer.push(1);
+            LengthPrefixed::after(&[], &mut outer).push(2);
+        }
+        assert_eq!(out, [0xff, 7, 0, 0, 8, 1, 0, 3, 2]);
+    }
+
+    #[test]
+    fn unknown_registry_values_survive() {
+        let mut out = Vec::new();
+        Fruit(999).encode(&mut out);
+        Fruit::PEAR.encode(&mut out);
+        let mut reader = Reader::new("fruit", &out);
+        let unknown = Fruit::read(&mut reader).unwrap();
+        assert_eq!((unknown, unknown.to_string()), (Fruit(999), "999".into()));
+        assert_eq!(Fruit::read(&mut reader).unwrap().to_string(), "PEAR");
+        assert_eq!(Fruit::APPLE.name(), Some("APPLE"));
+    }
+}

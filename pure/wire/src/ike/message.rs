@@ -1,0 +1,138 @@
+//! Whole messages: the header and the chain of payloads behind it.
+
+use super::sealed::Sealed;
+use super::{Header, Payload, PayloadType};
+use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
+
+/// Longer messages are not read: nothing we speak comes near it.
+pub const MAX_MESSAGE: usize = 16 * 1024;
+
+/// Chains with more payloads are not read.
+pub const MAX_PAYLOADS: usize = 64;
+
+/// A message with its payloads in the clear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The header.
+    pub header: Header,
+    /// The payloads in wire order.
+    pub payloads: Vec<Payload>,
+}
+
+/// What a datagram holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Datagram<'a> {
+    /// A message without an Encrypted payload: IKE_SA_INIT, and errors from outside an IKE SA.
+    Clear(Message),
+    /// A message whose payloads are sealed.
+    Sealed(Sealed<'a>),
+}
+
+impl<'a> Datagram<'a> {
+    /// Reads one datagram (without a non-ESP marker). The IKE length must be the datagram's.
+    pub fn decode(octets: &'a [u8]) -> Result<Self, Malformed> {
+        if octets.len() > MAX_MESSAGE {
+            return Err(Malformed::Length("the message"));
+        }
+        let mut reader = Reader::new("the message", octets);
+        let (header, first, length) = Header::read_with_chain(&mut reader)?;
+        if usize::try_from(length) != Ok(octets.len()) {
+            return Err(Malformed::Length("the message"));
+        }
+        match Sealed::find(header, octets, first)? {
+            Some(sealed) => Ok(Self::Sealed(sealed)),
+            None => {
+                let payloads = read_chain(first, &mut reader)?;
+                Ok(Self::Clear(Message { header, payloads }))
+            }
+        }
+    }
+
+    /// The header.
+    pub const fn header(&self) -> &Header {
+        match self {
+            Self::Clear(message) => &message.header,
+            Self::Sealed(sealed) => &sealed.header,
+        }
+    }
+}
+
+impl Message {
+    /// The wire form, in the clear.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        self.header.encode(first_type(&self.payloads), &mut out);
+        encode_chain(&self.payloads, &mut out);
+        Header::set_length(&mut out);
+        out
+    }
+
+    /// The first payload that is unknown and marked critical, if there is one: the request must be
+    /// refused as a whole (RFC 7296 section 2.5).
+    pub fn unsupported_critical(&self) -> Option<PayloadType> {
+        self.payloads.iter().find_map(|payload| match payload {
+            Payload::Other { kind, critical, .. } if *critical && !kind.is_standard() => {
+                Some(*kind)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// The type the field before a chain has to name.
+pub(super) fn first_type(payloads: &[Payload]) -> PayloadType {
+    payloads.first().map_or(PayloadType::NONE, Payload::kind)
+}
+
+/// Appends the payloads, each with the generic header that names the next (RFC 7296 section 3.2).
+pub(super) fn encode_chain(payloads: &[Payload], out: &mut Vec<u8>) {
+    for (index, payload) in payloads.iter().enumerate() {
+        let next = first_type(&payloads[index + 1..]);
+        let critical = u8::from(payload.is_critical()) << 7;
+        payload.encode_body(&mut LengthPrefixed::after(&[next.0, critical], out));
+    }
+}
+
+/// Reads a chain of payloads to its end, which must be the reader's.
+pub(super) fn read_chain(
+    first: PayloadType,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<Payload>, Malformed> {
+    let mut payloads = Vec::new();
+    let mut kind = first;
+    while kind != PayloadType::NONE {
+        if payloads.len() == MAX_PAYLOADS {
+            return Err(Malformed::TooMany("the payload chain"));
+        }
+        let generic = Generic::read(reader)?;
+        payloads.push(Payload::read_body(kind, generic.critical, generic.body)?);
+        kind = generic.next;
+    }
+    reader.clone().finish()?;
+    Ok(payloads)
+}
+
+/// A payload before its type is looked at.
+pub(super) struct Generic<'a> {
+    pub(super) next: PayloadType,
+    pub(super) critical: bool,
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> Generic<'a> {
+    /// Octets of the generic payload header.
+    pub(super) const HEADER_LEN: usize = 4;
+
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let next = PayloadType::read(reader)?;
+        let critical = reader.u8()? & 0x80 != 0;
+        let length = usize::from(reader.u16()?)
+            .checked_sub(Self::HEADER_LEN)
+            .ok_or(Malformed::Length("a payload"))?;
+        Ok(Self {
+            next,
+            critical,
+            body: reader.take(length)?,
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! IKEv2 messages (RFC 7296 section 3): a header, then a chain of payloads in which each names the
+//! type of the next. Here the chain is a plain list; the next-payload octets exist only while
+//! encoding.
+//!
+//! Reading is bounded: [`MAX_MESSAGE`] octets, [`MAX_PAYLOADS`] payloads, [`MAX_PROPOSALS`]
+//! proposals of [`MAX_TRANSFORMS`] transforms. What has a payload type of its own but means nothing
+//! to us stays as [`Payload::Other`], so that callers can tell "unknown and critical" from "unknown".
+//!
+//! Sealed messages are laid out here and sealed by the caller: [`Message::seal_with`] and
+//! [`Sealed::open_with`] take the cipher as a closure.
+
+mod header;
+mod identification;
+mod message;
+mod notify;
+mod payload;
+mod private;
+mod proposal;
+mod registry;
+mod sealed;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+pub use header::{Flags, HEADER_LEN, Header, VERSION_2};
+pub use message::{Datagram, MAX_MESSAGE, MAX_PAYLOADS, Message};
+pub use notify::{Delete, Notify};
+pub use payload::{Authentication, KeyExchange, Payload};
+pub use private::{
+    GrantOffer, GrantReply, MAX_LICENCES, MAX_ZONES, SecretShare, VENDOR_ID_TEXT, ZONE_MAP_VERSION,
+    decode_csa, decode_zone_map, encode_csa, encode_zone_map,
+};
+pub use proposal::{Attribute, MAX_PROPOSALS, MAX_TRANSFORMS, Proposal, Transform};
+pub use registry::{
+    AuthMethod, EncryptionId, EsnId, ExchangeType, GroupId, IdType, IntegrityId, KeyDirection,
+    NotifyType, PayloadType, PrfId, Protocol, RefusalCode, TransformType, TsType,
+};
+pub use sealed::{IV_LEN, NotOpened, Sealed};
+pub use selector::TrafficSelectors;

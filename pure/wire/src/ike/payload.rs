@@ -1,0 +1,208 @@
+//! One payload of a message, by type (RFC 7296 section 3.2 and following).
+
+use super::identification::{encode_identity, read_identity};
+use super::{
+    AuthMethod, Delete, GrantOffer, GroupId, Notify, PayloadType, Proposal, SecretShare,
+    TrafficSelectors,
+};
+use crate::codec::{Codec, Malformed, Reader};
+use model::Identity;
+
+/// Nonces are 16 to 256 octets (RFC 7296 section 3.9).
+const NONCE_LEN: std::ops::RangeInclusive<usize> = 16..=256;
+
+/// A payload. Types without a meaning here are kept as they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// Proposals, or the one that was chosen (section 3.3).
+    SecurityAssociation(Vec<Proposal>),
+    /// A public value (section 3.4).
+    KeyExchange(KeyExchange),
+    /// Who the initiator is (section 3.5).
+    IdInitiator(Identity),
+    /// Who the responder is, or who the initiator wants it to be (section 3.5).
+    IdResponder(Identity),
+    /// The proof of identity (section 3.8).
+    Authentication(Authentication),
+    /// A nonce of 16 to 256 octets (section 3.9).
+    Nonce(Vec<u8>),
+    /// An error or a status (section 3.10).
+    Notify(Notify),
+    /// SAs that are gone (section 3.11).
+    Delete(Delete),
+    /// The sender knows the extensions that hash to this (section 3.12).
+    VendorId(Vec<u8>),
+    /// Selectors of the initiator's side (section 3.13).
+    TsInitiator(TrafficSelectors),
+    /// Selectors of the responder's side (section 3.13).
+    TsResponder(TrafficSelectors),
+    /// Private: what a licensed node is granted.
+    Grant(GrantOffer),
+    /// Private: the key of one zone in one direction.
+    Secret(SecretShare),
+    /// A payload without a meaning here.
+    Other {
+        /// Its type.
+        kind: PayloadType,
+        /// Whether the sender wants the message refused by who does not know the type.
+        critical: bool,
+        /// Its content.
+        data: Vec<u8>,
+    },
+}
+
+/// A public value and the method it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyExchange {
+    /// The method.
+    pub group: GroupId,
+    /// The public value, as long as it came.
+    pub public: Vec<u8>,
+}
+
+/// A proof of identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authentication {
+    /// How it was made.
+    pub method: AuthMethod,
+    /// The MAC or signature.
+    pub data: Vec<u8>,
+}
+
+impl Payload {
+    /// The payload type.
+    pub const fn kind(&self) -> PayloadType {
+        match self {
+            Self::SecurityAssociation(_) => PayloadType::SA,
+            Self::KeyExchange(_) => PayloadType::KE,
+            Self::IdInitiator(_) => PayloadType::IDI,
+            Self::IdResponder(_) => PayloadType::IDR,
+            Self::Authentication(_) => PayloadType::AUTH,
+            Self::Nonce(_) => PayloadType::NONCE,
+            Self::Notify(_) => PayloadType::NOTIFY,
+            Self::Delete(_) => PayloadType::DELETE,
+            Self::VendorId(_) => PayloadType::VENDOR_ID,
+            Self::TsInitiator(_) => PayloadType::TSI,
+            Self::TsResponder(_) => PayloadType::TSR,
+            Self::Grant(_) => PayloadType::GRANT,
+            Self::Secret(_) => PayloadType::SECRET,
+            Self::Other { kind, .. } => *kind,
+        }
+    }
+
+    /// Payloads we know ourselves are sent without the critical bit: who talks to us in private
+    /// types knows them, and for the others the bit "MUST be set to zero" (section 2.5).
+    pub(super) const fn is_critical(&self) -> bool {
+        matches!(self, Self::Other { critical: true, .. })
+    }
+
+    pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::SecurityAssociation(proposals) => Proposal::encode_all(proposals, out),
+            Self::KeyExchange(exchange) => exchange.encode(out),
+            Self::IdInitiator(identity) | Self::IdResponder(identity) => {
+                encode_identity(identity, out);
+            }
+            Self::Authentication(proof) => proof.encode(out),
+            Self::Nonce(octets) | Self::VendorId(octets) => out.extend_from_slice(octets),
+            Self::Notify(notify) => notify.encode(out),
+            Self::Delete(delete) => delete.encode(out),
+            Self::TsInitiator(selectors) | Self::TsResponder(selectors) => selectors.encode(out),
+            Self::Grant(offer) => offer.encode(out),
+            Self::Secret(share) => share.encode(out),
+            Self::Other { data, .. } => out.extend_from_slice(data),
+        }
+    }
+
+    pub(super) fn read_body(
+        kind: PayloadType,
+        critical: bool,
+        body: &[u8],
+    ) -> Result<Self, Malformed> {
+        let mut r = Reader::new(name_of(kind), body);
+        let payload = match kind {
+            PayloadType::SA => Self::SecurityAssociation(Proposal::read_all(&mut r)?),
+            PayloadType::KE => Self::KeyExchange(KeyExchange::read(&mut r)?),
+            PayloadType::IDI => Self::IdInitiator(read_identity(&mut r)?),
+            PayloadType::IDR => Self::IdResponder(read_identity(&mut r)?),
+            PayloadType::AUTH => Self::Authentication(Authentication::read(&mut r)?),
+            PayloadType::NONCE => Self::Nonce(read_nonce(&mut r)?),
+            PayloadType::NOTIFY => Self::Notify(Notify::read(&mut r)?),
+            PayloadType::DELETE => Self::Delete(Delete::read(&mut r)?),
+            PayloadType::VENDOR_ID => Self::VendorId(r.rest().to_vec()),
+            PayloadType::TSI => Self::TsInitiator(TrafficSelectors::read(&mut r)?),
+            PayloadType::TSR => Self::TsResponder(TrafficSelectors::read(&mut r)?),
+            PayloadType::GRANT => Self::Grant(GrantOffer::read(&mut r)?),
+            PayloadType::SECRET => Self::Secret(SecretShare::read(&mut r)?),
+            // An Encrypted payload inside another, or anything but the last.
+            PayloadType::SK => return Err(Malformed::Value("the payload chain")),
+            _ => Self::Other {
+                kind,
+                critical,
+                data: r.rest().to_vec(),
+            },
+        };
+        r.finish().map(|()| payload)
+    }
+}
+
+impl Codec for KeyExchange {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.group.encode(out);
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&self.public);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let group = GroupId::read(reader)?;
+        reader.take(2)?;
+        Ok(Self {
+            group,
+            public: reader.rest().to_vec(),
+        })
+    }
+}
+
+impl Codec for Authentication {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.method.encode(out);
+        out.extend_from_slice(&[0; 3]);
+        out.extend_from_slice(&self.data);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let method = AuthMethod::read(reader)?;
+        reader.take(3)?;
+        Ok(Self {
+            method,
+            data: reader.rest().to_vec(),
+        })
+    }
+}
+
+fn read_nonce(reader: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    let nonce = reader.rest();
+    match NONCE_LEN.contains(&nonce.len()) {
+        true => Ok(nonce.to_vec()),
+        false => Err(Malformed::Length("the Nonce payload")),
+    }
+}
+
+/// What errors call a payload of this type.
+const fn name_of(kind: PayloadType) -> &'static str {
+    match kind {
+        PayloadType::SA => "the SA payload",
+        PayloadType::KE => "the KE payload",
+        PayloadType::IDI => "the IDi payload",
+        PayloadType::IDR => "the IDr payload",
+        PayloadType::AUTH => "the AUTH payload",
+        PayloadType::NONCE => "the Nonce payload",
+        PayloadType::NOTIFY => "a Notify payload",
+        PayloadType::DELETE => "a Delete payload",
+        PayloadType::TSI => "the TSi payload",
+        PayloadType::TSR => "the TSr payload",
+        PayloadType::GRANT => "the GRANT payload",
+        PayloadType::SECRET => "a SECRET payload",
+        _ => "a payload",
+    }
+}

@@ -1,0 +1,290 @@
+//! Our private extensions (DESIGN sections 3 and 5): the data of ZONE_MAP, and the payloads of
+//! KEY_DISTRIBUTE. Sent only after both ends sent the vendor ID in IKE_SA_INIT.
+//!
+//! ```text
+//!  ZONE_MAP   Version (1) = 1 | Map (1) | Zones (1) | Licences (1) | Window (4)
+//!    zone     Serial (1) | Selector (1) | Cipher (2) | Key bits (2)
+//!    licence  Zone (1) | Right (1) | ID Type (1) | RESERVED (1) | Length (2) | Identity
+//!  GRANT      CSA (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4) | Lifetime, s (4)
+//!             SPI from gateway (4) | SPI to gateway (4) | per zone: Cipher (2) | Key bits (2)
+//!  SECRET     Direction (1) | Zone (1) | Cipher (2) | Key bits (2) | key and salt
+//!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted)
+//!  REVOKE     CSA (8)
+//! ```
+//!
+//! The encoding of ZONE_MAP is canonical: zones ascend from 1 without gaps, licences are sorted and
+//! without duplicates, reserved octets are zero. It enters the key derivation, so an agreement has
+//! exactly one form, and another form of it is refused.
+
+use super::identification::{data_of, from_parts, kind_of};
+use super::{EncryptionId, IdType, KeyDirection, RefusalCode};
+use crate::codec::{Codec, Malformed, Reader};
+use model::{
+    CsaId, Identity, Licence, MapKind, Right, Spi, Suite, Zone, ZoneAgreement, ZoneId, ZoneSelector,
+};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// The vendor ID is the first 16 octets of this text's SHA-256.
+pub const VENDOR_ID_TEXT: &str = "Strata IKEv2 extensions 1";
+
+/// Version of the ZONE_MAP encoding.
+pub const ZONE_MAP_VERSION: u8 = 1;
+
+/// More zones than the map of a packet can have runs make no sense.
+pub const MAX_ZONES: usize = 8;
+
+/// Agreements with more licences are not read.
+pub const MAX_LICENCES: usize = 32;
+
+/// Replay windows that may be agreed, in packets.
+const WINDOWS: std::ops::RangeInclusive<u32> = 4096..=65536;
+
+const WHAT: &str = "the ZONE_MAP notify";
+
+/// The canonical octets of an agreement.
+pub fn encode_zone_map(agreement: &ZoneAgreement) -> Vec<u8> {
+    let mut out = vec![
+        ZONE_MAP_VERSION,
+        agreement.map as u8,
+        agreement.zones.len() as u8,
+        agreement.licences.len() as u8,
+    ];
+    out.extend_from_slice(&agreement.window.to_be_bytes());
+    for zone in &agreement.zones {
+        out.extend_from_slice(&[zone.id.0, zone.selector as u8]);
+        encode_suite(zone.suite, &mut out);
+    }
+    for licence in &agreement.licences {
+        let data = data_of(&licence.node);
+        let kind = kind_of(&licence.node);
+        out.extend_from_slice(&[licence.zone.0, licence.right as u8, kind.0, 0]);
+        out.extend_from_slice(&(data.len() as u16).to_be_bytes());
+        out.extend_from_slice(&data);
+    }
+    out
+}
+
+/// Reads an agreement and checks every rule of the canonical form.
+pub fn decode_zone_map(data: &[u8]) -> Result<ZoneAgreement, Malformed> {
+    let mut r = Reader::new(WHAT, data);
+    if r.u8()? != ZONE_MAP_VERSION || r.u8()? != MapKind::Changeable as u8 {
+        return Err(Malformed::Value(WHAT));
+    }
+    let (zones, licences) = (usize::from(r.u8()?), usize::from(r.u8()?));
+    if !(2..=MAX_ZONES).contains(&zones) || licences > MAX_LICENCES {
+        return Err(Malformed::TooMany(WHAT));
+    }
+    let agreement = ZoneAgreement {
+        map: MapKind::Changeable,
+        window: r.u32()?,
+        zones: (0..zones)
+            .map(|_| read_zone(&mut r))
+            .collect::<Result<_, _>>()?,
+        licences: (0..licences)
+            .map(|_| read_licence(&mut r))
+            .collect::<Result<_, _>>()?,
+    };
+    r.finish()?;
+    match is_canonical(&agreement) {
+        true => Ok(agreement),
+        false => Err(Malformed::Value(WHAT)),
+    }
+}
+
+fn is_canonical(agreement: &ZoneAgreement) -> bool {
+    let payload = agreement.payload_zone();
+    let zones_in_order = agreement.zones.iter().zip(1..).all(|(zone, serial)| {
+        zone.id.0 == serial && (zone.selector == ZoneSelector::Rest) == (zone.id == payload)
+    });
+    let licences_sorted = agreement.licences.is_sorted_by(|a, b| a < b);
+    let licences_inside = agreement
+        .licences
+        .iter()
+        .all(|licence| (ZoneId(1)..=payload).contains(&licence.zone));
+    WINDOWS.contains(&agreement.window) && zones_in_order && licences_sorted && licences_inside
+}
+
+fn read_zone(r: &mut Reader<'_>) -> Result<Zone, Malformed> {
+    let id = ZoneId(r.u8()?);
+    let selector = match r.u8()? {
+        1 => ZoneSelector::Ip,
+        2 => ZoneSelector::Transport,
+        3 => ZoneSelector::IpTransport,
+        255 => ZoneSelector::Rest,
+        _ => return Err(Malformed::Value(WHAT)),
+    };
+    Ok(Zone {
+        id,
+        selector,
+        suite: read_suite(r)?,
+    })
+}
+
+fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {
+    let zone = ZoneId(r.u8()?);
+    let right = match r.u8()? {
+        1 => Right::Read,
+        _ => return Err(Malformed::Value(WHAT)),
+    };
+    let kind = IdType::read(r)?;
+    if r.u8()? != 0 {
+        return Err(Malformed::Value(WHAT));
+    }
+    let length = r.u16()?;
+    let node: Identity = from_parts(kind, r.take(length.into())?);
+    Ok(Licence { node, zone, right })
+}
+
+fn encode_suite(suite: Suite, out: &mut Vec<u8>) {
+    EncryptionId::AES_GCM_16.encode(out);
+    out.extend_from_slice(&(suite.key_len() as u16 * 8).to_be_bytes());
+}
+
+fn read_suite(r: &mut Reader<'_>) -> Result<Suite, Malformed> {
+    match (EncryptionId::read(r)?, r.u16()?) {
+        (EncryptionId::AES_GCM_16, 128) => Ok(Suite::Aes128Gcm16),
+        (EncryptionId::AES_GCM_16, 256) => Ok(Suite::Aes256Gcm16),
+        _ => Err(Malformed::Value("a cipher suite")),
+    }
+}
+
+/// The GRANT payload: a [`model::Grant`] without its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantOffer {
+    /// The composite SA.
+    pub csa: CsaId,
+    /// The grant's number.
+    pub grant: u16,
+    /// The payload zone's serial.
+    pub payload_zone: ZoneId,
+    /// The endpoints' replay window in packets.
+    pub window: u32,
+    /// How long the keys may be kept, in whole seconds.
+    pub lifetime: Duration,
+    /// The SPI of packets from the gateway.
+    pub from_gateway: Spi,
+    /// The SPI of packets to the gateway.
+    pub to_gateway: Spi,
+    /// The suites of every agreed zone, in ascending serial from 1.
+    pub suites: Vec<Suite>,
+}
+
+impl Codec for GrantOffer {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.csa.0.to_be_bytes());
+        out.extend_from_slice(&self.grant.to_be_bytes());
+        out.extend_from_slice(&[self.payload_zone.0, self.suites.len() as u8]);
+        out.extend_from_slice(&self.window.to_be_bytes());
+        let seconds = u32::try_from(self.lifetime.as_secs()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&seconds.to_be_bytes());
+        out.extend_from_slice(&self.from_gateway.0.to_be_bytes());
+        out.extend_from_slice(&self.to_gateway.0.to_be_bytes());
+        self.suites
+            .iter()
+            .for_each(|suite| encode_suite(*suite, out));
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (csa, grant) = (CsaId(r.u64()?), r.u16()?);
+        let (payload_zone, zones) = (ZoneId(r.u8()?), r.u8()?);
+        if !(2..=MAX_ZONES).contains(&zones.into()) || payload_zone.0 != zones {
+            return Err(Malformed::Value("the GRANT payload"));
+        }
+        Ok(Self {
+            csa,
+            grant,
+            payload_zone,
+            window: r.u32()?,
+            lifetime: Duration::from_secs(r.u32()?.into()),
+            from_gateway: Spi(r.u32()?),
+            to_gateway: Spi(r.u32()?),
+            suites: (0..zones)
+                .map(|_| read_suite(r))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The SECRET payload: one zone's key in one direction.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretShare {
+    /// Which packets it opens.
+    pub direction: KeyDirection,
+    /// The zone.
+    pub zone: ZoneId,
+    /// How the zone is protected.
+    pub suite: Suite,
+    /// Encryption key and salt, wiped when dropped.
+    pub key: Zeroizing<Vec<u8>>,
+}
+
+impl std::fmt::Debug for SecretShare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SecretShare({:?} zone {})", self.direction, self.zone)
+    }
+}
+
+impl Codec for SecretShare {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.direction.encode(out);
+        out.push(self.zone.0);
+        encode_suite(self.suite, out);
+        out.extend_from_slice(&self.key);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (direction, zone, suite) = (KeyDirection::read(r)?, ZoneId(r.u8()?), read_suite(r)?);
+        let key = r.take(suite.key_len() + 4)?;
+        Ok(Self {
+            direction,
+            zone,
+            suite,
+            key: Zeroizing::new(key.to_vec()),
+        })
+    }
+}
+
+/// The data of KEY_ACCEPTED and KEY_REFUSED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantReply {
+    /// The composite SA.
+    pub csa: CsaId,
+    /// The grant's number.
+    pub grant: u16,
+    /// Why it was refused; 0 if it was not.
+    pub code: RefusalCode,
+}
+
+impl GrantReply {
+    /// The notify's data.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = encode_csa(self.csa);
+        out.extend_from_slice(&self.grant.to_be_bytes());
+        self.code.encode(&mut out);
+        out
+    }
+
+    /// Reads the notify's data.
+    pub fn decode(data: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new("the answer to KEY_DISTRIBUTE", data);
+        let reply = Self {
+            csa: CsaId(r.u64()?),
+            grant: r.u16()?,
+            code: RefusalCode::read(&mut r)?,
+        };
+        r.finish().map(|()| reply)
+    }
+}
+
+/// The data of REVOKE.
+pub fn encode_csa(csa: CsaId) -> Vec<u8> {
+    csa.0.to_be_bytes().to_vec()
+}
+
+/// Reads the data of REVOKE.
+pub fn decode_csa(data: &[u8]) -> Result<CsaId, Malformed> {
+    let mut r = Reader::new("the REVOKE notify", data);
+    let csa = CsaId(r.u64()?);
+    r.finish().map(|()| csa)
+}

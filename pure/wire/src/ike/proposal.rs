@@ -1,0 +1,245 @@
+//! The Security Association payload (RFC 7296 section 3.3): proposals of transforms with
+//! attributes.
+//!
+//! ```text
+//!  proposal:  Last Substruc (1) | RESERVED | Length (2) | Num (1) | Protocol (1) | SPI Size (1)
+//!             Num Transforms (1) | SPI | transforms
+//!  transform: Last Substruc (1) | RESERVED | Length (2) | Type (1) | RESERVED | ID (2) | attributes
+//!  attribute: AF (1 bit) | Type (15 bits) | value (2) if AF, else length (2) and value
+//! ```
+
+use super::{EncryptionId, EsnId, GroupId, PrfId, Protocol, TransformType};
+use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
+use model::Suite;
+
+/// SA payloads with more proposals are not read.
+pub const MAX_PROPOSALS: usize = 64;
+
+/// Proposals with more transforms are not read (the field holds one octet).
+pub const MAX_TRANSFORMS: usize = u8::MAX as usize;
+
+const MAX_ATTRIBUTES: usize = 8;
+const LAST: u8 = 0;
+const MORE_PROPOSALS: u8 = 2;
+const MORE_TRANSFORMS: u8 = 3;
+const SHORT_ATTRIBUTE: u16 = 0x8000;
+const KEY_LENGTH: u16 = 14;
+
+/// One way to protect an SA: of each type of transform, one is to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// Its number; the answer repeats it.
+    pub number: u8,
+    /// What it is for.
+    pub protocol: Protocol,
+    /// The SPI its sender receives on: empty for a first IKE SA, 4 octets for ESP.
+    pub spi: Vec<u8>,
+    /// The transforms, of one type after another.
+    pub transforms: Vec<Transform>,
+}
+
+/// One algorithm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transform {
+    /// What kind of algorithm.
+    pub kind: TransformType,
+    /// Which one, in the registry of its kind.
+    pub id: u16,
+    /// Its parameters.
+    pub attributes: Vec<Attribute>,
+}
+
+/// A parameter of a transform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    /// Key length in bits.
+    KeyLength(u16),
+    /// An attribute without a meaning here: its transform cannot be chosen.
+    Other {
+        /// Attribute type with the format bit.
+        kind: u16,
+        /// Its value.
+        value: Vec<u8>,
+    },
+}
+
+impl Transform {
+    /// A transform without attributes.
+    pub const fn plain(kind: TransformType, id: u16) -> Self {
+        Self {
+            kind,
+            id,
+            attributes: Vec::new(),
+        }
+    }
+
+    /// A cipher with its key length in bits.
+    pub fn encryption(id: EncryptionId, bits: u16) -> Self {
+        Self {
+            kind: TransformType::ENCR,
+            id: id.0,
+            attributes: vec![Attribute::KeyLength(bits)],
+        }
+    }
+
+    /// The AEAD of a suite, with an explicit IV or with the sequence number for one (RFC 8750).
+    pub fn suite(suite: Suite, implicit_iv: bool) -> Self {
+        let id = match implicit_iv {
+            false => EncryptionId::AES_GCM_16,
+            true => EncryptionId::AES_GCM_16_IIV,
+        };
+        Self::encryption(id, suite.key_len() as u16 * 8)
+    }
+
+    /// A pseudorandom function.
+    pub const fn prf(id: PrfId) -> Self {
+        Self::plain(TransformType::PRF, id.0)
+    }
+
+    /// A key exchange method.
+    pub const fn group(id: GroupId) -> Self {
+        Self::plain(TransformType::KE, id.0)
+    }
+
+    /// Whether sequence numbers are extended.
+    pub const fn esn(id: EsnId) -> Self {
+        Self::plain(TransformType::ESN, id.0)
+    }
+}
+
+impl Proposal {
+    pub(super) fn encode_all(proposals: &[Self], out: &mut Vec<u8>) {
+        for (index, proposal) in proposals.iter().enumerate() {
+            let last = index + 1 == proposals.len();
+            let head = [if last { LAST } else { MORE_PROPOSALS }, 0];
+            proposal.encode_body(&mut LengthPrefixed::after(&head, out));
+        }
+    }
+
+    fn encode_body(&self, out: &mut Vec<u8>) {
+        out.push(self.number);
+        self.protocol.encode(out);
+        out.push(u8::try_from(self.spi.len()).unwrap_or(u8::MAX));
+        out.push(u8::try_from(self.transforms.len()).unwrap_or(u8::MAX));
+        out.extend_from_slice(&self.spi);
+        for (index, transform) in self.transforms.iter().enumerate() {
+            let last = index + 1 == self.transforms.len();
+            let head = [if last { LAST } else { MORE_TRANSFORMS }, 0];
+            transform.encode_body(&mut LengthPrefixed::after(&head, out));
+        }
+    }
+
+    pub(super) fn read_all(reader: &mut Reader<'_>) -> Result<Vec<Self>, Malformed> {
+        let mut proposals = Vec::new();
+        loop {
+            if proposals.len() == MAX_PROPOSALS {
+                return Err(Malformed::TooMany("the SA payload"));
+            }
+            let (more, mut body) = substructure("a proposal", MORE_PROPOSALS, reader)?;
+            proposals.push(Self::read_body(&mut body)?);
+            body.finish()?;
+            if !more {
+                return Ok(proposals);
+            }
+        }
+    }
+
+    fn read_body(body: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (number, protocol) = (body.u8()?, Protocol::read(body)?);
+        let (spi_len, count) = (usize::from(body.u8()?), body.u8()?);
+        let spi = body.take(spi_len)?.to_vec();
+        let mut transforms = Vec::new();
+        for index in 1..=count {
+            let (more, mut inner) = substructure("a transform", MORE_TRANSFORMS, body)?;
+            if more != (index < count) {
+                return Err(Malformed::Value("a transform"));
+            }
+            transforms.push(Transform::read_body(&mut inner)?);
+        }
+        Ok(Self {
+            number,
+            protocol,
+            spi,
+            transforms,
+        })
+    }
+}
+
+impl Transform {
+    fn encode_body(&self, out: &mut Vec<u8>) {
+        self.kind.encode(out);
+        out.push(0);
+        out.extend_from_slice(&self.id.to_be_bytes());
+        self.attributes
+            .iter()
+            .for_each(|attribute| attribute.encode(out));
+    }
+
+    fn read_body(body: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let kind = TransformType::read(body)?;
+        body.take(1)?;
+        let id = body.u16()?;
+        let mut attributes = Vec::new();
+        while !body.is_empty() {
+            if attributes.len() == MAX_ATTRIBUTES {
+                return Err(Malformed::TooMany("a transform"));
+            }
+            attributes.push(Attribute::read(body)?);
+        }
+        Ok(Self {
+            kind,
+            id,
+            attributes,
+        })
+    }
+}
+
+impl Codec for Attribute {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::KeyLength(bits) => {
+                out.extend_from_slice(&(SHORT_ATTRIBUTE | KEY_LENGTH).to_be_bytes());
+                out.extend_from_slice(&bits.to_be_bytes());
+            }
+            Self::Other { kind, value } => {
+                out.extend_from_slice(&kind.to_be_bytes());
+                if kind & SHORT_ATTRIBUTE == 0 {
+                    let length = u16::try_from(value.len()).unwrap_or(u16::MAX);
+                    out.extend_from_slice(&length.to_be_bytes());
+                }
+                out.extend_from_slice(value);
+            }
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let kind = reader.u16()?;
+        if kind == SHORT_ATTRIBUTE | KEY_LENGTH {
+            return reader.u16().map(Self::KeyLength);
+        }
+        let length = match kind & SHORT_ATTRIBUTE {
+            0 => usize::from(reader.u16()?),
+            _ => 2,
+        };
+        let value = reader.take(length)?.to_vec();
+        Ok(Self::Other { kind, value })
+    }
+}
+
+/// The head that proposals and transforms share: whether more follow, and the content.
+fn substructure<'a>(
+    what: &'static str,
+    more: u8,
+    reader: &mut Reader<'a>,
+) -> Result<(bool, Reader<'a>), Malformed> {
+    let follow = match reader.u8()? {
+        LAST => false,
+        value if value == more => true,
+        _ => return Err(Malformed::Value(what)),
+    };
+    reader.take(1)?;
+    let length = usize::from(reader.u16()?)
+        .checked_sub(4)
+        .ok_or(Malformed::Length(what))?;
+    Ok((follow, reader.sub(what, length)?))
+}

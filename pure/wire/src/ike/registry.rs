@@ -1,0 +1,182 @@
+//! The numbers of "Internet Key Exchange Version 2 (IKEv2) Parameters" that we send, understand or
+//! name in a log. Our own private-use numbers stand in the same types, below a comment line, and
+//! are sent only to peers that sent our vendor ID.
+
+use crate::registry;
+
+registry! {
+    /// Exchange types (RFC 7296 section 3.1).
+    pub struct ExchangeType(u8) {
+        IKE_SA_INIT = 34,
+        IKE_AUTH = 35,
+        CREATE_CHILD_SA = 36,
+        INFORMATIONAL = 37,
+        IKE_SESSION_RESUME = 38,
+        // Private use, 240 to 255.
+        KEY_DISTRIBUTE = 240,
+    }
+}
+
+registry! {
+    /// Payload types (RFC 7296 section 3.2).
+    pub struct PayloadType(u8) {
+        NONE = 0,
+        SA = 33,
+        KE = 34,
+        IDI = 35,
+        IDR = 36,
+        CERT = 37,
+        CERTREQ = 38,
+        AUTH = 39,
+        NONCE = 40,
+        NOTIFY = 41,
+        DELETE = 42,
+        VENDOR_ID = 43,
+        TSI = 44,
+        TSR = 45,
+        SK = 46,
+        CP = 47,
+        EAP = 48,
+        // Private use, 128 to 255.
+        GRANT = 200,
+        SECRET = 201,
+    }
+}
+
+registry! {
+    /// Security protocols (RFC 7296 section 3.3.1).
+    pub struct Protocol(u8) { NONE = 0, IKE = 1, AH = 2, ESP = 3 }
+}
+
+registry! {
+    /// Transform types (RFC 7296 section 3.3.2).
+    pub struct TransformType(u8) { ENCR = 1, PRF = 2, INTEG = 3, KE = 4, ESN = 5 }
+}
+
+registry! {
+    /// Encryption transforms (RFC 7296 section 3.3.2, RFC 4106, RFC 8750).
+    pub struct EncryptionId(u16) {
+        AES_CBC = 12,
+        AES_GCM_16 = 20,
+        CHACHA20_POLY1305 = 28,
+        AES_GCM_16_IIV = 30,
+    }
+}
+
+registry! {
+    /// Pseudorandom functions (RFC 7296 section 3.3.2, RFC 4868).
+    pub struct PrfId(u16) { HMAC_SHA1 = 2, HMAC_SHA2_256 = 5, HMAC_SHA2_384 = 6, HMAC_SHA2_512 = 7 }
+}
+
+registry! {
+    /// Integrity transforms (RFC 7296 section 3.3.2). AEADs need none.
+    pub struct IntegrityId(u16) { NONE = 0, HMAC_SHA2_256_128 = 12 }
+}
+
+registry! {
+    /// Key exchange methods (RFC 7296 section 3.3.2, RFC 8031).
+    pub struct GroupId(u16) { NONE = 0, MODP_2048 = 14, SECP256R1 = 19, CURVE25519 = 31 }
+}
+
+registry! {
+    /// Extended sequence numbers (RFC 7296 section 3.3.2).
+    pub struct EsnId(u16) { NO = 0, YES = 1 }
+}
+
+registry! {
+    /// Identification types (RFC 7296 section 3.5).
+    pub struct IdType(u8) {
+        IPV4_ADDR = 1,
+        FQDN = 2,
+        RFC822_ADDR = 3,
+        IPV6_ADDR = 5,
+        DER_ASN1_DN = 9,
+        DER_ASN1_GN = 10,
+        KEY_ID = 11,
+    }
+}
+
+registry! {
+    /// Authentication methods (RFC 7296 section 3.8).
+    pub struct AuthMethod(u8) { RSA_SIGNATURE = 1, SHARED_KEY = 2, DIGITAL_SIGNATURE = 14 }
+}
+
+registry! {
+    /// Traffic selector types (RFC 7296 section 3.13.1).
+    pub struct TsType(u8) { IPV4_ADDR_RANGE = 7, IPV6_ADDR_RANGE = 8 }
+}
+
+registry! {
+    /// Notify messages: errors below 16384, status from there (RFC 7296 section 3.10.1).
+    pub struct NotifyType(u16) {
+        UNSUPPORTED_CRITICAL_PAYLOAD = 1,
+        INVALID_IKE_SPI = 4,
+        INVALID_MAJOR_VERSION = 5,
+        INVALID_SYNTAX = 7,
+        INVALID_MESSAGE_ID = 9,
+        INVALID_SPI = 11,
+        NO_PROPOSAL_CHOSEN = 14,
+        INVALID_KE_PAYLOAD = 17,
+        AUTHENTICATION_FAILED = 24,
+        SINGLE_PAIR_REQUIRED = 34,
+        NO_ADDITIONAL_SAS = 35,
+        INTERNAL_ADDRESS_FAILURE = 36,
+        FAILED_CP_REQUIRED = 37,
+        TS_UNACCEPTABLE = 38,
+        INVALID_SELECTORS = 39,
+        TEMPORARY_FAILURE = 43,
+        CHILD_SA_NOT_FOUND = 44,
+        INITIAL_CONTACT = 16384,
+        ADDITIONAL_TS_POSSIBLE = 16386,
+        NAT_DETECTION_SOURCE_IP = 16388,
+        NAT_DETECTION_DESTINATION_IP = 16389,
+        COOKIE = 16390,
+        REKEY_SA = 16393,
+        ESP_TFC_PADDING_NOT_SUPPORTED = 16394,
+        MOBIKE_SUPPORTED = 16396,
+        MULTIPLE_AUTH_SUPPORTED = 16404,
+        REDIRECT_SUPPORTED = 16406,
+        EAP_ONLY_AUTHENTICATION = 16417,
+        CHILDLESS_IKEV2_SUPPORTED = 16418,
+        IKEV2_MESSAGE_ID_SYNC_SUPPORTED = 16420,
+        IKEV2_FRAGMENTATION_SUPPORTED = 16430,
+        SIGNATURE_HASH_ALGORITHMS = 16431,
+        // Private use: errors 8192 to 16383, status 40960 to 65535.
+        KEY_REFUSED = 12288,
+        ZONES_REQUIRED = 12289,
+        ZONE_MAP = 41100,
+        KEY_ACCEPTED = 41101,
+        REVOKE = 41102,
+    }
+}
+
+registry! {
+    /// Private: why a KEY_DISTRIBUTE was refused.
+    pub struct RefusalCode(u16) {
+        NOT_A_LICENSED_NODE = 1,
+        NOT_THE_GATEWAY = 2,
+        INVALID_GRANT = 3,
+        TOO_MANY_GRANTS = 4,
+    }
+}
+
+registry! {
+    /// Private: which way the packets go that a SECRET payload's key opens.
+    pub struct KeyDirection(u8) { FROM_GATEWAY = 1, TO_GATEWAY = 2 }
+}
+
+impl NotifyType {
+    /// Whether this notify reports an error (RFC 7296 section 3.10.1).
+    pub const fn is_error(self) -> bool {
+        self.0 < 16384
+    }
+}
+
+impl PayloadType {
+    /// Whether RFC 7296 defines the type. The critical bit of such payloads is ignored, even where
+    /// we skip them (section 2.5: "MUST be ignored by the recipient if the recipient understands
+    /// the payload type code").
+    pub const fn is_standard(self) -> bool {
+        Self::SA.0 <= self.0 && self.0 <= Self::EAP.0
+    }
+}

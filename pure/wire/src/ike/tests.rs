@@ -1,0 +1,480 @@
+//! Every payload there and back, arbitrary octets, and the limits.
+
+use super::*;
+use crate::codec::Malformed;
+use model::{
+    CsaId, Identity, Licence, MapKind, Right, Spi, Suite, TrafficSelector, Zone, ZoneAgreement,
+    ZoneId, ZoneSelector,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::net::IpAddr;
+use std::time::Duration;
+
+const HEADER: Header = Header {
+    spi_i: 0x0102_0304_0506_0708,
+    spi_r: 0,
+    version: VERSION_2,
+    exchange: ExchangeType::IKE_SA_INIT,
+    flags: Flags {
+        initiator: true,
+        higher_version: false,
+        response: false,
+    },
+    message_id: 0,
+};
+
+fn message(payloads: Vec<Payload>) -> Message {
+    Message {
+        header: HEADER,
+        payloads,
+    }
+}
+
+fn clear(octets: &[u8]) -> Result<Message, Malformed> {
+    match Datagram::decode(octets)? {
+        Datagram::Clear(message) => Ok(message),
+        Datagram::Sealed(_) => panic!("nothing was sealed"),
+    }
+}
+
+/// A cipher that keeps the layout honest without any cryptography: exclusive or, and an ICV that
+/// sums up the associated data and the text.
+fn toy(aad: &[u8], text: &[u8]) -> [u8; 16] {
+    let sum = |octets: &[u8]| {
+        octets
+            .iter()
+            .fold(7_u64, |sum, o| sum.wrapping_mul(31) + u64::from(*o))
+    };
+    [sum(aad).to_be_bytes(), sum(text).to_be_bytes()]
+        .concat()
+        .try_into()
+        .unwrap()
+}
+
+fn toy_seal(message: &Message, iv: [u8; IV_LEN]) -> Vec<u8> {
+    message.seal_with(iv, |aad, text| {
+        text.iter_mut().for_each(|octet| *octet ^= 0x5a);
+        toy(aad, text)
+    })
+}
+
+fn toy_open(sealed: &Sealed<'_>) -> Result<Message, NotOpened<&'static str>> {
+    sealed.open_with(|_, aad, text, icv| {
+        let genuine = toy(aad, text) == *icv;
+        text.iter_mut().for_each(|octet| *octet ^= 0x5a);
+        genuine.then_some(()).ok_or("refused")
+    })
+}
+
+#[test]
+fn the_first_message_looks_as_the_rfc_draws_it() {
+    let nonce = vec![9; 16];
+    let key = KeyExchange {
+        group: GroupId::CURVE25519,
+        public: vec![8; 32],
+    };
+    let proposal = Proposal {
+        number: 1,
+        protocol: Protocol::IKE,
+        spi: Vec::new(),
+        transforms: vec![
+            Transform::suite(Suite::Aes128Gcm16, false),
+            Transform::prf(PrfId::HMAC_SHA2_256),
+        ],
+    };
+    let octets = message(vec![
+        Payload::SecurityAssociation(vec![proposal]),
+        Payload::KeyExchange(key),
+        Payload::Nonce(nonce.clone()),
+    ])
+    .encode();
+    let mut expected = vec![1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0];
+    expected.extend([33, 0x20, 34, 0x08, 0, 0, 0, 0, 0, 0, 0, 120]);
+    expected.extend([34, 0, 0, 32, 0, 0, 0, 28, 1, 1, 0, 2]);
+    expected.extend([3, 0, 0, 12, 1, 0, 0, 20, 0x80, 14, 0, 128]);
+    expected.extend([0, 0, 0, 8, 2, 0, 0, 5]);
+    expected.extend([40, 0, 0, 40, 0, 31, 0, 0]);
+    expected.extend([8; 32]);
+    expected.extend([0, 0, 0, 20]);
+    expected.extend(nonce);
+    assert_eq!(octets, expected);
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    let octets = message(vec![
+        Payload::Nonce(vec![1; 32]),
+        Payload::Notify(Notify::new(NotifyType::COOKIE, vec![2; 8])),
+    ])
+    .encode();
+    for length in 0..octets.len() {
+        assert!(Datagram::decode(&octets[..length]).is_err(), "{length}");
+    }
+}
+
+#[test]
+fn unknown_payloads_are_kept_and_the_critical_ones_found() {
+    let other = |kind, critical| Payload::Other {
+        kind: PayloadType(kind),
+        critical,
+        data: vec![1, 2],
+    };
+    let polite = message(vec![other(99, false), other(PayloadType::CERTREQ.0, true)]);
+    let polite = clear(&polite.encode()).unwrap();
+    assert_eq!(polite.unsupported_critical(), None);
+    let harsh = message(vec![other(1, true)]);
+    let harsh = clear(&harsh.encode()).unwrap();
+    assert_eq!(harsh.unsupported_critical(), Some(PayloadType(1)));
+}
+
+#[test]
+fn the_number_of_payloads_is_bounded() {
+    let notify = Payload::Notify(Notify::new(NotifyType::COOKIE, Vec::new()));
+    let most = message(vec![notify.clone(); MAX_PAYLOADS]);
+    assert_eq!(clear(&most.encode()), Ok(most));
+    let more = message(vec![notify; MAX_PAYLOADS + 1]).encode();
+    assert!(matches!(clear(&more), Err(Malformed::TooMany(_))));
+}
+
+#[test]
+fn the_number_of_proposals_is_bounded() {
+    let proposal = Proposal {
+        number: 1,
+        protocol: Protocol::ESP,
+        spi: vec![0; 4],
+        transforms: vec![Transform::esn(EsnId::NO)],
+    };
+    let most = message(vec![Payload::SecurityAssociation(vec![
+        proposal.clone();
+        MAX_PROPOSALS
+    ])]);
+    assert_eq!(clear(&most.encode()), Ok(most));
+    let more = vec![Payload::SecurityAssociation(vec![
+        proposal;
+        MAX_PROPOSALS + 1
+    ])];
+    let more = clear(&message(more).encode());
+    assert!(matches!(more, Err(Malformed::TooMany(_))));
+}
+
+#[test]
+fn a_message_longer_than_the_limit_is_not_read() {
+    let data = vec![0; MAX_MESSAGE];
+    let octets = message(vec![Payload::VendorId(data)]).encode();
+    assert!(matches!(
+        Datagram::decode(&octets),
+        Err(Malformed::Length(_))
+    ));
+}
+
+#[test]
+fn a_length_field_that_lies_is_an_error() {
+    let mut octets = message(vec![Payload::Nonce(vec![1; 32])]).encode();
+    octets[27] += 1;
+    assert!(matches!(clear(&octets), Err(Malformed::Length(_))));
+}
+
+#[test]
+fn an_encrypted_payload_must_be_the_last() {
+    let mut octets = toy_seal(&message(vec![Payload::Nonce(vec![1; 32])]), [0; 8]);
+    octets.extend([0, 0, 0, 4]);
+    let length = octets.len() as u32;
+    octets[24..28].copy_from_slice(&length.to_be_bytes());
+    assert!(matches!(
+        Datagram::decode(&octets),
+        Err(Malformed::Trailing(_))
+    ));
+}
+
+#[test]
+fn padding_longer_than_the_text_is_an_error() {
+    let octets = message(Vec::new()).seal_with([0; 8], |_, text| {
+        text.fill(200);
+        [0; 16]
+    });
+    let Ok(Datagram::Sealed(sealed)) = Datagram::decode(&octets) else {
+        panic!("it was sealed");
+    };
+    let opened = sealed.open_with(|_, _, _, _| Ok::<_, ()>(()));
+    assert!(matches!(
+        opened,
+        Err(NotOpened::Malformed(Malformed::Length(_)))
+    ));
+}
+
+#[test]
+fn a_selector_of_an_unknown_type_is_left_out() {
+    // One selector of type 9 with 4 octets of content, then one known.
+    let mut body = vec![2, 0, 0, 0, 9, 0, 0, 8, 1, 2, 3, 4];
+    body.extend([7, 6, 0, 16, 0, 80, 0, 80, 10, 0, 0, 0, 10, 0, 0, 255]);
+    let payload = Payload::read_body(PayloadType::TSI, false, &body).unwrap();
+    let Payload::TsInitiator(TrafficSelectors(selectors)) = payload else {
+        panic!("it was a TSi");
+    };
+    assert_eq!(
+        selectors[0].to_string(),
+        "10.0.0.0/24 protocol 6 ports 80-80"
+    );
+    assert_eq!(selectors.len(), 1);
+}
+
+#[test]
+fn a_selector_that_ends_before_it_starts_is_an_error() {
+    let mut body = vec![1, 0, 0, 0, 7, 0, 0, 16, 0, 0, 255, 255];
+    body.extend([10, 0, 0, 2, 10, 0, 0, 1]);
+    let payload = Payload::read_body(PayloadType::TSI, false, &body);
+    assert!(matches!(payload, Err(Malformed::Value(_))));
+}
+
+fn agreement() -> ZoneAgreement {
+    let zone = |id, selector, suite| Zone {
+        id: ZoneId(id),
+        selector,
+        suite,
+    };
+    let licence = |node: &str, zone| Licence {
+        node: node.parse().unwrap(),
+        zone: ZoneId(zone),
+        right: Right::Read,
+    };
+    ZoneAgreement {
+        zones: vec![
+            zone(1, ZoneSelector::IpTransport, Suite::Aes128Gcm16),
+            zone(2, ZoneSelector::Rest, Suite::Aes256Gcm16),
+        ],
+        map: MapKind::Changeable,
+        window: 4096,
+        licences: vec![licence("a.example", 1), licence("b.example", 1)],
+    }
+}
+
+#[test]
+fn a_zone_map_has_one_form_only() {
+    let good = agreement();
+    assert_eq!(decode_zone_map(&encode_zone_map(&good)), Ok(good.clone()));
+    let variants: [fn(&mut ZoneAgreement); 8] = [
+        |a| a.licences.reverse(),
+        |a| a.licences[1] = a.licences[0].clone(),
+        |a| a.licences[1].zone = ZoneId(3),
+        |a| a.zones[0].id = ZoneId(2),
+        |a| a.zones[0].selector = ZoneSelector::Rest,
+        |a| a.zones[1].selector = ZoneSelector::Ip,
+        |a| a.window = 4095,
+        |a| a.zones.truncate(1),
+    ];
+    for (index, change) in variants.iter().enumerate() {
+        let mut bad = good.clone();
+        change(&mut bad);
+        assert!(decode_zone_map(&encode_zone_map(&bad)).is_err(), "{index}");
+    }
+    let mut reserved = encode_zone_map(&good);
+    reserved[8 + 12 + 3] = 1;
+    assert!(decode_zone_map(&reserved).is_err());
+}
+
+#[test]
+fn a_secret_does_not_show_in_a_log() {
+    let share = SecretShare {
+        direction: KeyDirection::FROM_GATEWAY,
+        zone: ZoneId(1),
+        suite: Suite::Aes128Gcm16,
+        key: vec![0xab; 20].into(),
+    };
+    assert_eq!(format!("{share:?}"), "SecretShare(FROM_GATEWAY zone 1)");
+}
+
+fn octets(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), range)
+}
+
+fn identity() -> impl Strategy<Value = Identity> {
+    prop_oneof![
+        any::<IpAddr>().prop_map(Identity::Address),
+        "[a-z.]{1,20}".prop_map(Identity::Fqdn),
+        "[a-z.]{1,9}@[a-z.]{1,9}".prop_map(Identity::Email),
+        (9..=255_u8, octets(0..40)).prop_map(|(kind, data)| Identity::Opaque { kind, data }),
+    ]
+}
+
+fn suite() -> impl Strategy<Value = Suite> {
+    prop_oneof![Just(Suite::Aes128Gcm16), Just(Suite::Aes256Gcm16)]
+}
+
+fn selector() -> impl Strategy<Value = TrafficSelector> {
+    let addresses = prop_oneof![
+        any::<(u32, u32)>().prop_map(|(a, b)| {
+            let ip = |bits: u32| IpAddr::V4(bits.into());
+            (ip(a.min(b)), ip(a.max(b)))
+        }),
+        any::<(u128, u128)>().prop_map(|(a, b)| {
+            let ip = |bits: u128| IpAddr::V6(bits.into());
+            (ip(a.min(b)), ip(a.max(b)))
+        }),
+    ];
+    (any::<u8>(), any::<(u16, u16)>(), addresses).prop_map(|(protocol, (a, b), (first, last))| {
+        TrafficSelector {
+            protocol,
+            ports: a.min(b)..=a.max(b),
+            first,
+            last,
+        }
+    })
+}
+
+fn attribute() -> impl Strategy<Value = Attribute> {
+    prop_oneof![
+        any::<u16>().prop_map(Attribute::KeyLength),
+        (0..0x7fff_u16, octets(0..9)).prop_map(|(kind, value)| Attribute::Other { kind, value }),
+        (0x8010..0xffff_u16, octets(2..3))
+            .prop_map(|(kind, value)| Attribute::Other { kind, value }),
+    ]
+}
+
+fn proposal() -> impl Strategy<Value = Proposal> {
+    let transform = (any::<u8>(), any::<u16>(), vec(attribute(), 0..4));
+    let transform = transform.prop_map(|(kind, id, attributes)| Transform {
+        kind: TransformType(kind),
+        id,
+        attributes,
+    });
+    (any::<u8>(), any::<u8>(), octets(0..9), vec(transform, 0..9)).prop_map(
+        |(number, protocol, spi, transforms)| Proposal {
+            number,
+            protocol: Protocol(protocol),
+            spi,
+            transforms,
+        },
+    )
+}
+
+fn grant() -> impl Strategy<Value = GrantOffer> {
+    let numbers = any::<(u64, u16, u32, u32, u32, u32)>();
+    (numbers, vec(suite(), 2..=8)).prop_map(|((csa, grant, window, seconds, from, to), suites)| {
+        GrantOffer {
+            csa: CsaId(csa),
+            grant,
+            payload_zone: ZoneId(suites.len() as u8),
+            window,
+            lifetime: Duration::from_secs(seconds.into()),
+            from_gateway: Spi(from),
+            to_gateway: Spi(to),
+            suites,
+        }
+    })
+}
+
+fn share() -> impl Strategy<Value = SecretShare> {
+    (any::<(u8, u8)>(), suite(), octets(36..37)).prop_map(|((direction, zone), suite, key)| {
+        SecretShare {
+            direction: KeyDirection(direction),
+            zone: ZoneId(zone),
+            suite,
+            key: key[..suite.key_len() + 4].to_vec().into(),
+        }
+    })
+}
+
+fn payload() -> impl Strategy<Value = Payload> {
+    let selectors = || vec(selector(), 0..5).prop_map(TrafficSelectors);
+    prop_oneof![
+        vec(proposal(), 1..4).prop_map(Payload::SecurityAssociation),
+        (any::<u16>(), octets(0..80)).prop_map(|(group, public)| {
+            let group = GroupId(group);
+            Payload::KeyExchange(KeyExchange { group, public })
+        }),
+        identity().prop_map(Payload::IdInitiator),
+        identity().prop_map(Payload::IdResponder),
+        (any::<u8>(), octets(0..80)).prop_map(|(method, data)| {
+            let method = AuthMethod(method);
+            Payload::Authentication(Authentication { method, data })
+        }),
+        octets(16..257).prop_map(Payload::Nonce),
+        (any::<u8>(), octets(0..9), any::<u16>(), octets(0..50)).prop_map(
+            |(protocol, spi, kind, data)| {
+                Payload::Notify(Notify {
+                    protocol: Protocol(protocol),
+                    spi,
+                    kind: NotifyType(kind),
+                    data,
+                })
+            }
+        ),
+        Just(Payload::Delete(Delete::IkeSa)),
+        vec(any::<u32>().prop_map(Spi), 0..9).prop_map(|spis| {
+            let protocol = Protocol::ESP;
+            Payload::Delete(Delete::Children { protocol, spis })
+        }),
+        octets(0..40).prop_map(Payload::VendorId),
+        selectors().prop_map(Payload::TsInitiator),
+        selectors().prop_map(Payload::TsResponder),
+        grant().prop_map(Payload::Grant),
+        share().prop_map(Payload::Secret),
+        (49..200_u8, any::<bool>(), octets(0..40)).prop_map(|(kind, critical, data)| {
+            Payload::Other {
+                kind: PayloadType(kind),
+                critical,
+                data,
+            }
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_was_encoded_decodes_to_the_same(payloads in vec(payload(), 0..8)) {
+        let sent = message(payloads);
+        prop_assert_eq!(clear(&sent.encode()), Ok(sent));
+    }
+
+    #[test]
+    fn what_was_sealed_opens_to_the_same(payloads in vec(payload(), 0..8), iv: [u8; 8]) {
+        let sent = message(payloads);
+        let octets = toy_seal(&sent, iv);
+        let Datagram::Sealed(sealed) = Datagram::decode(&octets).unwrap() else {
+            return Err(TestCaseError::fail("it was sealed"));
+        };
+        prop_assert_eq!(toy_open(&sealed), Ok(sent));
+    }
+
+    #[test]
+    fn arbitrary_octets_never_panic(octets in octets(0..400)) {
+        let _ = Datagram::decode(&octets);
+        let _ = decode_zone_map(&octets);
+        let _ = GrantReply::decode(&octets);
+    }
+
+    #[test]
+    fn arbitrary_chains_behind_a_good_header_never_panic(kind: u8, tail in octets(0..300)) {
+        let mut octets = message(Vec::new()).encode();
+        octets.extend(tail);
+        octets[16] = kind;
+        let length = octets.len() as u32;
+        octets[24..28].copy_from_slice(&length.to_be_bytes());
+        if let Ok(Datagram::Sealed(sealed)) = Datagram::decode(&octets) {
+            let _ = sealed.open_with(|_, _, _, _| Ok::<_, ()>(()));
+        }
+    }
+
+    #[test]
+    fn damaged_messages_never_panic(
+        payloads in vec(payload(), 1..6), at: prop::sample::Index, value: u8,
+    ) {
+        let mut octets = message(payloads).encode();
+        let at = at.index(octets.len());
+        octets[at] = value;
+        let _ = Datagram::decode(&octets);
+    }
+
+    #[test]
+    fn a_zone_map_that_decodes_encodes_to_the_same_octets(
+        at: prop::sample::Index, value: u8,
+    ) {
+        let mut octets = encode_zone_map(&agreement());
+        let at = at.index(octets.len());
+        octets[at] = value;
+        if let Ok(agreement) = decode_zone_map(&octets) {
+            prop_assert_eq!(encode_zone_map(&agreement), octets);
+        }
+    }
+}
