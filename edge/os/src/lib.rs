@@ -1,1 +1,34 @@
-//! To come.
+//! Everything Strata asks of Linux: TUN devices, UDP sockets, routes and rules, network
+//! namespaces, the clock, randomness, signals and waiting. Nothing here knows a protocol of ours,
+//! and nothing above here makes a system call on the data path.
+//!
+//! Two rules hold throughout. A failure a person can repair says how ([`Error`]). And whatever the
+//! kernel keeps after a process died (routes, rules) is named so that the next start finds and
+//! removes it ([`Netlink::cleanup`]).
+
+pub mod clock;
+pub mod divert;
+pub mod entropy;
+mod error;
+pub mod netlink;
+pub mod netns;
+mod owner;
+pub mod poll;
+mod prefix;
+pub mod priority;
+pub mod routes;
+pub mod signals;
+pub mod sysctl;
+mod tun;
+mod udp;
+
+pub use divert::Divert;
+pub use error::Error;
+pub use netlink::Netlink;
+pub use netns::NetNs;
+pub use poll::Poller;
+pub use prefix::{Family, Prefix};
+pub use routes::Routes;
+pub use signals::Signals;
+pub use tun::Tun;
+pub use udp::{Arrival, Udp};

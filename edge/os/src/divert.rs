@@ -1,0 +1,289 @@
+//! How a licensed node gets to see the packets that pass through it (DESIGN section 7).
+//!
+//! Policy routing sends transit packets of interest into a TUN, and what is written to a TUN the
+//! kernel routes on as if it had arrived there. There is one TUN for each side, so that the side a
+//! packet came from is known by the TUN it is read from. It is written to the TUN of the side it
+//! **leaves** by: the kernel checks reverse paths by asking which way an answer would take, and an
+//! answer entering on that side is diverted into that side's TUN, so even the strict check
+//! (`rp_filter` 1) passes. Hence [`Divert::recv`] and [`Divert::send`] of a forwarded packet name
+//! opposite sides, and a packet of the node's own is sent to the side of its receiver.
+//!
+//! Diverted are, on both sides: UDP from and to port 4500, protocol 50, all UDP between learnt
+//! pairs of addresses (fragments carry no ports and must stay in order with the rest), and with
+//! `clear_tcp` all TCP. What is addressed to this machine itself never gets here, because the
+//! local table is looked up first. If the process dies, its TUNs and the routes through them go,
+//! the rules lead nowhere, and the packets take the ordinary way.
+//!
+//! The detour costs a packet one TTL, which the caller gives back.
+
+use crate::netlink::{Route, Rule, Via};
+use crate::{Error, Family, Netlink, Prefix, Tun, sysctl};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The port of ESP in UDP (RFC 3948).
+const NAT_TRAVERSAL: u16 = 4500;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ESP: u8 = 50;
+
+/// Behind the local table, before that of [`crate::routes`].
+const PRIORITY: u32 = 7290;
+
+/// No packet is too long for the detour; what leaves is fragmented or refused on the real interface.
+const MTU: u16 = 65_535;
+
+/// Rules are tried one after the other for every packet the machine routes, so there are not many.
+const MOST_PAIRS: usize = 256;
+
+/// One of the two sides a licensed node stands between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// Towards the gateway.
+    Wired,
+    /// Towards the mobile nodes.
+    Wireless,
+}
+
+impl Side {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Wired, Self::Wireless];
+
+    /// The other one.
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Wired => Self::Wireless,
+            Self::Wireless => Self::Wired,
+        }
+    }
+
+    /// Name of its TUN.
+    const fn device(self) -> &'static str {
+        match self {
+            Self::Wired => "strata-wired",
+            Self::Wireless => "strata-wireless",
+        }
+    }
+
+    /// The routing table that leads into its TUN.
+    const fn table(self) -> u32 {
+        match self {
+            Self::Wired => 7291,
+            Self::Wireless => 7292,
+        }
+    }
+
+    /// The address of its TUN: link-local, for the kernel judges packets on an interface without
+    /// any address more harshly.
+    const fn address(self) -> IpAddr {
+        IpAddr::V4(match self {
+            Self::Wired => Ipv4Addr::new(169, 254, 72, 91),
+            Self::Wireless => Ipv4Addr::new(169, 254, 72, 92),
+        })
+    }
+}
+
+/// The two TUNs and the rules that fill them.
+pub struct Divert {
+    netlink: Netlink,
+    wired: Arm,
+    wireless: Arm,
+    families: Vec<Family>,
+    pairs: BTreeSet<Pair>,
+}
+
+/// One side.
+struct Arm {
+    interface: String,
+    tun: Tun,
+}
+
+/// Two hosts that talk through us.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Pair {
+    wired: IpAddr,
+    wireless: IpAddr,
+}
+
+impl Divert {
+    /// Starts diverting between two interfaces of the calling thread's network namespace, in each
+    /// family that the machine forwards. Leftovers of a predecessor are removed first.
+    ///
+    /// # Errors
+    /// [`Error::NotForwarding`] if it forwards neither; those of [`Tun::open`]; an interface that
+    /// does not exist.
+    pub fn open(wired: &str, wireless: &str, clear_tcp: bool) -> Result<Self, Error> {
+        let forwards = |family: &Family| sysctl::require_forwarding(*family).is_ok();
+        let families: Vec<_> = Family::ALL.into_iter().filter(forwards).collect();
+        if families.is_empty() {
+            return Err(Error::NotForwarding { family: Family::V4 });
+        }
+        let netlink = Netlink::open()?;
+        for interface in [wired, wireless] {
+            netlink.mtu(interface)?;
+        }
+        remove_all(&netlink)?;
+        let divert = Self {
+            wired: Arm::open(&netlink, Side::Wired, wired)?,
+            wireless: Arm::open(&netlink, Side::Wireless, wireless)?,
+            netlink,
+            families,
+            pairs: BTreeSet::new(),
+        };
+        divert.add_routes()?;
+        divert.add_rules(clear_tcp)?;
+        Ok(divert)
+    }
+
+    /// The families that are diverted.
+    pub fn families(&self) -> &[Family] {
+        &self.families
+    }
+
+    /// Reads one packet that came in on this side. See [`Tun::recv`].
+    pub fn recv(&self, from: Side, packet: &mut [u8]) -> io::Result<usize> {
+        self.tun(from).recv(packet)
+    }
+
+    /// Sends one packet that is to leave on this side.
+    pub fn send(&self, to: Side, packet: &[u8]) -> io::Result<()> {
+        self.tun(to).send(packet)
+    }
+
+    /// The TUN of one side, to wait for.
+    pub const fn tun(&self, side: Side) -> &Tun {
+        &self.arm(side).tun
+    }
+
+    /// Diverts all UDP between two hosts, both ways, as learnt from a packet that came in on `from`.
+    /// Returns whether that is new.
+    pub fn learn(
+        &mut self,
+        from: Side,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Result<bool, Error> {
+        let pair = Pair::new(from, source, destination);
+        if self.pairs.contains(&pair) {
+            return Ok(false);
+        }
+        if self.pairs.len() == MOST_PAIRS {
+            return Err(Error::Limit {
+                what: "diverting another pair of hosts",
+                limit: MOST_PAIRS,
+            });
+        }
+        for rule in self.pair_rules(pair) {
+            self.netlink.add_rule(&rule)?;
+        }
+        self.pairs.insert(pair);
+        Ok(true)
+    }
+
+    /// Takes back what [`Divert::learn`] did. Arguments as there, from either side.
+    pub fn forget(&mut self, from: Side, source: IpAddr, destination: IpAddr) -> Result<(), Error> {
+        let pair = Pair::new(from, source, destination);
+        if self.pairs.remove(&pair) {
+            for rule in self.pair_rules(pair) {
+                self.netlink.delete_rule(&rule)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops: packets take the ordinary way again, and nothing of ours is left.
+    pub fn close(self) -> Result<(), Error> {
+        remove_all(&self.netlink)
+    }
+
+    const fn arm(&self, side: Side) -> &Arm {
+        match side {
+            Side::Wired => &self.wired,
+            Side::Wireless => &self.wireless,
+        }
+    }
+
+    fn add_routes(&self) -> Result<(), Error> {
+        for (side, &family) in self.each_side_and_family() {
+            self.netlink.add_route(&Route {
+                table: side.table(),
+                ..Route::new(
+                    Prefix::everything(family),
+                    Via::Device(side.device().into()),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn add_rules(&self, clear_tcp: bool) -> Result<(), Error> {
+        for (side, &family) in self.each_side_and_family() {
+            let rule = self.rule(side, family);
+            let mut rules = vec![
+                rule.clone().protocol(UDP).destination_port(NAT_TRAVERSAL),
+                rule.clone().protocol(UDP).source_port(NAT_TRAVERSAL),
+                rule.clone().protocol(ESP),
+            ];
+            if clear_tcp {
+                rules.push(rule.protocol(TCP));
+            }
+            for rule in rules {
+                self.netlink.add_rule(&rule)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pair_rules(&self, Pair { wired, wireless }: Pair) -> [Rule; 2] {
+        let rule = |side, source, destination| {
+            let rule = self.rule(side, Family::of(source)).protocol(UDP);
+            rule.from(source).to(destination)
+        };
+        [
+            rule(Side::Wired, wired, wireless),
+            rule(Side::Wireless, wireless, wired),
+        ]
+    }
+
+    fn rule(&self, side: Side, family: Family) -> Rule {
+        Rule::new(family, PRIORITY, side.table()).iif(&self.arm(side).interface)
+    }
+
+    fn each_side_and_family(&self) -> impl Iterator<Item = (Side, &Family)> {
+        Side::ALL
+            .into_iter()
+            .flat_map(|side| self.families.iter().map(move |family| (side, family)))
+    }
+}
+
+impl Arm {
+    fn open(netlink: &Netlink, side: Side, interface: &str) -> Result<Self, Error> {
+        let tun = Tun::open(side.device(), MTU)?;
+        // Our own device needs no check of reverse paths; that of `all` may still be in force.
+        sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", tun.name()), "0")?;
+        netlink.add_address(tun.name(), Prefix::host(side.address()))?;
+        Ok(Self {
+            interface: interface.to_owned(),
+            tun,
+        })
+    }
+}
+
+impl Pair {
+    const fn new(from: Side, source: IpAddr, destination: IpAddr) -> Self {
+        let (wired, wireless) = match from {
+            Side::Wired => (source, destination),
+            Side::Wireless => (destination, source),
+        };
+        Self { wired, wireless }
+    }
+}
+
+fn remove_all(netlink: &Netlink) -> Result<(), Error> {
+    for side in Side::ALL {
+        netlink.cleanup(side.table(), PRIORITY..=PRIORITY)?;
+    }
+    Ok(())
+}

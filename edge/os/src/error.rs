@@ -1,0 +1,121 @@
+//! What the operating system refused, and how a person repairs it.
+
+use crate::{Family, owner::Owner};
+use std::io;
+use std::net::IpAddr;
+
+/// A refusal of the operating system. Where the cause is known the text ends with the fix.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another socket has the port.
+    #[error("UDP port {port} is already taken{owner}: stop it or choose another port in [listen]")]
+    PortTaken {
+        /// The port.
+        port: u16,
+        /// Who has it, as far as we may see.
+        owner: Owner,
+    },
+    /// The address to listen on belongs to no interface.
+    #[error(
+        "no interface has the address {address}: correct it in [listen] or bring its interface up first"
+    )]
+    NoSuchAddress {
+        /// The address.
+        address: IpAddr,
+    },
+    /// The kernel lacks an address family.
+    #[error(
+        "this kernel has no {family}: remove its addresses from [listen] or boot without disabling it"
+    )]
+    NoFamily {
+        /// The family.
+        family: Family,
+    },
+    /// The device node is missing.
+    #[error(
+        "there is no /dev/net/tun: load the module with `modprobe tun`, in a container start it with `--device /dev/net/tun`"
+    )]
+    NoTunDevice,
+    /// The device node may not be opened.
+    #[error(
+        "no right to open /dev/net/tun: run as root, or open it to users with `chmod 666 /dev/net/tun` as udev does"
+    )]
+    NoTunRight,
+    /// Another process has the device open.
+    #[error(
+        "the interface {name} is in use by another process: stop the other stratad or choose another name"
+    )]
+    TunBusy {
+        /// The interface's name.
+        name: String,
+    },
+    /// A capability is missing.
+    #[error(
+        "no right for {doing}: run as root, or with the capabilities CAP_NET_ADMIN, CAP_NET_BIND_SERVICE and (for namespaces) CAP_SYS_ADMIN"
+    )]
+    NoRight {
+        /// What was attempted.
+        doing: String,
+    },
+    /// Ordinary users may not make namespaces here.
+    #[error(
+        "this machine does not let users make namespaces: run as root, or allow it with `sysctl -w {sysctl}`"
+    )]
+    NoUserNamespaces {
+        /// The setting and the value that allow it.
+        sysctl: &'static str,
+    },
+    /// A licensed node on a machine that does not forward.
+    #[error("this machine does not forward {family} packets: turn it on with `sysctl -w {}=1`", .family.forwarding_sysctl())]
+    NotForwarding {
+        /// The family.
+        family: Family,
+    },
+    /// The peer's own address is routed into the tunnel and an interface checks reverse paths.
+    #[error(
+        "{interface} would drop the packets of the peer at {peer}, because that address lies inside a tunnelled prefix and reverse paths are checked strictly: `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
+    )]
+    StrictReversePath {
+        /// The interface, or `all`.
+        interface: String,
+        /// The peer's outer address.
+        peer: IpAddr,
+    },
+    /// More than may be kept at once.
+    #[error("{what}: only {limit} are kept at once")]
+    Limit {
+        /// What was too many.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Anything else.
+    #[error("{doing}: {source}")]
+    Os {
+        /// What was attempted.
+        doing: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Turns an error number into an [`Error`] that tells what was attempted.
+    pub(crate) fn os<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
+        |source| {
+            let (doing, source) = (doing.into(), source.into());
+            match source.kind() {
+                io::ErrorKind::PermissionDenied => Self::NoRight { doing },
+                _ => Self::Os { doing, source },
+            }
+        }
+    }
+
+    /// The kernel's error number, where there is one and its meaning was not known here.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Self::Os { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Interfaces, addresses, routes and rules, through rtnetlink.
+//!
+//! rtnetlink is asynchronous and we are not: each [`Netlink`] owns a small runtime that runs only
+//! inside its calls. Requests are built from the kernel's own messages (`packet_route`), because
+//! that way one function sends and one reads them all, and what was listed can be deleted as it
+//! is. Names are resolved through the same socket: it belongs to the network namespace of the
+//! thread that opened it, whichever thread calls later.
+
+mod link;
+mod message;
+mod route;
+mod rule;
+
+pub use route::{Route, Via};
+pub use rule::{Mark, Rule};
+
+use crate::{Error, Family, Prefix};
+use futures_util::StreamExt;
+use nix::errno::Errno;
+use rtnetlink::packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use rtnetlink::packet_route::RouteNetlinkMessage as Message;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
+use std::io;
+use std::ops::RangeInclusive;
+use tokio::runtime::{Builder, Runtime};
+
+/// A connection to the kernel's routing configuration in one network namespace. Not to be used
+/// inside an asynchronous runtime.
+pub struct Netlink {
+    runtime: Runtime,
+    handle: rtnetlink::Handle,
+}
+
+impl Netlink {
+    /// Opens it in the calling thread's network namespace, for good.
+    pub fn open() -> Result<Self, Error> {
+        let failed = || Error::os("talking to the kernel's routing configuration");
+        let runtime = Builder::new_current_thread().enable_io().build();
+        let runtime = runtime.map_err(failed())?;
+        let guard = runtime.enter();
+        let (connection, handle, _) = rtnetlink::new_connection().map_err(failed())?;
+        runtime.spawn(connection);
+        drop(guard);
+        Ok(Self { runtime, handle })
+    }
+
+    /// Brings an interface up.
+    pub fn link_up(&self, name: &str) -> Result<(), Error> {
+        let mut message = link::message(self.index(name)?);
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        self.set_link(format!("bringing up {name}"), message)
+    }
+
+    /// Takes an interface down, and with it the routes through it.
+    pub fn link_down(&self, name: &str) -> Result<(), Error> {
+        let mut message = link::message(self.index(name)?);
+        message.header.change_mask = LinkFlags::Up;
+        self.set_link(format!("taking down {name}"), message)
+    }
+
+    /// Sets the longest packet an interface takes.
+    pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), Error> {
+        let mut message = link::message(self.index(name)?);
+        message.attributes.push(LinkAttribute::Mtu(mtu));
+        self.set_link(format!("setting the MTU of {name} to {mtu}"), message)
+    }
+
+    /// The longest packet an interface takes.
+    pub fn mtu(&self, name: &str) -> Result<u32, Error> {
+        link::mtu(&self.link(name)?).ok_or_else(|| missing(name))
+    }
+
+    /// Makes a pair of virtual Ethernet interfaces, the second in another namespace. Both are down.
+    pub fn add_veth(&self, name: &str, peer: &str, namespace: &crate::NetNs) -> Result<(), Error> {
+        let message = link::veth(name, peer, namespace);
+        let doing = format!("making the interfaces {name} and {peer}");
+        self.create(doing, Message::NewLink(message))
+    }
+
+    /// Removes an interface.
+    pub fn delete_link(&self, name: &str) -> Result<(), Error> {
+        let message = link::message(self.index(name)?);
+        self.change(format!("removing {name}"), Message::DelLink(message), 0)
+    }
+
+    /// The names of all interfaces.
+    pub fn links(&self) -> Result<Vec<String>, Error> {
+        let replies = self.dump("listing interfaces", Message::GetLink(link::message(0)))?;
+        let names = replies.iter().filter_map(|reply| match reply {
+            Message::NewLink(message) => link::name(message),
+            _ => None,
+        });
+        Ok(names.collect())
+    }
+
+    /// Gives an interface an address; the prefix becomes reachable through it. IPv6 addresses are
+    /// used at once, without duplicate address detection.
+    pub fn add_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
+        let message = link::address(self.index(name)?, address);
+        let doing = format!("giving {name} the address {address}");
+        self.create(doing, Message::NewAddress(message))
+    }
+
+    /// Takes an address from an interface.
+    pub fn delete_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
+        let message = link::address(self.index(name)?, address);
+        let doing = format!("taking the address {address} from {name}");
+        self.change(doing, Message::DelAddress(message), 0)
+    }
+
+    /// The addresses of an interface.
+    pub fn addresses(&self, name: &str) -> Result<Vec<Prefix>, Error> {
+        let index = self.index(name)?;
+        let get = Message::GetAddress(Default::default());
+        let replies = self.dump("listing addresses", get)?;
+        let addresses = replies.iter().filter_map(|reply| match reply {
+            Message::NewAddress(message) if message.header.index == index => link::prefix(message),
+            _ => None,
+        });
+        Ok(addresses.collect())
+    }
+
+    /// Adds a route. There must be none with the same prefix, table and metric.
+    pub fn add_route(&self, route: &Route) -> Result<(), Error> {
+        let message = self.route_message(route)?;
+        self.create(
+            format!("adding the route {route}"),
+            Message::NewRoute(message),
+        )
+    }
+
+    /// Deletes a route.
+    pub fn delete_route(&self, route: &Route) -> Result<(), Error> {
+        let message = Message::DelRoute(self.route_message(route)?);
+        self.change(format!("deleting the route {route}"), message, 0)
+    }
+
+    /// The routes of a table, both families. Those of kinds that [`Via`] has no word for are left out.
+    pub fn routes(&self, table: u32) -> Result<Vec<Route>, Error> {
+        let mut routes = Vec::new();
+        for message in self.route_messages(table)? {
+            let device = match route::output_index(&message) {
+                Some(index) => self.link_name(index)?,
+                None => None,
+            };
+            routes.extend(route::parse(&message, device));
+        }
+        Ok(routes)
+    }
+
+    /// Adds a rule. There must be none exactly like it.
+    pub fn add_rule(&self, rule: &Rule) -> Result<(), Error> {
+        let message = Message::NewRule(rule.message());
+        self.create(format!("adding the rule {rule}"), message)
+    }
+
+    /// Deletes a rule.
+    pub fn delete_rule(&self, rule: &Rule) -> Result<(), Error> {
+        let message = Message::DelRule(rule.message());
+        self.change(format!("deleting the rule {rule}"), message, 0)
+    }
+
+    /// All rules that look up a table, both families.
+    pub fn rules(&self) -> Result<Vec<Rule>, Error> {
+        let messages = self.rule_messages()?;
+        Ok(messages.iter().filter_map(Rule::parse).collect())
+    }
+
+    /// Removes what a predecessor left that could not tidy up: every rule with one of these
+    /// priorities and every route of this table. Returns how many there were. Devices need no
+    /// removal, they died with their process.
+    pub fn cleanup(&self, table: u32, priorities: RangeInclusive<u32>) -> Result<usize, Error> {
+        let mut removed = 0;
+        for message in self.rule_messages()? {
+            if rule::priority(&message).is_some_and(|priority| priorities.contains(&priority)) {
+                let message = Message::DelRule(message);
+                removed += self.remove("removing an old rule", message)?;
+            }
+        }
+        for message in self.route_messages(table)? {
+            let message = Message::DelRoute(message);
+            removed += self.remove("removing an old route", message)?;
+        }
+        Ok(removed)
+    }
+
+    fn set_link(&self, doing: String, message: link::LinkMessage) -> Result<(), Error> {
+        self.change(doing, Message::SetLink(message), 0)
+    }
+
+    fn route_message(&self, route: &Route) -> Result<route::RouteMessage, Error> {
+        let device = match &route.via {
+            Via::Device(name) => Some(self.index(name)?),
+            Via::Gateway(_) | Via::Blackhole | Via::Throw => None,
+        };
+        Ok(route.message(device))
+    }
+
+    fn route_messages(&self, table: u32) -> Result<Vec<route::RouteMessage>, Error> {
+        let mut messages = Vec::new();
+        for family in Family::ALL {
+            let get = Message::GetRoute(route::request(family));
+            for reply in self.dump("listing routes", get)? {
+                match reply {
+                    Message::NewRoute(route) if route::table(&route) == table => {
+                        messages.push(route);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(messages)
+    }
+
+    fn rule_messages(&self) -> Result<Vec<rule::RuleMessage>, Error> {
+        let mut messages = Vec::new();
+        for family in Family::ALL {
+            let get = Message::GetRule(rule::request(family));
+            for reply in self.dump("listing rules", get)? {
+                if let Message::NewRule(rule) = reply {
+                    messages.push(rule);
+                }
+            }
+        }
+        Ok(messages)
+    }
+
+    fn index(&self, name: &str) -> Result<u32, Error> {
+        Ok(self.link(name)?.header.index)
+    }
+
+    fn link(&self, name: &str) -> Result<link::LinkMessage, Error> {
+        let mut message = link::message(0);
+        message
+            .attributes
+            .push(LinkAttribute::IfName(name.to_owned()));
+        let doing = format!("looking for the interface {name}");
+        let replies = self.request(doing, Message::GetLink(message), 0)?;
+        let link = replies.into_iter().find_map(|reply| match reply {
+            Message::NewLink(message) => Some(message),
+            _ => None,
+        });
+        link.ok_or_else(|| missing(name))
+    }
+
+    /// `None` for an interface that has just gone.
+    fn link_name(&self, index: u32) -> Result<Option<String>, Error> {
+        let get = Message::GetLink(link::message(index));
+        match self.request("naming an interface".into(), get, 0) {
+            Ok(replies) => Ok(replies.iter().find_map(|reply| match reply {
+                Message::NewLink(message) => link::name(message),
+                _ => None,
+            })),
+            Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn create(&self, doing: String, message: Message) -> Result<(), Error> {
+        self.change(doing, message, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Deletes what may have gone already; returns how many that were.
+    fn remove(&self, doing: &str, message: Message) -> Result<usize, Error> {
+        let gone = [Errno::ENOENT as i32, Errno::ESRCH as i32];
+        match self.change(doing.to_owned(), message, 0) {
+            Ok(()) => Ok(1),
+            Err(error) if error.raw_os_error().is_some_and(|e| gone.contains(&e)) => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn change(&self, doing: String, message: Message, flags: u16) -> Result<(), Error> {
+        self.request(doing, message, flags | NLM_F_ACK).map(drop)
+    }
+
+    fn dump(&self, doing: &str, message: Message) -> Result<Vec<Message>, Error> {
+        self.request(doing.to_owned(), message, NLM_F_DUMP)
+    }
+
+    /// Sends one request and collects the replies to it.
+    fn request(&self, doing: String, message: Message, flags: u16) -> Result<Vec<Message>, Error> {
+        let replies = self.runtime.block_on(self.exchange(message, flags));
+        replies.map_err(Error::os(doing))
+    }
+
+    async fn exchange(&self, message: Message, flags: u16) -> io::Result<Vec<Message>> {
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | flags;
+        let mut stream = self
+            .handle
+            .clone()
+            .request(request)
+            .map_err(io::Error::other)?;
+        let mut replies = Vec::new();
+        while let Some(reply) = stream.next().await {
+            match reply.payload {
+                NetlinkPayload::InnerMessage(message) => replies.push(message),
+                NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+                _ => {}
+            }
+        }
+        Ok(replies)
+    }
+}
+
+fn missing(name: &str) -> Error {
+    let doing = format!("looking for the interface {name}");
+    Error::os(doing)(Errno::ENODEV)
+}

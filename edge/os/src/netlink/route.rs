@@ -1,0 +1,158 @@
+//! Routes, to and from the kernel's message.
+
+use super::message::table_in_header;
+use crate::{Family, Prefix};
+use rtnetlink::packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteProtocol, RouteScope, RouteType,
+};
+use std::fmt;
+use std::net::IpAddr;
+
+pub(super) use rtnetlink::packet_route::route::RouteMessage;
+
+/// One entry of a routing table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The destinations it is for.
+    pub prefix: Prefix,
+    /// What becomes of their packets.
+    pub via: Via,
+    /// The table it is in.
+    pub table: u32,
+    /// Which of several for the same prefix: the lowest counts. 0 lets the kernel choose, which is
+    /// 0 for IPv4 and 1024 for IPv6.
+    pub metric: u32,
+    /// The source address of packets that have none yet.
+    pub source: Option<IpAddr>,
+}
+
+/// What a route does with a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// It leaves through this interface.
+    Device(String),
+    /// It goes to this neighbour.
+    Gateway(IpAddr),
+    /// It is dropped.
+    Blackhole,
+    /// The lookup goes on with the next rule, as if this table were empty.
+    Throw,
+}
+
+impl Route {
+    /// The default table of every machine.
+    pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
+
+    /// A route in the main table with the kernel's metric.
+    pub fn new(prefix: impl Into<Prefix>, via: Via) -> Self {
+        Self {
+            prefix: prefix.into(),
+            via,
+            table: Self::MAIN,
+            metric: 0,
+            source: None,
+        }
+    }
+
+    pub(super) fn message(&self, device: Option<u32>) -> RouteMessage {
+        let mut message = request(self.prefix.family());
+        message.header.destination_prefix_length = self.prefix.length;
+        message.header.table = table_in_header(self.table);
+        message.header.protocol = RouteProtocol::Static;
+        (message.header.kind, message.header.scope) = match &self.via {
+            Via::Device(_) => (RouteType::Unicast, RouteScope::Link),
+            Via::Gateway(_) => (RouteType::Unicast, RouteScope::Universe),
+            Via::Blackhole => (RouteType::BlackHole, RouteScope::Universe),
+            Via::Throw => (RouteType::Throw, RouteScope::Universe),
+        };
+        message.attributes = vec![
+            RouteAttribute::Destination(self.prefix.address.into()),
+            RouteAttribute::Table(self.table),
+        ];
+        if let Via::Gateway(gateway) = self.via {
+            let gateway = RouteAttribute::Gateway(gateway.into());
+            message.attributes.push(gateway);
+        }
+        message.attributes.extend(device.map(RouteAttribute::Oif));
+        if self.metric != 0 {
+            let metric = RouteAttribute::Priority(self.metric);
+            message.attributes.push(metric);
+        }
+        let source = self.source.map(|s| RouteAttribute::PrefSource(s.into()));
+        message.attributes.extend(source);
+        message
+    }
+}
+
+impl fmt::Display for Route {
+    /// As ip-route(8) would write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.via {
+            Via::Device(name) => write!(f, "{} dev {name}", self.prefix)?,
+            Via::Gateway(gateway) => write!(f, "{} via {gateway}", self.prefix)?,
+            Via::Blackhole => write!(f, "blackhole {}", self.prefix)?,
+            Via::Throw => write!(f, "throw {}", self.prefix)?,
+        }
+        write!(f, " table {} metric {}", self.table, self.metric)
+    }
+}
+
+/// A message that asks for every route of a family.
+pub(super) fn request(family: Family) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family.into();
+    message
+}
+
+pub(super) fn table(message: &RouteMessage) -> u32 {
+    let attribute = message.attributes.iter().find_map(|a| match a {
+        RouteAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
+    attribute.unwrap_or(message.header.table.into())
+}
+
+pub(super) fn output_index(message: &RouteMessage) -> Option<u32> {
+    message.attributes.iter().find_map(|a| match a {
+        RouteAttribute::Oif(index) => Some(*index),
+        _ => None,
+    })
+}
+
+pub(super) fn parse(message: &RouteMessage, device: Option<String>) -> Option<Route> {
+    let family = Family::from_kernel(message.header.address_family)?;
+    let (mut prefix, mut gateway) = (Prefix::everything(family), None);
+    let (mut metric, mut source) = (0, None);
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Destination(address) => prefix.address = ip(address)?,
+            RouteAttribute::Gateway(address) => gateway = ip(address),
+            RouteAttribute::PrefSource(address) => source = ip(address),
+            RouteAttribute::Priority(number) => metric = *number,
+            _ => {}
+        }
+    }
+    prefix.length = message.header.destination_prefix_length;
+    let via = match (message.header.kind, gateway, device) {
+        (RouteType::BlackHole, _, _) => Via::Blackhole,
+        (RouteType::Throw, _, _) => Via::Throw,
+        (RouteType::Unicast, Some(gateway), _) => Via::Gateway(gateway),
+        (RouteType::Unicast, None, Some(device)) => Via::Device(device),
+        _ => return None,
+    };
+    Some(Route {
+        prefix,
+        via,
+        table: table(message),
+        metric,
+        source,
+    })
+}
+
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(v4) => Some((*v4).into()),
+        RouteAddress::Inet6(v6) => Some((*v6).into()),
+        _ => None,
+    }
+}

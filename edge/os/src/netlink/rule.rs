@@ -1,0 +1,214 @@
+//! Rules that choose the routing table, to and from the kernel's message.
+
+use super::message::table_in_header;
+use crate::{Family, Prefix};
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RulePortRange};
+use std::fmt;
+use std::net::IpAddr;
+
+pub(super) use rtnetlink::packet_route::rule::RuleMessage;
+
+/// Sends the packets that match all of its conditions to a routing table. Made with
+/// [`Rule::new`] and narrowed by the methods named like the words of ip-rule(8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The packets' family.
+    pub family: Family,
+    /// Rules are tried in this order, lowest first.
+    pub priority: u32,
+    /// The table to look in.
+    pub table: u32,
+    /// Packets that came in through this interface; `lo` for those made here.
+    pub iif: Option<String>,
+    /// Packets with, or without, this firewall mark.
+    pub mark: Option<Mark>,
+    /// Packets of this IP protocol. A fragment counts by what it is a fragment of.
+    pub protocol: Option<u8>,
+    /// Packets from this port; a fragment has none.
+    pub source_port: Option<u16>,
+    /// Packets to this port; a fragment has none.
+    pub destination_port: Option<u16>,
+    /// Packets from here.
+    pub from: Option<Prefix>,
+    /// Packets to here.
+    pub to: Option<Prefix>,
+}
+
+/// A condition on a packet's firewall mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It has this one.
+    Is(u32),
+    /// It has another, or none. Of a rule with more conditions all are inverted together, so use
+    /// it alone.
+    IsNot(u32),
+}
+
+impl Rule {
+    /// A rule for every packet of a family.
+    pub const fn new(family: Family, priority: u32, table: u32) -> Self {
+        Self {
+            family,
+            priority,
+            table,
+            iif: None,
+            mark: None,
+            protocol: None,
+            source_port: None,
+            destination_port: None,
+            from: None,
+            to: None,
+        }
+    }
+
+    /// Only packets that came in through this interface.
+    pub fn iif(mut self, name: &str) -> Self {
+        self.iif = Some(name.to_owned());
+        self
+    }
+
+    /// Only packets with or without a mark.
+    pub fn mark(mut self, mark: Mark) -> Self {
+        self.mark = Some(mark);
+        self
+    }
+
+    /// Only packets of this IP protocol.
+    pub fn protocol(mut self, protocol: u8) -> Self {
+        self.protocol = Some(protocol);
+        self
+    }
+
+    /// Only packets from this port.
+    pub fn source_port(mut self, port: u16) -> Self {
+        self.source_port = Some(port);
+        self
+    }
+
+    /// Only packets to this port.
+    pub fn destination_port(mut self, port: u16) -> Self {
+        self.destination_port = Some(port);
+        self
+    }
+
+    /// Only packets from here.
+    pub fn from(mut self, prefix: impl Into<Prefix>) -> Self {
+        self.from = Some(prefix.into());
+        self
+    }
+
+    /// Only packets to here.
+    pub fn to(mut self, prefix: impl Into<Prefix>) -> Self {
+        self.to = Some(prefix.into());
+        self
+    }
+
+    pub(super) fn message(&self) -> RuleMessage {
+        let one_port = |port| RulePortRange {
+            start: port,
+            end: port,
+        };
+        let mut message = request(self.family);
+        message.header.action = RuleAction::ToTable;
+        message.header.table = table_in_header(self.table);
+        message.header.src_len = self.from.map_or(0, |prefix| prefix.length);
+        message.header.dst_len = self.to.map_or(0, |prefix| prefix.length);
+        if let Some(Mark::IsNot(_)) = self.mark {
+            message.header.flags = RuleFlags::Invert;
+        }
+        let numbers = [
+            RuleAttribute::Priority(self.priority),
+            RuleAttribute::Table(self.table),
+        ];
+        let mark = self.mark.map(|mark| match mark {
+            Mark::Is(mark) | Mark::IsNot(mark) => RuleAttribute::FwMark(mark),
+        });
+        let conditions = [
+            self.iif.clone().map(RuleAttribute::Iifname),
+            mark,
+            self.protocol.map(|p| RuleAttribute::IpProtocol(p.into())),
+            self.source_port
+                .map(|port| RuleAttribute::SourcePortRange(one_port(port))),
+            self.destination_port
+                .map(|port| RuleAttribute::DestinationPortRange(one_port(port))),
+            self.from
+                .map(|prefix| RuleAttribute::Source(prefix.address)),
+            self.to
+                .map(|prefix| RuleAttribute::Destination(prefix.address)),
+        ];
+        message.attributes = numbers
+            .into_iter()
+            .chain(conditions.into_iter().flatten())
+            .collect();
+        message
+    }
+
+    /// `None` for rules that do not look up a table.
+    pub(super) fn parse(message: &RuleMessage) -> Option<Self> {
+        if message.header.action != RuleAction::ToTable {
+            return None;
+        }
+        let family = Family::from_kernel(message.header.family)?;
+        let mut rule = Self::new(family, 0, message.header.table.into());
+        let prefix = |address: &IpAddr, length| Some(Prefix::from((*address, length)));
+        let invert = message.header.flags.contains(RuleFlags::Invert);
+        for attribute in &message.attributes {
+            match attribute {
+                RuleAttribute::Priority(priority) => rule.priority = *priority,
+                RuleAttribute::Table(table) => rule.table = *table,
+                RuleAttribute::Iifname(name) => rule.iif = Some(name.clone()),
+                RuleAttribute::FwMark(mark) if invert => rule.mark = Some(Mark::IsNot(*mark)),
+                RuleAttribute::FwMark(mark) => rule.mark = Some(Mark::Is(*mark)),
+                RuleAttribute::IpProtocol(p) => rule.protocol = Some((*p).into()),
+                RuleAttribute::SourcePortRange(ports) => rule.source_port = Some(ports.start),
+                RuleAttribute::DestinationPortRange(ports) => {
+                    rule.destination_port = Some(ports.start);
+                }
+                RuleAttribute::Source(a) => rule.from = prefix(a, message.header.src_len),
+                RuleAttribute::Destination(a) => rule.to = prefix(a, message.header.dst_len),
+                _ => {}
+            }
+        }
+        Some(rule)
+    }
+}
+
+impl fmt::Display for Rule {
+    /// As ip-rule(8) would write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.priority)?;
+        match self.mark {
+            Some(Mark::Is(mark)) => write!(f, " fwmark {mark:#x}")?,
+            Some(Mark::IsNot(mark)) => write!(f, " not fwmark {mark:#x}")?,
+            None => {}
+        }
+        let conditions = [
+            ("from", self.from.map(|prefix| prefix.to_string())),
+            ("to", self.to.map(|prefix| prefix.to_string())),
+            ("iif", self.iif.clone()),
+            ("ipproto", self.protocol.map(|number| number.to_string())),
+            ("sport", self.source_port.map(|port| port.to_string())),
+            ("dport", self.destination_port.map(|port| port.to_string())),
+        ];
+        for (word, value) in conditions {
+            if let Some(value) = value {
+                write!(f, " {word} {value}")?;
+            }
+        }
+        write!(f, " lookup {} ({})", self.table, self.family)
+    }
+}
+
+/// A message that asks for every rule of a family.
+pub(super) fn request(family: Family) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = family.into();
+    message
+}
+
+pub(super) fn priority(message: &RuleMessage) -> Option<u32> {
+    message.attributes.iter().find_map(|a| match a {
+        RuleAttribute::Priority(priority) => Some(*priority),
+        _ => None,
+    })
+}

@@ -1,0 +1,73 @@
+//! Who has a UDP port: the kernel lists sockets with an inode, and each process's descriptors
+//! link to theirs. Only processes we may look into are found, which for root is all of them.
+
+use std::fmt;
+use std::fs;
+
+/// The process that has a port, if it could be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner(Option<Process>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Process {
+    name: String,
+    id: u32,
+}
+
+impl Owner {
+    /// Searches for the owner of a UDP port in the calling thread's network namespace.
+    pub(crate) fn of_udp_port(port: u16) -> Self {
+        let inodes = inodes_of(port);
+        Self(processes().find(|process| has_socket(process.id, &inodes)))
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(Process { name, id }) => write!(f, " by {name} (process {id})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Second column of /proc/net/udp: local address and port in hexadecimal; tenth: the inode.
+fn inodes_of(port: u16) -> Vec<String> {
+    let suffix = format!(":{port:04X}");
+    ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
+        .iter()
+        .flat_map(fs::read_to_string)
+        .flat_map(|table| {
+            let lines = table.lines().skip(1).map(|line| {
+                let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+                let local = columns.get(1)?.ends_with(&suffix);
+                local.then(|| format!("socket:[{}]", columns.get(9).unwrap_or(&"")))
+            });
+            lines.flatten().collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn processes() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+        let name = name.trim_end().to_owned();
+        Some(Process { name, id })
+    })
+}
+
+fn has_socket(process: u32, inodes: &[String]) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd"));
+    let mut links = descriptors
+        .into_iter()
+        .flatten()
+        .flatten()
+        .flat_map(|descriptor| fs::read_link(descriptor.path()));
+    links.any(|link| {
+        inodes
+            .iter()
+            .any(|inode| link.as_os_str() == inode.as_str())
+    })
+}

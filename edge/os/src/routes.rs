@@ -1,0 +1,124 @@
+//! How an endpoint's packets find the tunnel, and why none leaves in clear.
+//!
+//! One rule sends every packet to our table, except those that carry our mark: the encapsulated
+//! ones. There each protected prefix has two routes: through the TUN, and with a worse metric a
+//! black hole. A daemon that dies takes its TUN along and with it the first; the second stays and
+//! stops the packets until the next start takes it over or a graceful end removes it. A bypassed
+//! prefix inside a protected one is thrown back to the tables behind ours.
+//!
+//! [`Routes::set`] is told what shall be, compares it with what is, adds before it deletes, and so
+//! works the same after a crash, at a start and for every change; there is no moment in between at
+//! which a protected prefix is open.
+
+use crate::netlink::{Mark, Route, Rule, Via};
+use crate::{Error, Family, Netlink, Prefix, sysctl};
+use std::net::IpAddr;
+
+/// The routing table of protected prefixes.
+pub const TABLE: u32 = 7296;
+
+/// The priority of the rule that leads to it: behind the local table, before the main one.
+pub const PRIORITY: u32 = 7296;
+
+/// The firewall mark of packets that are not to enter the tunnel, to be given to [`crate::Udp`].
+pub const MARK: u32 = 0x7296;
+
+/// What the black hole's metric must be worse than.
+const TUNNEL_METRIC: u32 = 10;
+const BLACKHOLE_METRIC: u32 = 4096;
+
+/// What shall be routed how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Prefixes to be reached only through the tunnel, with the inner source address to prefer.
+    pub protected: Vec<(Prefix, Option<IpAddr>)>,
+    /// Prefixes to be reached as if there were no tunnel.
+    pub bypassed: Vec<Prefix>,
+}
+
+/// The routes into one TUN. Dropped without [`Routes::close`] it leaves them as they are.
+pub struct Routes {
+    netlink: Netlink,
+    device: String,
+}
+
+impl Routes {
+    /// Takes over our table in the calling thread's network namespace, with whatever a predecessor
+    /// left in it, for the TUN of this name.
+    pub fn open(device: &str) -> Result<Self, Error> {
+        let netlink = Netlink::open()?;
+        let device = device.to_owned();
+        Ok(Self { netlink, device })
+    }
+
+    /// Makes the table say exactly this. Source addresses must have been given to an interface
+    /// before.
+    pub fn set(&self, plan: &Plan) -> Result<(), Error> {
+        let (wanted, present) = (self.routes(plan), self.netlink.routes(TABLE)?);
+        for route in wanted.iter().filter(|route| !present.contains(route)) {
+            self.netlink.add_route(route)?;
+        }
+        self.lead_here()?;
+        for route in present.iter().filter(|route| !wanted.contains(route)) {
+            self.netlink.delete_route(route)?;
+        }
+        Ok(())
+    }
+
+    /// Fails if packets from a peer at this outer address would be dropped on arrival: reverse
+    /// paths are looked up without our mark, so with the peer inside a protected prefix they lead
+    /// into the TUN, and an interface that checks them strictly (IPv4 only) refuses the packet.
+    pub fn check_peer(&self, plan: &Plan, peer: IpAddr) -> Result<(), Error> {
+        let inside = |prefix: &Prefix| prefix.contains(peer);
+        let bypassed = plan.bypassed.iter().any(inside);
+        let protected = plan.protected.iter().any(|(prefix, _)| inside(prefix));
+        if !protected || bypassed || peer.is_ipv6() {
+            return Ok(());
+        }
+        for interface in self.netlink.links()? {
+            if interface != "lo"
+                && interface != self.device
+                && sysctl::strict_reverse_path(&interface)?
+            {
+                return Err(Error::StrictReversePath { interface, peer });
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the prefixes again: removes all routes and rules.
+    pub fn close(self) -> Result<(), Error> {
+        self.netlink.cleanup(TABLE, PRIORITY..=PRIORITY).map(drop)
+    }
+
+    fn routes(&self, plan: &Plan) -> Vec<Route> {
+        let ours = |prefix, via, metric, source| Route {
+            prefix,
+            via,
+            table: TABLE,
+            metric,
+            source,
+        };
+        let protected = plan.protected.iter().flat_map(|&(prefix, source)| {
+            let tunnel = Via::Device(self.device.clone());
+            [
+                ours(prefix, Via::Blackhole, BLACKHOLE_METRIC, None),
+                ours(prefix, tunnel, TUNNEL_METRIC, source),
+            ]
+        });
+        let bypassed = plan.bypassed.iter();
+        let bypassed = bypassed.map(|&prefix| ours(prefix, Via::Throw, TUNNEL_METRIC, None));
+        protected.chain(bypassed).collect()
+    }
+
+    fn lead_here(&self) -> Result<(), Error> {
+        let present = self.netlink.rules()?;
+        for family in Family::ALL {
+            let rule = Rule::new(family, PRIORITY, TABLE).mark(Mark::IsNot(MARK));
+            if sysctl::has(family) && !present.contains(&rule) {
+                self.netlink.add_rule(&rule)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Kernel settings, by their dotted names. Those under `net.` are the calling thread's
+//! namespace's ([`crate::NetNs::sysctl`] sets them in another).
+
+use crate::{Error, Family};
+use std::fs;
+use std::path::Path;
+
+/// Reads a setting.
+pub fn get(name: &str) -> Result<String, Error> {
+    fs::read_to_string(path(name))
+        .map(|text| text.trim_end().to_owned())
+        .map_err(Error::os(format!("reading the setting {name}")))
+}
+
+/// Changes a setting.
+pub fn set(name: &str, value: &str) -> Result<(), Error> {
+    fs::write(path(name), value).map_err(Error::os(format!("setting {name}={value}")))
+}
+
+/// Whether the kernel has this family at all.
+pub fn has(family: Family) -> bool {
+    family == Family::V4 || Path::new("/proc/sys/net/ipv6").exists()
+}
+
+/// Whether this machine forwards packets of a family; if not, the error that says how to change it.
+pub fn require_forwarding(family: Family) -> Result<(), Error> {
+    match get(family.forwarding_sysctl())?.as_str() {
+        "0" => Err(Error::NotForwarding { family }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an interface drops IPv4 packets whose sender it would not answer through itself
+/// (`rp_filter` 1). The stricter of the interface's own setting and that of `all` counts.
+pub fn strict_reverse_path(interface: &str) -> Result<bool, Error> {
+    let of = |name| get(&format!("net/ipv4/conf/{name}/rp_filter"));
+    let (all, own) = (of("all")?, of(interface)?);
+    Ok(all.max(own) == "1")
+}
+
+/// Dots become slashes as sysctl(8) does it; a name that already has slashes (because an interface
+/// has a dot in its name) is taken as it is.
+fn path(name: &str) -> String {
+    match name.contains('/') {
+        true => format!("/proc/sys/{name}"),
+        false => format!("/proc/sys/{}", name.replace('.', "/")),
+    }
+}

@@ -1,0 +1,80 @@
+//! A TUN device: a network interface whose other end is this process, one IP packet a call.
+//!
+//! The device is opened through tun-rs, whose synchronous interface is two system calls wide and
+//! which brings the virtio header and segmentation offload that the fast path will use. The caller
+//! reads in a loop until [`io::ErrorKind::WouldBlock`], so batches can come without changing it.
+//!
+//! The kernel is told not to invent a link-local address: otherwise each device opens its life
+//! with router solicitations and multicast reports that nobody asked for.
+
+use crate::{Error, sysctl};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+/// A TUN device that is up; it and every route through it vanish when this is dropped.
+pub struct Tun {
+    device: SyncDevice,
+    name: String,
+}
+
+impl Tun {
+    /// Creates the device in the calling thread's network namespace and brings it up, without
+    /// addresses. A `mtu` of 65535 lets every packet in unfragmented. A `%d` in the name becomes
+    /// the first free number.
+    pub fn open(name: &str, mtu: u16) -> Result<Self, Error> {
+        // tun-rs would quietly make the device node; who may open it is not ours to decide.
+        if !Path::new("/dev/net/tun").exists() {
+            return Err(Error::NoTunDevice);
+        }
+        let device = DeviceBuilder::new()
+            .name(name)
+            .mtu(mtu)
+            .enable(false)
+            .build_sync()
+            .map_err(|error| explain(error, name))?;
+        let failed = || Error::os(format!("bringing up {name}"));
+        device.set_nonblocking(true).map_err(failed())?;
+        let name = device.name().map_err(failed())?;
+        // Fails only where there is no IPv6, and then there is no address to prevent.
+        let _no_ipv6 = sysctl::set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        device.enabled(true).map_err(failed())?;
+        Ok(Self { device, name })
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads one packet that the kernel routed into the device. A packet longer than the buffer is
+    /// cut off, so let the buffer be as long as the MTU.
+    pub fn recv(&self, packet: &mut [u8]) -> io::Result<usize> {
+        self.device.recv(packet)
+    }
+
+    /// Hands one packet to the kernel as if it had arrived on the device.
+    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+        self.device.send(packet).map(drop)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        #![allow(unsafe_code, reason = "tun-rs lends its descriptor only as a number")]
+        // SAFETY: `device` owns the descriptor and outlives the borrow of `self`.
+        unsafe { BorrowedFd::borrow_raw(self.device.as_raw_fd()) }
+    }
+}
+
+/// Opening the node fails with EACCES; creating the interface with EPERM or EBUSY.
+fn explain(error: io::Error, name: &str) -> Error {
+    use nix::errno::Errno;
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EACCES) => Error::NoTunRight,
+        Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => Error::NoTunDevice,
+        Some(Errno::EBUSY) => Error::TunBusy { name: name.into() },
+        _ => Error::os(format!("creating the interface {name}"))(error),
+    }
+}

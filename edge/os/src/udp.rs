@@ -1,0 +1,208 @@
+//! A UDP socket for IKE and ESP, many datagrams a system call.
+//!
+//! quinn-udp receives batches, tells the address each datagram was sent to (so that answers leave
+//! from there), its ECN field, and splits what the kernel coalesced. Two of its choices are undone
+//! here. It forbids fragmentation, because QUIC probes path MTUs; ours is chosen on the TUN so that
+//! sealed packets fit, and the rare one that does not must be fragmented by the outer IP layer
+//! (RFC 4303 section 3.3.4) rather than vanish. So "don't fragment" is clear on IPv4, and on IPv6
+//! the kernel fragments to the path MTU it has learnt. And small kernel buffers lose whole bursts
+//! while a worker is busy, so both are enlarged as far as our rights go.
+
+use crate::{Error, Family, owner::Owner};
+use model::Path;
+use nix::errno::Errno;
+use nix::sys::socket::{setsockopt, sockopt};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// Datagrams, or coalesced runs of them, read by one system call.
+const BATCH: usize = 8;
+
+/// The longest UDP payload, and the longest coalesced run.
+const LONGEST: usize = 65_535;
+
+/// What each kernel buffer should hold: 20 ms at 1.6 Gb/s.
+const KERNEL_BUFFER: usize = 4 << 20;
+
+/// Where a datagram came from and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// From the sender to the address it was sent to.
+    pub path: Path,
+    /// The ECN field of its IP header (RFC 3168), 0 to 3.
+    pub ecn: u8,
+}
+
+/// A bound, non-blocking UDP socket of one family.
+pub struct Udp {
+    socket: Socket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    buffers: Vec<u8>,
+}
+
+impl Udp {
+    /// Binds in the calling thread's network namespace. An unspecified address takes datagrams to
+    /// every address of its family. With `mark`, all packets sent carry it, for routing rules that
+    /// keep encapsulated packets out of the tunnel ([`crate::Routes`]).
+    pub fn bind(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
+        let failed = |error| explain(error, address);
+        let domain = Domain::for_address(address);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true).map_err(failed)?;
+        }
+        if let Some(mark) = mark {
+            socket
+                .set_mark(mark)
+                .map_err(Error::os("marking packets of our own"))?;
+        }
+        socket.bind(&address.into()).map_err(failed)?;
+        let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
+        let local = socket.local_addr().map_err(failed)?;
+        let local = local.as_socket().unwrap_or(address);
+        allow_fragments(&socket, Family::of(local.ip())).map_err(failed)?;
+        enlarge_buffers(&socket);
+        let buffers = vec![0; BATCH * LONGEST];
+        Ok(Self {
+            socket,
+            state,
+            local,
+            buffers,
+        })
+    }
+
+    /// The address and port it is bound to; the port is never 0.
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Reads what one system call gives and shows each datagram's payload to `each`. Returns how
+    /// many there were; call again until [`io::ErrorKind::WouldBlock`].
+    pub fn recv(&mut self, mut each: impl FnMut(Arrival, &mut [u8])) -> io::Result<usize> {
+        let mut metas = [RecvMeta::default(); BATCH];
+        let mut chunks = self.buffers.chunks_exact_mut(LONGEST);
+        let mut slices: [IoSliceMut<'_>; BATCH] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let filled = self
+            .state
+            .recv((&self.socket).into(), &mut slices, &mut metas)?;
+        let mut datagrams = 0;
+        for (meta, run) in metas.iter().zip(&mut slices).take(filled) {
+            let arrival = arrival(meta, self.local);
+            // An empty datagram is a run of none, and is of no use to any protocol of ours.
+            for payload in run[..meta.len].chunks_mut(meta.stride.max(1)) {
+                each(arrival, payload);
+                datagrams += 1;
+            }
+        }
+        Ok(datagrams)
+    }
+
+    /// Sends one datagram from the path's local address to its remote one, with `ecn` (0 to 3) in
+    /// the outer header. The local port is the socket's own.
+    ///
+    /// # Errors
+    /// Those of sendmsg(2), for this datagram: EMSGSIZE if it is longer than UDP carries or
+    /// than the path takes and cannot be fragmented, ENETUNREACH and EHOSTUNREACH without a route,
+    /// EINVAL if the local address is no longer ours, WouldBlock if the buffer is full.
+    pub fn send(&self, path: Path, ecn: u8, payload: &[u8]) -> io::Result<()> {
+        let local = path.local.ip();
+        let datagram = Transmit {
+            destination: path.remote,
+            ecn: EcnCodepoint::from_bits(ecn),
+            contents: payload,
+            segment_size: None,
+            src_ip: (!local.is_unspecified()).then_some(local),
+        };
+        self.state.try_send((&self.socket).into(), &datagram)
+    }
+}
+
+impl AsFd for Udp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn arrival(meta: &RecvMeta, bound: SocketAddr) -> Arrival {
+    let local = meta.dst_ip.unwrap_or(bound.ip());
+    let remote = match meta.addr {
+        SocketAddr::V4(v4) => SocketAddr::V4(v4),
+        // The flow label is not part of who sent it; the scope is, where addresses need one.
+        SocketAddr::V6(v6) => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
+    };
+    let local = match (local, remote) {
+        (IpAddr::V6(ip), SocketAddr::V6(from)) => {
+            SocketAddrV6::new(ip, bound.port(), 0, from.scope_id()).into()
+        }
+        _ => SocketAddr::new(local, bound.port()),
+    };
+    Arrival {
+        path: Path { local, remote },
+        ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+    }
+}
+
+#[allow(unsafe_code, reason = "no crate at hand names these socket options")]
+fn allow_fragments(socket: &Socket, family: Family) -> io::Result<()> {
+    use nix::libc;
+    let options: &[(i32, i32, i32)] = match family {
+        Family::V4 => &[(
+            libc::IPPROTO_IP,
+            libc::IP_MTU_DISCOVER,
+            libc::IP_PMTUDISC_DONT,
+        )],
+        Family::V6 => &[
+            (
+                libc::IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                libc::IPV6_PMTUDISC_DONT,
+            ),
+            (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 0),
+        ],
+    };
+    for &(level, name, value) in options {
+        // SAFETY: the descriptor is open, and pointer and length describe one live integer.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                level,
+                name,
+                (&raw const value).cast(),
+                size_of_val(&value) as libc::socklen_t,
+            )
+        };
+        Errno::result(result)?;
+    }
+    Ok(())
+}
+
+/// Root may pass the machine's limit, others get up to it; less is slower, not wrong.
+fn enlarge_buffers(socket: &Socket) {
+    if setsockopt(socket, sockopt::RcvBufForce, &KERNEL_BUFFER).is_err() {
+        let _up_to_the_limit = socket.set_recv_buffer_size(KERNEL_BUFFER);
+    }
+    if setsockopt(socket, sockopt::SndBufForce, &KERNEL_BUFFER).is_err() {
+        let _up_to_the_limit = socket.set_send_buffer_size(KERNEL_BUFFER);
+    }
+}
+
+fn explain(error: io::Error, address: SocketAddr) -> Error {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EADDRINUSE) => Error::PortTaken {
+            port: address.port(),
+            owner: Owner::of_udp_port(address.port()),
+        },
+        Some(Errno::EADDRNOTAVAIL) => Error::NoSuchAddress {
+            address: address.ip(),
+        },
+        Some(Errno::EAFNOSUPPORT) => Error::NoFamily {
+            family: Family::of(address.ip()),
+        },
+        _ => Error::os(format!("listening on UDP {address}"))(error),
+    }
+}
