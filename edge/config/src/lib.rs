@@ -1,1 +1,40 @@
-//! To come.
+//! The configuration: one strict TOML file, read into types that need no further checks.
+//!
+//! [`load`] reads the file and the pre-shared keys it names. The TOML library parses; the tables
+//! are then walked by a small reader that asks for each key once. So the keys asked for *are* the
+//! keys allowed, whatever is left over is unknown, and one pass finds every fault rather than the
+//! first: each has a line, a column, what is wrong and what to change. Only when the list of
+//! faults is empty does a [`Config`] exist. What is legal but worth a second look (above all a
+//! licensed payload) is in [`Config::warnings`].
+//!
+//! The examples in `examples/` are the reference for people; the fields of the types here say what
+//! each key means and what it is when left out.
+
+mod check;
+mod config;
+mod divert;
+mod fault;
+mod listen;
+mod party;
+mod peer;
+mod policy;
+mod prefix;
+mod psk;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod tunnel;
+mod value;
+mod warning;
+
+pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};
+pub use divert::{Divert, Snoop};
+pub use fault::{Error, Fault, Faults};
+pub use listen::Listen;
+pub use party::{Gateway, Licensed, Party};
+pub use peer::{HEADERS, PAYLOAD, Peer, Stance, Start, ZonePolicy};
+pub use policy::{Action, Policy};
+pub use prefix::Prefix;
+pub use psk::Psk;
+pub use tunnel::{DEFAULT_MTU, Tunnel};
+pub use warning::Warning;

@@ -1,0 +1,144 @@
+//! What only shows when several tables are looked at together.
+
+use crate::reader::Value;
+use crate::{Config, PAYLOAD, Party, Peer, Warning};
+use model::{Identity, TrafficSelector};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rules between tables. Records faults; the file's values are found again by their names.
+pub(crate) fn faults(config: &Config, root: &Value<'_>) {
+    unique_parties(config, root);
+    // The file, not the result: a faulty [divert] has its own fault.
+    let nothing_diverted = root.at(&["divert"]).is_none();
+    if config.peers.is_empty() && config.gateways.is_empty() && nothing_diverted {
+        root.fault::<()>(
+            "there is nothing to do",
+            "add a [peer.NAME] for a tunnel, or [gateway.NAME] and [divert] for a licensed node",
+        );
+    }
+    if let Some(snoop) = root.at(&["snoop"])
+        && nothing_diverted
+    {
+        snoop.fault::<()>(
+            "without [divert] there are no packets to look at",
+            "add [divert] with `wired` and `wireless`, or remove [snoop]",
+        );
+    }
+}
+
+/// IKE finds the table by identity, people find it by name: both must be unique.
+fn unique_parties(config: &Config, root: &Value<'_>) {
+    let mut names = BTreeMap::new();
+    let mut identities: BTreeMap<&Identity, String> = BTreeMap::new();
+    identities.insert(&config.identity, "[node]".to_owned());
+    for (kind, party) in parties(config) {
+        let table = format!("[{kind}.{}]", party.name);
+        if let Some(other) = names.insert(&party.name, kind)
+            && let Some(value) = root.at(&[kind, &party.name])
+        {
+            value.fault::<()>(
+                format!("[{other}.{}] has the same name", party.name),
+                "give each its own name: commands know nothing else",
+            );
+        }
+        if let Some(other) = identities.insert(&party.identity, table)
+            && let Some(value) = root.at(&[kind, &party.name, "id"])
+        {
+            value.fault::<()>(
+                format!("{other} has the same id"),
+                "give each host its own identity: a peer's table is found by it",
+            );
+        }
+    }
+}
+
+/// Everybody, with the kind of table they are in.
+fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
+    let peers = config.peers.iter().map(|peer| ("peer", &peer.party));
+    let licensed = config.licensed.iter().map(|node| ("licensed", &node.party));
+    let gateways = config
+        .gateways
+        .iter()
+        .map(|gateway| ("gateway", &gateway.party));
+    peers.chain(licensed).chain(gateways)
+}
+
+/// What is legal, but may not be meant.
+pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
+    let mut warnings = licences(config);
+    warnings.extend(config.peers.iter().flat_map(one_family));
+    warnings.extend(overlaps(&config.peers));
+    if config.divert.is_none() && !config.gateways.is_empty() {
+        warnings.push(Warning::NothingDiverted);
+    }
+    warnings
+}
+
+fn licences(config: &Config) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut named = BTreeSet::new();
+    for peer in &config.peers {
+        let name = &peer.party.name;
+        let nodes: BTreeSet<_> = peer.zones.licences.iter().map(|l| &l.node).collect();
+        let opened = peer.zones.licences.iter().filter(|l| l.zone == PAYLOAD);
+        warnings.extend(opened.map(|licence| Warning::PayloadLicensed {
+            peer: name.clone(),
+            node: licence.node.clone(),
+        }));
+        // The endpoint that accepts the tunnel gives out the keys.
+        let unknown = nodes.iter().filter(|&&node| {
+            let known = config.licensed.iter().any(|l| l.party.identity == *node);
+            peer.address.is_none() && !known
+        });
+        warnings.extend(unknown.map(|&node| Warning::NodeWithoutTable {
+            peer: name.clone(),
+            node: node.clone(),
+        }));
+        named.extend(nodes);
+    }
+    let idle = config
+        .licensed
+        .iter()
+        .filter(|node| !named.contains(&node.party.identity));
+    warnings.extend(idle.map(|node| Warning::NodeWithoutLicence {
+        name: node.party.name.clone(),
+        node: node.party.identity.clone(),
+    }));
+    warnings
+}
+
+fn one_family(peer: &Peer) -> impl Iterator<Item = Warning> {
+    let lonely = |ours: &[TrafficSelector], theirs: &[TrafficSelector]| -> Vec<TrafficSelector> {
+        let alone = |selector: &&TrafficSelector| {
+            theirs
+                .iter()
+                .all(|other| other.first.is_ipv4() != selector.first.is_ipv4())
+        };
+        ours.iter().filter(alone).cloned().collect()
+    };
+    let mut all = lonely(&peer.local, &peer.remote);
+    all.extend(lonely(&peer.remote, &peer.local));
+    all.into_iter().map(|selector| Warning::OneFamily {
+        peer: peer.party.name.clone(),
+        prefix: selector.to_string(),
+    })
+}
+
+fn overlaps(peers: &[Peer]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for (i, second) in peers.iter().enumerate() {
+        for first in &peers[..i] {
+            let pairs = first
+                .remote
+                .iter()
+                .flat_map(|a| second.remote.iter().map(move |b| (a, b)));
+            let common = pairs.filter_map(|(a, b)| a.intersection(b));
+            warnings.extend(common.map(|common| Warning::Overlap {
+                first: first.party.name.clone(),
+                second: second.party.name.clone(),
+                prefix: common.to_string(),
+            }));
+        }
+    }
+    warnings
+}

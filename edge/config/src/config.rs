@@ -1,0 +1,185 @@
+//! The whole file.
+
+use crate::fault::Context;
+use crate::reader::{Table, Value};
+use crate::{
+    Divert, Error, Gateway, Licensed, Listen, Peer, Policy, Snoop, Tunnel, Warning, check,
+};
+use model::Identity;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Where the configuration is if nobody says otherwise.
+pub const DEFAULT_FILE: &str = "/etc/strata/strata.toml";
+/// Where the daemon's API is if nobody says otherwise.
+pub const DEFAULT_SOCKET: &str = "/run/strata/strata.sock";
+
+/// Longest path of a unix socket (`sun_path` without its final zero).
+const LONGEST_SOCKET_PATH: usize = 107;
+
+/// A configuration without faults.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `[node] id`: who we are, to everybody.
+    pub identity: Identity,
+    /// `[tunnel]`.
+    pub tunnel: Tunnel,
+    /// `[control] socket`: the daemon's API. Default [`DEFAULT_SOCKET`].
+    pub socket: PathBuf,
+    /// `[listen]`.
+    pub listen: Listen,
+    /// `[peer.NAME]`, sorted by name.
+    pub peers: Vec<Peer>,
+    /// `[licensed.NAME]`, sorted by name.
+    pub licensed: Vec<Licensed>,
+    /// `[gateway.NAME]`, sorted by name.
+    pub gateways: Vec<Gateway>,
+    /// `[[policy]]`, in the file's order: first match wins.
+    pub policies: Vec<Policy>,
+    /// `[divert]`.
+    pub divert: Option<Divert>,
+    /// `[snoop]`; only with `[divert]`.
+    pub snoop: Option<Snoop>,
+    /// `[log] level`: default `info`.
+    pub log: Level,
+    /// What is legal, but may not be meant.
+    pub warnings: Vec<Warning>,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// `error`: what stops the daemon from doing its work.
+    Error,
+    /// `warn`: and what a person should look at.
+    Warn,
+    /// `info`: and what changes: peers, SAs, grants.
+    Info,
+    /// `debug`: and every exchange.
+    Debug,
+    /// `trace`: and every packet.
+    Trace,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        })
+    }
+}
+
+/// Reads a configuration and the key files it names, which are looked for beside it.
+pub fn load(file: &Path) -> Result<Config, Error> {
+    let text = std::fs::read_to_string(file).map_err(|source| Error::Unreadable {
+        file: file.to_owned(),
+        source,
+    })?;
+    let directory = file.parent().unwrap_or(Path::new(""));
+    let context = Context::new(directory);
+    let config = read(&text, &context);
+    context.into_faults(file, &text)?;
+    Ok(config.expect("a reader that returns nothing has recorded a fault"))
+}
+
+/// `None` only after a fault was recorded, but faults may have been recorded anyway.
+fn read(text: &str, context: &Context) -> Option<Config> {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or(Range::default());
+        let fix = "correct the TOML: `key = value`, strings in quotes, each key once";
+        context.fault(span, "", error.message().to_owned(), fix.to_owned());
+    }
+    if !errors.is_empty() {
+        return None;
+    }
+    let document = DeValue::Table(document.into_inner());
+    let root = Value::root(&document, context);
+    let mut config = Config::read(root.table()?)?;
+    check::faults(&config, &root);
+    config.warnings = check::warnings(&config);
+    Some(config)
+}
+
+impl Config {
+    fn read(mut file: Table<'_>) -> Option<Self> {
+        let identity = identity(&mut file);
+        let tunnel = Tunnel::read(file.value("tunnel"));
+        let socket = file.optional("control", socket);
+        let listen = Listen::read(file.value("listen"));
+        let peers = file.named("peer", Peer::read);
+        let licensed = file.named("licensed", Licensed::read);
+        let gateways = file.named("gateway", Gateway::read);
+        let policies = file.optional("policy", |value| value.list(Policy::read));
+        let divert = file.optional("divert", Divert::read);
+        let snoop = file.optional("snoop", Snoop::read);
+        let log = file.optional("log", level);
+        file.finish();
+        Some(Self {
+            identity: identity?,
+            tunnel: tunnel?,
+            socket: socket.unwrap_or_else(|| DEFAULT_SOCKET.into()),
+            listen: listen?,
+            peers: peers?,
+            licensed: licensed?,
+            gateways: gateways?,
+            policies: policies.unwrap_or_default(),
+            divert,
+            snoop,
+            log: log.unwrap_or(Level::Info),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+fn identity(file: &mut Table<'_>) -> Option<Identity> {
+    let Some(value) = file.value("node") else {
+        let fix = "add the two lines `[node]` and `id = \"gw.example.net\"`: who we are";
+        return file.whole().fault("[node] is missing", fix);
+    };
+    let mut node = value.table()?;
+    let identity = node.required("id", "\"gw.example.net\"", Value::identity);
+    node.finish();
+    identity
+}
+
+fn socket(value: &Value<'_>) -> Option<PathBuf> {
+    let mut control = value.table()?;
+    let socket = control.optional("socket", |value| {
+        let text = value.text()?;
+        if !text.starts_with('/') || text.len() > LONGEST_SOCKET_PATH || text.contains('\0') {
+            return value.fault(
+                "this cannot be the path of a socket",
+                format!("write an absolute path of at most {LONGEST_SOCKET_PATH} octets"),
+            );
+        }
+        Some(PathBuf::from(text))
+    });
+    control.finish();
+    socket
+}
+
+fn level(value: &Value<'_>) -> Option<Level> {
+    let all = [
+        Level::Error,
+        Level::Warn,
+        Level::Info,
+        Level::Debug,
+        Level::Trace,
+    ];
+    let names = all.map(|level| (level, level.to_string()));
+    let choices: Vec<_> = names
+        .iter()
+        .map(|(level, name)| (name.as_str(), *level))
+        .collect();
+    let mut log = value.table()?;
+    let level = log.optional("level", |value| value.choice(&choices));
+    log.finish();
+    level
+}

@@ -1,0 +1,65 @@
+//! `[divert]` and `[snoop]`: what a licensed node does with packets that pass.
+
+use crate::reader::Value;
+
+/// The two sides between which packets are diverted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divert {
+    /// `wired`: device towards the gateway.
+    pub wired: String,
+    /// `wireless`: device towards the mobile node, where packets get lost.
+    pub wireless: String,
+    /// `clear_tcp`: also look at TCP that nobody protects. Default false.
+    pub clear_tcp: bool,
+}
+
+/// Local retransmission, and its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snoop {
+    /// `enabled`: default true.
+    pub enabled: bool,
+    /// `flows`: most flows, 64 to 65,536. Default 1,024.
+    pub flows: u32,
+    /// `packets`: most cached packets of a flow, 16 to 4,096. Default 256.
+    pub packets: u32,
+    /// `octets`: most cached octets of all flows, 64 KiB to 4 GiB. Default 16 MiB.
+    pub octets: u64,
+}
+
+impl Divert {
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        let mut table = value.table()?;
+        let wired = table.required("wired", "\"eth0\"", Value::interface);
+        let wireless = table.required("wireless", "\"wlan0\"", Value::interface);
+        let clear_tcp = table.optional("clear_tcp", Value::boolean);
+        table.finish();
+        if wired.is_some() && wired == wireless {
+            return value.fault(
+                "`wired` and `wireless` are the same device",
+                "name the device towards the gateway and the one towards the mobile nodes",
+            );
+        }
+        Some(Self {
+            wired: wired?,
+            wireless: wireless?,
+            clear_tcp: clear_tcp.unwrap_or(false),
+        })
+    }
+}
+
+impl Snoop {
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        let mut table = value.table()?;
+        let enabled = table.optional("enabled", Value::boolean);
+        let flows = table.optional("flows", |value| value.number(64..=65_536));
+        let packets = table.optional("packets", |value| value.number(16..=4096));
+        let octets = table.optional("octets", |value| value.size(64 << 10..=4 << 30));
+        table.finish();
+        Some(Self {
+            enabled: enabled.unwrap_or(true),
+            flows: flows.unwrap_or(1024),
+            packets: packets.unwrap_or(256),
+            octets: octets.unwrap_or(16 << 20),
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! Everybody we speak IKE with, and the two kinds of them that carry no traffic of ours.
+
+use crate::Psk;
+use crate::psk::psk;
+use crate::reader::{Table, Value};
+use model::{Identity, Suite};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What `[peer.NAME]`, `[licensed.NAME]` and `[gateway.NAME]` have in common.
+#[derive(Clone, Debug)]
+pub struct Party {
+    /// The table's name, unique among all three kinds.
+    pub name: String,
+    /// `id`: who it has to prove to be, octet by octet.
+    pub identity: Identity,
+    /// `psk`: name of a file beside this one, mode 0600, with the pre-shared key.
+    pub psk: Psk,
+    /// `suite`: one suite or a list, best first. Default `["aes128gcm16", "aes256gcm16"]`.
+    pub suites: Vec<Suite>,
+    /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s.
+    pub liveness: Duration,
+}
+
+/// `[licensed.NAME]`: a node that gets keys from us when a tunnel's licences name it.
+#[derive(Clone, Debug)]
+pub struct Licensed {
+    /// Who it is.
+    pub party: Party,
+    /// `address`: where it listens; we connect to it.
+    pub address: IpAddr,
+}
+
+/// `[gateway.NAME]`: on a licensed node, a gateway whose grants we take.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    /// Who it is.
+    pub party: Party,
+    /// `address`: take its connections from here only. Default from anywhere.
+    pub address: Option<IpAddr>,
+}
+
+impl Party {
+    pub(crate) fn read(name: &str, table: &mut Table<'_>) -> Option<Self> {
+        let identity = table.required("id", "\"gw.example.net\"", Value::identity);
+        let psk = table.required("psk", &format!("\"{name}.psk\""), psk);
+        let suites = table.optional("suite", Value::suites);
+        let second = Duration::from_secs(1);
+        let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
+        Some(Self {
+            name: name.to_owned(),
+            identity: identity?,
+            psk: psk?,
+            suites: suites.unwrap_or_else(|| vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16]),
+            liveness: liveness.unwrap_or(second * 30),
+        })
+    }
+}
+
+impl Licensed {
+    pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let party = Party::read(name, &mut table);
+        let address = table.required("address", "\"192.0.2.1\"", Value::address);
+        table.finish();
+        Some(Self {
+            party: party?,
+            address: address?,
+        })
+    }
+}
+
+impl Gateway {
+    pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let party = Party::read(name, &mut table);
+        let address = table.optional("address", Value::address);
+        table.finish();
+        Some(Self {
+            party: party?,
+            address,
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! `[[policy]]`: exceptions to protection, first match wins (RFC 4301 section 4.4.1).
+
+use crate::reader::{Table, Value};
+use model::TrafficSelector;
+use std::ops::RangeInclusive;
+
+/// One exception.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// `action`.
+    pub action: Action,
+    /// `remote` with `protocol` and `ports`: the far end of the packets meant.
+    pub remote: TrafficSelector,
+}
+
+/// What happens to the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// `bypass`: they go in clear. A whole prefix only: the operating system routes them around
+    /// the tunnel, and routes know neither protocols nor ports.
+    Bypass,
+    /// `discard`: they go nowhere.
+    Discard,
+}
+
+impl Policy {
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        let mut table = value.table()?;
+        let choices = [("bypass", Action::Bypass), ("discard", Action::Discard)];
+        let action = table.required("action", "\"discard\"", |value| value.choice(&choices));
+        let remote = table.required("remote", "\"10.8.9.0/24\"", Value::prefix);
+        let protocol = narrowing(&mut table, "protocol", action, protocol);
+        let ports = narrowing(&mut table, "ports", action, ports);
+        table.finish();
+        if ports.is_some() && !matches!(protocol, Some(6 | 17 | 132)) {
+            return value.fault(
+                "only tcp, udp and sctp have ports",
+                "add `protocol = \"tcp\"`, or remove `ports`",
+            );
+        }
+        Some(Self {
+            action: action?,
+            remote: TrafficSelector {
+                protocol: protocol.unwrap_or(0),
+                ports: ports.unwrap_or(0..=u16::MAX),
+                ..remote?.selector()
+            },
+        })
+    }
+}
+
+/// A key that means less than a whole prefix.
+fn narrowing<T>(
+    table: &mut Table<'_>,
+    key: &'static str,
+    action: Option<Action>,
+    read: impl Fn(&Value<'_>) -> Option<T>,
+) -> Option<T> {
+    table.optional(key, |value| match action {
+        Some(Action::Bypass) => value.fault(
+            "bypass takes prefixes only: routes know neither protocols nor ports",
+            format!("remove `{key}`, or use `action = \"discard\"`"),
+        ),
+        _ => read(value),
+    })
+}
+
+/// A protocol by name or number.
+fn protocol(value: &Value<'_>) -> Option<u8> {
+    if value.inner.is_integer() {
+        return value.number(1..=255).map(|number| number as u8);
+    }
+    value.choice(&[
+        ("icmp", 1),
+        ("tcp", 6),
+        ("udp", 17),
+        ("icmpv6", 58),
+        ("sctp", 132),
+    ])
+}
+
+/// One port as a number, or a range such as "8000-8080".
+fn ports(value: &Value<'_>) -> Option<RangeInclusive<u16>> {
+    if value.inner.is_integer() {
+        return value.port().map(|port| port..=port);
+    }
+    let text = value.text()?;
+    let range = text.split_once('-').and_then(|(first, last)| {
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (first <= last).then_some(first..=last)
+    });
+    range.or_else(|| {
+        value.fault(
+            format!("`{text}` is not a range of ports"),
+            "write one port as a number, or a range like \"8000-8080\"",
+        )
+    })
+}

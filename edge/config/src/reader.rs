@@ -1,0 +1,203 @@
+//! Walking the parsed tables: every key is asked for once, the rest is unknown.
+
+use crate::fault::Context;
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// A value with its dotted name and its place in the file.
+#[derive(Clone)]
+pub(crate) struct Value<'a> {
+    pub inner: &'a DeValue<'a>,
+    pub context: &'a Context,
+    name: String,
+    span: Range<usize>,
+}
+
+/// A table of which some keys have been asked for.
+pub(crate) struct Table<'a> {
+    value: Value<'a>,
+    entries: &'a DeTable<'a>,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Value<'a> {
+    /// The whole file.
+    pub fn root(inner: &'a DeValue<'a>, context: &'a Context) -> Self {
+        Self {
+            inner,
+            context,
+            name: String::new(),
+            span: 0..0,
+        }
+    }
+
+    /// Records a fault here. Returns `None`, so that a reader can end with it.
+    pub fn fault<T>(&self, problem: impl Into<String>, fix: impl Into<String>) -> Option<T> {
+        let span = self.span.clone();
+        self.context
+            .fault(span, &self.name, problem.into(), fix.into());
+        None
+    }
+
+    /// What is found at a path of keys below, for checks that look at several tables.
+    pub fn at(&self, path: &[&str]) -> Option<Self> {
+        path.iter().try_fold(self.clone(), |value, key| {
+            Table::new(&value)?.entry(key).map(|(_, value)| value)
+        })
+    }
+
+    pub fn table(&self) -> Option<Table<'a>> {
+        Table::new(self).or_else(|| self.wrong_type("a table", "write it as a [table]"))
+    }
+
+    /// Every element of an array, if all are good.
+    pub fn list<T>(&self, read: impl Fn(&Self) -> Option<T>) -> Option<Vec<T>> {
+        let Some(array) = self.inner.as_array() else {
+            return self.wrong_type("a list", "put it in [ ]");
+        };
+        let elements = array.iter().enumerate().map(|(i, element)| Self {
+            inner: element.get_ref(),
+            context: self.context,
+            name: format!("{}[{i}]", self.name),
+            span: element.span(),
+        });
+        // Collected first, so that the second element's fault is found too.
+        let read: Vec<_> = elements.map(|element| read(&element)).collect();
+        read.into_iter().collect()
+    }
+
+    pub fn wrong_type<T>(&self, expected: &str, fix: &str) -> Option<T> {
+        let found = self.inner.type_str();
+        self.fault(format!("expected {expected}, found {found}"), fix)
+    }
+}
+
+impl<'a> Table<'a> {
+    fn new(value: &Value<'a>) -> Option<Self> {
+        Some(Self {
+            value: value.clone(),
+            entries: value.inner.as_table()?,
+            asked: Vec::new(),
+        })
+    }
+
+    fn entry(&self, key: &str) -> Option<(Range<usize>, Value<'a>)> {
+        let (key, value) = self.entries.get_key_value(key)?;
+        let name = match self.value.name.as_str() {
+            "" => key.get_ref().to_string(),
+            parent => format!("{parent}.{}", key.get_ref()),
+        };
+        let value = Value {
+            inner: value.get_ref(),
+            context: self.value.context,
+            name,
+            span: value.span(),
+        };
+        Some((key.span(), value))
+    }
+
+    /// The table itself, to report a fault of the whole.
+    pub fn whole(&self) -> &Value<'a> {
+        &self.value
+    }
+
+    /// A key's value, unread.
+    pub fn value(&mut self, key: &'static str) -> Option<Value<'a>> {
+        self.asked.push(key);
+        self.entry(key).map(|(_, value)| value)
+    }
+
+    /// A key that may be left out. `None` also if its value is wrong: then there is a fault.
+    pub fn optional<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&Value<'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.value(key).and_then(|value| read(&value))
+    }
+
+    /// A key that must be there. `None` only if there is a fault.
+    pub fn required<T>(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        read: impl FnOnce(&Value<'a>) -> Option<T>,
+    ) -> Option<T> {
+        match self.value(key) {
+            Some(value) => read(&value),
+            None => self.value.fault(
+                format!("`{key}` is missing"),
+                format!("add `{key} = {example}`"),
+            ),
+        }
+    }
+
+    /// A table of tables, `[key.NAME]`, in the order of their names.
+    pub fn named<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&str, Table<'a>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let Some(value) = self.value(key) else {
+            return Some(Vec::new());
+        };
+        let tables = value.table()?;
+        let read: Vec<_> = tables
+            .entries
+            .keys()
+            .map(|name| tables.read_named(key, name.get_ref(), &read))
+            .collect();
+        read.into_iter().collect()
+    }
+
+    fn read_named<T>(
+        &self,
+        key: &str,
+        name: &str,
+        read: impl Fn(&str, Table<'a>) -> Option<T>,
+    ) -> Option<T> {
+        let (_, value) = self.entry(name)?;
+        let Some(table) = Table::new(&value) else {
+            return value.wrong_type("a table", &format!("write it below [{key}.NAME]"));
+        };
+        let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty() || name.len() > 32 || !name.chars().all(good) {
+            return value.fault(
+                "this name cannot be typed in a command",
+                "use 1 to 32 letters, digits, `.`, `_` and `-`",
+            );
+        }
+        read(name, table)
+    }
+
+    /// Whatever nobody asked for is unknown.
+    pub fn finish(self) {
+        for key in self.entries.keys() {
+            let key = key.get_ref().as_ref();
+            if self.asked.contains(&key) {
+                continue;
+            }
+            let Some((span, value)) = self.entry(key) else {
+                continue;
+            };
+            let fix = suggestion(key, self.asked.iter().copied());
+            let problem = "unknown key".to_owned();
+            self.value.context.fault(span, &value.name, problem, fix);
+        }
+    }
+}
+
+/// "Did you mean", or what there is to choose from.
+pub(crate) fn suggestion<'c>(word: &str, known: impl Iterator<Item = &'c str> + Clone) -> String {
+    let likeness = |candidate: &str| strsim::jaro_winkler(word, candidate);
+    let best = known
+        .clone()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match best.filter(|best| likeness(best) > 0.75) {
+        Some(best) => format!("did you mean `{best}`?"),
+        None => {
+            let all: Vec<_> = known.map(|known| format!("`{known}`")).collect();
+            format!("possible here: {}", all.join(", "))
+        }
+    }
+}

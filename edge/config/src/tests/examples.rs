@@ -1,0 +1,86 @@
+//! The shipped examples are read by people: they must be right, and free of warnings.
+
+use super::Folder;
+use crate::{Action, HEADERS, Stance, Start};
+use model::Right;
+
+#[test]
+fn the_example_of_a_mobile_node_connects_and_shows_its_headers_to_one_node() {
+    let config = Folder::new()
+        .load(include_str!("../../examples/mobile.toml"))
+        .unwrap();
+    assert_eq!(config.warnings, []);
+    let [office] = config.peers.as_slice() else {
+        panic!("one peer, not {:?}", config.peers);
+    };
+    assert_eq!(office.address, Some("192.0.2.1".parse().unwrap()));
+    assert_eq!(
+        (office.start, office.zones.stance),
+        (Start::Auto, Stance::Require)
+    );
+    let [licence] = office.zones.licences.as_slice() else {
+        panic!("one licence, not {:?}", office.zones.licences);
+    };
+    assert_eq!((licence.zone, licence.right), (HEADERS, Right::Read));
+    assert_eq!(
+        config.policies[0].remote.to_string(),
+        "10.8.9.0/24 protocol 6 ports 25-25"
+    );
+    assert_eq!(config.policies[1].action, Action::Bypass);
+    assert_eq!(config.tunnel.addresses[0].to_string(), "10.1.0.2/32");
+}
+
+#[test]
+fn the_example_of_a_gateway_waits_for_its_peer_and_has_the_licensed_nodes_key() {
+    let config = Folder::new()
+        .load(include_str!("../../examples/gateway.toml"))
+        .unwrap();
+    assert_eq!(config.warnings, []);
+    assert_eq!(
+        (config.peers[0].address, config.peers[0].start),
+        (None, Start::Manual)
+    );
+    assert_eq!(
+        config.licensed[0].party.identity,
+        config.peers[0].zones.licences[0].node
+    );
+    assert_eq!(
+        config.licensed[0].party.psk.expose(),
+        b"0123456789abcdef0123456789abcdef"
+    );
+}
+
+#[test]
+fn the_example_of_a_licensed_node_diverts_and_snoops() {
+    let config = Folder::new()
+        .load(include_str!("../../examples/licensed.toml"))
+        .unwrap();
+    assert_eq!(config.warnings, []);
+    assert_eq!(config.gateways[0].party.name, "gw");
+    assert_eq!(config.divert.unwrap().wireless, "wlan0");
+    assert_eq!(config.snoop.unwrap().octets, 16 << 20);
+}
+
+#[test]
+fn both_ends_and_the_node_of_the_examples_fit_together() {
+    let folder = Folder::new();
+    let mobile = folder
+        .load(include_str!("../../examples/mobile.toml"))
+        .unwrap();
+    let gateway = folder
+        .load(include_str!("../../examples/gateway.toml"))
+        .unwrap();
+    let licensed = folder
+        .load(include_str!("../../examples/licensed.toml"))
+        .unwrap();
+    assert_eq!(mobile.peers[0].party.identity, gateway.identity);
+    assert_eq!(gateway.peers[0].party.identity, mobile.identity);
+    assert_eq!(mobile.peers[0].local, gateway.peers[0].remote);
+    assert_eq!(mobile.peers[0].remote, gateway.peers[0].local);
+    assert_eq!(
+        mobile.peers[0].zones.licences,
+        gateway.peers[0].zones.licences
+    );
+    assert_eq!(gateway.licensed[0].party.identity, licensed.identity);
+    assert_eq!(licensed.gateways[0].party.identity, gateway.identity);
+}

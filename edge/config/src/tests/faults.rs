@@ -1,0 +1,452 @@
+//! Every mistake is found, at its place, with what to change.
+
+use super::Folder;
+use crate::{Error, Warning};
+
+const NODE: &str = "[node]\nid = \"alice@example.net\"\n";
+const OFFICE: &str = r#"[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "office.psk"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+"#;
+
+/// The only fault of `text`, as `line:column key | problem | fix`.
+fn only_fault(text: &str) -> String {
+    let lines = Folder::new().lines(text);
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    lines.into_iter().next().unwrap()
+}
+
+/// The only fault of a good file with more lines below `[peer.office]`.
+fn only_fault_in_office(lines: &str) -> String {
+    only_fault(&format!("{NODE}{OFFICE}{lines}"))
+}
+
+fn warnings(text: &str) -> Vec<Warning> {
+    Folder::new().load(text).unwrap().warnings
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
+    assert_eq!(
+        only_fault_in_office("adress = \"192.0.2.7\"\n"),
+        "9:1 peer.office.adress | unknown key | did you mean `address`?"
+    );
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}[tunel]\n")),
+        "9:2 tunel | unknown key | did you mean `tunnel`?"
+    );
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}[log]\nxyz = 1\n")),
+        "10:1 log.xyz | unknown key | possible here: `level`"
+    );
+}
+
+#[test]
+fn all_faults_are_told_at_once_in_the_order_of_the_lines() {
+    let text =
+        "[node]\nid = 3\n[peer.a]\naddress = \"gw\"\nzons = \"require\"\n[listen]\nike = 0\n";
+    let keys: Vec<_> = Folder::new()
+        .faults(text)
+        .faults
+        .into_iter()
+        .map(|f| (f.line, f.key))
+        .collect();
+    let expected = [
+        (2, "node.id"),
+        (3, "peer.a"),
+        (3, "peer.a"),
+        (3, "peer.a"),
+        (3, "peer.a"),
+        (4, "peer.a.address"),
+        (5, "peer.a.zons"),
+        (7, "listen.ike"),
+    ];
+    assert_eq!(keys, expected.map(|(line, key)| (line, key.to_owned())));
+}
+
+#[test]
+fn a_fault_shows_its_line_with_a_caret() {
+    let faults = Folder::new().faults(&format!("{NODE}{OFFICE}\tstart = \"atuo\"\n"));
+    assert_eq!(
+        faults.faults[0].to_string(),
+        "9:10: peer.office.start: `atuo` is not known\n  \
+         9 |  start = \"atuo\"\n    |          ^\n  fix: did you mean `auto`?"
+    );
+}
+
+#[test]
+fn a_missing_key_is_asked_for_where_it_belongs() {
+    assert_eq!(
+        only_fault(&format!(
+            "{NODE}{}",
+            OFFICE.replace("id = \"gw.example.net\"\n", "")
+        )),
+        "3:1 peer.office | `id` is missing | add `id = \"gw.example.net\"`"
+    );
+    assert!(
+        only_fault(OFFICE).starts_with("1:1  | [node] is missing | add the two lines `[node]`")
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_told_what_it_should_be() {
+    assert_eq!(
+        only_fault_in_office("liveness = 30\n"),
+        "9:12 peer.office.liveness | expected a string, found integer | put it in quotes"
+    );
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}[tunnel]\nmtu = \"1400\"\n")),
+        "10:7 tunnel.mtu | expected a number, found string | write it in digits, without quotes"
+    );
+    assert_eq!(
+        only_fault(&format!("peer = 3\n{NODE}")),
+        "1:8 peer | expected a table, found integer | write it as a [table]"
+    );
+}
+
+#[test]
+fn what_is_not_toml_has_its_place_too() {
+    let fault = only_fault("[node]\nid = \"alice\n");
+    assert!(fault.starts_with("2:"), "{fault}");
+    let fault = only_fault(&format!("{NODE}id = \"bob\"\n"));
+    assert!(fault.starts_with("3:1  | duplicate key"), "{fault}");
+}
+
+#[test]
+fn a_prefix_with_host_bits_is_corrected() {
+    let text = format!("{NODE}{OFFICE}").replace("10.8.0.0/16", "10.8.0.7/16");
+    assert_eq!(
+        only_fault(&text),
+        "8:11 peer.office.remote[0] | `10.8.0.7/16` has bits set beyond its length | write \"10.8.0.0/16\""
+    );
+    for bad in [
+        "10.8.0.0",
+        "10.8.0.0/33",
+        "10.8.0.0/+8",
+        "fd00::/129",
+        "10.8.0.0/",
+        "/8",
+    ] {
+        let fault = only_fault(&format!("{NODE}{OFFICE}").replace("10.8.0.0/16", bad));
+        assert!(fault.contains("is not a prefix"), "{fault}");
+    }
+}
+
+#[test]
+fn limits_are_kept_and_told() {
+    for (lines, key, limits) in [
+        ("[tunnel]\nmtu = 1279", "tunnel.mtu", "1280 and 9000"),
+        ("[tunnel]\nmtu = -1", "tunnel.mtu", "1280 and 9000"),
+        (
+            "[listen]\nnat = 99999999999999",
+            "listen.nat",
+            "1 and 65535",
+        ),
+        (
+            "liveness = \"999ms\"",
+            "peer.office.liveness",
+            "1s and 3600s",
+        ),
+        ("liveness = \"2h\"", "peer.office.liveness", "1s and 3600s"),
+    ] {
+        let fault = only_fault_in_office(&format!("{lines}\n"));
+        assert!(
+            fault.contains(&format!("{key} | is not between {limits} | ")),
+            "{fault}"
+        );
+    }
+}
+
+#[test]
+fn a_key_file_must_exist_be_private_and_be_long() {
+    let text = format!("{NODE}{OFFICE}");
+    for (octets, mode, problem) in [
+        (
+            &b"0123456789abcdef\n"[..],
+            0o640,
+            "others than its owner may use the file (mode 0640)",
+        ),
+        (
+            b"0123456789abcdef\n",
+            0o602,
+            "others than its owner may use the file (mode 0602)",
+        ),
+        (
+            b"0123456789abcde\n",
+            0o600,
+            "the key has 15 octets, fewer than 16",
+        ),
+        (b"", 0o600, "the key has 0 octets, fewer than 16"),
+        (&[b'x'; 1025], 0o600, "the key has more than 1024 octets"),
+    ] {
+        let folder = Folder::new();
+        folder.key("office.psk", octets, mode);
+        let lines = folder.lines(&text);
+        assert!(
+            lines[0].starts_with(&format!("6:7 peer.office.psk | {problem}")),
+            "{lines:#?}"
+        );
+    }
+    let missing = only_fault(&text.replace("office.psk", "none.psk"));
+    assert!(missing.contains("there is no such file in /"), "{missing}");
+    let folder_itself = only_fault(&text.replace("office.psk", "."));
+    assert!(
+        folder_itself.contains("not a regular file"),
+        "{folder_itself}"
+    );
+}
+
+#[test]
+fn a_key_file_of_the_shortest_and_of_the_longest_kind_is_read_without_its_line_end() {
+    for octets in [&b"0123456789abcdef\r\n"[..], &[b'x'; 1024]] {
+        let folder = Folder::new();
+        folder.key("office.psk", octets, 0o400);
+        let config = folder.load(&format!("{NODE}{OFFICE}")).unwrap();
+        assert_eq!(
+            config.peers[0].party.psk.expose(),
+            octets.strip_suffix(b"\r\n").unwrap_or(octets)
+        );
+    }
+}
+
+#[test]
+fn a_key_written_into_the_file_by_mistake_is_never_repeated() {
+    let text = format!("{NODE}{OFFICE}").replace("office.psk", "correct horse battery");
+    let shown = Folder::new().faults(&text).to_string();
+    assert!(
+        shown.contains("name a file, never the key itself"),
+        "{shown}"
+    );
+    assert!(!shown.contains("horse"), "{shown}");
+    let unclosed = text.replace("battery\"", "battery");
+    let shown = Folder::new().faults(&unclosed).to_string();
+    assert!(!shown.contains("horse"), "{shown}");
+}
+
+#[test]
+fn keys_are_not_in_debug_output() {
+    let config = Folder::new().load(&format!("{NODE}{OFFICE}")).unwrap();
+    let shown = format!("{config:?}");
+    assert!(shown.contains("Psk(32 octets)"), "{shown}");
+    assert!(!shown.contains("0123456789abcdef"), "{shown}");
+}
+
+#[test]
+fn two_tables_with_one_id_or_one_name_are_refused() {
+    let second = OFFICE
+        .replace("peer.office", "gateway.gw")
+        .replace("local", "#")
+        .replace("remote", "#");
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}{second}")),
+        "11:6 gateway.gw.id | [peer.office] has the same id | \
+         give each host its own identity: a peer's table is found by it"
+    );
+    let named = second
+        .replace("gateway.gw", "gateway.office")
+        .replace("gw.example.net", "other");
+    assert!(
+        only_fault(&format!("{NODE}{OFFICE}{named}")).contains("[peer.office] has the same name")
+    );
+    let ours = OFFICE.replace("gw.example.net", "alice@example.net");
+    assert!(only_fault(&format!("{NODE}{ours}")).contains("[node] has the same id"));
+}
+
+#[test]
+fn licences_name_known_zones_and_the_payload_only_by_its_name() {
+    let licences = |zones: &str| {
+        format!(
+            "zones = \"accept\"\nlicences = [{{ node = \"fa\", zones = {zones}, right = \"read\" }}]\n"
+        )
+    };
+    let unknown = only_fault_in_office(&licences("[\"header\"]"));
+    assert!(
+        unknown.ends_with("licences[0].zones[0] | `header` is not known | did you mean `headers`?")
+    );
+    let wildcard = only_fault_in_office(&licences("[\"*\"]"));
+    assert!(
+        wildcard.ends_with("`*` is not known | possible here: `headers`, `payload`"),
+        "{wildcard}"
+    );
+    let lonely = only_fault_in_office(&licences("[\"payload\"]"));
+    assert!(
+        lonely.contains("a node opens nothing without the zone `headers`"),
+        "{lonely}"
+    );
+    let right = only_fault_in_office(&licences("[\"headers\"]").replace("read", "write"));
+    assert!(
+        right.ends_with("`write` is not known | possible here: `read`"),
+        "{right}"
+    );
+    let pattern = only_fault_in_office(&licences("[\"headers\"]").replace("fa", "*.net"));
+    assert!(pattern.contains("`*.net` is not an identity"), "{pattern}");
+}
+
+#[test]
+fn licences_without_zones_are_refused() {
+    let licences = "licences = [{ node = \"fa\", zones = [\"headers\"], right = \"read\" }]\n";
+    for stance in ["", "zones = \"refuse\"\n"] {
+        let fault = only_fault_in_office(&format!("{stance}{licences}"));
+        assert!(fault.contains("licences speak of zones, and this peer's packets have none"));
+    }
+}
+
+#[test]
+fn bypass_takes_prefixes_only() {
+    let policy = "[[policy]]\naction = \"bypass\"\nremote = \"10.8.9.0/24\"\nports = 80\n";
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}{policy}")),
+        "12:9 policy[0].ports | bypass takes prefixes only: routes know neither protocols nor ports | \
+         remove `ports`, or use `action = \"discard\"`"
+    );
+    let without_protocol = policy.replace("bypass", "discard");
+    assert!(
+        only_fault(&format!("{NODE}{OFFICE}{without_protocol}"))
+            .contains("only tcp, udp and sctp have ports")
+    );
+    let backwards = without_protocol.replace("80", "\"90-80\"\nprotocol = \"tcp\"");
+    assert!(
+        only_fault(&format!("{NODE}{OFFICE}{backwards}"))
+            .contains("`90-80` is not a range of ports")
+    );
+}
+
+#[test]
+fn a_peer_without_an_address_cannot_be_started() {
+    let waiting = format!("{NODE}{OFFICE}start = \"auto\"\n").replace("address", "#");
+    assert!(only_fault(&waiting).contains("there is no `address` to connect to"));
+}
+
+#[test]
+fn a_host_needs_something_to_do() {
+    assert!(only_fault(NODE).contains("there is nothing to do"));
+    let snoop = only_fault(&format!("{NODE}{OFFICE}[snoop]\n"));
+    assert!(
+        snoop.contains("without [divert] there are no packets to look at"),
+        "{snoop}"
+    );
+    let one = "[divert]\nwired = \"eth0\"\nwireless = \"eth0\"\n[snoop]\n";
+    let lines = Folder::new().lines(&format!("{NODE}{one}"));
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("are the same device")),
+        "{lines:#?}"
+    );
+    assert!(
+        !lines.iter().any(|line| line.contains("without [divert]")),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn names_can_be_typed_and_devices_can_exist() {
+    let quoted = format!("{NODE}{OFFICE}").replace("peer.office", "peer.\"a b\"");
+    assert!(only_fault(&quoted).contains("this name cannot be typed in a command"));
+    for bad in ["sixteen-letters!", "a/b", "a b", ".."] {
+        let fault = only_fault(&format!("{NODE}{OFFICE}[tunnel]\nname = \"{bad}\"\n"));
+        assert!(fault.contains("cannot be a device's name"), "{fault}");
+    }
+    let relative = only_fault(&format!(
+        "{NODE}{OFFICE}[control]\nsocket = \"strata.sock\"\n"
+    ));
+    assert!(
+        relative.contains("this cannot be the path of a socket"),
+        "{relative}"
+    );
+    let same = only_fault(&format!("{NODE}{OFFICE}[listen]\nike = 4500\n"));
+    assert!(same.contains("`ike` and `nat` are the same port"), "{same}");
+}
+
+#[test]
+fn a_licensed_payload_is_a_loud_warning() {
+    let text = format!(
+        "{NODE}{OFFICE}zones = \"accept\"\n\
+         licences = [{{ node = \"fa\", zones = [\"headers\", \"payload\"], right = \"read\" }}]\n"
+    );
+    let warnings = warnings(&text);
+    let [warning @ Warning::PayloadLicensed { .. }] = warnings.as_slice() else {
+        panic!("{warnings:?}");
+    };
+    assert!(
+        warning
+            .to_string()
+            .starts_with("PAYLOAD LICENSED: fa may read everything")
+    );
+}
+
+#[test]
+fn what_is_probably_not_meant_is_a_warning() {
+    let gateway = include_str!("../../examples/gateway.toml");
+    let other = gateway.replace("node = \"fa.example.net\"", "node = \"fb.example.net\"");
+    assert!(matches!(
+        warnings(&other).as_slice(),
+        [
+            Warning::NodeWithoutTable { .. },
+            Warning::NodeWithoutLicence { .. }
+        ]
+    ));
+    let families =
+        format!("{NODE}{OFFICE}").replace("\"10.8.0.0/16\"", "\"10.8.0.0/16\", \"fd00::/8\"");
+    let [warning] = &warnings(&families)[..] else {
+        panic!()
+    };
+    assert!(
+        warning
+            .to_string()
+            .starts_with("the tunnel with office never carries fd00::/8")
+    );
+    let twice = format!(
+        "{NODE}{OFFICE}{}",
+        OFFICE.replace("office]", "home]").replace("gw.", "home.")
+    );
+    assert!(
+        matches!(&warnings(&twice)[..], [Warning::Overlap { prefix, .. }] if prefix == "10.8.0.0/16")
+    );
+    let idle = include_str!("../../examples/licensed.toml");
+    let idle = &idle[..idle.find("[divert]").unwrap()];
+    assert_eq!(warnings(idle), [Warning::NothingDiverted]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
+    let folder = Folder::new();
+    let missing = crate::load(&folder.path().join("none.toml"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.contains("none.toml: No such file") && missing.contains("copy one of the examples")
+    );
+    let binary = folder.path().join("binary.toml");
+    std::fs::write(&binary, [0xff, 0xfe]).unwrap();
+    let error = crate::load(&binary).unwrap_err();
+    assert!(
+        matches!(&error, Error::Unreadable { .. })
+            && error.to_string().contains("save it as UTF-8")
+    );
+}
+
+#[test]
+fn no_damage_to_a_file_makes_it_panic_or_lose_its_faults() {
+    let folder = Folder::new();
+    let text = include_str!("../../examples/mobile.toml");
+    let ends = text.char_indices().map(|(at, _)| at).step_by(7);
+    for at in ends {
+        for damaged in [
+            text[..at].to_owned(),
+            format!("{}{}", &text[..at], text.get(at + 5..).unwrap_or_default()),
+            format!("{}]\"{}", &text[..at], &text[at..]),
+        ] {
+            if let Err(error) = folder.load(&damaged) {
+                let Error::Invalid(faults) = error else {
+                    panic!("{error}")
+                };
+                assert!(!faults.faults.is_empty());
+                assert!(faults.faults.iter().all(|fault| !fault.fix.is_empty()));
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A folder with a configuration and its keys.
+
+mod examples;
+mod faults;
+
+use crate::{Config, Error, Fault, Faults, load};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder of one test, removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// With good keys for every name the examples use.
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("strata-config-{}-{unique}", std::process::id());
+        let folder = Self(std::env::temp_dir().join(name));
+        fs::create_dir_all(&folder.0).unwrap();
+        for name in ["office.psk", "alice.psk", "fa.psk", "gw.psk"] {
+            folder.key(name, b"0123456789abcdef0123456789abcdef\n", 0o600);
+        }
+        folder
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn key(&self, name: &str, octets: &[u8], mode: u32) {
+        let path = self.0.join(name);
+        fs::write(&path, octets).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn load(&self, text: &str) -> Result<Config, Error> {
+        let file = self.0.join("strata.toml");
+        fs::write(&file, text).unwrap();
+        load(&file)
+    }
+
+    fn faults(&self, text: &str) -> Faults {
+        match self.load(text) {
+            Err(Error::Invalid(faults)) => faults,
+            other => panic!("expected faults, not {other:?}"),
+        }
+    }
+
+    /// Faults as `line:column key | problem | fix`.
+    fn lines(&self, text: &str) -> Vec<String> {
+        let faults = self.faults(text).faults.into_iter();
+        let line = |f: Fault| {
+            format!(
+                "{}:{} {} | {} | {}",
+                f.line, f.column, f.key, f.problem, f.fix
+            )
+        };
+        faults.map(line).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

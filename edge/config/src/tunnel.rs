@@ -1,0 +1,61 @@
+//! `[tunnel]`: the device through which protected packets come and go.
+
+use crate::Prefix;
+use crate::reader::{Table, Value};
+
+/// What fits in 1500 octets whatever the inner packet is: outer IPv6 header 40, UDP 8, SPI and
+/// sequence number 8, seven map words 28, two ICVs 32, next header 1 (DESIGN section 3). That
+/// leaves 1383; plain ESP needs less.
+pub const DEFAULT_MTU: u16 = 1380;
+
+/// The device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tunnel {
+    /// `name`: the device's name, 1 to 15 characters. Default `strata0`.
+    pub name: String,
+    /// `mtu`: longest inner packet, 1280 to 9000. Default [`DEFAULT_MTU`].
+    pub mtu: u16,
+    /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
+    /// none: addresses that the host has anyway.
+    pub addresses: Vec<Prefix>,
+}
+
+impl Tunnel {
+    pub(crate) fn read(value: Option<Value<'_>>) -> Option<Self> {
+        let mut tunnel = Self {
+            name: "strata0".to_owned(),
+            mtu: DEFAULT_MTU,
+            addresses: Vec::new(),
+        };
+        let Some(value) = value else {
+            return Some(tunnel);
+        };
+        let mut table: Table<'_> = value.table()?;
+        if let Some(name) = table.optional("name", Value::interface) {
+            tunnel.name = name;
+        }
+        if let Some(mtu) = table.optional("mtu", |value| value.number(1280..=9000)) {
+            tunnel.mtu = mtu as u16;
+        }
+        if let Some(addresses) =
+            table.optional("addresses", |value| value.list(Value::interface_address))
+        {
+            tunnel.addresses = addresses;
+        }
+        table.finish();
+        Some(tunnel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_mtu_fits_1500_with_the_longest_map_over_ipv6() {
+        let (ipv6, udp, spi_and_sequence, next_header, icv) = (40, 8, 8, 1, 16);
+        let map = 4 * (8 - 1);
+        let outer = ipv6 + udp + spi_and_sequence + map + next_header + 2 * icv + DEFAULT_MTU;
+        assert!((1490..=1500).contains(&outer), "{outer}");
+    }
+}

@@ -1,0 +1,185 @@
+//! Scalars: what a string or a number in the file means.
+
+use crate::Prefix;
+use crate::reader::{Value, suggestion};
+use model::{Identity, Suite};
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+impl<'a> Value<'a> {
+    pub fn text(&self) -> Option<&'a str> {
+        match self.inner.as_str() {
+            Some("") => self.fault("is empty", "write something between the quotes"),
+            Some(text) => Some(text),
+            None => self.wrong_type("a string", "put it in quotes"),
+        }
+    }
+
+    pub fn boolean(&self) -> Option<bool> {
+        let boolean = self.inner.as_bool();
+        boolean.or_else(|| self.wrong_type("true or false", "write true or false without quotes"))
+    }
+
+    /// A whole number within limits.
+    pub fn number(&self, limits: RangeInclusive<u32>) -> Option<u32> {
+        let Some(integer) = self.inner.as_integer() else {
+            return self.wrong_type("a number", "write it in digits, without quotes");
+        };
+        let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
+        number
+            .filter(|number| limits.contains(number))
+            .or_else(|| self.out_of_limits(limits.start(), limits.end()))
+    }
+
+    pub fn port(&self) -> Option<u16> {
+        let number = self.number(1..=u32::from(u16::MAX))?;
+        u16::try_from(number).ok()
+    }
+
+    /// One of a few words.
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.text()?;
+        let chosen = choices.iter().find(|(word, _)| *word == text);
+        chosen.map(|&(_, choice)| choice).or_else(|| {
+            let words = choices.iter().map(|&(word, _)| word);
+            self.fault(format!("`{text}` is not known"), suggestion(text, words))
+        })
+    }
+
+    /// An identity that a peer can be asked to prove: nothing that looks like a pattern, because
+    /// identities are compared octet by octet.
+    pub fn identity(&self) -> Option<Identity> {
+        let text = self.text()?;
+        if text.contains(|c: char| c == '*' || c.is_whitespace() || c.is_control()) {
+            return self.fault(
+                format!("`{}` is not an identity", text.escape_debug()),
+                "write one name, mail address or IP address; there are no wildcards",
+            );
+        }
+        text.parse().ok()
+    }
+
+    pub fn address(&self) -> Option<IpAddr> {
+        let text = self.text()?;
+        text.parse().ok().or_else(|| {
+            self.fault(
+                format!("`{text}` is not an IP address"),
+                "write it like \"192.0.2.1\" or \"2001:db8::1\"; names are not looked up",
+            )
+        })
+    }
+
+    /// An address with a length, host bits allowed: what an interface has.
+    pub fn interface_address(&self) -> Option<Prefix> {
+        let text = self.text()?;
+        text.parse().ok().or_else(|| {
+            self.fault(
+                format!("`{text}` is not an address with a prefix length"),
+                "write it like \"10.1.0.2/32\" or \"fd01::2/128\"",
+            )
+        })
+    }
+
+    /// A network: no bit beyond the length.
+    pub fn prefix(&self) -> Option<Prefix> {
+        let text = self.text()?;
+        let Ok(prefix) = text.parse::<Prefix>() else {
+            return self.fault(
+                format!("`{text}` is not a prefix"),
+                "write it like \"10.8.0.0/16\" or \"fd00:8::/64\"",
+            );
+        };
+        let network = prefix.network();
+        if network != prefix {
+            return self.fault(
+                format!("`{text}` has bits set beyond its length"),
+                format!("write \"{network}\""),
+            );
+        }
+        Some(prefix)
+    }
+
+    /// The name of a network device.
+    pub fn interface(&self) -> Option<String> {
+        let text = self.text()?;
+        let good = |c: char| c.is_ascii_graphic() && !"/%:".contains(c);
+        if text.len() > 15 || !text.chars().all(good) || text.starts_with('.') {
+            return self.fault(
+                format!("`{}` cannot be a device's name", text.escape_debug()),
+                "use 1 to 15 letters and digits, as `ip link` shows them",
+            );
+        }
+        Some(text.to_owned())
+    }
+
+    /// A time such as "30s".
+    pub fn duration(&self, limits: RangeInclusive<Duration>) -> Option<Duration> {
+        const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+        let text = self.text()?;
+        let Some(millis) = amount(text, &UNITS) else {
+            return self.fault(
+                format!("`{text}` is not a time"),
+                "write a number and ms, s, m or h, like \"30s\"",
+            );
+        };
+        let duration = Duration::from_millis(millis);
+        if !limits.contains(&duration) {
+            let (least, most) = (limits.start().as_secs(), limits.end().as_secs());
+            return self.out_of_limits(format!("{least}s"), format!("{most}s"));
+        }
+        Some(duration)
+    }
+
+    /// A number of octets such as "16MiB".
+    pub fn size(&self, limits: RangeInclusive<u64>) -> Option<u64> {
+        const UNITS: [(&str, u64); 4] = [
+            ("B", 1),
+            ("KiB", 1 << 10),
+            ("MiB", 1 << 20),
+            ("GiB", 1 << 30),
+        ];
+        let text = self.text()?;
+        let Some(octets) = amount(text, &UNITS) else {
+            return self.fault(
+                format!("`{text}` is not a size"),
+                "write a number and B, KiB, MiB or GiB, like \"16MiB\"",
+            );
+        };
+        if !limits.contains(&octets) {
+            return self
+                .out_of_limits(format!("{}B", limits.start()), format!("{}B", limits.end()));
+        }
+        Some(octets)
+    }
+
+    /// One suite or a list of them, best first.
+    pub fn suites(&self) -> Option<Vec<Suite>> {
+        const ALL: [(&str, Suite); 2] = [
+            ("aes128gcm16", Suite::Aes128Gcm16),
+            ("aes256gcm16", Suite::Aes256Gcm16),
+        ];
+        if self.inner.is_str() {
+            return self.choice(&ALL).map(|suite| vec![suite]);
+        }
+        let suites = self.list(|element| element.choice(&ALL))?;
+        if suites.is_empty() {
+            return self.fault("names no suite", "leave the key out for the default");
+        }
+        Some(suites)
+    }
+
+    fn out_of_limits<T>(&self, least: impl ToString, most: impl ToString) -> Option<T> {
+        let (least, most) = (least.to_string(), most.to_string());
+        let problem = format!("is not between {least} and {most}");
+        self.fault(problem, format!("choose a value from {least} to {most}"))
+    }
+}
+
+/// Digits and a unit. `None` also where the product does not fit.
+fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let (digits, unit) = text.split_at(split);
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
+    digits.parse::<u64>().ok()?.checked_mul(*factor)
+}

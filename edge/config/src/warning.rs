@@ -1,0 +1,62 @@
+//! What is legal, but may not be meant.
+
+use model::Identity;
+
+/// Something to look at twice. The text says what follows from it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    /// A licence opens the payload.
+    #[error(
+        "PAYLOAD LICENSED: {node} may read everything in the tunnel with {peer}; \
+         protection from end to end ends there"
+    )]
+    PayloadLicensed {
+        /// Name of the peer's table.
+        peer: String,
+        /// The node.
+        node: Identity,
+    },
+    /// We accept a tunnel whose licences name a node that we cannot give keys to.
+    #[error(
+        "the licences of {peer} name {node}, but no [licensed.NAME] has this id: it gets no keys from here"
+    )]
+    NodeWithoutTable {
+        /// Name of the peer's table.
+        peer: String,
+        /// The node.
+        node: Identity,
+    },
+    /// A licensed node that no licence names.
+    #[error("no peer's licences name {node} ([licensed.{name}]): it never gets keys")]
+    NodeWithoutLicence {
+        /// Name of the node's table.
+        name: String,
+        /// The node.
+        node: Identity,
+    },
+    /// A selector without a counterpart of its address family.
+    #[error(
+        "the tunnel with {peer} never carries {prefix}: the other side lists no prefix of its address family"
+    )]
+    OneFamily {
+        /// Name of the peer's table.
+        peer: String,
+        /// The lonely prefix.
+        prefix: String,
+    },
+    /// Two peers that claim the same destinations.
+    #[error(
+        "{second} claims {prefix}, which {first} claims as well: such packets take one of the two tunnels"
+    )]
+    Overlap {
+        /// Name of the first peer's table.
+        first: String,
+        /// Name of the other peer's table.
+        second: String,
+        /// What both claim.
+        prefix: String,
+    },
+    /// A licensed node that never sees a packet.
+    #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]
+    NothingDiverted,
+}
