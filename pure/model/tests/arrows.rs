@@ -1,0 +1,156 @@
+//! The arrows between our crates are those that ARCHITECTURE.md draws, no more and no fewer.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+const ARCHITECTURE: &str = include_str!("../../../ARCHITECTURE.md");
+
+/// "`ike` uses `wire`", or "the tests of `ike` use `sim`".
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Arrow {
+    from: String,
+    to: String,
+    tests_only: bool,
+}
+
+#[test]
+fn the_arrows_are_the_drawn_ones() {
+    let (drawn, real) = (drawn(ARCHITECTURE), real(&metadata()));
+    let undrawn: Vec<_> = real.difference(&drawn).collect();
+    let gone: Vec<_> = drawn.difference(&real).collect();
+    assert!(
+        undrawn.is_empty(),
+        "ARCHITECTURE.md does not draw {undrawn:#?}"
+    );
+    assert!(
+        gone.is_empty(),
+        "ARCHITECTURE.md draws, but nothing uses {gone:#?}"
+    );
+}
+
+#[test]
+fn every_crate_is_in_the_drawing() {
+    let metadata = metadata();
+    let real: BTreeSet<_> = packages(&metadata)
+        .map(|package| text(&package["name"]))
+        .collect();
+    let drawn: BTreeSet<_> = drawing(ARCHITECTURE).map(|(from, ..)| from).collect();
+    assert_eq!(drawn, real);
+}
+
+/// An arrow that points along no line is the one thing a drawing cannot show.
+#[test]
+fn no_arrow_points_up() {
+    let order: Vec<_> = drawing(ARCHITECTURE).map(|(from, ..)| from).collect();
+    let height = |name: &str| order.iter().position(|other| *other == name);
+    for arrow in drawn(ARCHITECTURE)
+        .into_iter()
+        .filter(|arrow| !arrow.tests_only)
+    {
+        assert!(
+            height(&arrow.to) < height(&arrow.from),
+            "{arrow:?} points up"
+        );
+    }
+}
+
+/// What a crate does not name it cannot call: this is why the engines do no I/O.
+#[test]
+fn pure_crates_use_pure_crates_and_five_libraries() {
+    let libraries = [
+        "aws-lc-rs",
+        "rand_chacha",
+        "rand_core",
+        "thiserror",
+        "zeroize",
+    ];
+    let metadata = metadata();
+    let pure = |package: &&Value| text(&package["manifest_path"]).contains("/pure/");
+    let names: BTreeSet<_> = packages(&metadata)
+        .filter(pure)
+        .map(|package| text(&package["name"]))
+        .chain(libraries)
+        .collect();
+    for package in packages(&metadata).filter(pure) {
+        let dependencies = package["dependencies"].as_array().into_iter().flatten();
+        for dependency in dependencies.filter(|dependency| dependency["kind"] != "dev") {
+            let (from, to) = (text(&package["name"]), text(&dependency["name"]));
+            assert!(names.contains(to), "{from} uses {to}");
+        }
+    }
+}
+
+/// Negative control: the comparison sees an arrow too many, one too few, and the kind of each.
+#[test]
+fn a_wrong_drawing_is_noticed() {
+    let metadata = metadata();
+    let real = real(&metadata);
+    let fence = "```arrows\n";
+    let with = |line: &str| drawn(&ARCHITECTURE.replacen(fence, &format!("{fence}{line}\n"), 1));
+    assert_eq!(with(""), real);
+    assert_ne!(with("model → stratad"), real);
+    assert_ne!(with("model ⇢ stratad"), real);
+    assert_ne!(drawn(&ARCHITECTURE.replacen("→ model", "→", 1)), real);
+    assert_ne!(drawn(&ARCHITECTURE.replacen("→ model", "⇢ model", 1)), real);
+}
+
+/// The lines of the drawing: a crate, `→` for its arrows or `⇢` for those of its tests, and where
+/// they point. A crate without any stands alone.
+fn drawing(page: &str) -> impl Iterator<Item = (&str, bool, &str)> {
+    let block = page.split("```arrows\n").nth(1).expect("a block of arrows");
+    let block = block.split("```").next().unwrap_or_default();
+    let lines = block.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| {
+        let (tests_only, arrow) = (line.contains('⇢'), ['→', '⇢']);
+        let (from, to) = line.split_once(arrow).unwrap_or((line, ""));
+        (from.trim(), tests_only, to)
+    })
+}
+
+fn drawn(page: &str) -> BTreeSet<Arrow> {
+    let arrows = drawing(page).flat_map(|(from, tests_only, to)| {
+        to.split_whitespace().map(move |to| Arrow {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            tests_only,
+        })
+    });
+    arrows.collect()
+}
+
+fn real(metadata: &Value) -> BTreeSet<Arrow> {
+    let ours = |dependency: &&Value| dependency["path"].is_string();
+    let arrows = packages(metadata).flat_map(|package| {
+        let dependencies = package["dependencies"].as_array().into_iter().flatten();
+        dependencies.filter(ours).map(|dependency| Arrow {
+            from: text(&package["name"]).to_owned(),
+            to: text(&dependency["name"]).to_owned(),
+            tests_only: dependency["kind"] == "dev",
+        })
+    });
+    arrows.collect()
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("cargo writes names as strings")
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .output()
+        .expect("cargo runs this test");
+    serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
+}
