@@ -40,7 +40,7 @@ pub struct Config {
     pub policies: Vec<Policy>,
     /// `[divert]`.
     pub divert: Option<Divert>,
-    /// `[snoop]`; only with `[divert]`.
+    /// `[snoop]`; only with `[divert]`, where [`Snoop::default`] holds if it is left out.
     pub snoop: Option<Snoop>,
     /// `[log] level`: default `info`.
     pub log: Level,

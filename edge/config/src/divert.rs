@@ -47,8 +47,20 @@ impl Divert {
     }
 }
 
+impl Default for Snoop {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            flows: 1024,
+            packets: 256,
+            octets: 16 << 20,
+        }
+    }
+}
+
 impl Snoop {
     pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        let default = Self::default();
         let mut table = value.table()?;
         let enabled = table.optional("enabled", Value::boolean);
         let flows = table.optional("flows", |value| value.number(64..=65_536));
@@ -56,10 +68,10 @@ impl Snoop {
         let octets = table.optional("octets", |value| value.size(64 << 10..=4 << 30));
         table.finish();
         Some(Self {
-            enabled: enabled.unwrap_or(true),
-            flows: flows.unwrap_or(1024),
-            packets: packets.unwrap_or(256),
-            octets: octets.unwrap_or(16 << 20),
+            enabled: enabled.unwrap_or(default.enabled),
+            flows: flows.unwrap_or(default.flows),
+            packets: packets.unwrap_or(default.packets),
+            octets: octets.unwrap_or(default.octets),
         })
     }
 }

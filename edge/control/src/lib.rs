@@ -1,1 +1,32 @@
-//! To come.
+//! The daemon's API: what can be asked, what is answered, and how it travels.
+//!
+//! A unix socket carries one JSON object per line. A request is `{"version":1,"request":"status"}`
+//! with the request's own fields beside; the answer is `{"version":1,"status":{...}}`, or
+//! `{"version":1,"error":{"message":...,"fix":...}}`. Names of fields do not change within a
+//! version, and a client has to ignore those it does not know. A connection takes any number of
+//! requests, one after the other; an answer may take its time (`up` that waits), and closing the
+//! connection takes the question back.
+//!
+//! [`Server`] fits a single-threaded loop: it never blocks, shows one descriptor to wait for, and
+//! hands out requests to be answered now or later. [`Client`] is for commands: it blocks, but not
+//! beyond its deadline. Who may open the socket may do everything, so it has mode 0600.
+
+mod client;
+mod envelope;
+mod flows;
+mod line;
+mod request;
+mod response;
+mod server;
+mod status;
+mod zones;
+
+pub use client::{Client, NoAnswer};
+pub use envelope::VERSION;
+pub use flows::{Flow, Flows, SnoopCounters};
+pub use line::LONGEST_REQUEST;
+pub use request::Request;
+pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
+pub use server::{CannotListen, ClientId, Server};
+pub use status::{Child, ChildKind, Peer, PeerKind, PeerState, Refusal, Role, Status, Traffic};
+pub use zones::{Composite, GrantState, Held, Holder, Zone, Zones};

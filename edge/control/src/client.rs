@@ -1,0 +1,127 @@
+//! A command's end: asks, waits, but never longer than it said.
+
+use crate::line::Lines;
+use crate::{Request, Response};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longest answer in octets. Ours are bounded by the configuration; this is against nonsense.
+const LONGEST_ANSWER: usize = 16 << 20;
+
+/// Why a question got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    /// Nobody listens.
+    #[error("no stratad listens on {}\n  fix: start it (systemctl start stratad, or stratad FILE), or give the right --socket", .0.display())]
+    NotRunning(PathBuf),
+    /// We may not open the socket.
+    #[error("not allowed to use {}\n  fix: run as the user that stratad runs as, mostly root", .0.display())]
+    NotAllowed(PathBuf),
+    /// The deadline passed.
+    #[error("stratad did not answer within {} s\n  fix: look at its log; if it hangs, restart it", .0.as_secs())]
+    TooLate(Duration),
+    /// The connection was closed instead of an answer.
+    #[error(
+        "stratad closed the connection without an answer\n  fix: look at its log; it may have been stopped"
+    )]
+    Closed,
+    /// The answer is not of this API.
+    #[error(
+        "stratad gave an answer that cannot be read: {0}\n  fix: use strata and stratad of the same release"
+    )]
+    Garbled(String),
+    /// Everything else.
+    #[error("cannot talk to stratad on {}: {source}\n  fix: check the socket", path.display())]
+    Failed {
+        /// The socket's path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A connection to the daemon.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    path: PathBuf,
+    lines: Lines,
+}
+
+impl Client {
+    /// Connects to the daemon's socket.
+    pub fn connect(path: &Path) -> Result<Self, NoAnswer> {
+        let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                NoAnswer::NotRunning(path.to_owned())
+            }
+            io::ErrorKind::PermissionDenied => NoAnswer::NotAllowed(path.to_owned()),
+            _ => NoAnswer::Failed {
+                path: path.to_owned(),
+                source,
+            },
+        })?;
+        Ok(Self {
+            stream,
+            path: path.to_owned(),
+            lines: Lines::new(LONGEST_ANSWER),
+        })
+    }
+
+    /// Asks and waits for the answer, both within `patience`. After an error the connection is of
+    /// no more use.
+    pub fn ask(&mut self, request: &Request, patience: Duration) -> Result<Response, NoAnswer> {
+        let deadline = Instant::now() + patience;
+        let mut line = request.to_line();
+        line.push('\n');
+        let sent = self.send(line.as_bytes(), deadline);
+        sent.map_err(|error| self.explain(error, patience))?;
+        let mut buffer = [0; 64 << 10];
+        loop {
+            if let Some(line) = self.lines.pop() {
+                return Response::from_line(&line).map_err(|f| NoAnswer::Garbled(f.message));
+            }
+            let count = self.receive(&mut buffer, deadline);
+            let count = count.map_err(|error| self.explain(error, patience))?;
+            let fits = self.lines.push(&buffer[..count]);
+            fits.map_err(|_| NoAnswer::Garbled("it has no end".to_owned()))?;
+        }
+    }
+
+    fn send(&mut self, line: &[u8], deadline: Instant) -> io::Result<()> {
+        self.stream.set_write_timeout(Some(left(deadline)?))?;
+        self.stream.write_all(line)
+    }
+
+    fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(left(deadline)?))?;
+        match self.stream.read(buffer)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        }
+    }
+
+    fn explain(&self, source: io::Error, patience: Duration) -> NoAnswer {
+        match source.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => NoAnswer::TooLate(patience),
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset => NoAnswer::Closed,
+            _ => NoAnswer::Failed {
+                path: self.path.clone(),
+                source,
+            },
+        }
+    }
+}
+
+/// What is left until the deadline; never zero, which a socket takes for "forever".
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(left)
+}

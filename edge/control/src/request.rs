@@ -1,0 +1,37 @@
+//! What can be asked.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One request; on the wire its name is in `request`, its fields beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Bring peers up and keep them up. Answered by [`crate::Response::Up`].
+    Up {
+        /// Name of the peer's table; `None` is every peer that has an address.
+        peer: Option<String>,
+        /// Answer when they are up or when this many seconds have passed; `None` is at once.
+        wait_seconds: Option<u64>,
+    },
+    /// Take peers down and leave them down. Answered by [`crate::Response::Down`].
+    Down {
+        /// Name of the peer's table; `None` is every peer.
+        peer: Option<String>,
+    },
+    /// [`crate::Status`].
+    Status,
+    /// [`crate::Zones`].
+    Zones,
+    /// [`crate::Flows`].
+    Flows,
+    /// Write keys for Wireshark from now on, or stop it. Answered by [`crate::Keylog`].
+    Keylog {
+        /// An absolute path; `None` stops it.
+        directory: Option<PathBuf>,
+    },
+    /// Counters as OpenMetrics text.
+    Metrics,
+    /// [`crate::Daemon`].
+    Version,
+}

@@ -1,0 +1,129 @@
+//! `strata status`: peers, their SAs, and what was dropped.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// How a host is. Times are in whole seconds before the answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Who we are.
+    pub identity: String,
+    /// What we do, as far as the configuration goes.
+    pub roles: Vec<Role>,
+    /// Since the daemon started.
+    pub uptime_seconds: u64,
+    /// What a person should look at, the worst first.
+    pub warnings: Vec<String>,
+    /// Everybody of the configuration, sorted by name.
+    pub peers: Vec<Peer>,
+    /// Packets dropped since the start, by reason; reasons that never happened are left out.
+    pub drops: BTreeMap<String, u64>,
+}
+
+/// What a host does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It has tunnels of its own.
+    Endpoint,
+    /// It gives keys to licensed nodes.
+    Gateway,
+    /// It takes keys, and forwards packets of others.
+    LicensedNode,
+}
+
+/// Somebody of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Name of its table.
+    pub name: String,
+    /// Kind of its table.
+    pub kind: PeerKind,
+    /// Who it has to be.
+    pub identity: String,
+    /// How far it is.
+    pub state: PeerState,
+    /// Its address and port, as far as known.
+    pub remote: Option<SocketAddr>,
+    /// For how long it has been up.
+    pub since_seconds: Option<u64>,
+    /// What failed last. Stays until it is up again.
+    pub last_refusal: Option<Refusal>,
+    /// Its child SAs.
+    pub children: Vec<Child>,
+}
+
+/// Kind of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerKind {
+    /// `[peer.NAME]`: the other end of a tunnel.
+    Vpn,
+    /// `[licensed.NAME]`: a node we give keys to.
+    Licensed,
+    /// `[gateway.NAME]`: a gateway whose grants we take.
+    Gateway,
+}
+
+/// How far a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerState {
+    /// Nothing is going on.
+    Down,
+    /// An IKE SA is being made.
+    Connecting,
+    /// The IKE SA is established.
+    Up,
+}
+
+/// A refusal or failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// How long ago.
+    pub seconds_ago: u64,
+    /// Why, for a person.
+    pub reason: String,
+}
+
+/// A child SA.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Child {
+    /// SPI towards us, eight hexadecimal digits.
+    pub spi_in: String,
+    /// SPI towards the peer, eight hexadecimal digits.
+    pub spi_out: String,
+    /// Whether it has zones.
+    pub kind: ChildKind,
+    /// What of ours it carries.
+    pub local: Vec<String>,
+    /// What of the peer's it carries.
+    pub remote: Vec<String>,
+    /// What came and was accepted.
+    pub received: Traffic,
+    /// What was sent.
+    pub sent: Traffic,
+    /// What came under its SPI and was dropped, by reason, as far as it is counted by SA.
+    #[serde(default)]
+    pub drops: BTreeMap<String, u64>,
+}
+
+/// How a child SA seals packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildKind {
+    /// As a whole (RFC 4303).
+    Plain,
+    /// In zones.
+    Zoned,
+}
+
+/// An amount of inner traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Inner datagrams.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+}

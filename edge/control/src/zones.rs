@@ -1,0 +1,93 @@
+//! `strata zones`: who can read what.
+
+use serde::{Deserialize, Serialize};
+
+/// Zones as this host knows them: at an endpoint the composite SAs it has, at a licensed node the
+/// keys it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zones {
+    /// Endpoint: one for each composite SA.
+    pub composites: Vec<Composite>,
+    /// Licensed node: one for each grant that is held.
+    pub held: Vec<Held>,
+}
+
+/// A composite SA.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Composite {
+    /// Its name towards licensed nodes, sixteen hexadecimal digits.
+    pub csa: String,
+    /// Name of the peer's table.
+    pub peer: String,
+    /// SPI towards us, eight hexadecimal digits.
+    pub spi_in: String,
+    /// SPI towards the peer, eight hexadecimal digits.
+    pub spi_out: String,
+    /// Replay window of both ends, in packets.
+    pub window: u32,
+    /// The zones, in ascending serial; the last is the payload.
+    pub zones: Vec<Zone>,
+    /// Everybody with a licence. Empty: nobody but the two ends reads anything.
+    pub holders: Vec<Holder>,
+}
+
+/// A zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zone {
+    /// Its serial, from 1.
+    pub serial: u8,
+    /// What it covers: `headers` or `payload`.
+    pub name: String,
+    /// How it is protected.
+    pub suite: String,
+}
+
+/// A node with a licence that both ends accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its identity.
+    pub node: String,
+    /// The zones it may read, by name.
+    pub zones: Vec<String>,
+    /// What it may do with them.
+    pub right: String,
+    /// Whether it has the keys. `None` at the end that does not give them out: it cannot know.
+    pub state: Option<GrantState>,
+    /// For how long that has been so, in seconds.
+    pub since_seconds: Option<u64>,
+}
+
+/// How far a grant has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantState {
+    /// It waits for the IKE SA with the node.
+    Pending,
+    /// It was sent and is not yet answered.
+    Sent,
+    /// The node has the keys.
+    Held,
+    /// The node refused them.
+    Refused,
+}
+
+/// Keys that a licensed node holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The composite SA, sixteen hexadecimal digits.
+    pub csa: String,
+    /// Name of the gateway's table.
+    pub gateway: String,
+    /// The gateway's identity.
+    pub identity: String,
+    /// SPI of packets from the gateway, eight hexadecimal digits.
+    pub spi_from_gateway: String,
+    /// SPI of packets to the gateway, eight hexadecimal digits.
+    pub spi_to_gateway: String,
+    /// Serials of the zones it can open.
+    pub opens: Vec<u8>,
+    /// Serial of the payload zone.
+    pub payload_zone: u8,
+    /// Seconds until the keys are forgotten.
+    pub lifetime_left_seconds: u64,
+}
