@@ -1,6 +1,12 @@
 //! Octets to types and back. No cryptography, no I/O; a reader never fails in any other way than
 //! by saying that it could not read.
 
+pub mod checksum;
+pub mod classify;
 pub mod codec;
+pub mod esp;
 pub mod ike;
+pub mod ip;
 pub mod tcp;
+pub mod udp;
+pub mod zoned;

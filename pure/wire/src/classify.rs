@@ -1,0 +1,406 @@
+//! The one function that says what of a datagram may ever be shown (DESIGN section 3).
+//!
+//! [`classify`] answers with the exact extents of the headers, or with *opaque*: then the whole
+//! datagram goes to the payload zone. It is opaque whenever there is any doubt about where the
+//! headers end: everybody else on the path would have to have the same doubt in the same way. TCP
+//! options that carry secrets are cut out of the header.
+
+use crate::tcp::{OptionAt, OptionValue};
+use crate::{checksum, ip, tcp, udp};
+use std::ops::Range;
+
+/// What of a datagram is header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extents {
+    /// All of it is hidden, and why.
+    Opaque(OpaqueReason),
+    /// Its headers are where these extents say.
+    Clear(Clear),
+}
+
+/// Extents of the headers of a whole, well-formed TCP or UDP packet over IP without options, in
+/// octets from the start of the datagram. What follows them is payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clear {
+    /// The IP header.
+    pub ip: Range<usize>,
+    /// The transport header with its options.
+    pub transport: Range<usize>,
+    /// Options inside the transport header that carry secrets.
+    pub secret: Secrets,
+    /// The transport's IP protocol number.
+    pub protocol: u8,
+    /// Where its checksum is, if it has one: it would tell 16 bits of the payload.
+    pub checksum_at: Option<usize>,
+}
+
+/// Why a datagram is opaque.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum OpaqueReason {
+    /// An IP header or a length that is not true.
+    #[error("malformed IP header")]
+    MalformedIp,
+    /// A fragment, the first one too.
+    #[error("fragment")]
+    Fragment,
+    /// IPv4 options or IPv6 extension headers.
+    #[error("IP options or extension headers")]
+    Options,
+    /// A transport whose header this function does not know.
+    #[error("unknown transport")]
+    Transport,
+    /// A TCP or UDP header, or a TCP option, that is not true.
+    #[error("malformed transport header")]
+    MalformedTransport,
+    /// A checksum the receiver could not restore to what it was.
+    #[error("wrong transport checksum")]
+    Checksum,
+    /// More separate secret options than a map has runs for.
+    #[error("too many secret options")]
+    ManySecrets,
+}
+
+/// Says what of a datagram is header.
+pub fn classify(datagram: &[u8]) -> Extents {
+    match clear(datagram) {
+        Ok(clear) => Extents::Clear(clear),
+        Err(why) => Extents::Opaque(why),
+    }
+}
+
+fn clear(datagram: &[u8]) -> Result<Clear, OpaqueReason> {
+    let header = ip::Header::parse(datagram).map_err(|_| OpaqueReason::MalformedIp)?;
+    if header.total_len() != datagram.len() || !header.checksum_is_right() {
+        return Err(OpaqueReason::MalformedIp);
+    }
+    if header.is_fragment() {
+        return Err(OpaqueReason::Fragment);
+    }
+    if header.has_options() {
+        return Err(OpaqueReason::Options);
+    }
+    let start = header.header_len();
+    let (transport_len, secret, has_checksum) = match header.protocol() {
+        tcp::PROTOCOL => tcp_extents(header.payload(), start)?,
+        udp::PROTOCOL => udp_extents(&header)?,
+        _ => return Err(OpaqueReason::Transport),
+    };
+    let checksum_at = has_checksum
+        .then(|| checksum_at(&header, datagram))
+        .transpose()?;
+    Ok(Clear {
+        ip: 0..start,
+        transport: start..start + transport_len,
+        secret,
+        protocol: header.protocol(),
+        checksum_at,
+    })
+}
+
+/// Where the checksum is. It has to be the very one the receiver will compute: ones' complement
+/// has two zeros, and a corrupted packet must not arrive mended.
+fn checksum_at(header: &ip::Header<'_>, datagram: &[u8]) -> Result<usize, OpaqueReason> {
+    let offset = checksum::offset(header.protocol()).ok_or(OpaqueReason::Transport)?;
+    let at = header.header_len() + offset;
+    let right = checksum::of_transport(header).ok_or(OpaqueReason::MalformedTransport)?;
+    match datagram[at..at + 2] == right.to_be_bytes() {
+        true => Ok(at),
+        false => Err(OpaqueReason::Checksum),
+    }
+}
+
+type TransportExtents = (usize, Secrets, bool);
+
+fn udp_extents(ip: &ip::Header<'_>) -> Result<TransportExtents, OpaqueReason> {
+    let malformed = OpaqueReason::MalformedTransport;
+    let header = udp::Header::parse(ip.payload()).ok_or(malformed)?;
+    if usize::from(header.len) != ip.payload().len() {
+        return Err(malformed);
+    }
+    match (header.checksum, ip.version()) {
+        (0, 4) => Ok((udp::HEADER_LEN, Secrets::default(), false)),
+        // Zero over IPv6 is for tunnels that know of each other (RFC 6935).
+        (0, _) => Err(OpaqueReason::Checksum),
+        _ => Ok((udp::HEADER_LEN, Secrets::default(), true)),
+    }
+}
+
+fn tcp_extents(segment: &[u8], start: usize) -> Result<TransportExtents, OpaqueReason> {
+    let malformed = OpaqueReason::MalformedTransport;
+    let header = tcp::Header::parse(segment).ok_or(malformed)?;
+    let mut secrets = Secrets::default();
+    let mut end = tcp::MIN_HEADER_LEN;
+    for option in header.options() {
+        let option = option.map_err(|_| malformed)?;
+        end = option.offset + option.len;
+        if is_secret(&option) {
+            secrets.push(start + option.offset..start + end)?;
+        }
+    }
+    // After the end of the list, RFC 9293 section 3.1 has zeros; anything else could be anything.
+    let padding = &segment[end..header.header_len];
+    let mut after_no_operations = padding.iter().skip_while(|octet| **octet == 1);
+    if after_no_operations.any(|octet| *octet != 0) {
+        return Err(malformed);
+    }
+    Ok((header.header_len, secrets, true))
+}
+
+/// Whether an option carries keys, tokens or cookies, or might: MD5 signatures, TCP-AO, MPTCP's
+/// MP_CAPABLE, MP_JOIN and MP_FASTCLOSE, TCP Fast Open, and everything unknown or experimental.
+fn is_secret(option: &OptionAt<'_>) -> bool {
+    const MPTCP: u8 = 30;
+    match option.value {
+        OptionValue::Mss(_)
+        | OptionValue::WindowScale(_)
+        | OptionValue::SackPermitted
+        | OptionValue::Sack(_)
+        | OptionValue::Timestamps { .. } => false,
+        // DSS, ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL, MP_TCPRST (RFC 8684 section 3).
+        OptionValue::Other(data) if option.kind == MPTCP => {
+            !data.first().is_some_and(|x| matches!(x >> 4, 2..=6 | 8))
+        }
+        OptionValue::Other(_) => true,
+    }
+}
+
+/// Separate stretches of secret options: three at most, since a map has eight runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secrets {
+    ranges: [Range<usize>; 3],
+    count: usize,
+}
+
+impl Secrets {
+    /// The stretches in ascending order, with header octets between any two.
+    pub fn iter(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.ranges[..self.count].iter().cloned()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn push(&mut self, range: Range<usize>) -> Result<(), OpaqueReason> {
+        if let Some(last) = self.ranges[..self.count].last_mut()
+            && last.end == range.start
+        {
+            last.end = range.end;
+            return Ok(());
+        }
+        let free = self.ranges.get_mut(self.count);
+        *free.ok_or(OpaqueReason::ManySecrets)? = range;
+        self.count += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::Sum;
+    use proptest::prelude::*;
+
+    fn v4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let len = (20 + payload.len()) as u16;
+        let mut packet = vec![
+            0x45,
+            0,
+            (len >> 8) as u8,
+            len as u8,
+            0,
+            1,
+            0x40,
+            0,
+            64,
+            protocol,
+        ];
+        packet.extend([0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        let sum = Sum::default().add(&packet).finish();
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet.extend(payload);
+        let _ = checksum::restore(&mut packet);
+        packet
+    }
+
+    fn v6(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, payload.len() as u8, protocol, 64];
+        packet.extend([[0xfd; 16], [0xfc; 16]].concat());
+        packet.extend(payload);
+        let _ = checksum::restore(&mut packet);
+        packet
+    }
+
+    fn tcp_with(options: &[u8], payload: &[u8]) -> Vec<u8> {
+        assert_eq!(options.len() % 4, 0);
+        let mut segment = vec![0; 20];
+        segment[12] = (5 + options.len() as u8 / 4) << 4;
+        segment.extend(options);
+        segment.extend(payload);
+        segment
+    }
+
+    fn secrets_of(options: &[u8]) -> Result<Vec<Range<usize>>, OpaqueReason> {
+        match classify(&v4(6, &tcp_with(options, b"payload"))) {
+            Extents::Clear(clear) => Ok(clear.secret.iter().collect()),
+            Extents::Opaque(why) => Err(why),
+        }
+    }
+
+    #[test]
+    fn headers_of_tcp_and_udp_are_found_over_both_families() {
+        let udp = [0, 1, 0, 2, 0, 10, 0, 0, 5, 6];
+        let cases = [
+            (v4(6, &tcp_with(&[1; 12], b"x")), 20, 52, Some(36)),
+            (v6(6, &tcp_with(&[], b"")), 40, 60, Some(56)),
+            (v4(17, &udp), 20, 28, Some(26)),
+            (v6(17, &udp), 40, 48, Some(46)),
+        ];
+        for (packet, ip_end, end, checksum_at) in cases {
+            let Extents::Clear(clear) = classify(&packet) else {
+                panic!("opaque: {packet:02x?}")
+            };
+            assert_eq!((clear.ip, clear.transport), (0..ip_end, ip_end..end));
+            assert_eq!(clear.checksum_at, checksum_at);
+            assert!(clear.secret.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_udp_packet_without_checksum_over_ipv4_is_clear_and_keeps_none() {
+        let mut packet = v4(17, &[0, 1, 0, 2, 0, 9, 0, 0, 5]);
+        packet[26..28].fill(0);
+        let Extents::Clear(clear) = classify(&packet) else {
+            panic!("opaque")
+        };
+        assert_eq!(clear.checksum_at, None);
+        let mut over_six = v6(17, &[0, 1, 0, 2, 0, 9, 0, 0, 5]);
+        over_six[46..48].fill(0);
+        assert_eq!(classify(&over_six), Extents::Opaque(OpaqueReason::Checksum));
+    }
+
+    #[test]
+    fn whatever_is_in_doubt_is_opaque() {
+        let good = v4(6, &tcp_with(&[], b"payload"));
+        let changed = |at: usize, value: u8, mend: bool| {
+            let mut packet = good.clone();
+            packet[at] = value;
+            if mend {
+                packet[10..12].fill(0);
+                let sum = Sum::default().add(&packet[..20]).finish();
+                packet[10..12].copy_from_slice(&sum.to_be_bytes());
+            }
+            packet
+        };
+        let with_options = {
+            let mut packet = v4(6, &[&[1, 1, 1, 0], &tcp_with(&[], b"")[..]].concat());
+            packet[0] = 0x46;
+            packet[10..12].fill(0);
+            let sum = Sum::default().add(&packet[..24]).finish();
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+            packet
+        };
+        let mut trailing = good.clone();
+        trailing.push(0);
+        let cases = [
+            (changed(8, 63, false), OpaqueReason::MalformedIp),
+            (trailing, OpaqueReason::MalformedIp),
+            (Vec::new(), OpaqueReason::MalformedIp),
+            (changed(6, 0x20, true), OpaqueReason::Fragment),
+            (changed(7, 1, true), OpaqueReason::Fragment),
+            (with_options, OpaqueReason::Options),
+            (v6(60, &[6, 0, 0, 0, 0, 0, 0, 0]), OpaqueReason::Options),
+            (v4(1, &[8, 0, 0, 0, 0, 0, 0, 0]), OpaqueReason::Transport),
+            (v4(132, &[0; 12]), OpaqueReason::Transport),
+            (changed(32, 0x40, false), OpaqueReason::MalformedTransport),
+            (changed(32, 0xf0, false), OpaqueReason::MalformedTransport),
+            (v4(6, &[0; 19]), OpaqueReason::MalformedTransport),
+            (
+                v4(17, &[0, 1, 0, 2, 0, 8, 0, 0, 5]),
+                OpaqueReason::MalformedTransport,
+            ),
+            (changed(46, 0, false), OpaqueReason::Checksum),
+            (changed(37, 0, false), OpaqueReason::Checksum),
+        ];
+        for (packet, why) in cases {
+            assert_eq!(classify(&packet), Extents::Opaque(why), "{packet:02x?}");
+        }
+    }
+
+    #[test]
+    fn secret_options_are_cut_out_and_public_ones_stay() {
+        // MSS, SACK permitted, timestamps, window scale: what every SYN has.
+        let syn = [
+            2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9, 1, 3, 3, 7,
+        ];
+        assert_eq!(secrets_of(&syn), Ok(vec![]));
+        let secret: [(&[u8], Range<usize>); 6] = [
+            (&[30, 4, 0x01, 0x81, 1, 1, 1, 1], 40..44),  // MP_CAPABLE
+            (&[1, 1, 30, 4, 0x10, 0, 1, 1], 42..46),     // MP_JOIN
+            (&[30, 4, 0x70, 0, 1, 1, 1, 1], 40..44),     // MP_FASTCLOSE
+            (&[34, 6, 1, 2, 3, 4, 1, 1], 40..46),        // TFO cookie
+            (&[29, 4, 1, 2, 1, 1, 1, 1], 40..44),        // TCP-AO
+            (&[254, 4, 0xf9, 0x89, 1, 1, 1, 1], 40..44), // experimental
+        ];
+        for (options, range) in secret {
+            assert_eq!(secrets_of(options), Ok(vec![range]), "{options:?}");
+        }
+        let dss = [30, 8, 0x20, 1, 0, 0, 0, 1];
+        assert_eq!(secrets_of(&dss), Ok(vec![]));
+        let mut md5 = vec![19, 18];
+        md5.extend([7; 16]);
+        md5.extend([1, 1]);
+        assert_eq!(secrets_of(&md5), Ok(vec![40..58]));
+    }
+
+    #[test]
+    fn neighbouring_secrets_are_one_and_a_fourth_makes_it_opaque() {
+        let two = [34, 4, 1, 2, 29, 4, 1, 2, 1, 29, 2, 1];
+        assert_eq!(secrets_of(&two), Ok(vec![40..48, 49..51]));
+        let four = [34, 2, 1, 34, 2, 1, 34, 2, 1, 34, 2, 1];
+        assert_eq!(secrets_of(&four), Err(OpaqueReason::ManySecrets));
+    }
+
+    #[test]
+    fn octets_hidden_behind_the_end_of_the_options_make_it_opaque() {
+        assert_eq!(secrets_of(&[3, 3, 7, 0, 0, 0, 0, 0]), Ok(vec![]));
+        let hidden = secrets_of(&[3, 3, 7, 0, 1, 2, 3, 4]);
+        assert_eq!(hidden, Err(OpaqueReason::MalformedTransport));
+    }
+
+    proptest! {
+        #[test]
+        fn no_octet_beyond_the_headers_is_ever_in_an_extent(
+            six in any::<bool>(),
+            protocol in prop_oneof![Just(6_u8), Just(17), any::<u8>()],
+            offset in 0..16_u8,
+            payload in proptest::collection::vec(any::<u8>(), 0..100),
+        ) {
+            let mut payload = payload;
+            if let Some(octet) = payload.get_mut(12) {
+                *octet = offset << 4;
+            }
+            let packet = if six { v6(protocol, &payload) } else { v4(protocol, &payload) };
+            if let Extents::Clear(clear) = classify(&packet) {
+                let ip_len = if six { 40 } else { 20 };
+                let transport_len = match protocol {
+                    6 => usize::from(offset) * 4,
+                    _ => 8,
+                };
+                prop_assert_eq!(clear.ip, 0..ip_len);
+                prop_assert_eq!(clear.transport, ip_len..ip_len + transport_len);
+            }
+        }
+
+        #[test]
+        fn any_octets_are_classified_without_panic(
+            first in prop_oneof![Just(0x45_u8), Just(0x60), any::<u8>()],
+            rest in proptest::collection::vec(any::<u8>(), 0..120),
+        ) {
+            let mut octets = vec![first];
+            octets.extend(rest);
+            classify(&octets);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, and the fields of a packet that selectors ask for.
+
+use crate::checksum::{self, Sum};
+use crate::codec::Malformed;
+use crate::{tcp, udp};
+use model::Flow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Octets of an IPv4 header without options.
+pub const V4_HEADER_LEN: usize = 20;
+/// Octets of an IPv6 header without extension headers.
+pub const V6_HEADER_LEN: usize = 40;
+
+/// SCTP, whose ports are where those of TCP and UDP are (RFC 9260 section 3.1).
+const SCTP: u8 = 132;
+
+/// A packet whose lengths are true: header and payload lie inside the octets it was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header<'a> {
+    packet: &'a [u8],
+    header_len: usize,
+    protocol: u8,
+    fragment: bool,
+}
+
+impl<'a> Header<'a> {
+    /// Reads a packet. Octets after its total length are left out. IPv6 extension headers
+    /// (RFC 8200 section 4) are walked over, none is understood.
+    pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
+        match octets.first().map(|first| first >> 4) {
+            Some(4) => Self::parse_v4(octets),
+            Some(6) => Self::parse_v6(octets),
+            Some(_) => Err(Malformed::Value("IP version")),
+            None => Err(Malformed::Truncated("IP header")),
+        }
+    }
+
+    fn parse_v4(octets: &'a [u8]) -> Result<Self, Malformed> {
+        let fixed: &[u8; V4_HEADER_LEN] = octets
+            .first_chunk()
+            .ok_or(Malformed::Truncated("IPv4 header"))?;
+        let header_len = usize::from(fixed[0] & 0xf) * 4;
+        let total_len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        if header_len < V4_HEADER_LEN || total_len < header_len {
+            return Err(Malformed::Length("IPv4 header"));
+        }
+        const MORE_FRAGMENTS_AND_OFFSET: u16 = 0x3fff;
+        Ok(Self {
+            packet: octets
+                .get(..total_len)
+                .ok_or(Malformed::Truncated("IPv4 packet"))?,
+            header_len,
+            protocol: fixed[9],
+            fragment: u16::from_be_bytes([fixed[6], fixed[7]]) & MORE_FRAGMENTS_AND_OFFSET != 0,
+        })
+    }
+
+    fn parse_v6(octets: &'a [u8]) -> Result<Self, Malformed> {
+        let fixed: &[u8; V6_HEADER_LEN] = octets
+            .first_chunk()
+            .ok_or(Malformed::Truncated("IPv6 header"))?;
+        let payload_len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+        let packet = octets
+            .get(..V6_HEADER_LEN + payload_len)
+            .ok_or(Malformed::Truncated("IPv6 packet"))?;
+        let mut header = Self {
+            packet,
+            header_len: V6_HEADER_LEN,
+            protocol: fixed[6],
+            fragment: false,
+        };
+        while header.step_over_extension()? {}
+        Ok(header)
+    }
+
+    /// Whether there was an extension header to step over. What follows a fragment header is the
+    /// transport header in the first fragment only, and nobody looks there.
+    fn step_over_extension(&mut self) -> Result<bool, Malformed> {
+        const HOP_BY_HOP: u8 = 0;
+        const ROUTING: u8 = 43;
+        const FRAGMENT: u8 = 44;
+        const AUTHENTICATION: u8 = 51;
+        const DESTINATION: u8 = 60;
+        if self.fragment {
+            return Ok(false);
+        }
+        let here = &self.packet[self.header_len..];
+        let unit = |len: usize| match self.protocol {
+            HOP_BY_HOP | ROUTING | DESTINATION => Some((len + 1) * 8),
+            AUTHENTICATION => Some((len + 2) * 4),
+            FRAGMENT => Some(8),
+            _ => None,
+        };
+        if unit(0).is_none() {
+            return Ok(false);
+        }
+        let truncated = Malformed::Truncated("IPv6 extension header");
+        let &[next, len] = here.first_chunk().ok_or(truncated)?;
+        let len = unit(len.into()).unwrap_or(0);
+        if here.len() < len {
+            return Err(truncated);
+        }
+        self.fragment = self.protocol == FRAGMENT;
+        self.protocol = next;
+        self.header_len += len;
+        Ok(true)
+    }
+
+    /// 4 or 6.
+    pub fn version(&self) -> u8 {
+        self.packet[0] >> 4
+    }
+
+    /// Source address.
+    pub fn source(&self) -> IpAddr {
+        self.address(12, 8)
+    }
+
+    /// Destination address.
+    pub fn destination(&self) -> IpAddr {
+        self.address(16, 24)
+    }
+
+    fn address(&self, v4_at: usize, v6_at: usize) -> IpAddr {
+        let v6 = |at: usize| self.packet[at..].first_chunk().copied().map(Ipv6Addr::from);
+        let v4 = |at: usize| self.packet[at..].first_chunk().copied().map(Ipv4Addr::from);
+        match self.version() {
+            4 => v4(v4_at).map(IpAddr::V4),
+            _ => v6(v6_at).map(IpAddr::V6),
+        }
+        .expect("parse saw the whole fixed header")
+    }
+
+    /// The protocol above IP: for IPv6, the one that the last extension header names.
+    pub fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// Octets before the transport header: options and extension headers are included.
+    pub fn header_len(&self) -> usize {
+        self.header_len
+    }
+
+    /// Octets of the packet as the header tells them.
+    pub fn total_len(&self) -> usize {
+        self.packet.len()
+    }
+
+    /// Time to live or hop limit.
+    pub fn ttl(&self) -> u8 {
+        self.packet[ttl_at(self.version())]
+    }
+
+    /// Differentiated services field and ECN: traffic class in IPv6.
+    pub fn tos(&self) -> u8 {
+        match self.version() {
+            4 => self.packet[1],
+            _ => self.packet[0] << 4 | self.packet[1] >> 4,
+        }
+    }
+
+    /// Whether it is a fragment, the first ones and RFC 6946's atomic ones too.
+    pub fn is_fragment(&self) -> bool {
+        self.fragment
+    }
+
+    /// Whether there are IPv4 options or IPv6 extension headers.
+    pub fn has_options(&self) -> bool {
+        self.header_len
+            != match self.version() {
+                4 => V4_HEADER_LEN,
+                _ => V6_HEADER_LEN,
+            }
+    }
+
+    /// Whether the IPv4 header checksum is right. IPv6 has none to be wrong.
+    pub fn checksum_is_right(&self) -> bool {
+        self.version() != 4 || Sum::default().add(&self.packet[..self.header_len]).finish() == 0
+    }
+
+    /// What follows the header.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.packet[self.header_len..]
+    }
+
+    /// What selectors look at (RFC 4301 section 4.4.1.1). A fragment shows no ports.
+    pub fn flow(&self) -> Flow {
+        let ports = match self.protocol {
+            tcp::PROTOCOL | udp::PROTOCOL | SCTP if !self.fragment => self.payload().first_chunk(),
+            _ => None,
+        };
+        let [a, b, c, d] = ports.copied().unwrap_or_default();
+        Flow {
+            source: self.source(),
+            destination: self.destination(),
+            protocol: self.protocol,
+            source_port: u16::from_be_bytes([a, b]),
+            destination_port: u16::from_be_bytes([c, d]),
+            ports_visible: ports.is_some(),
+        }
+    }
+}
+
+/// What selectors look at, if the octets are a packet.
+pub fn flow(octets: &[u8]) -> Option<Flow> {
+    Header::parse(octets).ok().map(|header| header.flow())
+}
+
+/// Gives back the hop that a detour through this host has cost: the time to live grows by one, the
+/// checksum follows. Octets that are no packet, or whose count is at its end, stay as they are.
+pub fn restore_hop(octets: &mut [u8]) {
+    let Ok(header) = Header::parse(octets) else {
+        return;
+    };
+    let (version, Some(ttl)) = (header.version(), header.ttl().checked_add(1)) else {
+        return;
+    };
+    let at = ttl_at(version);
+    let word = |octets: &[u8], at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+    let old = word(octets, at);
+    octets[at] = ttl;
+    if version == 4 {
+        const CHECKSUM: usize = 10;
+        let sum = checksum::updated(word(octets, CHECKSUM), old, word(octets, at));
+        octets[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+const fn ttl_at(version: u8) -> usize {
+    match version {
+        4 => 8,
+        _ => 7,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const V4: [u8; 28] = [
+        0x45, 0xb9, 0, 28, 0, 1, 0x40, 0, 63, 17, 0x27, 0x15, 10, 0, 0, 1, 10, 0, 0, 2, // IP
+        0x13, 0x88, 0, 53, 0, 8, 0, 0, // UDP
+    ];
+
+    fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x6b, 0x90, 0, 0, 0, payload.len() as u8, next, 64];
+        packet.extend([[0xfd; 16], [0xfc; 16]].concat());
+        packet.extend(payload);
+        packet
+    }
+
+    #[test]
+    fn an_ipv4_packet_tells_what_selectors_ask_for() {
+        let header = Header::parse(&V4).unwrap();
+        assert_eq!(
+            (header.version(), header.ttl(), header.tos()),
+            (4, 63, 0xb9)
+        );
+        assert!(!header.is_fragment() && !header.has_options() && header.checksum_is_right());
+        let flow = header.flow();
+        assert_eq!(flow.source, IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(flow.destination, IpAddr::from([10, 0, 0, 2]));
+        assert_eq!(
+            (flow.source_port, flow.destination_port, flow.ports_visible),
+            (5000, 53, true)
+        );
+    }
+
+    #[test]
+    fn ipv6_extension_headers_are_walked_over() {
+        let octets = v6(
+            0,
+            &[60, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2],
+        );
+        let header = Header::parse(&octets).unwrap();
+        assert_eq!((header.protocol(), header.header_len()), (17, 56));
+        assert!(header.has_options() && header.tos() == 0xb9);
+        assert_eq!(header.flow().destination_port, 2);
+        let cut = v6(0, &[60, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            Header::parse(&cut),
+            Err(Malformed::Truncated("IPv6 extension header"))
+        );
+    }
+
+    #[test]
+    fn fragments_show_no_ports_not_even_the_first() {
+        let mut first = V4;
+        first[6] = 0x20;
+        let first_v6 = v6(44, &[17, 0, 0, 1, 0, 0, 0, 0, 0x13, 0x88, 0, 53]);
+        for octets in [&first[..], &first_v6] {
+            let header = Header::parse(octets).unwrap();
+            assert!(header.is_fragment() && header.protocol() == 17);
+            assert!(!header.flow().ports_visible);
+        }
+    }
+
+    #[test]
+    fn lengths_that_lie_are_malformed() {
+        for (at, value) in [(0, 0x44), (0, 0x4f), (0, 0x55), (3, 19), (3, 29)] {
+            let mut octets = V4;
+            octets[at] = value;
+            assert!(Header::parse(&octets).is_err(), "octet {at} = {value}");
+        }
+        assert!(Header::parse(&[]).is_err() && Header::parse(&V4[..19]).is_err());
+    }
+
+    #[test]
+    fn octets_after_the_total_length_are_no_payload() {
+        let mut octets = V4.to_vec();
+        octets.extend([1, 2, 3]);
+        assert_eq!(Header::parse(&octets).unwrap().payload(), &V4[20..]);
+    }
+
+    #[test]
+    fn a_restored_hop_keeps_the_checksum_right() {
+        let mut octets = V4;
+        restore_hop(&mut octets);
+        let header = Header::parse(&octets).unwrap();
+        assert!(header.ttl() == 64 && header.checksum_is_right());
+        let mut six = v6(17, &[]);
+        restore_hop(&mut six);
+        assert_eq!(Header::parse(&six).unwrap().ttl(), 65);
+        six[7] = 255;
+        restore_hop(&mut six);
+        assert_eq!(Header::parse(&six).unwrap().ttl(), 255);
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_are_read_without_panic(
+            first in prop_oneof![Just(0x45_u8), Just(0x60), any::<u8>()],
+            rest in proptest::collection::vec(any::<u8>(), 0..120),
+        ) {
+            let mut octets = vec![first];
+            octets.extend(rest);
+            restore_hop(&mut octets);
+            if let Ok(header) = Header::parse(&octets) {
+                prop_assert_eq!(header.header_len() + header.payload().len(), header.total_len());
+                prop_assert!(header.total_len() <= octets.len());
+                header.flow();
+            }
+        }
+    }
+}
