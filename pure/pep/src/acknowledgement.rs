@@ -1,0 +1,269 @@
+//! The rule for acknowledgements.
+//!
+//! | it | what happens | it is |
+//! |---|---|---|
+//! | acknowledges what never came through here | nothing | forwarded |
+//! | is older than the last | nothing | forwarded |
+//! | advances | frees the cache, is a sample, shows further losses | forwarded; held if it reports losses under repair |
+//! | repeats, and the hole is not cached | SACK is used | forwarded: the sender must repair it |
+//! | repeats with another window, no SACK | a window update (RFC 5681 section 2) | forwarded |
+//! | repeats with payload, SYN, FIN, RST or URG | SACK is used | forwarded |
+//! | repeats with a window of zero, or after one | answers a probe | forwarded |
+//! | repeats without SACK though the receiver uses it | answers a keepalive or a duplicate (RFC 2883) | forwarded |
+//! | repeats, the sender has sent the hole again | losses are repaired | forwarded: its congestion control is at work |
+//! | repeats, an echo of a copy | nothing | suppressed |
+//! | repeats | losses are repaired | suppressed |
+//!
+//! Suppressing SACK information is safe, because it is advice: the acknowledgement that comes when
+//! the hole is filled says more. *Forwarding* it is what would do harm. An acknowledgement that
+//! advances to the next hole still lists what arrived behind it, and a sender with SACK takes that
+//! for a loss although its repair is already on the way. We may read, not write, so such an
+//! acknowledgement is held: until a later one without holes replaces it, or for
+//! [`crate::Config::hold`] at most, which no sender's retransmission timer notices.
+
+use crate::Verdict;
+use crate::flow::{Context, Flow, Held};
+use crate::repair::is_ours;
+use std::time::Duration;
+use wire::tcp::{Flags, Header, OptionValue, SackBlocks, Seq};
+
+/// An acknowledgement of the receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acknowledgement<'a> {
+    number: Seq,
+    window: u16,
+    /// It carries nothing that must arrive: no payload, no SYN, FIN, RST or URG.
+    pure: bool,
+    sack: Option<SackBlocks<'a>>,
+    sealed: &'a [u8],
+    esp_seq: Option<u32>,
+}
+
+impl<'a> Acknowledgement<'a> {
+    /// Reads one, if the segment acknowledges anything.
+    pub(crate) fn read(
+        header: &Header<'a>,
+        payload_len: usize,
+        sealed: &'a [u8],
+        esp_seq: Option<u32>,
+    ) -> Option<Self> {
+        let carries = Flags::SYN
+            .union(Flags::FIN)
+            .union(Flags::RST)
+            .union(Flags::URG);
+        let sack = header
+            .options()
+            .map_while(Result::ok)
+            .find_map(|option| match option.value {
+                OptionValue::Sack(blocks) => Some(blocks),
+                _ => None,
+            });
+        header.flags.contains(Flags::ACK).then_some(Self {
+            number: header.ack,
+            window: header.window,
+            pure: payload_len == 0 && !header.flags.intersects(carries),
+            sack,
+            sealed,
+            esp_seq,
+        })
+    }
+
+    /// What arrived behind the hole. Blocks at or below the acknowledgement report duplicates
+    /// (RFC 2883); those that are inverted or beyond the data mean nothing.
+    fn blocks(&self, highest: Seq) -> impl Iterator<Item = (Seq, Seq)> {
+        let number = self.number;
+        self.sack
+            .into_iter()
+            .flatten()
+            .filter(move |&(left, right)| {
+                left.is_before(right) && left.is_after(number) && !right.is_after(highest)
+            })
+    }
+
+    /// The end of the last octet that arrived behind the hole.
+    fn edge(&self, highest: Seq) -> Option<Seq> {
+        self.blocks(highest)
+            .map(|(_, right)| right)
+            .reduce(Seq::later)
+    }
+}
+
+impl Flow {
+    /// An acknowledgement on its way to the sender.
+    pub(crate) fn handle_ack(
+        &mut self,
+        ack: &Acknowledgement<'_>,
+        ctx: &mut Context<'_>,
+    ) -> Verdict {
+        self.hear(ctx.now);
+        if ack.number.is_after(self.highest) {
+            ctx.counters.ack_beyond_data += 1;
+            return Verdict::Forward;
+        }
+        if ack.number.is_before(self.acked) {
+            return Verdict::Forward;
+        }
+        let advances = ack.number.is_after(self.acked);
+        let reopens = self.window == Some(0);
+        let same_window = self.window == Some(ack.window);
+        self.window = Some(ack.window);
+        if advances {
+            self.advance(ack, ctx);
+        }
+        let edge = self.note_sack(ack, ctx);
+        let verdict = if !ack.pure || ack.window == 0 || reopens {
+            self.repair(ctx);
+            Verdict::Forward
+        } else if advances {
+            self.repair(ctx);
+            self.hold_or_forward(ack, edge, ctx)
+        } else if edge.is_none() && (self.sack || !same_window) {
+            Verdict::Forward
+        } else {
+            self.handle_duplicate(edge.is_some(), ctx)
+        };
+        if verdict == Verdict::Forward {
+            self.supersede_held(ctx);
+            self.sender_behind = false;
+        }
+        verdict
+    }
+
+    /// Sends the acknowledgement that was held.
+    pub(crate) fn release(&mut self, ctx: &mut Context<'_>) {
+        let Some(held) = self.held.take() else { return };
+        ctx.counters.held += 1;
+        if ctx.ack_reach.allows(held.esp_seq) {
+            ctx.outbox.push_back((crate::Side::Wired, held.sealed));
+        } else {
+            ctx.counters.too_old += 1;
+        }
+    }
+
+    /// Frees what the receiver has. The sample is that of the last packet freed, if none of them
+    /// was sent twice: an acknowledgement that a repair made possible says how long the repair
+    /// took, and so does one for a packet that waited for it behind the hole.
+    fn advance(&mut self, ack: &Acknowledgement<'_>, ctx: &mut Context<'_>) {
+        let mut sample = None;
+        let mut clean = true;
+        let mut copies = 0;
+        while let Some(entry) = self.cache.pop_acknowledged(ack.number) {
+            self.arrived = self.arrived.max(entry.surely);
+            clean &= entry.sent_once() && !entry.sacked;
+            sample = Some(ctx.now.since(entry.sent));
+            // A sealed copy never reaches TCP: the endpoint's replay window knows it.
+            if entry.esp_seq.is_none() {
+                copies += u32::from(entry.guesses);
+            }
+        }
+        if let Some(rtt) = sample.filter(|_| clean) {
+            self.rtt.sample(rtt);
+        }
+        if copies > 0 {
+            self.expect_echoes(copies, ctx);
+        }
+        self.acked = ack.number;
+        self.progress = ctx.now;
+        self.rtt.progress();
+        if let Some(hole) = self.cache.hole(ack.number) {
+            // The receiver asks for what it reported to have: it has dropped it since.
+            hole.sacked = false;
+        }
+    }
+
+    /// Marks what the blocks say has arrived; returns the end of the last block.
+    fn note_sack(&mut self, ack: &Acknowledgement<'_>, ctx: &Context<'_>) -> Option<Seq> {
+        self.sack |= ack.sack.is_some();
+        let edge = ack.edge(self.highest)?;
+        let mut sample: Option<(crate::cache::Order, Duration)> = None;
+        for (left, right) in ack.blocks(self.highest) {
+            let inside = |e: &&mut crate::cache::Entry| {
+                !e.sacked && !e.seq.is_before(left) && !e.end.is_after(right)
+            };
+            for entry in self.cache.iter_mut().filter(inside) {
+                entry.sacked = true;
+                self.arrived = self.arrived.max(entry.surely);
+                if entry.sent_once() && sample.is_none_or(|(order, _)| order < entry.first) {
+                    sample = Some((entry.first, ctx.now.since(entry.sent)));
+                }
+            }
+        }
+        if let Some((_, rtt)) = sample {
+            self.rtt.sample(rtt);
+        }
+        Some(edge)
+    }
+
+    /// A duplicate acknowledgement in the sense of RFC 5681 section 2, or with SACK.
+    fn handle_duplicate(&mut self, has_sack: bool, ctx: &mut Context<'_>) -> Verdict {
+        if !has_sack && self.echoes > 0 && ctx.now < self.echoes_until {
+            self.echoes -= 1;
+            return self.suppress_unless(self.sender_behind, ctx);
+        }
+        self.progress = ctx.now;
+        let acked = self.acked;
+        let Some(hole) = self.cache.hole(acked) else {
+            self.repair(ctx);
+            ctx.counters.duplicates_forwarded += 1;
+            return Verdict::Forward;
+        };
+        if !has_sack {
+            // One more packet behind the hole arrived. All of them were sent after it, unless it
+            // overtook none but came late itself.
+            if !hole.from_sender {
+                self.arrived = self.arrived.max(hole.first);
+            }
+            self.arrived.0 += 1;
+        }
+        self.repair(ctx);
+        let (attempts, reach) = (ctx.config.attempts, ctx.data_reach);
+        let ours = self
+            .cache
+            .hole(acked)
+            .is_some_and(|hole| is_ours(hole, attempts, reach));
+        self.suppress_unless(self.sender_behind || !ours, ctx)
+    }
+
+    fn suppress_unless(&mut self, forward: bool, ctx: &mut Context<'_>) -> Verdict {
+        if forward {
+            ctx.counters.duplicates_forwarded += 1;
+            return Verdict::Forward;
+        }
+        ctx.counters.suppressed += 1;
+        self.suppressed += 1;
+        Verdict::Suppress
+    }
+
+    /// Holds an acknowledgement that reports losses if all of them are ours to repair.
+    fn hold_or_forward(
+        &mut self,
+        ack: &Acknowledgement<'_>,
+        edge: Option<Seq>,
+        ctx: &mut Context<'_>,
+    ) -> Verdict {
+        let Some(edge) = edge else {
+            self.holding_since = None;
+            return Verdict::Forward;
+        };
+        let (attempts, reach) = (ctx.config.attempts, ctx.data_reach);
+        let ours = self.cache.covers(ack.number, edge, |entry| {
+            entry.sacked || is_ours(entry, attempts, reach)
+        });
+        let until = *self.holding_since.get_or_insert(ctx.now) + ctx.config.hold;
+        if !ours || self.sender_behind || until <= ctx.now {
+            return Verdict::Forward;
+        }
+        self.supersede_held(ctx);
+        self.held = Some(Held {
+            sealed: ack.sealed.to_vec(),
+            esp_seq: ack.esp_seq,
+            until,
+        });
+        Verdict::Suppress
+    }
+
+    /// A later acknowledgement says all that the held one does.
+    fn supersede_held(&mut self, ctx: &mut Context<'_>) {
+        ctx.counters.held += u64::from(self.held.take().is_some());
+    }
+}

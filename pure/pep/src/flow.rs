@@ -1,0 +1,352 @@
+//! One connection: what is kept of it, the rule for data, the timers.
+//!
+//! The rule for acknowledgements is in [`crate::acknowledgement`], the retransmissions are in
+//! [`crate::repair`].
+
+use crate::cache::{Cache, Entry, Order, Place};
+use crate::repair::Cause;
+use crate::rtt::Rtt;
+use crate::{Config, Counters, Side, State};
+use model::{Deadline, Instant};
+use std::collections::VecDeque;
+use std::time::Duration;
+use wire::tcp::Seq;
+
+/// The widest window TCP can have (RFC 7323 section 2.3). What lies further from the last
+/// acknowledgement belongs to no live connection, and would make the order of numbers meaningless.
+const WIDEST_WINDOW: i32 = 1 << 30;
+
+/// New data without an acknowledgement before it counts as a sign that they take another way.
+const DEAF_SEGMENTS: u32 = 16;
+
+/// Duplicate acknowledgements that need not mean a loss are counted up to here.
+const MOST_ECHOES: u32 = 64;
+
+/// What every rule works with beside the connection itself.
+pub(crate) struct Context<'a> {
+    pub(crate) config: &'a Config,
+    /// How far back packets to the receiver may be sent again.
+    pub(crate) data_reach: Reach,
+    /// The same for packets to the sender.
+    pub(crate) ack_reach: Reach,
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) outbox: &'a mut VecDeque<(Side, Vec<u8>)>,
+    pub(crate) now: Instant,
+}
+
+/// How far back in a direction's ESP sequence space a packet may be sent again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reach {
+    /// The highest number seen.
+    pub(crate) highest: u32,
+    /// The endpoint's replay window.
+    pub(crate) window: u32,
+}
+
+impl Reach {
+    /// Less than half the endpoint's window behind (DESIGN section 7): the other half is for what
+    /// the node has not seen yet and for what waits in the queue. TCP in the clear always may.
+    pub(crate) fn allows(self, esp_seq: Option<u32>) -> bool {
+        esp_seq.is_none_or(|seq| self.highest.saturating_sub(seq) < self.window / 2)
+    }
+}
+
+/// A data segment of the sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Data<'a> {
+    pub(crate) seq: Seq,
+    pub(crate) end: Seq,
+    pub(crate) fin: bool,
+    pub(crate) sealed: &'a [u8],
+    pub(crate) esp_seq: Option<u32>,
+}
+
+/// An acknowledgement that is kept back for a while.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) sealed: Vec<u8>,
+    pub(crate) esp_seq: Option<u32>,
+    pub(crate) until: Instant,
+}
+
+/// One connection, in the direction from a wired sender to a wireless receiver.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) cache: Cache,
+    pub(crate) rtt: Rtt,
+    /// The highest acknowledgement seen; at first where the data began.
+    pub(crate) acked: Seq,
+    /// The octet after the highest one the sender sent.
+    pub(crate) highest: Seq,
+    /// The window of the last acknowledgement.
+    pub(crate) window: Option<u16>,
+    /// The last transmission over the wireless hop.
+    pub(crate) transmissions: Order,
+    /// A transmission that is known to have arrived: no later one is.
+    pub(crate) arrived: Order,
+    /// The receiver uses SACK: duplicate acknowledgements without blocks mean no loss.
+    pub(crate) sack: bool,
+    /// Duplicate acknowledgements to expect from copies of what the receiver has, and until when.
+    pub(crate) echoes: u32,
+    pub(crate) echoes_until: Instant,
+    /// The sender repeats what is acknowledged: it has to see the next acknowledgement.
+    pub(crate) sender_behind: bool,
+    /// An acknowledgement kept back, and since when this has been going on.
+    pub(crate) held: Option<Held>,
+    pub(crate) holding_since: Option<Instant>,
+    /// The last sign that packets arrive.
+    pub(crate) progress: Instant,
+    pub(crate) retransmitted: u64,
+    pub(crate) suppressed: u64,
+    /// New data since the last acknowledgement, and when that was.
+    unheard: u32,
+    heard: Instant,
+    /// The acknowledgements take another way: nothing is cached until one comes this way.
+    deaf: bool,
+    /// The octet after the sender's FIN.
+    closing: Option<Seq>,
+    last_used: Instant,
+    /// The persist time has struck since the last packet.
+    persisted: bool,
+}
+
+impl Flow {
+    /// A connection whose first data was seen at `seq`.
+    pub(crate) fn new(seq: Seq, now: Instant) -> Self {
+        Self {
+            cache: Cache::default(),
+            rtt: Rtt::default(),
+            acked: seq,
+            highest: seq,
+            window: None,
+            transmissions: Order::default(),
+            arrived: Order::default(),
+            sack: false,
+            echoes: 0,
+            echoes_until: now,
+            sender_behind: false,
+            held: None,
+            holding_since: None,
+            progress: now,
+            retransmitted: 0,
+            suppressed: 0,
+            unheard: 0,
+            heard: now,
+            deaf: false,
+            closing: None,
+            last_used: now,
+            persisted: false,
+        }
+    }
+
+    /// A data segment on its way to the receiver; it is forwarded in any case. `room` is how many
+    /// octets all connections together may still cache.
+    pub(crate) fn handle_data(&mut self, data: &Data<'_>, room: usize, ctx: &mut Context<'_>) {
+        if !self.is_near(data) {
+            ctx.counters.out_of_window += 1;
+            return;
+        }
+        self.touch(ctx.now);
+        let is_new = data.end.is_after(self.highest);
+        let in_order = !data.seq.is_before(self.highest);
+        self.highest = self.highest.later(data.end);
+        self.transmissions.0 += 1;
+        if data.fin {
+            self.closing = Some(data.end);
+        }
+        if !data.end.is_after(self.acked) {
+            ctx.counters.already_acknowledged += 1;
+            ctx.counters.sender_retransmissions += 1;
+            self.sender_behind = true;
+            self.expect_echoes(1, ctx);
+            return;
+        }
+        if self.is_deaf(is_new, data, ctx) {
+            ctx.counters.acks_elsewhere += 1;
+            return;
+        }
+        match self.cache.place(data.seq, data.end) {
+            Place::Same(index) => self.take_again(index, data, ctx),
+            Place::Overlap(index) => {
+                ctx.counters.sender_retransmissions += 1;
+                for entry in self.cache.overlapping(index, data.end) {
+                    entry.from_sender = true;
+                }
+            }
+            Place::Free(index) => {
+                let full = self.cache.len() >= ctx.config.packets_per_flow;
+                if full || data.sealed.len() > room {
+                    ctx.counters.cache_full += 1;
+                    return;
+                }
+                let mut entry =
+                    Entry::new(data.seq, data.end, data.sealed, self.transmissions, ctx.now);
+                entry.esp_seq = data.esp_seq;
+                // Not cached and not new: lost before it came here, or overtaken.
+                entry.from_sender = !in_order;
+                ctx.counters.sender_retransmissions += u64::from(!in_order);
+                ctx.counters.cached += 1;
+                self.cache.insert(index, entry);
+            }
+        }
+    }
+
+    /// Whether the connection is over: the receiver has acknowledged the sender's FIN.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closing.is_some_and(|fin| !fin.is_after(self.acked))
+    }
+
+    /// Whether the garbage time has passed.
+    pub(crate) fn is_garbage(&self, config: &Config, now: Instant) -> bool {
+        now.since(self.last_used) >= config.garbage
+    }
+
+    /// When it was last used.
+    pub(crate) fn last_used(&self) -> Instant {
+        self.last_used
+    }
+
+    /// A packet of the connection came.
+    pub(crate) fn touch(&mut self, now: Instant) {
+        self.last_used = now;
+        self.persisted = false;
+    }
+
+    /// An acknowledgement came this way.
+    pub(crate) fn hear(&mut self, now: Instant) {
+        self.touch(now);
+        (self.unheard, self.heard, self.deaf) = (0, now, false);
+    }
+
+    /// The receiver will get copies: their duplicate acknowledgements mean no loss.
+    pub(crate) fn expect_echoes(&mut self, copies: u32, ctx: &Context<'_>) {
+        self.echoes = self.echoes.saturating_add(copies).min(MOST_ECHOES);
+        self.echoes_until = ctx.now + ctx.config.persist;
+    }
+
+    /// The next moment to call [`Flow::handle_timeout`].
+    pub(crate) fn deadline(&self, config: &Config) -> Deadline {
+        let garbage = (self.last_used + config.garbage, "forget an idle connection");
+        let retransmission = self
+            .retransmission_due(config)
+            .map(|at| (at, "retransmit over the wireless hop"));
+        let persist = self
+            .persist_due(config)
+            .map(|at| (at, "send again after silence"));
+        let held = self
+            .held
+            .as_ref()
+            .map(|held| (held.until, "release an acknowledgement"));
+        let (at, reason) = [retransmission, persist, held]
+            .into_iter()
+            .flatten()
+            .fold(garbage, Ord::min);
+        Deadline { at, reason }
+    }
+
+    /// Does what is due, but for forgetting the connection.
+    pub(crate) fn handle_timeout(&mut self, ctx: &mut Context<'_>) {
+        if self.held.as_ref().is_some_and(|held| held.until <= ctx.now) {
+            self.release(ctx);
+        }
+        if self.persist_due(ctx.config).is_some_and(|at| at <= ctx.now) {
+            self.persisted = true;
+            self.repeat_everything(ctx);
+        }
+        if self
+            .retransmission_due(ctx.config)
+            .is_some_and(|at| at <= ctx.now)
+        {
+            self.rtt.back_off();
+            self.progress = ctx.now;
+            self.repeat_oldest(ctx);
+        }
+    }
+
+    /// What it is doing, for people.
+    pub(crate) fn state(&self) -> State {
+        if self.deaf {
+            State::AcksElsewhere
+        } else if self.closing.is_some() {
+            State::Closing
+        } else if self
+            .cache
+            .oldest()
+            .is_some_and(|oldest| oldest.attempts > 0)
+        {
+            State::Repairing
+        } else {
+            State::Open
+        }
+    }
+
+    /// How long before the oldest cached packet is sent again on suspicion.
+    pub(crate) fn rto(&self, config: &Config) -> Duration {
+        self.rtt.timeout(config)
+    }
+
+    fn is_near(&self, data: &Data<'_>) -> bool {
+        data.seq.since(self.acked) > -WIDEST_WINDOW && data.end.since(self.acked) <= WIDEST_WINDOW
+    }
+
+    /// The sender sent a cached packet again: it believes it lost, and so do we from now on not
+    /// count on having it repaired behind its back.
+    fn take_again(&mut self, index: usize, data: &Data<'_>, ctx: &mut Context<'_>) {
+        ctx.counters.sender_retransmissions += 1;
+        self.cache.replace(index, data.sealed, data.esp_seq);
+        self.progress = ctx.now;
+        for entry in self.cache.overlapping(index, data.end) {
+            entry.from_sender = true;
+            entry.attempts = 0;
+            entry.last = self.transmissions;
+            entry.sent = ctx.now;
+        }
+    }
+
+    /// Whether the acknowledgements take another way. In an outage new data stops one round trip
+    /// after the acknowledgements; if it goes on for longer, something else is acknowledging it.
+    fn is_deaf(&mut self, is_new: bool, data: &Data<'_>, ctx: &Context<'_>) -> bool {
+        self.unheard = self.unheard.saturating_add(u32::from(is_new));
+        let silent = ctx.now.since(self.heard) >= ctx.config.persist;
+        if !self.deaf && is_new && silent && self.unheard >= DEAF_SEGMENTS {
+            self.deaf = true;
+            self.cache.clear();
+        }
+        if self.deaf {
+            // Nobody says how far the receiver is; follow the data, or the numbers grow apart.
+            self.acked = self.acked.later(data.seq);
+        }
+        self.deaf
+    }
+
+    /// The retransmission timer runs from the last sign of life: as long as acknowledgements come,
+    /// the queue moves and what is in it is not late. With a closed window the sender probes.
+    fn retransmission_due(&self, config: &Config) -> Option<Instant> {
+        let oldest = self.cache.oldest()?;
+        let waiting = oldest.attempts < config.attempts && self.window != Some(0);
+        let since = self.progress.max(oldest.sent);
+        waiting.then(|| since + self.rto(config))
+    }
+
+    fn persist_due(&self, config: &Config) -> Option<Instant> {
+        self.cache.oldest()?;
+        let waiting = !self.persisted && self.window != Some(0);
+        waiting.then(|| self.last_used + config.persist)
+    }
+
+    fn repeat_everything(&mut self, ctx: &mut Context<'_>) {
+        self.retransmit(
+            Cause::Persist,
+            ctx.config.persist_burst,
+            |entry| !entry.sacked,
+            ctx,
+        );
+    }
+
+    /// The oldest one only: whatever else is lost shows by the acknowledgement it brings. What the
+    /// receiver reported to have it may have dropped since (RFC 2018 section 8).
+    fn repeat_oldest(&mut self, ctx: &mut Context<'_>) {
+        let oldest = self.cache.oldest().map(|oldest| oldest.seq);
+        self.retransmit(Cause::Timeout, 1, |entry| Some(entry.seq) == oldest, ctx);
+    }
+}
