@@ -1,1 +1,24 @@
-//! To come.
+//! The lab: real packets between network namespaces on one machine, without root.
+//!
+//! * [`testbed`], [`host`], [`wire`]: hosts (namespaces), wires between them and the processes
+//!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
+//! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
+//! * [`canary`]: whether plaintext shows up where it must not.
+//! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
+//!   before the first thread starts.
+//!
+//! Devices, addresses and routes are made through `os`, not by tools of the system. Everything
+//! dies with the process that made it.
+
+pub mod canary;
+pub mod daemon;
+pub mod emulator;
+pub mod histogram;
+pub mod host;
+pub mod process;
+pub mod runner;
+pub mod strongswan;
+pub mod testbed;
+pub mod transfer;
+pub mod wire;
+pub mod wiretap;

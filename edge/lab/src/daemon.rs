@@ -1,0 +1,155 @@
+//! `stratad` in a host, and `strata` to talk to it.
+
+use crate::host::Host;
+use crate::process::{Process, until};
+use crate::testbed::find_binary;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long a start or an orderly end may take.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Longer than anything `strata` waits for by itself.
+const CLI_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A running `stratad`. Killed when dropped; [`Daemon::stop`] ends it as an operator would.
+pub struct Daemon {
+    host: Host,
+    config: PathBuf,
+    socket: PathBuf,
+    process: Process,
+}
+
+impl Host {
+    /// Starts `stratad` with this configuration, to which a `[control]` table with a socket in the
+    /// host's folder is added, and waits until its API answers. Keys are files beside the
+    /// configuration: write them with [`Host::secret`] first.
+    ///
+    /// # Errors
+    /// It is not built, or it ended; the message has its log.
+    pub fn stratad(&self, config: &str) -> Result<Daemon> {
+        let socket = self.directory().join("api.sock");
+        let control = format!("\n[control]\nsocket = \"{}\"\n", socket.display());
+        let config = self.file("strata.toml", &format!("{config}{control}"))?;
+        let process = start(self, &config, &socket)?;
+        Ok(Daemon {
+            host: self.clone(),
+            config,
+            socket,
+            process,
+        })
+    }
+}
+
+impl Daemon {
+    /// Runs `strata` with these words and `--json`, and returns what it answers.
+    ///
+    /// # Errors
+    /// It failed (the message has what it said), or answered something that is not JSON.
+    pub fn strata(&self, words: &str) -> Result<Value> {
+        let answer = self.strata_text(&format!("{words} --json"))?;
+        serde_json::from_str(&answer)
+            .with_context(|| format!("`strata {words} --json` answered: {answer}"))
+    }
+
+    /// Runs `strata` with these words and returns what it prints.
+    ///
+    /// # Errors
+    /// It failed; the message has what it said.
+    pub fn strata_text(&self, words: &str) -> Result<String> {
+        let mut command: Command = self.host.command(find_binary("strata")?);
+        command.arg("--socket").arg(&self.socket);
+        command.args(words.split_whitespace());
+        self.host.run_command(command, CLI_DEADLINE)
+    }
+
+    /// Asks the API directly, `{"version":1,"request":NAME}` with more fields if `words` has them
+    /// (`{"peer":"office"}`), and returns the answer's line as it came.
+    ///
+    /// # Errors
+    /// It does not answer within a minute, or with an error.
+    pub fn ask(&self, request: &str, words: Value) -> Result<String> {
+        let mut question = json!({"version": 1, "request": request});
+        if let (Some(fields), Some(more)) = (question.as_object_mut(), words.as_object()) {
+            fields.extend(more.clone());
+        }
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(CLI_DEADLINE))?;
+        writeln!(stream, "{question}")?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        if answer.is_empty() || answer.contains("\"error\"") {
+            bail!("{} to {question}: {answer}", self.host.name());
+        }
+        Ok(answer)
+    }
+
+    /// Asks `strata` again and again until its answer satisfies `enough`.
+    ///
+    /// # Errors
+    /// The deadline passed; the message has the last answer.
+    pub fn wait_until(
+        &self,
+        words: &str,
+        deadline: Duration,
+        enough: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let mut last = Value::Null;
+        let what = format!("`strata {words}` on {}", self.host.name());
+        let waited = until(&what, deadline, || {
+            last = self.strata(words)?;
+            Ok(enough(&last).then(|| last.clone()))
+        });
+        waited.with_context(|| format!("its log:\n{}", self.process.log()))
+    }
+
+    /// The process, for its id, its log and signals.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Its API's socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Sends SIGTERM and waits for an orderly end.
+    ///
+    /// # Errors
+    /// It did not end, or not well; the message has its log.
+    pub fn stop(&mut self) -> Result<()> {
+        let status = self.process.terminate(DEADLINE)?;
+        if !status.success() {
+            bail!(
+                "stratad on {}: {status}\n{}",
+                self.host.name(),
+                self.process.log()
+            );
+        }
+        Ok(())
+    }
+
+    /// Starts it again with the same configuration, after [`Daemon::stop`] or
+    /// [`Process::crash`].
+    ///
+    /// # Errors
+    /// As [`Host::stratad`].
+    pub fn start_again(&mut self) -> Result<()> {
+        self.process = start(&self.host, &self.config, &self.socket)?;
+        Ok(())
+    }
+}
+
+fn start(host: &Host, config: &Path, socket: &Path) -> Result<Process> {
+    let mut command = host.command(find_binary("stratad")?);
+    command.arg("--config").arg(config);
+    let mut process = host.start("stratad", command)?;
+    let what = format!("the API of stratad on {}", host.name());
+    process.wait_for(&what, DEADLINE, |_| UnixStream::connect(socket).ok())?;
+    Ok(process)
+}

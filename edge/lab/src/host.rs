@@ -1,0 +1,201 @@
+//! A host: one network namespace, a folder for its files, and the processes in it.
+
+use crate::process::{Process, until};
+use anyhow::{Context, Result, bail};
+use os::netlink::{Route, Via};
+use os::{Family, NetNs, Prefix};
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::{IpAddr, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long [`Host::run`] lets a command run.
+const RUN_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A host of a [`crate::testbed::Testbed`]. Its namespace vanishes with the last clone and process
+/// in it.
+#[derive(Clone)]
+pub struct Host {
+    name: String,
+    directory: PathBuf,
+    netns: NetNs,
+}
+
+/// One end of a wire that is to be: a host, the device it will have there, its addresses.
+pub struct End<'a> {
+    /// Where.
+    pub host: &'a Host,
+    /// The device's name, at most 15 octets.
+    pub device: &'a str,
+    /// Addresses with prefix lengths.
+    pub addresses: &'a [&'a str],
+}
+
+impl Host {
+    pub(crate) fn new(name: &str, directory: PathBuf) -> Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            directory,
+            netns: NetNs::new()?,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its files are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Its namespace.
+    pub fn netns(&self) -> &NetNs {
+        &self.netns
+    }
+
+    /// An end for a wire of [`crate::wire`].
+    pub fn end<'a>(&'a self, device: &'a str, addresses: &'a [&'a str]) -> End<'a> {
+        End {
+            host: self,
+            device,
+            addresses,
+        }
+    }
+
+    /// Runs a function in the host's namespace, on a thread of its own. Processes are started
+    /// with [`Host::spawn`] instead: they would die with that thread.
+    pub fn inside<T: Send>(&self, function: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        self.netns.enter(function)?
+    }
+
+    /// Sets a kernel parameter of the namespace, named with dots as sysctl(8) does.
+    pub fn sysctl(&self, name: &str, value: &str) -> Result<()> {
+        Ok(self.netns.sysctl(name, value)?)
+    }
+
+    /// Adds a route: a prefix (or `default`) through a neighbour's address.
+    pub fn route(&self, prefix: &str, via: &str) -> Result<()> {
+        let gateway: IpAddr = via.parse()?;
+        let prefix = match prefix {
+            "default" => Prefix::everything(Family::of(gateway)),
+            prefix => prefix.parse()?,
+        };
+        let route = Route::new(prefix, Via::Gateway(gateway));
+        Ok(self.netns.netlink()?.add_route(&route)?)
+    }
+
+    /// Writes a file that only its owner can read, for keys. Returns its path.
+    pub fn secret(&self, name: &str, content: &str) -> Result<PathBuf> {
+        self.write(name, content, 0o600)
+    }
+
+    /// Writes a file into the host's folder. Returns its path.
+    pub fn file(&self, name: &str, content: &str) -> Result<PathBuf> {
+        self.write(name, content, 0o644)
+    }
+
+    fn write(&self, name: &str, content: &str, mode: u32) -> Result<PathBuf> {
+        let path = self.directory.join(name);
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(mode);
+        let mut file = options.open(&path)?;
+        file.write_all(content.as_bytes())?;
+        Ok(path)
+    }
+
+    /// A command that will start in this host's namespace and die with the thread that starts it.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = self.netns.command(program.as_ref());
+        command.current_dir(&self.directory);
+        command
+    }
+
+    /// Starts a command line (words separated by spaces, no quoting). What it writes goes to
+    /// `NAME.log` in the host's folder, where `NAME` is the program's.
+    pub fn spawn(&self, line: &str) -> Result<Process> {
+        let (program, arguments) = words(line)?;
+        let mut command = self.command(program);
+        command.args(arguments);
+        self.start(program, command)
+    }
+
+    /// Starts a command made by [`Host::command`]; its output goes to `NAME.log`.
+    pub fn start(&self, name: &str, command: Command) -> Result<Process> {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let log = self.directory.join(format!("{name}.log"));
+        Process::start(&self.process_name(name), command, log)
+    }
+
+    /// As [`Host::start`], but the caller reads the output from the child's pipe.
+    pub fn start_piped(&self, name: &str, command: Command) -> Result<Process> {
+        let log = self.directory.join(format!("{name}.log"));
+        Process::start_piped(&self.process_name(name), command, log)
+    }
+
+    /// Runs a command line to its end and returns what it wrote.
+    ///
+    /// # Errors
+    /// It failed (the message has its output) or did not end within a minute.
+    pub fn run(&self, line: &str) -> Result<String> {
+        let (program, arguments) = words(line)?;
+        let mut command = self.command(program);
+        command.args(arguments);
+        self.run_command(command, RUN_DEADLINE)
+    }
+
+    /// Runs a command made by [`Host::command`] to its end and returns what it wrote.
+    ///
+    /// # Errors
+    /// It failed (the message has its output) or the deadline passed.
+    pub fn run_command(&self, command: Command, deadline: Duration) -> Result<String> {
+        let shown = format!("{command:?}");
+        let program = command.get_program().to_string_lossy().into_owned();
+        let name = program.rsplit('/').next().unwrap_or("command").to_owned();
+        let log = self.unused_log(&name)?;
+        let mut process = Process::start(&self.process_name(&name), command, log.clone())?;
+        let status = process.wait(deadline)?;
+        let output = process.log();
+        fs::remove_file(log)?;
+        if !status.success() {
+            bail!("{shown} in {}: {status}\n{output}", self.name);
+        }
+        Ok(output)
+    }
+
+    /// Waits until something listens on a TCP port of this host.
+    pub fn wait_for_port(&self, address: &str, deadline: Duration) -> Result<()> {
+        let what = format!("{address} on {}", self.name);
+        until(&what, deadline, || {
+            self.inside(|| Ok(TcpStream::connect(address).is_ok().then_some(())))
+        })
+    }
+
+    fn process_name(&self, program: &str) -> String {
+        format!("{program} on {}", self.name)
+    }
+
+    /// Commands of one name may run at the same time.
+    fn unused_log(&self, name: &str) -> Result<PathBuf> {
+        for number in 0.. {
+            let path = self.directory.join(format!("{name}-{number}.out"));
+            let made = File::options().write(true).create_new(true).open(&path);
+            match made {
+                Ok(_) => return Ok(path),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).context("cannot make a file for output"),
+            }
+        }
+        bail!("no name left for the output of {name}")
+    }
+}
+
+fn words(line: &str) -> Result<(&str, impl Iterator<Item = &str>)> {
+    let mut words = line.split_whitespace();
+    let program = words.next().context("an empty command line")?;
+    Ok((program, words))
+}

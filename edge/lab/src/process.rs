@@ -1,0 +1,226 @@
+//! Processes inside hosts: their output goes to files, they die with us, and whoever waits for
+//! one says until when.
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often a condition is looked at while it is waited for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Waits until `event` yields something, looking at it every few milliseconds.
+///
+/// # Errors
+/// The deadline has passed, or `event` itself failed; `what` says what was waited for.
+pub fn until<T>(
+    what: &str,
+    deadline: Duration,
+    mut event: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = event().with_context(|| format!("while waiting for {what}"))? {
+            return Ok(value);
+        }
+        if start.elapsed() > deadline {
+            bail!("waited {deadline:?} for {what}, in vain");
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A process in a host. Killed when dropped, and by the kernel when the thread that started it
+/// ends.
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a command with its output and errors appended to `log`.
+    pub(crate) fn start(name: &str, mut command: Command, log: PathBuf) -> Result<Self> {
+        let out = File::options().create(true).append(true).open(&log)?;
+        command.stdin(Stdio::null());
+        command.stderr(out.try_clone()?).stdout(out);
+        Self::adopt(name, command, log)
+    }
+
+    /// Starts a command whose output the caller reads from a pipe ([`Process::child`]); errors go
+    /// to `log`.
+    pub(crate) fn start_piped(name: &str, mut command: Command, log: PathBuf) -> Result<Self> {
+        let errors = File::options().create(true).append(true).open(&log)?;
+        command.stdin(Stdio::null());
+        command.stderr(errors).stdout(Stdio::piped());
+        Self::adopt(name, command, log)
+    }
+
+    fn adopt(name: &str, mut command: Command, log: PathBuf) -> Result<Self> {
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
+        let name = name.to_owned();
+        Ok(Self { name, child, log })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The file its output goes to.
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
+    /// What it has written so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// The child itself, for its pipe.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Waits until its output contains `text`.
+    ///
+    /// # Errors
+    /// The process ended first, or the deadline passed; both show the end of its output.
+    pub fn wait_for_log(&mut self, text: &str, deadline: Duration) -> Result<()> {
+        let what = format!("{:?} from {}", text, self.name);
+        self.wait_for(&what, deadline, |log| log.contains(text).then_some(()))
+    }
+
+    /// Waits until `event`, which is shown the output so far, yields something.
+    ///
+    /// # Errors
+    /// As [`Process::wait_for_log`].
+    pub fn wait_for<T>(
+        &mut self,
+        what: &str,
+        deadline: Duration,
+        mut event: impl FnMut(&str) -> Option<T>,
+    ) -> Result<T> {
+        let waited = until(what, deadline, || {
+            // Looked at before the log is: the last words of one that ended count.
+            let ended = self.child.try_wait()?;
+            match (event(&self.log()), ended) {
+                (None, Some(status)) => bail!("{} ended: {status}", self.name),
+                (value, _) => Ok(value),
+            }
+        });
+        waited.with_context(|| format!("its output ends with:\n{}", last_lines(&self.log(), 20)))
+    }
+
+    /// Waits until it has ended by itself.
+    ///
+    /// # Errors
+    /// The deadline passed.
+    pub fn wait(&mut self, deadline: Duration) -> Result<ExitStatus> {
+        let what = format!("the end of {}", self.name);
+        until(&what, deadline, || Ok(self.child.try_wait()?))
+    }
+
+    /// Sends SIGTERM and waits until it has ended.
+    ///
+    /// # Errors
+    /// The deadline passed.
+    pub fn terminate(&mut self, deadline: Duration) -> Result<ExitStatus> {
+        self.signal(Signal::SIGTERM)?;
+        self.wait(deadline)
+    }
+
+    /// Sends SIGKILL and waits until it is gone: what a crash looks like to everybody else.
+    ///
+    /// # Errors
+    /// It did not die of this, but before.
+    pub fn crash(&mut self) -> Result<()> {
+        self.child.kill()?;
+        let status = self.child.wait()?;
+        if status.signal() != Some(Signal::SIGKILL as i32) {
+            bail!("{} had already ended: {status}", self.name);
+        }
+        Ok(())
+    }
+
+    /// Sends a signal, if it still runs.
+    pub fn signal(&mut self, signal: Signal) -> Result<()> {
+        if self.child.try_wait()?.is_none() {
+            kill(Pid::from_raw(self.child.id() as i32), signal)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The last lines of a text.
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, log: &str) -> Process {
+        let log = std::env::temp_dir().join(format!("lab-{}-{log}", std::process::id()));
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Process::start("the shell", command, log).unwrap()
+    }
+
+    fn forget(process: Process) {
+        fs::remove_file(process.log_path()).unwrap();
+    }
+
+    #[test]
+    fn waiting_ends_with_the_event() {
+        let mut process = shell("echo ready; exec sleep 60", "event");
+        let long = Duration::from_secs(50);
+        process.wait_for_log("ready", long).unwrap();
+        assert_eq!(
+            process.terminate(long).unwrap().signal(),
+            Some(Signal::SIGTERM as i32)
+        );
+        forget(process);
+    }
+
+    #[test]
+    fn waiting_for_what_a_dead_process_never_says_fails_at_once_and_shows_its_last_words() {
+        let mut process = shell("echo the reason >&2; exit 3", "dead");
+        let error = process.wait_for_log("ready", Duration::from_secs(3600));
+        let text = format!("{:?}", error.unwrap_err());
+        assert!(text.contains("exit status: 3"), "{text}");
+        assert!(text.contains("the reason"), "{text}");
+        forget(process);
+    }
+
+    #[test]
+    fn a_deadline_that_passes_is_an_error() {
+        let error = until("rain", Duration::ZERO, || Ok(None::<()>)).unwrap_err();
+        assert!(error.to_string().contains("rain"), "{error}");
+    }
+
+    #[test]
+    fn a_dropped_process_is_dead() {
+        let process = shell("exec sleep 60", "dropped");
+        let (pid, log) = (process.pid(), process.log_path().to_owned());
+        drop(process);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        fs::remove_file(log).unwrap();
+    }
+}

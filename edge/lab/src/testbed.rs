@@ -1,0 +1,130 @@
+//! A network on one machine: hosts are network namespaces, made and held by file descriptors.
+//!
+//! ```no_run
+//! # fn main() -> anyhow::Result<()> {
+//! use lab::testbed::{self, Testbed};
+//! use lab::wire;
+//!
+//! testbed::enter()?; // first thing in main: we are root here from now on
+//! let bed = Testbed::new("two")?;
+//! let alice = bed.host("alice")?;
+//! let bob = bed.host("bob")?;
+//! wire::veth(alice.end("eth0", &["10.0.0.1/24"]), bob.end("eth0", &["10.0.0.2/24"]))?;
+//! alice.run("ping -c 1 10.0.0.2")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A testbed owns a temporary directory with a folder per host for configurations and logs. It
+//! is removed with the testbed, unless a test panicked or somebody asked to [`Testbed::keep`] it.
+
+use crate::host::Host;
+use anyhow::{Context, Result};
+use os::{Tun, netns};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Makes this process root in network and mount namespaces of its own, in which whatever it does
+/// to devices and routes concerns nobody else. Call it first in `main`: an ordinary user also
+/// needs a user namespace, which the kernel gives only to a process with a single thread.
+///
+/// # Errors
+/// The kernel refuses namespaces, or `/dev/net/tun` cannot be used; the message says what to do.
+pub fn enter() -> Result<()> {
+    netns::become_root_in_user_namespace()?;
+    // A device of no use, for the error that would otherwise come much later.
+    Tun::open("probe", 1500).map(drop)?;
+    Ok(())
+}
+
+/// Finds a command of the system; the directories for administrators are searched too, which an
+/// ordinary user's `PATH` lacks.
+///
+/// # Errors
+/// It is not there; the message names the Debian package to install.
+pub fn find_command(name: &str, package: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from))
+        .map(|directory| directory.join(name))
+        .find(|candidate| candidate.is_file())
+        .with_context(|| format!("{name} is missing: run `sudo apt-get install {package}`"))
+}
+
+/// Finds a program of this workspace: in `$STRATA_BIN_DIR`, or beside this executable (for a
+/// test, one folder up).
+///
+/// # Errors
+/// It has not been built.
+pub fn find_binary(name: &str) -> Result<PathBuf> {
+    let named = std::env::var_os("STRATA_BIN_DIR").map(PathBuf::from);
+    let executable = std::env::current_exe()?;
+    let beside = executable.ancestors().skip(1).take(2).map(Path::to_owned);
+    named
+        .into_iter()
+        .chain(beside)
+        .map(|directory| directory.join(name))
+        .find(|candidate| candidate.is_file())
+        .with_context(|| {
+            format!("{name} is not built: run `cargo build -p {name}` or set STRATA_BIN_DIR")
+        })
+}
+
+/// A temporary directory and the hosts that keep their files in it.
+pub struct Testbed {
+    directory: PathBuf,
+    keep: AtomicBool,
+}
+
+impl Testbed {
+    /// A new testbed; `name` becomes part of its directory's name.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn new(name: &str) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let unique = format!("strata-{name}-{}-{count}", std::process::id());
+        let directory = std::env::temp_dir().join(unique);
+        // Secrets are written here, and nobody may put a file of his own in our way.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        let keep = AtomicBool::new(false);
+        Ok(Self { directory, keep })
+    }
+
+    /// Its temporary directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Leaves the directory behind for a person to look at.
+    pub fn keep(&self) {
+        self.keep.store(true, Ordering::Relaxed);
+    }
+
+    /// A new host with nothing but a loopback device.
+    ///
+    /// # Errors
+    /// The kernel refuses a namespace.
+    pub fn host(&self, name: &str) -> Result<Host> {
+        let directory = self.directory.join(name);
+        fs::create_dir(&directory)?;
+        Host::new(name, directory).with_context(|| format!("cannot make the host {name}"))
+    }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        if self.keep.load(Ordering::Relaxed) || std::thread::panicking() {
+            eprintln!("logs are in {}", self.directory.display());
+        } else {
+            // What cannot be removed is left to the system's own cleaning of temporary files.
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
