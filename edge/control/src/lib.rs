@@ -19,6 +19,8 @@ mod request;
 mod response;
 mod server;
 mod status;
+#[cfg(test)]
+mod tests;
 mod zones;
 
 pub use client::{Client, NoAnswer};
@@ -29,4 +31,4 @@ pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
 pub use server::{CannotListen, ClientId, Server};
 pub use status::{Child, ChildKind, Peer, PeerKind, PeerState, Refusal, Role, Status, Traffic};
-pub use zones::{Composite, GrantState, Held, Holder, Zone, Zones};
+pub use zones::{Composite, GrantState, Held, Holder, Zone, Zones, zone_name};

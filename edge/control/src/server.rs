@@ -19,7 +19,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 /// Most connections at once. A new one beyond that takes the place of the longest idle one.
-const MOST_CLIENTS: usize = 32;
+pub(crate) const MOST_CLIENTS: usize = 32;
 /// Most octets read from one connection before the others get their turn.
 const READ_AT_ONCE: usize = 16 << 10;
 /// The listener's token; clients count from 0.

@@ -104,9 +104,6 @@ pub struct Child {
     pub received: Traffic,
     /// What was sent.
     pub sent: Traffic,
-    /// What came under its SPI and was dropped, by reason, as far as it is counted by SA.
-    #[serde(default)]
-    pub drops: BTreeMap<String, u64>,
 }
 
 /// How a child SA seals packets.

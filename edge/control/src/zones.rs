@@ -1,5 +1,6 @@
 //! `strata zones`: who can read what.
 
+use model::ZoneSelector;
 use serde::{Deserialize, Serialize};
 
 /// Zones as this host knows them: at an endpoint the composite SAs it has, at a licensed node the
@@ -40,6 +41,26 @@ pub struct Zone {
     pub name: String,
     /// How it is protected.
     pub suite: String,
+}
+
+impl From<&model::Zone> for Zone {
+    fn from(zone: &model::Zone) -> Self {
+        Self {
+            serial: zone.id.0,
+            name: zone_name(zone.selector).to_owned(),
+            suite: zone.suite.to_string(),
+        }
+    }
+}
+
+/// What a zone is called, here and in the configuration's licences.
+pub const fn zone_name(selector: ZoneSelector) -> &'static str {
+    match selector {
+        ZoneSelector::Ip => "ip",
+        ZoneSelector::Transport => "transport",
+        ZoneSelector::IpTransport => "headers",
+        ZoneSelector::Rest => "payload",
+    }
 }
 
 /// A node with a licence that both ends accepted.
