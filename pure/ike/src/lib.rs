@@ -1,1 +1,51 @@
-//! To come.
+//! The IKEv2 engine (RFC 7296): all IKE SAs of one host, without sockets, clock or randomness of
+//! its own.
+//!
+//! # How to drive it
+//!
+//! An [`Engine`]'s methods are of four kinds.
+//!
+//! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
+//!   [`Engine::distribute`], [`Engine::revoke`], [`Engine::note_inbound`].
+//! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
+//!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
+//!   events and [`Counters`].
+//! * **Outputs**: [`Engine::poll_transmit`], [`Engine::poll_event`], [`Engine::poll_timeout`].
+//!   After every command or input, drain the first two and ask the third.
+//! * **Getters**: everything else.
+//!
+//! # How it is made
+//!
+//! One IKE SA is a state machine whose states are structs (`sa`); what all exchanges have in common
+//! is in `window` (message IDs, retransmission), `keys` (the key schedule, as types) and `exchange`
+//! (which payloads make up which message). Everything that is an extension has a file of its own in
+//! `extension`.
+//!
+//! **Invariants.** No message that fails its integrity check changes anything but a counter. Keys
+//! of children can only be made by `keys::ProvedKeys`, which exist only after the peer's AUTH
+//! verified. The responder never repeats a message on its own. What strangers cost is bounded in
+//! number and time.
+
+mod auth;
+mod child;
+mod config;
+mod counters;
+mod engine;
+mod event;
+mod exchange;
+mod extension;
+mod half_open;
+mod keys;
+mod proposal;
+mod sa;
+mod selectors;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod window;
+
+pub use config::{Config, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers, ZonePolicy};
+pub use counters::{Counters, DropReason};
+pub use engine::{Engine, KeyLog, SaState, SaStatus};
+pub use event::{ApiMisuse, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
+pub use extension::nat::Nat;

@@ -1,0 +1,240 @@
+//! The first child SA (RFC 7296 sections 1.2 and 2.17): offered in IKE_AUTH, answered there, and
+//! keyed only by [`ProvedKeys`].
+
+use crate::config::{Peer, PeerRole, ZonePolicy};
+use crate::event::{DownReason, Refusal};
+use crate::exchange::auth::Child;
+use crate::extension::zones::{self, Outcome};
+use crate::keys::{ProvedKeys, SALT_LEN, own_first};
+use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
+use crate::selectors::{is_narrowed, narrow};
+use crypto::{Rng, Secret};
+use model::{Half, Keys, Spi, Suite, TrafficSelector, ZoneAgreement};
+use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
+
+/// What a child has before its owner gives it a name.
+pub(crate) struct Terms {
+    pub(crate) local: Vec<TrafficSelector>,
+    pub(crate) remote: Vec<TrafficSelector>,
+    pub(crate) inbound: Half<Secret>,
+    pub(crate) outbound: Half<Secret>,
+    pub(crate) agreement: Option<ZoneAgreement>,
+}
+
+/// What an initiator offered.
+pub(crate) struct Offer {
+    spi: Spi,
+    zones: Option<ZoneAgreement>,
+}
+
+impl Offer {
+    /// The offer for a VPN peer; other roles have no child. Zones only if the peer knows them.
+    pub(crate) fn new(peer: &Peer, private: bool, rng: &mut Rng) -> Option<Self> {
+        let PeerRole::Vpn { zones, .. } = &peer.role else {
+            return None;
+        };
+        let zones = private.then(|| zones::offer(zones)).flatten();
+        Some(Self {
+            spi: fresh_spi(rng),
+            zones,
+        })
+    }
+
+    /// Its payloads.
+    pub(crate) fn payloads(&self, peer: &Peer) -> Vec<Payload> {
+        let PeerRole::Vpn { local, remote, .. } = &peer.role else {
+            return Vec::new();
+        };
+        let mut payloads = vec![
+            Payload::SecurityAssociation(vec![offer_esp(&peer.suites, self.spi)]),
+            Payload::TsInitiator(TrafficSelectors(local.clone())),
+            Payload::TsResponder(TrafficSelectors(remote.clone())),
+        ];
+        payloads.extend(self.zones.as_ref().map(zones::payload));
+        payloads
+    }
+
+    /// What the responder's answer amounts to.
+    pub(crate) fn settle(
+        &self,
+        peer: &Peer,
+        response: &Message,
+        keys: &ProvedKeys,
+    ) -> Result<Terms, DownReason> {
+        let PeerRole::Vpn {
+            local,
+            remote,
+            zones,
+        } = &peer.role
+        else {
+            return Err(DownReason::NotOffered("a child for a role without"));
+        };
+        let answer = Child::read(response).ok_or_else(|| refusal(response))?;
+        let choice = check_esp(answer.proposals, &peer.suites)
+            .ok_or(DownReason::NotOffered("an ESP suite"))?;
+        let inside = is_narrowed(answer.initiator, local) && is_narrowed(answer.responder, remote);
+        if !inside {
+            return Err(DownReason::NotOffered("traffic selectors"));
+        }
+        // Only an answer to an offer is looked at: without the vendor ID the number is anybody's.
+        let answered = self.zones.as_ref().and_then(|_| zones::read(response));
+        let agreement = match zones::check(zones, self.zones.as_ref(), answered) {
+            Outcome::Agreed(agreement) => agreement,
+            Outcome::Required => return Err(DownReason::ZonesRequired),
+            Outcome::Widened => return Err(DownReason::ZonesWidened),
+        };
+        let (inbound, outbound) = halves(keys, &choice, agreement.as_ref(), true, self.spi);
+        Ok(Terms {
+            local: answer.initiator.to_vec(),
+            remote: answer.responder.to_vec(),
+            inbound,
+            outbound,
+            agreement,
+        })
+    }
+}
+
+/// A responder's answer: the payloads and the child.
+pub(crate) type Answer = (Vec<Payload>, Terms);
+
+/// Answers an initiator's offer, or says which notify refuses it and why.
+pub(crate) fn answer(
+    peer: &Peer,
+    request: &Message,
+    private: bool,
+    keys: &ProvedKeys,
+    rng: &mut Rng,
+) -> Result<Answer, (NotifyType, Refusal)> {
+    let PeerRole::Vpn {
+        local,
+        remote,
+        zones,
+    } = &peer.role
+    else {
+        return Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole));
+    };
+    let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
+    let spi = fresh_spi(rng);
+    let choice = choose_esp(offer.proposals, &peer.suites, spi).ok_or_else(|| {
+        let allowed = peer.suites.clone();
+        (
+            NotifyType::NO_PROPOSAL_CHOSEN,
+            Refusal::NoEspProposal { allowed },
+        )
+    })?;
+    let (theirs, ours) = (
+        narrow(offer.initiator, remote),
+        narrow(offer.responder, local),
+    );
+    if theirs.is_empty() || ours.is_empty() {
+        return Err((NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors));
+    }
+    let agreement = agree(zones, request, private)?;
+    let (inbound, outbound) = halves(keys, &choice, agreement.as_ref(), false, spi);
+    let mut payloads = vec![
+        Payload::SecurityAssociation(vec![choice.answer]),
+        Payload::TsInitiator(TrafficSelectors(theirs.clone())),
+        Payload::TsResponder(TrafficSelectors(ours.clone())),
+    ];
+    payloads.extend(agreement.as_ref().map(zones::payload));
+    let terms = Terms {
+        local: ours,
+        remote: theirs,
+        inbound,
+        outbound,
+        agreement,
+    };
+    Ok((payloads, terms))
+}
+
+/// What is worth a line in the log about the zones of a child that came up.
+pub(crate) fn remarks(policy: &ZonePolicy, terms: &Terms) -> Vec<Refusal> {
+    match &terms.agreement {
+        Some(agreement) => zones::missing_licences(policy, agreement)
+            .map(Refusal::LicenceNotAccepted)
+            .collect(),
+        None if zones::offer(policy).is_some() => vec![Refusal::ZonesNotAgreed],
+        None => Vec::new(),
+    }
+}
+
+fn agree(
+    policy: &ZonePolicy,
+    request: &Message,
+    private: bool,
+) -> Result<Option<ZoneAgreement>, (NotifyType, Refusal)> {
+    let offered = private.then(|| zones::read(request)).flatten();
+    zones::answer(policy, offered).map_err(|zones::Required| {
+        // A peer without our vendor ID does not know the private number.
+        let notify = match private {
+            true => NotifyType::ZONES_REQUIRED,
+            false => NotifyType::NO_PROPOSAL_CHOSEN,
+        };
+        (notify, Refusal::ZonesRequired)
+    })
+}
+
+fn halves(
+    keys: &ProvedKeys,
+    choice: &EspChoice,
+    agreement: Option<&ZoneAgreement>,
+    initiator: bool,
+    own_spi: Spi,
+) -> (Half<Secret>, Half<Secret>) {
+    match agreement {
+        Some(agreement) => zones::halves(keys, agreement, initiator, own_spi, choice.peer_spi),
+        None => plain(keys, choice, initiator, own_spi),
+    }
+}
+
+/// KEYMAT: encryption key and salt of what the initiator sends, then of what the responder sends.
+fn plain(
+    keys: &ProvedKeys,
+    choice: &EspChoice,
+    initiator: bool,
+    own_spi: Spi,
+) -> (Half<Secret>, Half<Secret>) {
+    let length = choice.suite.key_len() + SALT_LEN;
+    let mut from_responder = keys.keymat(&[], 2 * length);
+    let from_initiator = from_responder
+        .split_off_front(length)
+        .expect("twice the length was derived");
+    let (outbound, inbound) = own_first(initiator, from_initiator, from_responder);
+    let half = |spi, key| Half {
+        spi,
+        keys: Keys::Plain {
+            suite: choice.suite,
+            implicit_iv: choice.implicit_iv,
+            key,
+        },
+    };
+    (half(own_spi, inbound), half(choice.peer_spi, outbound))
+}
+
+fn refusal(response: &Message) -> DownReason {
+    match crate::exchange::first_error(response) {
+        Some(notify) => DownReason::ChildRefused { notify },
+        None => DownReason::NotOffered("no child where one was asked for"),
+    }
+}
+
+/// SPIs below 256 are reserved (RFC 4303 section 2.1).
+fn fresh_spi(rng: &mut Rng) -> Spi {
+    loop {
+        let spi = rng.u32();
+        if spi >= 256 {
+            return Spi(spi);
+        }
+    }
+}
+
+/// The suites that any of the peers allows: who an initiator is comes out only in IKE_AUTH.
+pub(crate) fn all_suites(peers: &[Peer]) -> Vec<Suite> {
+    let mut suites: Vec<Suite> = Vec::new();
+    for suite in peers.iter().flat_map(|peer| &peer.suites) {
+        if !suites.contains(suite) {
+            suites.push(*suite);
+        }
+    }
+    suites
+}

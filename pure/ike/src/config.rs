@@ -1,0 +1,158 @@
+//! What an engine is told at its start.
+
+use crypto::Secret;
+use model::{Identity, Licence, Suite, TrafficSelector, ZoneSelector};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// IKE's own UDP port.
+pub const PORT: u16 = 500;
+
+/// The UDP port that IKE and ESP share once a NAT may be on the path (RFC 3948).
+pub const NATT_PORT: u16 = 4500;
+
+/// Everything an [`crate::Engine`] knows of its host.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who we are, to every peer.
+    pub identity: Identity,
+    /// Everybody we talk to.
+    pub peers: Vec<Peer>,
+    /// How long things take and may take.
+    pub timers: Timers,
+    /// What strangers may cost us.
+    pub limits: Limits,
+    /// Where both ends move after IKE_SA_INIT; messages on it carry the non-ESP marker.
+    pub natt_port: u16,
+}
+
+impl Config {
+    /// The usual ports, timers and limits.
+    pub fn new(identity: Identity, peers: Vec<Peer>) -> Self {
+        Self {
+            identity,
+            peers,
+            timers: Timers::default(),
+            limits: Limits::default(),
+            natt_port: NATT_PORT,
+        }
+    }
+}
+
+/// Somebody we talk to.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Name of its table in the configuration.
+    pub name: String,
+    /// Where it must come from; anywhere if `None`.
+    pub address: Option<IpAddr>,
+    /// Who it has to prove to be.
+    pub identity: Identity,
+    /// The secret we share with it, and with nobody else.
+    pub psk: Secret,
+    /// What it is to us.
+    pub role: PeerRole,
+    /// Suites for IKE and ESP, the best first.
+    pub suites: Vec<Suite>,
+}
+
+/// What a peer is to us. Every right hangs on it: keys go only to licensed nodes, grants are taken
+/// only from gateways, children are made only with VPN peers.
+#[derive(Clone, Debug)]
+pub enum PeerRole {
+    /// The other end of a tunnel.
+    Vpn {
+        /// What of ours it may reach.
+        local: Vec<TrafficSelector>,
+        /// What of its we want to reach.
+        remote: Vec<TrafficSelector>,
+        /// What we agree to show to licensed nodes.
+        zones: ZonePolicy,
+    },
+    /// A node we give keys to. Its IKE SA has no child.
+    Licensed,
+    /// The gateway whose grants we, a licensed node, take. Its IKE SA has no child.
+    Gateway,
+}
+
+/// How strongly zones are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stance {
+    /// Zones if the peer agrees, plain ESP otherwise.
+    Accept,
+    /// Zones or no tunnel.
+    Require,
+    /// Plain ESP.
+    #[default]
+    Refuse,
+}
+
+/// What this endpoint accepts about zones.
+#[derive(Clone, Debug, Default)]
+pub struct ZonePolicy {
+    /// How strongly they are wanted.
+    pub stance: Stance,
+    /// The zones from serial 1; the last is the payload zone and its selector `Rest`.
+    pub zones: Vec<(ZoneSelector, Suite)>,
+    /// Replay window in packets, 4096 to 65536.
+    pub window: u32,
+    /// Who may do what with which zone.
+    pub licences: Vec<Licence>,
+}
+
+/// How long things take and may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timers {
+    /// Until a request is sent again for the first time; doubles each time.
+    pub retransmit: Duration,
+    /// The longest wait between two retransmissions.
+    pub retransmit_longest: Duration,
+    /// How often a request is sent before the peer counts as gone.
+    pub attempts: u32,
+    /// How often the last request of an SA that we close is sent: nobody waits for the answer.
+    pub closing_attempts: u32,
+    /// How long an initiator may take until it is authenticated.
+    pub half_open: Duration,
+    /// How long an SA that is gone still answers repeated requests.
+    pub linger: Duration,
+    /// After how much silence the peer is asked whether it is there. Zero: never.
+    pub liveness: Duration,
+}
+
+impl Default for Timers {
+    /// A request is given up after about two minutes (RFC 7296 section 2.4: "at least a dozen
+    /// times over a period of at least several minutes" is for the cautious; a mobile node would
+    /// rather try anew).
+    fn default() -> Self {
+        Self {
+            retransmit: Duration::from_secs(1),
+            retransmit_longest: Duration::from_secs(20),
+            attempts: 10,
+            closing_attempts: 3,
+            half_open: Duration::from_secs(30),
+            linger: Duration::from_secs(30),
+            liveness: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What strangers may cost us.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// IKE SAs of initiators that have proved nothing yet.
+    pub half_open: usize,
+    /// The same, for one source address.
+    pub half_open_per_address: usize,
+    /// Grants held on one IKE SA.
+    pub grants: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            half_open: 1024,
+            half_open_per_address: 64,
+            grants: 256,
+        }
+    }
+}

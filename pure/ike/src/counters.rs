@@ -1,0 +1,75 @@
+//! Counts of everything that happened to datagrams; nothing is dropped without one.
+
+/// Declares the reasons once: the enum, a label for metrics, a sentence for people, the list.
+macro_rules! reasons {
+    ($($(#[$meta:meta])* $name:ident = $label:literal, $text:literal;)+) => {
+        /// Why a datagram was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum DropReason {
+            $(#[doc = concat!("A datagram was dropped because ", $text, ".")] $name,)+
+        }
+
+        impl DropReason {
+            /// Every reason.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The reason as a metric's label.
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label,)+ }
+            }
+        }
+
+        impl std::fmt::Display for DropReason {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self { $(Self::$name => $text,)+ })
+            }
+        }
+    };
+}
+
+reasons! {
+    BadIcv = "bad_icv", "its integrity check failed";
+    HalfOpenLimit = "half_open_limit", "too many initiators have not proved who they are";
+    KeyExchange = "key_exchange", "its public value is not acceptable";
+    MalformedMessage = "malformed", "it is not an IKE message";
+    MessageId = "message_id", "its message ID is not the one awaited";
+    OldVersion = "old_version", "it is IKEv1";
+    Reflected = "reflected", "it is our own message sent back to us";
+    RepeatedTooOften = "repeated_too_often", "its answer was already sent again often enough";
+    Unauthenticated = "unauthenticated", "it is not protected though it has to be";
+    UnexpectedExchange = "unexpected_exchange", "its exchange has no place in this state";
+    UnknownSa = "unknown_sa", "it belongs to no IKE SA";
+    UnknownVersion = "unknown_version", "its major version is unknown";
+    WrongAnswer = "wrong_answer", "it answers something that was not asked or not offered";
+    WrongPayloads = "wrong_payloads", "its payloads do not make up that exchange";
+}
+
+/// How often each thing happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams received.
+    pub received: u64,
+    /// Datagrams sent, retransmissions included.
+    pub sent: u64,
+    /// Requests sent again.
+    pub retransmitted: u64,
+    /// Requests that came again and got the same answer.
+    pub answered_again: u64,
+    dropped: [u64; DropReason::ALL.len()],
+}
+
+impl Counters {
+    /// How many datagrams were dropped for a reason.
+    pub const fn dropped(&self, why: DropReason) -> u64 {
+        self.dropped[why as usize]
+    }
+
+    /// Every reason with its count.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().map(|&why| (why, self.dropped(why)))
+    }
+
+    pub(crate) const fn drop(&mut self, why: DropReason) {
+        self.dropped[why as usize] += 1;
+    }
+}

@@ -1,0 +1,535 @@
+//! All IKE SAs of one host: finding the one a datagram is for, bounding strangers, telling which of
+//! several SAs with one peer stay.
+
+use crate::config::Config;
+use crate::counters::{Counters, DropReason};
+use crate::event::{ApiMisuse, DownReason, Event, GrantRefusal};
+use crate::exchange::notify;
+use crate::extension::contact::{self, Contact};
+use crate::extension::nat::Nat;
+use crate::half_open::HalfOpen;
+use crate::sa::await_auth::{AwaitAuth, Rejected};
+use crate::sa::init_sent::InitSent;
+use crate::sa::task::Task;
+use crate::sa::{Arrived, Context, Core, Output, Sa, State};
+use crate::timeline::Timeline;
+use crate::window::{Arrival, Requests, Responses};
+use crypto::{Rng, Secret};
+use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Path, Suite, Transmit};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, NotifyType, VERSION_2};
+
+/// Unprotected answers to strangers of another version: not more often than this.
+const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
+
+/// The IKEv2 engine of one host. See the crate's documentation for how to drive it.
+pub struct Engine {
+    config: Config,
+    rng: Rng,
+    out: Output,
+    sas: BTreeMap<IkeSaId, Sa>,
+    by_spi: BTreeMap<u64, IkeSaId>,
+    half_open: HalfOpen,
+    timeline: Timeline,
+    next_sa: u64,
+    next_stray_answer: Instant,
+}
+
+/// How far an IKE SA is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaState {
+    /// IKE_SA_INIT was sent.
+    Connecting,
+    /// IKE_AUTH is under way.
+    Authenticating,
+    /// It is up.
+    Established,
+    /// It is being deleted.
+    Closing,
+}
+
+/// One IKE SA for `status`.
+#[derive(Clone, Debug)]
+pub struct SaStatus {
+    /// Our name of it.
+    pub id: IkeSaId,
+    /// The peer's name in the configuration; `None` until it is known.
+    pub peer: Option<String>,
+    /// How far it is.
+    pub state: SaState,
+    /// Whether we began it.
+    pub initiator: bool,
+    /// The initiator's SPI.
+    pub spi_i: u64,
+    /// The responder's SPI, zero until it is known.
+    pub spi_r: u64,
+    /// Where its messages go.
+    pub path: Path,
+    /// What NAT detection found.
+    pub nat: Option<Nat>,
+    /// Since when it is up.
+    pub since: Option<Instant>,
+    /// Its children.
+    pub children: Vec<ChildSaId>,
+    /// The last unprotected refusal, while it is being made.
+    pub refused: Option<NotifyType>,
+}
+
+/// The keys of an IKE SA, for the decryption of a capture. Only for who asked for it.
+#[derive(Clone, Debug)]
+pub struct KeyLog {
+    /// The initiator's SPI.
+    pub spi_i: u64,
+    /// The responder's SPI.
+    pub spi_r: u64,
+    /// Key and salt of what the initiator sends.
+    pub sk_ei: Secret,
+    /// Key and salt of what the responder sends.
+    pub sk_er: Secret,
+    /// The cipher.
+    pub suite: Suite,
+}
+
+/// Commands.
+impl Engine {
+    /// An engine without SAs. `seed` must be fresh: all randomness comes from it. No two engines
+    /// may have the same seed, except to repeat a test.
+    pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
+        Self {
+            config,
+            rng: Rng::from_seed(seed),
+            out: Output::default(),
+            sas: BTreeMap::new(),
+            by_spi: BTreeMap::new(),
+            half_open: HalfOpen::default(),
+            timeline: Timeline::default(),
+            next_sa: 1,
+            next_stray_answer: now,
+        }
+    }
+
+    /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
+    /// in [`Event::IkeUp`] or [`Event::IkeDown`].
+    pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
+        let mut peers = self.config.peers.iter();
+        let index = peers
+            .position(|known| known.name == peer)
+            .ok_or(ApiMisuse::UnknownPeer)?;
+        let being_made = |sa: &Sa| {
+            let making = matches!(sa.state, State::InitSent(_) | State::AuthSent(_));
+            sa.core.peer == Some(index) && making
+        };
+        if self.sas.values().any(being_made) {
+            return Err(ApiMisuse::AlreadyInitiating);
+        }
+        let mut core = self.new_core(path, true);
+        core.spi_i = self.fresh_spi();
+        core.peer = Some(index);
+        let suites = self.config.peers[index].suites.clone();
+        let state = InitSent::begin(&mut core, &suites, &mut self.context(false, now));
+        Ok(self.insert(Sa { core, state }))
+    }
+
+    /// Deletes an IKE SA and its children. Children are down at once, [`Event::IkeDown`] follows
+    /// when the peer acknowledged or did not answer.
+    pub fn close(&mut self, sa: IkeSaId, now: Instant) {
+        self.close_for(sa, DownReason::ClosedHere, now);
+    }
+
+    /// Deletes everything. Done when [`Self::sas`] is empty.
+    pub fn shutdown(&mut self, now: Instant) {
+        for id in self.sas.keys().copied().collect::<Vec<_>>() {
+            self.close(id, now);
+        }
+    }
+
+    /// Gateway: hands a licensed node the keys of a composite SA. Ends in
+    /// [`Event::GrantAccepted`], [`Event::GrantRefused`] or the IKE SA's [`Event::IkeDown`].
+    pub fn distribute(&mut self, sa: IkeSaId, grant: Grant<Secret>, now: Instant) {
+        let (csa, number) = (grant.csa, grant.grant);
+        let sent = self.with_established(sa, now, |core, state, ctx| {
+            state.distribute(grant, core, ctx);
+        });
+        if sent.is_none() {
+            self.out.events.push_back(Event::GrantRefused {
+                sa,
+                csa,
+                grant: number,
+                why: GrantRefusal::NotEstablished,
+            });
+        }
+    }
+
+    /// Gateway: takes a grant back. Nobody waits for the acknowledgement (invariant 5).
+    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.ask(Task::Revoke(csa), core, ctx);
+        });
+    }
+
+    /// ESP of one of its children arrived and was genuine: the peer is there.
+    pub fn note_inbound(&mut self, sa: IkeSaId, now: Instant) {
+        self.with_established(sa, now, |_, state, ctx| state.note_heard(ctx.now));
+    }
+}
+
+/// Inputs. They never fail: what is wrong with a datagram is the sender's problem.
+impl Engine {
+    /// Handles an IKE message, without the non-ESP marker. `path` is where it arrived and where it
+    /// came from.
+    pub fn handle_datagram(&mut self, path: Path, payload: &[u8], now: Instant) {
+        self.out.counters.received += 1;
+        let Ok(header) = Header::peek(payload) else {
+            return self.drop(DropReason::MalformedMessage);
+        };
+        if header.major_version() != 2 {
+            return self.handle_other_version(&header, path, payload.len(), now);
+        }
+        let Ok(datagram) = Datagram::decode(payload) else {
+            return self.drop(DropReason::MalformedMessage);
+        };
+        let own_spi = match header.flags.initiator {
+            true => header.spi_r,
+            false => header.spi_i,
+        };
+        let arrived = Arrived {
+            datagram,
+            octets: payload,
+            path,
+        };
+        match self.by_spi.get(&own_spi) {
+            Some(&id) => self.handle_arrived(id, &arrived, now),
+            None if own_spi == 0 => self.handle_first(&arrived, now),
+            None => self.drop(DropReason::UnknownSa),
+        }
+    }
+
+    /// Does everything that is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(id) = self.timeline.pop_due(now) {
+            self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
+        }
+    }
+}
+
+/// Outputs. Drain all three after every command or input.
+impl Engine {
+    /// The next datagram to send. On the shared port it begins with the non-ESP marker.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.out.transmits.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.out.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`] at latest.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        self.timeline.next()
+    }
+}
+
+/// Getters.
+impl Engine {
+    /// Every IKE SA that is being made, up or being deleted.
+    pub fn sas(&self) -> impl Iterator<Item = SaStatus> + '_ {
+        self.sas.values().filter_map(|sa| self.status(sa))
+    }
+
+    /// The keys of an established IKE SA.
+    pub fn key_log(&self, sa: IkeSaId) -> Option<KeyLog> {
+        let sa = self.sas.get(&sa)?;
+        let cipher = &sa.established()?.keys.cipher;
+        Some(KeyLog {
+            spi_i: sa.core.spi_i,
+            spi_r: sa.core.spi_r,
+            sk_ei: cipher.sk_ei.clone(),
+            sk_er: cipher.sk_er.clone(),
+            suite: cipher.suite,
+        })
+    }
+
+    /// How often each thing happened.
+    pub const fn counters(&self) -> &Counters {
+        &self.out.counters
+    }
+
+    /// Initiators that have not proved who they are.
+    pub fn half_open(&self) -> usize {
+        self.half_open.len()
+    }
+}
+
+impl Engine {
+    fn handle_arrived(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) {
+        let was_up = self.contact(id).is_some();
+        let before = self.out.events.len();
+        self.with_sa(id, now, |sa, ctx| sa.handle(arrived, ctx));
+        if !was_up && self.contact(id).is_some() {
+            // The old SA's end is told before the new one's beginning.
+            let news = self.out.events.split_off(before);
+            self.replace_older(id, now);
+            self.out.events.extend(news);
+        }
+    }
+
+    /// A message with no SPI of ours: the first of an initiator, or nothing.
+    fn handle_first(&mut self, arrived: &Arrived<'_>, now: Instant) {
+        let header = *arrived.datagram.header();
+        let first = header.flags.initiator
+            && !header.flags.response
+            && header.exchange == ExchangeType::IKE_SA_INIT
+            && header.message_id == 0
+            && header.spi_i != 0;
+        let Datagram::Clear(request) = &arrived.datagram else {
+            return self.drop(DropReason::UnknownSa);
+        };
+        if !first {
+            return self.drop(DropReason::UnknownSa);
+        }
+        if self.by_spi.contains_key(&header.spi_i) {
+            return self.drop(DropReason::Reflected);
+        }
+        match self.half_open.find(arrived.path.remote, header.spi_i) {
+            Some(id) => self.answer_again(id, arrived),
+            None if self
+                .half_open
+                .is_full(arrived.path.remote.ip(), &self.config.limits) =>
+            {
+                self.drop(DropReason::HalfOpenLimit);
+            }
+            None => self.respond(request, arrived, now),
+        }
+    }
+
+    fn respond(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
+        let mut core = self.new_core(arrived.path, false);
+        core.spi_i = request.header.spi_i;
+        core.spi_r = self.fresh_spi();
+        let mut ctx = self.context(false, now);
+        match AwaitAuth::begin(request, arrived.octets, &mut core, &mut ctx) {
+            Ok(state) => {
+                let (remote, spi_i) = (core.path.remote, core.spi_i);
+                let id = self.insert(Sa { core, state });
+                self.half_open.insert(remote, spi_i, id);
+            }
+            Err(Rejected::Dropped(why)) => self.drop(why),
+            Err(Rejected::Answered(kind, data)) => {
+                self.answer_stray(&request.header, arrived.path, kind, data, now);
+            }
+        }
+    }
+
+    /// The first message came again: so does its answer, if it is the same message.
+    fn answer_again(&mut self, id: IkeSaId, arrived: &Arrived<'_>) {
+        let Some(sa) = self.sas.get_mut(&id) else {
+            return;
+        };
+        match sa.core.responses.arrival(0, arrived.octets) {
+            Arrival::Again(response) => {
+                self.out.counters.answered_again += 1;
+                self.context(false, Instant::ZERO)
+                    .transmit(arrived.path, &response);
+            }
+            Arrival::TooOften => self.drop(DropReason::RepeatedTooOften),
+            Arrival::New | Arrival::Unexpected => self.drop(DropReason::MessageId),
+        }
+    }
+
+    /// IKEv1 is not answered. A version yet to come is told ours (RFC 7296 section 2.5), in an
+    /// answer that is not longer than the question, and rarely.
+    fn handle_other_version(&mut self, header: &Header, path: Path, len: usize, now: Instant) {
+        if header.major_version() < 2 {
+            return self.drop(DropReason::OldVersion);
+        }
+        self.drop(DropReason::UnknownVersion);
+        const ANSWER_LEN: usize = 28 + 8 + 1;
+        if len >= ANSWER_LEN && !header.flags.response && self.next_stray_answer <= now {
+            self.next_stray_answer = now + STRAY_ANSWER_PAUSE;
+            let kind = NotifyType::INVALID_MAJOR_VERSION;
+            self.answer_stray(header, path, kind, vec![VERSION_2 >> 4], now);
+        }
+    }
+
+    /// An unprotected error, outside any IKE SA.
+    fn answer_stray(
+        &mut self,
+        request: &Header,
+        path: Path,
+        kind: NotifyType,
+        data: Vec<u8>,
+        now: Instant,
+    ) {
+        let flags = Flags {
+            initiator: !request.flags.initiator,
+            higher_version: false,
+            response: true,
+        };
+        let header = Header {
+            version: VERSION_2,
+            flags,
+            ..*request
+        };
+        let payloads = vec![notify(kind, data)];
+        let answer = Message { header, payloads }.encode();
+        self.context(false, now).transmit(path, &answer);
+    }
+
+    /// `new` was just authenticated: which older SAs with the same peer go?
+    fn replace_older(&mut self, new: IkeSaId, now: Instant) {
+        let Some(contact) = self.contact(new) else {
+            return;
+        };
+        let peer = self.sas.get(&new).and_then(|sa| sa.core.peer);
+        let older: Vec<_> = self
+            .sas
+            .iter()
+            .filter(|(id, sa)| **id != new && sa.core.peer == peer)
+            .filter(|(id, _)| {
+                self.contact(**id)
+                    .is_some_and(|old| contact::replaces(contact, old))
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        // An initiator that says it has no other SA would not answer a Delete of one.
+        let forgotten = contact.initial && !contact.ours;
+        for id in older {
+            match forgotten {
+                true => self.abandon(id, now),
+                false => self.close_for(id, DownReason::Replaced, now),
+            }
+        }
+    }
+
+    fn abandon(&mut self, id: IkeSaId, now: Instant) {
+        self.with_sa(id, now, |sa, ctx| {
+            if let Some((core, state)) = sa.established_mut() {
+                sa.state = state.abandon(core, ctx);
+            }
+        });
+    }
+
+    fn close_for(&mut self, id: IkeSaId, why: DownReason, now: Instant) {
+        self.with_sa(id, now, |sa, ctx| sa.close(why, ctx));
+    }
+
+    /// Runs something on an SA that is up.
+    fn with_established(
+        &mut self,
+        id: IkeSaId,
+        now: Instant,
+        run: impl FnOnce(&mut Core, &mut crate::sa::established::Established, &mut Context<'_>),
+    ) -> Option<()> {
+        self.contact(id)?;
+        self.with_sa(id, now, |sa, ctx| {
+            if let Some((core, state)) = sa.established_mut() {
+                run(core, state, ctx);
+            }
+        });
+        Some(())
+    }
+
+    /// Runs something on an SA, then brings every index up to date.
+    fn with_sa(&mut self, id: IkeSaId, now: Instant, run: impl FnOnce(&mut Sa, &mut Context<'_>)) {
+        let Some(mut sa) = self.sas.remove(&id) else {
+            return;
+        };
+        let acquainted = sa.core.peer.is_some_and(|peer| self.knows(peer));
+        run(&mut sa, &mut self.context(acquainted, now));
+        self.half_open.settle(&sa);
+        if matches!(sa.state, State::Gone) {
+            self.by_spi.remove(&sa.core.own_spi());
+            self.timeline.set(id, None);
+        } else {
+            self.timeline.set(id, sa.poll_timeout(&self.config));
+            self.sas.insert(id, sa);
+        }
+    }
+
+    /// Whether an IKE SA with a peer is up.
+    fn knows(&self, peer: usize) -> bool {
+        let mut sas = self.sas.values();
+        sas.any(|sa| sa.core.peer == Some(peer) && sa.established().is_some())
+    }
+
+    fn contact(&self, id: IkeSaId) -> Option<Contact> {
+        Some(self.sas.get(&id)?.established()?.contact)
+    }
+
+    fn insert(&mut self, sa: Sa) -> IkeSaId {
+        let id = sa.core.id;
+        self.by_spi.insert(sa.core.own_spi(), id);
+        self.timeline.set(id, sa.poll_timeout(&self.config));
+        self.sas.insert(id, sa);
+        id
+    }
+
+    const fn new_core(&mut self, path: Path, initiator: bool) -> Core {
+        let id = IkeSaId(self.next_sa);
+        self.next_sa += 1;
+        Core {
+            id,
+            peer: None,
+            initiator,
+            spi_i: 0,
+            spi_r: 0,
+            path,
+            requests: Requests::new(),
+            responses: Responses::new(),
+        }
+    }
+
+    /// An SPI that is not zero and not in use.
+    fn fresh_spi(&mut self) -> u64 {
+        loop {
+            let spi = self.rng.u64();
+            if spi != 0 && !self.by_spi.contains_key(&spi) {
+                return spi;
+            }
+        }
+    }
+
+    const fn context(&mut self, acquainted: bool, now: Instant) -> Context<'_> {
+        Context {
+            config: &self.config,
+            rng: &mut self.rng,
+            out: &mut self.out,
+            acquainted,
+            now,
+        }
+    }
+
+    const fn drop(&mut self, why: DropReason) {
+        self.out.counters.drop(why);
+    }
+
+    fn status(&self, sa: &Sa) -> Option<SaStatus> {
+        let state = match &sa.state {
+            State::InitSent(_) => SaState::Connecting,
+            State::AuthSent(_) | State::AwaitAuth(_) => SaState::Authenticating,
+            State::Established(_) => SaState::Established,
+            State::Closing(_) => SaState::Closing,
+            State::Lingering(_) | State::Gone => return None,
+        };
+        let up = sa.established();
+        let refused = match &sa.state {
+            State::InitSent(init) => init.refused,
+            _ => None,
+        };
+        Some(SaStatus {
+            id: sa.core.id,
+            peer: sa.core.peer(&self.config).map(|peer| peer.name.clone()),
+            state,
+            initiator: sa.core.initiator,
+            spi_i: sa.core.spi_i,
+            spi_r: sa.core.spi_r,
+            path: sa.core.path,
+            nat: up.and_then(|up| up.nat),
+            since: up.map(|up| up.contact.since),
+            children: up.map_or_else(Vec::new, |up| up.children()),
+            refused,
+        })
+    }
+}

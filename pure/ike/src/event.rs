@@ -1,0 +1,353 @@
+//! What an engine tells its owner, and the reasons it gives to people.
+//!
+//! A reason says whose fault it is and what to change. The peer's name stands in the event beside
+//! it, so that a log line reads `peer NAME: REASON`.
+
+use crypto::Secret;
+use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Licence, Path, Suite};
+use std::net::IpAddr;
+use wire::ike::{NotifyType, RefusalCode};
+
+/// Something happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Both ends proved who they are.
+    IkeUp {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+        /// Whether we began it.
+        initiator: bool,
+    },
+    /// An IKE SA is gone, or one that we began did not come about. Its children were taken down
+    /// before. Initiators that did not prove who they are leave no event but [`Event::Refused`].
+    IkeDown {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+        /// Why.
+        why: DownReason,
+    },
+    /// A child SA can be used.
+    ChildUp(Box<ChildSa<Secret>>),
+    /// A child SA must not be used any more.
+    ChildDown {
+        /// The child SA.
+        child: ChildSaId,
+    },
+    /// The peer's address changed behind its NAT (RFC 7296 section 2.23).
+    PathMoved {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// Its children, which move with it.
+        children: Vec<ChildSaId>,
+        /// Where the peer is now.
+        path: Path,
+    },
+    /// Licensed node: a gateway's grant arrived and was acknowledged. A grant for a composite SA
+    /// that is held already replaces the earlier one.
+    Granted {
+        /// The IKE SA it came on.
+        sa: IkeSaId,
+        /// The gateway's proved identity.
+        gateway: Identity,
+        /// The grant.
+        grant: Grant<Secret>,
+    },
+    /// Gateway: the licensed node took a grant.
+    GrantAccepted {
+        /// The node's IKE SA.
+        sa: IkeSaId,
+        /// The composite SA.
+        csa: CsaId,
+        /// The grant's number.
+        grant: u16,
+    },
+    /// Gateway: the licensed node did not take a grant.
+    GrantRefused {
+        /// The node's IKE SA.
+        sa: IkeSaId,
+        /// The composite SA.
+        csa: CsaId,
+        /// The grant's number.
+        grant: u16,
+        /// Why.
+        why: GrantRefusal,
+    },
+    /// Licensed node: the gateway took a grant back.
+    Revoked {
+        /// The IKE SA it came on.
+        sa: IkeSaId,
+        /// The composite SA.
+        csa: CsaId,
+    },
+    /// Something was refused that ends nothing: for the log and `status`.
+    Refused {
+        /// The peer's name; `None` for somebody who has not proved to be any.
+        peer: Option<String>,
+        /// What and why.
+        why: Refusal,
+    },
+}
+
+/// Why an IKE SA is gone. `{}` is for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DownReason {
+    /// The other end was told to.
+    #[error("the peer closed it")]
+    ClosedByPeer,
+    /// We were told to.
+    #[error("closed on request")]
+    ClosedHere,
+    /// A secret is wrong at one of the two ends; the peer noticed.
+    #[error(
+        "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or the pre-shared keys differ; compare `identity` and `psk` at both ends"
+    )]
+    AuthenticationRefused {
+        /// Who we said we are.
+        ours: Identity,
+    },
+    /// IKE_SA_INIT was answered, IKE_AUTH was not.
+    #[error(
+        "the peer answered at first, but not on UDP port {port}; does a firewall block that port?"
+    )]
+    AuthUnanswered {
+        /// The port both moved to.
+        port: u16,
+    },
+    /// The peer refused to make the child SA.
+    #[error("the peer refused the tunnel: {notify}; {}", advice(*.notify))]
+    ChildRefused {
+        /// How it said so.
+        notify: NotifyType,
+    },
+    /// The child SA deleted by the peer was what the IKE SA was for.
+    #[error("the peer deleted the tunnel")]
+    ChildDeleted,
+    /// The peer answered with something we did not offer.
+    #[error("the peer broke the protocol: it chose what we did not offer ({0})")]
+    NotOffered(&'static str),
+    /// The peer cannot do without NAT traversal what we need it for.
+    #[error(
+        "the peer does not detect NATs; without that there is no ESP in UDP, the only encapsulation here"
+    )]
+    NoNatTraversal,
+    /// The peer insists on a child.
+    #[error(
+        "the peer cannot hold an IKE SA without a child (RFC 6023), so it cannot be a licensed node or a gateway for one"
+    )]
+    NotChildless,
+    /// No answer to an established SA's request.
+    #[error("the peer did not answer {attempts} times; it is gone or unreachable")]
+    PeerGone {
+        /// How often it was asked.
+        attempts: u32,
+    },
+    /// An unprotected refusal was all that came until we gave up.
+    #[error("the peer refused to begin: {notify}; {}", advice(*.notify))]
+    Refused {
+        /// What it said. Anybody on the path could have said it.
+        notify: NotifyType,
+    },
+    /// The same peer has a newer IKE SA.
+    #[error("replaced by a newer IKE SA of the same peer")]
+    Replaced,
+    /// The peer said what it could not have said.
+    #[error("the peer broke the protocol: {0}")]
+    Misbehaved(PeerMisbehaved),
+    /// A syntax error that the peer found in what we sent.
+    #[error(
+        "the peer could not read our message ({notify}): a fault of one of the implementations"
+    )]
+    Unreadable {
+        /// INVALID_SYNTAX or UNSUPPORTED_CRITICAL_PAYLOAD.
+        notify: NotifyType,
+    },
+    /// Nothing at all came back.
+    #[error(
+        "no answer from {address}; is the peer running there, and does a firewall let UDP ports 500 and 4500 pass?"
+    )]
+    Unreachable {
+        /// Where we looked for it.
+        address: IpAddr,
+    },
+    /// It holds another secret than we do.
+    #[error("the pre-shared key of the peer does not match ours: compare `psk` at both ends")]
+    WrongKey,
+    /// It proved an identity we did not want.
+    #[error(
+        "the peer is {theirs}, but the configuration expects {expected}: change `identity` here or there"
+    )]
+    WrongIdentity {
+        /// Who it says it is.
+        theirs: Identity,
+        /// Who it should be.
+        expected: Identity,
+    },
+    /// The zones the peer answered with are more than we offered.
+    #[error("the peer widened the zones or licences we offered; nothing of that is accepted")]
+    ZonesWidened,
+    /// We require zones.
+    #[error(
+        "zones are required here, but the peer did not agree to ours: set its `zones` like ours, or `stance = \"accept\"` here"
+    )]
+    ZonesRequired,
+}
+
+/// Rules that only a faulty or hostile peer breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerMisbehaved {
+    /// Its protected message cannot be read.
+    #[error("a protected message cannot be read")]
+    InvalidSyntax,
+    /// Its protected message does not hold what that exchange needs.
+    #[error("a protected message lacks or repeats payloads")]
+    WrongPayloads,
+    /// Its protected request has no place here.
+    #[error("a protected message belongs to no exchange that could come now")]
+    UnexpectedExchange,
+    /// Its protected request needs something unknown.
+    #[error("a request holds a critical payload of an unknown type")]
+    UnsupportedCritical,
+}
+
+/// Why something a peer asked for was refused, or its refusal noted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The initiator used another method than a pre-shared key.
+    #[error("it wants to authenticate otherwise than by a pre-shared key")]
+    AuthenticationMethod,
+    /// No peer of that name.
+    #[error("no peer with the identity {0} is configured")]
+    UnknownIdentity(Identity),
+    /// The peer thinks we are somebody else.
+    #[error("it looks for {wanted}, but we are {ours}: change `identity` here or there")]
+    NotWhoWeAre {
+        /// Whom it wants.
+        wanted: Identity,
+        /// Who we are.
+        ours: Identity,
+    },
+    /// It came from elsewhere than configured.
+    #[error("{identity} came from {address}, which is not the `address` of that peer")]
+    WrongAddress {
+        /// Who it says it is.
+        identity: Identity,
+        /// Where it came from.
+        address: IpAddr,
+    },
+    /// Its proof does not verify.
+    #[error("the pre-shared key of {0} does not match ours: compare `psk` at both ends")]
+    WrongKey(Identity),
+    /// No proposal of its IKE SA fits.
+    #[error("it offers no IKE suite that is allowed here: {}-prfsha256-x25519 is", suites(.allowed))]
+    NoIkeProposal {
+        /// What we allow.
+        allowed: Vec<Suite>,
+    },
+    /// No proposal of its child SA fits.
+    #[error("it offers no ESP suite that is allowed here: {} without extended sequence numbers is", suites(.allowed))]
+    NoEspProposal {
+        /// What we allow.
+        allowed: Vec<Suite>,
+    },
+    /// The selectors have nothing in common.
+    #[error(
+        "none of its traffic selectors lies inside ours: compare `local` and `remote` at both ends"
+    )]
+    TrafficSelectors,
+    /// The role allows no child.
+    #[error("it asks for a tunnel, but its role here allows none")]
+    NoChildForRole,
+    /// A VPN peer without a child is useless.
+    #[error("it is a VPN peer but asks for no tunnel")]
+    ChildMissing,
+    /// ESP goes in UDP only.
+    #[error(
+        "it does not detect NATs; without that there is no ESP in UDP, the only encapsulation here"
+    )]
+    NoNatTraversal,
+    /// Zones are required here.
+    #[error(
+        "zones are required here, and it offered none that fit: set its `zones` like ours, or `stance = \"accept\"` here"
+    )]
+    ZonesRequired,
+    /// Zones are wanted here but were not agreed; plain ESP is used.
+    #[error("it did not agree to our zones: the tunnel is plain, and no licensed node can help")]
+    ZonesNotAgreed,
+    /// Licences we would give and the peer does not.
+    #[error("it does not accept our licence for zone {} to {}: that node will not be able to read it", .0.zone, .0.node)]
+    LicenceNotAccepted(Licence),
+    /// An unprotected notify: it may be forged, so we keep trying.
+    #[error("somebody answers {0} in its name; that is not proved, so we keep trying")]
+    Unproved(NotifyType),
+    /// A peer that is no gateway of ours sent keys.
+    #[error("it sent a grant, but is not configured as our gateway")]
+    NotOurGateway,
+    /// A peer broke a rule before it was authenticated.
+    #[error("it broke the protocol: {0}")]
+    Misbehaved(PeerMisbehaved),
+}
+
+/// Why a licensed node did not take a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrantRefusal {
+    /// It said why.
+    #[error("the node refused the grant: {0}")]
+    Code(RefusalCode),
+    /// It answered with an error of IKE.
+    #[error("the node could not take the grant: {0}")]
+    Notify(NotifyType),
+    /// Its answer made no sense.
+    #[error("the node answered neither yes nor no")]
+    NoAnswer,
+    /// It was not sent: its IKE SA is not up.
+    #[error("there is no IKE SA with the node")]
+    NotEstablished,
+    /// It was not sent: keys go to licensed nodes only.
+    #[error("the peer is not configured as a licensed node")]
+    NotLicensed,
+}
+
+/// A command that cannot be carried out: our caller's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiMisuse {
+    /// An IKE SA with that peer is just being made.
+    #[error("an IKE SA with that peer is being made already")]
+    AlreadyInitiating,
+    /// No peer of that name.
+    #[error("the configuration has no peer of that name")]
+    UnknownPeer,
+}
+
+/// What a person can do about an error notify.
+fn advice(notify: NotifyType) -> &'static str {
+    match notify {
+        NotifyType::NO_PROPOSAL_CHOSEN => "no suite in common: compare `suites` at both ends",
+        NotifyType::INVALID_KE_PAYLOAD => {
+            "no key exchange in common: allow x25519 (group 31) there"
+        }
+        NotifyType::TS_UNACCEPTABLE => {
+            "nothing in common: compare `local` and `remote` at both ends"
+        }
+        NotifyType::ZONES_REQUIRED => {
+            "zones are required there: set `zones` here like there, or make the peer accept plain ESP"
+        }
+        NotifyType::INVALID_MAJOR_VERSION => "the peer speaks another version of IKE",
+        NotifyType::NO_ADDITIONAL_SAS => "our role there allows no tunnel",
+        NotifyType::AUTHENTICATION_FAILED => "compare `identity` and `psk` at both ends",
+        _ => "the peer's log may say more",
+    }
+}
+
+fn suites(allowed: &[Suite]) -> String {
+    let names: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+    names.join(" or ")
+}

@@ -1,0 +1,45 @@
+//! IKE_SA_INIT (RFC 7296 section 1.2): algorithms, public values, nonces, in the clear.
+
+use crate::exchange::find;
+use wire::ike::{GroupId, KeyExchange, Message, Payload, Proposal};
+
+/// Octets of our nonces: as long as the PRF's key (RFC 7296 section 2.10).
+pub(crate) const NONCE_LEN: usize = 32;
+
+/// What either message must hold; `rules` saw that it does.
+pub(crate) struct Init<'a> {
+    pub(crate) proposals: &'a [Proposal],
+    pub(crate) key: &'a KeyExchange,
+    pub(crate) nonce: &'a [u8],
+}
+
+impl<'a> Init<'a> {
+    pub(crate) fn read(message: &'a Message) -> Option<Self> {
+        Some(Self {
+            proposals: find(message, |payload| match payload {
+                Payload::SecurityAssociation(proposals) => Some(proposals.as_slice()),
+                _ => None,
+            })?,
+            key: find(message, |payload| match payload {
+                Payload::KeyExchange(key) => Some(key),
+                _ => None,
+            })?,
+            nonce: find(message, |payload| match payload {
+                Payload::Nonce(nonce) => Some(nonce.as_slice()),
+                _ => None,
+            })?,
+        })
+    }
+}
+
+/// The three payloads every message of the exchange begins with.
+pub(crate) fn payloads(proposal: Proposal, public: &[u8], nonce: &[u8]) -> Vec<Payload> {
+    vec![
+        Payload::SecurityAssociation(vec![proposal]),
+        Payload::KeyExchange(KeyExchange {
+            group: GroupId::CURVE25519,
+            public: public.to_vec(),
+        }),
+        Payload::Nonce(nonce.to_vec()),
+    ]
+}

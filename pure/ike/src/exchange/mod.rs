@@ -1,0 +1,60 @@
+//! What the exchanges carry: the table of payloads, and finding them in a message.
+
+pub(crate) mod auth;
+pub(crate) mod init;
+pub(crate) mod rules;
+
+use crypto::sha256;
+use wire::ike::{Message, Notify, NotifyType, Payload, PayloadType, VENDOR_ID_TEXT};
+
+/// A notify about the exchange itself.
+pub(crate) const fn notify(kind: NotifyType, data: Vec<u8>) -> Payload {
+    Payload::Notify(Notify::new(kind, data))
+}
+
+/// All notifies of a message.
+pub(crate) fn notifies(message: &Message) -> impl Iterator<Item = &Notify> {
+    message.payloads.iter().filter_map(|payload| match payload {
+        Payload::Notify(notify) => Some(notify),
+        _ => None,
+    })
+}
+
+/// The first notify of a kind.
+pub(crate) fn find_notify(message: &Message, kind: NotifyType) -> Option<&Notify> {
+    notifies(message).find(|notify| notify.kind == kind)
+}
+
+/// The first error a message reports.
+pub(crate) fn first_error(message: &Message) -> Option<NotifyType> {
+    notifies(message)
+        .map(|notify| notify.kind)
+        .find(|kind| kind.is_error())
+}
+
+/// Whether a message has a payload of a type.
+pub(crate) fn has(message: &Message, kind: PayloadType) -> bool {
+    message
+        .payloads
+        .iter()
+        .any(|payload| payload.kind() == kind)
+}
+
+/// The first payload that `pick` takes.
+pub(crate) fn find<'a, T>(
+    message: &'a Message,
+    pick: impl Fn(&'a Payload) -> Option<T>,
+) -> Option<T> {
+    message.payloads.iter().find_map(pick)
+}
+
+/// Our vendor ID: private numbers are used only between ends that both sent it.
+pub(crate) fn vendor_id() -> Payload {
+    let hash = sha256(&[VENDOR_ID_TEXT.as_bytes()]);
+    Payload::VendorId(hash[..16].to_vec())
+}
+
+/// Whether the peer understands our private numbers.
+pub(crate) fn is_ours(message: &Message) -> bool {
+    message.payloads.contains(&vendor_id())
+}

@@ -1,0 +1,141 @@
+//! KEY_DISTRIBUTE and REVOKE (DESIGN section 5): a gateway hands a licensed node the keys of the
+//! zones it may open, on the node's own IKE SA, and takes them back.
+//!
+//! What a grant may contain is decided by who composes it; here only the form is checked, and that
+//! the sender is the node's gateway and the receiver the gateway's node.
+
+use crate::event::GrantRefusal;
+use crate::exchange::{find, find_notify, first_error, notifies, notify};
+use crypto::Secret;
+use model::{CsaId, Grant, GrantHalf, ZoneId};
+use wire::ike::{
+    GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
+    decode_csa, encode_csa,
+};
+
+/// The request that hands out a grant.
+pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
+    let offer = GrantOffer {
+        csa: grant.csa,
+        grant: grant.grant,
+        payload_zone: grant.payload_zone,
+        window: grant.window,
+        lifetime: grant.lifetime,
+        from_gateway: grant.from_gateway.spi,
+        to_gateway: grant.to_gateway.spi,
+        suites: grant.suites.clone(),
+    };
+    let from = shares(KeyDirection::FROM_GATEWAY, &grant.from_gateway);
+    let to = shares(KeyDirection::TO_GATEWAY, &grant.to_gateway);
+    std::iter::once(Payload::Grant(offer))
+        .chain(from)
+        .chain(to)
+        .collect()
+}
+
+/// The grant that a request hands out, if it is complete and consistent.
+pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
+    let offer = find(request, |payload| match payload {
+        Payload::Grant(offer) => Some(offer),
+        _ => None,
+    })?;
+    let half = |spi, direction| GrantHalf {
+        spi,
+        zones: secrets(request, direction),
+    };
+    let grant = Grant {
+        csa: offer.csa,
+        grant: offer.grant,
+        payload_zone: offer.payload_zone,
+        suites: offer.suites.clone(),
+        window: offer.window,
+        lifetime: offer.lifetime,
+        from_gateway: half(offer.from_gateway, KeyDirection::FROM_GATEWAY),
+        to_gateway: half(offer.to_gateway, KeyDirection::TO_GATEWAY),
+    };
+    is_sound(&grant).then_some(grant)
+}
+
+/// The answer to a grant: taken, or refused with a code.
+pub(crate) fn reply(request: &Message, code: Option<RefusalCode>) -> Payload {
+    let offer = find(request, |payload| match payload {
+        Payload::Grant(offer) => Some((offer.csa, offer.grant)),
+        _ => None,
+    });
+    let (csa, grant) = offer.unwrap_or((CsaId(0), 0));
+    let kind = match code {
+        None => NotifyType::KEY_ACCEPTED,
+        Some(_) => NotifyType::KEY_REFUSED,
+    };
+    let code = code.unwrap_or(RefusalCode(0));
+    notify(kind, GrantReply { csa, grant, code }.encode())
+}
+
+/// What the node made of a grant.
+pub(crate) fn outcome(grant: &Grant<Secret>, response: &Message) -> Result<(), GrantRefusal> {
+    let answer = |kind| {
+        let notify = find_notify(response, kind)?;
+        let reply = GrantReply::decode(&notify.data).ok()?;
+        ((reply.csa, reply.grant) == (grant.csa, grant.grant)).then_some(reply.code)
+    };
+    if answer(NotifyType::KEY_ACCEPTED).is_some() {
+        return Ok(());
+    }
+    Err(match answer(NotifyType::KEY_REFUSED) {
+        Some(code) => GrantRefusal::Code(code),
+        None => first_error(response).map_or(GrantRefusal::NoAnswer, GrantRefusal::Notify),
+    })
+}
+
+/// The request that takes a grant back.
+pub(crate) fn revocation(csa: CsaId) -> Payload {
+    notify(NotifyType::REVOKE, encode_csa(csa))
+}
+
+/// The composite SAs whose grants an INFORMATIONAL request takes back.
+pub(crate) fn revoked(request: &Message) -> impl Iterator<Item = CsaId> + '_ {
+    notifies(request)
+        .filter(|notify| notify.kind == NotifyType::REVOKE)
+        .filter_map(|notify| decode_csa(&notify.data).ok())
+}
+
+fn shares(
+    direction: KeyDirection,
+    half: &GrantHalf<Secret>,
+) -> impl Iterator<Item = Payload> + use<'_> {
+    half.zones.iter().map(move |(zone, suite, key)| {
+        Payload::Secret(SecretShare {
+            direction,
+            zone: *zone,
+            suite: *suite,
+            key: key.expose().to_vec().into(),
+        })
+    })
+}
+
+fn secrets(request: &Message, direction: KeyDirection) -> Vec<(ZoneId, model::Suite, Secret)> {
+    let shares = request.payloads.iter().filter_map(|payload| match payload {
+        Payload::Secret(share) if share.direction == direction => Some(share),
+        _ => None,
+    });
+    shares
+        .map(|share| (share.zone, share.suite, Secret::new(share.key.to_vec())))
+        .collect()
+}
+
+/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time.
+fn is_sound(grant: &Grant<Secret>) -> bool {
+    let zones = |half: &GrantHalf<Secret>| half.zones.iter().map(|zone| zone.0).collect::<Vec<_>>();
+    let (from, to) = (zones(&grant.from_gateway), zones(&grant.to_gateway));
+    let suite_of = |zone: ZoneId| grant.suites.get(usize::from(zone.0).wrapping_sub(1));
+    let as_agreed = |half: &GrantHalf<Secret>| {
+        let mut zones = half.zones.iter();
+        zones.all(|(zone, suite, _)| suite_of(*zone) == Some(suite))
+    };
+    from == to
+        && from.first() == Some(&ZoneId::DESIGNATED)
+        && from.is_sorted_by(|a, b| a < b)
+        && as_agreed(&grant.from_gateway)
+        && as_agreed(&grant.to_gateway)
+        && !grant.lifetime.is_zero()
+}

@@ -1,0 +1,170 @@
+//! Agreeing on zones, and their keys (DESIGN sections 3 and 5).
+//!
+//! The initiator puts a ZONE_MAP notify with its zones, window and licences beside its child's
+//! offer. The responder answers with what both allow: the same zones, the smaller window, the
+//! licences that both policies hold. The initiator accepts nothing that it did not offer. The
+//! agreement enters the key derivation in its one canonical form, so ends that understood it
+//! differently share no key.
+//!
+//! ```text
+//! H      = SHA-256("Strata zone map 1" | ZONE_MAP | SPI of the initiator | SPI of the responder)
+//! KEYMAT = prf+(SK_d, Ni | Nr | H)
+//!        = (key | salt) of zones 1 to P, initiator to responder, then the same back
+//! ```
+
+use crate::config::{Stance, ZonePolicy};
+use crate::exchange::{find_notify, notify};
+use crate::keys::{ProvedKeys, SALT_LEN, own_first};
+use crypto::sha256;
+use model::{Half, Keys, Licence, MapKind, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey};
+use wire::ike::{Message, NotifyType, Payload, decode_zone_map, encode_zone_map};
+
+const LABEL: &[u8] = b"Strata zone map 1";
+
+/// Zones are required at one end and not agreed.
+pub(crate) struct Required;
+
+/// What the initiator offers; nothing if its policy refuses zones.
+pub(crate) fn offer(policy: &ZonePolicy) -> Option<ZoneAgreement> {
+    (policy.stance != Stance::Refuse && policy.zones.len() > 1).then(|| everything(policy))
+}
+
+/// The notify for an offer or an answer.
+pub(crate) fn payload(agreement: &ZoneAgreement) -> Payload {
+    notify(NotifyType::ZONE_MAP, encode_zone_map(agreement))
+}
+
+/// The agreement a message carries. One that cannot be read counts as none.
+pub(crate) fn read(message: &Message) -> Option<ZoneAgreement> {
+    decode_zone_map(&find_notify(message, NotifyType::ZONE_MAP)?.data).ok()
+}
+
+/// What the responder agrees to.
+pub(crate) fn answer(
+    policy: &ZonePolicy,
+    offered: Option<ZoneAgreement>,
+) -> Result<Option<ZoneAgreement>, Required> {
+    let ours = offer(policy);
+    let common = ours.zip(offered).and_then(|(ours, offered)| {
+        (ours.zones == offered.zones && ours.map == offered.map).then(|| ZoneAgreement {
+            window: ours.window.min(offered.window),
+            licences: common_licences(&ours.licences, &offered.licences),
+            ..ours
+        })
+    });
+    match (policy.stance, common) {
+        (Stance::Require, None) => Err(Required),
+        (_, common) => Ok(common),
+    }
+}
+
+/// What the initiator makes of an answer.
+pub(crate) enum Outcome {
+    /// Both ends agree, perhaps on plain ESP.
+    Agreed(Option<ZoneAgreement>),
+    /// Our policy requires zones.
+    Required,
+    /// The peer answered with more than was offered.
+    Widened,
+}
+
+/// Compares the answer with the offer.
+pub(crate) fn check(
+    policy: &ZonePolicy,
+    offered: Option<&ZoneAgreement>,
+    answered: Option<ZoneAgreement>,
+) -> Outcome {
+    match (offered, answered) {
+        (Some(offered), Some(answered)) if is_within(&answered, offered) => {
+            Outcome::Agreed(Some(answered))
+        }
+        (_, Some(_)) => Outcome::Widened,
+        (_, None) if policy.stance == Stance::Require => Outcome::Required,
+        (_, None) => Outcome::Agreed(None),
+    }
+}
+
+/// Licences of our policy that the agreement lacks.
+pub(crate) fn missing_licences(
+    policy: &ZonePolicy,
+    agreement: &ZoneAgreement,
+) -> impl Iterator<Item = Licence> {
+    let agreed = agreement.licences.clone();
+    let ours = policy.licences.clone().into_iter();
+    ours.filter(move |licence| !agreed.contains(licence))
+}
+
+/// Both directions of a composite SA, inbound first.
+pub(crate) fn halves(
+    keys: &ProvedKeys,
+    agreement: &ZoneAgreement,
+    initiator: bool,
+    own_spi: Spi,
+    peer_spi: Spi,
+) -> (Half<crypto::Secret>, Half<crypto::Secret>) {
+    let (spi_i, spi_r) = own_first(initiator, own_spi, peer_spi);
+    let bound = sha256(&[
+        LABEL,
+        &encode_zone_map(agreement),
+        &spi_i.0.to_be_bytes(),
+        &spi_r.0.to_be_bytes(),
+    ]);
+    let one_way: usize = agreement
+        .zones
+        .iter()
+        .map(|zone| zone.suite.key_len() + SALT_LEN)
+        .sum();
+    let mut keymat = keys.keymat(&bound, 2 * one_way);
+    let mut direction = || {
+        let zone_key = |zone: &Zone| ZoneKey {
+            zone: zone.id,
+            suite: zone.suite,
+            key: keymat
+                .split_off_front(zone.suite.key_len() + SALT_LEN)
+                .expect("the length was summed up from the same zones"),
+        };
+        agreement.zones.iter().map(zone_key).collect::<Vec<_>>()
+    };
+    let (from_initiator, to_initiator) = (direction(), direction());
+    let (outbound, inbound) = own_first(initiator, from_initiator, to_initiator);
+    let half = |spi, keys| Half {
+        spi,
+        keys: Keys::Zoned(keys),
+    };
+    (half(own_spi, inbound), half(peer_spi, outbound))
+}
+
+fn everything(policy: &ZonePolicy) -> ZoneAgreement {
+    let zones = policy.zones.iter().zip(1..);
+    let mut licences = policy.licences.clone();
+    licences.sort();
+    licences.dedup();
+    ZoneAgreement {
+        zones: zones
+            .map(|(&(selector, suite), serial)| Zone {
+                id: ZoneId(serial),
+                selector,
+                suite,
+            })
+            .collect(),
+        map: MapKind::Changeable,
+        window: policy.window,
+        licences,
+    }
+}
+
+/// Both lists are sorted, so the result is.
+fn common_licences(ours: &[Licence], theirs: &[Licence]) -> Vec<Licence> {
+    let both = ours.iter().filter(|licence| theirs.contains(licence));
+    both.cloned().collect()
+}
+
+fn is_within(answered: &ZoneAgreement, offered: &ZoneAgreement) -> bool {
+    answered.zones == offered.zones
+        && answered.map == offered.map
+        && answered.window <= offered.window
+        && answered
+            .licences
+            .iter()
+            .all(|licence| offered.licences.contains(licence))
+}

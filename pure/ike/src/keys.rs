@@ -1,0 +1,230 @@
+//! The key schedule (RFC 7296 section 2.14, RFC 5282 section 7) as types.
+//!
+//! After IKE_SA_INIT there are [`UnprovedKeys`]: they seal and open IKE_AUTH, and can prove and
+//! verify identities, nothing else. Only the [`PeerProved`] token, which `auth` hands out for an
+//! AUTH payload that verified, turns them into [`ProvedKeys`], and only those can make keys of
+//! children. So a child of a peer that did not authenticate cannot be written.
+//!
+//! ```text
+//! SKEYSEED = prf(Ni | Nr, g^ir)
+//! SK_d | SK_ei | SK_er | SK_pi | SK_pr = prf+(SKEYSEED, Ni | Nr | SPIi | SPIr)
+//! ```
+
+use crate::auth::PeerProved;
+use crypto::{Aead, AeadAlgorithm, BadIcv, NONCE_LEN, Prf, Secret};
+use model::Suite;
+use wire::ike::{IV_LEN, Message, NotOpened, Sealed};
+
+/// The only pseudorandom function so far.
+pub(crate) const PRF: Prf = Prf::HmacSha256;
+
+/// Octets of salt behind an AEAD key (RFC 4106 section 8.1, RFC 5282 section 7.1).
+pub(crate) const SALT_LEN: usize = 4;
+
+/// What both ends put into the schedule.
+pub(crate) struct Inputs<'a> {
+    pub(crate) suite: Suite,
+    pub(crate) shared: Secret,
+    pub(crate) nonce_i: &'a [u8],
+    pub(crate) nonce_r: &'a [u8],
+    pub(crate) spi_i: u64,
+    pub(crate) spi_r: u64,
+    /// Whether we are the initiator.
+    pub(crate) initiator: bool,
+}
+
+/// Keys of a peer that has proved nothing yet.
+pub(crate) struct UnprovedKeys {
+    pub(crate) cipher: Cipher,
+    pub(crate) nonce_i: Vec<u8>,
+    pub(crate) nonce_r: Vec<u8>,
+    /// SK_pi and SK_pr, ours first.
+    pub(crate) own_proof: Secret,
+    pub(crate) peer_proof: Secret,
+    sk_d: Secret,
+}
+
+/// Keys of a peer that proved who it is.
+pub(crate) struct ProvedKeys {
+    pub(crate) cipher: Cipher,
+    sk_d: Secret,
+    nonces: Vec<u8>,
+}
+
+impl UnprovedKeys {
+    pub(crate) fn derive(inputs: Inputs<'_>) -> Self {
+        let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
+        let skeyseed = PRF.mac(&nonces, &[inputs.shared.expose()]);
+        let (spi_i, spi_r) = (inputs.spi_i.to_be_bytes(), inputs.spi_r.to_be_bytes());
+        let cipher_len = inputs.suite.key_len() + SALT_LEN;
+        let length = 3 * PRF.len() + 2 * cipher_len;
+        let mut keys = PRF.plus(skeyseed.expose(), &[&nonces, &spi_i, &spi_r], length);
+        let mut next = |length| {
+            keys.split_off_front(length)
+                .expect("prf+ gave as many octets as asked for")
+        };
+        let sk_d = next(PRF.len());
+        let (sk_ei, sk_er) = (next(cipher_len), next(cipher_len));
+        let (sk_pi, sk_pr) = (next(PRF.len()), next(PRF.len()));
+        let (own_proof, peer_proof) = own_first(inputs.initiator, sk_pi, sk_pr);
+        Self {
+            cipher: Cipher::new(inputs.suite, sk_ei, sk_er, inputs.initiator),
+            nonce_i: inputs.nonce_i.to_vec(),
+            nonce_r: inputs.nonce_r.to_vec(),
+            own_proof,
+            peer_proof,
+            sk_d,
+        }
+    }
+
+    /// The peer proved who it is.
+    pub(crate) fn proved(self, _: PeerProved) -> ProvedKeys {
+        ProvedKeys {
+            cipher: self.cipher,
+            sk_d: self.sk_d,
+            nonces: [self.nonce_i, self.nonce_r].concat(),
+        }
+    }
+}
+
+impl ProvedKeys {
+    /// KEYMAT = prf+(SK_d, Ni | Nr | extra) (RFC 7296 section 2.17; `extra` binds zones).
+    pub(crate) fn keymat(&self, extra: &[u8], length: usize) -> Secret {
+        PRF.plus(self.sk_d.expose(), &[&self.nonces, extra], length)
+    }
+}
+
+/// Seals and opens the messages of one IKE SA.
+pub(crate) struct Cipher {
+    pub(crate) suite: Suite,
+    pub(crate) sk_ei: Secret,
+    pub(crate) sk_er: Secret,
+    outbound: Half,
+    inbound: Half,
+    /// The next explicit IV. Each message is sealed once and repeated octet by octet, and either
+    /// direction has its own key, so no nonce comes twice.
+    next_iv: u64,
+}
+
+struct Half {
+    aead: Aead,
+    salt: [u8; SALT_LEN],
+}
+
+impl Cipher {
+    fn new(suite: Suite, sk_ei: Secret, sk_er: Secret, initiator: bool) -> Self {
+        let halves = (Half::new(suite, &sk_ei), Half::new(suite, &sk_er));
+        let (outbound, inbound) = own_first(initiator, halves.0, halves.1);
+        Self {
+            suite,
+            sk_ei,
+            sk_er,
+            outbound,
+            inbound,
+            next_iv: 0,
+        }
+    }
+
+    pub(crate) fn seal(&mut self, message: &Message) -> Vec<u8> {
+        let iv = self.next_iv.to_be_bytes();
+        self.next_iv += 1;
+        message.seal_with(iv, |aad, text| {
+            let nonce = self.outbound.nonce(&iv);
+            self.outbound.aead.seal(&nonce, aad, text)
+        })
+    }
+
+    pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Message, NotOpened<BadIcv>> {
+        sealed.open_with(|iv, aad, text, icv| {
+            let nonce = self.inbound.nonce(iv);
+            self.inbound.aead.open(&nonce, aad, text, icv)
+        })
+    }
+}
+
+impl Half {
+    fn new(suite: Suite, key_and_salt: &Secret) -> Self {
+        let algorithm = match suite {
+            Suite::Aes128Gcm16 => AeadAlgorithm::Aes128Gcm,
+            Suite::Aes256Gcm16 => AeadAlgorithm::Aes256Gcm,
+        };
+        let (key, salt) = key_and_salt.expose().split_at(suite.key_len());
+        Self {
+            aead: Aead::new(algorithm, key).expect("split to the length of the suite's key"),
+            salt: salt.try_into().expect("the schedule gives key and salt"),
+        }
+    }
+
+    fn nonce(&self, iv: &[u8; IV_LEN]) -> [u8; NONCE_LEN] {
+        let mut nonce = [0; NONCE_LEN];
+        nonce[..SALT_LEN].copy_from_slice(&self.salt);
+        nonce[SALT_LEN..].copy_from_slice(iv);
+        nonce
+    }
+}
+
+/// Orders what belongs to the initiator and to the responder as ours and the peer's.
+pub(crate) fn own_first<T>(initiator: bool, of_i: T, of_r: T) -> (T, T) {
+    match initiator {
+        true => (of_i, of_r),
+        false => (of_r, of_i),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Suite;
+
+    fn derive(initiator: bool) -> UnprovedKeys {
+        UnprovedKeys::derive(Inputs {
+            suite: Suite::Aes128Gcm16,
+            shared: Secret::new(vec![3; 32]),
+            nonce_i: &[1; 32],
+            nonce_r: &[2; 16],
+            spi_i: 0x1111_1111_1111_1111,
+            spi_r: 0x2222_2222_2222_2222,
+            initiator,
+        })
+    }
+
+    fn hex(secret: &Secret) -> String {
+        secret.expose().iter().map(|o| format!("{o:02x}")).collect()
+    }
+
+    /// The expected values come from an implementation of RFC 7296 section 2.14 in Python that
+    /// uses nothing but its hmac module.
+    #[test]
+    fn the_schedule_is_that_of_rfc_7296_section_2_14() {
+        let keys = derive(true);
+        assert_eq!(
+            hex(&keys.sk_d),
+            "3f85176c0bb4967f4cd998ce64d11e1be11811abd18d296c05da2ed6a1a122fa"
+        );
+        assert_eq!(
+            hex(&keys.cipher.sk_ei),
+            "c89fdfbe380f13cb18b7f7a51c543eade3c3b94e"
+        );
+        assert_eq!(
+            hex(&keys.cipher.sk_er),
+            "eb17d8052c7a53809f9270a0228cd17f7c59540a"
+        );
+        assert_eq!(
+            hex(&keys.own_proof),
+            "7bb2737b7cc161d5259b4ac350aa1b0aae9794f2964830612852b343375458cf"
+        );
+        assert_eq!(
+            hex(&keys.peer_proof),
+            "0f2eaa096ba696937227e210b69854329373b06b28132d0bf41657113d644886"
+        );
+    }
+
+    #[test]
+    fn both_ends_order_the_keys_alike() {
+        let (ours, theirs) = (derive(true), derive(false));
+        assert_eq!(ours.own_proof, theirs.peer_proof);
+        assert_eq!(ours.cipher.sk_ei, theirs.cipher.sk_ei);
+        assert_eq!(ours.cipher.outbound.salt, theirs.cipher.inbound.salt);
+        assert_ne!(ours.cipher.outbound.salt, ours.cipher.inbound.salt);
+    }
+}

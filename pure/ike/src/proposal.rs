@@ -1,0 +1,283 @@
+//! Offering and choosing algorithms (RFC 7296 sections 2.7 and 3.3).
+//!
+//! A menu says which transforms are acceptable, by type, the best first. Choosing goes through the
+//! offered proposals in their order and takes, for every type of the menu, the first acceptable
+//! transform. A proposal that lacks a type of the menu is passed over, and so is one with a type
+//! that is not on it: what we do not understand we do not agree to. The one exception is NONE,
+//! which may stand for integrity beside an AEAD and for a key exchange where there is none.
+
+use model::{Spi, Suite};
+use wire::ike::{EsnId, GroupId, IntegrityId, PrfId, Proposal, Protocol, Transform, TransformType};
+
+/// SPIs below are reserved (RFC 4303 section 2.1).
+const FIRST_SPI: u32 = 256;
+
+/// A choice for an IKE SA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IkeChoice {
+    pub(crate) suite: Suite,
+    /// What to answer.
+    pub(crate) answer: Proposal,
+}
+
+/// A choice for an ESP SA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EspChoice {
+    pub(crate) suite: Suite,
+    pub(crate) implicit_iv: bool,
+    /// Where its sender receives.
+    pub(crate) peer_spi: Spi,
+    /// What to answer.
+    pub(crate) answer: Proposal,
+}
+
+/// What we offer for an IKE SA: one proposal, any of our suites.
+pub(crate) fn offer_ike(suites: &[Suite]) -> Proposal {
+    offer(Protocol::IKE, Vec::new(), ike_menu(suites))
+}
+
+/// What we offer for an ESP SA: each suite without an IV on the wire, if the peer can, or with one.
+pub(crate) fn offer_esp(suites: &[Suite], spi: Spi) -> Proposal {
+    let spi = spi.0.to_be_bytes().to_vec();
+    offer(Protocol::ESP, spi, esp_menu(suites))
+}
+
+/// Chooses from an initiator's offer.
+pub(crate) fn choose_ike(offered: &[Proposal], allowed: &[Suite]) -> Option<IkeChoice> {
+    let menu = ike_menu(allowed);
+    offered.iter().find_map(|proposal| {
+        let fits = proposal.protocol == Protocol::IKE && proposal.spi.is_empty();
+        let transforms = fits.then(|| pick(proposal, &menu))??;
+        Some(IkeChoice {
+            suite: suite_of(&transforms, allowed)?.0,
+            answer: answer(proposal, Vec::new(), transforms),
+        })
+    })
+}
+
+/// Chooses from an initiator's offer; `spi` is where we shall receive.
+pub(crate) fn choose_esp(offered: &[Proposal], allowed: &[Suite], spi: Spi) -> Option<EspChoice> {
+    let menu = esp_menu(allowed);
+    offered.iter().find_map(|proposal| {
+        let peer_spi = esp_spi(proposal)?;
+        let transforms = pick(proposal, &menu)?;
+        let (suite, implicit_iv) = suite_of(&transforms, allowed)?;
+        Some(EspChoice {
+            suite,
+            implicit_iv,
+            peer_spi,
+            answer: answer(proposal, spi.0.to_be_bytes().to_vec(), transforms),
+        })
+    })
+}
+
+/// Checks a responder's choice from [`offer_ike`]: one proposal, one transform of each type, all
+/// of them offered.
+pub(crate) fn check_ike(answered: &[Proposal], suites: &[Suite]) -> Option<IkeChoice> {
+    let [proposal] = answered else { return None };
+    let choice = choose_ike(answered, suites)?;
+    is_final(proposal, &choice.answer).then_some(choice)
+}
+
+/// Checks a responder's choice from [`offer_esp`].
+pub(crate) fn check_esp(answered: &[Proposal], suites: &[Suite]) -> Option<EspChoice> {
+    let [proposal] = answered else { return None };
+    let choice = choose_esp(answered, suites, Spi(0))?;
+    is_final(proposal, &choice.answer).then_some(choice)
+}
+
+type Menu = Vec<Vec<Transform>>;
+
+fn ike_menu(suites: &[Suite]) -> Menu {
+    vec![
+        suites
+            .iter()
+            .map(|&suite| Transform::suite(suite, false))
+            .collect(),
+        vec![Transform::prf(PrfId::HMAC_SHA2_256)],
+        vec![Transform::group(GroupId::CURVE25519)],
+    ]
+}
+
+fn esp_menu(suites: &[Suite]) -> Menu {
+    let both = |&suite| [true, false].map(|implicit| Transform::suite(suite, implicit));
+    vec![
+        suites.iter().flat_map(both).collect(),
+        vec![Transform::esn(EsnId::NO)],
+    ]
+}
+
+fn offer(protocol: Protocol, spi: Vec<u8>, menu: Menu) -> Proposal {
+    Proposal {
+        number: 1,
+        protocol,
+        spi,
+        transforms: menu.concat(),
+    }
+}
+
+fn pick(proposal: &Proposal, menu: &Menu) -> Option<Vec<Transform>> {
+    let mut picked = Vec::new();
+    for course in menu {
+        let best = course
+            .iter()
+            .find(|transform| proposal.transforms.contains(transform))?;
+        picked.push(best.clone());
+    }
+    let mut others: Vec<_> = proposal
+        .transforms
+        .iter()
+        .map(|transform| transform.kind)
+        .filter(|kind| picked.iter().all(|transform| transform.kind != *kind))
+        .collect();
+    others.sort_unstable();
+    others.dedup();
+    for kind in others {
+        let none = none_of(kind)?;
+        proposal.transforms.contains(&none).then_some(())?;
+        picked.push(none);
+    }
+    Some(picked)
+}
+
+fn none_of(kind: TransformType) -> Option<Transform> {
+    match kind {
+        TransformType::INTEG => Some(Transform::plain(kind, IntegrityId::NONE.0)),
+        TransformType::KE => Some(Transform::plain(kind, GroupId::NONE.0)),
+        _ => None,
+    }
+}
+
+/// The suite among the picked transforms, and whether its IV is implicit.
+fn suite_of(picked: &[Transform], allowed: &[Suite]) -> Option<(Suite, bool)> {
+    let cipher = picked.first()?;
+    allowed.iter().find_map(|&suite| {
+        [false, true]
+            .into_iter()
+            .find(|&implicit| *cipher == Transform::suite(suite, implicit))
+            .map(|implicit| (suite, implicit))
+    })
+}
+
+fn esp_spi(proposal: &Proposal) -> Option<Spi> {
+    let octets = proposal.spi.as_slice().try_into().ok()?;
+    let spi = u32::from_be_bytes(octets);
+    (proposal.protocol == Protocol::ESP && spi >= FIRST_SPI).then_some(Spi(spi))
+}
+
+fn answer(proposal: &Proposal, spi: Vec<u8>, transforms: Vec<Transform>) -> Proposal {
+    Proposal {
+        number: proposal.number,
+        protocol: proposal.protocol,
+        spi,
+        transforms,
+    }
+}
+
+/// An answer repeats the number and leaves no choice open.
+fn is_final(answered: &Proposal, picked: &Proposal) -> bool {
+    answered.number == 1 && answered.transforms.len() == picked.transforms.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::ike::{Attribute, EncryptionId};
+
+    const BOTH: [Suite; 2] = [Suite::Aes256Gcm16, Suite::Aes128Gcm16];
+    const SPI: Spi = Spi(0x1000);
+
+    #[test]
+    fn our_own_offer_is_chosen_and_the_answer_passes() {
+        let choice = choose_ike(&[offer_ike(&BOTH)], &[Suite::Aes128Gcm16]).unwrap();
+        assert_eq!(choice.suite, Suite::Aes128Gcm16);
+        assert_eq!(choice.answer.transforms.len(), 3);
+        assert_eq!(check_ike(&[choice.answer.clone()], &BOTH), Some(choice));
+    }
+
+    #[test]
+    fn the_responders_order_decides_between_suites() {
+        let choice = choose_esp(&[offer_esp(&BOTH, SPI)], &[Suite::Aes128Gcm16], Spi(999));
+        let choice = choice.unwrap();
+        assert_eq!((choice.suite, choice.peer_spi), (Suite::Aes128Gcm16, SPI));
+        assert!(choice.implicit_iv);
+        assert_eq!(choice.answer.spi, 999_u32.to_be_bytes());
+    }
+
+    #[test]
+    fn a_peer_without_implicit_ivs_gets_explicit_ones() {
+        let mut offered = offer_esp(&BOTH, SPI);
+        offered
+            .transforms
+            .retain(|transform| transform.id != EncryptionId::AES_GCM_16_IIV.0);
+        let choice = choose_esp(&[offered], &BOTH, Spi(999)).unwrap();
+        assert_eq!(
+            (choice.suite, choice.implicit_iv),
+            (Suite::Aes256Gcm16, false)
+        );
+    }
+
+    #[test]
+    fn an_unknown_type_or_attribute_makes_a_proposal_unacceptable() {
+        let mut strange = offer_ike(&BOTH);
+        strange
+            .transforms
+            .push(Transform::plain(TransformType(6), 35));
+        let mut marked = offer_ike(&[Suite::Aes128Gcm16]);
+        marked.transforms[0]
+            .attributes
+            .push(Attribute::KeyLength(128));
+        assert_eq!(choose_ike(&[strange.clone(), marked], &BOTH), None);
+        let plain = Proposal {
+            number: 2,
+            ..offer_ike(&BOTH)
+        };
+        let choice = choose_ike(&[strange, plain], &BOTH).unwrap();
+        assert_eq!(choice.answer.number, 2);
+    }
+
+    #[test]
+    fn none_may_stand_for_integrity_beside_an_aead() {
+        let mut offered = offer_esp(&BOTH, SPI);
+        let hmac = IntegrityId::HMAC_SHA2_256_128.0;
+        offered
+            .transforms
+            .push(Transform::plain(TransformType::INTEG, hmac));
+        assert_eq!(choose_esp(&[offered.clone()], &BOTH, SPI), None);
+        offered
+            .transforms
+            .push(Transform::plain(TransformType::INTEG, 0));
+        let choice = choose_esp(&[offered], &BOTH, SPI).unwrap();
+        assert_eq!(choice.answer.transforms.len(), 3);
+    }
+
+    #[test]
+    fn extended_sequence_numbers_and_reserved_spis_are_refused() {
+        let mut extended = offer_esp(&BOTH, SPI);
+        extended.transforms.pop();
+        extended.transforms.push(Transform::esn(EsnId::YES));
+        assert_eq!(choose_esp(&[extended], &BOTH, SPI), None);
+        assert_eq!(choose_esp(&[offer_esp(&BOTH, Spi(255))], &BOTH, SPI), None);
+    }
+
+    #[test]
+    fn an_answer_that_leaves_a_choice_or_was_not_offered_is_refused() {
+        assert_eq!(check_ike(&[offer_ike(&BOTH)], &BOTH), None);
+        let one = || offer_ike(&[Suite::Aes128Gcm16]);
+        assert!(check_ike(&[one()], &BOTH).is_some());
+        assert_eq!(check_ike(&[one()], &[Suite::Aes256Gcm16]), None);
+        assert_eq!(check_ike(&[one(), one()], &BOTH), None);
+        assert_eq!(check_ike(&[Proposal { number: 2, ..one() }], &BOTH), None);
+    }
+
+    /// CVE-2014-9221 and its like: no number of a group means anything but itself.
+    #[test]
+    fn every_other_group_is_just_not_ours() {
+        for id in (0..=u16::MAX).filter(|&id| id != GroupId::CURVE25519.0) {
+            let mut offered = offer_ike(&BOTH);
+            offered.transforms.pop();
+            offered.transforms.push(Transform::group(GroupId(id)));
+            assert_eq!(choose_ike(&[offered], &BOTH), None, "{id}");
+        }
+    }
+}

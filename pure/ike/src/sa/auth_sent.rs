@@ -1,0 +1,165 @@
+//! Initiator: IKE_AUTH was sent, its response is expected.
+//!
+//! The keys are fresh, but with whom they are shared is not known until the responder's AUTH
+//! verified. Only then child keys can be made.
+
+use super::closing::Closing;
+use super::established::{Beginning, Established};
+use super::{Arrived, Context, Core, State};
+use crate::auth::{Claim, PeerProved};
+use crate::child;
+use crate::counters::DropReason;
+use crate::event::{DownReason, Refusal};
+use crate::exchange::auth::Proof;
+use crate::exchange::{first_error, notify};
+use crate::extension::contact;
+use crate::extension::nat::Nat;
+use crate::keys::UnprovedKeys;
+use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
+
+pub(crate) struct AuthSent {
+    pub(super) keys: UnprovedKeys,
+    /// The responder's message of IKE_SA_INIT, which its AUTH covers.
+    pub(super) response: Vec<u8>,
+    /// The child we asked for; none for a role without.
+    pub(super) child: Option<child::Offer>,
+    pub(super) nat: Option<Nat>,
+    /// Whether the responder understands private numbers.
+    pub(super) private: bool,
+}
+
+impl AuthSent {
+    /// Sends IKE_AUTH; `first` is our message of IKE_SA_INIT.
+    pub(super) fn begin(mut self, first: &[u8], core: &mut Core, ctx: &mut Context<'_>) -> State {
+        let Some(peer) = core.peer(ctx.config) else {
+            return State::Gone;
+        };
+        let claim = Claim {
+            message: first,
+            nonce: &self.keys.nonce_r,
+            proof_key: &self.keys.own_proof,
+            identity: &ctx.config.identity,
+        };
+        let proof = claim.prove(&peer.psk);
+        let mut payloads = vec![Payload::IdInitiator(ctx.config.identity.clone())];
+        if !ctx.acquainted {
+            payloads.push(contact::payload());
+        }
+        payloads.push(Payload::IdResponder(peer.identity.clone()));
+        payloads.push(Payload::Authentication(proof));
+        self.child = child::Offer::new(peer, self.private, ctx.rng);
+        payloads.extend(self.child.iter().flat_map(|offer| offer.payloads(peer)));
+        let attempts = ctx.config.timers.attempts;
+        let exchange = ExchangeType::IKE_AUTH;
+        core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
+        State::AuthSent(Box::new(self))
+    }
+
+    pub(super) fn handle(
+        self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if !arrived.datagram.header().flags.response {
+            ctx.drop(DropReason::UnexpectedExchange);
+            return State::AuthSent(self);
+        }
+        if let Datagram::Clear(message) = &arrived.datagram {
+            self.note_unproved(message, core, ctx);
+        }
+        match core.accept_response(&self.keys.cipher, arrived, ctx) {
+            None => State::AuthSent(self),
+            Some(Err(complaint)) => core.gone(DownReason::Misbehaved(complaint.why), ctx),
+            Some(Ok(response)) => self.conclude(&response, core, ctx),
+        }
+    }
+
+    /// The response never came.
+    pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
+        let port = core.path.remote.port();
+        core.gone(DownReason::AuthUnanswered { port }, ctx)
+    }
+
+    /// An error in the clear proves nothing; it is told, and the genuine response waited for.
+    fn note_unproved(&self, message: &Message, core: &Core, ctx: &mut Context<'_>) {
+        if let Some(error) = first_error(message) {
+            let peer = core.name(ctx.config);
+            ctx.refused(Some(peer), Refusal::Unproved(error));
+        }
+    }
+
+    fn conclude(
+        mut self: Box<Self>,
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let Some(proof) = Proof::of_responder(response) else {
+            return core.gone(refusal(response, ctx), ctx);
+        };
+        let proved = match self.verify(&proof, core, ctx) {
+            Ok(proved) => proved,
+            Err(why) => {
+                // The peer believes the SA is up; tell it otherwise (RFC 7296 section 2.21.2).
+                let payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
+                let exchange = ExchangeType::INFORMATIONAL;
+                core.request(&mut self.keys.cipher, exchange, payloads, 1, ctx);
+                return core.gone(why, ctx);
+            }
+        };
+        let keys = self.keys.proved(proved);
+        let beginning = Beginning {
+            nat: self.nat,
+            private: self.private,
+            initial: !ctx.acquainted,
+        };
+        let peer = core.peer(ctx.config);
+        let child = self
+            .child
+            .zip(peer)
+            .map(|(offer, peer)| offer.settle(peer, response, &keys));
+        match child.transpose() {
+            Ok(child) => Established::begin(keys, beginning, child, core, ctx),
+            Err(why) => Closing::begin(keys, why, core, ctx),
+        }
+    }
+
+    fn verify(
+        &self,
+        proof: &Proof<'_>,
+        core: &Core,
+        ctx: &Context<'_>,
+    ) -> Result<PeerProved, DownReason> {
+        let peer = core.peer(ctx.config).ok_or(DownReason::WrongKey)?;
+        if *proof.identity != peer.identity {
+            return Err(DownReason::WrongIdentity {
+                theirs: proof.identity.clone(),
+                expected: peer.identity.clone(),
+            });
+        }
+        let claim = Claim {
+            message: &self.response,
+            nonce: &self.keys.nonce_i,
+            proof_key: &self.keys.peer_proof,
+            identity: proof.identity,
+        };
+        claim
+            .verify(proof.proof, &peer.psk)
+            .ok_or(DownReason::WrongKey)
+    }
+}
+
+/// Why a response has no AUTH payload.
+fn refusal(response: &Message, ctx: &Context<'_>) -> DownReason {
+    match first_error(response) {
+        Some(NotifyType::AUTHENTICATION_FAILED) => DownReason::AuthenticationRefused {
+            ours: ctx.config.identity.clone(),
+        },
+        Some(notify @ (NotifyType::INVALID_SYNTAX | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD)) => {
+            DownReason::Unreadable { notify }
+        }
+        Some(notify) => DownReason::ChildRefused { notify },
+        None => DownReason::NotOffered("no proof of who it is"),
+    }
+}

@@ -1,0 +1,303 @@
+//! Responder: IKE_SA_INIT was answered, IKE_AUTH is expected.
+//!
+//! The initiator is a stranger: it costs us one key agreement and this state, of which the engine
+//! keeps a bounded number for a bounded time. It is told as little as possible: an unknown identity
+//! and a wrong key give the same answer after the same work. Our own log says which it was.
+
+use super::closing::{Closing, Lingering};
+use super::established::{Beginning, Established};
+use super::protected::Complaint;
+use super::{Arrived, Context, Core, State};
+use crate::auth::{Claim, PeerProved};
+use crate::child;
+use crate::config::{Config, Peer};
+use crate::counters::DropReason;
+use crate::event::Refusal;
+use crate::exchange::auth::{Child, Proof, responder_identity};
+use crate::exchange::init::{self, Init, NONCE_LEN};
+use crate::exchange::{is_ours, notify, rules, vendor_id};
+use crate::extension::nat::{self, Nat};
+use crate::extension::{childless, contact};
+use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
+use crate::proposal::choose_ike;
+use crypto::{Group, KeyPair, Secret};
+use model::{Deadline, Instant};
+use std::net::IpAddr;
+use wire::ike::{Datagram, ExchangeType, GroupId, Message, NotifyType, Payload};
+
+pub(crate) struct AwaitAuth {
+    keys: UnprovedKeys,
+    /// Both messages of IKE_SA_INIT, which the AUTHs cover.
+    request: Vec<u8>,
+    response: Vec<u8>,
+    nat: Option<Nat>,
+    private: bool,
+    expires: Instant,
+}
+
+/// Why a first message gets no SA.
+pub(crate) enum Rejected {
+    /// Silently, but counted.
+    Dropped(DropReason),
+    /// With an unprotected answer.
+    Answered(NotifyType, Vec<u8>),
+}
+
+impl AwaitAuth {
+    /// Answers a first message: derives keys and sends the response.
+    pub(crate) fn begin(
+        request: &Message,
+        octets: &[u8],
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<State, Rejected> {
+        let drop = Rejected::Dropped;
+        if let Some(kind) = request.unsupported_critical() {
+            let kind = vec![kind.0];
+            return Err(Rejected::Answered(
+                NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD,
+                kind,
+            ));
+        }
+        rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
+        let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
+        let allowed = child::all_suites(&ctx.config.peers);
+        let Some(choice) = choose_ike(init.proposals, &allowed) else {
+            ctx.refused(None, Refusal::NoIkeProposal { allowed });
+            return Err(Rejected::Answered(
+                NotifyType::NO_PROPOSAL_CHOSEN,
+                Vec::new(),
+            ));
+        };
+        if init.key.group != GroupId::CURVE25519 {
+            let wanted = GroupId::CURVE25519.0.to_be_bytes().to_vec();
+            return Err(Rejected::Answered(NotifyType::INVALID_KE_PAYLOAD, wanted));
+        }
+        let key = KeyPair::generate(Group::X25519, ctx.rng);
+        let nonce: [u8; NONCE_LEN] = ctx.rng.array();
+        let mut payloads = init::payloads(choice.answer, key.public(), &nonce);
+        let shared = key
+            .agree(&init.key.public)
+            .map_err(|_| drop(DropReason::KeyExchange))?;
+        payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng));
+        payloads.push(childless::payload());
+        payloads.push(vendor_id());
+        let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
+        let response = Message { header, payloads }.encode();
+        ctx.transmit(core.path, &response);
+        core.responses.answered(octets, response.clone());
+        let keys = UnprovedKeys::derive(Inputs {
+            suite: choice.suite,
+            shared,
+            nonce_i: init.nonce,
+            nonce_r: &nonce,
+            spi_i: core.spi_i,
+            spi_r: core.spi_r,
+            initiator: false,
+        });
+        Ok(State::AwaitAuth(Box::new(Self {
+            keys,
+            request: octets.to_vec(),
+            response,
+            nat: nat::detect(request, core.path),
+            private: is_ours(request),
+            expires: ctx.now + ctx.config.timers.half_open,
+        })))
+    }
+
+    pub(super) fn handle(
+        mut self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let header = arrived.datagram.header();
+        let repeated = matches!(arrived.datagram, Datagram::Clear(_));
+        if header.flags.response || (header.exchange != ExchangeType::IKE_AUTH && !repeated) {
+            ctx.drop(DropReason::UnexpectedExchange);
+            return State::AwaitAuth(self);
+        }
+        match core.accept_request(&self.keys.cipher, arrived, ctx) {
+            None => State::AwaitAuth(self),
+            Some(Err(Complaint { why, notify })) => {
+                ctx.refused(None, Refusal::Misbehaved(why));
+                let payloads = vec![Payload::Notify(notify)];
+                core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+                self.linger()
+            }
+            Some(Ok(request)) => self.conclude(&request, arrived, core, ctx),
+        }
+    }
+
+    pub(super) fn handle_timeout(self: Box<Self>, ctx: &Context<'_>) -> State {
+        match self.expires <= ctx.now {
+            true => State::Gone,
+            false => State::AwaitAuth(self),
+        }
+    }
+
+    pub(super) const fn deadline(&self) -> Deadline {
+        Deadline {
+            at: self.expires,
+            reason: "an initiator has not proved who it is",
+        }
+    }
+
+    /// An SA that was refused takes its place among the half-open ones until it would have expired.
+    fn linger(&self) -> State {
+        State::Lingering(Lingering::until(self.expires))
+    }
+
+    fn conclude(
+        mut self: Box<Self>,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let (index, proved) = match self.verify(request, arrived.path.remote.ip(), ctx.config) {
+            Ok(verified) => verified,
+            Err(why) => {
+                ctx.refused(None, why);
+                let payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
+                core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+                return self.linger();
+            }
+        };
+        core.peer = Some(index);
+        core.path = arrived.path;
+        self.admit(
+            &ctx.config.peers[index],
+            proved,
+            request,
+            arrived,
+            core,
+            ctx,
+        )
+    }
+
+    /// Which peer it is, and that it is. The work is the same for an identity nobody has.
+    fn verify(
+        &self,
+        request: &Message,
+        from: IpAddr,
+        config: &Config,
+    ) -> Result<(usize, PeerProved), Refusal> {
+        let proof = Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
+        let found = find_peer(&config.peers, &proof, from);
+        let nobodys = Secret::new(vec![0; 32]);
+        let psk = found.as_ref().map_or(&nobodys, |(_, peer)| &peer.psk);
+        let claim = Claim {
+            message: &self.request,
+            nonce: &self.keys.nonce_r,
+            proof_key: &self.keys.peer_proof,
+            identity: proof.identity,
+        };
+        let verified = claim.verify(proof.proof, psk);
+        let (index, peer) = found?;
+        if let Some(wanted) = responder_identity(request).filter(|id| **id != config.identity) {
+            return Err(Refusal::NotWhoWeAre {
+                wanted: wanted.clone(),
+                ours: config.identity.clone(),
+            });
+        }
+        let wrong_key = || Refusal::WrongKey(peer.identity.clone());
+        verified.map(|proved| (index, proved)).ok_or_else(wrong_key)
+    }
+
+    /// The peer is who it says it is: our own proof, and the child.
+    fn admit(
+        self: Box<Self>,
+        peer: &Peer,
+        proved: PeerProved,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let claim = Claim {
+            message: &self.response,
+            nonce: &self.keys.nonce_i,
+            proof_key: &self.keys.own_proof,
+            identity: &ctx.config.identity,
+        };
+        let mut payloads = vec![
+            Payload::IdResponder(ctx.config.identity.clone()),
+            Payload::Authentication(claim.prove(&peer.psk)),
+        ];
+        let beginning = Beginning {
+            nat: self.nat,
+            private: self.private,
+            initial: contact::is_initial(request),
+        };
+        let mut keys = self.keys.proved(proved);
+        let outcome = answer_child(peer, request, beginning, &keys, ctx);
+        let child = match outcome {
+            Ok(None) => None,
+            Ok(Some((answer, terms))) => {
+                payloads.extend(answer);
+                Some(terms)
+            }
+            Err((kind, why)) => {
+                payloads.push(notify(kind, Vec::new()));
+                ctx.refused(Some(peer.name.clone()), why);
+                None
+            }
+        };
+        let useless = child.is_none() && !childless::is_wanted(&peer.role);
+        core.respond(&mut keys.cipher, arrived, payloads, ctx);
+        match useless {
+            true => Closing::quietly(keys, core, ctx),
+            false => Established::begin(keys, beginning, child, core, ctx),
+        }
+    }
+}
+
+/// The child a request asks for, answered; or that it asks for none and needs none.
+fn answer_child(
+    peer: &Peer,
+    request: &Message,
+    beginning: Beginning,
+    keys: &ProvedKeys,
+    ctx: &mut Context<'_>,
+) -> Result<Option<child::Answer>, (NotifyType, Refusal)> {
+    let suite = keys.cipher.suite;
+    if !peer.suites.contains(&suite) {
+        let allowed = peer.suites.clone();
+        return Err((
+            NotifyType::NO_PROPOSAL_CHOSEN,
+            Refusal::NoIkeProposal { allowed },
+        ));
+    }
+    let asks = Child::read(request).is_some();
+    if !asks && childless::is_wanted(&peer.role) {
+        return Ok(None);
+    }
+    if beginning.nat.is_none() {
+        return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
+    }
+    child::answer(peer, request, beginning.private, keys, ctx.rng).map(Some)
+}
+
+/// The peer of an identity: configured for the address it comes from, or for any.
+fn find_peer<'c>(
+    peers: &'c [Peer],
+    proof: &Proof<'_>,
+    from: IpAddr,
+) -> Result<(usize, &'c Peer), Refusal> {
+    let named = || {
+        let peers = peers.iter().enumerate();
+        peers.filter(|(_, peer)| peer.identity == *proof.identity)
+    };
+    let identity = || proof.identity.clone();
+    if named().next().is_none() {
+        return Err(Refusal::UnknownIdentity(identity()));
+    }
+    named()
+        .find(|(_, peer)| peer.address == Some(from))
+        .or_else(|| named().find(|(_, peer)| peer.address.is_none()))
+        .ok_or_else(|| Refusal::WrongAddress {
+            identity: identity(),
+            address: from,
+        })
+}

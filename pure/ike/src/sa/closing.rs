@@ -1,0 +1,159 @@
+//! The end of an IKE SA: waiting for the answer to our Delete, or only remembering the last answer.
+
+use super::{Arrived, Context, Core, State};
+use crate::counters::DropReason;
+use crate::event::DownReason;
+use crate::exchange::notify;
+use crate::extension::delete;
+use crate::keys::ProvedKeys;
+use crate::window::Arrival;
+use model::{Deadline, Instant};
+use wire::ike::{ExchangeType, NotifyType};
+
+/// The SA is to be deleted: as soon as the window allows, the Delete is sent; when it is answered,
+/// or nobody answers, the SA is gone.
+pub(crate) struct Closing {
+    keys: ProvedKeys,
+    /// What to tell at the end; nothing if the SA never was up for anybody.
+    why: Option<DownReason>,
+    delete_sent: bool,
+}
+
+impl Closing {
+    /// Closes for a reason that is told when the SA is gone.
+    pub(super) fn begin(
+        keys: ProvedKeys,
+        why: DownReason,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        Self::start(keys, Some(why), core, ctx)
+    }
+
+    /// Closes what was refused before it was up.
+    pub(super) fn quietly(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
+        Self::start(keys, None, core, ctx)
+    }
+
+    fn start(
+        keys: ProvedKeys,
+        why: Option<DownReason>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let delete_sent = false;
+        let mut state = Box::new(Self {
+            keys,
+            why,
+            delete_sent,
+        });
+        core.requests.hurry(ctx.config.timers.closing_attempts);
+        state.send_delete(core, ctx);
+        State::Closing(state)
+    }
+
+    pub(super) fn handle(
+        mut self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if !arrived.datagram.header().flags.response {
+            self.answer(arrived, core, ctx);
+            return State::Closing(self);
+        }
+        let answered = core
+            .accept_response(&self.keys.cipher, arrived, ctx)
+            .is_some();
+        match (answered, self.delete_sent) {
+            (true, true) => self.finish(core, ctx),
+            (true, false) => {
+                self.send_delete(core, ctx);
+                State::Closing(self)
+            }
+            (false, _) => State::Closing(self),
+        }
+    }
+
+    /// Nobody answers: the peer finds out by itself.
+    pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
+        self.finish(core, ctx)
+    }
+
+    /// The peer may be closing too: its Delete is answered as ours is going to be. Whatever else it
+    /// wants comes too late (RFC 7296 section 2.25.2).
+    fn answer(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
+        let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) else {
+            return;
+        };
+        let payloads = match request {
+            Ok(request) if request.header.exchange == ExchangeType::INFORMATIONAL => Vec::new(),
+            _ => vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())],
+        };
+        core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+    }
+
+    fn send_delete(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        if core.requests.is_idle() {
+            let attempts = ctx.config.timers.closing_attempts;
+            let (exchange, payloads) = (ExchangeType::INFORMATIONAL, vec![delete::ike_sa()]);
+            core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
+            self.delete_sent = true;
+        }
+    }
+
+    fn finish(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
+        match self.why {
+            Some(why) => core.gone(why, ctx),
+            None => State::Gone,
+        }
+    }
+}
+
+/// The SA is gone, but our last answer may have been lost: a peer that repeats its last request
+/// gets it again. There are no keys any more.
+pub(crate) struct Lingering {
+    until: Instant,
+}
+
+impl Lingering {
+    pub(super) const fn until(until: Instant) -> Self {
+        Self { until }
+    }
+
+    pub(super) fn handle(
+        self,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let header = arrived.datagram.header();
+        let arrival = match header.flags.response {
+            true => Arrival::Unexpected,
+            false => core.responses.arrival(header.message_id, arrived.octets),
+        };
+        match arrival {
+            Arrival::Again(response) => {
+                ctx.out.counters.answered_again += 1;
+                ctx.transmit(arrived.path, &response);
+            }
+            Arrival::TooOften => ctx.drop(DropReason::RepeatedTooOften),
+            Arrival::New | Arrival::Unexpected => ctx.drop(DropReason::UnknownSa),
+        }
+        State::Lingering(self)
+    }
+
+    pub(super) fn handle_timeout(self, ctx: &Context<'_>) -> State {
+        match self.until <= ctx.now {
+            true => State::Gone,
+            false => State::Lingering(self),
+        }
+    }
+
+    pub(super) const fn deadline(&self) -> Deadline {
+        Deadline {
+            at: self.until,
+            reason: "the last answer of a closed IKE SA is kept",
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Both ends proved who they are: requests of either side, one at a time in each direction.
+
+use super::closing::{Closing, Lingering};
+use super::protected::Complaint;
+use super::task::{self, Task};
+use super::{Arrived, Context, Core, State};
+use crate::child::{self, Terms};
+use crate::config::{PeerRole, Timers};
+use crate::counters::DropReason;
+use crate::event::{DownReason, Event, GrantRefusal, Refusal};
+use crate::exchange::{first_error, notify};
+use crate::extension::contact::Contact;
+use crate::extension::nat::Nat;
+use crate::extension::{delete, distribute, liveness};
+use crate::keys::ProvedKeys;
+use crypto::Secret;
+use model::{ChildSa, ChildSaId, CsaId, Deadline, Grant, Instant, Spi};
+use std::collections::{BTreeSet, VecDeque};
+use wire::ike::{ExchangeType, Message, NotifyType, Payload, RefusalCode};
+
+pub(crate) struct Established {
+    pub(crate) keys: ProvedKeys,
+    pub(crate) nat: Option<Nat>,
+    /// What decides between this SA and another with the same peer.
+    pub(crate) contact: Contact,
+    children: Vec<Child>,
+    /// Whether the peer understands private numbers.
+    private: bool,
+    /// Requests that wait for the window.
+    waiting: VecDeque<Task>,
+    /// The request under way.
+    running: Option<Task>,
+    heard: Instant,
+    /// Licensed node: the composite SAs whose keys came on this SA.
+    grants: BTreeSet<CsaId>,
+}
+
+/// What is known at the beginning.
+#[derive(Clone, Copy)]
+pub(super) struct Beginning {
+    pub(super) nat: Option<Nat>,
+    pub(super) private: bool,
+    /// Whether the initiator said that it has no other IKE SA with the responder.
+    pub(super) initial: bool,
+}
+
+struct Child {
+    id: ChildSaId,
+    inbound: Spi,
+    outbound: Spi,
+}
+
+impl Established {
+    /// The SA is up, and its child if it has one.
+    pub(super) fn begin(
+        keys: ProvedKeys,
+        beginning: Beginning,
+        child: Option<Terms>,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let mut state = Box::new(Self {
+            keys,
+            nat: beginning.nat,
+            contact: Contact {
+                ours: core.initiator,
+                since: ctx.now,
+                initial: beginning.initial,
+            },
+            children: Vec::new(),
+            private: beginning.private,
+            waiting: VecDeque::new(),
+            running: None,
+            heard: ctx.now,
+            grants: BTreeSet::new(),
+        });
+        ctx.event(Event::IkeUp {
+            sa: core.id,
+            peer: core.name(ctx.config),
+            initiator: core.initiator,
+        });
+        if let Some(terms) = child {
+            state.add_child(terms, core, ctx);
+        }
+        State::Established(state)
+    }
+
+    /// Ends the SA by an INFORMATIONAL with a Delete.
+    pub(super) fn close(
+        mut self: Box<Self>,
+        why: DownReason,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        self.drop_children(ctx);
+        Closing::begin(self.keys, why, core, ctx)
+    }
+
+    /// Puts a request in line.
+    pub(crate) fn ask(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
+        self.waiting.push_back(task);
+        self.send_next(core, ctx);
+    }
+
+    /// Keys go to licensed nodes that understand the exchange, to nobody else.
+    pub(crate) fn distribute(
+        &mut self,
+        grant: Grant<Secret>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let licensed = core
+            .peer(ctx.config)
+            .is_some_and(|peer| matches!(peer.role, PeerRole::Licensed));
+        match licensed && self.private {
+            true => self.ask(Task::Distribute(Box::new(grant)), core, ctx),
+            false => ctx.event(task::refused(&grant, GrantRefusal::NotLicensed, core)),
+        }
+    }
+
+    /// The peer gave a sign of life.
+    pub(crate) fn note_heard(&mut self, now: Instant) {
+        self.heard = self.heard.max(now);
+    }
+
+    pub(crate) fn children(&self) -> Vec<ChildSaId> {
+        self.children.iter().map(|child| child.id).collect()
+    }
+
+    pub(super) fn handle(
+        self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        match arrived.datagram.header().flags.response {
+            true => self.handle_response(arrived, core, ctx),
+            false => self.handle_request(arrived, core, ctx),
+        }
+    }
+
+    pub(super) fn handle_timeout(
+        mut self: Box<Self>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let due = self.deadline(core, &ctx.config.timers);
+        if due.is_some_and(|deadline| deadline.at <= ctx.now) {
+            self.ask(Task::Liveness, core, ctx);
+        }
+        State::Established(self)
+    }
+
+    /// Silence matters only while nothing is under way: a request that is not answered ends the SA
+    /// by itself.
+    pub(super) fn deadline(&self, core: &Core, timers: &Timers) -> Option<Deadline> {
+        let quiet = core.requests.is_idle();
+        quiet.then(|| liveness::deadline(self.heard, timers))?
+    }
+
+    /// The peer does not answer.
+    pub(super) fn give_up(
+        mut self: Box<Self>,
+        attempts: u32,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        self.drop_children(ctx);
+        core.gone(DownReason::PeerGone { attempts }, ctx)
+    }
+
+    /// Takes the SA down without a word to the peer, which has forgotten it.
+    pub(crate) fn abandon(&mut self, core: &Core, ctx: &mut Context<'_>) -> State {
+        self.drop_children(ctx);
+        core.gone(DownReason::Replaced, ctx)
+    }
+
+    fn handle_response(
+        mut self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let Some(response) = core.accept_response(&self.keys.cipher, arrived, ctx) else {
+            return State::Established(self);
+        };
+        self.heard = ctx.now;
+        self.follow(arrived, core, ctx);
+        let task = self.running.take();
+        match response {
+            // "Such errors in parsing or processing response packets should still cause the
+            // recipient to clean up the IKE state" (RFC 7296 section 2.21).
+            Err(Complaint { why, .. }) => self.close(DownReason::Misbehaved(why), core, ctx),
+            Ok(response) => match first_error(&response) {
+                Some(notify @ NotifyType::INVALID_SYNTAX) => {
+                    self.end(DownReason::Unreadable { notify }, core, ctx)
+                }
+                _ => {
+                    if let Some(task) = task {
+                        task.conclude(&response, core, ctx);
+                    }
+                    self.send_next(core, ctx);
+                    State::Established(self)
+                }
+            },
+        }
+    }
+
+    fn handle_request(
+        mut self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) else {
+            return State::Established(self);
+        };
+        self.heard = ctx.now;
+        self.follow(arrived, core, ctx);
+        match request {
+            Ok(request) => self.handle_genuine(&request, arrived, core, ctx),
+            Err(Complaint { why, notify }) => {
+                // INVALID_SYNTAX "is considered fatal in both peers" (RFC 7296 section 2.21.3).
+                let fatal = notify.kind == NotifyType::INVALID_SYNTAX;
+                self.respond(vec![Payload::Notify(notify)], arrived, core, ctx);
+                match fatal {
+                    true => self.end(DownReason::Misbehaved(why), core, ctx),
+                    false => State::Established(self),
+                }
+            }
+        }
+    }
+
+    fn handle_genuine(
+        mut self: Box<Self>,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        match request.header.exchange {
+            ExchangeType::INFORMATIONAL => self.handle_informational(request, arrived, core, ctx),
+            ExchangeType::KEY_DISTRIBUTE if self.private => {
+                let answer = self.take_grant(request, core, ctx);
+                self.respond(vec![answer], arrived, core, ctx);
+                State::Established(self)
+            }
+            ExchangeType::CREATE_CHILD_SA => {
+                let answer = notify(NotifyType::NO_ADDITIONAL_SAS, Vec::new());
+                self.respond(vec![answer], arrived, core, ctx);
+                State::Established(self)
+            }
+            // An initial exchange again, or a private one without the vendor ID: genuine, but
+            // "invalid because some type, length, or value was out of range".
+            _ => {
+                ctx.drop(DropReason::UnexpectedExchange);
+                let answer = notify(NotifyType::INVALID_SYNTAX, Vec::new());
+                self.respond(vec![answer], arrived, core, ctx);
+                let why = crate::event::PeerMisbehaved::UnexpectedExchange;
+                self.end(DownReason::Misbehaved(why), core, ctx)
+            }
+        }
+    }
+
+    fn handle_informational(
+        mut self: Box<Self>,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let fatal = first_error(request).filter(|kind| is_fatal(*kind));
+        let closes = delete::closes_ike_sa(request);
+        let deleted = self.delete_children(request, ctx);
+        let childless = !deleted.is_empty() && self.children.is_empty();
+        self.take_back(request, core, ctx);
+        let answer = delete::paired(deleted).into_iter().collect();
+        self.respond(answer, arrived, core, ctx);
+        match (fatal, closes, childless) {
+            (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
+                let ours = ctx.config.identity.clone();
+                self.end(DownReason::AuthenticationRefused { ours }, core, ctx)
+            }
+            (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),
+            (None, true, _) => self.end(DownReason::ClosedByPeer, core, ctx),
+            (None, false, true) => self.close(DownReason::ChildDeleted, core, ctx),
+            (None, false, false) => State::Established(self),
+        }
+    }
+
+    /// Licensed node: a grant came. Only our gateway may send one.
+    fn take_grant(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) -> Payload {
+        let refuse = |code| distribute::reply(request, Some(code));
+        let Some(peer) = core.peer(ctx.config) else {
+            return refuse(RefusalCode::NOT_THE_GATEWAY);
+        };
+        let role = match peer.role {
+            PeerRole::Gateway => None,
+            PeerRole::Licensed => Some(RefusalCode::NOT_A_LICENSED_NODE),
+            PeerRole::Vpn { .. } => Some(RefusalCode::NOT_THE_GATEWAY),
+        };
+        if let Some(code) = role {
+            ctx.refused(Some(peer.name.clone()), Refusal::NotOurGateway);
+            return refuse(code);
+        }
+        let Some(grant) = distribute::read(request) else {
+            return refuse(RefusalCode::INVALID_GRANT);
+        };
+        let known = self.grants.contains(&grant.csa);
+        if !known && self.grants.len() >= ctx.config.limits.grants {
+            return refuse(RefusalCode::TOO_MANY_GRANTS);
+        }
+        self.grants.insert(grant.csa);
+        let (sa, gateway) = (core.id, peer.identity.clone());
+        ctx.event(Event::Granted { sa, gateway, grant });
+        distribute::reply(request, None)
+    }
+
+    /// Licensed node: grants are taken back.
+    fn take_back(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+        if !self.private {
+            return;
+        }
+        for csa in distribute::revoked(request) {
+            if self.grants.remove(&csa) {
+                ctx.event(Event::Revoked { sa: core.id, csa });
+            }
+        }
+    }
+
+    /// The children that a request deletes; gives our inbound SPIs of them.
+    fn delete_children(&mut self, request: &Message, ctx: &mut Context<'_>) -> Vec<Spi> {
+        let mut deleted = Vec::new();
+        for spi in delete::children(request) {
+            let found = self.children.iter().position(|child| child.outbound == spi);
+            if let Some(index) = found {
+                let child = self.children.swap_remove(index);
+                ctx.event(Event::ChildDown { child: child.id });
+                deleted.push(child.inbound);
+            }
+        }
+        deleted
+    }
+
+    fn add_child(&mut self, terms: Terms, core: &Core, ctx: &mut Context<'_>) {
+        let Some(peer) = core.peer(ctx.config) else {
+            return;
+        };
+        if let PeerRole::Vpn { zones, .. } = &peer.role {
+            for remark in child::remarks(zones, &terms) {
+                ctx.refused(Some(peer.name.clone()), remark);
+            }
+        }
+        let id = ctx.child_id();
+        self.children.push(Child {
+            id,
+            inbound: terms.inbound.spi,
+            outbound: terms.outbound.spi,
+        });
+        ctx.event(Event::ChildUp(Box::new(ChildSa {
+            id,
+            ike: core.id,
+            peer: peer.name.clone(),
+            path: core.path,
+            local: terms.local,
+            remote: terms.remote,
+            inbound: terms.inbound,
+            outbound: terms.outbound,
+            agreement: terms.agreement,
+            initiator: core.initiator,
+        })));
+    }
+
+    /// The SA is over for both ends; our last answer is kept for a while.
+    fn end(mut self: Box<Self>, why: DownReason, core: &Core, ctx: &mut Context<'_>) -> State {
+        self.drop_children(ctx);
+        core.announce_down(why, ctx);
+        State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger))
+    }
+
+    fn drop_children(&mut self, ctx: &mut Context<'_>) {
+        for child in self.children.drain(..) {
+            ctx.event(Event::ChildDown { child: child.id });
+        }
+    }
+
+    fn follow(&self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
+        if self.nat.is_some_and(Nat::follows) {
+            core.follow(arrived.path, self.children(), ctx);
+        }
+    }
+
+    fn respond(
+        &mut self,
+        payloads: Vec<Payload>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+    }
+
+    fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        if !core.requests.is_idle() {
+            return;
+        }
+        if let Some(task) = self.waiting.pop_front() {
+            let attempts = ctx.config.timers.attempts;
+            let (exchange, payloads) = (task.exchange(), task.payloads());
+            core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
+            self.running = Some(task);
+        }
+    }
+}
+
+/// Errors that end the SA even outside a response (RFC 7296 section 2.21.2: in the INFORMATIONAL
+/// exchange that follows IKE_AUTH).
+const fn is_fatal(kind: NotifyType) -> bool {
+    matches!(
+        kind,
+        NotifyType::AUTHENTICATION_FAILED
+            | NotifyType::INVALID_SYNTAX
+            | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD
+    )
+}

@@ -1,0 +1,275 @@
+//! One IKE SA: what it has in every state, and the states.
+//!
+//! ```text
+//!  initiator:  InitSent ── IKE_SA_INIT answered ──> AuthSent ── peer proved ──> Established
+//!  responder:  (stateless) ── IKE_SA_INIT ──> AwaitAuth ── peer proved ──> Established
+//!  both:       Established ── close ──> Closing ── answered or given up ──> Gone
+//!              Established, AwaitAuth ── ended by a request of the peer ──> Lingering ──> Gone
+//! ```
+//!
+//! A state is a struct that holds what is known there and nothing else; handling a message consumes
+//! it and gives the next one. A message that is dropped gives the same one back.
+
+pub(crate) mod auth_sent;
+pub(crate) mod await_auth;
+pub(crate) mod closing;
+pub(crate) mod established;
+pub(crate) mod init_sent;
+mod protected;
+pub(crate) mod task;
+
+use crate::config::{Config, Peer};
+use crate::counters::{Counters, DropReason};
+use crate::event::{DownReason, Event, Refusal};
+use crate::window::{Due, Requests, Responses};
+use auth_sent::AuthSent;
+use await_auth::AwaitAuth;
+use closing::{Closing, Lingering};
+use crypto::Rng;
+use established::Established;
+use init_sent::InitSent;
+use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
+use std::collections::VecDeque;
+use wire::ike::{Datagram, ExchangeType, Flags, Header, VERSION_2};
+
+/// One IKE SA.
+pub(crate) struct Sa {
+    pub(crate) core: Core,
+    pub(crate) state: State,
+}
+
+/// What every state has.
+pub(crate) struct Core {
+    pub(crate) id: IkeSaId,
+    /// Index into the configuration; a responder learns it in IKE_AUTH.
+    pub(crate) peer: Option<usize>,
+    /// Whether we are the original initiator.
+    pub(crate) initiator: bool,
+    pub(crate) spi_i: u64,
+    pub(crate) spi_r: u64,
+    pub(crate) path: Path,
+    pub(crate) requests: Requests,
+    pub(crate) responses: Responses,
+}
+
+pub(crate) enum State {
+    InitSent(Box<InitSent>),
+    AuthSent(Box<AuthSent>),
+    AwaitAuth(Box<AwaitAuth>),
+    Established(Box<Established>),
+    Closing(Box<Closing>),
+    Lingering(Lingering),
+    Gone,
+}
+
+/// What the engine lends to an SA that is handling something.
+pub(crate) struct Context<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) out: &'a mut Output,
+    /// Whether another IKE SA with the same peer is up.
+    pub(crate) acquainted: bool,
+    pub(crate) now: Instant,
+}
+
+/// What waits to be polled.
+#[derive(Default)]
+pub(crate) struct Output {
+    pub(crate) transmits: VecDeque<Transmit>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) counters: Counters,
+    pub(crate) children: u64,
+}
+
+/// A datagram that was found to be for an SA.
+pub(crate) struct Arrived<'a> {
+    pub(crate) datagram: Datagram<'a>,
+    pub(crate) octets: &'a [u8],
+    pub(crate) path: Path,
+}
+
+impl Sa {
+    /// Handles a datagram whose SPI on our side named this SA.
+    pub(crate) fn handle(&mut self, arrived: &Arrived<'_>, ctx: &mut Context<'_>) {
+        let header = arrived.datagram.header();
+        if header.flags.initiator == self.core.initiator {
+            return ctx.drop(DropReason::Reflected);
+        }
+        let first_answer = matches!(self.state, State::InitSent(_));
+        let spis_fit =
+            header.spi_i == self.core.spi_i && (header.spi_r == self.core.spi_r || first_answer);
+        if !spis_fit {
+            return ctx.drop(DropReason::UnknownSa);
+        }
+        let core = &mut self.core;
+        self.state = match std::mem::replace(&mut self.state, State::Gone) {
+            State::InitSent(state) => state.handle(arrived, core, ctx),
+            State::AuthSent(state) => state.handle(arrived, core, ctx),
+            State::AwaitAuth(state) => state.handle(arrived, core, ctx),
+            State::Established(state) => state.handle(arrived, core, ctx),
+            State::Closing(state) => state.handle(arrived, core, ctx),
+            State::Lingering(state) => state.handle(arrived, core, ctx),
+            State::Gone => State::Gone,
+        };
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, ctx: &mut Context<'_>) {
+        let core = &mut self.core;
+        let due = core.requests.handle_timeout(&ctx.config.timers, ctx.now);
+        if let Due::Again(octets) = due {
+            ctx.out.counters.retransmitted += 1;
+            return ctx.transmit(core.path, &octets);
+        }
+        let gave_up = match due {
+            Due::GiveUp(attempts) => Some(attempts),
+            Due::Nothing | Due::Again(_) => None,
+        };
+        self.state = match (std::mem::replace(&mut self.state, State::Gone), gave_up) {
+            (State::InitSent(state), Some(_)) => state.give_up(core, ctx),
+            (State::AuthSent(state), Some(_)) => state.give_up(core, ctx),
+            (State::Established(state), Some(n)) => state.give_up(n, core, ctx),
+            (State::Closing(state), Some(_)) => state.give_up(core, ctx),
+            (State::AwaitAuth(state), _) => state.handle_timeout(ctx),
+            (State::Established(state), None) => state.handle_timeout(core, ctx),
+            (State::Lingering(state), _) => state.handle_timeout(ctx),
+            (state, _) => state,
+        };
+    }
+
+    /// The next thing this SA waits for.
+    pub(crate) fn poll_timeout(&self, config: &Config) -> Option<Deadline> {
+        let own = match &self.state {
+            State::AwaitAuth(state) => Some(state.deadline()),
+            State::Established(state) => state.deadline(&self.core, &config.timers),
+            State::Lingering(state) => Some(state.deadline()),
+            State::InitSent(_) | State::AuthSent(_) | State::Closing(_) | State::Gone => None,
+        };
+        self.core
+            .requests
+            .poll_timeout()
+            .into_iter()
+            .chain(own)
+            .min()
+    }
+
+    /// Closes the SA in an orderly way, for `why`.
+    pub(crate) fn close(&mut self, why: DownReason, ctx: &mut Context<'_>) {
+        let core = &mut self.core;
+        self.state = match std::mem::replace(&mut self.state, State::Gone) {
+            State::Established(state) => state.close(why, core, ctx),
+            State::InitSent(_) | State::AuthSent(_) => core.gone(why, ctx),
+            State::AwaitAuth(_) => State::Gone,
+            state => state,
+        };
+    }
+
+    pub(crate) fn established(&self) -> Option<&Established> {
+        match &self.state {
+            State::Established(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn established_mut(&mut self) -> Option<(&mut Core, &mut Established)> {
+        match &mut self.state {
+            State::Established(state) => Some((&mut self.core, state)),
+            _ => None,
+        }
+    }
+}
+
+impl Core {
+    /// The SPI that the peer puts into what it sends us.
+    pub(crate) const fn own_spi(&self) -> u64 {
+        match self.initiator {
+            true => self.spi_i,
+            false => self.spi_r,
+        }
+    }
+
+    /// The peer, once it is known which one.
+    pub(crate) fn peer<'c>(&self, config: &'c Config) -> Option<&'c Peer> {
+        config.peers.get(self.peer?)
+    }
+
+    /// The peer's name, empty until it is known.
+    pub(crate) fn name(&self, config: &Config) -> String {
+        self.peer(config)
+            .map_or_else(String::new, |peer| peer.name.clone())
+    }
+
+    /// A header of ours.
+    pub(crate) const fn header(
+        &self,
+        exchange: ExchangeType,
+        message_id: u32,
+        response: bool,
+    ) -> Header {
+        Header {
+            spi_i: self.spi_i,
+            spi_r: self.spi_r,
+            version: VERSION_2,
+            exchange,
+            flags: Flags {
+                initiator: self.initiator,
+                higher_version: false,
+                response,
+            },
+            message_id,
+        }
+    }
+
+    /// Says that the SA is down and ends it.
+    pub(crate) fn gone(&self, why: DownReason, ctx: &mut Context<'_>) -> State {
+        self.announce_down(why, ctx);
+        State::Gone
+    }
+
+    pub(crate) fn announce_down(&self, why: DownReason, ctx: &mut Context<'_>) {
+        let (sa, peer) = (self.id, self.name(ctx.config));
+        ctx.event(Event::IkeDown { sa, peer, why });
+    }
+
+    /// Follows a peer behind a NAT to where its newest genuine message came from.
+    pub(crate) fn follow(&mut self, path: Path, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
+        if self.path != path {
+            self.path = path;
+            ctx.event(Event::PathMoved {
+                sa: self.id,
+                children,
+                path,
+            });
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Sends a message; on the shared port it gets the non-ESP marker (RFC 3948 section 2.2).
+    pub(crate) fn transmit(&mut self, path: Path, message: &[u8]) {
+        let marked = path.local.port() == self.config.natt_port;
+        let marker: &[u8] = if marked { &[0; 4] } else { &[] };
+        self.out.counters.sent += 1;
+        self.out.transmits.push_back(Transmit {
+            path,
+            payload: [marker, message].concat(),
+        });
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.out.events.push_back(event);
+    }
+
+    pub(crate) fn refused(&mut self, peer: Option<String>, why: Refusal) {
+        self.event(Event::Refused { peer, why });
+    }
+
+    pub(crate) const fn drop(&mut self, why: DropReason) {
+        self.out.counters.drop(why);
+    }
+
+    pub(crate) const fn child_id(&mut self) -> ChildSaId {
+        self.out.children += 1;
+        ChildSaId(self.out.children)
+    }
+}
