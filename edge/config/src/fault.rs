@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be read at all.
-    #[error("cannot read {}: {source}\n  {}", file.display(), unreadable(source))]
+    #[error("cannot read {}: {source}\n  fix: {}", file.display(), self.fix())]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -22,13 +22,18 @@ pub enum Error {
     Invalid(#[from] Faults),
 }
 
-/// What to do about a file that cannot be read.
-fn unreadable(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::NotFound => "check the name, or copy one of the examples there",
-        io::ErrorKind::PermissionDenied => "run as the user that owns it",
-        io::ErrorKind::InvalidData => "save it as UTF-8 text",
-        _ => "check the file",
+impl Error {
+    /// What to do. The faults of a readable file have a fix each.
+    pub fn fix(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "correct the lines named above",
+            Self::Unreadable { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => "check the name, or copy one of the examples there",
+                io::ErrorKind::PermissionDenied => "run as the user that owns it",
+                io::ErrorKind::InvalidData => "save it as UTF-8 text",
+                _ => "check the file",
+            },
+        }
     }
 }
 

@@ -14,32 +14,44 @@ const LONGEST_ANSWER: usize = 16 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     /// Nobody listens.
-    #[error("no stratad listens on {}\n  fix: start it (systemctl start stratad, or stratad FILE), or give the right --socket", .0.display())]
+    #[error("no stratad listens on {}", .0.display())]
     NotRunning(PathBuf),
     /// We may not open the socket.
-    #[error("not allowed to use {}\n  fix: run as the user that stratad runs as, mostly root", .0.display())]
+    #[error("not allowed to use {}", .0.display())]
     NotAllowed(PathBuf),
     /// The deadline passed.
-    #[error("stratad did not answer within {} s\n  fix: look at its log; if it hangs, restart it", .0.as_secs())]
+    #[error("stratad did not answer within {} s", .0.as_secs())]
     TooLate(Duration),
     /// The connection was closed instead of an answer.
-    #[error(
-        "stratad closed the connection without an answer\n  fix: look at its log; it may have been stopped"
-    )]
+    #[error("stratad closed the connection without an answer")]
     Closed,
     /// The answer is not of this API.
-    #[error(
-        "stratad gave an answer that cannot be read: {0}\n  fix: use strata and stratad of the same release"
-    )]
+    #[error("stratad gave an answer that cannot be read: {0}")]
     Garbled(String),
     /// Everything else.
-    #[error("cannot talk to stratad on {}: {source}\n  fix: check the socket", path.display())]
+    #[error("cannot talk to stratad on {}: {source}", path.display())]
     Failed {
         /// The socket's path.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl NoAnswer {
+    /// What to do about it.
+    pub const fn fix(&self) -> &'static str {
+        match self {
+            Self::NotRunning(_) => {
+                "start it (systemctl start stratad, or stratad --config FILE), or give the right --socket"
+            }
+            Self::NotAllowed(_) => "run as the user that stratad runs as, mostly root",
+            Self::TooLate(_) => "look at its log; if it hangs, restart it",
+            Self::Closed => "look at its log; it may have been stopped",
+            Self::Garbled(_) => "use strata and stratad of the same release",
+            Self::Failed { .. } => "give --socket the path that [control] has",
+        }
+    }
 }
 
 /// A connection to the daemon.

@@ -1,0 +1,116 @@
+//! Answers as text: one function for each, from values to a screen, and nothing else.
+
+mod flows;
+mod status;
+mod zones;
+
+use crate::text::{Paint, clean};
+use control::{Changed, Daemon, Failure, Keylog, PeerState, Response};
+
+/// Any answer.
+pub fn response(response: &Response, paint: Paint) -> String {
+    match response {
+        Response::Up(changed) | Response::Down(changed) => peers(changed, paint),
+        Response::Status(status) => status::show(status, paint),
+        Response::Zones(zones) => zones::show(zones, paint),
+        Response::Flows(flows) => flows::show(flows, paint),
+        Response::Keylog(keylog) => keys(keylog),
+        Response::Metrics(text) => text.clone(),
+        Response::Daemon(daemon) => versions(daemon),
+        Response::Error(failure) => self::failure(failure, paint),
+    }
+}
+
+/// What could not be done, and what to do about it.
+pub fn failure(failure: &Failure, paint: Paint) -> String {
+    let error = paint.bad("error:");
+    format!(
+        "{error} {}\n  fix: {}\n",
+        clean(&failure.message),
+        clean(&failure.fix)
+    )
+}
+
+fn peers(changed: &Changed, paint: Paint) -> String {
+    let line = |peer: &control::PeerChanged| {
+        let reason = peer
+            .reason
+            .as_deref()
+            .map_or(String::new(), |reason| format!(": {}", clean(reason)));
+        format!(
+            "{} {}{reason}\n",
+            clean(&peer.name),
+            state(peer.state, paint)
+        )
+    };
+    changed.peers.iter().map(line).collect()
+}
+
+fn keys(keylog: &Keylog) -> String {
+    match &keylog.directory {
+        Some(directory) => format!(
+            "keys are written to {}\n",
+            clean(&directory.to_string_lossy())
+        ),
+        None => "no keys are written\n".to_owned(),
+    }
+}
+
+fn versions(daemon: &Daemon) -> String {
+    let ours = env!("CARGO_PKG_VERSION");
+    format!(
+        "strata {ours}\nstratad {} (process {})\n",
+        clean(&daemon.version),
+        daemon.pid
+    )
+}
+
+fn state(state: PeerState, paint: Paint) -> String {
+    match state {
+        PeerState::Up => paint.good("up"),
+        PeerState::Connecting => paint.doubtful("connecting"),
+        PeerState::Down => paint.bad("down"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::PeerChanged;
+
+    pub(super) const PLAIN: Paint = Paint::new(false);
+
+    #[test]
+    fn a_peer_that_did_not_come_up_says_why_in_harmless_words() {
+        let changed = Changed {
+            peers: vec![
+                PeerChanged {
+                    name: "home".to_owned(),
+                    state: PeerState::Up,
+                    reason: None,
+                },
+                PeerChanged {
+                    name: "office".to_owned(),
+                    state: PeerState::Connecting,
+                    reason: Some("no \x1b[31mproposal\n chosen".to_owned()),
+                },
+            ],
+        };
+        assert_eq!(
+            response(&Response::Up(changed), PLAIN),
+            "home up\noffice connecting: no \\u{1b}[31mproposal\\n chosen\n"
+        );
+    }
+
+    #[test]
+    fn a_failure_comes_with_its_fix() {
+        let shown = failure(
+            &Failure::new("no peer `ofice`", "did you mean `office`?"),
+            PLAIN,
+        );
+        assert_eq!(
+            shown,
+            "error: no peer `ofice`\n  fix: did you mean `office`?\n"
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! `strata status`: warnings first, then one block for each peer, then what was dropped.
+
+use super::state;
+use crate::text::{Paint, clean, count, octets, plural, span};
+use control::{Child, ChildKind, Peer, PeerKind, Role, Status, Traffic};
+use std::fmt::Write;
+
+/// The whole answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
+pub fn show(status: &Status, paint: Paint) -> String {
+    let mut text = String::new();
+    let roles: Vec<_> = status.roles.iter().map(|role| role_name(*role)).collect();
+    let identity = paint.bold(&clean(&status.identity));
+    let uptime = span(status.uptime_seconds);
+    let _ = writeln!(
+        text,
+        "{identity}  {}, running for {uptime}",
+        roles.join(", ")
+    );
+    for warning in &status.warnings {
+        let _ = writeln!(text, "{} {}", paint.bad("warning:"), clean(warning));
+    }
+    for peer in &status.peers {
+        show_peer(&mut text, peer, paint);
+    }
+    show_drops(&mut text, status, paint);
+    text
+}
+
+fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
+    let kind = match peer.kind {
+        PeerKind::Vpn => "peer",
+        PeerKind::Licensed => "licensed",
+        PeerKind::Gateway => "gateway",
+    };
+    let name = paint.bold(&clean(&peer.name));
+    let since = peer
+        .since_seconds
+        .map_or(String::new(), |seconds| format!(" for {}", span(seconds)));
+    let _ = writeln!(text, "\n{kind} {name}  {}{since}", state(peer.state, paint));
+    let _ = writeln!(text, "  identity  {}", clean(&peer.identity));
+    if let Some(remote) = peer.remote {
+        let _ = writeln!(text, "  remote    {remote}");
+    }
+    if let Some(refusal) = &peer.last_refusal {
+        let ago = span(refusal.seconds_ago);
+        let reason = clean(&refusal.reason);
+        let _ = writeln!(text, "  {}    {reason} ({ago} ago)", paint.bad("failed"));
+    }
+    for child in &peer.children {
+        show_child(text, child);
+    }
+}
+
+fn show_child(text: &mut String, child: &Child) {
+    let kind = match child.kind {
+        ChildKind::Plain => "plain",
+        ChildKind::Zoned => "zoned",
+    };
+    let (spi_in, spi_out) = (clean(&child.spi_in), clean(&child.spi_out));
+    let (local, remote) = (list(&child.local), list(&child.remote));
+    let _ = writeln!(text, "  sa        {kind}, in {spi_in}, out {spi_out}");
+    let _ = writeln!(text, "  carries   {local} <-> {remote}");
+    let _ = writeln!(text, "  received  {}", traffic(child.received));
+    let _ = writeln!(text, "  sent      {}", traffic(child.sent));
+}
+
+fn show_drops(text: &mut String, status: &Status, paint: Paint) {
+    if status.drops.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{}", paint.bold("dropped packets"));
+    let width = status
+        .drops
+        .values()
+        .map(|number| count(*number).len())
+        .max();
+    for (reason, number) in &status.drops {
+        let (number, width) = (count(*number), width.unwrap_or(0));
+        let _ = writeln!(text, "  {number:>width$}  {}", clean(reason));
+    }
+}
+
+const fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Endpoint => "endpoint",
+        Role::Gateway => "gateway",
+        Role::LicensedNode => "licensed node",
+    }
+}
+
+fn list(selectors: &[String]) -> String {
+    let clean: Vec<_> = selectors.iter().map(|selector| clean(selector)).collect();
+    clean.join(", ")
+}
+
+fn traffic(traffic: Traffic) -> String {
+    format!(
+        "{} in {}",
+        octets(traffic.octets),
+        plural(traffic.packets, "packet")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::PLAIN;
+    use super::*;
+    use control::{PeerState, Refusal};
+    use std::collections::BTreeMap;
+
+    fn office() -> Peer {
+        Peer {
+            name: "office".to_owned(),
+            kind: PeerKind::Vpn,
+            identity: "gw.example.net".to_owned(),
+            state: PeerState::Up,
+            remote: Some("192.0.2.1:4500".parse().unwrap()),
+            since_seconds: Some(75),
+            last_refusal: None,
+            children: vec![Child {
+                spi_in: "c0de0001".to_owned(),
+                spi_out: "beef0002".to_owned(),
+                kind: ChildKind::Zoned,
+                local: vec!["10.1.0.2/32".to_owned()],
+                remote: vec!["10.8.0.0/16".to_owned(), "fd00:8::/64".to_owned()],
+                received: Traffic {
+                    packets: 1234,
+                    octets: 1 << 20,
+                },
+                sent: Traffic {
+                    packets: 1,
+                    octets: 40,
+                },
+            }],
+        }
+    }
+
+    #[test]
+    fn a_status_fits_a_screen_and_begins_with_what_is_wrong() {
+        let down = Peer {
+            name: "home".to_owned(),
+            identity: "home.example.net".to_owned(),
+            state: PeerState::Down,
+            remote: None,
+            since_seconds: None,
+            last_refusal: Some(Refusal {
+                seconds_ago: 3,
+                reason: "the peer refused our identity".to_owned(),
+            }),
+            children: Vec::new(),
+            ..office()
+        };
+        let status = Status {
+            identity: "alice@example.net".to_owned(),
+            roles: vec![Role::Endpoint],
+            uptime_seconds: 7380,
+            warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
+            peers: vec![down, office()],
+            drops: BTreeMap::from([
+                ("esp_replay".to_owned(), 12),
+                ("esp_no_policy".to_owned(), 3456),
+            ]),
+        };
+        let expected = "\
+alice@example.net  endpoint, running for 2 h 3 min
+warning: PAYLOAD LICENSED: fa
+
+peer home  down
+  identity  home.example.net
+  failed    the peer refused our identity (3 s ago)
+
+peer office  up for 1 min 15 s
+  identity  gw.example.net
+  remote    192.0.2.1:4500
+  sa        zoned, in c0de0001, out beef0002
+  carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
+  received  1.0 MiB in 1,234 packets
+  sent      40 B in 1 packet
+
+dropped packets
+  3,456  esp_no_policy
+     12  esp_replay
+";
+        assert_eq!(show(&status, PLAIN), expected);
+    }
+
+    #[test]
+    fn nothing_a_peer_says_reaches_the_terminal_raw() {
+        let evil = "\x1b]0;x\x07\u{202e}".to_owned();
+        let mut peer = office();
+        peer.name = evil.clone();
+        peer.identity = evil.clone();
+        peer.last_refusal = Some(Refusal {
+            seconds_ago: 0,
+            reason: evil.clone(),
+        });
+        peer.children[0].spi_in = evil.clone();
+        peer.children[0].local = vec![evil.clone()];
+        let status = Status {
+            identity: evil.clone(),
+            warnings: vec![evil.clone()],
+            peers: vec![peer],
+            drops: BTreeMap::from([(evil, 1)]),
+            ..Status::default()
+        };
+        let shown = show(&status, PLAIN);
+        assert!(!shown.contains(['\x1b', '\x07', '\u{202e}']), "{shown:?}");
+    }
+}

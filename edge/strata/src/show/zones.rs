@@ -1,0 +1,212 @@
+//! `strata zones`: for each tunnel who can read what; on a licensed node what it can open.
+
+use crate::text::{Paint, clean, span};
+use control::{Composite, GrantState, Held, Holder, Zone, Zones};
+use std::fmt::Write;
+
+/// The whole answer.
+pub fn show(zones: &Zones, paint: Paint) -> String {
+    if zones.composites.is_empty() && zones.held.is_empty() {
+        return "no tunnel has zones, and no keys are held\n".to_owned();
+    }
+    let composites = zones
+        .composites
+        .iter()
+        .map(|composite| show_composite(composite, paint));
+    let held = zones.held.iter().map(|held| show_held(held, paint));
+    composites.chain(held).collect::<Vec<_>>().join("\n")
+}
+
+fn show_composite(composite: &Composite, paint: Paint) -> String {
+    let mut text = String::new();
+    let peer = paint.bold(&clean(&composite.peer));
+    let (spi_in, spi_out) = (clean(&composite.spi_in), clean(&composite.spi_out));
+    let _ = writeln!(
+        text,
+        "tunnel {peer}  in {spi_in}, out {spi_out}, window {}",
+        composite.window
+    );
+    let width = composite
+        .zones
+        .iter()
+        .map(|zone| clean(&zone.name).chars().count())
+        .max();
+    for zone in &composite.zones {
+        let (name, width) = (clean(&zone.name), width.unwrap_or(0));
+        let suite = clean(&zone.suite);
+        let readers = readers(composite, zone, paint);
+        let _ = writeln!(
+            text,
+            "  zone {}  {name:<width$}  {suite}  {readers}",
+            zone.serial
+        );
+    }
+    text
+}
+
+fn readers(composite: &Composite, zone: &Zone, paint: Paint) -> String {
+    let holders = composite
+        .holders
+        .iter()
+        .filter(|holder| holder.zones.contains(&zone.name));
+    let readers: Vec<_> = holders.map(|holder| reader(holder, paint)).collect();
+    if readers.is_empty() {
+        return paint.good("the two ends only");
+    }
+    // The payload zone has the highest serial: whoever reads it reads everything.
+    let is_payload = composite
+        .zones
+        .iter()
+        .all(|other| other.serial <= zone.serial);
+    let readers = format!("the two ends and {}", readers.join(", "));
+    if is_payload {
+        paint.bad(&readers.to_uppercase())
+    } else {
+        readers
+    }
+}
+
+fn reader(holder: &Holder, paint: Paint) -> String {
+    let since = holder
+        .since_seconds
+        .map_or(String::new(), |seconds| format!(" for {}", span(seconds)));
+    let state = match holder.state {
+        Some(GrantState::Held) => paint.doubtful("has the keys"),
+        Some(GrantState::Sent) => "keys are on the way".to_owned(),
+        Some(GrantState::Pending) => "not connected yet".to_owned(),
+        Some(GrantState::Refused) => paint.bad("refused the keys"),
+        None => "licensed; the other end gives out the keys".to_owned(),
+    };
+    format!(
+        "{} ({}: {state}{since})",
+        clean(&holder.node),
+        clean(&holder.right)
+    )
+}
+
+fn show_held(held: &Held, paint: Paint) -> String {
+    let mut text = String::new();
+    let gateway = paint.bold(&clean(&held.gateway));
+    let opens: Vec<_> = held.opens.iter().map(ToString::to_string).collect();
+    let closed = (1..=held.payload_zone).filter(|zone| !held.opens.contains(zone));
+    let closed: Vec<_> = closed.map(|zone| zone.to_string()).collect();
+    let _ = writeln!(text, "keys from {gateway}  {}", clean(&held.identity));
+    let _ = writeln!(text, "  csa        {}", clean(&held.csa));
+    let (from, to) = (clean(&held.spi_from_gateway), clean(&held.spi_to_gateway));
+    let _ = writeln!(text, "  packets    {from} from the gateway, {to} to it");
+    let _ = writeln!(text, "  opens      zone {}", opens.join(", "));
+    if closed.is_empty() {
+        let _ = writeln!(
+            text,
+            "  closed     {}",
+            paint.bad("NOTHING: the payload is open")
+        );
+    } else {
+        let _ = writeln!(text, "  closed     zone {}", closed.join(", "));
+    }
+    let _ = writeln!(text, "  forgotten  in {}", span(held.lifetime_left_seconds));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::PLAIN;
+    use super::*;
+
+    fn composite(state: Option<GrantState>) -> Composite {
+        let zone = |serial, name: &str| Zone {
+            serial,
+            name: name.to_owned(),
+            suite: "aes128gcm16".to_owned(),
+        };
+        Composite {
+            csa: "0123456789abcdef".to_owned(),
+            peer: "alice".to_owned(),
+            spi_in: "c0de0001".to_owned(),
+            spi_out: "beef0002".to_owned(),
+            window: 4096,
+            zones: vec![zone(1, "headers"), zone(2, "payload")],
+            holders: vec![Holder {
+                node: "fa.example.net".to_owned(),
+                zones: vec!["headers".to_owned()],
+                right: "read".to_owned(),
+                state,
+                since_seconds: state.map(|_| 12),
+            }],
+        }
+    }
+
+    fn shown(composite: Composite) -> String {
+        show(
+            &Zones {
+                composites: vec![composite],
+                held: Vec::new(),
+            },
+            PLAIN,
+        )
+    }
+
+    #[test]
+    fn each_zone_says_who_can_read_it() {
+        let expected = "\
+tunnel alice  in c0de0001, out beef0002, window 4096
+  zone 1  headers  aes128gcm16  the two ends and fa.example.net (read: has the keys for 12 s)
+  zone 2  payload  aes128gcm16  the two ends only
+";
+        assert_eq!(shown(composite(Some(GrantState::Held))), expected);
+        let elsewhere = shown(composite(None));
+        assert!(
+            elsewhere.contains("fa.example.net (read: licensed; the other end gives out the keys)")
+        );
+    }
+
+    #[test]
+    fn a_reader_of_the_payload_is_shouted() {
+        let mut open = composite(Some(GrantState::Held));
+        open.holders[0].zones.push("payload".to_owned());
+        let shown = shown(open);
+        assert!(
+            shown.contains("payload  aes128gcm16  THE TWO ENDS AND FA.EXAMPLE.NET"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_licensed_node_shows_what_it_opens_and_what_stays_closed() {
+        let held = Held {
+            csa: "0123456789abcdef".to_owned(),
+            gateway: "gw".to_owned(),
+            identity: "gw.example.net".to_owned(),
+            spi_from_gateway: "beef0002".to_owned(),
+            spi_to_gateway: "c0de0001".to_owned(),
+            opens: vec![1],
+            payload_zone: 2,
+            lifetime_left_seconds: 28_740,
+        };
+        let both = Zones {
+            composites: Vec::new(),
+            held: vec![
+                held.clone(),
+                Held {
+                    opens: vec![1, 2],
+                    ..held
+                },
+            ],
+        };
+        let expected = "\
+keys from gw  gw.example.net
+  csa        0123456789abcdef
+  packets    beef0002 from the gateway, c0de0001 to it
+  opens      zone 1
+  closed     zone 2
+  forgotten  in 7 h 59 min
+";
+        let shown = show(&both, PLAIN);
+        assert!(shown.starts_with(expected), "{shown}");
+        assert!(shown.contains("NOTHING: the payload is open"), "{shown}");
+        assert_eq!(
+            show(&Zones::default(), PLAIN),
+            "no tunnel has zones, and no keys are held\n"
+        );
+    }
+}
