@@ -108,7 +108,17 @@ impl Daemon {
         waited.with_context(|| format!("its log:\n{}", self.process.log()))
     }
 
-    /// The process, for its id, its log and signals.
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The file its log goes to.
+    pub fn log_path(&self) -> &Path {
+        self.process.log_path()
+    }
+
+    /// The process, to look at its log, to wait for it and to signal it.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }

@@ -4,6 +4,7 @@
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
 //! * [`canary`]: whether plaintext shows up where it must not.
+//! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
 //!   before the first thread starts.
 //!
@@ -12,9 +13,11 @@
 
 pub mod canary;
 pub mod daemon;
+pub mod demo;
 pub mod emulator;
 pub mod histogram;
 pub mod host;
+pub mod pair;
 pub mod process;
 pub mod runner;
 pub mod strongswan;

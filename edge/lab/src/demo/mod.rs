@@ -1,0 +1,165 @@
+//! `strata demo`: the whole of Strata at work, measured.
+//!
+//! A mobile node downloads a file from a server behind its gateway. Its first hop is slow and
+//! loses packets to bit errors; TCP takes each loss for congestion and slows down. A licensed node
+//! behind that hop can repair the losses before TCP notices, if it can read TCP headers: in clear,
+//! or in zoned ESP with a licence for the headers, but not in plain ESP.
+//!
+//! Five setups run at the same time, each on a network of its own: no protection, SNOOP on clear
+//! TCP, plain ESP, zoned ESP without SNOOP and with it. The file is a marked stream
+//! ([`crate::canary`]); everything in the licensed node is searched for it.
+
+mod download;
+mod progress;
+mod report;
+mod run;
+mod setup;
+mod topology;
+mod witness;
+
+pub use report::{GAIN_NEEDED, Outcome, Report};
+pub use run::Run;
+pub use setup::Setup;
+pub use witness::Node;
+
+use crate::canary::{Canary, Marked};
+use crate::testbed::{Testbed, find_binary, find_command};
+use anyhow::{Context, Result};
+use progress::{Progress, Teller};
+use run::Shared;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// What can be chosen.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which setups to run; the verdict needs all of them.
+    pub setups: Vec<Setup>,
+    /// Length of each download.
+    pub duration: Duration,
+    /// What the bit errors and the file's content are drawn from.
+    pub seed: u64,
+    /// One bit error in so many bits on the lossy hop, both directions; 0 for none.
+    pub ber: u64,
+    /// Whether SNOOP works where it should; without it there is no gain.
+    pub snoop: bool,
+    /// Whether the licensed node gets the licence for the headers; without it there is no gain.
+    pub licence: bool,
+    /// Whether it also gets one for the payload, which the search must then find.
+    pub license_payload: bool,
+    /// Print one JSON document instead of a table, and no progress bars.
+    pub json: bool,
+    /// Leave configurations and logs behind.
+    pub keep: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            setups: Setup::ALL.into(),
+            duration: Duration::from_secs(45),
+            seed: 1,
+            ber: 512 << 10,
+            snoop: true,
+            licence: true,
+            license_payload: false,
+            json: false,
+            keep: false,
+        }
+    }
+}
+
+impl Options {
+    /// The part of a download that is slow start.
+    fn skipped(&self) -> Duration {
+        (self.duration / 4).min(Duration::from_secs(5))
+    }
+}
+
+/// Runs the demo and prints what it found. Exits with 0 if everything is as claimed, with 1 if
+/// not, with 2 if it could not run here. Call [`crate::testbed::enter`] first.
+pub fn main(options: &Options) -> ExitCode {
+    let report = match measure(options) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::from(2);
+        }
+    };
+    let text = match options.json {
+        true => serde_json::to_string_pretty(&report).expect("a report has only string keys"),
+        false => report.to_string(),
+    };
+    // A reader that has gone away has seen enough.
+    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    ExitCode::from(u8::from(!report.passed))
+}
+
+/// Runs the demo. A setup that fails is part of the report.
+///
+/// # Errors
+/// The demo cannot run here; the message says what to do.
+pub fn measure(options: &Options) -> Result<Report> {
+    find_command("nginx", "nginx-light")?;
+    find_command("curl", "curl")?;
+    if options.setups.iter().any(|setup| setup.has_daemons()) {
+        find_binary("stratad")?;
+    }
+    let bed = Testbed::new("demo")?;
+    if options.keep {
+        bed.keep();
+    }
+    let stream = Marked::new(options.seed);
+    let shared = Shared {
+        bed: &bed,
+        options,
+        stream: &stream,
+        canary: &Canary::new(&stream),
+        folder: &publish(&bed, &stream, options)?,
+    };
+    Ok(Report::new(options, run_all(&shared)))
+}
+
+/// Writes the file that is downloaded, longer than a perfect link could carry in the time.
+/// Returns its folder.
+fn publish(bed: &Testbed, stream: &Marked, options: &Options) -> Result<PathBuf> {
+    let folder = bed.directory().join("www");
+    fs::create_dir(&folder)?;
+    let mut file = BufWriter::new(File::create(folder.join("stream"))?);
+    let seconds = options.duration.as_secs() + 60;
+    stream
+        .write_to(&mut file, topology::LOSSY_RATE / 8 * seconds)
+        .and_then(|()| file.flush())
+        .context("cannot write the file to be downloaded")?;
+    Ok(folder)
+}
+
+/// All setups at once, each on a thread that lives as long as its processes.
+fn run_all(shared: &Shared<'_>) -> Vec<Outcome> {
+    let (progress, tellers) = Progress::new(shared.options);
+    thread::scope(|scope| {
+        let start = |(&setup, teller): (&Setup, Teller)| {
+            scope.spawn(move || match run::run(setup, shared, &teller) {
+                Ok(run) => Outcome::Measured(Box::new(run)),
+                Err(error) => Outcome::Failed(format!("{error:#}")),
+            })
+        };
+        let threads: Vec<_> = shared
+            .options
+            .setups
+            .iter()
+            .zip(tellers)
+            .map(start)
+            .collect();
+        progress.show();
+        let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
+            let panicked = |_| Outcome::Failed("it panicked".to_owned());
+            thread.join().unwrap_or_else(panicked)
+        };
+        threads.into_iter().map(join).collect()
+    })
+}

@@ -1,0 +1,86 @@
+//! One setup from its first namespace to its last number.
+
+use super::download::{Span, download};
+use super::progress::Teller;
+use super::topology::Topology;
+use super::witness::Node;
+use super::{Options, Setup};
+use crate::canary::{Canary, Marked};
+use crate::emulator::Statistics;
+use crate::testbed::Testbed;
+use anyhow::Result;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+/// What one setup did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Bits of payload per second, the first seconds left out.
+    pub goodput: f64,
+    /// Octets downloaded, each compared with what the server has.
+    pub octets: u64,
+    /// The lossy hop: to the mobile node, and from it.
+    pub lossy: [Statistics; 2],
+    /// The wired hop: to the gateway, and from it.
+    pub wired: [Statistics; 2],
+    /// The licensed node, where there is one.
+    pub node: Option<Node>,
+}
+
+/// What all setups share.
+pub(super) struct Shared<'a> {
+    pub bed: &'a Testbed,
+    pub options: &'a Options,
+    pub stream: &'a Marked,
+    pub canary: &'a Canary,
+    /// The folder the servers serve.
+    pub folder: &'a Path,
+}
+
+/// Builds the setup, downloads, and looks into the node half way and at the end.
+pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<Run> {
+    let Shared {
+        bed,
+        options,
+        stream,
+        canary,
+        folder,
+    } = shared;
+    teller.phase("building the network");
+    let topology = Topology::build(bed, setup, options, folder)?;
+    teller.phase("downloading");
+    let span = Span {
+        total: options.duration,
+        skipped: options.skipped(),
+    };
+    let daemon = topology.node_daemon.as_ref();
+    let (received, earlier) = thread::scope(|scope| {
+        let (over, is_over) = mpsc::channel::<()>();
+        let half_way = span.total / 2;
+        let look = scope.spawn(move || {
+            // Ends early, by disconnection, if the download fails.
+            let _ = is_over.recv_timeout(half_way);
+            daemon.map(|daemon| Node::look(daemon, canary)).transpose()
+        });
+        let received = download(&topology.mobile, stream, span, |octets| {
+            teller.octets(octets)
+        });
+        drop(over);
+        (received, look.join().expect("looking does not panic"))
+    });
+    let (received, earlier) = (received?, earlier?);
+    teller.phase("searching the node");
+    let node = daemon
+        .map(|daemon| Node::look(daemon, canary))
+        .transpose()?;
+    let [from_mobile, to_mobile] = topology.lossy.statistics();
+    Ok(Run {
+        goodput: received.goodput,
+        octets: received.octets,
+        lossy: [to_mobile, from_mobile],
+        wired: topology.wired.statistics(),
+        node: node.map(|node| node.after(earlier.unwrap_or_default())),
+    })
+}

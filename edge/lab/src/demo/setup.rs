@@ -1,0 +1,168 @@
+//! The five ways to carry a download, and the configurations they take.
+
+use super::Options;
+
+/// A way to carry the download.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setup {
+    /// The licensed node only forwards.
+    None,
+    /// Clear TCP, SNOOP at the node.
+    Snoop,
+    /// Plain ESP from the mobile node to the gateway.
+    Ipsec,
+    /// Zoned ESP; the node may read the headers but does nothing with them.
+    Zoned,
+    /// Zoned ESP, SNOOP at the node.
+    ZonedSnoop,
+}
+
+impl Setup {
+    /// All of them, in the order of the report.
+    pub const ALL: [Self; 5] = [
+        Self::None,
+        Self::Snoop,
+        Self::Ipsec,
+        Self::Zoned,
+        Self::ZonedSnoop,
+    ];
+
+    /// What a person reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Snoop => "SNOOP",
+            Self::Ipsec => "IPsec",
+            Self::Zoned => "zoned",
+            Self::ZonedSnoop => "zoned + SNOOP",
+        }
+    }
+
+    /// What programs and folders call it.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Snoop => "snoop",
+            Self::Ipsec => "ipsec",
+            Self::Zoned => "zoned",
+            Self::ZonedSnoop => "zoned_snoop",
+        }
+    }
+
+    /// Whether there is a tunnel between the mobile node and the gateway.
+    pub(super) fn has_tunnel(self) -> bool {
+        matches!(self, Self::Ipsec | Self::Zoned | Self::ZonedSnoop)
+    }
+
+    /// Whether the tunnel's packets are sealed in zones.
+    pub(super) fn is_zoned(self) -> bool {
+        matches!(self, Self::Zoned | Self::ZonedSnoop)
+    }
+
+    /// Whether the licensed node runs `stratad`; else it is a router like any other.
+    pub(super) fn has_node(self) -> bool {
+        matches!(self, Self::Snoop | Self::Zoned | Self::ZonedSnoop)
+    }
+
+    /// Whether `stratad` runs anywhere.
+    pub(super) fn has_daemons(self) -> bool {
+        self.has_tunnel() || self.has_node()
+    }
+
+    /// The mobile node's configuration.
+    pub(super) fn mobile(self, options: &Options) -> String {
+        let zones = self.zones(options);
+        format!(
+            r#"
+[node]
+id = "mobile.demo"
+
+[tunnel]
+addresses = ["10.9.0.2/32"]
+
+[peer.gateway]
+id = "gateway.demo"
+address = "10.2.0.2"
+psk = "tunnel.psk"
+local = ["10.9.0.2/32"]
+remote = ["10.3.0.0/24"]
+{zones}
+"#
+        )
+    }
+
+    /// The gateway's configuration.
+    pub(super) fn gateway(self, options: &Options) -> String {
+        let zones = self.zones(options);
+        let licensed = match self.is_zoned() {
+            true => {
+                r#"
+[licensed.node]
+id = "node.demo"
+address = "10.2.0.1"
+psk = "node.psk"
+"#
+            }
+            false => "",
+        };
+        format!(
+            r#"
+[node]
+id = "gateway.demo"
+
+[peer.mobile]
+id = "mobile.demo"
+psk = "tunnel.psk"
+local = ["10.3.0.0/24"]
+remote = ["10.9.0.2/32"]
+{zones}
+{licensed}
+"#
+        )
+    }
+
+    /// The licensed node's configuration.
+    pub(super) fn node(self, options: &Options) -> String {
+        let gateway = match self.is_zoned() {
+            true => {
+                r#"
+[gateway.gateway]
+id = "gateway.demo"
+psk = "node.psk"
+"#
+            }
+            false => "",
+        };
+        let clear_tcp = self == Self::Snoop;
+        let snoop = self != Self::Zoned && options.snoop;
+        format!(
+            r#"
+[node]
+id = "node.demo"
+{gateway}
+[divert]
+wired = "wired0"
+wireless = "radio0"
+clear_tcp = {clear_tcp}
+
+[snoop]
+enabled = {snoop}
+"#
+        )
+    }
+
+    fn zones(self, options: &Options) -> String {
+        if !self.is_zoned() {
+            return "zones = \"refuse\"".to_owned();
+        }
+        let zones = match (options.licence, options.license_payload) {
+            (false, _) => return "zones = \"require\"".to_owned(),
+            (true, false) => r#"["headers"]"#,
+            (true, true) => r#"["headers", "payload"]"#,
+        };
+        format!(
+            r#"zones = "require"
+licences = [{{ node = "node.demo", zones = {zones}, right = "read" }}]"#
+        )
+    }
+}
