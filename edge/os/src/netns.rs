@@ -5,7 +5,7 @@
 //! ([`NetNs::enter`]), sockets and devices made there stay there wherever they are used later, and
 //! programs enter between fork and exec ([`NetNs::command`]).
 
-use crate::{Error, Netlink, sysctl};
+use crate::{Error, Family, Netlink, sysctl};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -92,12 +92,17 @@ impl AsFd for NetNs {
     }
 }
 
-/// Joins two namespaces with a cable: a pair of virtual Ethernet interfaces, both up.
+/// Joins two namespaces with a cable: a pair of virtual Ethernet interfaces, both up. IPv6 works on
+/// it at once: there is nobody else who could have the same address.
 pub fn veth(a: &NetNs, name_a: &str, b: &NetNs, name_b: &str) -> Result<(), Error> {
-    let (near, far) = (a.netlink()?, b.netlink()?);
-    near.add_veth(name_a, name_b, b)?;
-    near.link_up(name_a)?;
-    far.link_up(name_b)
+    a.netlink()?.add_veth(name_a, name_b, b)?;
+    for (namespace, name) in [(a, name_a), (b, name_b)] {
+        if sysctl::has(Family::V6) {
+            namespace.sysctl(&format!("net/ipv6/conf/{name}/accept_dad"), "0")?;
+        }
+        namespace.netlink()?.link_up(name)?;
+    }
+    Ok(())
 }
 
 /// Moves this process into network and mount namespaces of its own, where it may do as root does:

@@ -21,3 +21,20 @@ pub fn make_real_time() -> Result<(), Error> {
         .map(drop)
         .map_err(Error::os("asking for real-time priority"))
 }
+
+#[cfg(test)]
+#[allow(unsafe_code, reason = "no crate at hand has this call")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_time_priority_is_taken_or_refused_for_lack_of_rights() {
+        // SAFETY: it asks about the calling thread and changes nothing.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        match make_real_time() {
+            Ok(()) => assert_eq!(policy(), libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK),
+            Err(Error::NoRight { .. }) => assert_eq!(policy(), libc::SCHED_OTHER),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}

@@ -4,8 +4,10 @@
 //! which brings the virtio header and segmentation offload that the fast path will use. The caller
 //! reads in a loop until [`io::ErrorKind::WouldBlock`], so batches can come without changing it.
 //!
-//! The kernel is told not to invent a link-local address: otherwise each device opens its life
-//! with router solicitations and multicast reports that nobody asked for.
+//! The kernel is told not to invent a link-local address, and so does not look for routers. On a
+//! machine that forwards it still announces that it listens for routers' multicast, which without an
+//! address it does from the unspecified one. Such packets are nobody's to forward or protect
+//! (RFC 4291 section 2.5.2), so they are not shown.
 
 use crate::{Error, sysctl};
 use std::io;
@@ -51,7 +53,12 @@ impl Tun {
     /// Reads one packet that the kernel routed into the device. A packet longer than the buffer is
     /// cut off, so let the buffer be as long as the MTU.
     pub fn recv(&self, packet: &mut [u8]) -> io::Result<usize> {
-        self.device.recv(packet)
+        loop {
+            let length = self.device.recv(packet)?;
+            if !is_from_nobody(&packet[..length]) {
+                return Ok(length);
+            }
+        }
     }
 
     /// Hands one packet to the kernel as if it had arrived on the device.
@@ -66,6 +73,16 @@ impl AsFd for Tun {
         // SAFETY: `device` owns the descriptor and outlives the borrow of `self`.
         unsafe { BorrowedFd::borrow_raw(self.device.as_raw_fd()) }
     }
+}
+
+/// Whether a packet's source is the unspecified address.
+fn is_from_nobody(packet: &[u8]) -> bool {
+    let source = match packet.first().map(|octet| octet >> 4) {
+        Some(4) => packet.get(12..16),
+        Some(6) => packet.get(8..24),
+        _ => None,
+    };
+    source.is_some_and(|source| source.iter().all(|octet| *octet == 0))
 }
 
 /// Opening the node fails with EACCES; creating the interface with EPERM or EBUSY.

@@ -107,8 +107,8 @@ impl Udp {
     ///
     /// # Errors
     /// Those of sendmsg(2), for this datagram: EMSGSIZE if it is longer than UDP carries or
-    /// than the path takes and cannot be fragmented, ENETUNREACH and EHOSTUNREACH without a route,
-    /// EINVAL if the local address is no longer ours, WouldBlock if the buffer is full.
+    /// than the path takes and cannot be fragmented, ENETUNREACH and EHOSTUNREACH without a route
+    /// (or from an address that is no longer ours), WouldBlock if the buffer is full.
     pub fn send(&self, path: Path, ecn: u8, payload: &[u8]) -> io::Result<()> {
         let local = path.local.ip();
         let datagram = Transmit {

@@ -1,0 +1,341 @@
+use crate::line::{
+    PATIENCE, address, await_datagram, await_readable, bind, give, ip, path, rules_and_routes,
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use os::divert::Side;
+use os::netlink::{Route, Via};
+use os::{Divert, Error, Family, NetNs, Prefix, Udp, netns};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd;
+
+/// A mobile node, the licensed node and a gateway in a row; only the middle one is peculiar.
+struct Row {
+    mobile: NetNs,
+    node: NetNs,
+    gateway: NetNs,
+}
+
+impl Row {
+    fn new(rp_filter: &str) -> Self {
+        let row = Self {
+            mobile: NetNs::new().unwrap(),
+            node: NetNs::new().unwrap(),
+            gateway: NetNs::new().unwrap(),
+        };
+        for of in ["all", "default"] {
+            let name = format!("net.ipv4.conf.{of}.rp_filter");
+            row.node.sysctl(&name, rp_filter).unwrap();
+        }
+        row.node.sysctl("net.ipv4.ip_forward", "1").unwrap();
+        row.node
+            .sysctl("net.ipv6.conf.all.forwarding", "1")
+            .unwrap();
+        netns::veth(&row.mobile, "m", &row.node, "wl0").unwrap();
+        netns::veth(&row.gateway, "g", &row.node, "eth0").unwrap();
+        give(&row.mobile, "m", &["10.1.0.1/24", "fd01::1/64"]);
+        give(&row.node, "wl0", &["10.1.0.2/24", "fd01::2/64"]);
+        give(&row.node, "eth0", &["10.2.0.2/24", "fd02::2/64"]);
+        give(&row.gateway, "g", &["10.2.0.1/24", "fd02::1/64"]);
+        for (host, gateways) in [
+            (&row.mobile, ["10.1.0.2", "fd01::2"]),
+            (&row.gateway, ["10.2.0.2", "fd02::2"]),
+        ] {
+            let netlink = host.netlink().unwrap();
+            for gateway in gateways.map(ip) {
+                let everything = Prefix::everything(Family::of(gateway));
+                let route = Route::new(everything, Via::Gateway(gateway));
+                netlink.add_route(&route).unwrap();
+            }
+        }
+        row
+    }
+
+    fn divert(&self) -> Divert {
+        self.node
+            .enter(|| Divert::open("eth0", "wl0", false))
+            .unwrap()
+            .unwrap()
+    }
+}
+
+/// A packet as the licensed node sees it.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    from: Side,
+    length: usize,
+    hop_limit: u8,
+}
+
+/// Waits for a packet on either side and takes it. A TUN may be readable for a packet that is not
+/// shown.
+fn take(divert: &Divert) -> (Side, Vec<u8>) {
+    let mut packet = vec![0; 65_535];
+    loop {
+        for side in Side::ALL {
+            if let Ok(length) = divert.recv(side, &mut packet) {
+                packet.truncate(length);
+                return (side, packet);
+            }
+        }
+        let tuns = Side::ALL.map(|side| divert.tun(side).as_fd());
+        let mut fds = tuns.map(|tun| PollFd::new(tun, PollFlags::POLLIN));
+        let patience = PollTimeout::try_from(PATIENCE).unwrap();
+        assert!(
+            poll(&mut fds, patience).unwrap() > 0,
+            "nothing was diverted"
+        );
+    }
+}
+
+fn forward_one(divert: &Divert) -> Seen {
+    let (from, packet) = take(divert);
+    divert.send(from.opposite(), &packet).unwrap();
+    Seen {
+        from,
+        length: packet.len(),
+        hop_limit: packet[if packet[0] >> 4 == 4 { 8 } else { 7 }],
+    }
+}
+
+fn assert_idle(divert: &Divert) {
+    for side in Side::ALL {
+        let result = divert.recv(side, &mut [0; 65_535]);
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+}
+
+/// Addresses of mobile node and gateway, and the length of headers before the UDP payload.
+const FAMILIES: [(&str, &str, usize); 2] =
+    [("10.1.0.1", "10.2.0.1", 28), ("[fd01::1]", "[fd02::1]", 48)];
+
+/// One datagram there and one back, each of which must pass through the node.
+fn exchange(divert: &Divert, mobile: &mut Udp, gateway: &mut Udp, headers: usize) {
+    let there = path(mobile, &gateway.local().to_string());
+    mobile.send(there, 0, b"there").unwrap();
+    let seen = forward_one(divert);
+    assert_eq!((seen.from, seen.length), (Side::Wireless, headers + 5));
+    let (arrival, payload) = await_datagram(gateway);
+    assert_eq!(payload, b"there");
+    gateway.send(arrival.path, 0, b"back").unwrap();
+    let seen = forward_one(divert);
+    assert_eq!((seen.from, seen.length), (Side::Wired, headers + 4));
+    assert_eq!(await_datagram(mobile).1, b"back");
+}
+
+#[test]
+fn packets_pass_through_whatever_the_reverse_path_check() {
+    for rp_filter in ["0", "1", "2"] {
+        let row = Row::new(rp_filter);
+        let divert = row.divert();
+        assert_eq!(divert.families(), Family::ALL);
+        for (near, far, headers) in FAMILIES {
+            // The mobile node's port is another behind a NAT; the gateway's is not.
+            for port in [4500, 40_000] {
+                let mut mobile = bind(&row.mobile, &format!("{near}:{port}"));
+                let mut gateway = bind(&row.gateway, &format!("{far}:4500"));
+                exchange(&divert, &mut mobile, &mut gateway, headers);
+            }
+        }
+        assert_idle(&divert);
+    }
+}
+
+#[test]
+fn written_back_on_the_side_it_came_from_a_packet_fails_the_strict_check() {
+    let row = Row::new("1");
+    let divert = row.divert();
+    let mobile = bind(&row.mobile, "10.1.0.1:4500");
+    let mut gateway = bind(&row.gateway, "10.2.0.1:4500");
+    for right in [false, true] {
+        let payload = [u8::from(right); 3];
+        mobile
+            .send(path(&mobile, "10.2.0.1:4500"), 0, &payload)
+            .unwrap();
+        let (from, packet) = take(&divert);
+        let to = if right { from.opposite() } else { from };
+        divert.send(to, &packet).unwrap();
+    }
+    assert_eq!(await_datagram(&mut gateway).1, [1; 3]);
+}
+
+#[test]
+fn the_detour_costs_one_hop_on_each_leg() {
+    let row = Row::new("2");
+    let divert = row.divert();
+    let mobile = bind(&row.mobile, "10.1.0.1:4500");
+    mobile
+        .send(path(&mobile, "10.2.0.1:4500"), 0, b"x")
+        .unwrap();
+    assert_eq!(forward_one(&divert).hop_limit, 63);
+}
+
+#[test]
+fn esp_without_udp_is_diverted_too() {
+    for rp_filter in ["0", "1", "2"] {
+        let row = Row::new(rp_filter);
+        let divert = row.divert();
+        let raw = |domain| Socket::new(domain, Type::RAW, Some(Protocol::from(50))).unwrap();
+        for (domain, to) in [(Domain::IPV4, "10.2.0.1:0"), (Domain::IPV6, "[fd02::1]:0")] {
+            let mobile = row.mobile.enter(|| raw(domain)).unwrap();
+            let mut gateway = row.gateway.enter(|| raw(domain)).unwrap();
+            mobile.send_to(&[9; 60], &address(to).into()).unwrap();
+            assert_eq!(forward_one(&divert).from, Side::Wireless);
+            await_readable(&gateway);
+            let mut packet = [0; 200];
+            let length = gateway.read(&mut packet).unwrap();
+            assert!(packet[..length].ends_with(&[9; 60]));
+        }
+    }
+}
+
+#[test]
+fn fragments_follow_once_the_pair_is_learnt() {
+    for rp_filter in ["0", "1", "2"] {
+        let row = Row::new(rp_filter);
+        let mut divert = row.divert();
+        for (near, far, _) in FAMILIES {
+            let mobile = bind(&row.mobile, &format!("{near}:40000"));
+            let mut gateway = bind(&row.gateway, &format!("{far}:4500"));
+            let (near, far) = (mobile.local().ip(), gateway.local().ip());
+            let there = path(&mobile, &gateway.local().to_string());
+            // No fragment carries a port to the rules, not even the first.
+            mobile.send(there, 0, &[1; 4000]).unwrap();
+            assert_eq!(await_datagram(&mut gateway).1, [1; 4000]);
+            assert_idle(&divert);
+            assert!(divert.learn(Side::Wireless, near, far).unwrap());
+            assert!(
+                !divert.learn(Side::Wired, far, near).unwrap(),
+                "known from either side"
+            );
+            mobile.send(there, 0, &[2; 4000]).unwrap();
+            for _ in 0..3 {
+                assert_eq!(forward_one(&divert).from, Side::Wireless);
+            }
+            assert_eq!(await_datagram(&mut gateway).1, [2; 4000]);
+            gateway
+                .send(path(&gateway, &mobile.local().to_string()), 0, &[3; 4000])
+                .unwrap();
+            for _ in 0..3 {
+                assert_eq!(forward_one(&divert).from, Side::Wired);
+            }
+            divert.forget(Side::Wired, far, near).unwrap();
+            mobile.send(there, 0, &[4; 4000]).unwrap();
+            assert_eq!(await_datagram(&mut gateway).1, [4; 4000]);
+            assert_idle(&divert);
+        }
+    }
+}
+
+#[test]
+fn learnt_pairs_are_bounded() {
+    let row = Row::new("0");
+    let mut divert = row.divert();
+    let mut learn = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        let host = std::net::Ipv4Addr::new(10, 3, high, low);
+        divert.learn(Side::Wireless, host.into(), ip("10.2.0.1"))
+    };
+    for number in 0..256 {
+        assert!(learn(number).unwrap());
+    }
+    assert!(!learn(7).unwrap(), "a known one needs no room");
+    assert!(matches!(learn(256), Err(Error::Limit { limit: 256, .. })));
+}
+
+#[test]
+fn other_packets_and_those_for_the_node_itself_pass_by() {
+    let row = Row::new("2");
+    let divert = row.divert();
+    let mobile = bind(&row.mobile, "10.1.0.1:4500");
+    let mut node = bind(&row.node, "0.0.0.0:4500");
+    mobile
+        .send(path(&mobile, "10.1.0.2:4500"), 0, b"ike")
+        .unwrap();
+    assert_eq!(await_datagram(&mut node).1, b"ike");
+    let other = bind(&row.mobile, "10.1.0.1:5000");
+    let mut gateway = bind(&row.gateway, "10.2.0.1:5000");
+    other
+        .send(path(&other, "10.2.0.1:5000"), 0, b"dns")
+        .unwrap();
+    assert_eq!(await_datagram(&mut gateway).1, b"dns");
+    assert_idle(&divert);
+}
+
+#[test]
+fn clear_tcp_is_diverted_only_on_request() {
+    for clear_tcp in [false, true] {
+        let row = Row::new("1");
+        let open = || Divert::open("eth0", "wl0", clear_tcp);
+        let divert = row.node.enter(open).unwrap().unwrap();
+        let listen = || std::net::TcpListener::bind("10.2.0.1:80");
+        let listener = row.gateway.enter(listen).unwrap().unwrap();
+        let client = row.mobile.enter(|| {
+            let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            client.set_nonblocking(true).unwrap();
+            client
+        });
+        let client = client.unwrap();
+        let _in_progress = client.connect(&address("10.2.0.1:80").into());
+        if clear_tcp {
+            let handshake = [Side::Wireless, Side::Wired];
+            assert_eq!(handshake.map(|_| forward_one(&divert).from), handshake);
+            assert_eq!(forward_one(&divert).from, Side::Wireless);
+        }
+        await_readable(&listener);
+        let _connection = listener.accept().unwrap();
+        assert_idle(&divert);
+    }
+}
+
+#[test]
+fn after_the_end_packets_take_the_ordinary_way() {
+    let row = Row::new("1");
+    let netlink = row.node.netlink().unwrap();
+    let before = (netlink.rules().unwrap(), netlink.links().unwrap());
+    let mobile = bind(&row.mobile, "10.1.0.1:4500");
+    let mut gateway = bind(&row.gateway, "10.2.0.1:4500");
+    let mut passes = || {
+        mobile
+            .send(path(&mobile, "10.2.0.1:4500"), 0, b"x")
+            .unwrap();
+        await_datagram(&mut gateway);
+    };
+    // Killed: the rules stay, but lead nowhere, and the next one removes them.
+    drop(row.divert());
+    passes();
+    assert!(netlink.rules().unwrap().len() > before.0.len());
+    row.divert().close().unwrap();
+    passes();
+    let after = (netlink.rules().unwrap(), netlink.links().unwrap());
+    assert_eq!(before, after);
+    for table in [7291, 7292] {
+        assert_eq!(rules_and_routes(&netlink, table), (0, 0));
+    }
+}
+
+#[test]
+fn a_machine_that_does_not_forward_is_told_how() {
+    let row = Row::new("0");
+    row.node
+        .sysctl("net.ipv6.conf.all.forwarding", "0")
+        .unwrap();
+    assert_eq!(row.divert().families(), [Family::V4]);
+    row.node.sysctl("net.ipv4.ip_forward", "0").unwrap();
+    let open = || Divert::open("eth0", "wl0", false);
+    let error = row.node.enter(open).unwrap().err().unwrap();
+    assert!(
+        error
+            .to_string()
+            .contains("sysctl -w net.ipv4.ip_forward=1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_interface_that_does_not_exist_is_named() {
+    let row = Row::new("0");
+    let open = || Divert::open("eth7", "wl0", false);
+    let error = row.node.enter(open).unwrap().err().unwrap();
+    assert!(error.to_string().contains("eth7"), "{error}");
+}

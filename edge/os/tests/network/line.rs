@@ -1,0 +1,101 @@
+//! Two hosts joined by a cable, and waiting without sleeping.
+
+use model::{Instant, Path};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use os::{Arrival, NetNs, Netlink, Udp, netns};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// No test waits longer for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Host `a` with 10.1.0.1 and fd01::1 on `va`, host `b` with 10.1.0.2 and fd01::2 on `vb`.
+pub struct Line {
+    pub a: NetNs,
+    pub b: NetNs,
+}
+
+impl Line {
+    pub fn new() -> Self {
+        let (a, b) = (NetNs::new().unwrap(), NetNs::new().unwrap());
+        netns::veth(&a, "va", &b, "vb").unwrap();
+        give(&a, "va", &["10.1.0.1/24", "fd01::1/64"]);
+        give(&b, "vb", &["10.1.0.2/24", "fd01::2/64"]);
+        Self { a, b }
+    }
+}
+
+pub fn give(host: &NetNs, device: &str, addresses: &[&str]) {
+    let netlink = host.netlink().unwrap();
+    for address in addresses {
+        netlink
+            .add_address(device, address.parse().unwrap())
+            .unwrap();
+    }
+}
+
+pub fn bind(host: &NetNs, address: &str) -> Udp {
+    bind_marked(host, address, None)
+}
+
+pub fn bind_marked(host: &NetNs, address: &str, mark: Option<u32>) -> Udp {
+    let address = address.parse().unwrap();
+    host.enter(|| Udp::bind(address, mark)).unwrap().unwrap()
+}
+
+/// From a socket's own address to another.
+pub fn path(from: &Udp, to: &str) -> Path {
+    Path {
+        local: from.local(),
+        remote: to.parse().unwrap(),
+    }
+}
+
+pub fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+pub fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// Waits until something can be read.
+pub fn await_readable(what: &impl AsFd) {
+    assert!(readable_within(what, PATIENCE), "nothing came");
+}
+
+pub fn readable_within(what: &impl AsFd, patience: Duration) -> bool {
+    let mut fds = [PollFd::new(what.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::try_from(patience).unwrap()).unwrap() > 0
+}
+
+/// The next datagrams that one system call gives.
+pub fn await_datagrams(socket: &mut Udp) -> Vec<(Arrival, Vec<u8>)> {
+    await_readable(socket);
+    let mut datagrams = Vec::new();
+    let count = socket.recv(|arrival, payload| datagrams.push((arrival, payload.to_vec())));
+    assert_eq!(count.unwrap(), datagrams.len());
+    datagrams
+}
+
+pub fn await_datagram(socket: &mut Udp) -> (Arrival, Vec<u8>) {
+    let mut datagrams = await_datagrams(socket);
+    assert_eq!(datagrams.len(), 1, "{datagrams:?}");
+    datagrams.remove(0)
+}
+
+/// Looks again and again until `event` is true.
+pub fn until(what: &str, mut event: impl FnMut() -> bool) {
+    let deadline: Instant = os::clock::now() + PATIENCE;
+    while !event() {
+        assert!(os::clock::now() < deadline, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub fn rules_and_routes(netlink: &Netlink, table: u32) -> (usize, usize) {
+    let rules = netlink.rules().unwrap();
+    let rules = rules.iter().filter(|rule| rule.table == table).count();
+    (rules, netlink.routes(table).unwrap().len())
+}

@@ -1,0 +1,12 @@
+//! The operating system's side of Strata against a real kernel, in network namespaces that each
+//! test makes for itself. Needs the rights of root, or `unshare -Urnm`.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod divert;
+mod line;
+mod netlink;
+mod netns;
+mod routes;
+mod tun;
+mod udp;

@@ -1,0 +1,149 @@
+use crate::line::{give, rules_and_routes};
+use os::netlink::{Mark, Route, Rule, Via};
+use os::{Family, NetNs, Netlink, Tun};
+
+/// A namespace with a TUN that has addresses of both families.
+fn host() -> (Netlink, Tun) {
+    let namespace = NetNs::new().unwrap();
+    let tun = namespace.enter(|| Tun::open("t0", 1400)).unwrap().unwrap();
+    give(&namespace, "t0", &["10.9.0.1/24", "fd09::1/64"]);
+    (namespace.netlink().unwrap(), tun)
+}
+
+#[test]
+fn what_is_set_on_an_interface_can_be_read_back() {
+    let (netlink, tun) = host();
+    assert_eq!(netlink.mtu(tun.name()).unwrap(), 1400);
+    netlink.set_mtu("t0", 1300).unwrap();
+    assert_eq!(netlink.mtu("t0").unwrap(), 1300);
+    let mut addresses = netlink.addresses("t0").unwrap();
+    addresses.sort();
+    let expected = ["10.9.0.1/24", "fd09::1/64"].map(|text| text.parse().unwrap());
+    assert_eq!(addresses, expected);
+    netlink.delete_address("t0", expected[0]).unwrap();
+    assert_eq!(netlink.addresses("t0").unwrap(), expected[1..]);
+    netlink.delete_link("t0").unwrap();
+    assert_eq!(netlink.links().unwrap(), ["lo"]);
+}
+
+#[test]
+fn an_interface_that_is_down_loses_its_routes() {
+    let (netlink, _tun) = host();
+    let route = Route::new(
+        "10.8.0.0/16".parse::<os::Prefix>().unwrap(),
+        Via::Device("t0".into()),
+    );
+    netlink.add_route(&route).unwrap();
+    netlink.link_down("t0").unwrap();
+    assert!(!netlink.routes(Route::MAIN).unwrap().contains(&route));
+}
+
+#[test]
+fn routes_come_back_as_they_were_added() {
+    let (netlink, _tun) = host();
+    let device = || Via::Device("t0".into());
+    let cases = [
+        ("0.0.0.0/0", device(), 10, Some("10.9.0.1")),
+        ("0.0.0.0/0", Via::Blackhole, 4096, None),
+        ("10.0.0.0/8", Via::Throw, 10, None),
+        (
+            "10.2.0.0/16",
+            Via::Gateway("10.9.0.7".parse().unwrap()),
+            0,
+            None,
+        ),
+        ("::/0", device(), 10, Some("fd09::1")),
+        ("::/0", Via::Blackhole, 4096, None),
+        ("fd00:8::/32", Via::Throw, 10, None),
+        (
+            "fd00:9::/32",
+            Via::Gateway("fd09::7".parse().unwrap()),
+            10,
+            None,
+        ),
+    ];
+    // One table number fits the message's header, the other does not.
+    for table in [200, 7296] {
+        let routes = cases.clone().map(|(prefix, via, metric, source)| Route {
+            prefix: prefix.parse().unwrap(),
+            via,
+            table,
+            metric,
+            source: source.map(|address| address.parse().unwrap()),
+        });
+        for route in &routes {
+            netlink.add_route(route).unwrap();
+        }
+        let found = netlink.routes(table).unwrap();
+        for route in &routes {
+            assert!(found.contains(route), "{route} is not among {found:?}");
+        }
+        assert_eq!(found.len(), routes.len());
+        for route in &routes {
+            netlink.delete_route(route).unwrap();
+        }
+        assert_eq!(netlink.routes(table).unwrap(), []);
+    }
+}
+
+#[test]
+fn rules_come_back_as_they_were_added() {
+    let (netlink, _tun) = host();
+    let host = |family| match family {
+        Family::V4 => ("10.0.0.0/8", "10.2.0.1/32"),
+        Family::V6 => ("fd00::/16", "fd00::1/128"),
+    };
+    for family in Family::ALL {
+        let rule = |table| Rule::new(family, 7296, table);
+        let (from, to) = host(family);
+        let rules = [
+            rule(7296).mark(Mark::IsNot(0x7296)),
+            rule(200).mark(Mark::Is(7)),
+            rule(7297).iif("t0").protocol(17).destination_port(4500),
+            rule(7297).iif("t0").protocol(17).source_port(4500),
+            rule(7297).iif("lo").protocol(50),
+            rule(7297)
+                .protocol(17)
+                .from(from.parse::<os::Prefix>().unwrap())
+                .to(to.parse::<os::Prefix>().unwrap()),
+        ];
+        for rule in &rules {
+            netlink.add_rule(rule).unwrap();
+        }
+        let found = netlink.rules().unwrap();
+        for rule in &rules {
+            assert!(found.contains(rule), "{rule} is not among {found:?}");
+        }
+        for rule in &rules {
+            netlink.delete_rule(rule).unwrap();
+        }
+        assert_eq!(rules_and_routes(&netlink, 7297).0, 0);
+    }
+}
+
+#[test]
+fn cleanup_removes_ours_and_nothing_else() {
+    let (netlink, _tun) = host();
+    let before = (
+        netlink.rules().unwrap(),
+        netlink.routes(Route::MAIN).unwrap(),
+    );
+    for family in Family::ALL {
+        for priority in [7290, 7296] {
+            netlink
+                .add_rule(&Rule::new(family, priority, 7296))
+                .unwrap();
+        }
+        let prefix = os::Prefix::everything(family);
+        let mut route = Route::new(prefix, Via::Blackhole);
+        (route.table, route.metric) = (7296, 4096);
+        netlink.add_route(&route).unwrap();
+    }
+    assert_eq!(netlink.cleanup(7296, 7290..=7296).unwrap(), 6);
+    assert_eq!(netlink.cleanup(7296, 7290..=7296).unwrap(), 0);
+    let after = (
+        netlink.rules().unwrap(),
+        netlink.routes(Route::MAIN).unwrap(),
+    );
+    assert_eq!(before, after);
+}

@@ -1,0 +1,174 @@
+use crate::line::{
+    Line, address, await_datagram, await_datagrams, await_readable, bind, bind_marked, give, ip,
+    path,
+};
+use nix::errno::Errno;
+use os::netlink::{Mark, Route, Rule, Via};
+use os::{Error, Family, NetNs, Prefix, Udp};
+use std::io::ErrorKind;
+
+#[test]
+fn an_answer_leaves_from_the_address_that_was_asked() {
+    let line = Line::new();
+    give(&line.b, "vb", &["10.1.0.9/24", "fd01::9/64"]);
+    for (any, asked) in [
+        ("0.0.0.0:4500", "10.1.0.9:4500"),
+        ("[::]:4500", "[fd01::9]:4500"),
+    ] {
+        let (mut near, mut far) = (bind(&line.a, any), bind(&line.b, any));
+        near.send(path(&near, asked), 0, b"who").unwrap();
+        let (arrival, _) = await_datagram(&mut far);
+        assert_eq!(arrival.path.local, address(asked));
+        far.send(arrival.path, 0, b"me").unwrap();
+        let (answer, payload) = await_datagram(&mut near);
+        assert_eq!(
+            (answer.path.remote, payload.as_slice()),
+            (address(asked), &b"me"[..])
+        );
+    }
+}
+
+#[test]
+fn the_congestion_field_is_carried_both_ways() {
+    let line = Line::new();
+    for (from, to) in [("10.1.0.1:1", "10.1.0.2:2"), ("[fd01::1]:1", "[fd01::2]:2")] {
+        let (near, mut far) = (bind(&line.a, from), bind(&line.b, to));
+        for ecn in 0..4 {
+            near.send(path(&near, to), ecn, b"ecn").unwrap();
+            assert_eq!(await_datagram(&mut far).0.ecn, ecn);
+        }
+    }
+}
+
+#[test]
+fn both_families_can_have_the_same_port() {
+    let namespace = NetNs::new().unwrap();
+    let _v4 = bind(&namespace, "0.0.0.0:500");
+    let _v6 = bind(&namespace, "[::]:500");
+}
+
+#[test]
+fn coalesced_datagrams_are_split_again() {
+    let namespace = NetNs::new().unwrap();
+    let mut far = bind(&namespace, "127.0.0.1:4500");
+    let socket = || std::net::UdpSocket::bind("127.0.0.1:0");
+    let near = namespace.enter(socket).unwrap().unwrap();
+    let state = quinn_udp::UdpSocketState::new((&near).into()).unwrap();
+    let mut contents = Vec::new();
+    (0..5).for_each(|number| contents.extend([number; 100]));
+    contents.extend([5; 30]);
+    let run = quinn_udp::Transmit {
+        destination: far.local(),
+        ecn: None,
+        contents: &contents,
+        segment_size: Some(100),
+        src_ip: None,
+    };
+    state.try_send((&near).into(), &run).unwrap();
+    let mut lengths = Vec::new();
+    while lengths.len() < 6 {
+        for (_, payload) in await_datagrams(&mut far) {
+            let number = lengths.len() as u8;
+            assert!(payload.iter().all(|octet| *octet == number));
+            lengths.push(payload.len());
+        }
+    }
+    assert_eq!(lengths, [100, 100, 100, 100, 100, 30]);
+}
+
+#[test]
+fn a_datagram_longer_than_the_link_is_fragmented() {
+    let line = Line::new();
+    line.a.netlink().unwrap().set_mtu("va", 1280).unwrap();
+    for (from, to) in [("10.1.0.1:1", "10.1.0.2:2"), ("[fd01::1]:1", "[fd01::2]:2")] {
+        let (near, mut far) = (bind(&line.a, from), bind(&line.b, to));
+        near.send(path(&near, to), 0, &[7; 4000]).unwrap();
+        assert_eq!(await_datagram(&mut far).1, [7; 4000]);
+    }
+}
+
+#[test]
+fn a_datagram_that_cannot_be_sent_is_an_error_of_its_own() {
+    let line = Line::new();
+    let near = bind(&line.a, "10.1.0.1:1");
+    let refused = |to: &str, payload: &[u8]| {
+        let error = near.send(path(&near, to), 0, payload).unwrap_err();
+        Errno::from_raw(error.raw_os_error().unwrap())
+    };
+    assert_eq!(refused("10.1.0.2:2", &[0; 65_508]), Errno::EMSGSIZE);
+    assert_eq!(refused("192.0.2.1:2", b"x"), Errno::ENETUNREACH);
+    let stranger = model::Path {
+        local: address("10.1.0.77:1"),
+        remote: address("10.1.0.2:2"),
+    };
+    let error = near.send(stranger, 0, b"x").unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::ENETUNREACH as i32));
+    // None of it spoils the socket for those that follow.
+    let mut far = bind(&line.b, "10.1.0.2:2");
+    near.send(path(&near, "10.1.0.2:2"), 0, b"fine").unwrap();
+    assert_eq!(await_datagram(&mut far).1, b"fine");
+}
+
+#[test]
+fn nothing_to_read_would_block() {
+    let namespace = NetNs::new().unwrap();
+    let mut socket = bind(&namespace, "127.0.0.1:0");
+    let error = socket.recv(|_, _| unreachable!()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn an_empty_datagram_is_passed_over() {
+    let namespace = NetNs::new().unwrap();
+    let mut far = bind(&namespace, "127.0.0.1:4500");
+    let near = bind(&namespace, "127.0.0.1:0");
+    near.send(path(&near, "127.0.0.1:4500"), 0, b"").unwrap();
+    await_readable(&far);
+    assert_eq!(far.recv(|_, _| unreachable!()).unwrap(), 0);
+    assert_eq!(
+        far.recv(|_, _| unreachable!()).unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+}
+
+#[test]
+fn a_marked_socket_obeys_rules_for_its_mark() {
+    let line = Line::new();
+    let netlink = line.a.netlink().unwrap();
+    let rule = Rule::new(Family::V4, 100, 4242).mark(Mark::Is(0x7296));
+    netlink.add_rule(&rule).unwrap();
+    let everything = Prefix::everything(Family::V4);
+    let mut route = Route::new(everything, Via::Blackhole);
+    route.table = 4242;
+    netlink.add_route(&route).unwrap();
+    let to = "10.1.0.2:2";
+    let marked = bind_marked(&line.a, "10.1.0.1:1", Some(0x7296));
+    marked.send(path(&marked, to), 0, b"x").unwrap_err();
+    let plain = bind(&line.a, "10.1.0.1:3");
+    plain.send(path(&plain, to), 0, b"x").unwrap();
+}
+
+#[test]
+fn a_taken_port_is_an_error_that_names_its_owner() {
+    let namespace = NetNs::new().unwrap();
+    let _first = bind(&namespace, "0.0.0.0:4500");
+    let second = namespace.enter(|| Udp::bind(address("0.0.0.0:4500"), None));
+    let error = second.unwrap().err().unwrap();
+    assert!(matches!(error, Error::PortTaken { port: 4500, .. }));
+    let text = error.to_string();
+    let process = format!("(process {})", std::process::id());
+    assert!(
+        text.starts_with("UDP port 4500 is already taken by "),
+        "{text}"
+    );
+    assert!(text.contains(&process), "{text}");
+    assert!(text.contains("[listen]"), "{text}");
+}
+
+#[test]
+fn an_address_of_nobody_is_an_error_that_names_it() {
+    let namespace = NetNs::new().unwrap();
+    let refused = namespace.enter(|| Udp::bind(address("192.0.2.1:500"), None));
+    let error = refused.unwrap().err().unwrap();
+    assert!(matches!(error, Error::NoSuchAddress { address } if address == ip("192.0.2.1")));
+}

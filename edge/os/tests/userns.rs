@@ -1,0 +1,96 @@
+//! `netns::become_root_in_user_namespace` for every kind of caller. It must run in a process with
+//! one thread, which the usual test harness does not offer: so this test is a plain program that
+//! starts itself once for each case.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use nix::sys::prctl::set_dumpable;
+use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
+use os::{Error, NetNs, Netlink, Tun, netns};
+use std::process::{Command, ExitCode};
+
+type Case = (&'static str, fn());
+
+const CASES: [Case; 4] = [
+    ("root_gets_namespaces_of_its_own", becomes_root),
+    ("an_ordinary_user_becomes_root_of_a_user_namespace", || {
+        become_nobody();
+        becomes_root();
+    }),
+    (
+        "an_ordinary_user_has_no_rights_before_and_is_told_so",
+        is_told,
+    ),
+    (
+        "a_process_with_threads_is_told_why_it_cannot",
+        cannot_with_threads,
+    ),
+];
+
+fn main() -> ExitCode {
+    if let Some(name) = std::env::args().nth(1)
+        && let Some((_, case)) = CASES.iter().find(|(known, _)| *known == name)
+    {
+        case();
+        return ExitCode::SUCCESS;
+    }
+    let program = std::env::current_exe().unwrap();
+    let mut failed = false;
+    for (name, _) in CASES {
+        let ok = Command::new(&program).arg(name).status().unwrap().success();
+        println!("test {name} ... {}", if ok { "ok" } else { "FAILED" });
+        failed |= !ok;
+    }
+    ExitCode::from(u8::from(failed))
+}
+
+fn becomes_root() {
+    netns::become_root_in_user_namespace().unwrap();
+    assert!(Uid::effective().is_root());
+    assert_eq!(Netlink::open().unwrap().links().unwrap(), ["lo"]);
+    let (a, b) = (NetNs::new().unwrap(), NetNs::new().unwrap());
+    netns::veth(&a, "va", &b, "vb").unwrap();
+    a.sysctl("net.ipv4.ip_forward", "1").unwrap();
+    let output = b.command("cat").arg("/proc/net/dev").output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("vb:"));
+    match a.enter(|| Tun::open("t0", 1500)).unwrap() {
+        // Where the node is closed to users the message says how to open it.
+        Err(error @ (Error::NoTunRight | Error::NoTunDevice)) => println!("{error}"),
+        result => assert_eq!(result.unwrap().name(), "t0"),
+    }
+}
+
+fn is_told() {
+    become_nobody();
+    if Uid::effective().is_root() {
+        return;
+    }
+    let error = NetNs::new().unwrap_err();
+    assert!(matches!(error, Error::NoRight { .. }), "{error:?}");
+    assert!(error.to_string().contains("run as root"), "{error}");
+}
+
+fn cannot_with_threads() {
+    become_nobody();
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || wait.recv());
+    let result = netns::become_root_in_user_namespace();
+    drop(done);
+    let _disconnected = other.join().unwrap();
+    if !Uid::effective().is_root() {
+        let text = result.unwrap_err().to_string();
+        assert!(text.contains("one thread"), "{text}");
+    }
+}
+
+/// Stays root in a user namespace (`unshare -Ur`), where there is nobody else to become.
+fn become_nobody() {
+    let nobody = 65_534;
+    if !Uid::effective().is_root() || setgroups(&[]).is_err() {
+        return;
+    }
+    setgid(Gid::from_raw(nobody)).unwrap();
+    setuid(Uid::from_raw(nobody)).unwrap();
+    // As after a login or an exec; else /proc/self would still belong to root.
+    set_dumpable(true).unwrap();
+}
