@@ -1,0 +1,377 @@
+//! Two endpoints and one host between them: the network of most end-to-end tests.
+//!
+//! ```text
+//!  mobile             between              gateway
+//!  eth0 ---------- wireless  wired ---------- eth0
+//!  10.3.0.2        10.3.0.1  192.0.2.2   192.0.2.1
+//!  2001:db8:3::2         ::1       ::2   2001:db8:2::1
+//!
+//!  10.1.0.2, fd00:1::2 <== tunnel ==> 10.8.0.1, fd00:8::1
+//! ```
+//!
+//! Routes are default routes, so whatever the mobile node does not protect leaves in clear and
+//! passes the host between: a router, or a licensed node, or where somebody taps the wire.
+
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::testbed::Testbed;
+use crate::wire;
+use anyhow::Result;
+use os::netlink::Netlink;
+use os::{Family, Prefix};
+use serde_json::Value;
+use std::time::Duration;
+
+/// What the gateway protects, in each family.
+pub const PROTECTED: [&str; 2] = ["10.8.0.0/16", "fd00:8::/64"];
+
+/// An address inside, at the gateway.
+pub const GATEWAY: [&str; 2] = ["10.8.0.1", "fd00:8::1"];
+
+/// The address inside of the mobile node.
+pub const MOBILE: [&str; 2] = ["10.1.0.2", "fd00:1::2"];
+
+/// The licensed node's identity, if the host between is one.
+pub const LICENSED: &str = "fa.example.net";
+
+/// A licence for the licensed node to read the headers, as a configuration writes it.
+pub const HEADERS: &str = r#"[{ node = "fa.example.net", zones = ["headers"], right = "read" }]"#;
+
+/// Nobody reads anything.
+pub const NOBODY: &str = "[]";
+
+/// How long anything between the daemons may take that does not wait for a timeout.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+const TUNNEL_KEY: &str = "a key between mobile node and gateway";
+const NODE_KEY: &str = "a key between gateway and licensed node";
+
+/// The three hosts.
+pub struct Pair {
+    bed: Testbed,
+    /// The mobile node, which connects.
+    pub mobile: Host,
+    /// The host that all packets pass.
+    pub between: Host,
+    /// The gateway, which answers.
+    pub gateway: Host,
+}
+
+/// What one end wants of a tunnel's zones.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// `accept`, `require` or `refuse`.
+    pub zones: &'a str,
+    /// The list of licences.
+    pub licences: &'a str,
+}
+
+impl Terms<'_> {
+    /// Plain ESP.
+    pub const PLAIN: Self = Terms {
+        zones: "refuse",
+        licences: NOBODY,
+    };
+
+    /// Zones that nobody else may read.
+    pub const ZONED: Self = Terms {
+        zones: "require",
+        licences: NOBODY,
+    };
+
+    /// Zones whose headers the licensed node may read.
+    pub const LICENSED: Self = Terms {
+        zones: "require",
+        licences: HEADERS,
+    };
+
+    /// `zones = "refuse"` beside licences would be a fault.
+    fn text(&self) -> String {
+        match self.licences {
+            NOBODY => format!("zones = \"{}\"", self.zones),
+            licences => format!("zones = \"{}\"\nlicences = {licences}", self.zones),
+        }
+    }
+}
+
+impl Pair {
+    /// The hosts and the wires, with routes but without daemons.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn new(name: &str) -> Result<Self> {
+        let bed = Testbed::new(name)?;
+        let (mobile, gateway) = (bed.host("mobile")?, bed.host("gateway")?);
+        let between = bed.host("between")?;
+        between.sysctl("net.ipv4.ip_forward", "1")?;
+        between.sysctl("net.ipv6.conf.all.forwarding", "1")?;
+        wire::veth(
+            mobile.end("eth0", &["10.3.0.2/24", "2001:db8:3::2/64"]),
+            between.end("wireless", &["10.3.0.1/24", "2001:db8:3::1/64"]),
+        )?;
+        wire::veth(
+            between.end("wired", &["192.0.2.2/24", "2001:db8:2::2/64"]),
+            gateway.end("eth0", &["192.0.2.1/24", "2001:db8:2::1/64"]),
+        )?;
+        for (host, via) in [
+            (&mobile, ["10.3.0.1", "2001:db8:3::1"]),
+            (&gateway, ["192.0.2.2", "2001:db8:2::2"]),
+        ] {
+            via.iter().try_for_each(|via| host.route("default", via))?;
+        }
+        Ok(Self {
+            bed,
+            mobile,
+            between,
+            gateway,
+        })
+    }
+
+    /// The longest packet that both wires take.
+    pub fn set_mtu(&self, mtu: u32) -> Result<()> {
+        for (host, device) in [
+            (&self.mobile, "eth0"),
+            (&self.between, "wireless"),
+            (&self.between, "wired"),
+            (&self.gateway, "eth0"),
+        ] {
+            host.netns().netlink()?.set_mtu(device, mtu)?;
+        }
+        Ok(())
+    }
+
+    /// Both endpoints' daemons, not yet connected, with the outer addresses of this family.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start(&self, outer: Family, mobile: Terms<'_>, gateway: Terms<'_>) -> Result<Tunnel> {
+        let gateway = self.start_gateway(gateway)?;
+        let mobile = self.start_mobile(outer, mobile, "manual")?;
+        Ok(Tunnel { mobile, gateway })
+    }
+
+    /// Both endpoints' daemons with the same terms and a tunnel over IPv4 that is up.
+    ///
+    /// # Errors
+    /// It does not come up; the message says why.
+    pub fn start_up(&self, terms: Terms<'_>) -> Result<Tunnel> {
+        let tunnel = self.start(Family::V4, terms, terms)?;
+        tunnel.up()?;
+        Ok(tunnel)
+    }
+
+    /// The mobile node's daemon; `start` is `auto` or `manual`.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_mobile(&self, outer: Family, terms: Terms<'_>, start: &str) -> Result<Daemon> {
+        self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+        self.mobile.stratad(&mobile_config(outer, terms, start))
+    }
+
+    /// The gateway's daemon, which hands keys to the host between if licences name it.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_gateway(&self, terms: Terms<'_>) -> Result<Daemon> {
+        self.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+        self.gateway.secret("node.psk", NODE_KEY)?;
+        self.gateway.stratad(&gateway_config(terms))
+    }
+
+    /// The daemon of the host between, as a licensed node of this identity.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_licensed(&self, identity: &str) -> Result<Daemon> {
+        self.between.secret("node.psk", NODE_KEY)?;
+        self.between.stratad(&licensed_config(identity))
+    }
+
+    /// Leaves the logs behind for a person.
+    pub fn keep(&self) {
+        self.bed.keep();
+    }
+}
+
+/// The daemons at both ends.
+pub struct Tunnel {
+    /// The mobile node's.
+    pub mobile: Daemon,
+    /// The gateway's.
+    pub gateway: Daemon,
+}
+
+impl Tunnel {
+    /// Brings the tunnel up and waits for both ends.
+    ///
+    /// # Errors
+    /// It does not come up; the message says why.
+    pub fn up(&self) -> Result<()> {
+        self.mobile.strata_text("up office --wait")?;
+        self.gateway.wait_until("status", DEADLINE, is_up).map(drop)
+    }
+
+    /// The child SAs of the mobile node and of the gateway.
+    ///
+    /// # Errors
+    /// A daemon does not answer.
+    pub fn children(&self) -> Result<[Vec<Value>; 2]> {
+        let status = |daemon: &Daemon| daemon.strata("status");
+        Ok([
+            children(&status(&self.mobile)?),
+            children(&status(&self.gateway)?),
+        ])
+    }
+}
+
+/// What `strata status` says of the other end of the tunnel.
+pub fn peer(status: &Value) -> &Value {
+    let peers = status["status"]["peers"].as_array();
+    let vpn = peers.and_then(|peers| peers.iter().find(|peer| peer["kind"] == "vpn"));
+    vpn.unwrap_or(&Value::Null)
+}
+
+/// Its child SAs.
+pub fn children(status: &Value) -> Vec<Value> {
+    peer(status)["children"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Whether it carries packets.
+pub fn is_up(status: &Value) -> bool {
+    peer(status)["state"] == "up" && !children(status).is_empty()
+}
+
+/// Whether nothing is left of it.
+pub fn is_down(status: &Value) -> bool {
+    peer(status)["state"] == "down" && children(status).is_empty()
+}
+
+/// Why it failed last; empty if it did not.
+pub fn refusal(status: &Value) -> &str {
+    peer(status)["last_refusal"]["reason"]
+        .as_str()
+        .unwrap_or("")
+}
+
+/// The addresses that must never be seen in clear: those of both ends of the tunnel.
+///
+/// # Panics
+/// Never: they are constants.
+pub fn inside() -> Vec<Prefix> {
+    let prefixes = PROTECTED.iter().chain(&MOBILE);
+    prefixes
+        .map(|text| text.parse().expect("a constant of this file"))
+        .collect()
+}
+
+/// The mobile node's configuration without `[control]`. Silence is noticed early: tests wait for it.
+pub fn mobile_config(outer: Family, terms: Terms<'_>, start: &str) -> String {
+    let address = match outer {
+        Family::V4 => "192.0.2.1",
+        Family::V6 => "2001:db8:2::1",
+    };
+    let terms = terms.text();
+    format!(
+        r#"
+[node]
+id = "alice@example.net"
+[tunnel]
+addresses = ["10.1.0.2/32", "fd00:1::2/128"]
+[peer.office]
+address = "{address}"
+id = "gw.example.net"
+psk = "tunnel.psk"
+local = ["10.1.0.2/32", "fd00:1::2/128"]
+remote = ["10.8.0.0/16", "fd00:8::/64"]
+liveness = "1s"
+start = "{start}"
+{terms}
+"#
+    )
+}
+
+fn gateway_config(terms: Terms<'_>) -> String {
+    let terms = terms.text();
+    format!(
+        r#"
+[node]
+id = "gw.example.net"
+[tunnel]
+addresses = ["10.8.0.1/16", "fd00:8::1/64"]
+[peer.alice]
+id = "alice@example.net"
+psk = "tunnel.psk"
+local = ["10.8.0.0/16", "fd00:8::/64"]
+remote = ["10.1.0.2/32", "fd00:1::2/128"]
+liveness = "1s"
+{terms}
+[licensed.fa]
+address = "192.0.2.2"
+id = "{LICENSED}"
+psk = "node.psk"
+liveness = "1s"
+"#
+    )
+}
+
+fn licensed_config(identity: &str) -> String {
+    format!(
+        r#"
+[node]
+id = "{identity}"
+[gateway.gw]
+id = "gw.example.net"
+psk = "node.psk"
+liveness = "1s"
+[divert]
+wired = "wired"
+wireless = "wireless"
+[snoop]
+enabled = true
+"#
+    )
+}
+
+/// What of the kernel's a daemon could leave behind in a host: devices, rules, routes of every
+/// table and UDP sockets, a line for each, sorted. Two are equal if nothing was left.
+///
+/// # Errors
+/// The kernel's.
+pub fn traces(host: &Host) -> Result<Vec<String>> {
+    let mut traces = host.inside(|| {
+        let links = Netlink::open()?.links()?;
+        let mut sockets = sockets("/proc/thread-self/net/udp")?;
+        sockets.extend(self::sockets("/proc/thread-self/net/udp6")?);
+        Ok([links, sockets].concat())
+    })?;
+    for command in [
+        "rule",
+        "-6 rule",
+        "route show table all",
+        "-6 route show table all",
+    ] {
+        let output = host.run(&format!("ip {command}"))?;
+        traces.extend(
+            output
+                .lines()
+                .map(|line| format!("{command}: {}", line.trim())),
+        );
+    }
+    traces.sort();
+    Ok(traces)
+}
+
+/// The bound sockets of a `/proc/net/udp`: their local addresses, without addresses in memory.
+fn sockets(table: &str) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(table)?;
+    let local = |line: &str| {
+        line.split_whitespace()
+            .nth(1)
+            .map(|at| format!("{table} {at}"))
+    };
+    Ok(text.lines().skip(1).filter_map(local).collect())
+}

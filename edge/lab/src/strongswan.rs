@@ -1,0 +1,249 @@
+//! charon, strongSwan's IKEv2 daemon, as a peer that is not ours.
+//!
+//! Its ESP is in user space too (plugin `kernel-libipsec`), always inside UDP port 4500, so the
+//! kernel needs none. A charon wants `/run` for itself: each gets an empty one in a mount
+//! namespace of its own. All its other files are in the host's folder, and named relative to it:
+//! the empty `/run` may hide the folder's absolute path, and the path of a unix socket is short.
+
+use crate::host::Host;
+use crate::process::{Process, until};
+use crate::testbed::find_command;
+use anyhow::{Context, Result};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The daemon as Debian installs it (package `strongswan-charon`).
+const CHARON: &str = "/usr/lib/ipsec/charon";
+
+/// A start takes 0.2 s on an idle machine.
+const START_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Long enough for what `swanctl` waits for: an exchange, or charon giving up on it.
+const SWANCTL_DEADLINE: Duration = Duration::from_secs(30);
+
+/// `aesni` comes before `aes gcm`: the first plugin that offers an algorithm serves it, and the
+/// portable code has a tenth of the speed. `curve25519` and `kernel-libipsec` are in Debian's
+/// extra packages. `kernel-netlink` sets the routes into the tunnel.
+const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
+                       openssl kernel-libipsec kernel-netlink socket-default vici";
+
+/// One connection with one child, both ends as charon sees them. It answers, and connects when
+/// told to ([`Charon::initiate`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Connection<'a> {
+    /// Our identity.
+    pub id: &'a str,
+    /// Who the peer must be.
+    pub peer_id: &'a str,
+    /// Our outer address.
+    pub address: &'a str,
+    /// The peer's outer address.
+    pub peer_address: &'a str,
+    /// The key: any octets but quotes and newlines.
+    pub psk: &'a str,
+    /// Our traffic selectors, separated by commas.
+    pub local: &'a str,
+    /// The peer's traffic selectors.
+    pub remote: &'a str,
+    /// Proposals for the IKE SA, in strongSwan's words; `default` for its own.
+    pub ike: &'a str,
+    /// Proposals for the child SA.
+    pub esp: &'a str,
+}
+
+/// The name of a connection's child in charon's messages.
+pub const CHILD: &str = "net";
+
+/// A running charon. Killed when dropped; [`Charon::stop`] ends it as an operator would.
+pub struct Charon {
+    host: Host,
+    process: Process,
+}
+
+impl Host {
+    /// Starts charon with one connection and waits until it has taken it.
+    ///
+    /// # Errors
+    /// strongSwan is not installed (the message names the package), or charon ended or refused
+    /// the connection; the message has its log.
+    pub fn charon(&self, connection: &Connection<'_>) -> Result<Charon> {
+        let mut command = self.command(find_command("unshare", "util-linux")?);
+        let on_empty_run = "mount -t tmpfs none /run && exec \"$0\"";
+        command.args(["--mount", "sh", "-c", on_empty_run]);
+        command.arg(find_charon()?);
+        command.env("STRONGSWAN_CONF", "strongswan.conf");
+        self.file("strongswan.conf", &daemon_settings())?;
+        self.secret("swanctl.conf", &connection.settings())?;
+        // One of an earlier run would accept nothing, but be there.
+        let socket = self.directory().join("vici");
+        let _ = std::fs::remove_file(&socket);
+        let mut process = self.start("charon", command)?;
+        let what = format!("the API of charon on {}", self.name());
+        process.wait_for(&what, START_DEADLINE, |_| UnixStream::connect(&socket).ok())?;
+        let charon = Charon {
+            host: self.clone(),
+            process,
+        };
+        charon.swanctl("--load-all --noprompt --file swanctl.conf")?;
+        Ok(charon)
+    }
+}
+
+impl Charon {
+    /// Connects, and returns once the child SA is up. The answer tells the exchanges.
+    ///
+    /// # Errors
+    /// It did not come up; the message has charon's account of it.
+    pub fn initiate(&self) -> Result<String> {
+        self.swanctl(&format!("--initiate --child {CHILD}"))
+    }
+
+    /// Deletes the IKE SA and its child, and returns once the peer has acknowledged.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn terminate(&self) -> Result<String> {
+        self.swanctl("--terminate --ike peer")
+    }
+
+    /// Its SAs, in swanctl's format for machines: `state=ESTABLISHED`, `bytes-in=1234`.
+    ///
+    /// # Errors
+    /// charon does not answer.
+    pub fn sas(&self) -> Result<String> {
+        self.swanctl("--list-sas --raw")
+    }
+
+    /// Waits until `enough` likes what [`Charon::sas`] answers.
+    ///
+    /// # Errors
+    /// The deadline passed; the message has the last answer and charon's log.
+    pub fn wait_until(&self, deadline: Duration, enough: impl Fn(&str) -> bool) -> Result<String> {
+        let mut last = String::new();
+        let waited = until("SAs of charon", deadline, || {
+            last = self.sas()?;
+            Ok(enough(&last).then(|| last.clone()))
+        });
+        waited.with_context(|| format!("last: {last}\n{}", self.process.log()))
+    }
+
+    /// The process, for its log and signals.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Sends SIGTERM and waits until it has told the peer and ended.
+    ///
+    /// # Errors
+    /// It did not end.
+    pub fn stop(&mut self) -> Result<()> {
+        self.process.terminate(START_DEADLINE).map(drop)
+    }
+
+    fn swanctl(&self, words: &str) -> Result<String> {
+        let swanctl = find_command("swanctl", "strongswan-swanctl")?;
+        let mut command = self.host.command(swanctl);
+        command.env("STRONGSWAN_CONF", "strongswan.conf");
+        command.args(words.split_whitespace());
+        command.args(["--uri", "unix://vici"]);
+        self.host.run_command(command, SWANCTL_DEADLINE)
+    }
+}
+
+impl Connection<'_> {
+    /// `encap` makes charon believe in a NAT: without one it would send raw ESP, which
+    /// `kernel-libipsec` cannot.
+    fn settings(&self) -> String {
+        let Self {
+            id,
+            peer_id,
+            address,
+            peer_address,
+            psk,
+            local,
+            remote,
+            ike,
+            esp,
+        } = self;
+        format!(
+            r#"connections {{
+  peer {{
+    version = 2
+    local_addrs = {address}
+    remote_addrs = {peer_address}
+    proposals = {ike}
+    encap = yes
+    local {{
+      auth = psk
+      id = {id}
+    }}
+    remote {{
+      auth = psk
+      id = {peer_id}
+    }}
+    children {{
+      {CHILD} {{
+        local_ts = {local}
+        remote_ts = {remote}
+        esp_proposals = {esp}
+      }}
+    }}
+  }}
+}}
+secrets {{
+  ike {{
+    secret = "{psk}"
+  }}
+}}
+"#
+        )
+    }
+}
+
+/// Level 1 of the log tells every exchange and what was refused, and nothing of packets.
+fn daemon_settings() -> String {
+    format!(
+        "charon {{
+  load_modular = no
+  load = {PLUGINS}
+  plugins {{
+    vici {{
+      socket = unix://vici
+    }}
+  }}
+  filelog {{
+    stderr {{
+      default = 1
+      flush_line = yes
+    }}
+  }}
+}}
+swanctl {{
+  load = random
+}}
+"
+    )
+}
+
+fn find_charon() -> Result<PathBuf> {
+    let plugins = "/usr/lib/ipsec/plugins/libstrongswan-";
+    let needed = [
+        (CHARON.to_owned(), "strongswan-charon"),
+        (
+            format!("{plugins}kernel-libipsec.so"),
+            "libcharon-extra-plugins",
+        ),
+        (
+            format!("{plugins}curve25519.so"),
+            "libstrongswan-extra-plugins",
+        ),
+    ];
+    for (file, package) in needed {
+        let found = std::path::Path::new(&file).is_file();
+        let found = found.then_some(());
+        found
+            .with_context(|| format!("{file} is missing: run `sudo apt-get install {package}`"))?;
+    }
+    Ok(PathBuf::from(CHARON))
+}

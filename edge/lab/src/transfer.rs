@@ -1,0 +1,86 @@
+//! Marked octets over TCP from host to host, every one of them compared on arrival.
+
+use crate::canary::Marked;
+use crate::host::Host;
+use crate::process::until;
+use anyhow::{Context, Result, bail};
+use std::io::Read;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// Both ends read them from this stream.
+const SEED: u64 = 0x5354_5241_5441;
+
+/// No octet for this long, and the transfer has failed.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Sends the first `octets` of a marked stream from one host to an address of another and
+/// compares them there with what was sent. The connection is made by the sender, whose own address
+/// is the one that its routes prefer.
+///
+/// # Errors
+/// There is no connection, nothing arrives for ten seconds, or what arrives is not what was sent.
+pub fn transfer(sender: &Host, receiver: &Host, address: &str, octets: u64) -> Result<()> {
+    let (out, mut inward) = connect(sender, receiver, address)?;
+    let stream = Marked::new(SEED);
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| send(&stream, out, octets));
+        let received = compare(&stream, &mut inward);
+        // Or the sender would wait for a reader that has given up.
+        drop(inward);
+        let sent = sending.join().expect("a sender returns its errors");
+        let received = received.with_context(|| format!("from {}", sender.name()))?;
+        sent.with_context(|| format!("to {address}"))?;
+        match received == octets {
+            true => Ok(()),
+            false => bail!("{received} of {octets} octets arrived at {address}"),
+        }
+    })
+}
+
+/// A TCP connection between two hosts: the end that made it, and the one that listens on
+/// `address`. Both give up on a silent peer.
+///
+/// # Errors
+/// There is none after ten seconds.
+pub fn connect(from: &Host, to: &Host, address: &str) -> Result<(TcpStream, TcpStream)> {
+    let address: IpAddr = address.parse()?;
+    let listener = to.inside(|| Ok(TcpListener::bind((address, 0))?))?;
+    listener.set_nonblocking(true)?;
+    let target = listener.local_addr()?;
+    let near = from.inside(|| dial(target))?;
+    let (far, _) = until("a connection", SILENCE, || Ok(listener.accept().ok()))?;
+    far.set_nonblocking(false)?;
+    for stream in [&near, &far] {
+        stream.set_read_timeout(Some(SILENCE))?;
+        stream.set_write_timeout(Some(SILENCE))?;
+    }
+    Ok((near, far))
+}
+
+fn dial(target: SocketAddr) -> Result<TcpStream> {
+    TcpStream::connect_timeout(&target, SILENCE).with_context(|| format!("connecting to {target}"))
+}
+
+fn send(stream: &Marked, mut out: TcpStream, octets: u64) -> Result<()> {
+    stream.write_to(&mut out, octets)?;
+    Ok(out.shutdown(Shutdown::Write)?)
+}
+
+/// Reads to the end; returns how many octets there were.
+fn compare(stream: &Marked, inward: &mut TcpStream) -> Result<u64> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut received = 0;
+    loop {
+        let arrived = inward.read(&mut buffer);
+        let count = arrived.with_context(|| format!("after {received} octets"))?;
+        if let Some(at) = stream.first_difference(received, &buffer[..count]) {
+            bail!("octet {at} differs from the one sent");
+        }
+        if count == 0 {
+            return Ok(received);
+        }
+        received += count as u64;
+    }
+}

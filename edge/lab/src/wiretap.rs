@@ -1,0 +1,135 @@
+//! What passes through a host, as anybody there could see it: the witness of leak tests.
+//!
+//! The tap is a packet socket on every device of the host, so it belongs into a host that is
+//! nothing but the network between two others. Packets of one device are seen in the order in
+//! which they passed; therefore "nothing else was sent" needs no waiting: send a marker of your
+//! own afterwards and read until it comes.
+
+use crate::host::Host;
+use crate::process::until;
+use anyhow::Result;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
+};
+use os::Prefix;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Room for what arrives between two looks.
+const BUFFER: usize = 8 << 20;
+
+/// An open tap. It sees what passes from its opening on.
+pub struct Wiretap {
+    socket: OwnedFd,
+}
+
+/// An IP packet that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its outer source.
+    pub source: IpAddr,
+    /// Its outer destination.
+    pub destination: IpAddr,
+    /// The whole packet, from its IP header on.
+    pub octets: Vec<u8>,
+}
+
+impl Wiretap {
+    /// Taps a host.
+    ///
+    /// # Errors
+    /// No right to open packet sockets.
+    pub fn open(host: &Host) -> Result<Self> {
+        let socket = host.inside(|| {
+            let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+            // A datagram socket: the kernel takes the Ethernet header off.
+            let (family, kind) = (AddressFamily::Packet, SockType::Datagram);
+            Ok(socket(family, kind, flags, SockProtocol::EthAll)?)
+        })?;
+        // The kernel may give less; then a burst is seen in part.
+        let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER);
+        Ok(Self { socket })
+    }
+
+    /// The next IP packet, if one has passed.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn next(&self) -> Result<Option<Seen>> {
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+                Ok(count) => {
+                    if let Some(seen) = Seen::parse(&buffer[..count]) {
+                        return Ok(Some(seen));
+                    }
+                }
+                Err(Errno::EAGAIN) => return Ok(None),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Reads on until a packet satisfies `is_last`, which is the last one returned.
+    ///
+    /// # Errors
+    /// None did before the deadline.
+    pub fn read_until(
+        &self,
+        deadline: Duration,
+        is_last: impl Fn(&Seen) -> bool,
+    ) -> Result<Vec<Seen>> {
+        let mut all = Vec::new();
+        until("a packet on the wire", deadline, || {
+            while let Some(seen) = self.next()? {
+                let last = is_last(&seen);
+                all.push(seen);
+                if last {
+                    return Ok(Some(()));
+                }
+            }
+            Ok(None)
+        })?;
+        Ok(all)
+    }
+}
+
+impl Seen {
+    /// Whether it comes from or goes to an address of this prefix, in clear: whatever an ESP
+    /// packet holds, its outer addresses are the hosts' own.
+    pub fn touches(&self, prefix: Prefix) -> bool {
+        prefix.contains(self.source) || prefix.contains(self.destination)
+    }
+
+    /// Whether this text is in it.
+    pub fn has_text(&self, text: &str) -> bool {
+        let wanted = text.as_bytes();
+        self.octets.windows(wanted.len()).any(|part| part == wanted)
+    }
+
+    /// `None` for what is not IP (ARP).
+    fn parse(octets: &[u8]) -> Option<Self> {
+        let v4 = |at: usize| {
+            Some(Ipv4Addr::from(
+                <[u8; 4]>::try_from(octets.get(at..at + 4)?).ok()?,
+            ))
+        };
+        let v6 = |at: usize| {
+            Some(Ipv6Addr::from(
+                <[u8; 16]>::try_from(octets.get(at..at + 16)?).ok()?,
+            ))
+        };
+        let (source, destination) = match octets.first()? >> 4 {
+            4 => (v4(12)?.into(), v4(16)?.into()),
+            6 => (v6(8)?.into(), v6(24)?.into()),
+            _ => return None,
+        };
+        Some(Self {
+            source,
+            destination,
+            octets: octets.to_vec(),
+        })
+    }
+}

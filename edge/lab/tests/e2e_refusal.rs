@@ -1,0 +1,203 @@
+//! What stands in a daemon's way is told with the fix, and the exit code says what kind it is.
+
+use anyhow::{Result, bail, ensure};
+use lab::host::Host;
+use lab::pair::{self, Pair, Terms};
+use lab::runner;
+use lab::testbed::{find_binary, find_command};
+use os::Family;
+use std::net::UdpSocket;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        a_port_that_is_taken_is_told_with_the_fix,
+        a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on,
+        missing_rights_are_told_with_the_fix,
+        a_missing_tun_device_is_told_with_the_fix,
+        an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant,
+        a_key_file_that_others_can_read_is_refused,
+        a_cli_without_a_daemon_says_how_to_start_one,
+        a_peer_that_does_not_exist_is_told_with_those_that_do,
+        a_refused_start_leaves_nothing_behind,
+    ])
+}
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Something failed; the configuration is wrong.
+const FAILED: i32 = 1;
+const CONFIG: i32 = 2;
+
+/// What a program ended with: exit code and all it wrote.
+type End = (i32, String);
+
+fn a_port_that_is_taken_is_told_with_the_fix() -> Result<()> {
+    for port in [500, 4500] {
+        let pair = Pair::new("refusal")?;
+        let taken = pair
+            .mobile
+            .inside(|| Ok(UdpSocket::bind(("0.0.0.0", port))?))?;
+        let end = start(&pair.mobile, &config())?;
+        expect(
+            end,
+            FAILED,
+            &[&format!("UDP port {port} is already taken"), "[listen]"],
+        )?;
+        drop(taken);
+    }
+    Ok(())
+}
+
+fn a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let first = pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?;
+    let end = run(&pair.mobile, stratad(&pair.mobile)?)?;
+    let socket = first.socket().display().to_string();
+    expect(end, FAILED, &["already", &socket])?;
+    first.strata("status").map(drop)
+}
+
+fn missing_rights_are_told_with_the_fix() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let file = write(&pair.mobile, &config())?;
+    // Root without capabilities is nobody in particular.
+    let mut command = pair.mobile.command(find_command("setpriv", "util-linux")?);
+    command.args(["--bounding-set", "-all", "--"]);
+    command
+        .arg(find_binary("stratad")?)
+        .arg("--config")
+        .arg(file);
+    expect(
+        run(&pair.mobile, command)?,
+        FAILED,
+        &["no right", "run as root"],
+    )
+}
+
+fn a_missing_tun_device_is_told_with_the_fix() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let file = write(&pair.mobile, &config())?;
+    let mut command = pair.mobile.command(find_command("unshare", "util-linux")?);
+    let without_tun = "mount -t tmpfs none /dev/net && exec \"$0\" \"$@\"";
+    command.args(["--mount", "sh", "-c", without_tun]);
+    command
+        .arg(find_binary("stratad")?)
+        .arg("--config")
+        .arg(file);
+    expect(
+        run(&pair.mobile, command)?,
+        FAILED,
+        &["/dev/net/tun", "modprobe tun"],
+    )
+}
+
+fn an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let config = config().replace("start = ", "strat = ");
+    let line = config.lines().position(|line| line.starts_with("strat ="));
+    let place = format!("strata.toml:{}:1", line.map_or(0, |line| line + 1));
+    expect(
+        start(&pair.mobile, &config)?,
+        CONFIG,
+        &[&place, "`strat`", "`start`"],
+    )
+}
+
+fn a_key_file_that_others_can_read_is_refused() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    pair.mobile
+        .file("open.psk", "a key that everybody can read")?;
+    let config = config().replace("tunnel.psk", "open.psk");
+    expect(
+        start(&pair.mobile, &config)?,
+        CONFIG,
+        &["mode 0644", "chmod 0600"],
+    )
+}
+
+fn a_cli_without_a_daemon_says_how_to_start_one() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let mut command = pair.mobile.command(find_binary("strata")?);
+    command.args(["--socket", "nobody.sock", "status"]);
+    let (code, text) = run(&pair.mobile, command)?;
+    ensure!(
+        code != 0 && text.contains("stratad"),
+        "exit code {code}: {text}"
+    );
+    Ok(())
+}
+
+fn a_peer_that_does_not_exist_is_told_with_those_that_do() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?;
+    let Err(refusal) = mobile.strata_text("up offfice") else {
+        bail!("`up` of a peer that does not exist succeeded");
+    };
+    let text = format!("{refusal:?}");
+    ensure!(
+        text.contains("offfice") && text.contains("name one of: office"),
+        "{text}"
+    );
+    Ok(())
+}
+
+fn a_refused_start_leaves_nothing_behind() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let taken = pair
+        .mobile
+        .inside(|| Ok(UdpSocket::bind("0.0.0.0:4500")?))?;
+    let before = pair::traces(&pair.mobile)?;
+    expect(start(&pair.mobile, &config())?, FAILED, &["already taken"])?;
+    let after = pair::traces(&pair.mobile)?;
+    ensure!(before == after, "{before:#?}\n{after:#?}");
+    ensure!(
+        !pair.mobile.directory().join("api.sock").exists(),
+        "its socket is left"
+    );
+    drop(taken);
+    Ok(())
+}
+
+/// The mobile node's configuration with a socket in its folder.
+fn config() -> String {
+    pair::mobile_config(Family::V4, Terms::PLAIN, "manual")
+}
+
+fn write(host: &Host, config: &str) -> Result<PathBuf> {
+    host.secret("tunnel.psk", "a key that nobody else knows")?;
+    let socket = host.directory().join("api.sock");
+    let control = format!("[control]\nsocket = \"{}\"\n", socket.display());
+    host.file("strata.toml", &format!("{config}{control}"))
+}
+
+fn start(host: &Host, config: &str) -> Result<End> {
+    write(host, config)?;
+    run(host, stratad(host)?)
+}
+
+/// `stratad` with the configuration that is there.
+fn stratad(host: &Host) -> Result<Command> {
+    let mut command = host.command(find_binary("stratad")?);
+    command.args(["--config", "strata.toml"]);
+    Ok(command)
+}
+
+fn run(host: &Host, command: Command) -> Result<End> {
+    let mut process = host.start("refused", command)?;
+    let status = process.wait(DEADLINE)?;
+    match status.code() {
+        Some(code) => Ok((code, process.log())),
+        None => bail!("ended by signal {:?}: {}", status.signal(), process.log()),
+    }
+}
+
+fn expect((code, text): End, wanted: i32, words: &[&str]) -> Result<()> {
+    ensure!(code == wanted, "exit code {code}, not {wanted}: {text}");
+    let missing = words.iter().find(|word| !text.contains(**word));
+    ensure!(missing.is_none(), "{missing:?} is not in: {text}");
+    Ok(())
+}

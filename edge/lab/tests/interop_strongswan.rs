@@ -1,0 +1,339 @@
+//! strongSwan at the other end of a plain tunnel, as initiator and as responder.
+//!
+//! ```text
+//!   ours   192.0.2.1 ------------- 192.0.2.2   theirs
+//!   10.1.0.1  stratad                 charon   10.2.0.1
+//! ```
+
+use anyhow::{Result, bail, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::runner;
+use lab::strongswan::{Charon, Connection};
+use lab::testbed::Testbed;
+use lab::transfer::transfer;
+use lab::wire;
+use serde_json::Value;
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        strongswan_alone_carries_20_mb_each_way_in_this_testbed,
+        strongswan_connects_and_20_mb_pass_each_way,
+        strata_connects_and_20_mb_pass_each_way,
+        strongswan_with_its_default_proposals_is_answered,
+        strongswan_with_its_default_proposals_answers,
+        aes_256_is_agreed_where_both_ends_ask_for_it,
+        a_delete_from_strongswan_takes_our_end_down,
+        a_delete_from_us_takes_strongswans_end_down,
+        stopping_strata_takes_strongswans_end_down,
+        a_wrong_key_of_strongswan_is_refused_with_a_reason,
+        strongswans_refusal_of_a_wrong_key_is_told,
+        selectors_outside_ours_are_refused_with_a_reason,
+        strongswans_refusal_of_our_selectors_is_told,
+        an_unknown_identity_is_refused_with_a_reason,
+    ])
+}
+
+const MB: u64 = 1_000_000;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+const PSK: &str = "a key of more than sixteen octets";
+
+const AES_128: (&str, &str) = ("aes128gcm16-prfsha256-x25519", "aes128gcm16");
+
+/// strongSwan's end as our configuration below expects it.
+const THEIRS: Connection<'_> = Connection {
+    id: "theirs.example",
+    peer_id: "ours.example",
+    address: "192.0.2.2",
+    peer_address: "192.0.2.1",
+    psk: PSK,
+    local: "10.2.0.0/24",
+    remote: "10.1.0.1/32",
+    ike: AES_128.0,
+    esp: AES_128.1,
+};
+
+const OURS: &str = r#"
+[node]
+id = "ours.example"
+[tunnel]
+addresses = ["10.1.0.1/32"]
+[peer.theirs]
+address = "192.0.2.2"
+id = "theirs.example"
+psk = "theirs.psk"
+local = ["10.1.0.1/32"]
+remote = ["10.2.0.0/24"]
+start = "manual"
+"#;
+
+struct Duo {
+    _bed: Testbed,
+    ours: Host,
+    theirs: Host,
+}
+
+impl Duo {
+    fn new() -> Result<Self> {
+        let bed = Testbed::new("strongswan")?;
+        let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
+        wire::veth(
+            ours.end("eth0", &["192.0.2.1/24"]),
+            theirs.end("eth0", &["192.0.2.2/24"]),
+        )?;
+        add_inner_address(&theirs, "10.2.0.1/32")?;
+        Ok(Self {
+            _bed: bed,
+            ours,
+            theirs,
+        })
+    }
+
+    /// Both daemons, not yet connected.
+    fn start(&self, ours: &str, theirs: &Connection<'_>) -> Result<(Daemon, Charon)> {
+        self.ours.secret("theirs.psk", PSK)?;
+        Ok((self.ours.stratad(ours)?, self.theirs.charon(theirs)?))
+    }
+
+    fn carry_20_mb_each_way(&self) -> Result<()> {
+        transfer(&self.ours, &self.theirs, "10.2.0.1", 20 * MB)?;
+        transfer(&self.theirs, &self.ours, "10.1.0.1", 20 * MB)
+    }
+}
+
+fn add_inner_address(host: &Host, prefix: &str) -> Result<()> {
+    Ok(host.netns().netlink()?.add_address("lo", prefix.parse()?)?)
+}
+
+/// What `strata status` says of the peer.
+fn peer(status: &Value) -> &Value {
+    &status["status"]["peers"][0]
+}
+
+fn is_up(status: &Value) -> bool {
+    peer(status)["state"] == "up" && !children(status).is_empty()
+}
+
+fn is_down(status: &Value) -> bool {
+    peer(status)["state"] == "down" && children(status).is_empty()
+}
+
+fn children(status: &Value) -> &[Value] {
+    peer(status)["children"]
+        .as_array()
+        .map_or(&[], Vec::as_slice)
+}
+
+fn reason(status: &Value) -> &str {
+    peer(status)["last_refusal"]["reason"]
+        .as_str()
+        .unwrap_or("")
+}
+
+/// The tunnel is a plain one, has carried this much each way and dropped nothing.
+fn check_traffic(daemon: &Daemon, octets: u64) -> Result<()> {
+    let status = daemon.strata("status")?;
+    let [child] = children(&status) else {
+        bail!("not one child: {status}");
+    };
+    let carried = |direction: &str| child[direction]["octets"].as_u64() >= Some(octets);
+    ensure!(child["kind"] == "plain", "{child}");
+    ensure!(carried("received") && carried("sent"), "{child}");
+    ensure!(
+        status["status"]["drops"] == serde_json::json!({}),
+        "{status}"
+    );
+    Ok(())
+}
+
+/// Waits for the refusal of what was tried, and checks that its reason has all these words.
+fn check_reason(daemon: &Daemon, words: &[&str]) -> Result<()> {
+    let status = daemon.wait_until("status", DEADLINE, |status| !reason(status).is_empty())?;
+    let reason = reason(&status);
+    let missing = words.iter().find(|word| !reason.contains(**word));
+    ensure!(missing.is_none(), "{missing:?} is not in {reason:?}");
+    ensure!(
+        children(&status).is_empty(),
+        "a tunnel for a refused peer: {status}"
+    );
+    Ok(())
+}
+
+/// What was said about something that had to fail.
+fn refused(outcome: Result<String>) -> Result<String> {
+    match outcome {
+        Ok(account) => bail!("it was not refused: {account}"),
+        Err(refusal) => Ok(format!("{refusal:?}")),
+    }
+}
+
+/// No state of a peer is left at charon.
+fn nothing(sas: &str) -> bool {
+    !sas.contains("list-sa event")
+}
+
+/// Proves the testbed: whatever fails below and not here is ours.
+fn strongswan_alone_carries_20_mb_each_way_in_this_testbed() -> Result<()> {
+    let duo = Duo::new()?;
+    add_inner_address(&duo.ours, "10.1.0.1/32")?;
+    let reversed = Connection {
+        id: THEIRS.peer_id,
+        peer_id: THEIRS.id,
+        address: THEIRS.peer_address,
+        peer_address: THEIRS.address,
+        local: THEIRS.remote,
+        remote: THEIRS.local,
+        ..THEIRS
+    };
+    let responder = duo.theirs.charon(&THEIRS)?;
+    let initiator = duo.ours.charon(&reversed)?;
+    let account = initiator.initiate()?;
+    ensure!(
+        account.contains("ESP:AES_GCM_16_128/NO_EXT_SEQ"),
+        "{account}"
+    );
+    duo.carry_20_mb_each_way()?;
+    ensure!(
+        initiator.sas()?.contains("encap=yes"),
+        "no UDP encapsulation"
+    );
+    initiator.terminate()?;
+    responder.wait_until(DEADLINE, nothing).map(drop)
+}
+
+fn strongswan_connects_and_20_mb_pass_each_way() -> Result<()> {
+    let duo = Duo::new()?;
+    let (strata, charon) = duo.start(OURS, &THEIRS)?;
+    charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
+    duo.carry_20_mb_each_way()?;
+    check_traffic(&strata, 20 * MB)
+}
+
+fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
+    let duo = Duo::new()?;
+    let (strata, charon) = duo.start(OURS, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    charon.wait_until(DEADLINE, |sas| sas.contains("state=INSTALLED"))?;
+    duo.carry_20_mb_each_way()?;
+    check_traffic(&strata, 20 * MB)
+}
+
+/// Its first guess of a group is not ours (RFC 7296 section 1.2, INVALID_KE_PAYLOAD), and its
+/// first proposal none that we speak.
+fn strongswan_with_its_default_proposals_is_answered() -> Result<()> {
+    let duo = Duo::new()?;
+    let (ike, esp) = ("default", "default");
+    let (strata, charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
+    let account = charon.initiate()?;
+    ensure!(
+        account.contains("N(INVAL_KE)"),
+        "its guess was ours: {account}"
+    );
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
+    check_traffic(&strata, 0)
+}
+
+fn strongswan_with_its_default_proposals_answers() -> Result<()> {
+    let duo = Duo::new()?;
+    let (ike, esp) = ("default", "default");
+    let (strata, _charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
+    strata.strata("up theirs --wait")?;
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+    check_traffic(&strata, 0)
+}
+
+fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
+    let duo = Duo::new()?;
+    let (ike, esp) = ("aes256gcm16-prfsha256-x25519", "aes256gcm16");
+    let (strata, charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
+    strata.strata("up theirs --wait")?;
+    charon.wait_until(DEADLINE, |sas| sas.contains("encr-keysize=256"))?;
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+    check_traffic(&strata, 0)
+}
+
+fn a_delete_from_strongswan_takes_our_end_down() -> Result<()> {
+    let duo = Duo::new()?;
+    let (strata, charon) = duo.start(OURS, &THEIRS)?;
+    charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
+    charon.terminate()?;
+    strata.wait_until("status", DEADLINE, is_down).map(drop)
+}
+
+fn a_delete_from_us_takes_strongswans_end_down() -> Result<()> {
+    let duo = Duo::new()?;
+    let (strata, mut charon) = duo.start(OURS, &THEIRS)?;
+    charon.initiate()?;
+    strata.strata("down theirs")?;
+    charon.wait_until(DEADLINE, nothing)?;
+    let log = charon.process().log();
+    ensure!(log.contains("received DELETE for IKE_SA"), "{log}");
+    strata.wait_until("status", DEADLINE, is_down).map(drop)
+}
+
+fn stopping_strata_takes_strongswans_end_down() -> Result<()> {
+    let duo = Duo::new()?;
+    let (mut strata, charon) = duo.start(OURS, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    strata.stop()?;
+    charon.wait_until(DEADLINE, nothing).map(drop)
+}
+
+fn a_wrong_key_of_strongswan_is_refused_with_a_reason() -> Result<()> {
+    let duo = Duo::new()?;
+    let psk = "another key of many octets";
+    let (strata, charon) = duo.start(OURS, &Connection { psk, ..THEIRS })?;
+    let refusal = refused(charon.initiate())?;
+    ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
+    check_reason(&strata, &["pre-shared key"])
+}
+
+fn strongswans_refusal_of_a_wrong_key_is_told() -> Result<()> {
+    let duo = Duo::new()?;
+    let psk = "another key of many octets";
+    let (strata, charon) = duo.start(OURS, &Connection { psk, ..THEIRS })?;
+    let refusal = refused(strata.strata_text("up theirs --wait"))?;
+    check_reason(&strata, &["AUTHENTICATION_FAILED"])?;
+    ensure!(
+        format!("{refusal:?}").contains("AUTHENTICATION_FAILED"),
+        "{refusal:?}"
+    );
+    charon.wait_until(DEADLINE, nothing).map(drop)
+}
+
+fn selectors_outside_ours_are_refused_with_a_reason() -> Result<()> {
+    let duo = Duo::new()?;
+    let local = "10.99.0.0/24";
+    let (strata, charon) = duo.start(OURS, &Connection { local, ..THEIRS })?;
+    let refusal = refused(charon.initiate())?;
+    ensure!(refusal.contains("TS_UNACCEPTABLE"), "{refusal}");
+    check_reason(&strata, &["selectors", "10.99.0.0/24"])
+}
+
+fn strongswans_refusal_of_our_selectors_is_told() -> Result<()> {
+    let duo = Duo::new()?;
+    let local = "10.99.0.0/24";
+    let (strata, _charon) = duo.start(OURS, &Connection { local, ..THEIRS })?;
+    let refusal = refused(strata.strata_text("up theirs --wait"))?;
+    check_reason(&strata, &["TS_UNACCEPTABLE"])?;
+    ensure!(
+        format!("{refusal:?}").contains("TS_UNACCEPTABLE"),
+        "{refusal:?}"
+    );
+    Ok(())
+}
+
+fn an_unknown_identity_is_refused_with_a_reason() -> Result<()> {
+    let duo = Duo::new()?;
+    let id = "stranger.example";
+    let (mut strata, charon) = duo.start(OURS, &Connection { id, ..THEIRS })?;
+    let refusal = refused(charon.initiate())?;
+    ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
+    strata.process().wait_for_log("stranger.example", DEADLINE)
+}
