@@ -313,6 +313,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_found_in_the_memory_of_a_process_that_never_saw_the_stream() {
+        let mut innocent = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let sightings = canary().search_process(innocent.id()).unwrap();
+        innocent.kill().unwrap();
+        innocent.wait().unwrap();
+        assert_eq!(sightings.found, 0, "{sightings:?}");
+        assert!(sightings.searched > 1 << 16, "{sightings:?}");
+    }
+
+    #[test]
     fn received_octets_are_compared_with_the_stream() {
         let stream = Marked::new(7);
         let at = PERIOD - 100;

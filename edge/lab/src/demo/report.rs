@@ -244,3 +244,125 @@ impl fmt::Display for Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canary::Sightings;
+    use crate::demo::Node;
+    use crate::emulator::Statistics;
+    use crate::histogram::Quantiles;
+
+    const QUIET: Statistics = Statistics {
+        offered: 0,
+        delivered: 0,
+        delivered_octets: 0,
+        lost_queue: 0,
+        lost_bit_error: 0,
+        refused: 0,
+        real_time: true,
+        lateness: Quantiles {
+            count: 0,
+            p50_us: 0.0,
+            p99_us: 0.0,
+            p999_us: 0.0,
+            max_us: 0.0,
+        },
+    };
+
+    /// A setup with this goodput and, where it has a node, this many marks found in it.
+    fn measured(setup: Setup, goodput: f64, found: u64) -> Outcome {
+        let payload = Sightings {
+            found,
+            ..Sightings::default()
+        };
+        let node = Node {
+            payload,
+            ..Node::default()
+        };
+        Outcome::Measured(Box::new(Run {
+            goodput,
+            octets: 1,
+            lossy: [QUIET; 2],
+            wired: [QUIET; 2],
+            node: setup.has_node().then_some(node),
+        }))
+    }
+
+    /// What should come out: SNOOP helps, and only clear TCP is seen.
+    fn as_claimed() -> Vec<Outcome> {
+        let goodput = |setup| match setup {
+            Setup::Snoop | Setup::ZonedSnoop => 1.6e6,
+            _ => 4e5,
+        };
+        let run = |setup| measured(setup, goodput(setup), u64::from(setup == Setup::Snoop));
+        Setup::ALL.into_iter().map(run).collect()
+    }
+
+    fn reasons(change: impl FnOnce(&mut Vec<Outcome>, &mut Options)) -> Vec<String> {
+        let (mut outcomes, mut options) = (as_claimed(), Options::default());
+        change(&mut outcomes, &mut options);
+        let report = Report::new(&options, outcomes);
+        assert_eq!(report.passed, report.reasons.is_empty());
+        report.reasons
+    }
+
+    #[test]
+    fn what_is_claimed_passes() {
+        assert!(reasons(|_, _| ()).is_empty());
+    }
+
+    #[test]
+    fn less_than_three_times_the_goodput_fails() {
+        let enough = |outcomes: &mut Vec<_>| outcomes[4] = measured(Setup::ZonedSnoop, 1.21e6, 0);
+        assert!(reasons(|outcomes, _| enough(outcomes)).is_empty());
+        let reasons = reasons(|outcomes, _| {
+            outcomes[4] = measured(Setup::ZonedSnoop, 1.19e6, 0);
+        });
+        assert!(reasons[0].contains("not 3"), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_setup_that_failed_fails_the_demo_with_its_reason() {
+        let reasons = reasons(|outcomes, _| outcomes[2] = Outcome::Failed("no tunnel".to_owned()));
+        assert_eq!(reasons, ["IPsec: no tunnel"]);
+        let reasons = self::reasons(|outcomes, _| outcomes[3] = Outcome::Failed("no".to_owned()));
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+    }
+
+    #[test]
+    fn payload_seen_by_the_node_fails_unless_it_is_licensed() {
+        let seen = |outcomes: &mut Vec<_>| {
+            outcomes[3] = measured(Setup::Zoned, 4e5, 1);
+            outcomes[4] = measured(Setup::ZonedSnoop, 1.6e6, 1);
+        };
+        assert_eq!(reasons(|outcomes, _| seen(outcomes)).len(), 2);
+        assert!(
+            reasons(|outcomes, options| {
+                seen(outcomes);
+                options.license_payload = true;
+            })
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_search_that_is_blind_fails() {
+        let reasons = reasons(|outcomes, _| outcomes[1] = measured(Setup::Snoop, 1.6e6, 0));
+        assert!(reasons[0].contains("did not find"), "{reasons:?}");
+        let reasons = self::reasons(|_, options| options.license_payload = true);
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_setup() {
+        let text = Report::new(&Options::default(), as_claimed()).to_string();
+        for setup in Setup::ALL {
+            assert!(
+                text.lines().any(|line| line.starts_with(setup.name())),
+                "{text}"
+            );
+        }
+        assert!(text.contains("4.00 times"), "{text}");
+    }
+}
