@@ -1,1 +1,42 @@
-//! To come.
+//! The data plane: which datagrams are protected, how, and what arrives of them.
+//!
+//! A [`Worker`] owns its SAs by value and works on batches of caller-owned [`Packet`]s, each sealed
+//! or opened inside its own buffer: nothing on that way locks or allocates. Two kinds of SA share
+//! one path and never a packet, for the SPI says which kind it is: plain ESP (RFC 4303, 4106,
+//! 8750) and composite SAs, whose packets are cut into zones (DESIGN section 3).
+//!
+//! *Outbound*: policy ([`Spd`]), the newest SA whose selectors fit, a sequence number that is never
+//! given twice, `classify`, seal. *Inbound*: SPI, replay check, every ICV, replay re-check and
+//! move, and only then the datagram is put together, held against the SA's selectors and released.
+//! What does not come through is handed back with its [`DropReason`] and counted.
+//!
+//! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing.
+//!
+//! The outer IP header is the socket's: its ECN field is not copied from the inner one, which is
+//! RFC 6040's compatibility mode (section 4.1), until the other end of a tunnel can act on it.
+
+mod aad;
+mod drop;
+mod inbound;
+mod key;
+mod licensed;
+mod outbound;
+mod packet;
+mod plain;
+mod policy;
+mod replay;
+mod report;
+mod scratch;
+mod view;
+mod worker;
+mod zoned;
+
+pub use drop::DropReason;
+pub use key::Unusable;
+pub use licensed::{Licensed, NotOpened};
+pub use packet::{HEADROOM, Packet, TAILROOM};
+pub use policy::{Action, Policy, Protected, Spd};
+pub use report::{Counters, Report, SaTraffic, Traffic};
+pub use scratch::Scratch;
+pub use view::{Direction, Headers, View};
+pub use worker::{SaStatus, Sink, Worker};

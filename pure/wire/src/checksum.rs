@@ -20,8 +20,8 @@ impl Sum {
             .plus(u64::from(protocol) + len as u64)
     }
 
-    /// Adds octets. Only the last piece may have an odd number of them.
-    pub fn add(self, octets: &[u8]) -> Self {
+    /// The sum with octets added. Only the last piece may have an odd number of them.
+    pub fn with(self, octets: &[u8]) -> Self {
         // Sums of any width of word fold to the same 16 bits (RFC 1071 section 2 (C)).
         let mut words = octets.chunks_exact(4);
         let sum = words.by_ref().fold(0, |sum: u64, word| {
@@ -43,8 +43,8 @@ impl Sum {
 
     fn address(self, address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(v4) => self.add(&v4.octets()),
-            IpAddr::V6(v6) => self.add(&v6.octets()),
+            IpAddr::V4(v4) => self.with(&v4.octets()),
+            IpAddr::V6(v6) => self.with(&v6.octets()),
         }
     }
 
@@ -81,7 +81,7 @@ pub fn of_transport(header: &ip::Header<'_>) -> Option<u16> {
         header.protocol(),
         segment.len(),
     );
-    let checksum = sum.add(&segment[..at]).add(&segment[at + 2..]).finish();
+    let checksum = sum.with(&segment[..at]).with(&segment[at + 2..]).finish();
     match (header.protocol(), checksum) {
         // Zero would say that there is no checksum (RFC 768).
         (udp::PROTOCOL, 0) => Some(0xffff),
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_example_of_rfc_1071_sums_to_ddf2() {
         let octets = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-        assert_eq!(!Sum::default().add(&octets).finish(), 0xddf2);
+        assert_eq!(!Sum::default().with(&octets).finish(), 0xddf2);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
     proptest! {
         #[test]
         fn wide_words_sum_as_narrow_ones(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert_eq!(Sum::default().add(&octets).finish(), naive(&octets));
+            prop_assert_eq!(Sum::default().with(&octets).finish(), naive(&octets));
         }
 
         #[test]
@@ -172,7 +172,7 @@ mod tests {
             let before = naive(&octets);
             let old = u16::from_be_bytes([octets[4], octets[5]]);
             octets[4..6].copy_from_slice(&new.to_be_bytes());
-            let verified = Sum::default().add(&octets).add(&updated(before, old, new).to_be_bytes());
+            let verified = Sum::default().with(&octets).with(&updated(before, old, new).to_be_bytes());
             prop_assert_eq!(verified.finish(), 0);
         }
     }

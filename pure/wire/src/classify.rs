@@ -217,7 +217,7 @@ mod tests {
             protocol,
         ];
         packet.extend([0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        let sum = Sum::default().add(&packet).finish();
+        let sum = Sum::default().with(&packet).finish();
         packet[10..12].copy_from_slice(&sum.to_be_bytes());
         packet.extend(payload);
         let _ = checksum::restore(&mut packet);
@@ -288,7 +288,7 @@ mod tests {
             packet[at] = value;
             if mend {
                 packet[10..12].fill(0);
-                let sum = Sum::default().add(&packet[..20]).finish();
+                let sum = Sum::default().with(&packet[..20]).finish();
                 packet[10..12].copy_from_slice(&sum.to_be_bytes());
             }
             packet
@@ -297,7 +297,7 @@ mod tests {
             let mut packet = v4(6, &[&[1, 1, 1, 0], &tcp_with(&[], b"")[..]].concat());
             packet[0] = 0x46;
             packet[10..12].fill(0);
-            let sum = Sum::default().add(&packet[..24]).finish();
+            let sum = Sum::default().with(&packet[..24]).finish();
             packet[10..12].copy_from_slice(&sum.to_be_bytes());
             packet
         };

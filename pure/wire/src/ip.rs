@@ -14,19 +14,29 @@ pub const V6_HEADER_LEN: usize = 40;
 /// SCTP, whose ports are where those of TCP and UDP are (RFC 9260 section 3.1).
 const SCTP: u8 = 132;
 
-/// A packet whose lengths are true: header and payload lie inside the octets it was read from.
+/// A packet whose header lies inside the octets it was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     packet: &'a [u8],
+    total_len: usize,
     header_len: usize,
     protocol: u8,
     fragment: bool,
 }
 
 impl<'a> Header<'a> {
-    /// Reads a packet. Octets after its total length are left out. IPv6 extension headers
+    /// Reads a whole packet. Octets after its total length are left out. IPv6 extension headers
     /// (RFC 8200 section 4) are walked over, none is understood.
     pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
+        let header = Self::parse_front(octets)?;
+        match header.packet.len() == header.total_len {
+            true => Ok(header),
+            false => Err(Malformed::Truncated("IP packet")),
+        }
+    }
+
+    /// Reads a packet of which only the front is at hand: the payload may end early.
+    pub fn parse_front(octets: &'a [u8]) -> Result<Self, Malformed> {
         match octets.first().map(|first| first >> 4) {
             Some(4) => Self::parse_v4(octets),
             Some(6) => Self::parse_v6(octets),
@@ -45,10 +55,12 @@ impl<'a> Header<'a> {
             return Err(Malformed::Length("IPv4 header"));
         }
         const MORE_FRAGMENTS_AND_OFFSET: u16 = 0x3fff;
+        if octets.len() < header_len {
+            return Err(Malformed::Truncated("IPv4 header"));
+        }
         Ok(Self {
-            packet: octets
-                .get(..total_len)
-                .ok_or(Malformed::Truncated("IPv4 packet"))?,
+            packet: &octets[..total_len.min(octets.len())],
+            total_len,
             header_len,
             protocol: fixed[9],
             fragment: u16::from_be_bytes([fixed[6], fixed[7]]) & MORE_FRAGMENTS_AND_OFFSET != 0,
@@ -60,11 +72,10 @@ impl<'a> Header<'a> {
             .first_chunk()
             .ok_or(Malformed::Truncated("IPv6 header"))?;
         let payload_len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-        let packet = octets
-            .get(..V6_HEADER_LEN + payload_len)
-            .ok_or(Malformed::Truncated("IPv6 packet"))?;
+        let total_len = V6_HEADER_LEN + payload_len;
         let mut header = Self {
-            packet,
+            packet: &octets[..total_len.min(octets.len())],
+            total_len,
             header_len: V6_HEADER_LEN,
             protocol: fixed[6],
             fragment: false,
@@ -143,7 +154,7 @@ impl<'a> Header<'a> {
 
     /// Octets of the packet as the header tells them.
     pub fn total_len(&self) -> usize {
-        self.packet.len()
+        self.total_len
     }
 
     /// Time to live or hop limit.
@@ -175,10 +186,14 @@ impl<'a> Header<'a> {
 
     /// Whether the IPv4 header checksum is right. IPv6 has none to be wrong.
     pub fn checksum_is_right(&self) -> bool {
-        self.version() != 4 || Sum::default().add(&self.packet[..self.header_len]).finish() == 0
+        self.version() != 4
+            || Sum::default()
+                .with(&self.packet[..self.header_len])
+                .finish()
+                == 0
     }
 
-    /// What follows the header.
+    /// What follows the header, as far as it is at hand.
     pub fn payload(&self) -> &'a [u8] {
         &self.packet[self.header_len..]
     }

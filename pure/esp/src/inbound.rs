@@ -1,0 +1,100 @@
+//! The opening direction of an SA: check, authenticate, check again and move, put together. The
+//! order is invariant 2 of the design; every step that fails ends in a drop of its own name.
+
+use crate::drop::DropReason;
+use crate::key::Unusable;
+use crate::outbound::Cipher;
+use crate::packet::Packet;
+use crate::replay::{MIN_WINDOW, Replay};
+use crate::report::Traffic;
+use crate::scratch::Scratch;
+use crate::{plain, zoned};
+use crypto::Secret;
+use model::{Flow, Half, Instant, Spi, ZoneAgreement};
+use wire::esp::{Header, next_header};
+use wire::ip;
+
+/// The opening direction of an SA.
+pub(crate) struct Inbound {
+    spi: Spi,
+    cipher: Cipher,
+    replay: Replay,
+    heard: Option<Instant>,
+    pub traffic: Traffic,
+}
+
+impl Inbound {
+    pub fn new(half: &Half<Secret>, agreement: Option<&ZoneAgreement>) -> Result<Self, Unusable> {
+        Ok(Self {
+            spi: half.spi,
+            cipher: Cipher::new(&half.keys, agreement)?,
+            replay: Replay::new(agreement.map_or(MIN_WINDOW, |agreed| agreed.window)),
+            heard: None,
+            traffic: Traffic::default(),
+        })
+    }
+
+    pub fn spi(&self) -> Spi {
+        self.spi
+    }
+
+    /// The highest number seen, 0 before the first.
+    pub fn highest(&self) -> u32 {
+        self.replay.highest()
+    }
+
+    /// When the last authentic packet came that was new.
+    pub fn heard(&self) -> Option<Instant> {
+        self.heard
+    }
+
+    /// Turns a packet into the datagram it protects, and says what selectors ask about that.
+    pub fn open(
+        &mut self,
+        packet: &mut Packet,
+        header: Header,
+        scratch: &mut Scratch,
+        now: Instant,
+    ) -> Result<Flow, DropReason> {
+        self.replay.check(header.seq)?;
+        let next_header = match &self.cipher {
+            Cipher::Plain(plain) => {
+                let text = plain.verify(packet.octets_mut(), header)?;
+                self.taken(header.seq, now)?;
+                plain::unwrap(packet, text)?
+            }
+            Cipher::Zoned(zoned) => {
+                let layout = zoned.verify(packet.octets_mut(), header, scratch)?;
+                self.taken(header.seq, now)?;
+                zoned::assemble(packet, &layout, scratch)?
+            }
+        };
+        inner(packet, next_header)
+    }
+
+    /// An authentic packet moves the window, unless its number was taken since it was checked.
+    fn taken(&mut self, seq: u32, now: Instant) -> Result<(), DropReason> {
+        self.replay.take(seq)?;
+        self.heard = Some(now);
+        Ok(())
+    }
+}
+
+/// Holds the next header against the datagram. Octets after the datagram's own length are padding
+/// that hides its length (RFC 4303 section 2.7) and go.
+fn inner(packet: &mut Packet, next_header: u8) -> Result<Flow, DropReason> {
+    if next_header == next_header::NONE {
+        return Err(DropReason::Dummy);
+    }
+    let header = ip::Header::parse(packet.octets()).map_err(|_| DropReason::InnerMalformed)?;
+    let expected = match header.version() {
+        4 => next_header::IPV4,
+        _ => next_header::IPV6,
+    };
+    if next_header != expected {
+        return Err(DropReason::NextHeaderMismatch);
+    }
+    let (flow, len) = (header.flow(), header.total_len());
+    packet.cut(0, len);
+    Ok(flow)
+}

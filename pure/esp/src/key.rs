@@ -1,0 +1,88 @@
+//! One zone's key in one direction, and the only place where a nonce is made.
+//!
+//! A nonce is 4 octets of salt and 8 of IV (RFC 4106 section 4, RFC 8750 section 4), and the IV is
+//! always the sequence number. Keys are per SA, zone and direction, and [`crate::outbound`] gives
+//! every number once, so no pair of key and nonce seals twice.
+
+use crypto::{Aead, AeadAlgorithm, BadIcv, BadKey, Secret};
+use model::{Suite, ZoneId};
+use wire::esp::ICV_LEN;
+
+const SALT_LEN: usize = 4;
+
+/// An expanded key with its salt.
+pub(crate) struct Key {
+    aead: Aead,
+    salt: Secret,
+}
+
+impl Key {
+    /// From encryption key and salt, one after the other.
+    pub fn new(suite: Suite, key_and_salt: &Secret) -> Result<Self, Unusable> {
+        let algorithm = match suite {
+            Suite::Aes128Gcm16 => AeadAlgorithm::Aes128Gcm,
+            Suite::Aes256Gcm16 => AeadAlgorithm::Aes256Gcm,
+        };
+        let mut salt = key_and_salt.clone();
+        let key = salt
+            .split_off_front(suite.key_len())
+            .filter(|_| salt.len() == SALT_LEN)
+            .ok_or(Unusable::KeyLength)?;
+        Ok(Self {
+            aead: Aead::new(algorithm, key.expose())?,
+            salt,
+        })
+    }
+
+    /// Encrypts `text` in place.
+    pub fn seal(&self, iv: u64, aad: &[u8], text: &mut [u8]) -> [u8; ICV_LEN] {
+        self.aead.seal(&self.nonce(iv), aad, text)
+    }
+
+    /// Authenticates and decrypts `text` in place.
+    pub fn open(&self, iv: u64, aad: &[u8], text: &mut [u8], icv: &[u8]) -> Result<(), BadIcv> {
+        self.aead.open(&self.nonce(iv), aad, text, icv)
+    }
+
+    fn nonce(&self, iv: u64) -> [u8; 12] {
+        let mut nonce = [0; 12];
+        nonce[..SALT_LEN].copy_from_slice(self.salt.expose());
+        nonce[SALT_LEN..].copy_from_slice(&iv.to_be_bytes());
+        nonce
+    }
+}
+
+/// Why an SA or a grant cannot be installed. Always our own doing: the peer's octets were checked
+/// before they became parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// A key that is not as long as key and salt of its suite.
+    #[error("a key does not have the length of its suite's key and salt")]
+    KeyLength,
+    /// Keys, zones and agreement that do not speak of the same zones.
+    #[error("the keys are not those of the agreed zones")]
+    Zones,
+    /// No key for the designated zone: nothing could be opened.
+    #[error("no key for the designated zone")]
+    NoDesignatedZone,
+    /// The inbound SPI is a reserved one or another SA's.
+    #[error("the inbound SPI is reserved or another SA's")]
+    Spi,
+    /// More grants share this SPI than a packet may be tried against.
+    #[error("too many grants have this SPI")]
+    Crowded,
+}
+
+impl From<BadKey> for Unusable {
+    fn from(_: BadKey) -> Self {
+        Self::KeyLength
+    }
+}
+
+/// The serial of the payload zone, if `count` zones can be agreed.
+pub(crate) fn payload_zone(count: usize) -> Result<ZoneId, Unusable> {
+    match u8::try_from(count) {
+        Ok(zone) if (2..=wire::zoned::MAX_ZONES).contains(&count) => Ok(ZoneId(zone)),
+        _ => Err(Unusable::Zones),
+    }
+}

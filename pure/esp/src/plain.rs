@@ -1,0 +1,129 @@
+//! Plain ESP in tunnel mode with AES-GCM (RFC 4303, RFC 4106, RFC 8750).
+//!
+//! ```text
+//! SPI | Seq | IV(8) | datagram, padding 1 2 3 …, pad length, next header | ICV(16)
+//! ```
+//!
+//! The IV is the sequence number, on the wire or, if it is implicit, not.
+
+use crate::drop::DropReason;
+use crate::key::{Key, Unusable};
+use crate::packet::Packet;
+use crypto::Secret;
+use model::Suite;
+use std::ops::Range;
+use wire::esp::{HEADER_LEN, Header, ICV_LEN};
+
+const IV_LEN: usize = 8;
+/// Pad length and next header.
+const TRAILER_LEN: usize = 2;
+/// What the encrypted octets are padded to (RFC 4303 section 2.4).
+const ALIGNMENT: usize = 4;
+
+/// One direction of a plain SA.
+pub(crate) struct Plain {
+    key: Key,
+    implicit_iv: bool,
+}
+
+impl Plain {
+    pub fn new(suite: Suite, implicit_iv: bool, key: &Secret) -> Result<Self, Unusable> {
+        Ok(Self {
+            key: Key::new(suite, key)?,
+            implicit_iv,
+        })
+    }
+
+    /// Turns a datagram into a packet.
+    pub fn seal(
+        &self,
+        packet: &mut Packet,
+        header: Header,
+        next_header: u8,
+    ) -> Result<(), DropReason> {
+        let datagram_len = packet.len();
+        let pad_len =
+            (datagram_len + TRAILER_LEN).next_multiple_of(ALIGNMENT) - (datagram_len + TRAILER_LEN);
+        packet.grow(self.text_at(), pad_len + TRAILER_LEN + ICV_LEN)?;
+        let (front, rest) = packet.octets_mut().split_at_mut(self.text_at());
+        let iv = u64::from(header.seq);
+        front[..HEADER_LEN].copy_from_slice(&header.octets());
+        front[HEADER_LEN..].copy_from_slice(&iv.to_be_bytes()[..self.iv_len()]);
+        let (text, icv) = rest.split_at_mut(rest.len() - ICV_LEN);
+        let trailer = &mut text[datagram_len..];
+        trailer[..pad_len].copy_from_slice(&[1, 2, 3][..pad_len]);
+        trailer[pad_len..].copy_from_slice(&[pad_len as u8, next_header]);
+        icv.copy_from_slice(&self.key.seal(iv, &header.octets(), text));
+        Ok(())
+    }
+
+    /// Authenticates and decrypts in place; says where the text is.
+    pub fn verify(&self, packet: &mut [u8], header: Header) -> Result<Range<usize>, DropReason> {
+        let text_at = self.text_at();
+        if packet.len() < text_at + TRAILER_LEN + ICV_LEN {
+            return Err(DropReason::Runt);
+        }
+        let (front, rest) = packet.split_at_mut(text_at);
+        let iv = match front[HEADER_LEN..].first_chunk() {
+            Some(explicit) => u64::from_be_bytes(*explicit),
+            None => u64::from(header.seq),
+        };
+        let (text, icv) = rest.split_at_mut(rest.len() - ICV_LEN);
+        self.key
+            .open(iv, &header.octets(), text, icv)
+            .map_err(|_| DropReason::BadIcv)?;
+        Ok(text_at..text_at + text.len())
+    }
+
+    fn text_at(&self) -> usize {
+        HEADER_LEN + self.iv_len()
+    }
+
+    fn iv_len(&self) -> usize {
+        if self.implicit_iv { 0 } else { IV_LEN }
+    }
+}
+
+/// Cuts an authentic packet down to what its text holds, and says what that is. The padding has to
+/// be the one RFC 4303 section 2.4 prescribes.
+pub(crate) fn unwrap(packet: &mut Packet, text: Range<usize>) -> Result<u8, DropReason> {
+    let octets = &packet.octets()[text.clone()];
+    let [padded @ .., pad_len, next_header] = octets else {
+        return Err(DropReason::BadPadding);
+    };
+    let len = padded
+        .len()
+        .checked_sub(usize::from(*pad_len))
+        .ok_or(DropReason::BadPadding)?;
+    if !padded[len..].iter().copied().eq(1..=*pad_len) {
+        return Err(DropReason::BadPadding);
+    }
+    let next_header = *next_header;
+    packet.cut(text.start, len);
+    Ok(next_header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unwrapped(text: &[u8]) -> Result<(Vec<u8>, u8), DropReason> {
+        let mut packet = Packet::from_slice(text);
+        let next_header = unwrap(&mut packet, 0..text.len())?;
+        Ok((packet.octets().to_vec(), next_header))
+    }
+
+    #[test]
+    fn padding_counts_up_from_one() {
+        assert_eq!(unwrapped(&[9, 8, 1, 2, 2, 4]), Ok((vec![9, 8], 4)));
+        assert_eq!(unwrapped(&[0, 41]), Ok((vec![], 41)));
+        assert_eq!(unwrapped(&[9, 8, 0, 0, 2, 4]), Err(DropReason::BadPadding));
+        assert_eq!(unwrapped(&[9, 8, 2, 1, 2, 4]), Err(DropReason::BadPadding));
+    }
+
+    #[test]
+    fn a_pad_length_beyond_the_text_is_bad_padding() {
+        assert_eq!(unwrapped(&[1, 2, 3, 4]), Err(DropReason::BadPadding));
+        assert_eq!(unwrapped(&[255, 4]), Err(DropReason::BadPadding));
+    }
+}

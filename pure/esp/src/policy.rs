@@ -1,0 +1,162 @@
+//! The security policy database (RFC 4301 section 4.4.1), as far as it is not said by the SAs'
+//! own selectors. Bypass and discard come first; what an SA covers is protected by it; the rest
+//! is dropped, for nothing that reached the tunnel ever leaves in clear.
+
+use crate::drop::DropReason;
+use model::{Flow, TrafficSelector};
+use std::net::IpAddr;
+
+/// What a policy does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It goes in clear, around the tunnel: routing sees to that, so one in the tunnel is dropped.
+    Bypass,
+    /// It goes nowhere.
+    Discard,
+}
+
+/// An exception to protection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// What it does.
+    pub action: Action,
+    /// The far end of the packets it speaks of.
+    pub remote: TrafficSelector,
+}
+
+/// What an SA carries, or is to carry as soon as it is up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protected {
+    /// Our end.
+    pub local: Vec<TrafficSelector>,
+    /// The far end.
+    pub remote: Vec<TrafficSelector>,
+}
+
+impl Protected {
+    /// Whether a packet from us is meant.
+    pub(crate) fn covers_outbound(&self, flow: &Flow) -> bool {
+        any(&self.local, flow, flow.source, flow.source_port)
+            && any(&self.remote, flow, flow.destination, flow.destination_port)
+    }
+
+    /// Whether a packet to us is meant (RFC 4301 section 5.2 step 4).
+    pub(crate) fn covers_inbound(&self, flow: &Flow) -> bool {
+        any(&self.remote, flow, flow.source, flow.source_port)
+            && any(&self.local, flow, flow.destination, flow.destination_port)
+    }
+}
+
+fn any(selectors: &[TrafficSelector], flow: &Flow, address: IpAddr, port: u16) -> bool {
+    let port = flow.ports_visible.then_some(port);
+    selectors
+        .iter()
+        .any(|selector| selector.contains(address, flow.protocol, port))
+}
+
+/// The policies of a host.
+#[derive(Clone, Debug, Default)]
+pub struct Spd {
+    policies: Vec<Policy>,
+    protected: Vec<Protected>,
+}
+
+impl Spd {
+    /// `policies` are the exceptions, of which the first that matches wins; `protected` is what
+    /// the configured peers' SAs are to carry, whether they are up or not.
+    pub fn new(policies: Vec<Policy>, protected: Vec<Protected>) -> Self {
+        Self {
+            policies,
+            protected,
+        }
+    }
+
+    /// Whether an outbound packet may look for an SA.
+    pub(crate) fn admit(&self, flow: &Flow) -> Result<(), DropReason> {
+        let far_end = std::slice::from_ref;
+        let policy = self.policies.iter().find(|policy| {
+            any(
+                far_end(&policy.remote),
+                flow,
+                flow.destination,
+                flow.destination_port,
+            )
+        });
+        match policy.map(|policy| policy.action) {
+            Some(Action::Bypass) => Err(DropReason::BypassNotRouted),
+            Some(Action::Discard) => Err(DropReason::DiscardPolicy),
+            None => Ok(()),
+        }
+    }
+
+    /// What to say of an outbound packet that no SA covers.
+    pub(crate) fn without_sa(&self, flow: &Flow) -> DropReason {
+        let mut protected = self.protected.iter();
+        match protected.any(|protected| protected.covers_outbound(flow)) {
+            true => DropReason::NoSa,
+            false => DropReason::NoPolicy,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(address: [u8; 4], length: u8) -> TrafficSelector {
+        TrafficSelector::from_prefix(address.into(), length).unwrap()
+    }
+
+    fn flow(destination: [u8; 4]) -> Flow {
+        Flow {
+            source: [10, 1, 0, 1].into(),
+            destination: destination.into(),
+            protocol: 6,
+            source_port: 1000,
+            destination_port: 80,
+            ports_visible: true,
+        }
+    }
+
+    #[test]
+    fn the_first_policy_that_matches_wins() {
+        let policy = |action, length| Policy {
+            action,
+            remote: prefix([10, 8, 0, 0], length),
+        };
+        let spd = Spd::new(
+            vec![policy(Action::Bypass, 24), policy(Action::Discard, 16)],
+            vec![],
+        );
+        assert_eq!(
+            spd.admit(&flow([10, 8, 0, 1])),
+            Err(DropReason::BypassNotRouted)
+        );
+        assert_eq!(
+            spd.admit(&flow([10, 8, 1, 1])),
+            Err(DropReason::DiscardPolicy)
+        );
+        assert_eq!(spd.admit(&flow([10, 9, 0, 1])), Ok(()));
+    }
+
+    #[test]
+    fn a_packet_for_a_peer_that_is_down_is_told_from_one_nobody_speaks_of() {
+        let protected = Protected {
+            local: vec![prefix([10, 1, 0, 0], 16)],
+            remote: vec![prefix([10, 8, 0, 0], 16)],
+        };
+        let spd = Spd::new(vec![], vec![protected]);
+        assert_eq!(spd.without_sa(&flow([10, 8, 0, 1])), DropReason::NoSa);
+        assert_eq!(spd.without_sa(&flow([10, 9, 0, 1])), DropReason::NoPolicy);
+    }
+
+    #[test]
+    fn selectors_are_turned_round_for_what_comes_in() {
+        let protected = Protected {
+            local: vec![prefix([10, 8, 0, 0], 16)],
+            remote: vec![prefix([10, 1, 0, 0], 16)],
+        };
+        let inbound = flow([10, 8, 0, 1]);
+        assert!(protected.covers_inbound(&inbound) && !protected.covers_outbound(&inbound));
+    }
+}

@@ -1,0 +1,78 @@
+//! What the data plane says of itself.
+
+use crate::drop::DropReason;
+use model::ChildSaId;
+
+/// What control has to act upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Half of the outbound sequence numbers are used: time for new keys (DESIGN section 3). After
+    /// the other half the SA seals no more.
+    RekeySoon(ChildSaId),
+}
+
+/// Packets and octets of inner datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets.
+    pub packets: u64,
+    /// Octets.
+    pub octets: u64,
+}
+
+impl Traffic {
+    pub(crate) fn count(&mut self, octets: usize) {
+        self.packets += 1;
+        self.octets += octets as u64;
+    }
+}
+
+/// What one SA carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SaTraffic {
+    /// From us.
+    pub sealed: Traffic,
+    /// To us.
+    pub opened: Traffic,
+}
+
+/// Everything a worker counted since it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets sealed, and octets of the datagrams in them.
+    pub sealed: Traffic,
+    /// Packets opened and delivered, and octets of the datagrams.
+    pub opened: Traffic,
+    /// Sealed packets whose datagram went into the payload zone as a whole.
+    pub opaque: u64,
+    dropped: [u64; DropReason::ALL.len()],
+}
+
+impl Counters {
+    pub(crate) const fn new() -> Self {
+        let none = Traffic {
+            packets: 0,
+            octets: 0,
+        };
+        Self {
+            sealed: none,
+            opened: none,
+            opaque: 0,
+            dropped: [0; DropReason::ALL.len()],
+        }
+    }
+
+    /// Packets dropped for one reason.
+    pub fn dropped(&self, why: DropReason) -> u64 {
+        self.dropped[why as usize]
+    }
+
+    /// Every reason with its count.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().copied().zip(self.dropped)
+    }
+
+    pub(crate) fn drop(&mut self, why: DropReason) {
+        self.dropped[why as usize] += 1;
+    }
+}

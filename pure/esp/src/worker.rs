@@ -1,0 +1,253 @@
+//! One thread's part of the data plane: its SAs, its policies, its counters.
+
+use crate::drop::DropReason;
+use crate::inbound::Inbound;
+use crate::key::Unusable;
+use crate::outbound::Outbound;
+use crate::packet::Packet;
+use crate::policy::{Protected, Spd};
+use crate::report::{Counters, Report, SaTraffic};
+use crate::scratch::Scratch;
+use crypto::Secret;
+use model::{ChildSa, ChildSaId, Flow, Instant, Path, Spi};
+use std::collections::{BTreeMap, VecDeque};
+use wire::esp::{FIRST_SPI, Header};
+use wire::ip;
+
+/// Where packets go. Each packet of a batch is handed to exactly one of these, in order, and is the
+/// caller's again when the call returns.
+pub trait Sink {
+    /// An ESP packet to send on `path`, from the SPI on: in UDP it is the payload.
+    fn transmit(&mut self, packet: &mut Packet, path: Path);
+    /// An inner datagram for this host or the network behind it.
+    fn deliver(&mut self, packet: &mut Packet);
+    /// A packet that goes nowhere. What the buffer holds is nobody's to read.
+    fn dropped(&mut self, packet: &mut Packet, why: DropReason);
+}
+
+/// Seals and opens. Owns its SAs by value: control speaks to it between batches.
+pub struct Worker {
+    spd: Spd,
+    /// The security association database, by inbound SPI (RFC 4301 section 4.4.2).
+    sas: BTreeMap<Spi, Sa>,
+    /// The same SAs, oldest first: the newest that covers a packet protects it.
+    order: Vec<Spi>,
+    counters: Counters,
+    reports: VecDeque<Report>,
+    scratch: Scratch,
+}
+
+/// One child SA.
+struct Sa {
+    id: ChildSaId,
+    path: Path,
+    carries: Protected,
+    inbound: Inbound,
+    outbound: Outbound,
+}
+
+/// How one SA stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaStatus {
+    /// The SA.
+    pub id: ChildSaId,
+    /// SPI of packets to us.
+    pub inbound: Spi,
+    /// SPI of packets from us.
+    pub outbound: Spi,
+    /// Where its packets go.
+    pub path: Path,
+    /// Highest sequence number received, 0 before the first.
+    pub highest_received: u32,
+    /// Last sequence number sent, 0 before the first.
+    pub last_sent: u32,
+    /// When the last new authentic packet came.
+    pub last_inbound: Option<Instant>,
+    /// What it carried.
+    pub traffic: SaTraffic,
+}
+
+impl Worker {
+    /// A worker without SAs.
+    pub fn new(spd: Spd) -> Self {
+        Self {
+            spd,
+            sas: BTreeMap::new(),
+            order: Vec::new(),
+            counters: Counters::new(),
+            reports: VecDeque::new(),
+            scratch: Scratch::new(),
+        }
+    }
+
+    // Commands.
+
+    /// Takes an SA into service. From now on it is the newest.
+    pub fn install(&mut self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
+        let spi = sa.inbound.spi;
+        if spi < FIRST_SPI || self.sas.contains_key(&spi) {
+            return Err(Unusable::Spi);
+        }
+        let installed = Sa {
+            id: sa.id,
+            path: sa.path,
+            inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
+            outbound: Outbound::new(&sa.outbound, sa.agreement.as_ref())?,
+            carries: Protected {
+                local: sa.local,
+                remote: sa.remote,
+            },
+        };
+        self.sas.insert(spi, installed);
+        self.order.push(spi);
+        Ok(())
+    }
+
+    /// Forgets an SA and its keys.
+    pub fn remove(&mut self, id: ChildSaId) {
+        self.sas.retain(|_, sa| sa.id != id);
+        self.order.retain(|spi| self.sas.contains_key(spi));
+    }
+
+    /// Sends an SA's packets another way from now on.
+    pub fn move_path(&mut self, id: ChildSaId, path: Path) {
+        for sa in self.sas.values_mut().filter(|sa| sa.id == id) {
+            sa.path = path;
+        }
+    }
+
+    // Inputs.
+
+    /// Inner datagrams on their way out.
+    pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink) {
+        for packet in batch {
+            match self.seal_one(packet) {
+                Ok(path) => sink.transmit(packet, path),
+                Err(why) => self.dropped(packet, why, sink),
+            }
+        }
+    }
+
+    /// ESP packets that came in, from the SPI on.
+    pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
+        for packet in batch {
+            match self.open_one(packet, now) {
+                Ok(()) => sink.deliver(packet),
+                Err(why) => self.dropped(packet, why, sink),
+            }
+        }
+    }
+
+    // Outputs.
+
+    /// What control has to act upon.
+    pub fn poll_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
+    }
+
+    /// When the last new authentic packet of an SA came: liveness costs nothing while traffic
+    /// flows (RFC 7296 section 2.4).
+    pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
+        self.sa(id)?.inbound.heard()
+    }
+
+    /// What an SA carried.
+    pub fn traffic(&self, id: ChildSaId) -> Option<SaTraffic> {
+        self.sa(id).map(Sa::traffic)
+    }
+
+    /// How every SA stands, oldest first.
+    pub fn sa_status(&self) -> impl Iterator<Item = SaStatus> + '_ {
+        let sas = self.order.iter().filter_map(|spi| self.sas.get(spi));
+        sas.map(Sa::status)
+    }
+
+    /// Everything counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    // Inside.
+
+    fn sa(&self, id: ChildSaId) -> Option<&Sa> {
+        self.sas.values().find(|sa| sa.id == id)
+    }
+
+    fn seal_one(&mut self, packet: &mut Packet) -> Result<Path, DropReason> {
+        let header = ip::Header::parse(packet.octets());
+        let header = header.map_err(|_| DropReason::DatagramMalformed)?;
+        if header.total_len() != packet.len() {
+            return Err(DropReason::DatagramMalformed);
+        }
+        let (flow, version, octets) = (header.flow(), header.version(), packet.len());
+        self.spd.admit(&flow)?;
+        let sa = newest_covering(&self.order, &mut self.sas, &flow)
+            .ok_or_else(|| self.spd.without_sa(&flow))?;
+        let sealed = sa.outbound.seal(packet, version, &mut self.scratch)?;
+        if sealed.rekey_soon {
+            self.reports.push_back(Report::RekeySoon(sa.id));
+        }
+        self.counters.sealed.count(octets);
+        self.counters.opaque += u64::from(sealed.opaque);
+        Ok(sa.path)
+    }
+
+    fn open_one(&mut self, packet: &mut Packet, now: Instant) -> Result<(), DropReason> {
+        let header = Header::parse(packet.octets()).ok_or(DropReason::Runt)?;
+        if header.spi < FIRST_SPI {
+            return Err(DropReason::ReservedSpi);
+        }
+        let sa = self
+            .sas
+            .get_mut(&header.spi)
+            .ok_or(DropReason::UnknownSpi)?;
+        let flow = sa.inbound.open(packet, header, &mut self.scratch, now)?;
+        if !sa.carries.covers_inbound(&flow) {
+            return Err(DropReason::InnerSelectorMismatch);
+        }
+        sa.inbound.traffic.count(packet.len());
+        self.counters.opened.count(packet.len());
+        Ok(())
+    }
+
+    fn dropped(&mut self, packet: &mut Packet, why: DropReason, sink: &mut impl Sink) {
+        self.counters.drop(why);
+        sink.dropped(packet, why);
+    }
+}
+
+/// The SA that protects a packet.
+fn newest_covering<'s>(
+    order: &[Spi],
+    sas: &'s mut BTreeMap<Spi, Sa>,
+    flow: &Flow,
+) -> Option<&'s mut Sa> {
+    let mut newest_first = order.iter().rev();
+    let spi = newest_first.find(|spi| {
+        let sa = sas.get(spi);
+        sa.is_some_and(|sa| sa.carries.covers_outbound(flow))
+    })?;
+    sas.get_mut(spi)
+}
+
+impl Sa {
+    fn traffic(&self) -> SaTraffic {
+        SaTraffic {
+            sealed: self.outbound.traffic,
+            opened: self.inbound.traffic,
+        }
+    }
+
+    fn status(&self) -> SaStatus {
+        SaStatus {
+            id: self.id,
+            inbound: self.inbound.spi(),
+            outbound: self.outbound.spi(),
+            path: self.path,
+            highest_received: self.inbound.highest(),
+            last_sent: self.outbound.used(),
+            last_inbound: self.inbound.heard(),
+            traffic: self.traffic(),
+        }
+    }
+}

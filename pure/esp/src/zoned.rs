@@ -1,0 +1,242 @@
+//! Sealing and opening the packets of a composite SA (DESIGN section 3).
+//!
+//! The last run of a datagram, which is nearly all of it, never moves: the runs before it are
+//! copied aside, the zones are laid out in the room before the last run, and every body is
+//! encrypted where it stands. Opening goes the same way backwards: all bodies are verified first,
+//! then the runs before the last one are gathered and written in front of it.
+
+use crate::aad::Aad;
+use crate::drop::DropReason;
+use crate::key::{Key, Unusable, payload_zone};
+use crate::packet::Packet;
+use crate::scratch::Scratch;
+use crypto::Secret;
+use model::{Suite, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector};
+use wire::checksum;
+use wire::classify::{Clear, Extents, classify};
+use wire::esp::{HEADER_LEN, Header};
+use wire::zoned::{BadMap, Body, Layout, MAX_RUNS, Map, Run};
+
+/// One direction of a composite SA.
+pub(crate) struct Zoned {
+    /// In ascending serial from 1.
+    suites: Vec<Suite>,
+    keys: Vec<Key>,
+    payload_zone: ZoneId,
+    /// Where IP headers go.
+    ip_zone: ZoneId,
+    /// Where transport headers go.
+    transport_zone: ZoneId,
+}
+
+impl Zoned {
+    pub fn new(agreement: &ZoneAgreement, keys: &[ZoneKey<Secret>]) -> Result<Self, Unusable> {
+        let payload_zone = payload_zone(agreement.zones.len())?;
+        let serials = (1..=payload_zone.0).map(ZoneId);
+        let agreed = agreement.zones.iter().map(|zone| (zone.id, zone.suite));
+        let ascending = agreed.clone().map(|(zone, _)| zone).eq(serials);
+        if !ascending || !agreed.eq(keys.iter().map(|key| (key.zone, key.suite))) {
+            return Err(Unusable::Zones);
+        }
+        let keys: Result<_, _> = keys.iter().map(|k| Key::new(k.suite, &k.key)).collect();
+        let zone_of = |selector| {
+            let asks = |asked| asked == selector || asked == ZoneSelector::IpTransport;
+            let mut zones = agreement.zones.iter();
+            let zone = zones.find(|zone| asks(zone.selector));
+            zone.map_or(payload_zone, |zone| zone.id)
+        };
+        Ok(Self {
+            suites: agreement.zones.iter().map(|zone| zone.suite).collect(),
+            keys: keys?,
+            payload_zone,
+            ip_zone: zone_of(ZoneSelector::Ip),
+            transport_zone: zone_of(ZoneSelector::Transport),
+        })
+    }
+
+    /// Turns a datagram into a packet, and says whether it is opaque.
+    pub fn seal(
+        &self,
+        packet: &mut Packet,
+        header: Header,
+        next_header: u8,
+        scratch: &mut Scratch,
+    ) -> Result<bool, DropReason> {
+        let map = self.map(packet.octets_mut());
+        let layout = Layout::of_datagram(map, &self.suites, packet.len())
+            .ok_or(DropReason::DatagramMalformed)?;
+        lay_out(packet, &layout, &mut scratch.copy)?;
+        let octets = packet.octets_mut();
+        octets[..HEADER_LEN].copy_from_slice(&header.octets());
+        map.write(&mut octets[HEADER_LEN..]);
+        octets[layout.next_header_at()] = next_header;
+        let mut aad = Aad::new(&mut scratch.aad, header, &layout);
+        for body in layout.bodies() {
+            let (text, icv) = text_and_icv(octets, body);
+            let aad_of_zone = aad.of(body.zone(), self.payload_zone);
+            icv.copy_from_slice(&self.key(body).seal(header.seq.into(), aad_of_zone, text));
+            aad.add_body(&octets[body.all()]);
+        }
+        Ok(map.is_opaque())
+    }
+
+    /// Verifies every ICV and decrypts in place. Whatever fails, nothing of the packet is used.
+    pub fn verify(
+        &self,
+        packet: &mut [u8],
+        header: Header,
+        scratch: &mut Scratch,
+    ) -> Result<Layout, DropReason> {
+        let map = Map::parse(&packet[HEADER_LEN..], self.payload_zone)?;
+        let layout = Layout::of_packet(map, &self.suites, packet.len())?;
+        let mut aad = Aad::new(&mut scratch.aad, header, &layout);
+        // The payload's ICV covers the other bodies as they were on the wire.
+        let others = layout.bodies().len() - 1;
+        for body in &layout.bodies()[..others] {
+            aad.add_body(&packet[body.all()]);
+        }
+        for body in layout.bodies() {
+            let (text, icv) = text_and_icv(packet, body);
+            let aad_of_zone = aad.of(body.zone(), self.payload_zone);
+            self.key(body)
+                .open(header.seq.into(), aad_of_zone, text, icv)
+                .map_err(|_| self.bad_icv(body.zone()))?;
+        }
+        Ok(layout)
+    }
+
+    fn key(&self, body: &Body) -> &Key {
+        &self.keys[usize::from(body.zone().0) - 1]
+    }
+
+    fn bad_icv(&self, zone: ZoneId) -> DropReason {
+        match zone {
+            ZoneId::DESIGNATED => DropReason::BadIcvDesignated,
+            zone if zone == self.payload_zone => DropReason::BadIcvPayload,
+            _ => DropReason::BadIcvOther,
+        }
+    }
+
+    /// The map of a datagram, whose checksum is left out if it is not opaque.
+    fn map(&self, datagram: &mut [u8]) -> Map {
+        let Extents::Clear(clear) = classify(datagram) else {
+            return Map::opaque(self.payload_zone);
+        };
+        // Zones that do not begin with the datagram, or too many runs, make no map: opaque.
+        let Ok(map) = self
+            .runs(&clear)
+            .map(self.payload_zone, clear.checksum_at.is_some())
+        else {
+            return Map::opaque(self.payload_zone);
+        };
+        if let Some(at) = clear.checksum_at {
+            datagram[at..at + 2].fill(0);
+        }
+        map
+    }
+
+    /// Gives each part of the headers to the zone that asks for it, secrets to the payload zone.
+    fn runs(&self, clear: &Clear) -> Runs {
+        let mut runs = Runs::new();
+        runs.push(self.ip_zone, clear.ip.len());
+        let mut at = clear.transport.start;
+        for secret in clear.secret.iter() {
+            runs.push(self.transport_zone, secret.start - at);
+            runs.push(self.payload_zone, secret.len());
+            at = secret.end;
+        }
+        runs.push(self.transport_zone, clear.transport.end - at);
+        runs
+    }
+}
+
+/// Puts an authentic, decrypted packet's datagram together, and says what it is.
+pub(crate) fn assemble(
+    packet: &mut Packet,
+    layout: &Layout,
+    scratch: &mut Scratch,
+) -> Result<u8, DropReason> {
+    let map = layout.map();
+    let octets = packet.octets();
+    let next_header = octets[layout.next_header_at()];
+    scratch.copy.clear();
+    for place in layout.places().take(map.run_count() - 1) {
+        scratch.copy.extend_from_slice(&octets[place.packet]);
+    }
+    let described = scratch.copy.len();
+    let last_run = last_run_at(layout);
+    packet.cut(last_run - described, layout.datagram_len());
+    let datagram = packet.octets_mut();
+    datagram[..described].copy_from_slice(&scratch.copy);
+    if map.checksum_left_out() && !checksum::restore(datagram) {
+        return Err(DropReason::ChecksumNotRestorable);
+    }
+    Ok(next_header)
+}
+
+/// Makes room around a datagram's last run and copies the other runs to their places.
+fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(), DropReason> {
+    let described = layout.map().described_len();
+    copy.clear();
+    copy.extend_from_slice(&packet.octets()[..described]);
+    let front = last_run_at(layout) - described;
+    packet.grow(front, layout.packet_len() - front - layout.datagram_len())?;
+    let octets = packet.octets_mut();
+    for place in layout.places().take(layout.map().run_count() - 1) {
+        octets[place.packet].copy_from_slice(&copy[place.datagram]);
+    }
+    Ok(())
+}
+
+/// Where the last run is in the packet: at the end of the payload zone's text, before the next
+/// header if that is there. All the octets before it in the datagram are before it in the packet.
+fn last_run_at(layout: &Layout) -> usize {
+    let last_run = layout.datagram_len() - layout.map().described_len();
+    let next_header = usize::from(layout.map().is_opaque());
+    layout.payload().text().end - next_header - last_run
+}
+
+fn text_and_icv<'p>(packet: &'p mut [u8], body: &Body) -> (&'p mut [u8], &'p mut [u8]) {
+    packet[body.all()].split_at_mut(body.text().len())
+}
+
+/// The runs of a datagram under construction, neighbours of one zone made one. There are never more
+/// than the IP header, three secrets and the four pieces of header around them.
+struct Runs {
+    runs: [Run; MAX_RUNS],
+    count: usize,
+}
+
+impl Runs {
+    const fn new() -> Self {
+        let none = Run {
+            zone: ZoneId(0),
+            len: 0,
+        };
+        Self {
+            runs: [none; MAX_RUNS],
+            count: 0,
+        }
+    }
+
+    fn push(&mut self, zone: ZoneId, len: usize) {
+        let len = len as u16; // a header is never longer than 60 octets
+        match self.runs[..self.count].last_mut() {
+            _ if len == 0 => {}
+            Some(last) if last.zone == zone => last.len += len,
+            _ => {
+                self.runs[self.count] = Run { zone, len };
+                self.count += 1;
+            }
+        }
+    }
+
+    /// The map of these runs. A last one in the payload zone is the beginning of the rest.
+    fn map(&self, payload_zone: ZoneId, checksum_left_out: bool) -> Result<Map, BadMap> {
+        let described = match &self.runs[..self.count] {
+            [described @ .., last] if last.zone == payload_zone => described,
+            all => all,
+        };
+        Map::new(payload_zone, described, checksum_left_out)
+    }
+}
