@@ -175,8 +175,11 @@ impl Divert {
                 limit: MOST_PAIRS,
             });
         }
-        for rule in self.pair_rules(pair) {
-            self.netlink.add_rule(&rule)?;
+        let [there, back] = self.pair_rules(pair);
+        self.netlink.add_rule(&there)?;
+        if let Err(error) = self.netlink.add_rule(&back) {
+            self.netlink.delete_rule(&there)?;
+            return Err(error);
         }
         self.pairs.insert(pair);
         Ok(true)

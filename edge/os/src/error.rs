@@ -23,9 +23,9 @@ pub enum Error {
         /// The address.
         address: IpAddr,
     },
-    /// The kernel lacks an address family.
+    /// The kernel lacks an address family, or it is switched off.
     #[error(
-        "this kernel has no {family}: remove its addresses from [listen] or boot without disabling it"
+        "{family} is switched off here: take its addresses out of the configuration, or switch it on, for one thing with `sysctl -w net.ipv6.conf.all.disable_ipv6=0`"
     )]
     NoFamily {
         /// The family.

@@ -14,7 +14,7 @@ mod rule;
 pub use route::{Route, Via};
 pub use rule::{Mark, Rule};
 
-use crate::{Error, Family, Prefix};
+use crate::{Error, Family, Prefix, sysctl};
 use futures_util::StreamExt;
 use nix::errno::Errno;
 use rtnetlink::packet_core::{
@@ -25,12 +25,14 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 use std::io;
 use std::ops::RangeInclusive;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 /// A connection to the kernel's routing configuration in one network namespace. Not to be used
 /// inside an asynchronous runtime.
 pub struct Netlink {
     runtime: Runtime,
     handle: rtnetlink::Handle,
+    connection: JoinHandle<()>,
 }
 
 impl Netlink {
@@ -41,9 +43,13 @@ impl Netlink {
         let runtime = runtime.map_err(failed())?;
         let guard = runtime.enter();
         let (connection, handle, _) = rtnetlink::new_connection().map_err(failed())?;
-        runtime.spawn(connection);
+        let connection = runtime.spawn(connection);
         drop(guard);
-        Ok(Self { runtime, handle })
+        Ok(Self {
+            runtime,
+            handle,
+            connection,
+        })
     }
 
     /// Brings an interface up.
@@ -201,7 +207,7 @@ impl Netlink {
 
     fn route_messages(&self, table: u32) -> Result<Vec<route::RouteMessage>, Error> {
         let mut messages = Vec::new();
-        for family in Family::ALL {
+        for family in sysctl::families() {
             let get = Message::GetRoute(route::request(family));
             for reply in self.dump("listing routes", get)? {
                 match reply {
@@ -217,7 +223,7 @@ impl Netlink {
 
     fn rule_messages(&self) -> Result<Vec<rule::RuleMessage>, Error> {
         let mut messages = Vec::new();
-        for family in Family::ALL {
+        for family in sysctl::families() {
             let get = Message::GetRule(rule::request(family));
             for reply in self.dump("listing rules", get)? {
                 if let Message::NewRule(rule) = reply {
@@ -284,7 +290,13 @@ impl Netlink {
     /// Sends one request and collects the replies to it.
     fn request(&self, doing: String, message: Message, flags: u16) -> Result<Vec<Message>, Error> {
         let replies = self.runtime.block_on(self.exchange(message, flags));
-        replies.map_err(Error::os(doing))
+        replies.map_err(|error| match error.raw_os_error() {
+            // Lack of rights is EPERM; this is an interface with `disable_ipv6` set.
+            Some(number) if number == Errno::EACCES as i32 => {
+                Error::NoFamily { family: Family::V6 }
+            }
+            _ => Error::os(doing)(error),
+        })
     }
 
     async fn exchange(&self, message: Message, flags: u16) -> io::Result<Vec<Message>> {
@@ -303,7 +315,11 @@ impl Netlink {
                 _ => {}
             }
         }
-        Ok(replies)
+        // A connection that broke ends the stream as a success would.
+        match self.connection.is_finished() {
+            true => Err(Errno::ECONNRESET.into()),
+            false => Ok(replies),
+        }
     }
 }
 

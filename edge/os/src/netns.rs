@@ -97,7 +97,7 @@ impl AsFd for NetNs {
 pub fn veth(a: &NetNs, name_a: &str, b: &NetNs, name_b: &str) -> Result<(), Error> {
     a.netlink()?.add_veth(name_a, name_b, b)?;
     for (namespace, name) in [(a, name_a), (b, name_b)] {
-        if sysctl::has(Family::V6) {
+        if sysctl::families().any(|family| family == Family::V6) {
             namespace.sysctl(&format!("net/ipv6/conf/{name}/accept_dad"), "0")?;
         }
         namespace.netlink()?.link_up(name)?;
@@ -113,8 +113,10 @@ pub fn become_root_in_user_namespace() -> Result<(), Error> {
     let (user, group) = (Uid::effective(), Gid::effective());
     match unshare(separate) {
         Err(Errno::EPERM) => {
-            unshare(separate | CloneFlags::CLONE_NEWUSER).map_err(explain)?;
-            map_root_to(user, group).map_err(Error::os("becoming root in a user namespace"))?;
+            unshare(separate | CloneFlags::CLONE_NEWUSER)
+                .map_err(io::Error::from)
+                .and_then(|()| map_root_to(user, group))
+                .map_err(explain)?;
         }
         result => result.map_err(Error::os(SEPARATING))?,
     }
@@ -135,10 +137,11 @@ fn map_root_to(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))
 }
 
-/// Three settings of different kernels forbid it; each is looked for.
-fn explain(error: Errno) -> Error {
+/// Settings of different kernels forbid it, some at once and some only the steps that follow; each
+/// is looked for.
+fn explain(error: io::Error) -> Error {
     let forbidden = |name, value| sysctl::get(name).is_ok_and(|found| found == value);
-    let sysctl = if error == Errno::EINVAL {
+    let sysctl = if error.raw_os_error() == Some(Errno::EINVAL as i32) {
         return Error::os("making namespaces, which only a process with one thread can")(error);
     } else if forbidden("kernel.unprivileged_userns_clone", "0") {
         "kernel.unprivileged_userns_clone=1"

@@ -11,7 +11,7 @@
 //! which a protected prefix is open.
 
 use crate::netlink::{Mark, Route, Rule, Via};
-use crate::{Error, Family, Netlink, Prefix, sysctl};
+use crate::{Error, Netlink, Prefix, sysctl};
 use std::net::IpAddr;
 
 /// The routing table of protected prefixes.
@@ -113,9 +113,9 @@ impl Routes {
 
     fn lead_here(&self) -> Result<(), Error> {
         let present = self.netlink.rules()?;
-        for family in Family::ALL {
+        for family in sysctl::families() {
             let rule = Rule::new(family, PRIORITY, TABLE).mark(Mark::IsNot(MARK));
-            if sysctl::has(family) && !present.contains(&rule) {
+            if !present.contains(&rule) {
                 self.netlink.add_rule(&rule)?;
             }
         }

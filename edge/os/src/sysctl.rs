@@ -17,13 +17,20 @@ pub fn set(name: &str, value: &str) -> Result<(), Error> {
     fs::write(path(name), value).map_err(Error::os(format!("setting {name}={value}")))
 }
 
-/// Whether the kernel has this family at all.
-pub fn has(family: Family) -> bool {
-    family == Family::V4 || Path::new("/proc/sys/net/ipv6").exists()
+/// The families this kernel has.
+pub fn families() -> impl Iterator<Item = Family> {
+    let has_v6 = Path::new("/proc/sys/net/ipv6").exists();
+    Family::ALL
+        .into_iter()
+        .filter(move |family| *family == Family::V4 || has_v6)
 }
 
 /// Whether this machine forwards packets of a family; if not, the error that says how to change it.
 pub fn require_forwarding(family: Family) -> Result<(), Error> {
+    let disabled = || get("net.ipv6.conf.all.disable_ipv6").is_ok_and(|value| value == "1");
+    if !families().any(|known| known == family) || family == Family::V6 && disabled() {
+        return Err(Error::NoFamily { family });
+    }
     match get(family.forwarding_sysctl())?.as_str() {
         "0" => Err(Error::NotForwarding { family }),
         _ => Ok(()),

@@ -108,8 +108,13 @@ impl Udp {
     /// # Errors
     /// Those of sendmsg(2), for this datagram: EMSGSIZE if it is longer than UDP carries or
     /// than the path takes and cannot be fragmented, ENETUNREACH and EHOSTUNREACH without a route
-    /// (or from an address that is no longer ours), WouldBlock if the buffer is full.
+    /// (or from an address that is no longer ours), EINVAL to port 0, WouldBlock if the buffer is full.
     pub fn send(&self, path: Path, ecn: u8, payload: &[u8]) -> io::Result<()> {
+        // Whoever sends from port 0 can make us answer there. quinn-udp would take the kernel's
+        // EINVAL for a lack of ECN and send none from then on.
+        if path.remote.port() == 0 {
+            return Err(Errno::EINVAL.into());
+        }
         let local = path.local.ip();
         let datagram = Transmit {
             destination: path.remote,

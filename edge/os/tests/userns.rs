@@ -4,14 +4,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_dumpable;
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 use os::{Error, NetNs, Netlink, Tun, netns};
 use std::process::{Command, ExitCode};
 
 type Case = (&'static str, fn());
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     ("root_gets_namespaces_of_its_own", becomes_root),
     ("an_ordinary_user_becomes_root_of_a_user_namespace", || {
         become_nobody();
@@ -24,6 +27,10 @@ const CASES: [Case; 4] = [
     (
         "a_process_with_threads_is_told_why_it_cannot",
         cannot_with_threads,
+    ),
+    (
+        "a_missing_or_closed_tun_node_is_told_with_the_fix",
+        closed_node,
     ),
 ];
 
@@ -80,6 +87,28 @@ fn cannot_with_threads() {
     if !Uid::effective().is_root() {
         let text = result.unwrap_err().to_string();
         assert!(text.contains("one thread"), "{text}");
+    }
+}
+
+/// Machines without udev leave the node to root, or have none.
+fn closed_node() {
+    let closed = || -> nix::Result<()> {
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
+        let none = MsFlags::empty();
+        mount(None::<&str>, "/dev/net", Some("tmpfs"), none, None::<&str>)?;
+        let text = Tun::open("t0", 1500).err().unwrap().to_string();
+        assert!(text.contains("modprobe tun"), "{text}");
+        let device = makedev(10, 200);
+        mknod("/dev/net/tun", SFlag::S_IFCHR, Mode::S_IRUSR, device)
+    };
+    // Making a device node takes more than the root of a user namespace has.
+    if closed().is_ok() {
+        become_nobody();
+        netns::become_root_in_user_namespace().unwrap();
+        let text = Tun::open("t0", 1500).err().unwrap().to_string();
+        assert!(text.contains("chmod 666 /dev/net/tun"), "{text}");
     }
 }
 

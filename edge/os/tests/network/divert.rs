@@ -321,6 +321,10 @@ fn a_machine_that_does_not_forward_is_told_how() {
         .sysctl("net.ipv6.conf.all.forwarding", "0")
         .unwrap();
     assert_eq!(row.divert().families(), [Family::V4]);
+    row.node
+        .sysctl("net.ipv6.conf.all.disable_ipv6", "1")
+        .unwrap();
+    assert_eq!(row.divert().families(), [Family::V4]);
     row.node.sysctl("net.ipv4.ip_forward", "0").unwrap();
     let open = || Divert::open("eth0", "wl0", false);
     let error = row.node.enter(open).unwrap().err().unwrap();

@@ -1,6 +1,6 @@
 use crate::line::{give, rules_and_routes};
 use os::netlink::{Mark, Route, Rule, Via};
-use os::{Family, NetNs, Netlink, Tun};
+use os::{Error, Family, NetNs, Netlink, Tun};
 
 /// A namespace with a TUN that has addresses of both families.
 fn host() -> (Netlink, Tun) {
@@ -24,6 +24,19 @@ fn what_is_set_on_an_interface_can_be_read_back() {
     assert_eq!(netlink.addresses("t0").unwrap(), expected[1..]);
     netlink.delete_link("t0").unwrap();
     assert_eq!(netlink.links().unwrap(), ["lo"]);
+}
+
+#[test]
+fn an_address_of_a_family_that_is_switched_off_is_told_apart_from_missing_rights() {
+    let namespace = NetNs::new().unwrap();
+    namespace
+        .sysctl("net.ipv6.conf.all.disable_ipv6", "1")
+        .unwrap();
+    let netlink = namespace.netlink().unwrap();
+    let refused = netlink.add_address("lo", "fd00::1/64".parse().unwrap());
+    let error = refused.unwrap_err();
+    assert!(matches!(error, Error::NoFamily { family: Family::V6 }));
+    assert!(error.to_string().contains("disable_ipv6=0"), "{error}");
 }
 
 #[test]

@@ -103,10 +103,12 @@ fn a_datagram_that_cannot_be_sent_is_an_error_of_its_own() {
     };
     let error = near.send(stranger, 0, b"x").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(Errno::ENETUNREACH as i32));
-    // None of it spoils the socket for those that follow.
+    assert_eq!(refused("10.1.0.2:0", b"x"), Errno::EINVAL);
+    // None of it spoils the socket for those that follow, nor their congestion field.
     let mut far = bind(&line.b, "10.1.0.2:2");
-    near.send(path(&near, "10.1.0.2:2"), 0, b"fine").unwrap();
-    assert_eq!(await_datagram(&mut far).1, b"fine");
+    near.send(path(&near, "10.1.0.2:2"), 3, b"fine").unwrap();
+    let (arrival, payload) = await_datagram(&mut far);
+    assert_eq!((arrival.ecn, payload.as_slice()), (3, &b"fine"[..]));
 }
 
 #[test]
