@@ -30,7 +30,7 @@ const KERNEL_BUFFER: usize = 4 << 20;
 /// Where a datagram came from and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// From the sender to the address it was sent to.
+    /// Between the address it was sent to, which is ours, and its sender: the way an answer goes.
     pub path: Path,
     /// The ECN field of its IP header (RFC 3168), 0 to 3.
     pub ecn: u8,
