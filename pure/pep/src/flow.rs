@@ -91,9 +91,8 @@ pub(crate) struct Flow {
     pub(crate) echoes_until: Instant,
     /// The sender repeats what is acknowledged: it has to see the next acknowledgement.
     pub(crate) sender_behind: bool,
-    /// An acknowledgement kept back, and since when this has been going on.
+    /// An acknowledgement kept back.
     pub(crate) held: Option<Held>,
-    pub(crate) holding_since: Option<Instant>,
     /// The last sign that packets arrive.
     pub(crate) progress: Instant,
     pub(crate) retransmitted: u64,
@@ -126,7 +125,6 @@ impl Flow {
             echoes_until: now,
             sender_behind: false,
             held: None,
-            holding_since: None,
             progress: now,
             retransmitted: 0,
             suppressed: 0,

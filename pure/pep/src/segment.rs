@@ -55,7 +55,6 @@ impl Side {
 
 /// What becomes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub enum Verdict {
     /// It goes on as it came.
     Forward,

@@ -50,6 +50,7 @@ impl Snoop {
     }
 
     /// A TCP segment that came from a side. Everything not suppressed goes on as it came.
+    #[must_use = "a suppressed acknowledgement must not be forwarded"]
     pub fn handle_segment(&mut self, from: Side, segment: &Segment<'_>, now: Instant) -> Verdict {
         if !segment.fresh {
             self.counters.not_fresh += 1;
