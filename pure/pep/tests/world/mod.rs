@@ -86,9 +86,9 @@ impl Outcome {
 }
 
 enum Event {
-    AtNode(Side, Packet),
-    AtReceiver(Packet),
-    AtSender(Packet),
+    Node(Side, Packet),
+    Receiver(Packet),
+    Sender(Packet),
 }
 
 struct World {
@@ -133,7 +133,7 @@ impl World {
     fn run(&mut self) -> Instant {
         let mut now = Instant::ZERO;
         let first = self.sender.start(now);
-        self.from_sender(first, now);
+        self.leave_sender(first, now);
         while !self.sender.is_done() && now < Instant::from_origin(Duration::from_secs(3600)) {
             now = self.next_moment().max(now);
             while let Some(entry) = self.events.first_entry().filter(|e| e.key().0 <= now) {
@@ -141,9 +141,9 @@ impl World {
                 self.handle(event, now);
             }
             let packets = self.sender.handle_timer(now);
-            self.from_sender(packets, now);
+            self.leave_sender(packets, now);
             let ack = self.receiver.handle_timer(now);
-            self.from_receiver(ack, now);
+            self.leave_receiver(ack, now);
             if self.setup.0 && self.snoop.poll_timeout().is_some_and(|d| d.at <= now) {
                 self.snoop.handle_timeout(now);
                 self.flush(now);
@@ -164,14 +164,14 @@ impl World {
 
     fn handle(&mut self, event: Event, now: Instant) {
         match event {
-            Event::AtNode(side, packet) => self.at_node(side, packet, now),
-            Event::AtReceiver(packet) => {
+            Event::Node(side, packet) => self.at_node(side, packet, now),
+            Event::Receiver(packet) => {
                 let ack = self.receiver.handle_data(&packet, now);
-                self.from_receiver(ack, now);
+                self.leave_receiver(ack, now);
             }
-            Event::AtSender(packet) => {
+            Event::Sender(packet) => {
                 let packets = self.sender.handle_ack(&packet, now);
-                self.from_sender(packets, now);
+                self.leave_sender(packets, now);
             }
         }
     }
@@ -203,31 +203,31 @@ impl World {
         match to {
             Side::Wireless => {
                 if let Some(at) = self.down.send(&packet, now) {
-                    self.at(at, Event::AtReceiver(packet));
+                    self.at(at, Event::Receiver(packet));
                 }
             }
-            Side::Wired => self.at(now + self.setup.2, Event::AtSender(packet)),
+            Side::Wired => self.at(now + self.setup.2, Event::Sender(packet)),
         }
     }
 
-    fn from_sender(&mut self, packets: Vec<Packet>, now: Instant) {
+    fn leave_sender(&mut self, packets: Vec<Packet>, now: Instant) {
         for mut packet in packets {
             if self.setup.1 {
                 self.esp_down += 1;
                 packet = packet.esp(self.esp_down);
             }
-            self.at(now + self.setup.2, Event::AtNode(Side::Wired, packet));
+            self.at(now + self.setup.2, Event::Node(Side::Wired, packet));
         }
     }
 
-    fn from_receiver(&mut self, ack: Option<Packet>, now: Instant) {
+    fn leave_receiver(&mut self, ack: Option<Packet>, now: Instant) {
         let Some(mut ack) = ack else { return };
         if self.setup.1 {
             self.esp_up += 1;
             ack = ack.esp(self.esp_up);
         }
         if let Some(at) = self.up.send(&ack, now) {
-            self.at(at, Event::AtNode(Side::Wireless, ack));
+            self.at(at, Event::Node(Side::Wireless, ack));
         }
     }
 
