@@ -23,14 +23,18 @@ pub struct Flow {
     pub destination: SocketAddr,
     /// Whether the packets are sealed in zones; else clear TCP.
     pub zoned: bool,
+    /// What SNOOP is doing about it: `open`, `repairing`, `acks-elsewhere`, `closing`.
+    pub state: String,
     /// Packets in the cache.
     pub cached_packets: u64,
     /// Their octets.
     pub cached_octets: u64,
     /// Smoothed round-trip time on the wireless side, in microseconds; `None` before the first.
     pub round_trip_micros: Option<u64>,
-    /// What was done for it.
-    pub counters: SnoopCounters,
+    /// Packets sent again from here.
+    pub retransmitted: u64,
+    /// Acknowledgements kept from the sender.
+    pub suppressed: u64,
 }
 
 /// What SNOOP did.

@@ -1,6 +1,7 @@
 //! The command line.
 
-use clap::{Parser, Subcommand};
+use clap::{Args as Group, Parser, Subcommand};
+use control::Request;
 use std::path::PathBuf;
 
 /// IPsec with zones: see and steer stratad, check configurations, try it all without a network.
@@ -27,12 +28,21 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    #[command(flatten)]
+    Ask(Question),
     /// Check a configuration and the keys it names; needs no daemon, and root only for its keys
     Check {
         /// The configuration
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
+    /// Try it all on this machine: a protected download over a lossy link, measured; no root
+    Demo(Demo),
+}
+
+/// What the daemon answers.
+#[derive(Debug, Subcommand)]
+pub enum Question {
     /// Bring tunnels up and keep them up
     Up {
         /// Name of a [peer.NAME]; without it every peer that has an address
@@ -62,11 +72,97 @@ pub enum Verb {
     /// Write the keys of new SAs for Wireshark: whoever reads them reads everything
     Keylog {
         /// A folder, or `off`
-        #[arg(value_name = "DIR|off")]
-        directory: PathBuf,
+        #[arg(value_name = "DIR|off", value_parser = folder_or_off)]
+        folder: Folder,
     },
     /// Print counters as OpenMetrics text
     Metrics,
     /// Show the versions of this command and of the daemon
     Version,
+}
+
+/// A folder, or none.
+#[derive(Clone, Debug)]
+pub struct Folder(Option<PathBuf>);
+
+/// The daemon has another working directory than we: it gets an absolute path.
+fn folder_or_off(text: &str) -> std::io::Result<Folder> {
+    match text {
+        "off" => Ok(Folder(None)),
+        folder => std::path::absolute(folder).map(|folder| Folder(Some(folder))),
+    }
+}
+
+impl From<Question> for Request {
+    fn from(question: Question) -> Self {
+        match question {
+            Question::Up { peer, wait } => Self::Up {
+                peer,
+                wait_seconds: wait,
+            },
+            Question::Down { peer } => Self::Down { peer },
+            Question::Status => Self::Status,
+            Question::Zones => Self::Zones,
+            Question::Flows => Self::Flows,
+            Question::Keylog { folder } => Self::Keylog {
+                directory: folder.0,
+            },
+            Question::Metrics => Self::Metrics,
+            Question::Version => Self::Version,
+        }
+    }
+}
+
+/// How the demo runs. The switches that take something away make it fail: that is their use.
+#[derive(Debug, Group)]
+pub struct Demo {
+    /// Length of each download
+    #[arg(long, default_value_t = 45, value_parser = clap::value_parser!(u64).range(5..=3600))]
+    pub seconds: u64,
+    /// What bit errors and content are drawn from
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// One bit error in so many bits on the lossy hop, 0 for none
+    #[arg(long, value_name = "BITS", default_value_t = 512 << 10)]
+    pub bits_per_error: u64,
+    /// Leave SNOOP off
+    #[arg(long)]
+    pub no_snoop: bool,
+    /// Leave the licence out
+    #[arg(long, conflicts_with = "license_payload")]
+    pub no_licence: bool,
+    /// License the payload too, which the search for it must then notice
+    #[arg(long)]
+    pub license_payload: bool,
+    /// Keep configurations and logs
+    #[arg(long)]
+    pub keep: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_demos_defaults_are_the_labs() {
+        let Ok(Args {
+            verb: Verb::Demo(demo),
+            ..
+        }) = Args::try_parse_from(["strata", "demo"])
+        else {
+            panic!("`strata demo` is a command");
+        };
+        let default = lab::demo::Options::default();
+        assert_eq!(demo.seconds, default.duration.as_secs());
+        assert_eq!(
+            (demo.seed, demo.bits_per_error),
+            (default.seed, default.ber)
+        );
+    }
 }

@@ -1,14 +1,15 @@
 //! `strata flows`: a table, one line for each direction of data.
 
-use crate::text::{Paint, count, millis, octets};
+use crate::text::{Paint, clean, count, millis, octets};
 use control::{Flow, Flows};
 use std::fmt::Write;
 use std::time::Duration;
 
-const HEADINGS: [&str; 8] = [
+const HEADINGS: [&str; 9] = [
     "from",
     "to",
     "kind",
+    "state",
     "rtt",
     "cached",
     "size",
@@ -16,7 +17,7 @@ const HEADINGS: [&str; 8] = [
     "acks kept",
 ];
 /// Columns from here on are numbers, and stand right.
-const FIRST_NUMBER: usize = 3;
+const FIRST_NUMBER: usize = 4;
 
 /// The whole answer.
 pub fn show(flows: &Flows, paint: Paint) -> String {
@@ -59,11 +60,12 @@ fn row(flow: &Flow) -> [String; HEADINGS.len()] {
         flow.source.to_string(),
         flow.destination.to_string(),
         if flow.zoned { "zoned" } else { "clear" }.to_owned(),
+        clean(&flow.state).into_owned(),
         round_trip.map_or_else(|| "-".to_owned(), millis),
         count(flow.cached_packets),
         octets(flow.cached_octets),
-        count(flow.counters.retransmitted),
-        count(flow.counters.suppressed),
+        count(flow.retransmitted),
+        count(flow.suppressed),
     ]
 }
 
@@ -99,11 +101,14 @@ mod tests {
             cached_packets: 12,
             cached_octets: 16_384,
             round_trip_micros: Some(12_340),
-            counters,
+            state: "repairing".to_owned(),
+            retransmitted: 12,
+            suppressed: 34,
         };
         let clear = Flow {
             source: "[fd00:8::2]:443".parse().unwrap(),
             zoned: false,
+            state: "acks-elsewhere".to_owned(),
             round_trip_micros: None,
             ..flow.clone()
         };
@@ -115,9 +120,9 @@ mod tests {
         let expected = "\
 since the start: 2,000 segments cached, 12 sent again, 34 acknowledgements kept back
 
-from             to              kind       rtt  cached      size  sent again  acks kept
-10.8.0.2:80      10.1.0.2:40112  zoned  12.3 ms      12  16.0 KiB          12         34
-[fd00:8::2]:443  10.1.0.2:40112  clear        -      12  16.0 KiB          12         34
+from             to              kind   state               rtt  cached      size  sent again  acks kept
+10.8.0.2:80      10.1.0.2:40112  zoned  repairing       12.3 ms      12  16.0 KiB          12         34
+[fd00:8::2]:443  10.1.0.2:40112  clear  acks-elsewhere        -      12  16.0 KiB          12         34
 ";
         assert_eq!(show(&flows, PLAIN), expected);
     }
