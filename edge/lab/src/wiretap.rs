@@ -13,8 +13,10 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
 };
 use os::Prefix;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 /// Room for what arrives between two looks.
@@ -94,6 +96,26 @@ impl Wiretap {
         })?;
         Ok(all)
     }
+}
+
+/// Writes packets as a capture that tcpdump and Wireshark read (libpcap's format, link type 101:
+/// packets begin with their IP header). All have the time zero.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_capture(file: &Path, packets: &[Seen]) -> Result<()> {
+    const LONGEST: u32 = 65_535;
+    const RAW_IP: u32 = 101;
+    // Magic, version 2.4, time zone, accuracy of times.
+    let header = [0xa1b2_c3d4, 0x0002_0004, 0, 0, LONGEST, RAW_IP].map(u32::to_be_bytes);
+    let mut octets = header.as_flattened().to_vec();
+    for packet in packets {
+        let length = packet.octets.len() as u32;
+        let header = [0, 0, length, length].map(u32::to_be_bytes);
+        octets.extend(header.as_flattened());
+        octets.extend(&packet.octets);
+    }
+    Ok(fs::write(file, octets)?)
 }
 
 impl Seen {

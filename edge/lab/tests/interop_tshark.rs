@@ -1,0 +1,277 @@
+//! tshark, which shares no line with us, opens what Strata and strongSwan say to each other with
+//! the keys that `strata keylog` writes.
+
+use anyhow::{Error, Result, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::runner;
+use lab::strongswan::{Charon, Connection};
+use lab::testbed::{Testbed, find_command};
+use lab::wire;
+use lab::wiretap::{Seen, Wiretap, write_capture};
+use os::Prefix;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        tshark_opens_ike_and_esp_with_our_keys,
+        tshark_without_keys_opens_nothing,
+        keys_of_an_earlier_tunnel_open_nothing_of_a_later_one,
+        keys_are_written_only_while_asked_for,
+        key_files_are_for_their_owner_only,
+    ])
+}
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// tshark starts slowly: it loads a thousand dissectors.
+const TSHARK: Duration = Duration::from_secs(30);
+
+const PSK: &str = "a key of more than sixteen octets";
+
+const REQUEST: &str = "GET /what-passed-inside HTTP/1.1\r\nHost: theirs.example\r\n\r\n";
+const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+
+/// In clear, and the last packet of the capture.
+const MARKER: &str = "the last packet";
+
+/// Nobody listens there.
+const DISCARD: u16 = 9;
+
+const OUTSIDE: &str = "192.0.2.0/24";
+const CAPTURE: &str = "wire.pcap";
+
+/// What `strata keylog` writes, named as Wireshark reads it.
+const FILES: [&str; 2] = ["esp_sa", "ikev2_decryption_table"];
+
+const THEIRS: Connection<'_> = Connection {
+    id: "theirs.example",
+    peer_id: "ours.example",
+    address: "192.0.2.2",
+    peer_address: "192.0.2.1",
+    psk: PSK,
+    local: "10.2.0.1/32",
+    remote: "10.1.0.1/32",
+    ike: "aes128gcm16-prfsha256-x25519",
+    esp: "aes128gcm16",
+};
+
+const OURS: &str = r#"
+[node]
+id = "ours.example"
+[tunnel]
+addresses = ["10.1.0.1/32"]
+[peer.theirs]
+address = "192.0.2.2"
+id = "theirs.example"
+psk = "theirs.psk"
+local = ["10.1.0.1/32"]
+remote = ["10.2.0.1/32"]
+start = "manual"
+"#;
+
+struct Duo {
+    _bed: Testbed,
+    ours: Host,
+    theirs: Host,
+    tap: Wiretap,
+    strata: Daemon,
+    _charon: Charon,
+}
+
+impl Duo {
+    /// Both daemons, not yet connected, and a tap on the wire between them.
+    fn new() -> Result<Self> {
+        let bed = Testbed::new("tshark")?;
+        let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
+        wire::veth(
+            ours.end("eth0", &["192.0.2.1/24"]),
+            theirs.end("eth0", &["192.0.2.2/24"]),
+        )?;
+        let netlink = theirs.netns().netlink()?;
+        netlink.add_address("lo", "10.2.0.1/32".parse()?)?;
+        ours.secret("theirs.psk", PSK)?;
+        Ok(Self {
+            tap: Wiretap::open(&theirs)?,
+            strata: ours.stratad(OURS)?,
+            _charon: theirs.charon(&THEIRS)?,
+            _bed: bed,
+            ours,
+            theirs,
+        })
+    }
+
+    /// Captures what passes while a tunnel comes up and one HTTP exchange goes through it.
+    fn capture(&self) -> Result<()> {
+        self.strata.strata("up theirs --wait")?;
+        self.http()?;
+        self.ours.inside(|| {
+            let socket = UdpSocket::bind("0.0.0.0:0")?;
+            Ok(socket.send_to(MARKER.as_bytes(), (THEIRS.address, DISCARD))?)
+        })?;
+        let theirs: IpAddr = THEIRS.address.parse()?;
+        // Their complaint about it quotes it: look at where it goes.
+        let is_marker = |seen: &Seen| seen.destination == theirs && seen.has_text(MARKER);
+        let seen = self.tap.read_until(DEADLINE, is_marker)?;
+        // In a host that is itself an end of the tunnel, a tap also sees the inside.
+        let outside: Prefix = OUTSIDE.parse()?;
+        let on_the_wire: Vec<_> = seen
+            .into_iter()
+            .filter(|seen| seen.touches(outside))
+            .collect();
+        write_capture(&self.ours.directory().join(CAPTURE), &on_the_wire)
+    }
+
+    fn http(&self) -> Result<()> {
+        let listener = self
+            .theirs
+            .inside(|| Ok(TcpListener::bind("10.2.0.1:80")?))?;
+        let mut client = self
+            .ours
+            .inside(|| Ok(TcpStream::connect("10.2.0.1:80")?))?;
+        let (mut server, _) = listener.accept()?;
+        for stream in [&client, &server] {
+            stream.set_read_timeout(Some(DEADLINE))?;
+        }
+        client.write_all(REQUEST.as_bytes())?;
+        server.read_exact(&mut [0; REQUEST.len()])?;
+        server.write_all(ANSWER.as_bytes())?;
+        Ok(client.read_exact(&mut [0; ANSWER.len()])?)
+    }
+
+    /// Asks for keys, in a folder of our host.
+    fn keylog(&self, folder: &str) -> Result<PathBuf> {
+        let folder = self.ours.directory().join(folder);
+        self.strata
+            .strata_text(&format!("keylog {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// What tshark reads in the capture with the keys of a folder.
+    fn read(&self, keys: &Path) -> Result<Reading> {
+        Ok(Reading {
+            packets: self.tshark(keys, "isakmp || esp", "frame.number")?.len(),
+            identities: self.tshark(keys, "isakmp.id.data.fqdn", "isakmp.id.data.fqdn")?,
+            requests: self.tshark(keys, "esp && http.request", "http.request.uri")?,
+            answers: self.tshark(keys, "esp && http.response", "http.response.code")?,
+        })
+    }
+
+    /// A field of the packets that a filter lets through.
+    fn tshark(&self, keys: &Path, filter: &str, field: &str) -> Result<Vec<String>> {
+        let mut command = self.ours.command(find_command("tshark", "tshark")?);
+        command.env("WIRESHARK_CONFIG_DIR", keys);
+        command.args(["-o", "esp.enable_encryption_decode:TRUE"]);
+        command.args(["-r", CAPTURE, "-Y", filter, "-T", "fields", "-e", field]);
+        let output = self.ours.run_command(command, TSHARK)?;
+        let remark = |line: &&str| line.starts_with("Running as user");
+        Ok(output
+            .lines()
+            .filter(|line| !remark(line))
+            .map(str::to_owned)
+            .collect())
+    }
+}
+
+/// What tshark made of a capture.
+#[derive(Debug, PartialEq, Eq)]
+struct Reading {
+    packets: usize,
+    identities: Vec<String>,
+    requests: Vec<String>,
+    answers: Vec<String>,
+}
+
+impl Reading {
+    /// Whether it saw the inside of both protocols, in both directions.
+    fn is_complete(&self) -> bool {
+        let identified = |id| self.identities.iter().any(|text| text.contains(id));
+        identified("ours.example")
+            && identified("theirs.example")
+            && self.requests == ["/what-passed-inside"]
+            && self.answers == ["204"]
+    }
+
+    /// Whether it saw packets, but the inside of none.
+    fn is_blind(&self) -> bool {
+        self.packets > 4
+            && self.identities.is_empty()
+            && self.requests.is_empty()
+            && self.answers.is_empty()
+    }
+}
+
+fn tshark_opens_ike_and_esp_with_our_keys() -> Result<()> {
+    let duo = Duo::new()?;
+    let keys = duo.keylog("keys")?;
+    duo.capture()?;
+    let reading = duo.read(&keys)?;
+    ensure!(reading.is_complete(), "{reading:?}");
+    Ok(())
+}
+
+/// The same capture, the same verdict, no keys.
+fn tshark_without_keys_opens_nothing() -> Result<()> {
+    let duo = Duo::new()?;
+    duo.keylog("keys")?;
+    duo.capture()?;
+    let reading = duo.read(&duo.ours.directory().join("no-keys"))?;
+    ensure!(reading.is_blind(), "{reading:?}");
+    Ok(())
+}
+
+/// The keys of another tunnel between the same hosts are of no use (RFC 7296 section 2.17).
+fn keys_of_an_earlier_tunnel_open_nothing_of_a_later_one() -> Result<()> {
+    let duo = Duo::new()?;
+    let keys = duo.keylog("keys")?;
+    duo.capture()?;
+    duo.strata.strata("down theirs")?;
+    duo.strata.strata_text("keylog off")?;
+    duo.capture()?;
+    let reading = duo.read(&keys)?;
+    ensure!(
+        reading.requests.is_empty() && reading.answers.is_empty(),
+        "{reading:?}"
+    );
+    Ok(())
+}
+
+fn keys_are_written_only_while_asked_for() -> Result<()> {
+    let duo = Duo::new()?;
+    duo.strata.strata("up theirs --wait")?;
+    duo.strata.strata("down theirs")?;
+    let keys = duo.keylog("keys")?;
+    ensure!(written(&keys)? == 0, "keys from before");
+    duo.strata.strata("up theirs --wait")?;
+    let while_asked = written(&keys)?;
+    // Both directions and both families of one ESP SA, and one IKE SA.
+    ensure!(while_asked == 5, "{while_asked} lines");
+    duo.strata.strata_text("keylog off")?;
+    duo.strata.strata("down theirs")?;
+    duo.strata.strata("up theirs --wait")?;
+    ensure!(written(&keys)? == while_asked, "keys after `keylog off`");
+    Ok(())
+}
+
+fn key_files_are_for_their_owner_only() -> Result<()> {
+    let duo = Duo::new()?;
+    let keys = duo.keylog("keys")?;
+    let mode = |path: &Path| Ok::<_, Error>(fs::metadata(path)?.permissions().mode() & 0o777);
+    ensure!(mode(&keys)? == 0o700, "the folder is open to others");
+    for file in FILES {
+        ensure!(mode(&keys.join(file))? == 0o600, "{file} is open to others");
+    }
+    Ok(())
+}
+
+/// Lines in all key files.
+fn written(keys: &Path) -> Result<usize> {
+    let lines = |file| Ok(fs::read_to_string(keys.join(file))?.lines().count());
+    FILES.into_iter().map(lines).sum()
+}
