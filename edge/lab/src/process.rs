@@ -1,7 +1,7 @@
 //! Processes inside hosts: their output goes to files, they die with us, and whoever waits for
 //! one says until when.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, File};
@@ -115,7 +115,11 @@ impl Process {
                 (value, _) => Ok(value),
             }
         });
-        waited.with_context(|| format!("its output ends with:\n{}", last_lines(&self.log(), 20)))
+        let said = last_lines(&self.log(), 20);
+        waited.map_err(|error| match said.is_empty() {
+            true => error,
+            false => anyhow!("{error:#}; it said:\n{said}"),
+        })
     }
 
     /// Waits until it has ended by itself.

@@ -23,7 +23,7 @@ pub use setup::Setup;
 pub use witness::Node;
 
 use crate::canary::{Canary, Marked};
-use crate::testbed::{self, Testbed, find_binary, find_command};
+use crate::testbed::{Testbed, find_binary, find_command};
 use anyhow::{Context, Result};
 use progress::{Progress, Teller};
 use run::Shared;
@@ -81,10 +81,9 @@ impl Options {
 }
 
 /// Runs the demo and prints what it found. Exits with 0 if everything is as claimed, with 1 if
-/// not, with 2 if it could not run here. The process must still have one thread
-/// ([`testbed::enter`]).
+/// not, with 2 if it could not run here. Call [`crate::testbed::enter`] first.
 pub fn main(options: &Options) -> ExitCode {
-    let report = match testbed::enter().and_then(|()| measure(options)) {
+    let report = match measure(options) {
         Ok(report) => report,
         Err(error) => {
             eprintln!("error: {error:#}");
