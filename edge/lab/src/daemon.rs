@@ -83,8 +83,9 @@ impl Daemon {
         writeln!(stream, "{question}")?;
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer)?;
-        if answer.is_empty() || answer.contains("\"error\"") {
-            bail!("{} to {question}: {answer}", self.host.name());
+        let refused = |answer: Value| answer.get("error").is_some();
+        if serde_json::from_str(&answer).map_or(true, refused) {
+            bail!("{} answers {question} with: {answer}", self.host.name());
         }
         Ok(answer)
     }
