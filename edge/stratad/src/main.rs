@@ -1,2 +1,65 @@
-//! To come.
-fn main() {}
+//! `stratad`: the daemon. One configuration file in, a running node out; `strata` talks to it.
+//!
+//! [`setup`] turns the configuration into the node's, [`host`] is what we put into the system,
+//! [`daemon`] the loop that joins both, [`api`] answers `strata`.
+
+mod api;
+mod daemon;
+mod host;
+mod keylog;
+mod metrics;
+mod outlet;
+mod setup;
+mod view;
+
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracing_subscriber::filter::LevelFilter;
+
+/// IPsec for networks that move, lose packets and slow down.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The configuration; `strata check FILE` tells beforehand whether it is right.
+    #[arg(long, short, value_name = "FILE", default_value = config::DEFAULT_FILE)]
+    config: PathBuf,
+}
+
+/// Exit codes: 0 after a graceful end, 1 if something failed, 2 if the configuration is wrong.
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match config::load(&arguments.config) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    log_to_stderr(config.log);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    match daemon::Daemon::start(&config).and_then(daemon::Daemon::run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log_to_stderr(level: config::Level) {
+    let level = match level {
+        config::Level::Error => LevelFilter::ERROR,
+        config::Level::Warn => LevelFilter::WARN,
+        config::Level::Info => LevelFilter::INFO,
+        config::Level::Debug => LevelFilter::DEBUG,
+        config::Level::Trace => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
+}

@@ -1,1 +1,42 @@
-//! To come.
+//! One host, still without I/O: a [`Node`] joins the engines for whatever roles its configuration
+//! gives it. An *endpoint* has VPN peers; a *gateway* is an endpoint that also knows licensed
+//! nodes and hands them keys; a *licensed node* takes keys from gateways and works on transit
+//! packets. One host may be all three.
+//!
+//! # How to drive it
+//!
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::shutdown`]) say what the operator wants.
+//! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
+//!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`];
+//!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
+//!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node).
+//! * **Outputs**: after every command, input and batch, drain [`Node::poll_transmit`],
+//!   [`Node::poll_resend`] and [`Node::poll_event`] until they are empty, then ask
+//!   [`Node::poll_timeout`] when to come back.
+//!
+//! # How it is joined
+//!
+//! The engines do not know each other. `ike` announces child SAs and grants by events, `node`
+//! turns them into `esp` SAs, into the licensed node's views and into KEY_DISTRIBUTE requests.
+//! This happens in one private function, `drain`; nothing else asks an engine for its events.
+
+mod config;
+mod event;
+mod grants;
+mod keylog;
+mod node;
+mod peers;
+mod status;
+#[cfg(test)]
+mod tests;
+mod transit;
+
+pub use config::{Action, Config, Peer, Policy, Role, SnoopConfig, Stance, ZonePolicy};
+pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
+pub use event::Event;
+pub use grants::GrantState;
+pub use keylog::KeyLog;
+pub use node::{Node, UnknownPeer};
+pub use pep::{FlowStatus, Side};
+pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
+pub use transit::{TransitCounters, Verdict};

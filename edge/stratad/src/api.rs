@@ -1,0 +1,207 @@
+//! The daemon's end of its API: requests to commands, the node's state to answers.
+
+use crate::keylog::Keys;
+use crate::outlet::Losses;
+use crate::{metrics, view};
+use config::Config;
+use control::{
+    Changed, ClientId, Daemon, Failure, Keylog, PeerChanged, PeerState, Request, Response, Server,
+};
+use model::{Deadline, Instant};
+use node::Node;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The socket, and the questions that are still open.
+pub struct Api {
+    server: Server,
+    facts: view::Facts,
+    waiting: Vec<Waiting>,
+}
+
+/// An `up --wait` that is not answered yet.
+struct Waiting {
+    client: ClientId,
+    peers: Vec<String>,
+    asked: Instant,
+    until: Instant,
+}
+
+impl Api {
+    /// Listens. Errors if another daemon has the socket.
+    pub fn open(config: &Config, now: Instant) -> Result<Self, control::CannotListen> {
+        let server = Server::bind(&config.socket)?;
+        Ok(Self {
+            server,
+            facts: view::Facts::new(config, now),
+            waiting: Vec::new(),
+        })
+    }
+
+    /// Answers whatever can be answered now.
+    pub fn serve(&mut self, node: &mut Node, keys: &mut Keys, losses: &Losses, now: Instant) {
+        for (client, request) in self.server.handle_ready() {
+            if let Some(answer) = self.answer(client, request, node, keys, losses, now) {
+                self.server.answer(client, &answer);
+            }
+        }
+        self.settle(node, now);
+    }
+
+    /// Answers those who wait and whose peers are up, have failed, or took too long.
+    pub fn settle(&mut self, node: &Node, now: Instant) {
+        let (settled, open) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .filter(|waiting| self.server.waits(waiting.client))
+            .partition(|waiting| waiting.until <= now || waiting.is_settled(node));
+        self.waiting = open;
+        let settled: Vec<Waiting> = settled;
+        for waiting in settled {
+            self.server
+                .answer(waiting.client, &Response::Up(changed(node, &waiting.peers)));
+        }
+    }
+
+    /// When somebody's patience ends.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let at = self.waiting.iter().map(|waiting| waiting.until).min()?;
+        Some(Deadline {
+            at,
+            reason: "answer `up --wait`",
+        })
+    }
+
+    /// `None`: later.
+    fn answer(
+        &mut self,
+        client: ClientId,
+        request: Request,
+        node: &mut Node,
+        keys: &mut Keys,
+        losses: &Losses,
+        now: Instant,
+    ) -> Option<Response> {
+        Some(match request {
+            Request::Up { peer, wait_seconds } => {
+                let peers = match self.select(peer, view::Facts::reachable) {
+                    Ok(peers) => peers,
+                    Err(failure) => return Some(Response::Error(failure)),
+                };
+                for name in &peers {
+                    node.up(name, now)
+                        .expect("the node knows every name that was selected");
+                }
+                let Some(seconds) = wait_seconds else {
+                    return Some(Response::Up(changed(node, &peers)));
+                };
+                let until = now + Duration::from_secs(seconds);
+                self.waiting.push(Waiting {
+                    client,
+                    peers,
+                    asked: now,
+                    until,
+                });
+                return None;
+            }
+            Request::Down { peer } => match self.select(peer, view::Facts::tunnels) {
+                Ok(peers) => {
+                    for name in &peers {
+                        node.down(name, now)
+                            .expect("the node knows every name that was selected");
+                    }
+                    Response::Down(changed(node, &peers))
+                }
+                Err(failure) => Response::Error(failure),
+            },
+            Request::Status => Response::Status(view::status(&self.facts, node, losses, now)),
+            Request::Zones => Response::Zones(view::zones(node, now)),
+            Request::Flows => Response::Flows(view::flows(node)),
+            Request::Keylog { directory } => keylog(directory, node, keys),
+            Request::Metrics => Response::Metrics(metrics::text(node, losses)),
+            Request::Version => Response::Daemon(Daemon {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                pid: std::process::id(),
+            }),
+        })
+    }
+
+    /// The one peer that was named, or all that the request can be about.
+    fn select(
+        &self,
+        peer: Option<String>,
+        all: fn(&view::Facts) -> Vec<String>,
+    ) -> Result<Vec<String>, Failure> {
+        let Some(name) = peer else {
+            return Ok(all(&self.facts));
+        };
+        let known = self.facts.tunnels();
+        if known.contains(&name) {
+            return Ok(vec![name]);
+        }
+        let fix = format!("name one of: {}", known.join(", "));
+        Err(Failure::new(
+            format!("the configuration has no [peer.{}]", name.escape_debug()),
+            fix,
+        ))
+    }
+}
+
+impl AsFd for Api {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.server.as_fd()
+    }
+}
+
+impl Waiting {
+    /// Whether each peer is up, or has failed since the question.
+    fn is_settled(&self, node: &Node) -> bool {
+        let failed = |peer: &node::PeerStatus| {
+            peer.state != node::PeerState::Connecting
+                && peer
+                    .refusal
+                    .as_ref()
+                    .is_some_and(|(at, _)| *at >= self.asked)
+        };
+        let peers = node.peers();
+        let mut asked = peers.iter().filter(|peer| self.peers.contains(&peer.name));
+        asked.all(|peer| !peer.children.is_empty() || failed(peer))
+    }
+}
+
+fn changed(node: &Node, names: &[String]) -> Changed {
+    let peers = node.peers();
+    let mut peers: Vec<_> = peers
+        .iter()
+        .filter(|peer| names.contains(&peer.name))
+        .map(peer_changed)
+        .collect();
+    peers.sort_by(|a, b| a.name.cmp(&b.name));
+    Changed { peers }
+}
+
+fn peer_changed(peer: &node::PeerStatus) -> PeerChanged {
+    let state = view::state(peer);
+    let reason = peer.refusal.as_ref().filter(|_| state != PeerState::Up);
+    PeerChanged {
+        name: peer.name.clone(),
+        state,
+        reason: reason.map(|(_, reason)| reason.clone()),
+    }
+}
+
+fn keylog(directory: Option<PathBuf>, node: &mut Node, keys: &mut Keys) -> Response {
+    match keys.set(directory.clone()) {
+        Ok(()) => {
+            node.set_key_log(directory.is_some());
+            Response::Keylog(Keylog { directory })
+        }
+        Err(error) => {
+            let message = format!("keys cannot be written: {error}");
+            Response::Error(Failure::new(
+                message,
+                "name a folder that stratad may write to",
+            ))
+        }
+    }
+}

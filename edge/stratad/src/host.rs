@@ -1,0 +1,165 @@
+//! What the daemon puts into the system, and takes out again: the TUN with its addresses and
+//! routes, the UDP sockets, and on a licensed node the diversion of transit packets.
+//!
+//! Opening first removes what a predecessor that was killed has left. A graceful [`Host::close`]
+//! leaves no device, route or rule behind.
+
+use config::Config;
+use model::Path;
+use os::routes::{MARK, Plan};
+use os::{Divert, Error, Netlink, Prefix, Routes, Tun, Udp};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Everything of ours in the system.
+pub struct Host {
+    /// The tunnel device, where there are VPN peers.
+    pub tunnel: Option<Tunnel>,
+    /// Sockets for IKE alone.
+    pub ike: Vec<Udp>,
+    /// Sockets for IKE and ESP (RFC 3948).
+    pub natt: Vec<Udp>,
+    /// The diversion, on a licensed node.
+    pub divert: Option<Divert>,
+}
+
+/// The tunnel device and the routes into it.
+pub struct Tunnel {
+    /// Where inner datagrams are read and written.
+    pub tun: Tun,
+    routes: Routes,
+}
+
+impl Host {
+    /// Sets everything up, or says what stands in the way and what to do.
+    pub fn open(config: &Config) -> Result<Self, Error> {
+        let ike = listen(config, config.listen.ike)?;
+        let natt = listen(config, config.listen.nat)?;
+        let tunnel = match config.peers.is_empty() {
+            true => None,
+            false => Some(Tunnel::open(config)?),
+        };
+        let divert = config.divert.as_ref();
+        let divert =
+            divert.map(|divert| Divert::open(&divert.wired, &divert.wireless, divert.clear_tcp));
+        Ok(Self {
+            tunnel,
+            ike,
+            natt,
+            divert: divert.transpose()?,
+        })
+    }
+
+    /// Sends a UDP payload from the socket of the path's local port and family.
+    pub fn send(&self, path: Path, payload: &[u8]) -> io::Result<()> {
+        let fits =
+            |udp: &&Udp| udp.local().port() == path.local.port() && serves(udp.local(), path);
+        match self.natt.iter().chain(&self.ike).find(fits) {
+            Some(udp) => udp.send(path, 0, payload),
+            None => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
+    /// Takes everything out again. Later errors do not keep earlier ones from being told.
+    pub fn close(self) -> Result<(), Error> {
+        let routes = self.tunnel.map_or(Ok(()), |tunnel| tunnel.routes.close());
+        let divert = self.divert.map_or(Ok(()), Divert::close);
+        routes.and(divert)
+    }
+}
+
+impl Tunnel {
+    fn open(config: &Config) -> Result<Self, Error> {
+        let tun = Tun::open(&config.tunnel.name, config.tunnel.mtu)?;
+        let netlink = Netlink::open()?;
+        for address in &config.tunnel.addresses {
+            netlink.add_address(
+                tun.name(),
+                Prefix {
+                    address: address.address(),
+                    length: address.length(),
+                },
+            )?;
+        }
+        let routes = Routes::open(tun.name())?;
+        let plan = plan(config);
+        for peer in &config.peers {
+            peer.address
+                .map_or(Ok(()), |address| routes.check_peer(&plan, address))?;
+        }
+        routes.set(&plan)?;
+        Ok(Self { tun, routes })
+    }
+}
+
+/// Sockets for one port: one for each address to listen on, or one for each family there is.
+fn listen(config: &Config, port: u16) -> Result<Vec<Udp>, Error> {
+    let listen = &config.listen.addresses;
+    if !listen.is_empty() {
+        let bind = |address: &IpAddr| Udp::bind(SocketAddr::new(*address, port), Some(MARK));
+        return listen.iter().map(bind).collect();
+    }
+    let any = [
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ];
+    let bound = any.map(|address| Udp::bind(SocketAddr::new(address, port), Some(MARK)));
+    let lacks_family = |result: &Result<Udp, Error>| matches!(result, Err(Error::NoFamily { .. }));
+    bound
+        .into_iter()
+        .filter(|result| !lacks_family(result))
+        .collect()
+}
+
+/// Whether a socket can send on a path: same family, and bound to no other address.
+fn serves(bound: SocketAddr, path: Path) -> bool {
+    let local = path.local.ip();
+    bound.is_ipv4() == path.remote.is_ipv4()
+        && (bound.ip().is_unspecified() || local.is_unspecified() || bound.ip() == local)
+}
+
+/// What is protected and what goes around the tunnel.
+fn plan(config: &Config) -> Plan {
+    let addresses: Vec<IpAddr> = config
+        .tunnel
+        .addresses
+        .iter()
+        .map(|prefix| prefix.address())
+        .collect();
+    let protected = config.peers.iter().flat_map(|peer| {
+        let addresses = &addresses;
+        peer.remote.iter().flat_map(move |remote| {
+            // The address of ours that the tunnel carries is the one to be seen from.
+            let carried = |address: &&IpAddr| {
+                peer.local
+                    .iter()
+                    .any(|local| local.contains(**address, 0, None))
+            };
+            let source = addresses
+                .iter()
+                .filter(carried)
+                .find(|a| a.is_ipv4() == remote.first.is_ipv4());
+            remote
+                .prefixes()
+                .into_iter()
+                .map(move |prefix| (prefix_of(prefix), source.copied()))
+        })
+    });
+    let bypassed = config
+        .policies
+        .iter()
+        .filter(|policy| policy.action == config::Action::Bypass);
+    let bypassed = bypassed.flat_map(|policy| policy.remote.prefixes());
+    let mut plan = Plan {
+        protected: protected.collect(),
+        bypassed: bypassed.map(prefix_of).collect(),
+    };
+    // Two peers may share a prefix; the route is one.
+    plan.protected.sort();
+    plan.protected.dedup_by_key(|(prefix, _)| *prefix);
+    plan
+}
+
+fn prefix_of((address, length): (IpAddr, u8)) -> Prefix {
+    Prefix { address, length }
+}

@@ -1,0 +1,49 @@
+//! Keys for analysis, written as Wireshark's preference tables.
+//!
+//! Off unless asked for; files of mode 0600; each line is appended as its SA comes up, so that a
+//! capture can be decrypted while it is taken. Copy both files into a Wireshark profile.
+
+use node::KeyLog;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The folder that receives keys, if any.
+#[derive(Default)]
+pub struct Keys(Option<PathBuf>);
+
+impl Keys {
+    /// From now on keys go to `esp_sa` and `ikev2_decryption_table` in this folder, which is made
+    /// with mode 0700 if it is not there; `None` stops it. Errors if it cannot be written.
+    pub fn set(&mut self, folder: Option<PathBuf>) -> io::Result<()> {
+        if let Some(folder) = &folder {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
+            append(folder, ESP, "")?;
+            append(folder, IKE, "")?;
+        }
+        self.0 = folder;
+        Ok(())
+    }
+
+    /// Appends one line to the table it belongs to.
+    pub fn write(&self, line: &KeyLog) -> io::Result<()> {
+        let Some(folder) = &self.0 else { return Ok(()) };
+        match line {
+            KeyLog::Ike(line) => append(folder, IKE, &format!("{line}\n")),
+            KeyLog::Esp(line) => append(folder, ESP, &format!("{line}\n")),
+        }
+    }
+}
+
+const ESP: &str = "esp_sa";
+const IKE: &str = "ikev2_decryption_table";
+
+fn append(folder: &Path, file: &str, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    options.open(folder.join(file))?.write_all(text.as_bytes())
+}

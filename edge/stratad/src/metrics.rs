@@ -1,0 +1,159 @@
+//! Counters as OpenMetrics text. The engines count; the registry is filled when somebody asks, so
+//! that a packet costs nothing but an addition.
+
+use crate::outlet::Losses;
+use node::Node;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+type Labels = [(&'static str, &'static str); 1];
+
+/// Everything that is counted.
+pub fn text(node: &Node, losses: &Losses) -> String {
+    let mut registry = Registry::with_prefix("strata");
+    esp(&mut registry, node);
+    ike(&mut registry, node);
+    licensed(&mut registry, node);
+    family(
+        &mut registry,
+        "system_refused",
+        "Packets that the system did not take",
+        "doing",
+        losses.iter(),
+    );
+    gauges(&mut registry, node);
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("writing to a String cannot fail");
+    text
+}
+
+fn esp(registry: &mut Registry, node: &Node) {
+    let counters = node.esp_counters();
+    let drops = counters.drops().map(|(why, count)| (why.label(), count));
+    family(
+        registry,
+        "esp_dropped",
+        "Packets dropped by the data plane",
+        "reason",
+        drops,
+    );
+    let packets = [
+        ("sealed", counters.sealed.packets),
+        ("opened", counters.opened.packets),
+    ];
+    family(
+        registry,
+        "esp_packets",
+        "Packets that went through the data plane",
+        "direction",
+        packets.into_iter(),
+    );
+    let octets = [
+        ("sealed", counters.sealed.octets),
+        ("opened", counters.opened.octets),
+    ];
+    family(
+        registry,
+        "esp_octets",
+        "Octets of inner datagrams that did",
+        "direction",
+        octets.into_iter(),
+    );
+}
+
+fn ike(registry: &mut Registry, node: &Node) {
+    let counters = node.ike_counters();
+    let drops = counters.drops().map(|(why, count)| (why.label(), count));
+    family(
+        registry,
+        "ike_dropped",
+        "IKE datagrams dropped",
+        "reason",
+        drops,
+    );
+    let datagrams = [
+        ("received", counters.received),
+        ("sent", counters.sent),
+        ("retransmitted", counters.retransmitted),
+        ("answered_again", counters.answered_again),
+    ];
+    family(
+        registry,
+        "ike_datagrams",
+        "IKE datagrams",
+        "kind",
+        datagrams.into_iter(),
+    );
+}
+
+fn licensed(registry: &mut Registry, node: &Node) {
+    let transit = node.transit_counters();
+    let outcomes = [
+        ("foreign", transit.foreign),
+        ("malformed", transit.malformed),
+        ("fragment", transit.fragments),
+        ("unlicensed", transit.unlicensed),
+        ("not_opened", transit.not_opened),
+        ("stale", transit.stale),
+        ("opaque", transit.opaque),
+        ("segment", transit.segments),
+    ];
+    family(
+        registry,
+        "transit_packets",
+        "Diverted packets of others",
+        "outcome",
+        outcomes.into_iter(),
+    );
+    let Some(snoop) = node.snoop_counters() else {
+        return;
+    };
+    let done = snoop.iter().map(|(name, _, count)| (name, count));
+    family(
+        registry,
+        "snoop_segments",
+        "What SNOOP did with TCP segments",
+        "action",
+        done,
+    );
+}
+
+fn gauges(registry: &mut Registry, node: &Node) {
+    let peers = node.peers();
+    let up = peers
+        .iter()
+        .filter(|peer| peer.state == node::PeerState::Up)
+        .count();
+    let children: usize = peers.iter().map(|peer| peer.children.len()).sum();
+    gauge(registry, "peers_up", "Peers with an established IKE SA", up);
+    gauge(registry, "child_sas", "Child SAs", children);
+    gauge(
+        registry,
+        "grants_held",
+        "Grants held as a licensed node",
+        node.held_grants().len(),
+    );
+}
+
+fn family(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    label: &'static str,
+    values: impl Iterator<Item = (&'static str, u64)>,
+) {
+    let family = Family::<Labels, Counter>::default();
+    for (value, count) in values {
+        family.get_or_create(&[(label, value)]).inc_by(count);
+    }
+    registry.register(name, help, family);
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: usize) {
+    let gauge = Gauge::<i64>::default();
+    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+    registry.register(name, help, gauge);
+}

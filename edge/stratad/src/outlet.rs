@@ -1,0 +1,80 @@
+//! Where the node's packets go, and what the system would not take.
+//!
+//! A full socket buffer or a missing route loses a packet as a router would, and the transport
+//! above repairs it; but none is lost without a count.
+
+use crate::host::Host;
+use model::Path;
+use node::{DropReason, Packet, Sink};
+use os::{Divert, divert};
+
+/// Packets that the system did not take, since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Losses {
+    /// Datagrams that could not be sent.
+    pub sent: u64,
+    /// Inner datagrams that the TUN did not take.
+    pub delivered: u64,
+    /// Transit packets that could not be written back.
+    pub forwarded: u64,
+    /// Keys for analysis that could not be written.
+    pub keys: u64,
+}
+
+impl Losses {
+    /// Every kind with its metric label.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let kinds = [
+            ("send", self.sent),
+            ("deliver", self.delivered),
+            ("forward", self.forwarded),
+            ("keylog", self.keys),
+        ];
+        kinds.into_iter()
+    }
+
+    /// Writes one transit packet back, to leave on a side.
+    pub fn forward(&mut self, divert: &Divert, to: divert::Side, packet: &[u8]) {
+        if let Err(error) = divert.send(to, packet) {
+            tracing::trace!("cannot forward: {error}");
+            self.forwarded += 1;
+        }
+    }
+
+    /// Sends one UDP payload.
+    pub fn send(&mut self, host: &Host, path: Path, payload: &[u8]) {
+        if let Err(error) = host.send(path, payload) {
+            tracing::trace!("cannot send to {}: {error}", path.remote);
+            self.sent += 1;
+        }
+    }
+}
+
+/// The node's sink for one batch.
+pub struct Outlet<'a> {
+    /// The sockets and the TUN.
+    pub host: &'a Host,
+    /// Where losses are counted.
+    pub losses: &'a mut Losses,
+}
+
+impl Sink for Outlet<'_> {
+    fn transmit(&mut self, packet: &mut Packet, path: Path) {
+        self.losses.send(self.host, path, packet.octets());
+    }
+
+    fn deliver(&mut self, packet: &mut Packet) {
+        let written = self
+            .host
+            .tunnel
+            .as_ref()
+            .map(|tunnel| tunnel.tun.send(packet.octets()));
+        if !matches!(written, Some(Ok(()))) {
+            self.losses.delivered += 1;
+        }
+    }
+
+    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
+        tracing::trace!("dropped a packet: {why}");
+    }
+}

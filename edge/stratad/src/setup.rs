@@ -1,0 +1,104 @@
+//! From what a person wrote to what a [`node::Node`] needs.
+
+use config::{Action, Config, Party, Peer, Stance};
+use crypto::Secret;
+use model::{Suite, ZoneSelector};
+use std::time::Duration;
+
+/// How long a licensed node may keep a grant's keys without hearing of its gateway again.
+const GRANT_LIFETIME: Duration = Duration::from_secs(8 * 3600);
+
+/// Replay window of composite SAs: room for a cache of a second at 4,000 packets/s.
+const WINDOW: u32 = 4096;
+
+/// The node that a configuration asks for.
+pub fn node(config: &Config) -> node::Config {
+    let vpn = config.peers.iter().map(vpn_peer);
+    let licensed = config.licensed.iter().map(|licensed| {
+        let address = Some(licensed.address);
+        peer(&licensed.party, address, node::Role::Licensed)
+    });
+    let gateways = config.gateways.iter();
+    let gateways =
+        gateways.map(|gateway| peer(&gateway.party, gateway.address, node::Role::Gateway));
+    let start = config
+        .peers
+        .iter()
+        .filter(|peer| peer.start == config::Start::Auto);
+    let snoop = config.snoop.clone().unwrap_or_default();
+    node::Config {
+        identity: config.identity.clone(),
+        start: start.map(|peer| peer.party.name.clone()).collect(),
+        peers: vpn.chain(licensed).chain(gateways).collect(),
+        ike_port: config.listen.ike,
+        natt_port: config.listen.nat,
+        policies: config.policies.iter().map(policy).collect(),
+        snoop: config
+            .divert
+            .as_ref()
+            .filter(|_| snoop.enabled)
+            .map(|_| snoop_config(&snoop)),
+        grant_lifetime: GRANT_LIFETIME,
+        key_log: false,
+    }
+}
+
+fn vpn_peer(from: &Peer) -> node::Peer {
+    // The header zone is short and read by nodes; the payload zone has the best suite agreed.
+    let best = from
+        .party
+        .suites
+        .first()
+        .copied()
+        .unwrap_or(Suite::Aes128Gcm16);
+    let zones = node::ZonePolicy {
+        stance: match from.zones.stance {
+            Stance::Accept => node::Stance::Accept,
+            Stance::Require => node::Stance::Require,
+            Stance::Refuse => node::Stance::Refuse,
+        },
+        zones: vec![
+            (ZoneSelector::IpTransport, best),
+            (ZoneSelector::Rest, best),
+        ],
+        window: WINDOW,
+        licences: from.zones.licences.clone(),
+    };
+    let role = node::Role::Vpn {
+        local: from.local.clone(),
+        remote: from.remote.clone(),
+        zones,
+    };
+    peer(&from.party, from.address, role)
+}
+
+fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> node::Peer {
+    node::Peer {
+        name: party.name.clone(),
+        address,
+        identity: party.identity.clone(),
+        psk: Secret::new(party.psk.expose().to_vec()),
+        suites: party.suites.clone(),
+        liveness: party.liveness,
+        role,
+    }
+}
+
+fn policy(policy: &config::Policy) -> node::Policy {
+    let action = match policy.action {
+        Action::Bypass => node::Action::Bypass,
+        Action::Discard => node::Action::Discard,
+    };
+    node::Policy {
+        action,
+        remote: policy.remote.clone(),
+    }
+}
+
+fn snoop_config(snoop: &config::Snoop) -> node::SnoopConfig {
+    node::SnoopConfig {
+        flows: snoop.flows as usize,
+        packets: snoop.packets as usize,
+        octets: usize::try_from(snoop.octets).unwrap_or(usize::MAX),
+    }
+}

@@ -1,0 +1,316 @@
+//! The node's state in the words of the API.
+
+use crate::outlet::Losses;
+use config::{Config, HEADERS};
+use control::{
+    Child, ChildKind, Composite, Flow, Flows, GrantState, Held, Holder, Peer, PeerKind, PeerState,
+    Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones,
+};
+use model::{Identity, Instant, Licence, Right, ZoneId, ZoneSelector};
+use node::{ChildStatus, CsaStatus, HeldGrant, Node, PeerStatus};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// What the configuration says and the node does not know.
+pub struct Facts {
+    identity: String,
+    roles: Vec<Role>,
+    warnings: Vec<String>,
+    started: Instant,
+    /// Names of VPN peers, and whether we can connect to them.
+    tunnels: BTreeMap<String, bool>,
+    licensed: BTreeSet<String>,
+}
+
+impl Facts {
+    /// The facts of a daemon that starts now.
+    pub fn new(config: &Config, now: Instant) -> Self {
+        let roles = [
+            (!config.peers.is_empty(), Role::Endpoint),
+            (!config.licensed.is_empty(), Role::Gateway),
+            (
+                !config.gateways.is_empty() || config.divert.is_some(),
+                Role::LicensedNode,
+            ),
+        ];
+        let tunnels = config
+            .peers
+            .iter()
+            .map(|peer| (peer.party.name.clone(), peer.address.is_some()));
+        Self {
+            identity: config.identity.to_string(),
+            roles: roles
+                .into_iter()
+                .filter(|(has, _)| *has)
+                .map(|(_, role)| role)
+                .collect(),
+            warnings: config.warnings.iter().map(ToString::to_string).collect(),
+            started: now,
+            tunnels: tunnels.collect(),
+            licensed: config
+                .licensed
+                .iter()
+                .map(|licensed| licensed.party.name.clone())
+                .collect(),
+        }
+    }
+
+    /// Names of all VPN peers.
+    pub fn tunnels(&self) -> Vec<String> {
+        self.tunnels.keys().cloned().collect()
+    }
+
+    /// Names of the VPN peers that we can connect to.
+    pub fn reachable(&self) -> Vec<String> {
+        self.tunnels
+            .iter()
+            .filter(|(_, reachable)| **reachable)
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    fn kind(&self, name: &str) -> PeerKind {
+        match (
+            self.tunnels.contains_key(name),
+            self.licensed.contains(name),
+        ) {
+            (true, _) => PeerKind::Vpn,
+            (false, true) => PeerKind::Licensed,
+            (false, false) => PeerKind::Gateway,
+        }
+    }
+}
+
+/// `strata status`.
+pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Status {
+    let mut peers: Vec<_> = node
+        .peers()
+        .iter()
+        .map(|status| peer(facts, status, now))
+        .collect();
+    peers.sort_by(|a, b| a.name.cmp(&b.name));
+    Status {
+        identity: facts.identity.clone(),
+        roles: facts.roles.clone(),
+        uptime_seconds: now.since(facts.started).as_secs(),
+        warnings: facts.warnings.clone(),
+        peers,
+        drops: drops(node, losses),
+    }
+}
+
+/// How far a peer is.
+pub fn state(peer: &PeerStatus) -> PeerState {
+    match peer.state {
+        node::PeerState::Down => PeerState::Down,
+        node::PeerState::Connecting => PeerState::Connecting,
+        node::PeerState::Up => PeerState::Up,
+    }
+}
+
+fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
+    let refusal = |(at, reason): &(Instant, String)| Refusal {
+        seconds_ago: now.since(*at).as_secs(),
+        reason: reason.clone(),
+    };
+    Peer {
+        name: status.name.clone(),
+        kind: facts.kind(&status.name),
+        identity: status.identity.to_string(),
+        state: state(status),
+        remote: status.children.first().map(|child| child.path.remote),
+        since_seconds: status.since.map(|since| now.since(since).as_secs()),
+        last_refusal: status.refusal.as_ref().map(refusal),
+        children: status.children.iter().map(child).collect(),
+    }
+}
+
+fn child(status: &ChildStatus) -> Child {
+    let texts =
+        |selectors: &[model::TrafficSelector]| selectors.iter().map(ToString::to_string).collect();
+    Child {
+        spi_in: status.inbound.to_string(),
+        spi_out: status.outbound.to_string(),
+        kind: if status.zoned {
+            ChildKind::Zoned
+        } else {
+            ChildKind::Plain
+        },
+        local: texts(&status.local),
+        remote: texts(&status.remote),
+        received: traffic(status.received),
+        sent: traffic(status.sent),
+    }
+}
+
+const fn traffic(carried: node::Traffic) -> Traffic {
+    Traffic {
+        packets: carried.packets,
+        octets: carried.octets,
+    }
+}
+
+/// Everything that was dropped, whoever dropped it.
+fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
+    let esp = node
+        .esp_counters()
+        .drops()
+        .map(|(why, count)| (format!("esp_{}", why.label()), count));
+    let ike = node
+        .ike_counters()
+        .drops()
+        .map(|(why, count)| (format!("ike_{}", why.label()), count));
+    let system = losses
+        .iter()
+        .map(|(doing, count)| (format!("system_{doing}"), count));
+    esp.chain(ike)
+        .chain(system)
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+/// `strata zones`.
+pub fn zones(node: &Node, now: Instant) -> Zones {
+    Zones {
+        composites: node
+            .composite_sas()
+            .iter()
+            .map(|csa| composite(csa, now))
+            .collect(),
+        held: node
+            .held_grants()
+            .iter()
+            .map(|held| held_grant(held, now))
+            .collect(),
+    }
+}
+
+fn composite(status: &CsaStatus, now: Instant) -> Composite {
+    let zone = |zone: &model::Zone| Zone {
+        serial: zone.id.0,
+        name: zone_name(zone.selector).to_owned(),
+        suite: zone.suite.to_string(),
+    };
+    let licences = &status.agreement.licences;
+    let nodes: BTreeSet<&Identity> = licences.iter().map(|licence| &licence.node).collect();
+    Composite {
+        csa: format!("{:016x}", status.csa.0),
+        peer: status.peer.clone(),
+        spi_in: status.inbound.to_string(),
+        spi_out: status.outbound.to_string(),
+        window: status.agreement.window,
+        zones: status.agreement.zones.iter().map(zone).collect(),
+        holders: nodes
+            .into_iter()
+            .map(|node| holder(status, node, now))
+            .collect(),
+    }
+}
+
+/// A licensed node, with the state of its grant if we are the one who grants.
+fn holder(status: &CsaStatus, node: &Identity, now: Instant) -> Holder {
+    let licences: Vec<&Licence> = status
+        .agreement
+        .licences
+        .iter()
+        .filter(|licence| licence.node == *node)
+        .collect();
+    let grant = status.grants.iter().find(|grant| grant.node == *node);
+    Holder {
+        node: node.to_string(),
+        zones: licences
+            .iter()
+            .map(|licence| licensed_zone(licence.zone).to_owned())
+            .collect(),
+        right: licences
+            .first()
+            .map_or("", |licence| right(licence.right))
+            .to_owned(),
+        state: grant.map(|grant| grant_state(grant.state)),
+        since_seconds: grant.map(|grant| now.since(grant.since).as_secs()),
+    }
+}
+
+fn held_grant(held: &HeldGrant, now: Instant) -> Held {
+    Held {
+        csa: format!("{:016x}", held.csa.0),
+        gateway: held.gateway.clone(),
+        identity: held.identity.to_string(),
+        spi_from_gateway: held.from_gateway.to_string(),
+        spi_to_gateway: held.to_gateway.to_string(),
+        opens: held.zones.iter().map(|zone| zone.0).collect(),
+        payload_zone: held.payload_zone.0,
+        lifetime_left_seconds: held.until.since(now).as_secs(),
+    }
+}
+
+const fn grant_state(state: node::GrantState) -> GrantState {
+    match state {
+        node::GrantState::Pending => GrantState::Pending,
+        node::GrantState::Sent => GrantState::Sent,
+        node::GrantState::Held => GrantState::Held,
+        node::GrantState::Refused => GrantState::Refused,
+    }
+}
+
+const fn zone_name(selector: ZoneSelector) -> &'static str {
+    match selector {
+        ZoneSelector::Ip => "ip",
+        ZoneSelector::Transport => "transport",
+        ZoneSelector::IpTransport => "headers",
+        ZoneSelector::Rest => "payload",
+    }
+}
+
+/// Zones by the names that licences use.
+fn licensed_zone(zone: ZoneId) -> &'static str {
+    if zone == HEADERS {
+        "headers"
+    } else {
+        "payload"
+    }
+}
+
+const fn right(right: Right) -> &'static str {
+    match right {
+        Right::Read => "read",
+    }
+}
+
+/// `strata flows`.
+pub fn flows(node: &Node) -> Flows {
+    let counters = node.snoop_counters();
+    let total = counters.map_or_else(SnoopCounters::default, |counters| SnoopCounters {
+        cached: counters.cached,
+        retransmitted: counters.retransmitted_lost
+            + counters.retransmitted_timeout
+            + counters.retransmitted_persist,
+        suppressed: counters.suppressed,
+    });
+    Flows {
+        snoop: counters.is_some(),
+        total,
+        flows: node.flows().iter().map(flow).collect(),
+    }
+}
+
+fn flow(status: &node::FlowStatus) -> Flow {
+    let model::Flow {
+        source,
+        destination,
+        source_port,
+        destination_port,
+        ..
+    } = status.flow;
+    Flow {
+        source: SocketAddr::new(source, source_port),
+        destination: SocketAddr::new(destination, destination_port),
+        zoned: status.csa.is_some(),
+        state: status.state.to_string(),
+        cached_packets: status.packets as u64,
+        cached_octets: status.octets as u64,
+        round_trip_micros: status.srtt.map(|srtt| srtt.as_micros() as u64),
+        retransmitted: status.retransmitted,
+        suppressed: status.suppressed,
+    }
+}

@@ -1,0 +1,30 @@
+//! What a host is configured to be.
+
+use model::Identity;
+
+pub use esp::{Action, Policy};
+pub use ike::{Peer, PeerRole as Role, Stance, ZonePolicy};
+pub use pep::Config as SnoopConfig;
+
+/// Everything a [`crate::Node`] needs to know before it starts.
+pub struct Config {
+    /// Who we are, to every peer.
+    pub identity: Identity,
+    /// VPN peers, licensed nodes we give keys to, gateways whose grants we take. A VPN peer or a
+    /// licensed node with an address is one we connect to.
+    pub peers: Vec<Peer>,
+    /// Names of the peers to bring up from the start and to keep up.
+    pub start: Vec<String>,
+    /// Our UDP port for IKE alone; the peer's is always 500.
+    pub ike_port: u16,
+    /// Our UDP port for IKE and ESP; the peer's is always 4500.
+    pub natt_port: u16,
+    /// Exceptions to protection, first match wins (RFC 4301 section 4.4.1).
+    pub policies: Vec<Policy>,
+    /// How a licensed node's SNOOP works; `None` if it only forwards.
+    pub snoop: Option<SnoopConfig>,
+    /// How long a licensed node may keep a grant's keys.
+    pub grant_lifetime: std::time::Duration,
+    /// Whether keys of SAs made from now on are told by [`crate::Event::KeyLog`].
+    pub key_log: bool,
+}

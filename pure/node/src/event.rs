@@ -1,0 +1,86 @@
+//! What a node tells its driver.
+
+use crate::{KeyLog, Side};
+use model::{Identity, Right, Spi, ZoneId};
+use std::net::IpAddr;
+
+/// Something an operator or the driver wants to know. Reasons are texts because they end in a
+/// log, in `strata status` and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An IKE SA with a peer is up.
+    PeerUp {
+        /// Name of the peer's table.
+        peer: String,
+    },
+    /// An IKE SA with a peer is gone or could not be made.
+    PeerDown {
+        /// Name of the peer's table.
+        peer: String,
+        /// Why, for a person.
+        why: String,
+    },
+    /// A child SA carries packets now.
+    ChildUp {
+        /// Name of the peer's table.
+        peer: String,
+        /// SPI towards us.
+        inbound: Spi,
+        /// SPI towards the peer.
+        outbound: Spi,
+        /// Whether it is a composite SA.
+        zoned: bool,
+    },
+    /// A child SA is gone.
+    ChildDown {
+        /// Name of the peer's table.
+        peer: String,
+    },
+    /// Gateway: a licensed node acknowledged keys. The audit trail of invariant 4.
+    Granted {
+        /// The node.
+        node: Identity,
+        /// The peer whose traffic it can now read.
+        peer: String,
+        /// What it may do.
+        rights: Vec<(ZoneId, Right)>,
+    },
+    /// Gateway: a licensed node refused keys.
+    GrantRefused {
+        /// The node.
+        node: Identity,
+        /// Why, for a person.
+        why: String,
+    },
+    /// Licensed node: keys arrived.
+    GrantHeld {
+        /// Name of the gateway's table.
+        gateway: String,
+        /// The zones that can be opened now.
+        zones: Vec<ZoneId>,
+    },
+    /// Licensed node: keys are gone.
+    GrantDropped {
+        /// Name of the gateway's table.
+        gateway: String,
+    },
+    /// Licensed node: a pair of UDP sockets carries a composite SA; its fragments, which show no
+    /// port, should take the same way so that nothing is reordered.
+    PairLearnt {
+        /// The side the packet came from.
+        from: Side,
+        /// Its sender.
+        source: IpAddr,
+        /// Its destination.
+        destination: IpAddr,
+    },
+    /// A peer or the network did something that is refused, with a reason.
+    Refused {
+        /// Name of the peer's table, if one could be told.
+        peer: Option<String>,
+        /// What and why, for a person.
+        why: String,
+    },
+    /// A line for Wireshark's key tables; only if the configuration asked for it.
+    KeyLog(KeyLog),
+}

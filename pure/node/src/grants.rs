@@ -1,0 +1,201 @@
+//! The gateway's book of composite SAs and of who holds keys to them (DESIGN section 5).
+//!
+//! A composite SA whose agreement names licences is entered when it comes up. Every licensed node
+//! that we know (`[licensed.NAME]`) and that has licences in it is owed a grant; the grant leaves
+//! as soon as the IKE SA with that node is up, and again, under a fresh number, whenever that IKE
+//! SA was lost in between. Only zones and rights that the agreement licenses to the node's
+//! authenticated identity are ever in a grant (invariant 4).
+
+use crypto::{Rng, Secret};
+use model::{
+    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Half, Identity, Instant, Keys, Licence,
+    ZoneAgreement, ZoneId,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How far a grant has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantState {
+    /// Waits for the IKE SA with the node.
+    Pending,
+    /// Sent, not yet answered.
+    Sent,
+    /// The node holds the keys.
+    Held,
+    /// The node refused; it is not asked again until its IKE SA is made anew.
+    Refused,
+}
+
+/// All composite SAs of this endpoint.
+#[derive(Default)]
+pub(crate) struct Grants(BTreeMap<ChildSaId, Csa>);
+
+/// One composite SA, as its endpoint sees it.
+pub(crate) struct Csa {
+    pub id: CsaId,
+    pub peer: String,
+    pub agreement: ZoneAgreement,
+    pub inbound: Half<Secret>,
+    pub outbound: Half<Secret>,
+    pub holders: Vec<Holder>,
+    next_grant: u16,
+}
+
+/// A node that is owed or holds a grant.
+pub(crate) struct Holder {
+    /// Name of the node's table.
+    pub name: String,
+    pub node: Identity,
+    pub state: GrantState,
+    pub since: Instant,
+}
+
+impl Csa {
+    /// Licences of one node.
+    pub fn licences<'a>(&'a self, node: &'a Identity) -> impl Iterator<Item = &'a Licence> {
+        self.agreement
+            .licences
+            .iter()
+            .filter(move |licence| licence.node == *node)
+    }
+
+    /// Whether the outbound half of this composite SA names a node as reader of a zone.
+    fn licensed_zones(&self, node: &Identity) -> Vec<ZoneId> {
+        self.licences(node).map(|licence| licence.zone).collect()
+    }
+
+    /// The next grant for a node, or `None` if the grant numbers are used up (never used twice in
+    /// a composite SA) or the node has no licence for the designated zone, without which it cannot
+    /// tell one packet from another.
+    fn grant(&mut self, node: &Identity, lifetime: Duration) -> Option<Grant<Secret>> {
+        let zones = self.licensed_zones(node);
+        let grant = self.next_grant;
+        self.next_grant = grant.checked_add(1)?;
+        zones.contains(&ZoneId::DESIGNATED).then(|| Grant {
+            csa: self.id,
+            grant,
+            payload_zone: self.agreement.payload_zone(),
+            suites: self.agreement.zones.iter().map(|zone| zone.suite).collect(),
+            window: self.agreement.window,
+            lifetime,
+            from_gateway: share(&self.outbound, &zones),
+            to_gateway: share(&self.inbound, &zones),
+        })
+    }
+}
+
+/// The keys of the licensed zones, and no others.
+fn share(half: &Half<Secret>, zones: &[ZoneId]) -> GrantHalf<Secret> {
+    let keys = match &half.keys {
+        Keys::Zoned(keys) => keys.as_slice(),
+        Keys::Plain { .. } => &[],
+    };
+    let licensed = keys.iter().filter(|key| zones.contains(&key.zone));
+    GrantHalf {
+        spi: half.spi,
+        zones: licensed
+            .map(|key| (key.zone, key.suite, key.key.clone()))
+            .collect(),
+    }
+}
+
+impl Grants {
+    pub fn iter(&self) -> impl Iterator<Item = &Csa> {
+        self.0.values()
+    }
+
+    /// Enters a composite SA. `nodes` are the licensed nodes we can reach, by name and identity.
+    pub fn enter<'a>(
+        &mut self,
+        child: &ChildSa<Secret>,
+        nodes: impl Iterator<Item = (&'a String, &'a Identity)>,
+        rng: &mut Rng,
+        now: Instant,
+    ) {
+        let Some(agreement) = &child.agreement else {
+            return;
+        };
+        let mut csa = Csa {
+            id: CsaId(rng.u64()),
+            peer: child.peer.clone(),
+            agreement: agreement.clone(),
+            inbound: child.inbound.clone(),
+            outbound: child.outbound.clone(),
+            holders: Vec::new(),
+            next_grant: 1,
+        };
+        csa.holders = nodes
+            .filter(|(_, node)| csa.licences(node).next().is_some())
+            .map(|(name, node)| Holder {
+                name: name.clone(),
+                node: node.clone(),
+                state: GrantState::Pending,
+                since: now,
+            })
+            .collect();
+        self.0.insert(child.id, csa);
+    }
+
+    /// Forgets a composite SA; returns its name and the nodes that may hold keys to it.
+    pub fn remove(&mut self, child: ChildSaId) -> Option<(CsaId, Vec<String>)> {
+        let csa = self.0.remove(&child)?;
+        let told = csa
+            .holders
+            .into_iter()
+            .filter(|holder| holder.state != GrantState::Pending);
+        Some((csa.id, told.map(|holder| holder.name).collect()))
+    }
+
+    /// Takes out the grants that wait for one node; its IKE SA is up.
+    pub fn take_pending(
+        &mut self,
+        name: &str,
+        lifetime: Duration,
+        now: Instant,
+    ) -> Vec<Grant<Secret>> {
+        let mut grants = Vec::new();
+        for csa in self.0.values_mut() {
+            let pending =
+                |holder: &Holder| holder.name == name && holder.state == GrantState::Pending;
+            let Some(index) = csa.holders.iter().position(pending) else {
+                continue;
+            };
+            let node = csa.holders[index].node.clone();
+            let grant = csa.grant(&node, lifetime);
+            // One that cannot be made is shown as refused and not tried again.
+            let state = if grant.is_some() {
+                GrantState::Sent
+            } else {
+                GrantState::Refused
+            };
+            (csa.holders[index].state, csa.holders[index].since) = (state, now);
+            grants.extend(grant);
+        }
+        grants
+    }
+
+    /// A node's IKE SA is gone: whatever it held is owed again.
+    pub fn node_lost(&mut self, name: &str, now: Instant) {
+        for holder in self.0.values_mut().flat_map(|csa| &mut csa.holders) {
+            if holder.name == name {
+                (holder.state, holder.since) = (GrantState::Pending, now);
+            }
+        }
+    }
+
+    /// A node answered; returns the composite SA concerned and the node's identity.
+    pub fn answered(
+        &mut self,
+        name: &str,
+        id: CsaId,
+        state: GrantState,
+        now: Instant,
+    ) -> Option<(&Csa, Identity)> {
+        let csa = self.0.values_mut().find(|csa| csa.id == id)?;
+        let holder = csa.holders.iter_mut().find(|holder| holder.name == name)?;
+        (holder.state, holder.since) = (state, now);
+        let node = holder.node.clone();
+        Some((csa, node))
+    }
+}

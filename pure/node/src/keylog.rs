@@ -1,0 +1,77 @@
+//! Keys in the forms of Wireshark's preference tables, for analysis only.
+//!
+//! Wireshark matches ESP SAs by addresses and SPI. Addresses are wildcards here, so that a line
+//! survives a move. It knows neither implicit IVs (RFC 8750) nor zones: such SAs have no line.
+
+use crypto::Secret;
+use model::{ChildSa, Half, Keys, Suite};
+use std::fmt::Write;
+
+/// Keys for analysis with Wireshark.
+#[derive(Clone, PartialEq, Eq)]
+pub enum KeyLog {
+    /// A line of `ikev2_decryption_table`.
+    Ike(String),
+    /// A line of `esp_sa`.
+    Esp(String),
+}
+
+impl std::fmt::Debug for KeyLog {
+    /// Keys never reach a log through `{:?}` (invariant 9).
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Ike(_) => "Ike(secret)",
+            Self::Esp(_) => "Esp(secret)",
+        })
+    }
+}
+
+/// The line for one IKE SA.
+pub(crate) fn ike_line(keys: &ike::KeyLog) -> String {
+    let algorithm = match keys.suite {
+        Suite::Aes128Gcm16 => "AES-GCM-128 with 16 octet ICV [RFC5282]",
+        Suite::Aes256Gcm16 => "AES-GCM-256 with 16 octet ICV [RFC5282]",
+    };
+    let (spi_i, spi_r) = (keys.spi_i, keys.spi_r);
+    let (ei, er) = (hex(keys.sk_ei.expose()), hex(keys.sk_er.expose()));
+    format!(r#"{spi_i:016x},{spi_r:016x},{ei},{er},"{algorithm}",,,"NONE [RFC4306]""#)
+}
+
+/// The lines for one child SA: both directions, each for both address families.
+pub(crate) fn esp_lines(child: &ChildSa<Secret>) -> Vec<String> {
+    let halves = [&child.inbound, &child.outbound];
+    halves
+        .into_iter()
+        .flat_map(|half| {
+            ["IPv4", "IPv6"]
+                .into_iter()
+                .filter_map(|family| esp_line(half, family))
+        })
+        .collect()
+}
+
+fn esp_line(half: &Half<Secret>, family: &str) -> Option<String> {
+    let Keys::Plain {
+        key,
+        implicit_iv: false,
+        ..
+    } = &half.keys
+    else {
+        return None;
+    };
+    let (spi, key) = (half.spi, hex(key.expose()));
+    Some(format!(
+        r#""{family}","*","*","0x{spi}","AES-GCM with 16 octet ICV [RFC4106]","0x{key}","NULL","""#
+    ))
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().fold(
+        String::with_capacity(octets.len() * 2),
+        |mut text, octet| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{octet:02x}");
+            text
+        },
+    )
+}

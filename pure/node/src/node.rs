@@ -1,0 +1,595 @@
+//! The composition: commands, inputs, outputs, and the one place where engines meet.
+
+use crate::config::{Config, Peer, Role};
+use crate::grants::{GrantState, Grants};
+use crate::peers::Peers;
+use crate::status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
+use crate::transit::Transit;
+use crate::{Event, KeyLog, Side, TransitCounters, Verdict, keylog};
+use crypto::{Rng, Secret};
+use esp::{Packet, Sink, Spd, Traffic, Worker};
+use model::{ChildSa, ChildSaId, Deadline, Grant, Identity, IkeSaId, Instant, Path, Transmit};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// A command named a peer that the configuration does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration has no such peer")]
+pub struct UnknownPeer;
+
+/// One host: see the crate's documentation for how to drive it.
+pub struct Node {
+    peers: Vec<Peer>,
+    wishes: Peers,
+    ike: ike::Engine,
+    worker: Worker,
+    pub(crate) grants: Grants,
+    transit: Transit,
+    children: BTreeMap<ChildSaId, Child>,
+    rng: Rng,
+    ike_port: u16,
+    grant_lifetime: Duration,
+    key_log: bool,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+}
+
+/// What the composition remembers of a child SA.
+struct Child {
+    peer: String,
+    ike: IkeSaId,
+    /// Newest packet that `ike` was told about.
+    heard: Option<Instant>,
+    status: ChildStatus,
+}
+
+impl Node {
+    /// A node that wants the peers of `config.start` up. `seed` is all the randomness it will
+    /// ever have: 32 octets from the operating system in production.
+    pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
+        let mut rng = Rng::from_seed(seed);
+        let reachable = |peer: &Peer| peer.address.is_some() && !matches!(peer.role, Role::Gateway);
+        let vpn = |peer: &&Peer| matches!(peer.role, Role::Vpn { .. });
+        let spd = Spd::new(
+            config.policies,
+            config.peers.iter().filter(vpn).map(protected).collect(),
+        );
+        let ike_config = ike::Config {
+            natt_port: config.natt_port,
+            ..ike::Config::new(config.identity, config.peers.clone())
+        };
+        let mut node = Self {
+            wishes: Peers::new(
+                config
+                    .peers
+                    .iter()
+                    .map(|peer| (peer.name.clone(), reachable(peer))),
+            ),
+            ike: ike::Engine::new(ike_config, rng.array(), now),
+            peers: config.peers,
+            worker: Worker::new(spd),
+            grants: Grants::default(),
+            transit: Transit::new(config.snoop),
+            children: BTreeMap::new(),
+            rng,
+            ike_port: config.ike_port,
+            grant_lifetime: config.grant_lifetime,
+            key_log: config.key_log,
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+        };
+        // Licensed nodes are always wanted: keys must be able to leave as soon as they exist.
+        let licensed = node
+            .peers
+            .iter()
+            .filter(|peer| matches!(peer.role, Role::Licensed));
+        let wanted: Vec<_> = licensed
+            .map(|peer| peer.name.clone())
+            .chain(config.start)
+            .collect();
+        for name in wanted {
+            node.wishes.want(&name, true, now);
+        }
+        node.initiate_due(now);
+        node
+    }
+
+    // Commands.
+
+    /// Wants a peer up, and keeps it up. Errors if there is no such peer.
+    pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
+        self.wishes.want(peer, true, now).ok_or(UnknownPeer)?;
+        self.initiate_due(now);
+        Ok(())
+    }
+
+    /// Wants a peer down: deletes its SAs and does not come back by itself.
+    pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
+        let sa = self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
+        if let Some(sa) = sa {
+            self.ike.close(sa, now);
+        }
+        self.drain(now);
+        Ok(())
+    }
+
+    /// Deletes every SA. The deletes are in [`Node::poll_transmit`]; nobody waits for answers.
+    pub fn shutdown(&mut self, now: Instant) {
+        for peer in &self.peers {
+            self.wishes.want(&peer.name, false, now);
+        }
+        self.ike.shutdown(now);
+        self.drain(now);
+    }
+
+    /// Starts or stops telling keys of new SAs by [`Event::KeyLog`]; started, it also tells the
+    /// keys of the IKE SAs that exist.
+    pub fn set_key_log(&mut self, on: bool) {
+        self.key_log = on;
+        if on {
+            let established: Vec<_> = self
+                .wishes
+                .iter()
+                .filter_map(|(_, entry)| entry.up_since.and(entry.sa))
+                .collect();
+            established.into_iter().for_each(|sa| self.log_ike_keys(sa));
+        }
+    }
+
+    // Inputs.
+
+    /// An IKE message, without a non-ESP marker.
+    pub fn handle_datagram(&mut self, path: Path, message: &[u8], now: Instant) {
+        self.ike.handle_datagram(path, message, now);
+        self.drain(now);
+    }
+
+    /// A deadline has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.tell_liveness(now);
+        self.ike.handle_timeout(now);
+        for gateway in self.transit.handle_timeout(now) {
+            self.events.push_back(Event::GrantDropped { gateway });
+        }
+        self.initiate_due(now);
+    }
+
+    /// Inner datagrams on their way out: what policy says is protected is sealed into the sink.
+    pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink) {
+        self.worker.seal(batch, sink);
+    }
+
+    /// Payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp): opened into the sink.
+    pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
+        self.worker.open(batch, sink, now);
+    }
+
+    /// A diverted IP packet of somebody else, from one side of a licensed node. The packet is
+    /// only changed by putting back the TTL that the detour costs.
+    pub fn transit(&mut self, from: Side, packet: &mut [u8], now: Instant) -> Verdict {
+        let (verdict, learnt) = self.transit.handle(from, packet, now);
+        if let Some((source, destination)) = learnt {
+            self.events.push_back(Event::PairLearnt {
+                from,
+                source,
+                destination,
+            });
+        }
+        verdict
+    }
+
+    // Outputs.
+
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// The next packet that SNOOP sends again, as it was, and the side it is to leave by.
+    pub fn poll_resend(&mut self) -> Option<(Side, Vec<u8>)> {
+        self.transit.poll_resend()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Node::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let engines = [
+            self.ike.poll_timeout(),
+            self.transit.poll_timeout(),
+            self.wishes.poll_timeout(),
+        ];
+        engines.into_iter().flatten().min()
+    }
+
+    // Getters.
+
+    /// Every configured peer, in the order of the configuration.
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        self.peers
+            .iter()
+            .filter_map(|peer| self.peer_status(peer))
+            .collect()
+    }
+
+    /// Composite SAs of this endpoint.
+    pub fn composite_sas(&self) -> Vec<CsaStatus> {
+        let holders = |csa: &crate::grants::Csa| {
+            let status = |holder: &crate::grants::Holder| GrantStatus {
+                name: holder.name.clone(),
+                node: holder.node.clone(),
+                state: holder.state,
+                since: holder.since,
+                licences: csa.licences(&holder.node).cloned().collect(),
+            };
+            csa.holders.iter().map(status).collect()
+        };
+        let status = |csa: &crate::grants::Csa| CsaStatus {
+            csa: csa.id,
+            peer: csa.peer.clone(),
+            inbound: csa.inbound.spi,
+            outbound: csa.outbound.spi,
+            agreement: csa.agreement.clone(),
+            grants: holders(csa),
+        };
+        self.grants.iter().map(status).collect()
+    }
+
+    /// Grants that this licensed node holds.
+    pub fn held_grants(&self) -> Vec<HeldGrant> {
+        self.transit.held().collect()
+    }
+
+    /// Flows under SNOOP.
+    pub fn flows(&self) -> Vec<pep::FlowStatus> {
+        self.transit
+            .snoop()
+            .map_or_else(Vec::new, |snoop| snoop.flows().collect())
+    }
+
+    /// Counters of the data plane.
+    pub fn esp_counters(&self) -> &esp::Counters {
+        self.worker.counters()
+    }
+
+    /// Counters of the IKE engine.
+    pub fn ike_counters(&self) -> &ike::Counters {
+        self.ike.counters()
+    }
+
+    /// Counters of the licensed node.
+    pub fn transit_counters(&self) -> &TransitCounters {
+        self.transit.counters()
+    }
+
+    /// Counters of SNOOP, if it is on.
+    pub fn snoop_counters(&self) -> Option<&pep::Counters> {
+        self.transit.snoop().map(pep::Snoop::counters)
+    }
+
+    // Inside.
+
+    fn peer(&self, name: &str) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.name == name)
+    }
+
+    fn peer_status(&self, peer: &Peer) -> Option<PeerStatus> {
+        let entry = self.wishes.get(&peer.name)?;
+        let state = match (entry.up_since, entry.sa) {
+            (Some(_), _) => PeerState::Up,
+            (None, Some(_)) => PeerState::Connecting,
+            (None, None) => PeerState::Down,
+        };
+        let children = self
+            .children
+            .iter()
+            .filter(|(_, child)| child.peer == peer.name);
+        Some(PeerStatus {
+            name: peer.name.clone(),
+            identity: peer.identity.clone(),
+            state,
+            since: entry.up_since,
+            refusal: entry.refusal.clone(),
+            children: children
+                .map(|(id, child)| self.child_status(*id, child))
+                .collect(),
+        })
+    }
+
+    fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {
+        let carried = self.worker.traffic(id).unwrap_or_default();
+        ChildStatus {
+            received: carried.opened,
+            sent: carried.sealed,
+            ..child.status.clone()
+        }
+    }
+
+    fn initiate_due(&mut self, now: Instant) {
+        for name in self.wishes.due(now) {
+            let Some(address) = self.peer(&name).and_then(|peer| peer.address) else {
+                continue;
+            };
+            match self.ike.initiate(&name, self.first_path(address), now) {
+                Ok(sa) => self.wishes.started(&name, sa),
+                Err(misuse) => self.wishes.down(&name, None, misuse.to_string(), now),
+            }
+        }
+        self.drain(now);
+    }
+
+    /// Where an initiation starts: our address is left to the operating system.
+    fn first_path(&self, remote: IpAddr) -> Path {
+        let local = match remote {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        Path {
+            local: SocketAddr::new(local, self.ike_port),
+            remote: SocketAddr::new(remote, ike::PORT),
+        }
+    }
+
+    /// Lets IKE know which peers were heard through ESP, so that liveness checks cost nothing
+    /// while traffic flows (RFC 7296 section 2.4).
+    fn tell_liveness(&mut self, now: Instant) {
+        for (id, child) in &mut self.children {
+            let heard = self.worker.last_inbound(*id);
+            if heard > child.heard {
+                child.heard = heard;
+                self.ike.note_inbound(child.ike, heard.unwrap_or(now));
+            }
+        }
+    }
+
+    /// Turns what the engines have to say into commands for each other. Only place where they
+    /// are asked.
+    fn drain(&mut self, now: Instant) {
+        while let Some(event) = self.ike.poll_event() {
+            self.handle_ike(event, now);
+        }
+        while let Some(report) = self.worker.poll_report() {
+            self.handle_report(report, now);
+        }
+        while let Some(transmit) = self.ike.poll_transmit() {
+            self.transmits.push_back(transmit);
+        }
+    }
+
+    fn handle_ike(&mut self, event: ike::Event, now: Instant) {
+        match event {
+            ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
+            ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
+            ike::Event::ChildUp(child) => self.child_up(*child, now),
+            ike::Event::ChildDown { child } => self.child_down(child, now),
+            ike::Event::Granted { sa, gateway, grant } => self.granted(sa, gateway, grant, now),
+            ike::Event::PathMoved { children, path, .. } => self.path_moved(&children, path),
+            ike::Event::GrantAccepted { sa, csa, .. } => self.grant_answered(sa, csa, None, now),
+            ike::Event::GrantRefused { sa, csa, why, .. } => {
+                self.grant_answered(sa, csa, Some(why.to_string()), now)
+            }
+            ike::Event::Revoked { sa, csa } => {
+                if let Some(gateway) = self.transit.revoke(sa, csa) {
+                    self.events.push_back(Event::GrantDropped { gateway });
+                }
+            }
+            ike::Event::Refused { peer, why } => self.refused(peer, why.to_string(), now),
+        }
+    }
+
+    fn handle_report(&mut self, report: esp::Report, now: Instant) {
+        // Rekeying comes with CREATE_CHILD_SA; until then an SA near its end is made anew.
+        let esp::Report::RekeySoon(id) = report;
+        if let Some(child) = self.children.get(&id) {
+            self.ike.close(child.ike, now);
+        }
+    }
+
+    fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
+        if let Some(name) = &peer {
+            self.wishes.refused(name, why.clone(), now);
+        }
+        self.events.push_back(Event::Refused { peer, why });
+    }
+
+    fn ike_up(&mut self, sa: IkeSaId, peer: String, now: Instant) {
+        self.wishes.up(&peer, sa, now);
+        if self.key_log {
+            self.log_ike_keys(sa);
+        }
+        self.events.push_back(Event::PeerUp { peer: peer.clone() });
+        self.distribute(&peer, now);
+    }
+
+    fn ike_down(&mut self, sa: IkeSaId, peer: String, why: &ike::DownReason, now: Instant) {
+        let why = why.to_string();
+        let children: Vec<_> = self
+            .children
+            .iter()
+            .filter(|(_, child)| child.ike == sa)
+            .map(|(id, _)| *id)
+            .collect();
+        children
+            .into_iter()
+            .for_each(|child| self.child_down(child, now));
+        for gateway in self.transit.gateway_lost(sa) {
+            self.events.push_back(Event::GrantDropped { gateway });
+        }
+        if self
+            .wishes
+            .get(&peer)
+            .is_some_and(|entry| entry.sa == Some(sa))
+        {
+            self.grants.node_lost(&peer, now);
+        }
+        self.wishes.down(&peer, Some(sa), why.clone(), now);
+        self.events.push_back(Event::PeerDown { peer, why });
+    }
+
+    fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
+        if self.key_log {
+            let lines = keylog::esp_lines(&child);
+            self.events.extend(
+                lines
+                    .into_iter()
+                    .map(|line| Event::KeyLog(KeyLog::Esp(line))),
+            );
+        }
+        let licensed = self
+            .peers
+            .iter()
+            .filter(|peer| matches!(peer.role, Role::Licensed));
+        self.grants.enter(
+            &child,
+            licensed.map(|peer| (&peer.name, &peer.identity)),
+            &mut self.rng,
+            now,
+        );
+        let status = ChildStatus {
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            zoned: child.agreement.is_some(),
+            local: child.local.clone(),
+            remote: child.remote.clone(),
+            path: child.path,
+            received: Traffic::default(),
+            sent: Traffic::default(),
+        };
+        self.events.push_back(Event::ChildUp {
+            peer: child.peer.clone(),
+            inbound: status.inbound,
+            outbound: status.outbound,
+            zoned: status.zoned,
+        });
+        let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
+        if let Err(unusable) = self.worker.install(child) {
+            self.refused(Some(peer), unusable.to_string(), now);
+            return self.ike.close(ike, now);
+        }
+        self.children.insert(
+            id,
+            Child {
+                peer,
+                ike,
+                heard: None,
+                status,
+            },
+        );
+        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
+        names.iter().for_each(|name| self.distribute(name, now));
+    }
+
+    fn child_down(&mut self, id: ChildSaId, now: Instant) {
+        self.worker.remove(id);
+        if let Some((csa, nodes)) = self.grants.remove(id) {
+            for name in nodes {
+                if let Some(sa) = self.established(&name) {
+                    self.ike.revoke(sa, csa, now);
+                }
+            }
+        }
+        if let Some(child) = self.children.remove(&id) {
+            self.events.push_back(Event::ChildDown { peer: child.peer });
+        }
+    }
+
+    /// Sends a licensed node whatever it is owed, if its IKE SA is up.
+    fn distribute(&mut self, name: &str, now: Instant) {
+        let Some(sa) = self.established(name) else {
+            return;
+        };
+        for grant in self.grants.take_pending(name, self.grant_lifetime, now) {
+            self.ike.distribute(sa, grant, now);
+        }
+    }
+
+    fn established(&self, name: &str) -> Option<IkeSaId> {
+        self.wishes
+            .get(name)
+            .filter(|entry| entry.up_since.is_some())?
+            .sa
+    }
+
+    /// A licensed node answered KEY_DISTRIBUTE; `refusal` is why not.
+    fn grant_answered(
+        &mut self,
+        sa: IkeSaId,
+        csa: model::CsaId,
+        refusal: Option<String>,
+        now: Instant,
+    ) {
+        let Some(name) = self.name(sa) else { return };
+        let state = if refusal.is_none() {
+            GrantState::Held
+        } else {
+            GrantState::Refused
+        };
+        let Some((csa, node)) = self.grants.answered(&name, csa, state, now) else {
+            return;
+        };
+        let rights = csa
+            .licences(&node)
+            .map(|licence| (licence.zone, licence.right))
+            .collect();
+        let peer = csa.peer.clone();
+        self.events.push_back(match refusal {
+            None => Event::Granted { node, peer, rights },
+            Some(why) => Event::GrantRefused { node, why },
+        });
+    }
+
+    /// KEY_DISTRIBUTE arrived: the keys may be used at once.
+    fn granted(&mut self, sa: IkeSaId, identity: Identity, grant: Grant<Secret>, now: Instant) {
+        let Some(gateway) = self.name(sa) else { return };
+        let zones = grant
+            .from_gateway
+            .zones
+            .iter()
+            .map(|(zone, ..)| *zone)
+            .collect();
+        match self
+            .transit
+            .install(sa, gateway.clone(), identity, grant, now)
+        {
+            Ok(()) => self.events.push_back(Event::GrantHeld { gateway, zones }),
+            Err(unusable) => self.refused(Some(gateway), unusable.to_string(), now),
+        }
+    }
+
+    /// Name of the peer whose IKE SA this is.
+    fn name(&self, sa: IkeSaId) -> Option<String> {
+        let (name, _) = self.wishes.iter().find(|(_, entry)| entry.sa == Some(sa))?;
+        Some(name.clone())
+    }
+
+    fn path_moved(&mut self, children: &[ChildSaId], path: Path) {
+        for id in children {
+            self.worker.move_path(*id, path);
+            if let Some(child) = self.children.get_mut(id) {
+                child.status.path = path;
+            }
+        }
+    }
+
+    fn log_ike_keys(&mut self, sa: IkeSaId) {
+        if let Some(keys) = self.ike.key_log(sa) {
+            self.events
+                .push_back(Event::KeyLog(KeyLog::Ike(keylog::ike_line(&keys))));
+        }
+    }
+}
+
+/// Selectors that must never leave in clear, even while the peer is down.
+fn protected(peer: &Peer) -> esp::Protected {
+    match &peer.role {
+        Role::Vpn { local, remote, .. } => esp::Protected {
+            local: local.clone(),
+            remote: remote.clone(),
+        },
+        Role::Licensed | Role::Gateway => esp::Protected::default(),
+    }
+}

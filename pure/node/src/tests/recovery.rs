@@ -1,0 +1,70 @@
+//! Processes end without a word, packets get lost, and the tunnel comes back by itself.
+
+use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
+use crate::GrantState;
+use std::time::Duration;
+
+fn recovers(world: &mut World) {
+    for _ in 0..300 {
+        world.run_for(Duration::from_secs(1));
+        let held = !world.nodes[LICENSED].held_grants().is_empty();
+        let granted = world.nodes[GATEWAY]
+            .composite_sas()
+            .iter()
+            .any(|csa| csa.grants[0].state == GrantState::Held);
+        if world.tunnel_is_up() && held && granted && traffic_arrives(world) {
+            return;
+        }
+    }
+    panic!(
+        "no tunnel or no licence after five minutes: {:?}",
+        world.events
+    );
+}
+
+fn traffic_arrives(world: &mut World) -> bool {
+    let there = world.segment(MOBILE, 1, b"still there?");
+    let back = world.segment(GATEWAY, 1, b"yes");
+    world.run_for(Duration::from_millis(200));
+    world.delivered[GATEWAY].contains(&there) && world.delivered[MOBILE].contains(&back)
+}
+
+#[test]
+fn the_tunnel_and_the_licence_come_back_after_each_host_restarts() {
+    for who in [MOBILE, GATEWAY, LICENSED] {
+        let mut world = World::connected(Policies::default());
+        world.restart(who);
+        world.delivered = Default::default();
+        recovers(&mut world);
+    }
+}
+
+#[test]
+fn a_host_that_was_off_for_an_hour_comes_back() {
+    for who in [MOBILE, GATEWAY, LICENSED] {
+        let mut world = World::connected(Policies::default());
+        world.off[who] = true;
+        world.run_for(Duration::from_secs(3600));
+        world.off[who] = false;
+        world.delivered = Default::default();
+        recovers(&mut world);
+    }
+}
+
+#[test]
+fn the_tunnel_comes_up_over_hops_that_lose_repeat_and_delay() {
+    let bad = Hop {
+        lost: 300,
+        repeated: 100,
+        delayed: 300,
+    };
+    let mut world = World::new(Policies::default());
+    (world.wireless, world.wired) = (bad, bad);
+    for _ in 0..600 {
+        world.run_for(Duration::from_secs(1));
+        if world.tunnel_is_up() && !world.nodes[LICENSED].held_grants().is_empty() {
+            return;
+        }
+    }
+    panic!("no tunnel after ten minutes: {:?}", world.events);
+}

@@ -1,0 +1,446 @@
+//! A mobile node, a gateway and a licensed node between them, joined by a network on virtual time.
+//!
+//! Whatever goes between mobile node and gateway passes the licensed node's `transit` on its way,
+//! as an IP packet; the wireless hop is the one between mobile node and licensed node. Each hop
+//! loses, repeats and delays packets as told.
+
+use super::datagram;
+use crate::{
+    Config, DropReason, Event, Node, Packet, Peer, Role, Side, Sink, Stance, Verdict, ZonePolicy,
+};
+use crypto::{Rng, Secret};
+use model::{
+    Identity, Instant, Licence, Path, Right, Suite, TrafficSelector, ZoneId, ZoneSelector,
+};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use wire::esp::Datagram;
+
+pub const MOBILE: usize = 0;
+pub const GATEWAY: usize = 1;
+pub const LICENSED: usize = 2;
+
+const ADDRESSES: [&str; 3] = ["192.0.2.2", "198.51.100.1", "203.0.113.3"];
+const NAMES: [&str; 3] = ["alice@example.net", "gw.example.net", "fa.example.net"];
+
+/// What each endpoint's policy says.
+#[derive(Clone)]
+pub struct Policies {
+    pub mobile: Vec<Licence>,
+    pub gateway: Vec<Licence>,
+    pub stance: Stance,
+    pub snoop: bool,
+}
+
+impl Default for Policies {
+    /// Both ends let the licensed node read the header zone.
+    fn default() -> Self {
+        let licences = vec![licence(NAMES[LICENSED], 1)];
+        Self {
+            mobile: licences.clone(),
+            gateway: licences,
+            stance: Stance::Require,
+            snoop: true,
+        }
+    }
+}
+
+pub fn licence(node: &str, zone: u8) -> Licence {
+    Licence {
+        node: node.parse().unwrap(),
+        zone: ZoneId(zone),
+        right: Right::Read,
+    }
+}
+
+/// How a hop treats packets, in per mille.
+#[derive(Clone, Copy, Default)]
+pub struct Hop {
+    pub lost: u16,
+    pub repeated: u16,
+    pub delayed: u16,
+}
+
+/// The three hosts and the network.
+pub struct World {
+    pub now: Instant,
+    pub nodes: Vec<Node>,
+    /// Datagrams that came out of each host's tunnel.
+    pub delivered: [Vec<Vec<u8>>; 3],
+    /// Events of each host.
+    pub events: [Vec<Event>; 3],
+    /// Every ESP packet that left an endpoint: who, and its octets.
+    pub sealed: Vec<(usize, Vec<u8>)>,
+    /// Packets dropped by each host's data plane.
+    pub dropped: [Vec<DropReason>; 3],
+    pub wireless: Hop,
+    pub wired: Hop,
+    /// Hosts that are switched off.
+    pub off: [bool; 3],
+    policies: Policies,
+    flights: BTreeMap<(Instant, u64), Flight>,
+    count: u64,
+    rng: Rng,
+}
+
+/// A UDP datagram on its way.
+struct Flight {
+    path: Path,
+    payload: Vec<u8>,
+    /// It has passed the licensed node, or does not go by it.
+    passed: bool,
+}
+
+impl World {
+    pub fn new(policies: Policies) -> Self {
+        let mut rng = Rng::from_seed([7; 32]);
+        let nodes = (0..3)
+            .map(|who| Node::new(config(who, &policies), rng.array(), Instant::ZERO))
+            .collect();
+        let mut world = Self {
+            now: Instant::ZERO,
+            nodes,
+            delivered: Default::default(),
+            events: Default::default(),
+            sealed: Vec::new(),
+            dropped: Default::default(),
+            wireless: Hop::default(),
+            wired: Hop::default(),
+            off: [false; 3],
+            policies,
+            flights: BTreeMap::new(),
+            count: 0,
+            rng,
+        };
+        world.collect();
+        world
+    }
+
+    /// A world in which the tunnel is up and the licensed node holds its keys.
+    pub fn connected(policies: Policies) -> Self {
+        let mut world = Self::new(policies);
+        world.run_for(Duration::from_secs(10));
+        assert!(world.tunnel_is_up(), "{:?}", world.events);
+        world
+    }
+
+    pub fn tunnel_is_up(&self) -> bool {
+        [MOBILE, GATEWAY].iter().all(|who| {
+            self.nodes[*who]
+                .peers()
+                .iter()
+                .any(|peer| peer.children.len() == 1)
+        })
+    }
+
+    /// A host's process ends without a word and starts anew.
+    pub fn restart(&mut self, who: usize) {
+        self.nodes[who] = Node::new(config(who, &self.policies), self.rng.array(), self.now);
+        self.collect();
+    }
+
+    /// Sends one datagram into a host's tunnel.
+    pub fn send(&mut self, from: usize, datagram: &[u8]) {
+        let mut outlet = Outlet::default();
+        let mut batch = [Packet::from_slice(datagram)];
+        self.nodes[from].seal(&mut batch, &mut outlet);
+        self.sort(from, outlet);
+        self.collect();
+    }
+
+    /// A TCP segment from the mobile node to a server behind the gateway, or back.
+    pub fn segment(&mut self, from: usize, seq: u32, payload: &[u8]) -> Vec<u8> {
+        let (client, server) = ("10.1.0.2:40000", "10.8.0.1:80");
+        let segment = match from {
+            MOBILE => datagram::tcp(client, server, seq, 1, payload),
+            _ => datagram::tcp(server, client, seq, 1, payload),
+        };
+        self.send(from, &segment);
+        segment
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        loop {
+            let flight = self.flights.keys().next().map(|(at, _)| *at);
+            let timeouts = self
+                .nodes
+                .iter()
+                .filter_map(|node| node.poll_timeout().map(|deadline| deadline.at));
+            let Some(next) = timeouts.chain(flight).min().filter(|next| *next <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            self.step();
+        }
+        self.now = end;
+    }
+
+    fn step(&mut self) {
+        while let Some(entry) = self
+            .flights
+            .first_entry()
+            .filter(|entry| entry.key().0 <= self.now)
+        {
+            let flight = entry.remove();
+            self.arrive(flight);
+        }
+        for who in 0..self.nodes.len() {
+            if self.nodes[who]
+                .poll_timeout()
+                .is_some_and(|deadline| deadline.at <= self.now)
+            {
+                self.nodes[who].handle_timeout(self.now);
+            }
+        }
+        self.collect();
+    }
+
+    fn arrive(&mut self, flight: Flight) {
+        if !flight.passed {
+            return self.pass(flight);
+        }
+        let Some(who) = owner(flight.path.remote.ip()).filter(|who| !self.off[*who]) else {
+            return;
+        };
+        let path = flight.path.reversed();
+        let payload = match path.local.port() {
+            500 => return self.nodes[who].handle_datagram(path, &flight.payload, self.now),
+            _ => Datagram::of(&flight.payload),
+        };
+        match payload {
+            Datagram::Ike(message) => self.nodes[who].handle_datagram(path, message, self.now),
+            Datagram::Keepalive => {}
+            Datagram::Esp(packet) => {
+                let mut packet = Packet::from_slice(packet);
+                packet.path = Some(path);
+                let mut outlet = Outlet::default();
+                self.nodes[who].open(&mut [packet], &mut outlet, self.now);
+                self.sort(who, outlet);
+            }
+        }
+    }
+
+    /// A packet between the endpoints reaches the licensed node.
+    fn pass(&mut self, flight: Flight) {
+        let from = if owner(flight.path.local.ip()) == Some(MOBILE) {
+            Side::Wireless
+        } else {
+            Side::Wired
+        };
+        let mut packet = datagram::udp(flight.path.local, flight.path.remote, &flight.payload);
+        if self.off[LICENSED]
+            || self.nodes[LICENSED].transit(from, &mut packet, self.now) == Verdict::Forward
+        {
+            let hop = if from == Side::Wireless {
+                self.wired
+            } else {
+                self.wireless
+            };
+            self.fly(
+                Flight {
+                    passed: true,
+                    ..flight
+                },
+                hop,
+            );
+        }
+    }
+
+    fn collect(&mut self) {
+        for who in 0..self.nodes.len() {
+            while let Some(transmit) = self.nodes[who].poll_transmit() {
+                let local =
+                    SocketAddr::new(ADDRESSES[who].parse().unwrap(), transmit.path.local.port());
+                let path = Path {
+                    local,
+                    ..transmit.path
+                };
+                self.depart(who, path, transmit.payload);
+            }
+            while let Some((to, packet)) = self.nodes[who].poll_resend() {
+                let (source, destination) = (&packet[12..16], &packet[16..20]);
+                let socket = |octets: &[u8], port: u16| {
+                    SocketAddr::new(IpAddr::from(<[u8; 4]>::try_from(octets).unwrap()), port)
+                };
+                let path = Path {
+                    local: socket(source, 4500),
+                    remote: socket(destination, 4500),
+                };
+                let payload = datagram::udp_payload(&packet).to_vec();
+                let hop = if to == Side::Wireless {
+                    self.wireless
+                } else {
+                    self.wired
+                };
+                self.fly(
+                    Flight {
+                        path,
+                        payload,
+                        passed: true,
+                    },
+                    hop,
+                );
+            }
+            while let Some(event) = self.nodes[who].poll_event() {
+                self.events[who].push(event);
+            }
+        }
+    }
+
+    fn sort(&mut self, who: usize, outlet: Outlet) {
+        self.delivered[who].extend(outlet.delivered);
+        self.dropped[who].extend(outlet.dropped);
+        for (path, payload) in outlet.transmitted {
+            self.sealed.push((who, payload.clone()));
+            let local = SocketAddr::new(ADDRESSES[who].parse().unwrap(), path.local.port());
+            self.depart(who, Path { local, ..path }, payload);
+        }
+    }
+
+    fn depart(&mut self, who: usize, path: Path, payload: Vec<u8>) {
+        if self.off[who] {
+            return;
+        }
+        let between_ends = who != LICENSED && owner(path.remote.ip()) != Some(LICENSED);
+        let hop = if who == MOBILE {
+            self.wireless
+        } else {
+            self.wired
+        };
+        self.fly(
+            Flight {
+                path,
+                payload,
+                passed: !between_ends,
+            },
+            hop,
+        );
+    }
+
+    fn fly(&mut self, flight: Flight, hop: Hop) {
+        let happens = |rng: &mut Rng, per_mille: u16| rng.u16() % 1000 < per_mille;
+        if happens(&mut self.rng, hop.lost) {
+            return;
+        }
+        let copies = 1 + usize::from(happens(&mut self.rng, hop.repeated));
+        for _ in 0..copies {
+            let late = if happens(&mut self.rng, hop.delayed) {
+                30
+            } else {
+                0
+            };
+            let at = self.now + Duration::from_millis(5 + late);
+            self.count += 1;
+            let flight = Flight {
+                path: flight.path,
+                payload: flight.payload.clone(),
+                passed: flight.passed,
+            };
+            self.flights.insert((at, self.count), flight);
+        }
+    }
+}
+
+fn owner(address: IpAddr) -> Option<usize> {
+    ADDRESSES
+        .iter()
+        .position(|known| address.to_string() == *known)
+}
+
+fn config(who: usize, policies: &Policies) -> Config {
+    let inner = |text: &str, length| {
+        vec![TrafficSelector::from_prefix(text.parse().unwrap(), length).unwrap()]
+    };
+    let (mobile_side, server_side) = (inner("10.1.0.2", 32), inner("10.8.0.0", 16));
+    let zones = |licences: &[Licence]| ZonePolicy {
+        stance: policies.stance,
+        zones: vec![
+            (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
+            (ZoneSelector::Rest, Suite::Aes128Gcm16),
+        ],
+        window: 4096,
+        licences: licences.to_vec(),
+    };
+    let address = |who: usize| Some(ADDRESSES[who].parse().unwrap());
+    let peers = match who {
+        MOBILE => vec![peer(
+            "gw",
+            GATEWAY,
+            address(GATEWAY),
+            Role::Vpn {
+                local: mobile_side,
+                remote: server_side,
+                zones: zones(&policies.mobile),
+            },
+        )],
+        GATEWAY => vec![
+            peer(
+                "alice",
+                MOBILE,
+                None,
+                Role::Vpn {
+                    local: server_side,
+                    remote: mobile_side,
+                    zones: zones(&policies.gateway),
+                },
+            ),
+            peer("fa", LICENSED, address(LICENSED), Role::Licensed),
+        ],
+        _ => vec![peer("gw", GATEWAY, None, Role::Gateway)],
+    };
+    Config {
+        identity: identity(who),
+        start: if who == MOBILE {
+            vec!["gw".to_owned()]
+        } else {
+            Vec::new()
+        },
+        peers,
+        ike_port: 500,
+        natt_port: 4500,
+        policies: Vec::new(),
+        snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
+        grant_lifetime: Duration::from_secs(3600),
+        key_log: false,
+    }
+}
+
+fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        address,
+        identity: identity(who),
+        psk: Secret::new(b"correct horse battery staple".to_vec()),
+        role,
+        suites: vec![Suite::Aes128Gcm16],
+    }
+}
+
+pub fn identity(who: usize) -> Identity {
+    NAMES[who].parse().unwrap()
+}
+
+/// Collects what a batch produced.
+#[derive(Default)]
+struct Outlet {
+    transmitted: Vec<(Path, Vec<u8>)>,
+    delivered: Vec<Vec<u8>>,
+    dropped: Vec<DropReason>,
+}
+
+impl Sink for Outlet {
+    fn transmit(&mut self, packet: &mut Packet, path: Path) {
+        self.transmitted.push((path, packet.octets().to_vec()));
+    }
+
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.delivered.push(packet.octets().to_vec());
+    }
+
+    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
+        self.dropped.push(why);
+    }
+}

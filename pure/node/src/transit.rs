@@ -1,0 +1,308 @@
+//! A licensed node's work on packets that are not its own (DESIGN section 7): open what a grant
+//! allows, show the headers to SNOOP, and forward everything as it came.
+//!
+//! Nothing is ever dropped here but acknowledgements that SNOOP suppresses: what cannot be opened
+//! (no grant, wrong ICV, fragments, somebody else's protocol) is forwarded and counted.
+
+use crate::status::HeldGrant;
+use crypto::Secret;
+use esp::{Licensed, NotOpened, Scratch, Unusable, View};
+use model::{CsaId, Deadline, Flow, Grant, Identity, IkeSaId, Instant, Spi};
+use pep::{Position, Segment, Side, Snoop};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use wire::{esp as framing, ip, tcp, udp};
+
+/// What becomes of a diverted packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Write it back.
+    Forward,
+    /// SNOOP keeps this acknowledgement to itself.
+    Suppress,
+}
+
+/// What happened to diverted packets. Each is counted once, under the first that fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransitCounters {
+    /// Neither ESP nor clear TCP under SNOOP: forwarded.
+    pub foreign: u64,
+    /// Not an IP packet: forwarded.
+    pub malformed: u64,
+    /// IP fragments: forwarded unopened.
+    pub fragments: u64,
+    /// ESP without a grant here: forwarded.
+    pub unlicensed: u64,
+    /// ESP with a grant that did not open (wrong ICV, malformed): forwarded.
+    pub not_opened: u64,
+    /// Opened, but a duplicate or too old: forwarded, and no state was changed.
+    pub stale: u64,
+    /// Opened, but no TCP header to see (opaque or another protocol): forwarded.
+    pub opaque: u64,
+    /// TCP segments shown to SNOOP.
+    pub segments: u64,
+    /// Acknowledgements suppressed, a part of `segments`.
+    pub suppressed: u64,
+}
+
+/// The licensed node's state.
+pub(crate) struct Transit {
+    licensed: Licensed,
+    scratch: Scratch,
+    snoop: Option<Snoop>,
+    held: BTreeMap<CsaId, Held>,
+    /// The newest addresses of each direction.
+    pairs: BTreeMap<Spi, Ends>,
+    counters: TransitCounters,
+}
+
+/// A grant and whose it is.
+struct Held {
+    sa: IkeSaId,
+    status: HeldGrant,
+}
+
+/// Sender and receiver of an encapsulated packet.
+pub(crate) type Ends = (IpAddr, IpAddr);
+
+impl Transit {
+    pub fn new(snoop: Option<pep::Config>) -> Self {
+        Self {
+            licensed: Licensed::new(),
+            scratch: Scratch::new(),
+            snoop: snoop.map(Snoop::new),
+            held: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+            counters: TransitCounters::default(),
+        }
+    }
+
+    /// Takes a grant that came over an IKE SA. Errors if its keys do not fit its suites.
+    pub fn install(
+        &mut self,
+        sa: IkeSaId,
+        gateway: String,
+        identity: Identity,
+        grant: Grant<Secret>,
+        now: Instant,
+    ) -> Result<(), Unusable> {
+        let status = HeldGrant {
+            csa: grant.csa,
+            gateway,
+            identity,
+            from_gateway: grant.from_gateway.spi,
+            to_gateway: grant.to_gateway.spi,
+            zones: grant
+                .from_gateway
+                .zones
+                .iter()
+                .map(|(zone, ..)| *zone)
+                .collect(),
+            payload_zone: grant.payload_zone,
+            until: now + grant.lifetime,
+        };
+        self.licensed.install(grant)?;
+        self.held.insert(status.csa, Held { sa, status });
+        Ok(())
+    }
+
+    /// Forgets one grant, if it came over this IKE SA; returns its gateway.
+    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId) -> Option<String> {
+        let ours = self.held.get(&csa).is_some_and(|held| held.sa == sa);
+        ours.then(|| self.forget(csa)).flatten()
+    }
+
+    /// Forgets every grant that came over an IKE SA; returns their gateways.
+    pub fn gateway_lost(&mut self, sa: IkeSaId) -> Vec<String> {
+        let gone = self.held.iter().filter(|(_, held)| held.sa == sa);
+        let gone: Vec<_> = gone.map(|(csa, _)| *csa).collect();
+        gone.into_iter()
+            .filter_map(|csa| self.forget(csa))
+            .collect()
+    }
+
+    fn forget(&mut self, csa: CsaId) -> Option<String> {
+        self.licensed.revoke(csa);
+        let held = self.held.remove(&csa)?;
+        for spi in [held.status.from_gateway, held.status.to_gateway] {
+            self.pairs.remove(&spi);
+        }
+        if let Some(snoop) = &mut self.snoop {
+            snoop.forget(csa);
+        }
+        Some(held.status.gateway)
+    }
+
+    /// Forgets grants whose time has come.
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<String> {
+        if let Some(snoop) = &mut self.snoop {
+            snoop.handle_timeout(now);
+        }
+        let expired = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.status.until <= now);
+        let expired: Vec<_> = expired.map(|(csa, _)| *csa).collect();
+        expired
+            .into_iter()
+            .filter_map(|csa| self.forget(csa))
+            .collect()
+    }
+
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let expiry = self.held.values().map(|held| held.status.until).min();
+        let expiry = expiry.map(|at| Deadline {
+            at,
+            reason: "forget a grant",
+        });
+        let snoop = self.snoop.as_ref().and_then(Snoop::poll_timeout);
+        [expiry, snoop].into_iter().flatten().min()
+    }
+
+    pub fn poll_resend(&mut self) -> Option<(Side, Vec<u8>)> {
+        self.snoop.as_mut()?.poll_transmit()
+    }
+
+    pub fn held(&self) -> impl Iterator<Item = HeldGrant> {
+        self.held.values().map(|held| held.status.clone())
+    }
+
+    pub const fn snoop(&self) -> Option<&Snoop> {
+        self.snoop.as_ref()
+    }
+
+    pub const fn counters(&self) -> &TransitCounters {
+        &self.counters
+    }
+
+    /// One diverted packet: what becomes of it, and the addresses of a composite SA's packets if
+    /// this is the first that came this way.
+    pub fn handle(
+        &mut self,
+        from: Side,
+        packet: &mut [u8],
+        now: Instant,
+    ) -> (Verdict, Option<Ends>) {
+        ip::restore_hop(packet);
+        let counters = &mut self.counters;
+        let Ok(header) = ip::Header::parse(packet) else {
+            return (count(&mut counters.malformed), None);
+        };
+        if header.is_fragment() {
+            return (count(&mut counters.fragments), None);
+        }
+        match (header.protocol(), esp_in_udp(&header)) {
+            (_, Some(esp)) => self.sealed(from, packet, esp, &header, now),
+            (framing::PROTOCOL, None) => self.sealed(from, packet, header.payload(), &header, now),
+            (tcp::PROTOCOL, None) => (self.clear(from, packet, &header, now), None),
+            _ => (count(&mut counters.foreign), None),
+        }
+    }
+
+    /// An ESP packet: shown to SNOOP if a grant opens it and TCP headers are inside.
+    fn sealed(
+        &mut self,
+        from: Side,
+        packet: &[u8],
+        esp: &[u8],
+        outer: &ip::Header<'_>,
+        now: Instant,
+    ) -> (Verdict, Option<Ends>) {
+        let counters = &mut self.counters;
+        let view = match self.licensed.open(esp, &mut self.scratch) {
+            Ok(view) => view,
+            Err(NotOpened::NoGrant) => return (count(&mut counters.unlicensed), None),
+            Err(NotOpened::Opaque) => return (count(&mut counters.opaque), None),
+            Err(_) => return (count(&mut counters.not_opened), None),
+        };
+        if !view.fresh() {
+            return (count(&mut counters.stale), None);
+        }
+        let ends = (outer.source(), outer.destination());
+        let learnt = (self.pairs.insert(view.spi(), ends) != Some(ends)).then_some(ends);
+        let verdict = match (&mut self.snoop, visible_tcp(&view)) {
+            (Some(snoop), Some((flow, header))) => {
+                counters.segments += 1;
+                let segment = Segment {
+                    csa: Some(view.csa()),
+                    flow,
+                    header,
+                    payload_len: view.payload_len(),
+                    sealed: packet,
+                    fresh: true,
+                    position: Some(Position {
+                        seq: view.seq(),
+                        highest: view.highest(),
+                        window: view.window(),
+                    }),
+                };
+                verdict(snoop.handle_segment(from, &segment, now), counters)
+            }
+            _ => count(&mut counters.opaque),
+        };
+        (verdict, learnt)
+    }
+
+    /// TCP that nobody protects: SNOOP as its authors had it.
+    fn clear(
+        &mut self,
+        from: Side,
+        packet: &[u8],
+        header: &ip::Header<'_>,
+        now: Instant,
+    ) -> Verdict {
+        let (Some(snoop), Some(tcp)) = (&mut self.snoop, tcp::Header::parse(header.payload()))
+        else {
+            return count(&mut self.counters.foreign);
+        };
+        self.counters.segments += 1;
+        let segment = Segment {
+            csa: None,
+            flow: header.flow(),
+            payload_len: header.payload().len() - tcp.header_len,
+            header: tcp,
+            sealed: packet,
+            fresh: true,
+            position: None,
+        };
+        verdict(
+            snoop.handle_segment(from, &segment, now),
+            &mut self.counters,
+        )
+    }
+}
+
+/// The ESP packet in a UDP datagram of port 4500 (RFC 3948 section 2.1), if it is one.
+fn esp_in_udp<'a>(header: &ip::Header<'a>) -> Option<&'a [u8]> {
+    let udp =
+        (header.protocol() == udp::PROTOCOL).then(|| udp::Header::parse(header.payload()))??;
+    let encapsulated = [udp.source_port, udp.destination_port].contains(&framing::NATT_PORT);
+    match framing::Datagram::of(header.payload().get(udp::HEADER_LEN..)?) {
+        framing::Datagram::Esp(esp) if encapsulated => Some(esp),
+        _ => None,
+    }
+}
+
+/// The TCP header among the headers that were opened, if they are all there.
+fn visible_tcp<'a>(view: &View<'a>) -> Option<(Flow, tcp::Header<'a>)> {
+    let headers = view
+        .headers()
+        .filter(|headers| headers.flow.protocol == tcp::PROTOCOL)?;
+    Some((headers.flow, tcp::Header::parse(headers.transport)?))
+}
+
+/// Counts one and forwards.
+fn count(counter: &mut u64) -> Verdict {
+    *counter += 1;
+    Verdict::Forward
+}
+
+fn verdict(verdict: pep::Verdict, counters: &mut TransitCounters) -> Verdict {
+    match verdict {
+        pep::Verdict::Forward => Verdict::Forward,
+        pep::Verdict::Suppress => {
+            counters.suppressed += 1;
+            Verdict::Suppress
+        }
+    }
+}
