@@ -120,16 +120,17 @@ pub struct Timers {
 }
 
 impl Default for Timers {
-    /// A request is given up after about two minutes (RFC 7296 section 2.4: "at least a dozen
-    /// times over a period of at least several minutes" is for the cautious; a mobile node would
-    /// rather try anew).
+    /// Sixteen attempts in about a hundred seconds (RFC 7296 section 2.4: "at least a dozen times
+    /// over a period of at least several minutes"; whoever moves would rather begin anew earlier).
+    /// Pauses stay short, because here a lost datagram says more about the link than about load,
+    /// and a half-open SA lives long enough for a dozen of them.
     fn default() -> Self {
         Self {
-            retransmit: Duration::from_secs(1),
-            retransmit_longest: Duration::from_secs(20),
-            attempts: 10,
+            retransmit: Duration::from_millis(500),
+            retransmit_longest: Duration::from_secs(8),
+            attempts: 16,
             closing_attempts: 3,
-            half_open: Duration::from_secs(30),
+            half_open: Duration::from_secs(60),
             linger: Duration::from_secs(30),
             liveness: Duration::from_secs(30),
         }

@@ -346,7 +346,8 @@ impl Engine {
         }
         self.drop(DropReason::UnknownVersion);
         const ANSWER_LEN: usize = 28 + 8 + 1;
-        if len >= ANSWER_LEN && !header.flags.response && self.next_stray_answer <= now {
+        let first = header.spi_r == 0 && !header.flags.response;
+        if first && len >= ANSWER_LEN && self.next_stray_answer <= now {
             self.next_stray_answer = now + STRAY_ANSWER_PAUSE;
             let kind = NotifyType::INVALID_MAJOR_VERSION;
             self.answer_stray(header, path, kind, vec![VERSION_2 >> 4], now);
@@ -531,5 +532,31 @@ impl Engine {
             children: up.map_or_else(Vec::new, |up| up.children()),
             refused,
         })
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Sends a protected request as no task would.
+    pub(crate) fn request_raw(
+        &mut self,
+        sa: IkeSaId,
+        exchange: ExchangeType,
+        payloads: Vec<wire::ike::Payload>,
+        now: Instant,
+    ) {
+        self.with_established(sa, now, |core, state, ctx| {
+            core.request(&mut state.keys.cipher, exchange, payloads, 1, ctx);
+        })
+        .expect("the SA is up");
+    }
+
+    /// Opens a protected message without handling it.
+    pub(crate) fn open_raw(&self, sa: IkeSaId, message: &[u8]) -> Message {
+        let up = self.sas[&sa].established().expect("the SA is up");
+        match Datagram::decode(message) {
+            Ok(Datagram::Sealed(sealed)) => up.keys.cipher.open(&sealed).expect("genuine"),
+            other => panic!("not protected: {other:?}"),
+        }
     }
 }

@@ -192,7 +192,8 @@ mod tests {
         let choice = choose_ike(&[offer_ike(&BOTH)], &[Suite::Aes128Gcm16]).unwrap();
         assert_eq!(choice.suite, Suite::Aes128Gcm16);
         assert_eq!(choice.answer.transforms.len(), 3);
-        assert_eq!(check_ike(&[choice.answer.clone()], &BOTH), Some(choice));
+        let answer = std::slice::from_ref(&choice.answer);
+        assert_eq!(check_ike(answer, &BOTH), Some(choice.clone()));
     }
 
     #[test]

@@ -168,3 +168,64 @@ fn is_within(answered: &ZoneAgreement, offered: &ZoneAgreement) -> bool {
             .iter()
             .all(|licence| offered.licences.contains(licence))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{licence, two_zones};
+    use model::Suite;
+
+    fn policy(stance: Stance) -> ZonePolicy {
+        two_zones(stance, "node.example")
+    }
+
+    fn check_changed(change: fn(&mut ZoneAgreement)) -> bool {
+        let policy = policy(Stance::Accept);
+        let offered = offer(&policy).unwrap();
+        let mut answered = offered.clone();
+        change(&mut answered);
+        matches!(
+            check(&policy, Some(&offered), Some(answered)),
+            Outcome::Agreed(Some(_))
+        )
+    }
+
+    #[test]
+    fn an_answer_may_be_less_than_the_offer() {
+        assert!(check_changed(|_| {}));
+        assert!(check_changed(|answer| answer.licences.clear()));
+        assert!(check_changed(|answer| answer.window = 4096));
+    }
+
+    #[test]
+    fn an_answer_that_widens_anything_is_refused() {
+        assert!(!check_changed(|a| a
+            .licences
+            .push(licence("thief.example"))));
+        assert!(!check_changed(|a| a.licences[0].zone = ZoneId(2)));
+        assert!(!check_changed(|a| a.window += 1));
+        assert!(!check_changed(|a| a.zones[0].suite = Suite::Aes256Gcm16));
+        assert!(!check_changed(|a| a.zones.swap(0, 1)));
+    }
+
+    #[test]
+    fn an_answer_without_an_offer_is_refused() {
+        let policy = policy(Stance::Refuse);
+        let answered = offer(&ZonePolicy {
+            stance: Stance::Accept,
+            ..policy.clone()
+        });
+        assert!(matches!(check(&policy, None, answered), Outcome::Widened));
+    }
+
+    #[test]
+    fn no_answer_is_enough_only_where_zones_are_not_required() {
+        let outcome = |stance| {
+            let policy = policy(stance);
+            check(&policy, offer(&policy).as_ref(), None)
+        };
+        assert!(matches!(outcome(Stance::Accept), Outcome::Agreed(None)));
+        assert!(matches!(outcome(Stance::Refuse), Outcome::Agreed(None)));
+        assert!(matches!(outcome(Stance::Require), Outcome::Required));
+    }
+}

@@ -89,7 +89,7 @@ impl InitSent {
     }
 
     /// The response never came.
-    pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
+    pub(super) fn give_up(self, core: &Core, ctx: &mut Context<'_>) -> State {
         let address = core.path.remote.ip();
         let why = match self.refused {
             Some(notify) => DownReason::Refused { notify },
@@ -169,7 +169,7 @@ impl InitSent {
     }
 
     fn proceed(
-        self: Box<Self>,
+        self,
         answer: &Answer,
         arrived: &Arrived<'_>,
         response: &Message,

@@ -86,7 +86,7 @@ impl Core {
     }
 
     /// Sends a request; there must be none under way.
-    pub(super) fn request(
+    pub(crate) fn request(
         &mut self,
         cipher: &mut Cipher,
         exchange: ExchangeType,

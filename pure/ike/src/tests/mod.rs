@@ -1,1 +1,92 @@
+//! Engines against each other on virtual time.
 
+mod attack;
+mod distribute;
+mod handshake;
+mod liveness;
+mod loss;
+mod nat;
+mod pair;
+mod refusal;
+mod zones;
+
+use crate::{Config, Peer, PeerRole, Stance, Timers, ZonePolicy};
+use crypto::Secret;
+use model::{Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+
+pub(crate) fn prefix(text: &str) -> TrafficSelector {
+    let (address, length) = text.split_once('/').unwrap();
+    TrafficSelector::from_prefix(address.parse().unwrap(), length.parse().unwrap()).unwrap()
+}
+
+/// A policy with a header zone and a payload zone, and one licence for the header zone.
+pub(crate) fn two_zones(stance: Stance, node: &str) -> ZonePolicy {
+    ZonePolicy {
+        stance,
+        zones: vec![
+            (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
+            (ZoneSelector::Rest, Suite::Aes256Gcm16),
+        ],
+        window: 8192,
+        licences: vec![licence(node)],
+    }
+}
+
+pub(crate) fn licence(node: &str) -> Licence {
+    Licence {
+        node: node.parse().unwrap(),
+        zone: ZoneId::DESIGNATED,
+        right: Right::Read,
+    }
+}
+
+/// The other end as seen by one of the two.
+pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        address: None,
+        identity: format!("{name}.example.net").parse().unwrap(),
+        psk: Secret::new(b"a secret that both ends know".to_vec()),
+        role,
+        suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
+    }
+}
+
+pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
+    PeerRole::Vpn {
+        local: vec![prefix(local)],
+        remote: vec![prefix(remote)],
+        zones,
+    }
+}
+
+/// A host with one peer.
+pub(crate) fn host(name: &str, peer: Peer) -> Config {
+    let identity = format!("{name}.example.net").parse().unwrap();
+    Config {
+        timers: Timers {
+            liveness: std::time::Duration::ZERO,
+            ..Timers::default()
+        },
+        ..Config::new(identity, vec![peer])
+    }
+}
+
+/// A mobile node and its gateway, without zones.
+pub(crate) fn mobile() -> Config {
+    let role = vpn("10.8.0.2/32", "10.0.0.0/8", ZonePolicy::default());
+    host("mobile", peer("gateway", role))
+}
+
+pub(crate) fn gateway() -> Config {
+    let role = vpn("10.0.0.0/16", "10.8.0.0/24", ZonePolicy::default());
+    host("gateway", peer("mobile", role))
+}
+
+/// The zone policy of a configuration's only peer.
+pub(crate) fn zones_of(config: &mut Config) -> &mut ZonePolicy {
+    match &mut config.peers[0].role {
+        PeerRole::Vpn { zones, .. } => zones,
+        PeerRole::Licensed | PeerRole::Gateway => panic!("a VPN peer"),
+    }
+}

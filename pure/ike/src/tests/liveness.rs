@@ -1,0 +1,75 @@
+//! Finding out that a peer is gone.
+
+use super::pair::{Pair, Side};
+use super::*;
+use crate::DownReason;
+use std::time::Duration;
+
+fn asking() -> Pair {
+    let (mut left, right) = (mobile(), gateway());
+    left.timers.liveness = Duration::from_secs(30);
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    pair
+}
+
+#[test]
+fn silence_is_answered_with_a_question() {
+    let mut pair = asking();
+    pair.pass(Duration::from_secs(29));
+    assert_eq!(pair.sent.len(), 4);
+    pair.pass(Duration::from_secs(2));
+    assert_eq!(pair.sent.len(), 6, "an empty request and its answer");
+    pair.pass(Duration::from_secs(3600));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
+#[test]
+fn traffic_makes_questions_unnecessary() {
+    let mut pair = asking();
+    let id = pair.left.engine.sas().next().unwrap().id;
+    for _ in 0..100 {
+        pair.pass(Duration::from_secs(20));
+        pair.with(Side::Left, |engine, now| engine.note_inbound(id, now));
+    }
+    assert_eq!(pair.sent.len(), 4);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_given_up_with_its_children() {
+    let mut pair = asking();
+    pair.lost = 1000;
+    pair.pass(Duration::from_secs(600));
+    assert_eq!(
+        pair.left.down_reasons(),
+        [&DownReason::PeerGone { attempts: 16 }]
+    );
+    assert!(pair.left.children().is_empty());
+    assert_eq!(pair.left.engine.poll_timeout(), None);
+}
+
+#[test]
+fn zero_never_asks() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.connect();
+    pair.pass(Duration::from_secs(86_400));
+    assert_eq!(pair.sent.len(), 4);
+}
+
+#[test]
+fn an_initiator_that_does_not_go_on_is_forgotten() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    assert_eq!(pair.right.engine.half_open(), 1);
+    pair.intercept();
+    pair.now += Duration::from_secs(60);
+    pair.with(Side::Right, |engine, now| engine.handle_timeout(now));
+    assert_eq!(
+        (
+            pair.right.engine.half_open(),
+            pair.right.engine.sas().count()
+        ),
+        (0, 0)
+    );
+}

@@ -1,0 +1,330 @@
+//! Two engines and the network between them, on virtual time.
+//!
+//! Every datagram is in flight for the latency, and on the way may be lost, doubled or delayed so
+//! much that later ones overtake it, by a seeded generator: a test is the same every time. A NAT
+//! may stand before the left host. Everything that was sent is kept for attacks.
+
+use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
+use crypto::{Rng, Secret};
+use model::{ChildSa, IkeSaId, Instant, Path};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+}
+
+pub(crate) struct Host {
+    pub(crate) engine: Engine,
+    /// The name of its first peer.
+    peer: String,
+    pub(crate) events: Vec<Event>,
+}
+
+/// A datagram as it reaches its receiver.
+#[derive(Clone, Debug)]
+pub(crate) struct Flying {
+    pub(crate) to: Side,
+    /// As the receiver sees it.
+    pub(crate) path: Path,
+    /// The IKE message without the non-ESP marker.
+    pub(crate) message: Vec<u8>,
+}
+
+/// A port-translating NAT with one address of its own.
+#[derive(Clone, Copy)]
+pub(crate) struct NatBox {
+    pub(crate) outside: &'static str,
+    /// Added to the inside port.
+    pub(crate) shift: u16,
+}
+
+pub(crate) struct Pair {
+    pub(crate) left: Host,
+    pub(crate) right: Host,
+    pub(crate) now: Instant,
+    pub(crate) latency: Duration,
+    /// Of a thousand datagrams.
+    pub(crate) lost: u32,
+    pub(crate) doubled: u32,
+    pub(crate) overtaken: u32,
+    pub(crate) nat: Option<NatBox>,
+    /// Everything that was sent, in order.
+    pub(crate) sent: Vec<Flying>,
+    in_flight: BTreeMap<(Instant, usize), Flying>,
+    rng: Rng,
+}
+
+pub(crate) const LEFT: &str = "192.168.1.2";
+pub(crate) const RIGHT: &str = "203.0.113.1";
+
+impl Pair {
+    pub(crate) fn new(left: Config, right: Config) -> Self {
+        Self::seeded(left, right, 1)
+    }
+
+    pub(crate) fn seeded(left: Config, right: Config, seed: u8) -> Self {
+        let host = |config: Config, number| Host {
+            peer: config.peers[0].name.clone(),
+            engine: Engine::new(config, [seed.wrapping_mul(3) + number; 32], Instant::ZERO),
+            events: Vec::new(),
+        };
+        Self {
+            left: host(left, 1),
+            right: host(right, 2),
+            now: Instant::ZERO,
+            latency: Duration::from_millis(20),
+            lost: 0,
+            doubled: 0,
+            overtaken: 0,
+            nat: None,
+            sent: Vec::new(),
+            in_flight: BTreeMap::new(),
+            rng: Rng::from_seed([seed; 32]),
+        }
+    }
+
+    /// The left host begins, and both are driven until nothing is in flight.
+    pub(crate) fn connect(&mut self) -> IkeSaId {
+        let id = self.initiate(Side::Left);
+        self.settle();
+        id
+    }
+
+    pub(crate) fn initiate(&mut self, side: Side) -> IkeSaId {
+        let (from, to) = match side {
+            Side::Left => (LEFT, RIGHT),
+            Side::Right => (RIGHT, self.nat.map_or(LEFT, |nat| nat.outside)),
+        };
+        let address = |ip: &str| SocketAddr::new(ip.parse().unwrap(), crate::PORT);
+        let path = Path {
+            local: address(from),
+            remote: address(to),
+        };
+        let name = self.host(side).peer.clone();
+        self.with(side, |engine, now| engine.initiate(&name, path, now))
+            .unwrap()
+    }
+
+    pub(crate) fn host(&mut self, side: Side) -> &mut Host {
+        match side {
+            Side::Left => &mut self.left,
+            Side::Right => &mut self.right,
+        }
+    }
+
+    /// Runs something on an engine and sends what comes of it.
+    pub(crate) fn with<T>(&mut self, side: Side, run: impl FnOnce(&mut Engine, Instant) -> T) -> T {
+        let now = self.now;
+        let result = run(&mut self.host(side).engine, now);
+        self.collect();
+        result
+    }
+
+    /// Delivers what is in flight, and what comes of it, but lets no timer run out.
+    pub(crate) fn settle(&mut self) {
+        while self.deliver_next() {}
+    }
+
+    /// Lets time pass, with everything that happens in it.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(at) = self.next_at().filter(|&at| at <= end) {
+            self.now = self.now.max(at);
+            let due = self.in_flight.first_key_value();
+            if due.is_some_and(|((at, _), _)| *at <= self.now) {
+                self.deliver_next();
+            } else {
+                let now = self.now;
+                self.left.engine.handle_timeout(now);
+                self.right.engine.handle_timeout(now);
+                self.collect();
+            }
+        }
+        self.now = end;
+    }
+
+    /// Delivers one datagram; `false` if none is in flight.
+    pub(crate) fn deliver_next(&mut self) -> bool {
+        let Some(((at, _), flying)) = self.in_flight.pop_first() else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        self.deliver(&flying);
+        true
+    }
+
+    /// Hands a datagram to its receiver now: also one that was forged.
+    pub(crate) fn deliver(&mut self, flying: &Flying) {
+        let now = self.now;
+        let host = self.host(flying.to);
+        host.engine
+            .handle_datagram(flying.path, &flying.message, now);
+        self.collect();
+    }
+
+    /// Takes what is in flight out of the network.
+    pub(crate) fn intercept(&mut self) -> Vec<Flying> {
+        std::mem::take(&mut self.in_flight).into_values().collect()
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let flying = self.in_flight.first_key_value().map(|((at, _), _)| *at);
+        let engines = [&self.left, &self.right];
+        let due = engines.map(|host| host.engine.poll_timeout().map(|deadline| deadline.at));
+        flying.into_iter().chain(due.into_iter().flatten()).min()
+    }
+
+    fn collect(&mut self) {
+        for side in [Side::Left, Side::Right] {
+            while let Some(event) = self.host(side).engine.poll_event() {
+                self.host(side).events.push(event);
+            }
+            while let Some(transmit) = self.host(side).engine.poll_transmit() {
+                let marked = transmit.path.local.port() == crate::NATT_PORT;
+                let message = match marked {
+                    true => transmit.payload.strip_prefix(&[0; 4]).unwrap().to_vec(),
+                    false => transmit.payload,
+                };
+                self.send(side, transmit.path, message);
+            }
+        }
+    }
+
+    fn send(&mut self, from: Side, path: Path, message: Vec<u8>) {
+        let Some(path) = self.translate(from, path) else {
+            return;
+        };
+        let to = from.other();
+        let flying = Flying { to, path, message };
+        self.sent.push(flying.clone());
+        if self.chance(self.lost) {
+            return;
+        }
+        let copies = if self.chance(self.doubled) { 2 } else { 1 };
+        for _ in 0..copies {
+            let extra = if self.chance(self.overtaken) { 5 } else { 1 };
+            let at = self.now + self.latency * extra;
+            let key = (at, self.sent.len() + self.in_flight.len());
+            self.in_flight.insert(key, flying.clone());
+        }
+    }
+
+    /// The path as the receiver sees it; `None` if it leads nowhere.
+    fn translate(&self, from: Side, path: Path) -> Option<Path> {
+        let seen = path.reversed();
+        let Some(nat) = self.nat else {
+            return Some(seen);
+        };
+        let outside = nat.outside.parse().unwrap();
+        let inside = LEFT.parse().unwrap();
+        match from {
+            Side::Left => Some(Path {
+                local: seen.local,
+                remote: SocketAddr::new(outside, seen.remote.port() + nat.shift),
+            }),
+            Side::Right if seen.local.ip() == outside => Some(Path {
+                local: SocketAddr::new(inside, seen.local.port().checked_sub(nat.shift)?),
+                remote: seen.remote,
+            }),
+            Side::Right => None,
+        }
+    }
+
+    fn chance(&mut self, of_thousand: u32) -> bool {
+        self.rng.u32() % 1000 < of_thousand
+    }
+}
+
+impl Host {
+    /// The children that came up and have not gone down.
+    pub(crate) fn children(&self) -> Vec<&ChildSa<Secret>> {
+        let up = self.events.iter().filter_map(|event| match event {
+            Event::ChildUp(child) => Some(&**child),
+            _ => None,
+        });
+        let down = |child: &&ChildSa<Secret>| {
+            self.events
+                .iter()
+                .any(|event| matches!(event, Event::ChildDown { child: id } if *id == child.id))
+        };
+        up.filter(|child| !down(child)).collect()
+    }
+
+    pub(crate) fn child(&self) -> &ChildSa<Secret> {
+        let children = self.children();
+        assert_eq!(children.len(), 1, "{:?}", self.events);
+        children[0]
+    }
+
+    /// How many IKE SAs are up.
+    pub(crate) fn up(&self) -> usize {
+        let sas = self.engine.sas();
+        sas.filter(|sa| sa.state == SaState::Established).count()
+    }
+
+    pub(crate) fn down_reasons(&self) -> Vec<&DownReason> {
+        let reasons = self.events.iter().filter_map(|event| match event {
+            Event::IkeDown { why, .. } => Some(why),
+            _ => None,
+        });
+        reasons.collect()
+    }
+
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        let refusals = self.events.iter().filter_map(|event| match event {
+            Event::Refused { why, .. } => Some(why.to_string()),
+            _ => None,
+        });
+        refusals.collect()
+    }
+
+    pub(crate) fn dropped(&self, why: DropReason) -> u64 {
+        self.engine.counters().dropped(why)
+    }
+
+    /// Everything outside can see of the state: compared before and after an attack.
+    pub(crate) fn picture(&self) -> String {
+        let sas: VecDeque<_> = self.engine.sas().collect();
+        format!("{sas:?} {} events", self.events.len())
+    }
+}
+
+/// Whether two children fit together: what one seals the other opens.
+pub(crate) fn fit(a: &ChildSa<Secret>, b: &ChildSa<Secret>) -> bool {
+    let same = |x: &model::Half<Secret>, y: &model::Half<Secret>| {
+        x.spi == y.spi && keys_of(x) == keys_of(y)
+    };
+    same(&a.inbound, &b.outbound)
+        && same(&b.inbound, &a.outbound)
+        && a.agreement == b.agreement
+        && a.local == b.remote
+        && a.remote == b.local
+        && keys_of(&a.inbound) != keys_of(&a.outbound)
+}
+
+pub(crate) fn keys_of(half: &model::Half<Secret>) -> Vec<Vec<u8>> {
+    match &half.keys {
+        model::Keys::Plain { key, .. } => vec![key.expose().to_vec()],
+        model::Keys::Zoned(zones) => {
+            let keys = zones.iter().map(|zone| zone.key.expose().to_vec());
+            keys.collect()
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Agreeing on zones.
+
+use super::pair::{Pair, Side, fit, keys_of};
+use super::*;
+use crate::DownReason;
+use model::Keys;
+use std::time::Duration;
+
+const NODE: &str = "node.example.net";
+
+fn zoned(left: Stance, right: Stance) -> (Config, Config) {
+    let (mut mobile, mut gateway) = (mobile(), gateway());
+    *zones_of(&mut mobile) = two_zones(left, NODE);
+    *zones_of(&mut gateway) = two_zones(right, NODE);
+    (mobile, gateway)
+}
+
+fn connected((left, right): (Config, Config)) -> Pair {
+    let mut pair = Pair::new(left, right);
+    pair.initiate(Side::Left);
+    pair.pass(Duration::from_secs(600));
+    pair
+}
+
+#[test]
+fn agreed_zones_have_a_key_each_in_each_direction() {
+    let pair = connected(zoned(Stance::Accept, Stance::Accept));
+    let child = pair.left.child();
+    assert!(fit(child, pair.right.child()));
+    let agreement = child.agreement.as_ref().unwrap();
+    assert_eq!(agreement.licences, [licence(NODE)]);
+    assert_eq!(agreement.window, 8192);
+    let mut keys = [keys_of(&child.inbound), keys_of(&child.outbound)].concat();
+    let lengths: Vec<_> = keys.iter().map(Vec::len).collect();
+    assert_eq!(lengths, [20, 36, 20, 36]);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 4, "no key is used twice");
+}
+
+#[test]
+fn licences_are_those_of_both_policies_and_the_rest_is_told() {
+    let (mut left, mut right) = zoned(Stance::Accept, Stance::Accept);
+    zones_of(&mut left).licences = vec![licence("b.example"), licence("a.example")];
+    zones_of(&mut right).licences = vec![licence("c.example"), licence("b.example")];
+    zones_of(&mut right).window = 4096;
+    let pair = connected((left, right));
+    let agreement = pair.left.child().agreement.clone().unwrap();
+    assert_eq!(agreement.licences, [licence("b.example")]);
+    assert_eq!(agreement.window, 4096);
+    assert!(
+        pair.left
+            .refusals()
+            .join("")
+            .contains("zone 1 to a.example")
+    );
+    assert!(
+        pair.right
+            .refusals()
+            .join("")
+            .contains("zone 1 to c.example")
+    );
+}
+
+#[test]
+fn who_accepts_zones_does_without_them_if_the_peer_does_not() {
+    let pair = connected(zoned(Stance::Accept, Stance::Refuse));
+    assert!(fit(pair.left.child(), pair.right.child()));
+    assert!(pair.left.child().agreement.is_none());
+    assert!(
+        pair.left
+            .refusals()
+            .join("")
+            .contains("the tunnel is plain")
+    );
+    let pair = connected(zoned(Stance::Refuse, Stance::Accept));
+    assert!(matches!(pair.left.child().inbound.keys, Keys::Plain { .. }));
+}
+
+#[test]
+fn a_responder_that_requires_zones_refuses_a_plain_tunnel() {
+    let pair = connected(zoned(Stance::Refuse, Stance::Require));
+    assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+    let why = pair.left.down_reasons()[0].to_string();
+    assert!(
+        why.contains("ZONES_REQUIRED; zones are required there"),
+        "{why}"
+    );
+    assert!(pair.right.refusals()[0].contains("zones are required here"));
+}
+
+#[test]
+fn an_initiator_that_requires_zones_takes_a_plain_tunnel_down() {
+    let pair = connected(zoned(Stance::Require, Stance::Refuse));
+    assert_eq!(pair.left.down_reasons(), [&DownReason::ZonesRequired]);
+    assert_eq!(pair.right.down_reasons(), [&DownReason::ClosedByPeer]);
+    assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
+}
+
+#[test]
+fn different_zones_are_not_agreed() {
+    let (left, mut right) = zoned(Stance::Accept, Stance::Accept);
+    zones_of(&mut right).zones[0].1 = Suite::Aes256Gcm16;
+    let pair = connected((left, right));
+    assert!(pair.left.child().agreement.is_none());
+    assert!(fit(pair.left.child(), pair.right.child()));
+}
+
+#[test]
+fn zone_keys_bind_the_agreement_and_both_spis() {
+    let (left, right) = zoned(Stance::Accept, Stance::Accept);
+    let with = |change: fn(&mut ZonePolicy)| {
+        let (mut left, mut right) = (left.clone(), right.clone());
+        change(zones_of(&mut left));
+        change(zones_of(&mut right));
+        let pair = connected((left, right));
+        keys_of(&pair.left.child().inbound)
+    };
+    let plain = with(|_| {});
+    assert_eq!(plain, with(|_| {}));
+    assert_ne!(plain, with(|policy| policy.window = 4096));
+    assert_ne!(plain, with(|policy| policy.licences.clear()));
+}
