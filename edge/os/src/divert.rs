@@ -137,6 +137,11 @@ impl Divert {
         Ok(divert)
     }
 
+    /// Removes what a predecessor left, on a machine that no longer diverts.
+    pub fn remove_leftovers() -> Result<(), Error> {
+        remove_all(&Netlink::open()?)
+    }
+
     /// The families that are diverted.
     pub fn families(&self) -> &[Family] {
         &self.families

@@ -51,6 +51,13 @@ impl Routes {
         Ok(Self { netlink, device })
     }
 
+    /// Removes what a predecessor left, on a machine that no longer has tunnels.
+    pub fn remove_leftovers() -> Result<(), Error> {
+        Netlink::open()?
+            .cleanup(TABLE, PRIORITY..=PRIORITY)
+            .map(drop)
+    }
+
     /// Makes the table say exactly this. Source addresses must have been given to an interface
     /// before.
     pub fn set(&self, plan: &Plan) -> Result<(), Error> {

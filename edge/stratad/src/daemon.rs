@@ -63,7 +63,7 @@ impl Daemon {
         let api = Api::open(config, now)?;
         let host = Host::open(config)?;
         let daemon = Self {
-            node: Node::new(setup::node(config), entropy::seed()?, now),
+            node: Node::new(setup::node(config), entropy::seed(), now),
             host,
             api,
             keys: Keys::default(),
@@ -146,16 +146,16 @@ impl Daemon {
             token::API => self
                 .api
                 .serve(&mut self.node, &mut self.keys, &self.losses, now),
-            token::TUNNEL => self.from_tunnel(now),
-            token::WIRED => self.from_side(Side::Wired, now),
-            token::WIRELESS => self.from_side(Side::Wireless, now),
-            token if token < token::NATT => self.from_ike((token - token::IKE) as usize, now),
-            token => self.from_natt((token - token::NATT) as usize, now),
+            token::TUNNEL => self.read_tunnel(),
+            token::WIRED => self.read_side(Side::Wired, now),
+            token::WIRELESS => self.read_side(Side::Wireless, now),
+            token if token < token::NATT => self.read_ike((token - token::IKE) as usize, now),
+            token => self.read_natt((token - token::NATT) as usize, now),
         }
     }
 
     /// Inner datagrams: sealed and sent.
-    fn from_tunnel(&mut self, now: Instant) {
+    fn read_tunnel(&mut self) {
         let Some(tunnel) = &self.host.tunnel else {
             return;
         };
@@ -172,7 +172,7 @@ impl Daemon {
                 host: &self.host,
                 losses: &mut self.losses,
             };
-            self.node.seal(&mut self.batch[..filled], &mut outlet, now);
+            self.node.seal(&mut self.batch[..filled], &mut outlet);
             if filled < BATCH {
                 return;
             }
@@ -180,7 +180,7 @@ impl Daemon {
     }
 
     /// Port 500: IKE alone.
-    fn from_ike(&mut self, index: usize, now: Instant) {
+    fn read_ike(&mut self, index: usize, now: Instant) {
         let (node, udp) = (&mut self.node, &mut self.host.ike[index]);
         for _ in 0..TURNS {
             let read =
@@ -193,7 +193,7 @@ impl Daemon {
 
     /// Port 4500: ESP, and IKE behind the non-ESP marker. One system call may bring more packets
     /// than a batch holds.
-    fn from_natt(&mut self, index: usize, now: Instant) {
+    fn read_natt(&mut self, index: usize, now: Instant) {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
             let read = self.host.natt[index].recv(|arrival, payload| match Datagram::of(payload) {
@@ -215,7 +215,7 @@ impl Daemon {
     }
 
     /// Transit packets of others, at a licensed node.
-    fn from_side(&mut self, from: Side, now: Instant) {
+    fn read_side(&mut self, from: Side, now: Instant) {
         let Some(divert) = &self.host.divert else {
             return;
         };

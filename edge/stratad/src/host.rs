@@ -35,19 +35,42 @@ impl Host {
     pub fn open(config: &Config) -> Result<Self, Error> {
         let ike = listen(config, config.listen.ike)?;
         let natt = listen(config, config.listen.nat)?;
-        let tunnel = match config.peers.is_empty() {
-            true => None,
-            false => Some(Tunnel::open(config)?),
-        };
-        let divert = config.divert.as_ref();
-        let divert =
-            divert.map(|divert| Divert::open(&divert.wired, &divert.wireless, divert.clear_tcp));
-        Ok(Self {
-            tunnel,
+        let mut host = Self {
+            tunnel: None,
             ike,
             natt,
-            divert: divert.transpose()?,
-        })
+            divert: None,
+        };
+        match host.open_devices(config) {
+            Ok(()) => Ok(host),
+            Err(error) => {
+                if let Err(also) = host.close() {
+                    tracing::error!("and cleaning up failed as well: {also}");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The tunnel comes last and its routes last of all: a start that fails before leaves the
+    /// black holes of a predecessor as they are, and no protected prefix is open for a moment. A
+    /// role that the configuration no longer has may have left something behind as well.
+    fn open_devices(&mut self, config: &Config) -> Result<(), Error> {
+        match &config.divert {
+            None => Divert::remove_leftovers()?,
+            Some(divert) => {
+                self.divert = Some(Divert::open(
+                    &divert.wired,
+                    &divert.wireless,
+                    divert.clear_tcp,
+                )?)
+            }
+        }
+        if config.peers.is_empty() {
+            return Routes::remove_leftovers();
+        }
+        self.tunnel = Some(Tunnel::open(config)?);
+        Ok(())
     }
 
     /// Sends a UDP payload from the socket of the path's local port and family.

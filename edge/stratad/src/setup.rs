@@ -79,7 +79,6 @@ fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> n
         identity: party.identity.clone(),
         psk: Secret::new(party.psk.expose().to_vec()),
         suites: party.suites.clone(),
-        liveness: party.liveness,
         role,
     }
 }
@@ -98,7 +97,8 @@ fn policy(policy: &config::Policy) -> node::Policy {
 fn snoop_config(snoop: &config::Snoop) -> node::SnoopConfig {
     node::SnoopConfig {
         flows: snoop.flows as usize,
-        packets: snoop.packets as usize,
+        packets_per_flow: snoop.packets as usize,
         octets: usize::try_from(snoop.octets).unwrap_or(usize::MAX),
+        ..node::SnoopConfig::default()
     }
 }

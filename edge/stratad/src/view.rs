@@ -1,12 +1,12 @@
 //! The node's state in the words of the API.
 
 use crate::outlet::Losses;
-use config::{Config, HEADERS};
+use config::Config;
 use control::{
     Child, ChildKind, Composite, Flow, Flows, GrantState, Held, Holder, Peer, PeerKind, PeerState,
-    Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones,
+    Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones, zone_name,
 };
-use model::{Identity, Instant, Licence, Right, ZoneId, ZoneSelector};
+use model::{Identity, Instant, Right};
 use node::{ChildStatus, CsaStatus, HeldGrant, Node, PeerStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -186,11 +186,6 @@ pub fn zones(node: &Node, now: Instant) -> Zones {
 }
 
 fn composite(status: &CsaStatus, now: Instant) -> Composite {
-    let zone = |zone: &model::Zone| Zone {
-        serial: zone.id.0,
-        name: zone_name(zone.selector).to_owned(),
-        suite: zone.suite.to_string(),
-    };
     let licences = &status.agreement.licences;
     let nodes: BTreeSet<&Identity> = licences.iter().map(|licence| &licence.node).collect();
     Composite {
@@ -199,7 +194,7 @@ fn composite(status: &CsaStatus, now: Instant) -> Composite {
         spi_in: status.inbound.to_string(),
         spi_out: status.outbound.to_string(),
         window: status.agreement.window,
-        zones: status.agreement.zones.iter().map(zone).collect(),
+        zones: status.agreement.zones.iter().map(Zone::from).collect(),
         holders: nodes
             .into_iter()
             .map(|node| holder(status, node, now))
@@ -209,21 +204,23 @@ fn composite(status: &CsaStatus, now: Instant) -> Composite {
 
 /// A licensed node, with the state of its grant if we are the one who grants.
 fn holder(status: &CsaStatus, node: &Identity, now: Instant) -> Holder {
-    let licences: Vec<&Licence> = status
-        .agreement
-        .licences
-        .iter()
-        .filter(|licence| licence.node == *node)
-        .collect();
+    let licences = || {
+        status
+            .agreement
+            .licences
+            .iter()
+            .filter(|licence| licence.node == *node)
+    };
+    let zones = status.agreement.zones.iter();
+    let licensed = zones.filter(|zone| licences().any(|licence| licence.zone == zone.id));
     let grant = status.grants.iter().find(|grant| grant.node == *node);
     Holder {
         node: node.to_string(),
-        zones: licences
-            .iter()
-            .map(|licence| licensed_zone(licence.zone).to_owned())
+        zones: licensed
+            .map(|zone| zone_name(zone.selector).to_owned())
             .collect(),
-        right: licences
-            .first()
+        right: licences()
+            .next()
             .map_or("", |licence| right(licence.right))
             .to_owned(),
         state: grant.map(|grant| grant_state(grant.state)),
@@ -250,24 +247,6 @@ const fn grant_state(state: node::GrantState) -> GrantState {
         node::GrantState::Sent => GrantState::Sent,
         node::GrantState::Held => GrantState::Held,
         node::GrantState::Refused => GrantState::Refused,
-    }
-}
-
-const fn zone_name(selector: ZoneSelector) -> &'static str {
-    match selector {
-        ZoneSelector::Ip => "ip",
-        ZoneSelector::Transport => "transport",
-        ZoneSelector::IpTransport => "headers",
-        ZoneSelector::Rest => "payload",
-    }
-}
-
-/// Zones by the names that licences use.
-fn licensed_zone(zone: ZoneId) -> &'static str {
-    if zone == HEADERS {
-        "headers"
-    } else {
-        "payload"
     }
 }
 
