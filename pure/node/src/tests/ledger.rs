@@ -63,7 +63,11 @@ fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
     for minute in 0..24 * 60 {
         ledger.learn(&world);
         for index in 0..4 {
-            let from = if dice.u16() % 2 == 0 { MOBILE } else { GATEWAY };
+            let from = if dice.u16().is_multiple_of(2) {
+                MOBILE
+            } else {
+                GATEWAY
+            };
             world.segment(from, minute * 10_000 + index * 1000, &[0; 1000]);
         }
         ledger.enter(&mut world);

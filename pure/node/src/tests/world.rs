@@ -250,10 +250,9 @@ impl World {
     }
 
     fn collect(&mut self) {
-        for who in 0..self.nodes.len() {
+        for (who, address) in ADDRESSES.iter().enumerate() {
             while let Some(transmit) = self.nodes[who].poll_transmit() {
-                let local =
-                    SocketAddr::new(ADDRESSES[who].parse().unwrap(), transmit.path.local.port());
+                let local = SocketAddr::new(address.parse().unwrap(), transmit.path.local.port());
                 let path = Path {
                     local,
                     ..transmit.path
