@@ -54,6 +54,8 @@ pub struct Peer {
     pub role: PeerRole,
     /// Suites for IKE and ESP, the best first.
     pub suites: Vec<Suite>,
+    /// After how much silence it is asked whether it is there. Zero: never.
+    pub liveness: Duration,
 }
 
 /// What a peer is to us. Every right hangs on it: keys go only to licensed nodes, grants are taken
@@ -115,8 +117,6 @@ pub struct Timers {
     pub half_open: Duration,
     /// How long an SA that is gone still answers repeated requests.
     pub linger: Duration,
-    /// After how much silence the peer is asked whether it is there. Zero: never.
-    pub liveness: Duration,
 }
 
 impl Default for Timers {
@@ -132,7 +132,6 @@ impl Default for Timers {
             closing_attempts: 3,
             half_open: Duration::from_secs(60),
             linger: Duration::from_secs(30),
-            liveness: Duration::from_secs(30),
         }
     }
 }

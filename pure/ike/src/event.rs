@@ -104,7 +104,7 @@ pub enum DownReason {
     ClosedHere,
     /// A secret is wrong at one of the two ends; the peer noticed.
     #[error(
-        "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or the pre-shared keys differ; compare `identity` and `psk` at both ends"
+        "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or the pre-shared keys differ; compare `id` and `psk` at both ends"
     )]
     AuthenticationRefused {
         /// Who we said we are.
@@ -179,7 +179,7 @@ pub enum DownReason {
     WrongKey,
     /// It proved an identity we did not want.
     #[error(
-        "the peer is {theirs}, but the configuration expects {expected}: change `identity` here or there"
+        "the peer is {theirs}, but the configuration expects {expected}: change `id` here or there"
     )]
     WrongIdentity {
         /// Who it says it is.
@@ -192,7 +192,7 @@ pub enum DownReason {
     ZonesWidened,
     /// We require zones.
     #[error(
-        "zones are required here, but the peer did not agree to ours: set its `zones` like ours, or `stance = \"accept\"` here"
+        "zones are required here, but the peer did not agree to ours: set its `zones` like ours, or `zones = \"accept\"` here"
     )]
     ZonesRequired,
 }
@@ -226,7 +226,7 @@ pub enum Refusal {
     #[error("no peer with the identity {0} is configured")]
     UnknownIdentity(Identity),
     /// The peer thinks we are somebody else.
-    #[error("it looks for {wanted}, but we are {ours}: change `identity` here or there")]
+    #[error("it looks for {wanted}, but we are {ours}: change `id` here or there")]
     NotWhoWeAre {
         /// Whom it wants.
         wanted: Identity,
@@ -274,7 +274,7 @@ pub enum Refusal {
     NoNatTraversal,
     /// Zones are required here.
     #[error(
-        "zones are required here, and it offered none that fit: set its `zones` like ours, or `stance = \"accept\"` here"
+        "zones are required here, and it offered none that fit: set its `zones` like ours, or `zones = \"accept\"` here"
     )]
     ZonesRequired,
     /// Zones are wanted here but were not agreed; plain ESP is used.
@@ -330,7 +330,7 @@ pub enum ApiMisuse {
 /// What a person can do about an error notify.
 fn advice(notify: NotifyType) -> &'static str {
     match notify {
-        NotifyType::NO_PROPOSAL_CHOSEN => "no suite in common: compare `suites` at both ends",
+        NotifyType::NO_PROPOSAL_CHOSEN => "no suite in common: compare `suite` at both ends",
         NotifyType::INVALID_KE_PAYLOAD => {
             "no key exchange in common: allow x25519 (group 31) there"
         }
@@ -342,7 +342,7 @@ fn advice(notify: NotifyType) -> &'static str {
         }
         NotifyType::INVALID_MAJOR_VERSION => "the peer speaks another version of IKE",
         NotifyType::NO_ADDITIONAL_SAS => "our role there allows no tunnel",
-        NotifyType::AUTHENTICATION_FAILED => "compare `identity` and `psk` at both ends",
+        NotifyType::AUTHENTICATION_FAILED => "compare `id` and `psk` at both ends",
         _ => "the peer's log may say more",
     }
 }

@@ -2,13 +2,13 @@
 //! INFORMATIONAL is sent; without an answer to it the SA is given up. ESP that arrives is a sign
 //! of life as good as any, so asking costs nothing while traffic flows.
 
-use crate::config::Timers;
 use model::{Deadline, Instant};
+use std::time::Duration;
 
-/// When to ask, if the peer was last heard then.
-pub(crate) fn deadline(heard: Instant, timers: &Timers) -> Option<Deadline> {
-    (!timers.liveness.is_zero()).then(|| Deadline {
-        at: heard + timers.liveness,
+/// When to ask a peer that was last heard then, if ever.
+pub(crate) fn deadline(heard: Instant, patience: Duration) -> Option<Deadline> {
+    (!patience.is_zero()).then(|| Deadline {
+        at: heard + patience,
         reason: "the peer is asked whether it is there",
     })
 }

@@ -5,7 +5,7 @@ use super::protected::Complaint;
 use super::task::{self, Task};
 use super::{Arrived, Context, Core, State};
 use crate::child::{self, Terms};
-use crate::config::{PeerRole, Timers};
+use crate::config::{Config, PeerRole};
 use crate::counters::DropReason;
 use crate::event::{DownReason, Event, GrantRefusal, Refusal};
 use crate::exchange::{first_error, notify};
@@ -144,7 +144,7 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let due = self.deadline(core, &ctx.config.timers);
+        let due = self.deadline(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
             self.ask(Task::Liveness, core, ctx);
         }
@@ -153,9 +153,10 @@ impl Established {
 
     /// Silence matters only while nothing is under way: a request that is not answered ends the SA
     /// by itself.
-    pub(super) fn deadline(&self, core: &Core, timers: &Timers) -> Option<Deadline> {
+    pub(super) fn deadline(&self, core: &Core, config: &Config) -> Option<Deadline> {
         let quiet = core.requests.is_idle();
-        quiet.then(|| liveness::deadline(self.heard, timers))?
+        let peer = core.peer.map(|index| &config.peers[index])?;
+        quiet.then(|| liveness::deadline(self.heard, peer.liveness))?
     }
 
     /// The peer does not answer.

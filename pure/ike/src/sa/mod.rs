@@ -141,7 +141,7 @@ impl Sa {
     pub(crate) fn poll_timeout(&self, config: &Config) -> Option<Deadline> {
         let own = match &self.state {
             State::AwaitAuth(state) => Some(state.deadline()),
-            State::Established(state) => state.deadline(&self.core, &config.timers),
+            State::Established(state) => state.deadline(&self.core, config),
             State::Lingering(state) => Some(state.deadline()),
             State::InitSent(_) | State::AuthSent(_) | State::Closing(_) | State::Gone => None,
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 fn asking() -> Pair {
     let (mut left, right) = (mobile(), gateway());
-    left.timers.liveness = Duration::from_secs(30);
+    left.peers[0].liveness = Duration::from_secs(30);
     let mut pair = Pair::new(left, right);
     pair.connect();
     pair

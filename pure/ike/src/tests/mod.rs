@@ -10,9 +10,10 @@ mod pair;
 mod refusal;
 mod zones;
 
-use crate::{Config, Peer, PeerRole, Stance, Timers, ZonePolicy};
+use crate::{Config, Peer, PeerRole, Stance, ZonePolicy};
 use crypto::Secret;
 use model::{Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use std::time::Duration;
 
 pub(crate) fn prefix(text: &str) -> TrafficSelector {
     let (address, length) = text.split_once('/').unwrap();
@@ -49,6 +50,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         psk: Secret::new(b"a secret that both ends know".to_vec()),
         role,
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
+        liveness: Duration::ZERO,
     }
 }
 
@@ -63,13 +65,7 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
 /// A host with one peer.
 pub(crate) fn host(name: &str, peer: Peer) -> Config {
     let identity = format!("{name}.example.net").parse().unwrap();
-    Config {
-        timers: Timers {
-            liveness: std::time::Duration::ZERO,
-            ..Timers::default()
-        },
-        ..Config::new(identity, vec![peer])
-    }
+    Config::new(identity, vec![peer])
 }
 
 /// A mobile node and its gateway, without zones.

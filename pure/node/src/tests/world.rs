@@ -415,6 +415,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         psk: Secret::new(b"correct horse battery staple".to_vec()),
         role,
         suites: vec![Suite::Aes128Gcm16],
+        liveness: Duration::from_secs(30),
     }
 }
 
