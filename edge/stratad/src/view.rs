@@ -118,7 +118,7 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         kind: facts.kind(&status.name),
         identity: status.identity.to_string(),
         state: state(status),
-        remote: status.children.first().map(|child| child.path.remote),
+        remote: status.remote,
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
         last_refusal: status.refusal.as_ref().map(refusal),
         children: status.children.iter().map(child).collect(),

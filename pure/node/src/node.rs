@@ -292,12 +292,22 @@ impl Node {
             name: peer.name.clone(),
             identity: peer.identity.clone(),
             state,
+            remote: self.remote(peer, entry.sa),
             since: entry.up_since,
             refusal: entry.refusal.clone(),
             children: children
                 .map(|(id, child)| self.child_status(*id, child))
                 .collect(),
         })
+    }
+
+    /// Where the IKE SA's messages go; before there is one, where the configuration says.
+    fn remote(&self, peer: &Peer, sa: Option<IkeSaId>) -> Option<SocketAddr> {
+        let current = self.ike.sas().find(|status| Some(status.id) == sa);
+        let configured = peer
+            .address
+            .map(|address| SocketAddr::new(address, ike::PORT));
+        current.map(|status| status.path.remote).or(configured)
     }
 
     fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {

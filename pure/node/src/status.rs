@@ -3,6 +3,7 @@
 use crate::GrantState;
 use esp::Traffic;
 use model::{CsaId, Identity, Instant, Licence, Spi, TrafficSelector, ZoneAgreement, ZoneId};
+use std::net::SocketAddr;
 
 /// How far a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct PeerStatus {
     pub identity: Identity,
     /// How far it is.
     pub state: PeerState,
+    /// Where it is, as far as known.
+    pub remote: Option<SocketAddr>,
     /// Since when it is up.
     pub since: Option<Instant>,
     /// The newest refusal or failure since it was last up.

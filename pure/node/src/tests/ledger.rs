@@ -12,6 +12,8 @@ use std::time::Duration;
 struct Ledger {
     keys: BTreeMap<(usize, u32), Vec<u8>>,
     used: BTreeSet<(Vec<u8>, u32)>,
+    /// IKE: sender and both SPIs (which stand for its key) and the IV, with what was sealed.
+    messages: BTreeMap<(usize, [u8; 16], [u8; 8]), Vec<u8>>,
     seen: usize,
 }
 
@@ -46,6 +48,25 @@ impl Ledger {
             );
             self.seen += 1;
         }
+        for (who, message) in world.ike.drain(..) {
+            self.enter_message(who, message);
+        }
+    }
+
+    /// A protected IKE message: its IV follows the header and the SK payload's own (RFC 5282
+    /// section 3). The same IV may come again only with the same octets: a retransmission.
+    fn enter_message(&mut self, who: usize, message: Vec<u8>) {
+        const SK: u8 = 46;
+        if message[16] != SK {
+            return;
+        }
+        let spis = message[..16].try_into().unwrap();
+        let iv = message[32..40].try_into().unwrap();
+        let first = self
+            .messages
+            .entry((who, spis, iv))
+            .or_insert_with(|| message.clone());
+        assert_eq!(*first, message, "an IV of an IKE SA sealed two messages");
     }
 }
 
@@ -91,5 +112,10 @@ fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
         ledger.keys.len() > 20,
         "only {} SAs were made",
         ledger.keys.len()
+    );
+    assert!(
+        ledger.messages.len() > 1000,
+        "only {} IKE messages were protected",
+        ledger.messages.len()
     );
 }

@@ -72,6 +72,8 @@ pub struct World {
     pub events: [Vec<Event>; 3],
     /// Every ESP packet that left an endpoint: who, and its octets.
     pub sealed: Vec<(usize, Vec<u8>)>,
+    /// Every IKE message that left a host: who, and its octets without a marker.
+    pub ike: Vec<(usize, Vec<u8>)>,
     /// Packets dropped by each host's data plane.
     pub dropped: [Vec<DropReason>; 3],
     pub wireless: Hop,
@@ -104,6 +106,7 @@ impl World {
             delivered: Default::default(),
             events: Default::default(),
             sealed: Vec::new(),
+            ike: Vec::new(),
             dropped: Default::default(),
             wireless: Hop::default(),
             wired: Hop::default(),
@@ -257,6 +260,8 @@ impl World {
                     local,
                     ..transmit.path
                 };
+                let marker = if path.local.port() == 500 { 0 } else { 4 };
+                self.ike.push((who, transmit.payload[marker..].to_vec()));
                 self.depart(who, path, transmit.payload);
             }
             while let Some((to, packet)) = self.nodes[who].poll_resend() {
