@@ -7,6 +7,7 @@
 
 use crate::api::Api;
 use crate::host::Host;
+use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::outlet::{Losses, Outlet};
 use crate::setup;
@@ -47,6 +48,7 @@ pub struct Daemon {
     api: Api,
     keys: Keys,
     losses: Losses,
+    journal: Journal,
     poller: Poller,
     signals: Signals,
     batch: Vec<Packet>,
@@ -68,6 +70,7 @@ impl Daemon {
             api,
             keys: Keys::default(),
             losses: Losses::default(),
+            journal: Journal::default(),
             poller: Poller::new()?,
             signals,
             batch: (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect(),
@@ -86,7 +89,7 @@ impl Daemon {
     /// Runs until SIGTERM or SIGINT, then deletes all SAs and takes everything out of the system.
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
-        self.carry_out();
+        self.carry_out(clock::now());
         while self.signals.next_signal().is_none() {
             let deadlines = [self.node.poll_timeout(), self.api.poll_timeout()];
             let deadline = deadlines.into_iter().flatten().min();
@@ -103,7 +106,7 @@ impl Daemon {
             {
                 self.node.handle_timeout(now);
             }
-            self.carry_out();
+            self.carry_out(now);
             self.api.settle(&self.node, now);
         }
         self.stop()
@@ -111,8 +114,9 @@ impl Daemon {
 
     fn stop(mut self) -> Result<()> {
         tracing::info!("stopping: deleting all SAs");
-        self.node.shutdown(clock::now());
-        self.carry_out();
+        let now = clock::now();
+        self.node.shutdown(now);
+        self.carry_out(now);
         self.host
             .close()
             .context("taking routes and rules out of the system")
@@ -235,7 +239,7 @@ impl Daemon {
     }
 
     /// Carries out what the node has to say.
-    fn carry_out(&mut self) {
+    fn carry_out(&mut self, now: Instant) {
         while let Some(transmit) = self.node.poll_transmit() {
             self.losses
                 .send(&self.host, transmit.path, &transmit.payload);
@@ -246,65 +250,25 @@ impl Daemon {
             }
         }
         while let Some(event) = self.node.poll_event() {
-            self.note(event);
+            self.note(event, now);
         }
     }
 
-    /// Tells an event to the log, and does what it asks for.
-    fn note(&mut self, event: Event) {
+    /// Tells an event to the log, or does what it asks for.
+    fn note(&mut self, event: Event, now: Instant) {
         match event {
-            Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
-            Event::PeerDown { peer, why } => tracing::warn!("peer {peer}: down: {why}"),
-            Event::ChildUp {
-                peer,
-                inbound,
-                outbound,
-                zoned,
-            } => {
-                let kind = if zoned { "zoned" } else { "plain" };
-                tracing::info!("peer {peer}: {kind} tunnel up, SPIs {inbound} in, {outbound} out");
-            }
-            Event::ChildDown { peer } => tracing::info!("peer {peer}: tunnel down"),
-            Event::Granted { node, peer, rights } => {
-                let rights: Vec<_> = rights
-                    .iter()
-                    .map(|(zone, right)| format!("{right:?} zone {zone}"))
-                    .collect();
-                tracing::info!(
-                    audit = true,
-                    "{node} holds keys to the tunnel of {peer}: {}",
-                    rights.join(", ")
-                );
-            }
-            Event::GrantRefused { node, why } => {
-                tracing::warn!(audit = true, "{node} did not take keys: {why}")
-            }
-            Event::GrantHeld { gateway, zones } => {
-                let zones: Vec<_> = zones.iter().map(ToString::to_string).collect();
-                tracing::info!(
-                    audit = true,
-                    "gateway {gateway}: keys to zones {} arrived",
-                    zones.join(", ")
-                );
-            }
-            Event::GrantDropped { gateway } => {
-                tracing::info!(audit = true, "gateway {gateway}: keys forgotten")
-            }
             Event::PairLearnt {
                 from,
                 source,
                 destination,
             } => self.learn(from, source, destination),
-            Event::Refused { peer, why } => match peer {
-                Some(peer) => tracing::warn!("peer {peer}: refused: {why}"),
-                None => tracing::warn!("somebody was refused: {why}"),
-            },
             Event::KeyLog(line) => {
                 if let Err(error) = self.keys.write(&line) {
                     tracing::error!("a key cannot be written for analysis: {error}");
                     self.losses.keys += 1;
                 }
             }
+            event => self.journal.tell(&event, now),
         }
     }
 

@@ -6,6 +6,7 @@
 mod api;
 mod daemon;
 mod host;
+mod journal;
 mod keylog;
 mod metrics;
 mod outlet;

@@ -1,0 +1,83 @@
+//! What the log says about events.
+//!
+//! Strangers can make the node speak as often as they like, so what is said about them is said at
+//! most once a second; how much was left unsaid is said as well.
+
+use model::Instant;
+use node::Event;
+use std::time::Duration;
+
+/// How long strangers are not mentioned again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The log, as far as it remembers anything.
+#[derive(Default)]
+pub struct Journal {
+    silent_until: Instant,
+    unsaid: u64,
+}
+
+impl Journal {
+    /// Tells one event. Those that ask for an action and not for a line are left out.
+    pub fn tell(&mut self, event: &Event, now: Instant) {
+        match event {
+            Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
+            Event::PeerDown { peer, why } => tracing::warn!("peer {peer}: down: {why}"),
+            Event::ChildUp {
+                peer,
+                inbound,
+                outbound,
+                zoned,
+            } => {
+                let kind = if *zoned { "zoned" } else { "plain" };
+                tracing::info!("peer {peer}: {kind} tunnel up, SPIs {inbound} in, {outbound} out");
+            }
+            Event::ChildDown { peer } => tracing::info!("peer {peer}: tunnel down"),
+            Event::Granted { node, peer, rights } => {
+                let rights = rights
+                    .iter()
+                    .map(|(zone, right)| format!("{right:?} zone {zone}"));
+                tracing::info!(
+                    audit = true,
+                    "{node} holds keys to the tunnel of {peer}: {}",
+                    list(rights)
+                );
+            }
+            Event::GrantRefused { node, why } => {
+                tracing::warn!(audit = true, "{node} did not take keys: {why}");
+            }
+            Event::GrantHeld { gateway, zones } => {
+                let zones = list(zones.iter().map(ToString::to_string));
+                tracing::info!(
+                    audit = true,
+                    "gateway {gateway}: keys to zones {zones} arrived"
+                );
+            }
+            Event::GrantDropped { gateway } => {
+                tracing::info!(audit = true, "gateway {gateway}: keys forgotten");
+            }
+            Event::Refused {
+                peer: Some(peer),
+                why,
+            } => tracing::warn!("peer {peer}: refused: {why}"),
+            Event::Refused { peer: None, why } => self.tell_of_stranger(why, now),
+            Event::PairLearnt { .. } | Event::KeyLog(_) => {}
+        }
+    }
+
+    fn tell_of_stranger(&mut self, why: &str, now: Instant) {
+        if now < self.silent_until {
+            self.unsaid += 1;
+            return;
+        }
+        match std::mem::take(&mut self.unsaid) {
+            0 => tracing::warn!("somebody was refused: {why}"),
+            unsaid => tracing::warn!("somebody was refused: {why} (and {unsaid} before, not told)"),
+        }
+        self.silent_until = now + PAUSE;
+    }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}
