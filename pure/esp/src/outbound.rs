@@ -109,9 +109,55 @@ impl Outbound {
 }
 
 #[cfg(test)]
-impl Outbound {
-    /// As if so many packets had been sealed.
-    pub fn skip_to(&mut self, used: u32) {
-        self.used = used;
+mod tests {
+    use super::*;
+    use model::Suite;
+
+    const DATAGRAM: [u8; 20] = [
+        0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ];
+
+    fn outbound(used: u32) -> Outbound {
+        let half = Half {
+            spi: Spi(0x1000),
+            keys: Keys::Plain {
+                suite: Suite::Aes128Gcm16,
+                implicit_iv: false,
+                key: Secret::new(vec![7; 20]),
+            },
+        };
+        let mut outbound = Outbound::new(&half, None).unwrap();
+        outbound.used = used;
+        outbound
+    }
+
+    fn seal(outbound: &mut Outbound) -> Result<(u32, bool), DropReason> {
+        let mut packet = Packet::from_slice(&DATAGRAM);
+        let sealed = outbound.seal(&mut packet, 4, &mut Scratch::new())?;
+        let header = Header::parse(packet.octets()).unwrap();
+        Ok((header.seq, sealed.rekey_soon))
+    }
+
+    #[test]
+    fn the_first_number_is_one() {
+        assert_eq!(seal(&mut outbound(0)), Ok((1, false)));
+    }
+
+    #[test]
+    fn new_keys_are_asked_for_once_at_half_of_the_numbers() {
+        let mut outbound = outbound((1 << 31) - 2);
+        assert_eq!(seal(&mut outbound), Ok(((1 << 31) - 1, false)));
+        assert_eq!(seal(&mut outbound), Ok((1 << 31, true)));
+        assert_eq!(seal(&mut outbound), Ok(((1 << 31) + 1, false)));
+    }
+
+    #[test]
+    fn after_the_last_number_nothing_is_sealed() {
+        let mut outbound = outbound(u32::MAX - 1);
+        assert_eq!(seal(&mut outbound), Ok((u32::MAX, false)));
+        for _ in 0..3 {
+            assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
+        }
+        assert_eq!(outbound.used(), u32::MAX);
     }
 }

@@ -126,4 +126,28 @@ mod tests {
         assert_eq!(unwrapped(&[1, 2, 3, 4]), Err(DropReason::BadPadding));
         assert_eq!(unwrapped(&[255, 4]), Err(DropReason::BadPadding));
     }
+
+    /// Draft-mcgrew-gcm-test-01, a packet whose SPI, IV and key are no others' choice.
+    #[test]
+    fn the_known_answer_of_gcm_in_esp_opens() {
+        let key = hex("feffe9928665731c6d6a8f9467308308cafebabe");
+        let plain = Plain::new(Suite::Aes128Gcm16, false, &Secret::new(key)).unwrap();
+        let text = hex(concat!(
+            "4500003e698f000080114dccc0a80102c0a801010a980035002a2343b2d0010000010000",
+            "00000000037369700963796265726369747902646b00000100010001",
+        ));
+        let mut packet = hex(concat!(
+            "0000a5f80000000afacedbaddecaf888deb22cd9b07c72c16e3a65beeb8df304a5a5897d33ae530f",
+            "1ba76d5d114d2a5c3de81827c10e9a4f51330d0eec416642cfbb85a5b47e48a4ec3b9ba95d918bd1",
+            "83b70d3aa8bc6ee4c309e9d85a41ad4a",
+        ));
+        let header = Header::parse(&packet).unwrap();
+        let place = plain.verify(&mut packet, header).unwrap();
+        assert_eq!(packet[place], text);
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        let octet = |i| u8::from_str_radix(&text[i..i + 2], 16).unwrap();
+        (0..text.len()).step_by(2).map(octet).collect()
+    }
 }

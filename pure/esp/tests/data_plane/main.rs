@@ -1,0 +1,12 @@
+//! The data plane from outside: two workers, what is between them, and everybody who meddles.
+
+#![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
+
+mod attacks;
+mod authentic;
+mod bench;
+mod datagram;
+mod identity;
+mod licensed;
+mod policy;
+mod vectors;

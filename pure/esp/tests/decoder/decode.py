@@ -1,0 +1,259 @@
+#!/usr/bin/python3
+"""An independent reading of the data plane's wire format (DESIGN section 3, RFC 4303, RFC 4106).
+
+    decode.py check FILE...     every vector: its packet opens to its datagram, and its datagram
+                                seals to its packet
+    decode.py complete FILE     prints the vectors with the packets they should have
+
+A file holds vectors with an empty line between any two; a vector has lines `name: value`:
+
+    name      what it shows
+    spi, seq  numbers
+    kind      zoned, explicit (IV on the wire) or implicit (RFC 8750)
+    key Z     encryption key and salt of zone Z in hexadecimal; Z is 0 for a plain packet
+    runs      zone:length of every run but the last (zoned only; empty if opaque)
+    datagram  hexadecimal
+    packet    hexadecimal, from the SPI on
+
+Written from the text of the design and sharing nothing with the code under test. It is meant to be
+read: every rule is where the format needs it.
+"""
+
+import struct
+import sys
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+ICV = 16
+
+
+class Wrong(Exception):
+    pass
+
+
+def need(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+# --- The Internet checksum -----------------------------------------------------------------------
+
+
+def ones_complement(octets):
+    if len(octets) % 2:
+        octets += b"\0"
+    total = sum(struct.unpack(f">{len(octets) // 2}H", octets))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return 0xFFFF - total
+
+
+def checksum_place(datagram):
+    """Where a TCP or UDP checksum is, and what it has to be."""
+    if datagram[0] >> 4 == 4:
+        start, protocol = (datagram[0] & 15) * 4, datagram[9]
+        addresses = datagram[12:20]
+    else:
+        start, protocol = 40, datagram[6]
+        addresses = datagram[8:40]
+    need(protocol in (6, 17), "a transport without a checksum of this kind")
+    at = start + (16 if protocol == 6 else 6)
+    segment = datagram[start:at] + b"\0\0" + datagram[at + 2 :]
+    pseudo = addresses + struct.pack(">II", len(segment), protocol)
+    value = ones_complement(pseudo + segment)
+    if protocol == 17 and value == 0:
+        value = 0xFFFF
+    return at, value
+
+
+# --- Zoned packets -------------------------------------------------------------------------------
+
+
+def parse_map(octets, payload):
+    """The described runs, whether the checksum was left out, and the map's length."""
+    need(len(octets) >= 4, "no map")
+    flags = octets[0]
+    need(flags & 0x80 == 0, "overlay")
+    need(flags & 0x30 == 0, "reserved bits")
+    count = flags & 15
+    need(1 <= count <= 8, "number of runs")
+    length = 4 if count == 1 else 4 * (count - 1)
+    need(len(octets) >= length, "map cut short")
+    words = [struct.unpack(">BBH", octets[i : i + 4]) for i in range(0, length, 4)]
+    need(all(word[0] == 0 for word in words[1:]), "reserved octet")
+    if count == 1:
+        need(flags == 1 and words[0][1:] == (payload, 0), "opaque map")
+        return [], False, length
+    runs = [(zone, size) for _, zone, size in words]
+    need(all(1 <= zone <= payload for zone, _ in runs), "zone")
+    need(all(size >= 1 for _, size in runs), "empty run")
+    need(runs[0][0] == 1, "first run")
+    need(all(a[0] != b[0] for a, b in zip(runs, runs[1:])), "neighbours")
+    need(runs[-1][0] != payload, "last word")
+    return runs, bool(flags & 0x40), length
+
+
+def write_map(runs, checksum_left_out, payload):
+    if not runs:
+        return struct.pack(">BBH", 1, payload, 0)
+    words = [bytearray(struct.pack(">BBH", 0, zone, size)) for zone, size in runs]
+    words[0][0] = (0x40 if checksum_left_out else 0) | (len(runs) + 1)
+    return b"".join(words)
+
+
+def nonce(key, seq):
+    return key[-4:] + struct.pack(">II", 0, seq)
+
+
+def aad_of(spi, seq, zone_map, length, zone, payload, other_bodies):
+    aad = struct.pack(">III", spi, 0, seq) + zone_map + struct.pack(">IB", length, zone)
+    return aad + other_bodies if zone == payload else aad
+
+
+def open_zoned(packet, keys):
+    payload = max(keys)
+    spi, seq = struct.unpack(">II", packet[:8])
+    runs, checksum_left_out, map_length = parse_map(packet[8:], payload)
+    zone_map = packet[8 : 8 + map_length]
+    designated = 1 if runs else payload
+    present = sorted({zone for zone, _ in runs} | {payload})
+    at, texts, other_bodies = 8 + map_length, {}, b""
+    for zone in present:
+        described = sum(size for z, size in runs if z == zone) + (zone == designated)
+        end = at + described + ICV if zone != payload else len(packet)
+        need(end <= len(packet) and end - at >= described + ICV, "bodies")
+        body = packet[at:end]
+        aad = aad_of(spi, seq, zone_map, len(packet), zone, payload, other_bodies)
+        texts[zone] = AESGCM(keys[zone][:-4]).decrypt(nonce(keys[zone], seq), body, aad)
+        if zone != payload:
+            other_bodies += body
+        at = end
+    next_header = texts[designated][-1]
+    texts[designated] = texts[designated][:-1]
+    datagram = b""
+    for zone, size in runs:
+        datagram += texts[zone][:size]
+        texts[zone] = texts[zone][size:]
+    datagram += texts.pop(payload)
+    need(not any(texts.values()), "octets in no run")
+    if checksum_left_out:
+        place, value = checksum_place(datagram)
+        need(datagram[place : place + 2] == b"\0\0", "a checksum that was not left out")
+        datagram = datagram[:place] + struct.pack(">H", value) + datagram[place + 2 :]
+    return datagram, next_header
+
+
+def seal_zoned(datagram, spi, seq, keys, runs):
+    payload = max(keys)
+    next_header = 4 if datagram[0] >> 4 == 4 else 41
+    checksum_left_out = False
+    if runs:
+        place, value = checksum_place(datagram)
+        checksum_left_out = datagram[place : place + 2] == struct.pack(">H", value)
+        if checksum_left_out:
+            datagram = datagram[:place] + b"\0\0" + datagram[place + 2 :]
+    texts, rest = {payload: b""}, datagram
+    for zone, size in runs:
+        texts[zone] = texts.get(zone, b"") + rest[:size]
+        rest = rest[size:]
+    texts[payload] += rest
+    texts[min(texts)] += bytes([next_header])
+    zone_map = write_map(runs, checksum_left_out, payload)
+    length = 8 + len(zone_map) + sum(len(text) + ICV for text in texts.values())
+    bodies = b""
+    for zone in sorted(texts):
+        aad = aad_of(spi, seq, zone_map, length, zone, payload, bodies)
+        bodies += AESGCM(keys[zone][:-4]).encrypt(nonce(keys[zone], seq), texts[zone], aad)
+    return struct.pack(">II", spi, seq) + zone_map + bodies
+
+
+# --- Plain packets -------------------------------------------------------------------------------
+
+
+def open_plain(packet, key, implicit):
+    aad, body = packet[:8], packet[8 if implicit else 16 :]
+    iv = b"\0\0\0\0" + packet[4:8] if implicit else packet[8:16]
+    text = AESGCM(key[:-4]).decrypt(key[-4:] + iv, body, aad)
+    pad, next_header = text[-2], text[-1]
+    need(len(text) % 4 == 0, "alignment")
+    need(text[len(text) - 2 - pad : -2] == bytes(range(1, pad + 1)), "padding")
+    return text[: len(text) - 2 - pad], next_header
+
+
+def seal_plain(datagram, spi, seq, key, implicit):
+    next_header = 4 if datagram[0] >> 4 == 4 else 41
+    pad = -(len(datagram) + 2) % 4
+    text = datagram + bytes(range(1, pad + 1)) + bytes([pad, next_header])
+    header, iv = struct.pack(">II", spi, seq), struct.pack(">Q", seq)
+    body = AESGCM(key[:-4]).encrypt(key[-4:] + iv, text, header)
+    return header + (b"" if implicit else iv) + body
+
+
+# --- Vectors -------------------------------------------------------------------------------------
+
+
+def read_vectors(path):
+    with open(path, encoding="ascii") as file:
+        blocks = file.read().split("\n\n")
+    for block in blocks:
+        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+        if lines:
+            yield dict(line.split(":", 1) for line in lines)
+
+
+class Vector:
+    def __init__(self, fields):
+        fields = {name: value.strip() for name, value in fields.items()}
+        self.name, self.kind = fields["name"], fields["kind"]
+        self.spi, self.seq = int(fields["spi"], 0), int(fields["seq"], 0)
+        self.keys = {
+            int(name.split()[1]): bytes.fromhex(value)
+            for name, value in fields.items()
+            if name.startswith("key ")
+        }
+        runs = fields.get("runs", "").split()
+        self.runs = [tuple(int(n) for n in run.split(":")) for run in runs]
+        self.datagram = bytes.fromhex(fields["datagram"])
+        self.packet = bytes.fromhex(fields.get("packet", ""))
+
+    def seal(self):
+        if self.kind == "zoned":
+            return seal_zoned(self.datagram, self.spi, self.seq, self.keys, self.runs)
+        implicit = self.kind == "implicit"
+        return seal_plain(self.datagram, self.spi, self.seq, self.keys[0], implicit)
+
+    def open(self):
+        if self.kind == "zoned":
+            return open_zoned(self.packet, self.keys)
+        return open_plain(self.packet, self.keys[0], self.kind == "implicit")
+
+    def check(self):
+        datagram, next_header = self.open()
+        need(datagram == self.datagram, f"{self.name}: opens to another datagram")
+        need(next_header == (4 if datagram[0] >> 4 == 4 else 41), f"{self.name}: next header")
+        need(self.seal() == self.packet, f"{self.name}: seals to another packet")
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[1] not in ("check", "complete"):
+        sys.exit(__doc__)
+    checked = 0
+    for path in sys.argv[2:]:
+        for fields in read_vectors(path):
+            vector = Vector(fields)
+            if sys.argv[1] == "complete":
+                fields["packet"] = " " + vector.seal().hex()
+                print("\n".join(f"{name}:{value}" for name, value in fields.items()), end="\n\n")
+                continue
+            try:
+                vector.check()
+            except (Wrong, InvalidTag) as error:
+                sys.exit(f"{path}: {vector.name}: {error!r}")
+            checked += 1
+    if sys.argv[1] == "check":
+        print(f"{checked} vectors are right")
+
+
+if __name__ == "__main__":
+    main()

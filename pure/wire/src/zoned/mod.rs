@@ -1,0 +1,34 @@
+//! Zoned ESP (DESIGN section 3): the map that each packet carries, and where everything is.
+//!
+//! A datagram is cut into *runs*, each in one zone. The map has a word for every run but the last,
+//! which belongs to the payload zone and has the rest of the datagram. On the wire the runs of a
+//! zone stand together, in datagram order, and make up the text of its *body*; bodies stand in
+//! ascending order of their serials, the payload zone last:
+//!
+//! ```text
+//! SPI | Seq | Map | text_1 ICV_1 | text_2 ICV_2 | … | text_P ICV_P
+//! ```
+//!
+//! One [`Map`] and one length say where every octet is: [`Layout`] works it out for the sealing
+//! end (from the datagram's length), for the opening end (from the packet's) and for a licensed
+//! node. Nothing here knows keys; a map that parsed is well-formed, not yet true.
+
+mod layout;
+mod map;
+
+pub use layout::{Body, Layout, Place};
+pub use map::{BadMap, Map, Run};
+
+use crate::esp::{HEADER_LEN, ICV_LEN};
+
+/// Runs of a datagram at most.
+pub const MAX_RUNS: usize = 8;
+/// Agreed zones at most; two at least.
+pub const MAX_ZONES: usize = 8;
+/// Octets of a map at most.
+pub const MAX_MAP_LEN: usize = WORD_LEN * (MAX_RUNS - 1);
+/// Octets in front of the payload zone's text at most: header, map, and what each other zone adds
+/// to its runs (an ICV, and one next header among them all).
+pub const MAX_OVERHEAD: usize = HEADER_LEN + MAX_MAP_LEN + 1 + (MAX_ZONES - 1) * ICV_LEN;
+
+const WORD_LEN: usize = 4;
