@@ -8,9 +8,9 @@
 use crate::host::Host;
 use crate::process::{Process, until};
 use crate::testbed::find_command;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The daemon as Debian installs it (package `strongswan-charon`).
@@ -234,16 +234,15 @@ fn find_charon() -> Result<PathBuf> {
             format!("{plugins}kernel-libipsec.so"),
             "libcharon-extra-plugins",
         ),
+        (format!("{plugins}gcm.so"), "libstrongswan-standard-plugins"),
         (
             format!("{plugins}curve25519.so"),
             "libstrongswan-extra-plugins",
         ),
     ];
     for (file, package) in needed {
-        let found = std::path::Path::new(&file).is_file();
-        let found = found.then_some(());
-        found
-            .with_context(|| format!("{file} is missing: run `sudo apt-get install {package}`"))?;
+        let fix = format!("run `sudo apt-get install {package}`");
+        ensure!(Path::new(&file).is_file(), "{file} is missing: {fix}");
     }
     Ok(PathBuf::from(CHARON))
 }

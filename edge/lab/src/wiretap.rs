@@ -125,6 +125,12 @@ impl Seen {
         prefix.contains(self.source) || prefix.contains(self.destination)
     }
 
+    /// Whether it is a fragment of an IPv4 packet: more follow, or it has an offset.
+    pub fn is_fragment(&self) -> bool {
+        let field = self.octets.get(6..8).unwrap_or_default();
+        self.source.is_ipv4() && matches!(field, [high, low] if high & 0x3f != 0 || *low != 0)
+    }
+
     /// Whether this text is in it.
     pub fn has_text(&self, text: &str) -> bool {
         let wanted = text.as_bytes();

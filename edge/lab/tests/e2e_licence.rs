@@ -5,6 +5,7 @@ use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, NOBODY, Pair, Terms, Tunnel};
 use lab::runner;
 use lab::transfer::{connect, transfer};
+use lab::wiretap::Wiretap;
 use os::Family;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         required_zones_that_the_mobile_node_refuses_are_told,
         accepted_zones_that_the_peer_refuses_make_a_plain_tunnel,
         a_plain_tunnel_passes_a_licensed_node,
+        fragments_pass_a_licensed_node,
     ])
 }
 
@@ -171,6 +173,22 @@ fn a_plain_tunnel_passes_a_licensed_node() -> Result<()> {
     ensure!(
         held(&licensed.strata("zones")?).is_empty(),
         "keys of a plain tunnel"
+    );
+    Ok(())
+}
+
+/// Sealed packets are longer than the wires take: fragments show no port, and are not opened.
+fn fragments_pass_a_licensed_node() -> Result<()> {
+    let (pair, licensed, tunnel) = start(LICENSED, HEADERS, HEADERS)?;
+    pair.set_mtu(1280)?;
+    let tap = Wiretap::open(&pair.between)?;
+    tunnel.up()?;
+    licensed.wait_until("zones", DEADLINE, |zones| held(zones).len() == 1)?;
+    each_way(&pair)?;
+    let mut seen = std::iter::from_fn(|| tap.next().transpose());
+    ensure!(
+        seen.any(|seen| seen.is_ok_and(|seen| seen.is_fragment())),
+        "no fragment was seen"
     );
     Ok(())
 }

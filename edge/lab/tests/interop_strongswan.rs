@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         strongswan_connects_and_20_mb_pass_each_way,
         strata_connects_and_20_mb_pass_each_way,
         strongswan_with_its_default_proposals_is_answered,
+        strongswan_guessing_another_group_is_led_to_ours,
         strongswan_with_its_default_proposals_answers,
         aes_256_is_agreed_where_both_ends_ask_for_it,
         a_delete_from_strongswan_takes_our_end_down,
@@ -134,19 +135,16 @@ fn reason(status: &Value) -> &str {
         .unwrap_or("")
 }
 
-/// The tunnel is a plain one, has carried this much each way and dropped nothing.
-fn check_traffic(daemon: &Daemon, octets: u64) -> Result<()> {
+/// The tunnel is a plain one and has carried this much each way.
+fn check_traffic(daemon: &Daemon, received: u64, sent: u64) -> Result<()> {
     let status = daemon.strata("status")?;
     let [child] = children(&status) else {
         bail!("not one child: {status}");
     };
-    let carried = |direction: &str| child[direction]["octets"].as_u64() >= Some(octets);
+    let carried = |direction: &str| child[direction]["octets"].as_u64();
     ensure!(child["kind"] == "plain", "{child}");
-    ensure!(carried("received") && carried("sent"), "{child}");
-    ensure!(
-        status["status"]["drops"] == serde_json::json!({}),
-        "{status}"
-    );
+    ensure!(carried("received") >= Some(received), "{child}");
+    ensure!(carried("sent") >= Some(sent), "{child}");
     Ok(())
 }
 
@@ -211,7 +209,7 @@ fn strongswan_connects_and_20_mb_pass_each_way() -> Result<()> {
     charon.initiate()?;
     strata.wait_until("status", DEADLINE, is_up)?;
     duo.carry_20_mb_each_way()?;
-    check_traffic(&strata, 20 * MB)
+    check_traffic(&strata, 20 * MB, 20 * MB)
 }
 
 fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
@@ -220,22 +218,30 @@ fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
     strata.strata("up theirs --wait")?;
     charon.wait_until(DEADLINE, |sas| sas.contains("state=INSTALLED"))?;
     duo.carry_20_mb_each_way()?;
-    check_traffic(&strata, 20 * MB)
+    check_traffic(&strata, 20 * MB, 20 * MB)
 }
 
-/// Its first guess of a group is not ours (RFC 7296 section 1.2, INVALID_KE_PAYLOAD), and its
-/// first proposal none that we speak.
+/// It proposes dozens of algorithms, most of which we do not speak.
 fn strongswan_with_its_default_proposals_is_answered() -> Result<()> {
     let duo = Duo::new()?;
     let (ike, esp) = ("default", "default");
     let (strata, charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
+    charon.initiate()?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
+    check_traffic(&strata, MB, 0)
+}
+
+/// RFC 7296 section 1.2: INVALID_KE_PAYLOAD names the group to begin with.
+fn strongswan_guessing_another_group_is_led_to_ours() -> Result<()> {
+    let duo = Duo::new()?;
+    let ike = "aes128gcm16-prfsha256-ecp256-x25519";
+    let (strata, charon) = duo.start(OURS, &Connection { ike, ..THEIRS })?;
     let account = charon.initiate()?;
     ensure!(
         account.contains("N(INVAL_KE)"),
         "its guess was ours: {account}"
     );
-    transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
-    check_traffic(&strata, 0)
+    strata.wait_until("status", DEADLINE, is_up).map(drop)
 }
 
 fn strongswan_with_its_default_proposals_answers() -> Result<()> {
@@ -244,7 +250,7 @@ fn strongswan_with_its_default_proposals_answers() -> Result<()> {
     let (strata, _charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
     strata.strata("up theirs --wait")?;
     transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
-    check_traffic(&strata, 0)
+    check_traffic(&strata, 0, MB)
 }
 
 fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
@@ -254,7 +260,7 @@ fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
     strata.strata("up theirs --wait")?;
     charon.wait_until(DEADLINE, |sas| sas.contains("encr-keysize=256"))?;
     transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
-    check_traffic(&strata, 0)
+    check_traffic(&strata, 0, MB)
 }
 
 fn a_delete_from_strongswan_takes_our_end_down() -> Result<()> {
@@ -313,7 +319,7 @@ fn selectors_outside_ours_are_refused_with_a_reason() -> Result<()> {
     let (strata, charon) = duo.start(OURS, &Connection { local, ..THEIRS })?;
     let refusal = refused(charon.initiate())?;
     ensure!(refusal.contains("TS_UNACCEPTABLE"), "{refusal}");
-    check_reason(&strata, &["selectors", "10.99.0.0/24"])
+    check_reason(&strata, &["traffic selectors", "`local`", "`remote`"])
 }
 
 fn strongswans_refusal_of_our_selectors_is_told() -> Result<()> {
