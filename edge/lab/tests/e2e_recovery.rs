@@ -14,9 +14,8 @@ use std::time::Duration;
 fn main() -> ExitCode {
     runner::run(lab::tests![
         a_killed_mobile_node_comes_back_with_its_tunnel,
-        a_killed_gateway_comes_back_with_its_tunnel,
         a_killed_licensed_node_comes_back_with_its_licence,
-        a_killed_gateway_comes_back_with_its_licence,
+        a_killed_gateway_comes_back_with_its_tunnel_and_its_licence,
         what_a_killed_daemon_left_is_gone_after_the_next_start_and_stop,
         sigterm_of_the_mobile_node_takes_the_gateways_end_down,
         sigterm_of_the_gateway_takes_the_mobile_nodes_end_down,
@@ -26,8 +25,9 @@ fn main() -> ExitCode {
 
 const OCTETS: u64 = 1_000_000;
 
-/// The other end has to find out first: silence of a second, then unanswered questions.
-const NOTICED: Duration = Duration::from_secs(60);
+/// The other end has to find out first: a second of silence, then all the unanswered questions
+/// after which IKE takes a peer for dead.
+const NOTICED: Duration = Duration::from_secs(130);
 
 fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -39,16 +39,6 @@ fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     // The gateway has understood that the old SA belongs to a dead process.
     let one = |status: &Value| pair::children(status).len() == 1;
     tunnel.gateway.wait_until("status", DEADLINE, one).map(drop)
-}
-
-fn a_killed_gateway_comes_back_with_its_tunnel() -> Result<()> {
-    let pair = Pair::new("recovery")?;
-    let mut tunnel = start_by_itself(&pair, Terms::PLAIN)?;
-    tunnel.gateway.process().crash()?;
-    tunnel.gateway.start_again()?;
-    tunnel.gateway.wait_until("status", NOTICED, pair::is_up)?;
-    tunnel.mobile.wait_until("status", DEADLINE, pair::is_up)?;
-    each_way(&pair)
 }
 
 fn a_killed_licensed_node_comes_back_with_its_licence() -> Result<()> {
@@ -64,7 +54,7 @@ fn a_killed_licensed_node_comes_back_with_its_licence() -> Result<()> {
     each_way(&pair)
 }
 
-fn a_killed_gateway_comes_back_with_its_licence() -> Result<()> {
+fn a_killed_gateway_comes_back_with_its_tunnel_and_its_licence() -> Result<()> {
     let pair = Pair::new("recovery")?;
     let licensed = pair.start_licensed(pair::LICENSED)?;
     let mut tunnel = start_by_itself(&pair, Terms::LICENSED)?;
