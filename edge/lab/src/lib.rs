@@ -3,8 +3,10 @@
 //! * [`testbed`], [`host`], [`wire`]: hosts (namespaces), wires between them and the processes
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
+//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`]: what end-to-end tests are made of.
 //! * [`canary`]: whether plaintext shows up where it must not.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
+//! * [`obstacle`]: what keeps a machine from all this, with the fix.
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
 //!   before the first thread starts.
 //!
@@ -17,6 +19,7 @@ pub mod demo;
 pub mod emulator;
 pub mod histogram;
 pub mod host;
+pub mod obstacle;
 pub mod pair;
 pub mod process;
 pub mod runner;

@@ -19,6 +19,7 @@
 //! is removed with the testbed, unless a test panicked or somebody asked to [`Testbed::keep`] it.
 
 use crate::host::Host;
+use crate::obstacle::Obstacle;
 use anyhow::{Context, Result};
 use os::{Tun, netns};
 use std::fs::{self, DirBuilder};
@@ -32,7 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 ///
 /// # Errors
 /// The kernel refuses namespaces, or `/dev/net/tun` cannot be used; the message says what to do.
-pub fn enter() -> Result<()> {
+pub fn enter() -> Result<(), Obstacle> {
     netns::become_root_in_user_namespace()?;
     // A device of no use, for the error that would otherwise come much later.
     Tun::open("probe", 1500).map(drop)?;
@@ -44,13 +45,16 @@ pub fn enter() -> Result<()> {
 ///
 /// # Errors
 /// It is not there; the message names the Debian package to install.
-pub fn find_command(name: &str, package: &str) -> Result<PathBuf> {
+pub fn find_command(name: &str, package: &str) -> Result<PathBuf, Obstacle> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from))
         .map(|directory| directory.join(name))
         .find(|candidate| candidate.is_file())
-        .with_context(|| format!("{name} is missing: run `sudo apt-get install {package}`"))
+        .ok_or_else(|| {
+            let fix = format!("run `sudo apt-get install {package}`");
+            Obstacle::new(format!("{name} is missing"), fix)
+        })
 }
 
 /// Finds a program of this workspace: in `$STRATA_BIN_DIR`, or beside this executable (for a
@@ -58,18 +62,34 @@ pub fn find_command(name: &str, package: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 /// It has not been built.
-pub fn find_binary(name: &str) -> Result<PathBuf> {
+pub fn find_binary(name: &str) -> Result<PathBuf, Obstacle> {
     let named = std::env::var_os("STRATA_BIN_DIR").map(PathBuf::from);
-    let executable = std::env::current_exe()?;
+    let executable = std::env::current_exe().unwrap_or_default();
     let beside = executable.ancestors().skip(1).take(2).map(Path::to_owned);
     named
         .into_iter()
         .chain(beside)
         .map(|directory| directory.join(name))
         .find(|candidate| candidate.is_file())
-        .with_context(|| {
-            format!("{name} is not built: run `cargo build -p {name}` or set STRATA_BIN_DIR")
+        .ok_or_else(|| {
+            let fix = format!("run `cargo build -p {name}`, or set STRATA_BIN_DIR to its folder");
+            Obstacle::new(format!("{name} is not built"), fix)
         })
+}
+
+/// Removes what the testbeds of this process have in the temporary directory, for a process that
+/// ends without dropping them.
+pub fn remove_all() {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
+    let ours = entries.flatten().filter(|entry| {
+        let name = entry.file_name();
+        let parts: Vec<_> = name.to_str().unwrap_or_default().split('-').collect();
+        matches!(parts[..], ["strata", .., pid, _] if pid == std::process::id().to_string())
+    });
+    for entry in ours {
+        // What cannot be removed is left to the system's own cleaning of temporary files.
+        let _ = fs::remove_dir_all(entry.path());
+    }
 }
 
 /// A temporary directory and the hosts that keep their files in it.

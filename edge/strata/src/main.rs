@@ -19,6 +19,6 @@ fn main() -> ExitCode {
     match args.verb {
         Verb::Ask(question) => answer::ask(&args.socket, &question.into(), &output).into(),
         Verb::Check { file } => check::run(&file, &output).into(),
-        Verb::Demo(demo) => demo::run(&demo, &output),
+        Verb::Demo(demo) => demo::run(&demo, &output).into(),
     }
 }

@@ -10,19 +10,23 @@
 //! ([`crate::canary`]); everything in the licensed node is searched for it.
 
 mod download;
+mod interrupt;
 mod progress;
 mod report;
 mod run;
 mod setup;
+mod text;
 mod topology;
 mod witness;
 
+pub use interrupt::tidy_when_interrupted;
 pub use report::{GAIN_NEEDED, Outcome, Report};
 pub use run::Run;
 pub use setup::Setup;
 pub use witness::Node;
 
 use crate::canary::{Canary, Marked};
+use crate::obstacle::Obstacle;
 use crate::testbed::{Testbed, find_binary, find_command};
 use anyhow::{Context, Result};
 use progress::{Progress, Teller};
@@ -30,7 +34,6 @@ use run::Shared;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
@@ -51,8 +54,8 @@ pub struct Options {
     pub licence: bool,
     /// Whether it also gets one for the payload, which the search must then find.
     pub license_payload: bool,
-    /// Print one JSON document instead of a table, and no progress bars.
-    pub json: bool,
+    /// Draw progress bars where standard error is a terminal, else write a line now and then.
+    pub bars: bool,
     /// Leave configurations and logs behind.
     pub keep: bool,
 }
@@ -67,7 +70,7 @@ impl Default for Options {
             snoop: true,
             licence: true,
             license_payload: false,
-            json: false,
+            bars: true,
             keep: false,
         }
     }
@@ -80,61 +83,54 @@ impl Options {
     }
 }
 
-/// Runs the demo and prints what it found. Exits with 0 if everything is as claimed, with 1 if
-/// not, with 2 if it could not run here. Call [`crate::testbed::enter`] first.
-pub fn main(options: &Options) -> ExitCode {
-    let report = match measure(options) {
-        Ok(report) => report,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return ExitCode::from(2);
-        }
-    };
-    let text = match options.json {
-        true => serde_json::to_string_pretty(&report).expect("a report has only string keys"),
-        false => report.to_string(),
-    };
-    // A reader that has gone away has seen enough.
-    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
-    ExitCode::from(u8::from(!report.passed))
-}
-
-/// Runs the demo in namespaces that were entered. A setup that fails is part of the report.
+/// Runs the demo in namespaces that were entered ([`crate::testbed::enter`]). A setup that fails is
+/// part of the report.
 ///
 /// # Errors
-/// The demo cannot run here; the message says what to do.
-pub fn measure(options: &Options) -> Result<Report> {
+/// The demo cannot run on this machine.
+pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     find_command("nginx", "nginx-light")?;
     find_command("curl", "curl")?;
     if options.setups.iter().any(|setup| setup.has_daemons()) {
         find_binary("stratad")?;
     }
-    let bed = Testbed::new("demo")?;
-    if options.keep {
-        bed.keep();
-    }
     let stream = Marked::new(options.seed);
+    let (bed, folder) = prepare(&stream, options).map_err(|error| {
+        let fix = "make room there, or set TMPDIR to a folder with more";
+        Obstacle::new(format!("{error:#}"), fix)
+    })?;
     let shared = Shared {
         bed: &bed,
         options,
         stream: &stream,
         canary: &Canary::new(&stream),
-        folder: &publish(&bed, &stream, options)?,
+        folder: &folder,
     };
     Ok(Report::new(options, run_all(&shared)))
+}
+
+/// A testbed, and in it the folder that is served.
+fn prepare(stream: &Marked, options: &Options) -> Result<(Testbed, PathBuf)> {
+    let bed = Testbed::new("demo")?;
+    if options.keep {
+        bed.keep();
+    }
+    let folder = publish(&bed, stream, options)?;
+    Ok((bed, folder))
 }
 
 /// Writes the file that is downloaded, longer than a perfect link could carry in the time.
 /// Returns its folder.
 fn publish(bed: &Testbed, stream: &Marked, options: &Options) -> Result<PathBuf> {
     let folder = bed.directory().join("www");
-    fs::create_dir(&folder)?;
-    let mut file = BufWriter::new(File::create(folder.join("stream"))?);
-    let seconds = options.duration.as_secs() + 60;
-    stream
-        .write_to(&mut file, topology::LOSSY_RATE / 8 * seconds)
-        .and_then(|()| file.flush())
-        .context("cannot write the file to be downloaded")?;
+    let octets = topology::LOSSY_RATE / 8 * (options.duration.as_secs() + 60);
+    let write = || {
+        fs::create_dir(&folder)?;
+        let mut file = BufWriter::new(File::create(folder.join("stream"))?);
+        stream.write_to(&mut file, octets)?;
+        file.flush()
+    };
+    write().with_context(|| format!("cannot write {octets} octets to {}", folder.display()))?;
     Ok(folder)
 }
 

@@ -63,7 +63,14 @@ impl Progress {
             news: sender.clone(),
         };
         let tellers = (0..setups.len()).map(teller).collect();
-        let is_drawn = !options.json && std::io::stderr().is_terminal();
+        let is_drawn = options.bars && std::io::stderr().is_terminal();
+        if is_drawn {
+            let seconds = options.duration.as_secs();
+            eprintln!(
+                "{} networks, {seconds} s of one download in each:",
+                setups.len()
+            );
+        }
         let progress = Self {
             news,
             bars: is_drawn.then(|| bars(setups, options.duration)),
@@ -87,8 +94,9 @@ impl Progress {
                 self.write_line();
             }
         }
+        // The table that follows says it all again.
         for bar in self.bars.iter().flatten() {
-            bar.finish();
+            bar.finish_and_clear();
         }
     }
 
@@ -105,16 +113,16 @@ impl Progress {
             let elapsed = state.since.map_or(Duration::ZERO, |since| since.elapsed());
             let bar = &bars[index];
             bar.set_position(elapsed.min(self.duration).as_millis() as u64);
-            bar.set_message(state.text());
+            bar.set_message(state.text(self.duration));
         }
     }
 
     fn write_line(&self) {
         let states = self.state.iter();
         let texts: Vec<_> = states
-            .map(|state| format!("{}: {}", state.setup.name(), state.text()))
+            .map(|state| format!("{}: {}", state.setup.name(), state.text(self.duration)))
             .collect();
-        eprintln!("{}", texts.join(", "));
+        eprintln!("{}", texts.join("; "));
     }
 }
 
@@ -128,11 +136,14 @@ impl State {
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, duration: Duration) -> String {
         match self.since {
             Some(since) if self.phase == "downloading" => {
-                let seconds = since.elapsed().as_secs_f64().max(0.1);
-                format!("{:.0} kb/s", self.octets as f64 * 8.0 / seconds / 1000.0)
+                let elapsed = since.elapsed();
+                let kilobits = self.octets as f64 * 8.0 / 1000.0;
+                let goodput = kilobits / elapsed.as_secs_f64().max(0.1);
+                let left = duration.saturating_sub(elapsed).as_secs_f64();
+                format!("{goodput:4.0} kb/s, {left:.0} s left")
             }
             _ => self.phase.to_owned(),
         }
@@ -141,7 +152,7 @@ impl State {
 
 fn bars(setups: &[Setup], duration: Duration) -> Vec<ProgressBar> {
     let bars = MultiProgress::new();
-    let style = ProgressStyle::with_template("{prefix:>14} {bar:40} {msg}")
+    let style = ProgressStyle::with_template("{prefix:15}{bar:36.green/dim}  {msg}")
         .expect("the template is well-formed");
     let bar = |setup: &Setup| {
         let bar = bars.add(ProgressBar::new(duration.as_millis() as u64));
