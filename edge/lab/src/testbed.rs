@@ -27,6 +27,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+/// Attempts to remove a folder in which others are at work.
+const REMOVALS: usize = 1000;
+
 /// Makes this process root in network and mount namespaces of its own, in which whatever it does
 /// to devices and routes concerns nobody else. Call it first in `main`: an ordinary user also
 /// needs a user namespace, which the kernel gives only to a process with a single thread.
@@ -87,8 +90,10 @@ pub fn remove_all() {
         matches!(parts[..], ["strata", .., pid, _] if pid == std::process::id().to_string())
     });
     for entry in ours {
-        // What cannot be removed is left to the system's own cleaning of temporary files.
-        let _ = fs::remove_dir_all(entry.path());
+        // Who is still at work may put a file into a folder that was empty a moment ago, but not
+        // into one that is gone: this comes to an end.
+        let gone = || fs::remove_dir_all(entry.path()).is_ok() || !entry.path().exists();
+        let _ = (0..REMOVALS).any(|_| gone());
     }
 }
 

@@ -30,8 +30,9 @@ fn main() -> ExitCode {
         without_bit_errors_the_verdict_fails,
         without_errors_reno_fills_the_lossy_hop,
         without_nginx_it_says_how_to_get_it,
+        without_the_tun_device_it_says_how_to_get_it,
+        where_users_may_not_make_namespaces_it_says_how_to_allow_it,
         an_obstacle_is_json_where_json_is_asked_for,
-        a_user_without_the_tun_device_is_told_how_to_open_it,
         an_interrupted_run_leaves_no_process_and_no_file,
     ])
 }
@@ -114,27 +115,56 @@ fn without_errors_reno_fills_the_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// Where administrators' commands are is looked for beside `PATH`, so nginx has to be hidden.
 fn without_nginx_it_says_how_to_get_it() -> Result<()> {
-    let folder = Folder::new("nginx")?;
     let nginx = find_command("nginx", "nginx-light")?;
-    let mut command = Command::new(find_command("unshare", "util-linux")?);
-    let hide = "mount --bind \"$1\" \"${2%/*}\" && shift 2 && exec \"$@\"";
-    command.args(["--mount", "sh", "-c", hide, "sh"]);
-    // Everything else is found as before; PATH is searched first.
-    let empty = folder.path.join("empty");
-    fs::create_dir(&empty)?;
-    command.args([empty.as_path(), &nginx, &find_binary("strata")?]);
-    command.arg("demo").env("PATH", "/usr/bin:/bin");
-    let output = command.output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
-    ensure!(said.contains("nginx is missing"), "{said}");
+    let folder = nginx.parent().context("a command is in a folder")?;
+    // Not out of PATH alone: where administrators' commands are is searched as well.
+    let hide = format!("mount -t tmpfs none {}", folder.display());
+    let said = refused(&["--mount"], &hide)?;
+    ensure!(said.contains("error: nginx is missing"), "{said}");
     ensure!(
         said.contains("fix: run `sudo apt-get install nginx-light`"),
         "{said}"
     );
     Ok(())
+}
+
+fn without_the_tun_device_it_says_how_to_get_it() -> Result<()> {
+    let said = refused(&["--mount"], "mount -t tmpfs none /dev/net")?;
+    ensure!(said.contains("error: there is no /dev/net/tun"), "{said}");
+    ensure!(
+        said.contains("fix: load the module with `modprobe tun`"),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// Root of a namespace in which nobody makes another, and which has no other right either.
+fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
+    let forbid = "echo 0 >/proc/sys/user/max_user_namespaces
+                  set -- setpriv --inh-caps=-all --bounding-set=-all \"$@\"";
+    let said = refused(&["--user", "--map-root-user"], forbid)?;
+    ensure!(
+        said.contains("error: this machine does not let users make namespaces"),
+        "{said}"
+    );
+    ensure!(
+        said.contains("`sysctl -w user.max_user_namespaces=10000`"),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// Runs the demo where a shell has taken something away; returns what it says about that.
+fn refused(namespaces: &[&str], take_away: &str) -> Result<String> {
+    let mut command = Command::new(find_command("unshare", "util-linux")?);
+    command.args(namespaces).args(["sh", "-ec"]);
+    command.arg(format!("{take_away}\nexec \"$@\"")).arg("sh");
+    command.arg(find_binary("strata")?).arg("demo");
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
+    Ok(said)
 }
 
 fn an_obstacle_is_json_where_json_is_asked_for() -> Result<()> {
@@ -143,30 +173,10 @@ fn an_obstacle_is_json_where_json_is_asked_for() -> Result<()> {
     let output = command.output()?;
     ensure!(output.status.code() == Some(2), "{output:?}");
     ensure!(output.stderr.is_empty(), "{output:?}");
-    let answer: Value = serde_json::from_slice(&output.stdout)?;
-    ensure!(keys(&answer["error"]) == "fix message", "{answer}");
-    ensure!(
-        answer["error"]["message"].to_string().contains("/proc/1"),
-        "{answer}"
-    );
-    ensure!(
-        answer["error"]["fix"].to_string().contains("TMPDIR"),
-        "{answer}"
-    );
-    Ok(())
-}
-
-fn a_user_without_the_tun_device_is_told_how_to_open_it() -> Result<()> {
-    let mut command = Command::new(find_command("unshare", "util-linux")?);
-    // A folder without the device in the place of the one with it.
-    let hide = "mount -t tmpfs none /dev/net && exec \"$@\"";
-    command.args(["--mount", "sh", "-c", hide, "sh"]);
-    command.arg(find_binary("strata")?).arg("demo");
-    let output = command.output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
-    ensure!(said.contains("there is no /dev/net/tun"), "{said}");
-    ensure!(said.contains("fix: load the module"), "{said}");
+    let error = &document(&output)?["error"];
+    ensure!(keys(error) == "fix message", "{error}");
+    ensure!(error["message"].to_string().contains("/proc/1"), "{error}");
+    ensure!(error["fix"].to_string().contains("TMPDIR"), "{error}");
     Ok(())
 }
 
