@@ -17,6 +17,9 @@ pub struct Status {
     pub warnings: Vec<String>,
     /// Everybody of the configuration, sorted by name.
     pub peers: Vec<Peer>,
+    /// Why somebody who is none of them was last refused.
+    #[serde(default)]
+    pub refused_stranger: Option<Refusal>,
     /// Packets dropped since the start, by reason; reasons that never happened are left out.
     pub drops: BTreeMap<String, u64>,
 }

@@ -27,7 +27,7 @@ const OCTETS: u64 = 1_000_000;
 
 /// The other end has to find out first: a second of silence, then all the unanswered questions
 /// after which IKE takes a peer for dead.
-const NOTICED: Duration = Duration::from_secs(130);
+const NOTICED: Duration = Duration::from_secs(40);
 
 fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     let pair = Pair::new("recovery")?;

@@ -341,5 +341,10 @@ fn an_unknown_identity_is_refused_with_a_reason() -> Result<()> {
     let (mut strata, charon) = duo.start(OURS, &Connection { id, ..THEIRS })?;
     let refusal = refused(charon.initiate())?;
     ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
+    let named = |status: &Value| {
+        let reason = status["status"]["refused_stranger"]["reason"].as_str();
+        reason.is_some_and(|reason| reason.contains("stranger.example"))
+    };
+    strata.wait_until("status", DEADLINE, named)?;
     strata.process().wait_for_log("stranger.example", DEADLINE)
 }

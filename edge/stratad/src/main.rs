@@ -14,6 +14,7 @@ mod setup;
 mod view;
 
 use clap::Parser;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing_subscriber::filter::LevelFilter;
@@ -61,6 +62,7 @@ fn log_to_stderr(level: config::Level) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
 }

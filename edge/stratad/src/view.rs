@@ -95,6 +95,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         uptime_seconds: now.since(facts.started).as_secs(),
         warnings: facts.warnings.clone(),
         peers,
+        refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, losses),
     }
 }
@@ -109,10 +110,6 @@ pub fn state(peer: &PeerStatus) -> PeerState {
 }
 
 fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
-    let refusal = |(at, reason): &(Instant, String)| Refusal {
-        seconds_ago: now.since(*at).as_secs(),
-        reason: reason.clone(),
-    };
     Peer {
         name: status.name.clone(),
         kind: facts.kind(&status.name),
@@ -120,8 +117,15 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         state: state(status),
         remote: status.remote,
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
-        last_refusal: status.refusal.as_ref().map(refusal),
+        last_refusal: status.refusal.as_ref().map(|refusal| refused(refusal, now)),
         children: status.children.iter().map(child).collect(),
+    }
+}
+
+fn refused((at, reason): &(Instant, String), now: Instant) -> Refusal {
+    Refusal {
+        seconds_ago: now.since(*at).as_secs(),
+        reason: reason.clone(),
     }
 }
 

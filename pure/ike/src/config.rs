@@ -111,6 +111,9 @@ pub struct Timers {
     pub retransmit_longest: Duration,
     /// How often a request is sent before the peer counts as gone.
     pub attempts: u32,
+    /// How often a silent peer is asked whether it is there. Fewer, for that question was preceded
+    /// by silence, and a peer that has restarted is to be noticed soon.
+    pub liveness_attempts: u32,
     /// How often the last request of an SA that we close is sent: nobody waits for the answer.
     pub closing_attempts: u32,
     /// How long an initiator may take until it is authenticated.
@@ -129,6 +132,7 @@ impl Default for Timers {
             retransmit: Duration::from_millis(500),
             retransmit_longest: Duration::from_secs(8),
             attempts: 16,
+            liveness_attempts: 5,
             closing_attempts: 3,
             half_open: Duration::from_secs(60),
             linger: Duration::from_secs(30),

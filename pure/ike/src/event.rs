@@ -294,6 +294,18 @@ pub enum Refusal {
     Misbehaved(PeerMisbehaved),
 }
 
+impl Refusal {
+    /// Who was claimed to ask, if that is known. Nothing of it is proved.
+    pub const fn claimed(&self) -> Option<&Identity> {
+        match self {
+            Self::UnknownIdentity(identity)
+            | Self::WrongKey(identity)
+            | Self::WrongAddress { identity, .. } => Some(identity),
+            _ => None,
+        }
+    }
+}
+
 /// Why a licensed node did not take a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -31,6 +31,8 @@ pub struct Node {
     ike_port: u16,
     grant_lifetime: Duration,
     key_log: bool,
+    /// Why somebody who is no configured peer was last refused.
+    stranger: Option<(Instant, String)>,
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
 }
@@ -76,6 +78,7 @@ impl Node {
             ike_port: config.ike_port,
             grant_lifetime: config.grant_lifetime,
             key_log: config.key_log,
+            stranger: None,
             transmits: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -214,6 +217,11 @@ impl Node {
             .iter()
             .filter_map(|peer| self.peer_status(peer))
             .collect()
+    }
+
+    /// When and why somebody who is no configured peer was last refused.
+    pub const fn refused_stranger(&self) -> Option<&(Instant, String)> {
+        self.stranger.as_ref()
     }
 
     /// Composite SAs of this endpoint.
@@ -387,7 +395,10 @@ impl Node {
                     self.events.push_back(Event::GrantDropped { gateway });
                 }
             }
-            ike::Event::Refused { peer, why } => self.refused(peer, why.to_string(), now),
+            ike::Event::Refused { peer, why } => {
+                let peer = peer.or_else(|| self.claimed(&why));
+                self.refused(peer, why.to_string(), now);
+            }
         }
     }
 
@@ -399,9 +410,19 @@ impl Node {
         }
     }
 
+    /// The peer that somebody who was refused claimed to be. While that peer is up its line in the
+    /// status is its own: strangers cannot write there.
+    fn claimed(&self, why: &ike::Refusal) -> Option<String> {
+        let claimed = why.claimed()?;
+        let peer = self.peers.iter().find(|peer| peer.identity == *claimed)?;
+        let up = self.wishes.get(&peer.name)?.up_since.is_some();
+        (!up).then(|| peer.name.clone())
+    }
+
     fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
-        if let Some(name) = &peer {
-            self.wishes.refused(name, why.clone(), now);
+        match &peer {
+            Some(name) => self.wishes.refused(name, why.clone(), now),
+            None => self.stranger = Some((now, why.clone())),
         }
         self.events.push_back(Event::Refused { peer, why });
     }

@@ -2,7 +2,7 @@
 
 use super::state;
 use crate::text::{Paint, clean, count, octets, plural, span};
-use control::{Child, ChildKind, Peer, PeerKind, Role, Status, Traffic};
+use control::{Child, ChildKind, Peer, PeerKind, Refusal, Role, Status, Traffic};
 use std::fmt::Write;
 
 /// The whole answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
@@ -22,8 +22,17 @@ pub fn show(status: &Status, paint: Paint) -> String {
     for peer in &status.peers {
         show_peer(&mut text, peer, paint);
     }
+    if let Some(refusal) = &status.refused_stranger {
+        let heading = paint.bold("somebody unknown was refused");
+        let _ = writeln!(text, "\n{heading}\n  {}", reason(refusal));
+    }
     show_drops(&mut text, status, paint);
     text
+}
+
+fn reason(refusal: &Refusal) -> String {
+    let (reason, ago) = (clean(&refusal.reason), span(refusal.seconds_ago));
+    format!("{reason} ({ago} ago)")
 }
 
 fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
@@ -42,9 +51,7 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
         let _ = writeln!(text, "  remote    {remote}");
     }
     if let Some(refusal) = &peer.last_refusal {
-        let ago = span(refusal.seconds_ago);
-        let reason = clean(&refusal.reason);
-        let _ = writeln!(text, "  {}    {reason} ({ago} ago)", paint.bad("failed"));
+        let _ = writeln!(text, "  {}    {}", paint.bad("failed"), reason(refusal));
     }
     for child in &peer.children {
         show_child(text, child);
@@ -105,7 +112,7 @@ fn traffic(traffic: Traffic) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{PeerState, Refusal};
+    use control::PeerState;
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -156,6 +163,10 @@ mod tests {
             uptime_seconds: 7380,
             warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
             peers: vec![down, office()],
+            refused_stranger: Some(Refusal {
+                seconds_ago: 9,
+                reason: "no peer with the identity eve is configured".to_owned(),
+            }),
             drops: BTreeMap::from([
                 ("esp_replay".to_owned(), 12),
                 ("esp_no_policy".to_owned(), 3456),
@@ -176,6 +187,9 @@ peer office  up for 1 min 15 s
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
   received  1.0 MiB in 1,234 packets
   sent      40 B in 1 packet
+
+somebody unknown was refused
+  no peer with the identity eve is configured (9 s ago)
 
 dropped packets
   3,456  esp_no_policy

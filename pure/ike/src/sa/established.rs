@@ -406,7 +406,7 @@ impl Established {
             return;
         }
         if let Some(task) = self.waiting.pop_front() {
-            let attempts = ctx.config.timers.attempts;
+            let attempts = task.attempts(&ctx.config.timers);
             let (exchange, payloads) = (task.exchange(), task.payloads());
             core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
             self.running = Some(task);

@@ -1,6 +1,7 @@
 //! What we ask of a peer on an established IKE SA, one request each.
 
 use super::{Context, Core};
+use crate::config::Timers;
 use crate::event::{Event, GrantRefusal};
 use crate::extension::distribute;
 use crypto::Secret;
@@ -18,6 +19,14 @@ pub(crate) enum Task {
 }
 
 impl Task {
+    /// How often it is sent before the peer counts as gone.
+    pub(super) const fn attempts(&self, timers: &Timers) -> u32 {
+        match self {
+            Self::Liveness => timers.liveness_attempts,
+            Self::Distribute(_) | Self::Revoke(_) => timers.attempts,
+        }
+    }
+
     pub(super) const fn exchange(&self) -> ExchangeType {
         match self {
             Self::Liveness | Self::Revoke(_) => ExchangeType::INFORMATIONAL,
