@@ -3,7 +3,7 @@
 //! * [`testbed`], [`host`], [`wire`]: hosts (namespaces), wires between them and the processes
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
-//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`]: what end-to-end tests are made of.
+//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`]: what end-to-end tests are made of.
 //! * [`canary`]: whether plaintext shows up where it must not.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
@@ -16,6 +16,7 @@
 pub mod canary;
 pub mod daemon;
 pub mod demo;
+pub mod duo;
 pub mod emulator;
 pub mod histogram;
 pub mod host;

@@ -1,18 +1,11 @@
 //! strongSwan at the other end of a plain tunnel, as initiator and as responder.
-//!
-//! ```text
-//!   ours   192.0.2.1 ------------- 192.0.2.2   theirs
-//!   10.1.0.1  stratad                 charon   10.2.0.1
-//! ```
 
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
-use lab::host::Host;
+use lab::duo::{Duo, OURS, THEIRS, add_inner_address};
 use lab::runner;
-use lab::strongswan::{Charon, Connection};
-use lab::testbed::Testbed;
+use lab::strongswan::Connection;
 use lab::transfer::transfer;
-use lab::wire;
 use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,73 +34,9 @@ const MB: u64 = 1_000_000;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-const PSK: &str = "a key of more than sixteen octets";
-
-const AES_128: (&str, &str) = ("aes128gcm16-prfsha256-x25519", "aes128gcm16");
-
-/// strongSwan's end as our configuration below expects it.
-const THEIRS: Connection<'_> = Connection {
-    id: "theirs.example",
-    peer_id: "ours.example",
-    address: "192.0.2.2",
-    peer_address: "192.0.2.1",
-    psk: PSK,
-    local: "10.2.0.0/24",
-    remote: "10.1.0.1/32",
-    ike: AES_128.0,
-    esp: AES_128.1,
-};
-
-const OURS: &str = r#"
-[node]
-id = "ours.example"
-[tunnel]
-addresses = ["10.1.0.1/32"]
-[peer.theirs]
-address = "192.0.2.2"
-id = "theirs.example"
-psk = "theirs.psk"
-local = ["10.1.0.1/32"]
-remote = ["10.2.0.0/24"]
-start = "manual"
-"#;
-
-struct Duo {
-    _bed: Testbed,
-    ours: Host,
-    theirs: Host,
-}
-
-impl Duo {
-    fn new() -> Result<Self> {
-        let bed = Testbed::new("strongswan")?;
-        let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
-        wire::veth(
-            ours.end("eth0", &["192.0.2.1/24"]),
-            theirs.end("eth0", &["192.0.2.2/24"]),
-        )?;
-        add_inner_address(&theirs, "10.2.0.1/32")?;
-        Ok(Self {
-            _bed: bed,
-            ours,
-            theirs,
-        })
-    }
-
-    /// Both daemons, not yet connected.
-    fn start(&self, ours: &str, theirs: &Connection<'_>) -> Result<(Daemon, Charon)> {
-        self.ours.secret("theirs.psk", PSK)?;
-        Ok((self.ours.stratad(ours)?, self.theirs.charon(theirs)?))
-    }
-
-    fn carry_20_mb_each_way(&self) -> Result<()> {
-        transfer(&self.ours, &self.theirs, "10.2.0.1", 20 * MB)?;
-        transfer(&self.theirs, &self.ours, "10.1.0.1", 20 * MB)
-    }
-}
-
-fn add_inner_address(host: &Host, prefix: &str) -> Result<()> {
-    Ok(host.netns().netlink()?.add_address("lo", prefix.parse()?)?)
+fn carry_20_mb_each_way(duo: &Duo) -> Result<()> {
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", 20 * MB)?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", 20 * MB)
 }
 
 /// What `strata status` says of the peer.
@@ -176,7 +105,7 @@ fn nothing(sas: &str) -> bool {
 
 /// Proves the testbed: whatever fails below and not here is ours.
 fn strongswan_alone_carries_20_mb_each_way_in_this_testbed() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     add_inner_address(&duo.ours, "10.1.0.1/32")?;
     let reversed = Connection {
         id: THEIRS.peer_id,
@@ -194,7 +123,7 @@ fn strongswan_alone_carries_20_mb_each_way_in_this_testbed() -> Result<()> {
         account.contains("ESP:AES_GCM_16_128/NO_EXT_SEQ"),
         "{account}"
     );
-    duo.carry_20_mb_each_way()?;
+    carry_20_mb_each_way(&duo)?;
     ensure!(
         initiator.sas()?.contains("encap=yes"),
         "no UDP encapsulation"
@@ -204,26 +133,26 @@ fn strongswan_alone_carries_20_mb_each_way_in_this_testbed() -> Result<()> {
 }
 
 fn strongswan_connects_and_20_mb_pass_each_way() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (strata, charon) = duo.start(OURS, &THEIRS)?;
     charon.initiate()?;
     strata.wait_until("status", DEADLINE, is_up)?;
-    duo.carry_20_mb_each_way()?;
+    carry_20_mb_each_way(&duo)?;
     check_traffic(&strata, 20 * MB, 20 * MB)
 }
 
 fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (strata, charon) = duo.start(OURS, &THEIRS)?;
     strata.strata("up theirs --wait")?;
     charon.wait_until(DEADLINE, |sas| sas.contains("state=INSTALLED"))?;
-    duo.carry_20_mb_each_way()?;
+    carry_20_mb_each_way(&duo)?;
     check_traffic(&strata, 20 * MB, 20 * MB)
 }
 
 /// It proposes dozens of algorithms, most of which we do not speak.
 fn strongswan_with_its_default_proposals_is_answered() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (ike, esp) = ("default", "default");
     let (strata, charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
     charon.initiate()?;
@@ -233,7 +162,7 @@ fn strongswan_with_its_default_proposals_is_answered() -> Result<()> {
 
 /// RFC 7296 section 1.2: INVALID_KE_PAYLOAD names the group to begin with.
 fn strongswan_guessing_another_group_is_led_to_ours() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let ike = "aes128gcm16-prfsha256-ecp256-x25519";
     let (strata, charon) = duo.start(OURS, &Connection { ike, ..THEIRS })?;
     let account = charon.initiate()?;
@@ -245,7 +174,7 @@ fn strongswan_guessing_another_group_is_led_to_ours() -> Result<()> {
 }
 
 fn strongswan_with_its_default_proposals_answers() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (ike, esp) = ("default", "default");
     let (strata, _charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
     strata.strata("up theirs --wait")?;
@@ -254,7 +183,7 @@ fn strongswan_with_its_default_proposals_answers() -> Result<()> {
 }
 
 fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (ike, esp) = ("aes256gcm16-prfsha256-x25519", "aes256gcm16");
     let (strata, charon) = duo.start(OURS, &Connection { ike, esp, ..THEIRS })?;
     strata.strata("up theirs --wait")?;
@@ -264,7 +193,7 @@ fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
 }
 
 fn a_delete_from_strongswan_takes_our_end_down() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (strata, charon) = duo.start(OURS, &THEIRS)?;
     charon.initiate()?;
     strata.wait_until("status", DEADLINE, is_up)?;
@@ -273,7 +202,7 @@ fn a_delete_from_strongswan_takes_our_end_down() -> Result<()> {
 }
 
 fn a_delete_from_us_takes_strongswans_end_down() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (strata, mut charon) = duo.start(OURS, &THEIRS)?;
     charon.initiate()?;
     strata.strata("down theirs")?;
@@ -284,7 +213,7 @@ fn a_delete_from_us_takes_strongswans_end_down() -> Result<()> {
 }
 
 fn stopping_strata_takes_strongswans_end_down() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let (mut strata, charon) = duo.start(OURS, &THEIRS)?;
     strata.strata("up theirs --wait")?;
     strata.stop()?;
@@ -292,7 +221,7 @@ fn stopping_strata_takes_strongswans_end_down() -> Result<()> {
 }
 
 fn a_wrong_key_of_strongswan_is_refused_with_a_reason() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let psk = "another key of many octets";
     let (strata, charon) = duo.start(OURS, &Connection { psk, ..THEIRS })?;
     let refusal = refused(charon.initiate())?;
@@ -301,7 +230,7 @@ fn a_wrong_key_of_strongswan_is_refused_with_a_reason() -> Result<()> {
 }
 
 fn strongswans_refusal_of_a_wrong_key_is_told() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let psk = "another key of many octets";
     let (strata, charon) = duo.start(OURS, &Connection { psk, ..THEIRS })?;
     let refusal = refused(strata.strata_text("up theirs --wait"))?;
@@ -314,7 +243,7 @@ fn strongswans_refusal_of_a_wrong_key_is_told() -> Result<()> {
 }
 
 fn selectors_outside_ours_are_refused_with_a_reason() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let local = "10.99.0.0/24";
     let (strata, charon) = duo.start(OURS, &Connection { local, ..THEIRS })?;
     let refusal = refused(charon.initiate())?;
@@ -323,7 +252,7 @@ fn selectors_outside_ours_are_refused_with_a_reason() -> Result<()> {
 }
 
 fn strongswans_refusal_of_our_selectors_is_told() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let local = "10.99.0.0/24";
     let (strata, _charon) = duo.start(OURS, &Connection { local, ..THEIRS })?;
     let refusal = refused(strata.strata_text("up theirs --wait"))?;
@@ -336,7 +265,7 @@ fn strongswans_refusal_of_our_selectors_is_told() -> Result<()> {
 }
 
 fn an_unknown_identity_is_refused_with_a_reason() -> Result<()> {
-    let duo = Duo::new()?;
+    let duo = Duo::new("strongswan")?;
     let id = "stranger.example";
     let (mut strata, charon) = duo.start(OURS, &Connection { id, ..THEIRS })?;
     let refusal = refused(charon.initiate())?;

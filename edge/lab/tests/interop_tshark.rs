@@ -3,11 +3,10 @@
 
 use anyhow::{Error, Result, ensure};
 use lab::daemon::Daemon;
-use lab::host::Host;
+use lab::duo::{Duo, OURS, THEIRS};
 use lab::runner;
-use lab::strongswan::{Charon, Connection};
-use lab::testbed::{Testbed, find_command};
-use lab::wire;
+use lab::strongswan::Charon;
+use lab::testbed::find_command;
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use os::Prefix;
 use std::fs;
@@ -33,8 +32,6 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// tshark starts slowly: it loads a thousand dissectors.
 const TSHARK: Duration = Duration::from_secs(30);
 
-const PSK: &str = "a key of more than sixteen octets";
-
 const REQUEST: &str = "GET /what-passed-inside HTTP/1.1\r\nHost: theirs.example\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -50,60 +47,24 @@ const CAPTURE: &str = "wire.pcap";
 /// What `strata keylog` writes, named as Wireshark reads it.
 const FILES: [&str; 2] = ["esp_sa", "ikev2_decryption_table"];
 
-const THEIRS: Connection<'_> = Connection {
-    id: "theirs.example",
-    peer_id: "ours.example",
-    address: "192.0.2.2",
-    peer_address: "192.0.2.1",
-    psk: PSK,
-    local: "10.2.0.1/32",
-    remote: "10.1.0.1/32",
-    ike: "aes128gcm16-prfsha256-x25519",
-    esp: "aes128gcm16",
-};
-
-const OURS: &str = r#"
-[node]
-id = "ours.example"
-[tunnel]
-addresses = ["10.1.0.1/32"]
-[peer.theirs]
-address = "192.0.2.2"
-id = "theirs.example"
-psk = "theirs.psk"
-local = ["10.1.0.1/32"]
-remote = ["10.2.0.1/32"]
-start = "manual"
-"#;
-
-struct Duo {
-    _bed: Testbed,
-    ours: Host,
-    theirs: Host,
+/// Both daemons, not yet connected, and a tap on the wire between them.
+struct Tapped {
+    duo: Duo,
     tap: Wiretap,
     strata: Daemon,
     _charon: Charon,
 }
 
-impl Duo {
-    /// Both daemons, not yet connected, and a tap on the wire between them.
+impl Tapped {
     fn new() -> Result<Self> {
-        let bed = Testbed::new("tshark")?;
-        let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
-        wire::veth(
-            ours.end("eth0", &["192.0.2.1/24"]),
-            theirs.end("eth0", &["192.0.2.2/24"]),
-        )?;
-        let netlink = theirs.netns().netlink()?;
-        netlink.add_address("lo", "10.2.0.1/32".parse()?)?;
-        ours.secret("theirs.psk", PSK)?;
+        let duo = Duo::new("tshark")?;
+        let tap = Wiretap::open(&duo.theirs)?;
+        let (strata, _charon) = duo.start(OURS, &THEIRS)?;
         Ok(Self {
-            tap: Wiretap::open(&theirs)?,
-            strata: ours.stratad(OURS)?,
-            _charon: theirs.charon(&THEIRS)?,
-            _bed: bed,
-            ours,
-            theirs,
+            duo,
+            tap,
+            strata,
+            _charon,
         })
     }
 
@@ -111,7 +72,7 @@ impl Duo {
     fn capture(&self) -> Result<()> {
         self.strata.strata("up theirs --wait")?;
         self.http()?;
-        self.ours.inside(|| {
+        self.duo.ours.inside(|| {
             let socket = UdpSocket::bind("0.0.0.0:0")?;
             Ok(socket.send_to(MARKER.as_bytes(), (THEIRS.address, DISCARD))?)
         })?;
@@ -125,14 +86,16 @@ impl Duo {
             .into_iter()
             .filter(|seen| seen.touches(outside))
             .collect();
-        write_capture(&self.ours.directory().join(CAPTURE), &on_the_wire)
+        write_capture(&self.duo.ours.directory().join(CAPTURE), &on_the_wire)
     }
 
     fn http(&self) -> Result<()> {
         let listener = self
+            .duo
             .theirs
             .inside(|| Ok(TcpListener::bind("10.2.0.1:80")?))?;
         let mut client = self
+            .duo
             .ours
             .inside(|| Ok(TcpStream::connect("10.2.0.1:80")?))?;
         let (mut server, _) = listener.accept()?;
@@ -147,7 +110,7 @@ impl Duo {
 
     /// Asks for keys, in a folder of our host.
     fn keylog(&self, folder: &str) -> Result<PathBuf> {
-        let folder = self.ours.directory().join(folder);
+        let folder = self.duo.ours.directory().join(folder);
         self.strata
             .strata_text(&format!("keylog {}", folder.display()))?;
         Ok(folder)
@@ -165,11 +128,11 @@ impl Duo {
 
     /// A field of the packets that a filter lets through.
     fn tshark(&self, keys: &Path, filter: &str, field: &str) -> Result<Vec<String>> {
-        let mut command = self.ours.command(find_command("tshark", "tshark")?);
+        let mut command = self.duo.ours.command(find_command("tshark", "tshark")?);
         command.env("WIRESHARK_CONFIG_DIR", keys);
         command.args(["-o", "esp.enable_encryption_decode:TRUE"]);
         command.args(["-r", CAPTURE, "-Y", filter, "-T", "fields", "-e", field]);
-        let output = self.ours.run_command(command, TSHARK)?;
+        let output = self.duo.ours.run_command(command, TSHARK)?;
         let remark = |line: &&str| line.starts_with("Running as user");
         Ok(output
             .lines()
@@ -208,33 +171,33 @@ impl Reading {
 }
 
 fn tshark_opens_ike_and_esp_with_our_keys() -> Result<()> {
-    let duo = Duo::new()?;
-    let keys = duo.keylog("keys")?;
-    duo.capture()?;
-    let reading = duo.read(&keys)?;
+    let tapped = Tapped::new()?;
+    let keys = tapped.keylog("keys")?;
+    tapped.capture()?;
+    let reading = tapped.read(&keys)?;
     ensure!(reading.is_complete(), "{reading:?}");
     Ok(())
 }
 
 /// The same capture, the same verdict, no keys.
 fn tshark_without_keys_opens_nothing() -> Result<()> {
-    let duo = Duo::new()?;
-    duo.keylog("keys")?;
-    duo.capture()?;
-    let reading = duo.read(&duo.ours.directory().join("no-keys"))?;
+    let tapped = Tapped::new()?;
+    tapped.keylog("keys")?;
+    tapped.capture()?;
+    let reading = tapped.read(&tapped.duo.ours.directory().join("no-keys"))?;
     ensure!(reading.is_blind(), "{reading:?}");
     Ok(())
 }
 
 /// The keys of another tunnel between the same hosts are of no use (RFC 7296 section 2.17).
 fn keys_of_an_earlier_tunnel_open_nothing_of_a_later_one() -> Result<()> {
-    let duo = Duo::new()?;
-    let keys = duo.keylog("keys")?;
-    duo.capture()?;
-    duo.strata.strata("down theirs")?;
-    duo.strata.strata_text("keylog off")?;
-    duo.capture()?;
-    let reading = duo.read(&keys)?;
+    let tapped = Tapped::new()?;
+    let keys = tapped.keylog("keys")?;
+    tapped.capture()?;
+    tapped.strata.strata("down theirs")?;
+    tapped.strata.strata_text("keylog off")?;
+    tapped.capture()?;
+    let reading = tapped.read(&keys)?;
     ensure!(
         reading.requests.is_empty() && reading.answers.is_empty(),
         "{reading:?}"
@@ -243,25 +206,25 @@ fn keys_of_an_earlier_tunnel_open_nothing_of_a_later_one() -> Result<()> {
 }
 
 fn keys_are_written_only_while_asked_for() -> Result<()> {
-    let duo = Duo::new()?;
-    duo.strata.strata("up theirs --wait")?;
-    duo.strata.strata("down theirs")?;
-    let keys = duo.keylog("keys")?;
+    let tapped = Tapped::new()?;
+    tapped.strata.strata("up theirs --wait")?;
+    tapped.strata.strata("down theirs")?;
+    let keys = tapped.keylog("keys")?;
     ensure!(written(&keys)? == 0, "keys from before");
-    duo.strata.strata("up theirs --wait")?;
+    tapped.strata.strata("up theirs --wait")?;
     let while_asked = written(&keys)?;
     // Both directions and both families of one ESP SA, and one IKE SA.
     ensure!(while_asked == 5, "{while_asked} lines");
-    duo.strata.strata_text("keylog off")?;
-    duo.strata.strata("down theirs")?;
-    duo.strata.strata("up theirs --wait")?;
+    tapped.strata.strata_text("keylog off")?;
+    tapped.strata.strata("down theirs")?;
+    tapped.strata.strata("up theirs --wait")?;
     ensure!(written(&keys)? == while_asked, "keys after `keylog off`");
     Ok(())
 }
 
 fn key_files_are_for_their_owner_only() -> Result<()> {
-    let duo = Duo::new()?;
-    let keys = duo.keylog("keys")?;
+    let tapped = Tapped::new()?;
+    let keys = tapped.keylog("keys")?;
     let mode = |path: &Path| Ok::<_, Error>(fs::metadata(path)?.permissions().mode() & 0o777);
     ensure!(mode(&keys)? == 0o700, "the folder is open to others");
     for file in FILES {
