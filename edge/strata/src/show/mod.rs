@@ -49,7 +49,9 @@ fn peers(changed: &Changed, paint: Paint) -> String {
 fn keys(keylog: &Keylog) -> String {
     match &keylog.directory {
         Some(directory) => format!(
-            "keys are written to {}\n",
+            "keys of SAs made from now on are written to {}\n\
+             Wireshark opens IKE with them, and ESP with IVs on the wire. It knows neither zones nor\n\
+             implicit IVs (RFC 8750), which two Stratas use where they can.\n",
             clean(&directory.to_string_lossy())
         ),
         None => "no keys are written\n".to_owned(),
