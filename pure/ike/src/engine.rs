@@ -2,11 +2,10 @@
 //! several SAs with one peer stay.
 
 use crate::config::Config;
-use crate::counters::{Counters, DropReason};
+use crate::counters::DropReason;
 use crate::event::{ApiMisuse, DownReason, Event, GrantRefusal};
 use crate::exchange::notify;
 use crate::extension::contact::{self, Contact};
-use crate::extension::nat::Nat;
 use crate::half_open::HalfOpen;
 use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
@@ -15,7 +14,7 @@ use crate::sa::{Arrived, Context, Core, Output, Sa, State};
 use crate::timeline::Timeline;
 use crate::window::{Arrival, Requests, Responses};
 use crypto::{Rng, Secret};
-use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Path, Suite, Transmit};
+use model::{CsaId, Deadline, Grant, IkeSaId, Instant, Path, Transmit};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, NotifyType, VERSION_2};
@@ -25,70 +24,15 @@ const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 
 /// The IKEv2 engine of one host. See the crate's documentation for how to drive it.
 pub struct Engine {
-    config: Config,
+    pub(crate) config: Config,
     rng: Rng,
-    out: Output,
-    sas: BTreeMap<IkeSaId, Sa>,
+    pub(crate) out: Output,
+    pub(crate) sas: BTreeMap<IkeSaId, Sa>,
     by_spi: BTreeMap<u64, IkeSaId>,
-    half_open: HalfOpen,
+    pub(crate) half_open: HalfOpen,
     timeline: Timeline,
     next_sa: u64,
     next_stray_answer: Instant,
-}
-
-/// How far an IKE SA is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaState {
-    /// IKE_SA_INIT was sent.
-    Connecting,
-    /// IKE_AUTH is under way.
-    Authenticating,
-    /// It is up.
-    Established,
-    /// It is being deleted.
-    Closing,
-}
-
-/// One IKE SA for `status`.
-#[derive(Clone, Debug)]
-pub struct SaStatus {
-    /// Our name of it.
-    pub id: IkeSaId,
-    /// The peer's name in the configuration; `None` until it is known.
-    pub peer: Option<String>,
-    /// How far it is.
-    pub state: SaState,
-    /// Whether we began it.
-    pub initiator: bool,
-    /// The initiator's SPI.
-    pub spi_i: u64,
-    /// The responder's SPI, zero until it is known.
-    pub spi_r: u64,
-    /// Where its messages go.
-    pub path: Path,
-    /// What NAT detection found.
-    pub nat: Option<Nat>,
-    /// Since when it is up.
-    pub since: Option<Instant>,
-    /// Its children.
-    pub children: Vec<ChildSaId>,
-    /// The last unprotected refusal, while it is being made.
-    pub refused: Option<NotifyType>,
-}
-
-/// The keys of an IKE SA, for the decryption of a capture. Only for who asked for it.
-#[derive(Clone, Debug)]
-pub struct KeyLog {
-    /// The initiator's SPI.
-    pub spi_i: u64,
-    /// The responder's SPI.
-    pub spi_r: u64,
-    /// Key and salt of what the initiator sends.
-    pub sk_ei: Secret,
-    /// Key and salt of what the responder sends.
-    pub sk_er: Secret,
-    /// The cipher.
-    pub suite: Suite,
 }
 
 /// Commands.
@@ -228,37 +172,6 @@ impl Engine {
     /// When to call [`Self::handle_timeout`] at latest.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.timeline.next()
-    }
-}
-
-/// Getters.
-impl Engine {
-    /// Every IKE SA that is being made, up or being deleted.
-    pub fn sas(&self) -> impl Iterator<Item = SaStatus> + '_ {
-        self.sas.values().filter_map(|sa| self.status(sa))
-    }
-
-    /// The keys of an established IKE SA.
-    pub fn key_log(&self, sa: IkeSaId) -> Option<KeyLog> {
-        let sa = self.sas.get(&sa)?;
-        let cipher = &sa.established()?.keys.cipher;
-        Some(KeyLog {
-            spi_i: sa.core.spi_i,
-            spi_r: sa.core.spi_r,
-            sk_ei: cipher.sk_ei.clone(),
-            sk_er: cipher.sk_er.clone(),
-            suite: cipher.suite,
-        })
-    }
-
-    /// How often each thing happened.
-    pub const fn counters(&self) -> &Counters {
-        &self.out.counters
-    }
-
-    /// Initiators that have not proved who they are.
-    pub fn half_open(&self) -> usize {
-        self.half_open.len()
     }
 }
 
@@ -504,34 +417,6 @@ impl Engine {
 
     const fn drop(&mut self, why: DropReason) {
         self.out.counters.drop(why);
-    }
-
-    fn status(&self, sa: &Sa) -> Option<SaStatus> {
-        let state = match &sa.state {
-            State::InitSent(_) => SaState::Connecting,
-            State::AuthSent(_) | State::AwaitAuth(_) => SaState::Authenticating,
-            State::Established(_) => SaState::Established,
-            State::Closing(_) => SaState::Closing,
-            State::Lingering(_) | State::Gone => return None,
-        };
-        let up = sa.established();
-        let refused = match &sa.state {
-            State::InitSent(init) => init.refused,
-            _ => None,
-        };
-        Some(SaStatus {
-            id: sa.core.id,
-            peer: sa.core.peer(&self.config).map(|peer| peer.name.clone()),
-            state,
-            initiator: sa.core.initiator,
-            spi_i: sa.core.spi_i,
-            spi_r: sa.core.spi_r,
-            path: sa.core.path,
-            nat: up.and_then(|up| up.nat),
-            since: up.map(|up| up.contact.since),
-            children: up.map_or_else(Vec::new, |up| up.children()),
-            refused,
-        })
     }
 }
 

@@ -39,6 +39,7 @@ mod keys;
 mod proposal;
 mod sa;
 mod selectors;
+mod status;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -46,6 +47,7 @@ mod window;
 
 pub use config::{Config, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers, ZonePolicy};
 pub use counters::{Counters, DropReason};
-pub use engine::{Engine, KeyLog, SaState, SaStatus};
+pub use engine::Engine;
 pub use event::{ApiMisuse, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
 pub use extension::nat::Nat;
+pub use status::{KeyLog, SaState, SaStatus};

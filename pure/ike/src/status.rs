@@ -1,0 +1,123 @@
+//! What an engine shows of its IKE SAs.
+
+use crate::counters::Counters;
+use crate::engine::Engine;
+use crate::extension::nat::Nat;
+use crate::sa::{Sa, State};
+use crypto::Secret;
+use model::{ChildSaId, IkeSaId, Instant, Path, Suite};
+use wire::ike::NotifyType;
+
+/// How far an IKE SA is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaState {
+    /// IKE_SA_INIT was sent.
+    Connecting,
+    /// IKE_AUTH is under way.
+    Authenticating,
+    /// It is up.
+    Established,
+    /// It is being deleted.
+    Closing,
+}
+
+/// One IKE SA for `status`.
+#[derive(Clone, Debug)]
+pub struct SaStatus {
+    /// Our name of it.
+    pub id: IkeSaId,
+    /// The peer's name in the configuration; `None` until it is known.
+    pub peer: Option<String>,
+    /// How far it is.
+    pub state: SaState,
+    /// Whether we began it.
+    pub initiator: bool,
+    /// The initiator's SPI.
+    pub spi_i: u64,
+    /// The responder's SPI, zero until it is known.
+    pub spi_r: u64,
+    /// Where its messages go.
+    pub path: Path,
+    /// What NAT detection found.
+    pub nat: Option<Nat>,
+    /// Since when it is up.
+    pub since: Option<Instant>,
+    /// Its children.
+    pub children: Vec<ChildSaId>,
+    /// The last unprotected refusal, while it is being made.
+    pub refused: Option<NotifyType>,
+}
+
+/// The keys of an IKE SA, for the decryption of a capture. Only for who asked for it.
+#[derive(Clone, Debug)]
+pub struct KeyLog {
+    /// The initiator's SPI.
+    pub spi_i: u64,
+    /// The responder's SPI.
+    pub spi_r: u64,
+    /// Key and salt of what the initiator sends.
+    pub sk_ei: Secret,
+    /// Key and salt of what the responder sends.
+    pub sk_er: Secret,
+    /// The cipher.
+    pub suite: Suite,
+}
+
+/// Getters.
+impl Engine {
+    /// Every IKE SA that is being made, up or being deleted.
+    pub fn sas(&self) -> impl Iterator<Item = SaStatus> + '_ {
+        self.sas.values().filter_map(|sa| self.status(sa))
+    }
+
+    /// The keys of an established IKE SA.
+    pub fn key_log(&self, sa: IkeSaId) -> Option<KeyLog> {
+        let sa = self.sas.get(&sa)?;
+        let cipher = &sa.established()?.keys.cipher;
+        Some(KeyLog {
+            spi_i: sa.core.spi_i,
+            spi_r: sa.core.spi_r,
+            sk_ei: cipher.sk_ei.clone(),
+            sk_er: cipher.sk_er.clone(),
+            suite: cipher.suite,
+        })
+    }
+
+    /// How often each thing happened.
+    pub const fn counters(&self) -> &Counters {
+        &self.out.counters
+    }
+
+    /// Initiators that have not proved who they are.
+    pub fn half_open(&self) -> usize {
+        self.half_open.len()
+    }
+
+    fn status(&self, sa: &Sa) -> Option<SaStatus> {
+        let state = match &sa.state {
+            State::InitSent(_) => SaState::Connecting,
+            State::AuthSent(_) | State::AwaitAuth(_) => SaState::Authenticating,
+            State::Established(_) => SaState::Established,
+            State::Closing(_) => SaState::Closing,
+            State::Lingering(_) | State::Gone => return None,
+        };
+        let up = sa.established();
+        let refused = match &sa.state {
+            State::InitSent(init) => init.refused,
+            _ => None,
+        };
+        Some(SaStatus {
+            id: sa.core.id,
+            peer: sa.core.peer(&self.config).map(|peer| peer.name.clone()),
+            state,
+            initiator: sa.core.initiator,
+            spi_i: sa.core.spi_i,
+            spi_r: sa.core.spi_r,
+            path: sa.core.path,
+            nat: up.and_then(|up| up.nat),
+            since: up.map(|up| up.contact.since),
+            children: up.map_or_else(Vec::new, |up| up.children()),
+            refused,
+        })
+    }
+}
