@@ -8,13 +8,16 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::process::until;
 use lab::runner;
 use lab::testbed::{find_binary, find_command};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -191,9 +194,7 @@ fn an_interrupted_run_leaves_no_process_and_no_file() -> Result<()> {
         .stdout(Stdio::null())
         .spawn()?;
     folder.wait_for_processes(10, &mut child)?;
-    let interrupt = format!("-INT {}", child.id());
-    let status = Command::new("kill").args(interrupt.split(' ')).status()?;
-    ensure!(status.success());
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT)?;
     let status = child.wait()?;
     ensure!(status.code() == Some(130), "{status}");
     // The kernel kills them, and says so to nobody.
@@ -353,10 +354,10 @@ struct Folder {
 
 impl Folder {
     fn new(name: &str) -> Result<Self> {
-        let unique = format!("lab-demo-{}-{name}", std::process::id());
-        let taken = |number: &u32| !Path::new(&format!("/tmp/{unique}-{number}")).exists();
-        let number = (0..).find(taken).context("a number is free")?;
-        let path = PathBuf::from(format!("/tmp/{unique}-{number}"));
+        static FOLDERS: AtomicU32 = AtomicU32::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let path = PathBuf::from(format!("/tmp/lab-demo-{process}-{name}-{number}"));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         fs::set_permissions(&path, Permissions::from_mode(0o1777))?;
         Ok(Self { path })
