@@ -71,37 +71,15 @@ fn a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on() -> Resu
 }
 
 fn missing_rights_are_told_with_the_fix() -> Result<()> {
-    let pair = Pair::new("refusal")?;
-    let file = write(&pair.mobile, &config())?;
     // Root without capabilities is nobody in particular.
-    let mut command = pair.mobile.command(find_command("setpriv", "util-linux")?);
-    command.args(["--bounding-set", "-all", "--"]);
-    command
-        .arg(find_binary("stratad")?)
-        .arg("--config")
-        .arg(file);
-    expect(
-        run(&pair.mobile, command)?,
-        FAILED,
-        &["no right", "run as root"],
-    )
+    let end = start_through("setpriv", &["--bounding-set", "-all", "--"])?;
+    expect(end, FAILED, &["no right", "run as root"])
 }
 
 fn a_missing_tun_device_is_told_with_the_fix() -> Result<()> {
-    let pair = Pair::new("refusal")?;
-    let file = write(&pair.mobile, &config())?;
-    let mut command = pair.mobile.command(find_command("unshare", "util-linux")?);
     let without_tun = "mount -t tmpfs none /dev/net && exec \"$0\" \"$@\"";
-    command.args(["--mount", "sh", "-c", without_tun]);
-    command
-        .arg(find_binary("stratad")?)
-        .arg("--config")
-        .arg(file);
-    expect(
-        run(&pair.mobile, command)?,
-        FAILED,
-        &["/dev/net/tun", "modprobe tun"],
-    )
+    let end = start_through("unshare", &["--mount", "sh", "-c", without_tun])?;
+    expect(end, FAILED, &["/dev/net/tun", "modprobe tun"])
 }
 
 fn an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant() -> Result<()> {
@@ -182,6 +160,16 @@ fn write(host: &Host, config: &str) -> Result<PathBuf> {
 fn start(host: &Host, config: &str) -> Result<End> {
     write(host, config)?;
     run(host, stratad(host)?)
+}
+
+/// `stratad` with a good configuration, started by a program of util-linux.
+fn start_through(program: &str, words: &[&str]) -> Result<End> {
+    let pair = Pair::new("refusal")?;
+    write(&pair.mobile, &config())?;
+    let mut command = pair.mobile.command(find_command(program, "util-linux")?);
+    command.args(words).arg(find_binary("stratad")?);
+    command.args(["--config", "strata.toml"]);
+    run(&pair.mobile, command)
 }
 
 /// `stratad` with the configuration that is there.
