@@ -1,0 +1,51 @@
+//! What the fuzzers start from is what its names say. A seed that the readers refuse at once would
+//! teach a fuzzer nothing.
+
+use model::{Suite, ZoneId};
+use std::fs;
+use std::path::Path;
+use wire::esp::HEADER_LEN;
+use wire::ike::Datagram;
+use wire::ip::Header;
+use wire::zoned::{Layout, MAX_ZONES, Map};
+
+/// The seeds of one fuzz target, by name; at least four.
+fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(seeds.join(target)).expect("each target has a folder") {
+        let file = entry.expect("a folder can be listed");
+        let name = file.file_name().to_string_lossy().into_owned();
+        let octets = fs::read(file.path()).expect("a seed can be read");
+        found.push((name, octets));
+    }
+    assert!(found.len() >= 4, "{target} has {} seeds", found.len());
+    found
+}
+
+#[test]
+fn seeds_of_ike_message_are_ike_messages() {
+    for (name, octets) in seeds("ike_message") {
+        let sealed = matches!(Datagram::decode(&octets).unwrap(), Datagram::Sealed(_));
+        assert_eq!(sealed, name.starts_with("auth"), "{name}");
+    }
+}
+
+#[test]
+fn seeds_of_classify_are_ip_datagrams() {
+    for (name, octets) in seeds("classify") {
+        let header = Header::parse(&octets).unwrap();
+        assert_eq!(header.total_len(), octets.len(), "{name}");
+    }
+}
+
+#[test]
+fn seeds_of_zone_map_are_zoned_packets() {
+    for (name, octets) in seeds("zone_map") {
+        let (zones, packet) = (2 + usize::from(octets[0]), &octets[1..]);
+        let map = Map::parse(&packet[HEADER_LEN..], ZoneId(zones as u8)).expect(&name);
+        let suites = [Suite::Aes128Gcm16; MAX_ZONES];
+        let layout = Layout::of_packet(map, &suites[..zones], packet.len()).expect(&name);
+        assert_eq!(layout.packet_len(), packet.len(), "{name}");
+    }
+}
