@@ -101,6 +101,11 @@ impl Requests {
         self.next_id = self.next_id.saturating_add(1);
     }
 
+    /// The SA is over: nobody waits for the response any more.
+    pub(crate) fn abandon(&mut self) {
+        self.pending = None;
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         self.pending.as_ref().map(|pending| Deadline {
             at: pending.at,

@@ -373,9 +373,10 @@ impl Established {
     }
 
     /// The SA is over for both ends; our last answer is kept for a while.
-    fn end(mut self: Box<Self>, why: DownReason, core: &Core, ctx: &mut Context<'_>) -> State {
+    fn end(mut self: Box<Self>, why: DownReason, core: &mut Core, ctx: &mut Context<'_>) -> State {
         self.drop_children(ctx);
         core.announce_down(why, ctx);
+        core.requests.abandon();
         State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger))
     }
 

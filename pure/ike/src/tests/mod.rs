@@ -2,6 +2,7 @@
 
 mod attack;
 mod distribute;
+mod ending;
 mod handshake;
 mod liveness;
 mod loss;
