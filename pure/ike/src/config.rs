@@ -147,6 +147,9 @@ pub struct Limits {
     pub half_open: usize,
     /// The same, for one source address.
     pub half_open_per_address: usize,
+    /// From so many on, a new one has to bring a cookie (RFC 7296 section 2.6), which who does not
+    /// receive at its own address never has.
+    pub half_open_without_cookie: usize,
     /// Grants held on one IKE SA.
     pub grants: usize,
 }
@@ -156,6 +159,7 @@ impl Default for Limits {
         Self {
             half_open: 1024,
             half_open_per_address: 64,
+            half_open_without_cookie: 64,
             grants: 256,
         }
     }

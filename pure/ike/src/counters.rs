@@ -29,6 +29,7 @@ macro_rules! reasons {
 
 reasons! {
     BadIcv = "bad_icv", "its integrity check failed";
+    CookieWanted = "cookie_wanted", "it has to come again with a cookie while so many initiators have not proved who they are";
     HalfOpenLimit = "half_open_limit", "too many initiators have not proved who they are";
     KeyExchange = "key_exchange", "its public value is not acceptable";
     MalformedMessage = "malformed", "it is not an IKE message";

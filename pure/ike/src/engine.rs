@@ -6,6 +6,7 @@ use crate::counters::DropReason;
 use crate::event::{ApiMisuse, DownReason, Event, GrantRefusal};
 use crate::exchange::notify;
 use crate::extension::contact::{self, Contact};
+use crate::extension::cookie;
 use crate::half_open::HalfOpen;
 use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) sas: BTreeMap<IkeSaId, Sa>,
     by_spi: BTreeMap<u64, IkeSaId>,
     pub(crate) half_open: HalfOpen,
+    cookies: cookie::Jar,
     timeline: Timeline,
     next_sa: u64,
     next_stray_answer: Instant,
@@ -47,6 +49,7 @@ impl Engine {
             sas: BTreeMap::new(),
             by_spi: BTreeMap::new(),
             half_open: HalfOpen::default(),
+            cookies: cookie::Jar::default(),
             timeline: Timeline::default(),
             next_sa: 1,
             next_stray_answer: now,
@@ -213,6 +216,11 @@ impl Engine {
             {
                 self.drop(DropReason::HalfOpenLimit);
             }
+            None if self.half_open.len() >= self.config.limits.half_open_without_cookie
+                && !self.cookies.is_paid(request, arrived.path.remote.ip()) =>
+            {
+                self.ask_for_cookie(request, arrived.path, now);
+            }
             None => self.respond(request, arrived, now),
         }
     }
@@ -233,6 +241,17 @@ impl Engine {
                 self.answer_stray(&request.header, arrived.path, kind, data, now);
             }
         }
+    }
+
+    /// Too many initiators have not proved who they are to keep something for one more that may
+    /// not even be where it says it is.
+    fn ask_for_cookie(&mut self, request: &Message, path: Path, now: Instant) {
+        let from = path.remote.ip();
+        let Some(cookie) = self.cookies.ask(request, from, &mut self.rng, now) else {
+            return self.drop(DropReason::WrongPayloads);
+        };
+        self.drop(DropReason::CookieWanted);
+        self.answer_stray(&request.header, path, NotifyType::COOKIE, cookie, now);
     }
 
     /// The first message came again: so does its answer, if it is the same message.

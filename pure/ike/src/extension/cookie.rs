@@ -1,9 +1,25 @@
-//! Cookies, the initiator's half (RFC 7296 section 2.6): a responder under load asks for the same
-//! request again with a cookie in front. Anybody can send such a notify, so the number of times we
-//! comply is bounded.
+//! Cookies (RFC 7296 section 2.6): a responder under load asks for the same request again with a
+//! cookie in front, and keeps nothing until it comes.
+//!
+//! As initiator we comply, but anybody can send such a notify, so the number of times is bounded.
+//! As responder we ask as soon as some initiators have not proved who they are. A cookie can be
+//! computed again from the request that brings it back, so it costs no memory to give one, and
+//! whoever does not receive at the address it sends from never has one: the places of half-open SAs
+//! are left to real addresses, of which each has its share.
+//!
+//! ```text
+//! cookie = version of the secret | HMAC-SHA-256(secret, Ni | IPi | SPIi)
+//! ```
 
-use crate::exchange::{find_notify, has, notify};
+use crate::exchange::{find, find_notify, has, notify};
+use crypto::{Prf, Rng, Secret, equal};
+use model::Instant;
+use std::net::IpAddr;
+use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload, PayloadType};
+
+/// A secret makes cookies for so long; they are taken for as long again.
+const FRESH: Duration = Duration::from_secs(60);
 
 /// How often one request is sent anew.
 pub(crate) const MAX_ROUNDS: u32 = 3;
@@ -24,4 +40,65 @@ pub(crate) fn prepend(cookie: &[u8], payloads: &[Payload]) -> Vec<Payload> {
     std::iter::once(first)
         .chain(payloads.iter().cloned())
         .collect()
+}
+
+/// The responder's secrets: the one that makes cookies, and the one before it.
+#[derive(Default)]
+pub(crate) struct Jar {
+    newest: Option<(Secret, Instant)>,
+    before: Option<Secret>,
+    version: u8,
+}
+
+impl Jar {
+    /// A cookie for the sender of a first message.
+    pub(crate) fn ask(
+        &mut self,
+        request: &Message,
+        from: IpAddr,
+        rng: &mut Rng,
+        now: Instant,
+    ) -> Option<Vec<u8>> {
+        self.renew(rng, now);
+        let (secret, _) = self.newest.as_ref()?;
+        bake(secret, self.version, request, from)
+    }
+
+    /// Whether a first message has a cookie that was made for it.
+    pub(crate) fn is_paid(&self, request: &Message, from: IpAddr) -> bool {
+        let Some(paid) = find_notify(request, NotifyType::COOKIE) else {
+            return false;
+        };
+        let newest = self.newest.as_ref().map(|(secret, _)| secret);
+        let versions = [self.version, self.version.wrapping_sub(1)];
+        let mut secrets = [newest, self.before.as_ref()].into_iter().zip(versions);
+        secrets.any(|(secret, version)| {
+            let expected = secret.and_then(|secret| bake(secret, version, request, from));
+            expected.is_some_and(|expected| equal(&expected, &paid.data))
+        })
+    }
+
+    fn renew(&mut self, rng: &mut Rng, now: Instant) {
+        let stale = |(_, since): &(Secret, Instant)| now - *since >= FRESH;
+        if self.newest.as_ref().is_none_or(stale) {
+            self.before = self.newest.take().map(|(secret, _)| secret);
+            self.newest = Some((Secret::new(rng.array::<32>().to_vec()), now));
+            self.version = self.version.wrapping_add(1);
+        }
+    }
+}
+
+/// `None` if the request has no nonce, without which it is no first message.
+fn bake(secret: &Secret, version: u8, request: &Message, from: IpAddr) -> Option<Vec<u8>> {
+    let nonce = find(request, |payload| match payload {
+        Payload::Nonce(nonce) => Some(nonce),
+        _ => None,
+    })?;
+    let address = match from {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let spi_i = request.header.spi_i.to_be_bytes();
+    let mac = Prf::HmacSha256.mac(secret.expose(), &[nonce, &address, &spi_i]);
+    Some([&[version], mac.expose()].concat())
 }

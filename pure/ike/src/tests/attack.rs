@@ -495,6 +495,7 @@ fn a_flood_of_first_messages_is_bounded_in_number_and_time() {
     let (left, mut right) = (mobile(), gateway());
     right.limits.half_open = 100;
     right.limits.half_open_per_address = 10;
+    right.limits.half_open_without_cookie = 100;
     let mut pair = Pair::new(left, right);
     let first = first_message(&mut pair);
     for n in 0..5000_u32 {

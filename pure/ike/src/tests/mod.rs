@@ -1,6 +1,7 @@
 //! Engines against each other on virtual time.
 
 mod attack;
+mod cookie;
 mod distribute;
 mod ending;
 mod handshake;
