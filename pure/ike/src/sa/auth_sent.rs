@@ -18,7 +18,7 @@ use crate::keys::UnprovedKeys;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AuthSent {
-    pub(super) keys: UnprovedKeys,
+    pub(crate) keys: UnprovedKeys,
     /// The responder's message of IKE_SA_INIT, which its AUTH covers.
     pub(super) response: Vec<u8>,
     /// The child we asked for; none for a role without.

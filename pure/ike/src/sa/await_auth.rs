@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use wire::ike::{Datagram, ExchangeType, GroupId, Message, NotifyType, Payload};
 
 pub(crate) struct AwaitAuth {
-    keys: UnprovedKeys,
+    pub(crate) keys: UnprovedKeys,
     /// Both messages of IKE_SA_INIT, which the AUTHs cover.
     request: Vec<u8>,
     response: Vec<u8>,

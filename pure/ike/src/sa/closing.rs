@@ -13,7 +13,7 @@ use wire::ike::{ExchangeType, NotifyType};
 /// The SA is to be deleted: as soon as the window allows, the Delete is sent; when it is answered,
 /// or nobody answers, the SA is gone.
 pub(crate) struct Closing {
-    keys: ProvedKeys,
+    pub(crate) keys: ProvedKeys,
     /// What to tell at the end; nothing if the SA never was up for anybody.
     why: Option<DownReason>,
     delete_sent: bool,

@@ -513,7 +513,7 @@ fn a_flood_of_first_messages_is_bounded_in_number_and_time() {
     );
     assert_eq!(pair.right.dropped(DropReason::HalfOpenLimit), 4900);
     pair.now += Duration::from_secs(60);
-    pair.with(Side::Right, |engine, now| engine.handle_timeout(now));
+    pair.timeout(Side::Right);
     assert_eq!(pair.right.engine.half_open(), 0);
     assert_eq!(pair.right.engine.poll_timeout(), None);
     pair.deliver(&first);

@@ -7,7 +7,7 @@ use model::{CsaId, Grant, GrantHalf, IkeSaId, Spi};
 use std::time::Duration;
 use wire::ike::{NotifyType, RefusalCode};
 
-fn grant(number: u16) -> Grant<Secret> {
+pub(crate) fn grant(number: u16) -> Grant<Secret> {
     let half = |spi, fill| GrantHalf {
         spi: Spi(spi),
         zones: vec![(ZoneId(1), Suite::Aes128Gcm16, Secret::new(vec![fill; 20]))],
@@ -24,11 +24,11 @@ fn grant(number: u16) -> Grant<Secret> {
     }
 }
 
-fn node() -> Config {
+pub(crate) fn node() -> Config {
     host("node", peer("gateway", PeerRole::Gateway))
 }
 
-fn gateway_of_node() -> Config {
+pub(crate) fn gateway_of_node() -> Config {
     host("gateway", peer("node", PeerRole::Licensed))
 }
 

@@ -1,6 +1,6 @@
 //! IKE_SA_INIT and IKE_AUTH when all goes well.
 
-use super::pair::{Pair, Side, fit};
+use super::pair::{Host, Pair, Side, fit};
 use super::*;
 use crate::{Event, SaState};
 use model::{Keys, Suite};
@@ -139,8 +139,8 @@ fn a_peer_that_comes_back_replaces_its_old_sa_only_when_it_is_authenticated() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.connect();
     // The mobile node crashes: a new engine that knows nothing, with other randomness.
-    let fresh = Pair::seeded(mobile(), gateway(), 9);
-    pair.left = fresh.left;
+    let fresh = Host::seeded(mobile(), 9, 1);
+    pair.restart(Side::Left, fresh);
     pair.pass(Duration::from_secs(60));
     pair.initiate(Side::Left);
     pair.deliver_next();

@@ -65,7 +65,7 @@ fn an_initiator_that_does_not_go_on_is_forgotten() {
     assert_eq!(pair.right.engine.half_open(), 1);
     pair.intercept();
     pair.now += Duration::from_secs(60);
-    pair.with(Side::Right, |engine, now| engine.handle_timeout(now));
+    pair.timeout(Side::Right);
     assert_eq!(
         (
             pair.right.engine.half_open(),

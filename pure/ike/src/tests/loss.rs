@@ -46,7 +46,7 @@ fn the_responder_never_repeats_anything_on_its_own() {
     // Only the responder's time passes: its answer is lost, and nobody asks again.
     for _ in 0..100 {
         pair.now += Duration::from_secs(1);
-        pair.with(Side::Right, |engine, now| engine.handle_timeout(now));
+        pair.timeout(Side::Right);
     }
     assert_eq!(pair.right.engine.counters().sent, sent);
 }

@@ -4,12 +4,16 @@ mod attack;
 mod cookie;
 mod distribute;
 mod ending;
+mod flows;
 mod handshake;
 mod liveness;
 mod loss;
 mod nat;
 mod pair;
+mod peek;
 mod refusal;
+mod states;
+mod trace;
 mod zones;
 
 use crate::{Config, Peer, PeerRole, Stance, ZonePolicy};

@@ -2,8 +2,10 @@
 //!
 //! Every datagram is in flight for the latency, and on the way may be lost, doubled or delayed so
 //! much that later ones overtake it, by a seeded generator: a test is the same every time. A NAT
-//! may stand before the left host. Everything that was sent is kept for attacks.
+//! may stand before the left host. Everything that was sent is kept for attacks, everything that
+//! happened for the pages in `docs/`; a change of state that they do not know fails the test.
 
+use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
 use model::{ChildSa, IkeSaId, Instant, Path};
@@ -63,6 +65,7 @@ pub(crate) struct Pair {
     pub(crate) nat: Option<NatBox>,
     /// Everything that was sent, in order.
     pub(crate) sent: Vec<Flying>,
+    pub(crate) trace: Trace,
     in_flight: BTreeMap<(Instant, usize), Flying>,
     rng: Rng,
 }
@@ -76,14 +79,9 @@ impl Pair {
     }
 
     pub(crate) fn seeded(left: Config, right: Config, seed: u8) -> Self {
-        let host = |config: Config, number| Host {
-            peer: config.peers[0].name.clone(),
-            engine: Engine::new(config, [seed.wrapping_mul(3) + number; 32], Instant::ZERO),
-            events: Vec::new(),
-        };
         Self {
-            left: host(left, 1),
-            right: host(right, 2),
+            left: Host::seeded(left, seed, 1),
+            right: Host::seeded(right, seed, 2),
             now: Instant::ZERO,
             latency: Duration::from_millis(20),
             lost: 0,
@@ -91,6 +89,7 @@ impl Pair {
             overtaken: 0,
             nat: None,
             sent: Vec::new(),
+            trace: Trace::default(),
             in_flight: BTreeMap::new(),
             rng: Rng::from_seed([seed; 32]),
         }
@@ -129,8 +128,21 @@ impl Pair {
     pub(crate) fn with<T>(&mut self, side: Side, run: impl FnOnce(&mut Engine, Instant) -> T) -> T {
         let now = self.now;
         let result = run(&mut self.host(side).engine, now);
-        self.collect();
+        self.collect(side, Cause::Command);
         result
+    }
+
+    /// A host comes back with nothing but its configuration.
+    pub(crate) fn restart(&mut self, side: Side, fresh: Host) {
+        *self.host(side) = fresh;
+        self.trace.forget(side);
+    }
+
+    /// Does what is due at one host.
+    pub(crate) fn timeout(&mut self, side: Side) {
+        let now = self.now;
+        self.host(side).engine.handle_timeout(now);
+        self.collect(side, Cause::Timeout);
     }
 
     /// Delivers what is in flight, and what comes of it, but lets no timer run out.
@@ -147,10 +159,8 @@ impl Pair {
             if due.is_some_and(|((at, _), _)| *at <= self.now) {
                 self.deliver_next();
             } else {
-                let now = self.now;
-                self.left.engine.handle_timeout(now);
-                self.right.engine.handle_timeout(now);
-                self.collect();
+                self.timeout(Side::Left);
+                self.timeout(Side::Right);
             }
         }
         self.now = end;
@@ -172,12 +182,23 @@ impl Pair {
         let host = self.host(flying.to);
         host.engine
             .handle_datagram(flying.path, &flying.message, now);
-        self.collect();
+        self.collect(flying.to, Cause::Arrived(&flying.message));
+    }
+
+    /// What happened so far is not part of the story.
+    pub(crate) fn begin_story(&mut self) {
+        self.trace.begin(self.now);
     }
 
     /// Takes what is in flight out of the network.
     pub(crate) fn intercept(&mut self) -> Vec<Flying> {
         std::mem::take(&mut self.in_flight).into_values().collect()
+    }
+
+    /// Loses what is in flight.
+    pub(crate) fn lose(&mut self) {
+        let lost = self.intercept();
+        self.trace.lose(lost.len());
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
@@ -191,19 +212,24 @@ impl Pair {
         flying.into_iter().chain(due.into_iter().flatten()).min()
     }
 
-    fn collect(&mut self) {
-        for side in [Side::Left, Side::Right] {
-            while let Some(event) = self.host(side).engine.poll_event() {
-                self.host(side).events.push(event);
-            }
-            while let Some(transmit) = self.host(side).engine.poll_transmit() {
-                let marked = transmit.path.local.port() == crate::NATT_PORT;
-                let message = match marked {
-                    true => transmit.payload.strip_prefix(&[0; 4]).unwrap().to_vec(),
-                    false => transmit.payload,
-                };
-                self.send(side, transmit.path, message);
-            }
+    /// Takes what came of something that one host was given to do.
+    fn collect(&mut self, side: Side, cause: Cause<'_>) {
+        let host = match side {
+            Side::Left => &mut self.left,
+            Side::Right => &mut self.right,
+        };
+        self.trace.look(self.now, side, &host.engine, cause);
+        while let Some(event) = host.engine.poll_event() {
+            self.trace.told(self.now, side, &event);
+            host.events.push(event);
+        }
+        while let Some(transmit) = self.host(side).engine.poll_transmit() {
+            let marked = transmit.path.local.port() == crate::NATT_PORT;
+            let message = match marked {
+                true => transmit.payload.strip_prefix(&[0; 4]).unwrap().to_vec(),
+                false => transmit.payload,
+            };
+            self.send(side, transmit.path, message);
         }
     }
 
@@ -214,7 +240,13 @@ impl Pair {
         let to = from.other();
         let flying = Flying { to, path, message };
         self.sent.push(flying.clone());
-        if self.chance(self.lost) {
+        let lost = self.chance(self.lost);
+        let receiver = match to {
+            Side::Left => &self.left.engine,
+            Side::Right => &self.right.engine,
+        };
+        self.trace.sent(self.now, &flying, receiver, lost);
+        if lost {
             return;
         }
         let copies = if self.chance(self.doubled) { 2 } else { 1 };
@@ -252,7 +284,30 @@ impl Pair {
     }
 }
 
+impl Drop for Pair {
+    /// Whatever a test does, the page about the states has to know.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            super::states::assert_documented(&self.trace.machine);
+        }
+    }
+}
+
 impl Host {
+    pub(crate) fn seeded(config: Config, seed: u8, number: u8) -> Self {
+        Self {
+            peer: config.peers[0].name.clone(),
+            engine: Engine::new(config, [seed.wrapping_mul(3) + number; 32], Instant::ZERO),
+            events: Vec::new(),
+        }
+    }
+
+    /// The first word of its identity.
+    pub(crate) fn name(&self) -> String {
+        let identity = self.engine.config.identity.to_string();
+        identity.split('.').next().unwrap_or_default().to_owned()
+    }
+
     /// The children that came up and have not gone down.
     pub(crate) fn children(&self) -> Vec<&ChildSa<Secret>> {
         let up = self.events.iter().filter_map(|event| match event {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const NODE: &str = "node.example.net";
 
-fn zoned(left: Stance, right: Stance) -> (Config, Config) {
+pub(crate) fn zoned(left: Stance, right: Stance) -> (Config, Config) {
     let (mut mobile, mut gateway) = (mobile(), gateway());
     *zones_of(&mut mobile) = two_zones(left, NODE);
     *zones_of(&mut gateway) = two_zones(right, NODE);

@@ -1,0 +1,132 @@
+//! Pages below `docs/` that tests write, so that they cannot go stale.
+//!
+//! A test makes a page out of what it saw happen and hands it to [`check`]. The page in the
+//! repository has to be the same, character by character. Where a change is meant, the test is run
+//! once with `UPDATE_DOCS=1` and writes the page itself; the difference is reviewed like any other.
+
+mod machine;
+
+pub use machine::{Machine, Transition};
+
+use std::path::{Path, PathBuf};
+
+/// The variable of the environment that makes tests write their pages.
+pub const UPDATE: &str = "UPDATE_DOCS";
+
+/// The first line of every page made here.
+pub const HEAD: &str = "<!-- Written by a test: UPDATE_DOCS=1 cargo test. Change the test. -->\n";
+
+/// Compares a page with what was seen, or writes it. `page` is its path below `docs/`.
+///
+/// # Panics
+///
+/// If the page says something else, with the first line that differs and the command that writes
+/// the page anew.
+#[track_caller]
+pub fn check(page: &str, seen: &str) {
+    let file = folder().join(page);
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::create_dir_all(file.parent().expect("a page is in a folder"))
+            .and_then(|()| std::fs::write(&file, seen))
+            .unwrap_or_else(|error| panic!("{} cannot be written: {error}", file.display()));
+        return;
+    }
+    if let Some(complaint) = complaint(page, &read(page), seen) {
+        panic!("{complaint}");
+    }
+}
+
+/// A page as it is in the repository; empty if there is none.
+pub fn read(page: &str) -> String {
+    std::fs::read_to_string(folder().join(page)).unwrap_or_default()
+}
+
+/// The names of the pages in a folder below `docs/`, sorted.
+pub fn list(below: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder().join(below))
+        .into_iter()
+        .flatten();
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut names: Vec<_> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What to type to have the pages of the running test written.
+pub fn command() -> String {
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let thread = std::thread::current();
+    format!(
+        "{UPDATE}=1 cargo test -p {package} {}",
+        thread.name().unwrap_or_default()
+    )
+}
+
+/// The repository, for tests that look at its files.
+pub fn repository() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize()
+        .expect("this crate lies two folders deep")
+}
+
+fn folder() -> PathBuf {
+    repository().join("docs")
+}
+
+/// What to say about a page that is not what was seen.
+fn complaint(page: &str, written: &str, seen: &str) -> Option<String> {
+    let (line, was, is) = first_difference(written, seen)?;
+    Some(format!(
+        "docs/{page} is out of date, first in line {line}:\n  written: {was}\n  seen:    {is}\n\
+         If the change is meant, write the page anew and look at the difference:\n  {}",
+        command()
+    ))
+}
+
+/// The number of the first line that differs, and the two forms of it.
+fn first_difference<'a>(was: &'a str, is: &'a str) -> Option<(usize, &'a str, &'a str)> {
+    const END: &str = "(the page ends)";
+    let (mut old, mut new) = (was.lines(), is.lines());
+    let differ = (1..).find_map(|number| match (old.next(), new.next()) {
+        (None, None) => Some(None),
+        (a, b) if a == b => None,
+        (a, b) => Some(Some((number, a.unwrap_or(END), b.unwrap_or(END)))),
+    });
+    differ
+        .flatten()
+        .or((was != is).then_some((0, "other line ends", "line feeds")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_differs_is_told() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        assert_eq!(first_difference("a\nb\n", "a\nc\n"), Some((2, "b", "c")));
+        assert_eq!(
+            first_difference("a\n", "a\nc\n"),
+            Some((2, "(the page ends)", "c"))
+        );
+        assert_eq!(
+            first_difference("a\nc\n", "a\n"),
+            Some((2, "c", "(the page ends)"))
+        );
+        assert!(first_difference("a\r\n", "a\n").is_some());
+    }
+
+    #[test]
+    fn a_page_out_of_date_says_how_to_write_it_anew() {
+        assert_eq!(complaint("a.md", "text\n", "text\n"), None);
+        let missing = complaint("a.md", "", "text\n").unwrap();
+        assert!(
+            missing.contains("docs/a.md is out of date, first in line 1"),
+            "{missing}"
+        );
+        let command = "UPDATE_DOCS=1 cargo test -p pages tests::a_page_out_of_date";
+        assert!(missing.contains(command), "{missing}");
+    }
+}

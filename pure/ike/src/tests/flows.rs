@@ -1,0 +1,338 @@
+//! `docs/flows/`: a sequence diagram for each exchange, as two engines really held it.
+
+use super::distribute::{gateway_of_node, grant, node};
+use super::pair::{Host, Pair, Side};
+use super::trace::{Step, What};
+use super::zones::zoned;
+use super::*;
+use crate::Engine;
+use model::{CsaId, IkeSaId, Instant};
+use std::fmt::Write;
+
+pub(crate) struct Flow {
+    /// Name of the page.
+    page: &'static str,
+    title: &'static str,
+    /// What to look at, in prose.
+    about: &'static str,
+    /// Makes it happen.
+    pub(crate) play: fn() -> Pair,
+}
+
+/// In the order of the index.
+pub(crate) const FLOWS: &[Flow] = &[
+    Flow {
+        page: "tunnel",
+        title: "A plain tunnel",
+        about: "IKE_SA_INIT and IKE_AUTH (RFC 7296 section 1.2) with a pre-shared key. Both ends \
+                move to port 4500 after the first exchange. Keys of children exist only once the \
+                peer's AUTH verified, which the responder's does first.",
+        play: || connected(mobile(), gateway()),
+    },
+    Flow {
+        page: "zones",
+        title: "A tunnel in zones",
+        about: "The same with ZONE_MAP on both sides (DESIGN section 5): the request offers zones \
+                and licences, the answer is what both policies allow. Without the vendor ID of \
+                both ends it is not sent.",
+        play: || {
+            let (left, right) = zoned(Stance::Accept, Stance::Accept);
+            connected(left, right)
+        },
+    },
+    Flow {
+        page: "cookie",
+        title: "A responder under load",
+        about: "The responder wants to see that the initiator receives what is sent to its \
+                address (RFC 7296 section 2.6): the same request again, with a cookie in front.",
+        play: || {
+            let mut right = gateway();
+            right.limits.half_open_without_cookie = 0;
+            connected(mobile(), right)
+        },
+    },
+    Flow {
+        page: "retransmission",
+        title: "A request is lost, then an answer",
+        about: "Only who asks repeats, the same octets after growing pauses (RFC 7296 section \
+                2.1). The responder recognises the repeated request and gives the answer it gave \
+                before; it opens nothing a second time and its state does not change.",
+        play: retransmission,
+    },
+    Flow {
+        page: "wrong-key",
+        title: "A wrong pre-shared key",
+        about: "The responder tells its own log which it was; the initiator gets the same answer \
+                for a wrong key and for an unknown identity. The refused SA keeps its place among \
+                the half-open ones, so that failing fast gains a stranger nothing.",
+        play: || {
+            let mut left = mobile();
+            left.peers[0].psk = Secret::new(b"another".to_vec());
+            connected(left, gateway())
+        },
+    },
+    Flow {
+        page: "zones-required",
+        title: "Zones are required, and not agreed",
+        about: "The peer is authenticated, so the refusal is a protected one with a reason \
+                (RFC 7296 section 1.2: the IKE SA may stand without its child). An IKE SA without \
+                a tunnel is of no use to a VPN peer, so the responder deletes it.",
+        play: || {
+            let (left, right) = zoned(Stance::Refuse, Stance::Require);
+            connected(left, right)
+        },
+    },
+    Flow {
+        page: "simultaneous",
+        title: "Both ends begin at once",
+        about: "Two IKE SAs come up. Neither replaces the other: INITIAL_CONTACT counts only from \
+                a peer that has had time to crash (RFC 7296 section 2.4).",
+        play: || {
+            let mut pair = Pair::new(mobile(), gateway());
+            pair.initiate(Side::Left);
+            pair.initiate(Side::Right);
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "restart",
+        title: "A peer comes back after a crash",
+        about: "The new IKE SA says INITIAL_CONTACT. The old one is dropped when, and only when, \
+                the new one is authenticated; a Delete would reach nobody who knows it.",
+        play: || {
+            let (mut pair, _) = up(mobile(), gateway());
+            pair.restart(Side::Left, Host::seeded(mobile(), 9, 1));
+            pair.pass(Duration::from_secs(60));
+            pair.connect();
+            pair
+        },
+    },
+    Flow {
+        page: "liveness",
+        title: "Silence",
+        about: "Nothing was heard for `liveness`: an empty INFORMATIONAL asks (RFC 7296 section \
+                2.4). Genuine ESP makes the question unnecessary. The second time nobody answers.",
+        play: liveness,
+    },
+    Flow {
+        page: "delete",
+        title: "An orderly end",
+        about: "The children are down before the Delete leaves (RFC 7296 section 1.4.1). Who \
+                answered it keeps the answer for a while, in case it is lost.",
+        play: || {
+            let (mut pair, id) = up(mobile(), gateway());
+            pair.with(Side::Left, |engine, now| engine.close(id, now));
+            pair.settle();
+            pair.pass(Duration::from_secs(30));
+            pair
+        },
+    },
+    Flow {
+        page: "delete-both",
+        title: "Both ends close at once",
+        about: "Each Delete is answered although its receiver is closing too (RFC 7296 section \
+                2.25.2).",
+        play: || {
+            let (mut pair, _) = up(mobile(), gateway());
+            pair.with(Side::Left, Engine::shutdown);
+            pair.with(Side::Right, Engine::shutdown);
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "key-distribute",
+        title: "A licensed node gets keys, and loses them",
+        about: "The IKE SA between gateway and licensed node has no child (RFC 6023). \
+                KEY_DISTRIBUTE carries the grant and a SECRET for each licensed zone and \
+                direction; the payload zone's key is in none of them. REVOKE is housekeeping: the \
+                gateway waits for no acknowledgement (DESIGN section 4, invariant 5).",
+        play: || {
+            let mut pair = Pair::new(gateway_of_node(), node());
+            let id = pair.connect();
+            pair.with(Side::Left, |engine, now| {
+                engine.distribute(id, grant(1), now)
+            });
+            pair.settle();
+            pair.with(Side::Left, |engine, now| engine.revoke(id, CsaId(77), now));
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "key-refused",
+        title: "A grant is refused",
+        about: "Keys are taken from the configured gateway only. Here the node believes the sender \
+                to be a licensed node itself, and says no.",
+        play: || {
+            let confused = host("node", peer("gateway", PeerRole::Licensed));
+            let (mut pair, id) = up(gateway_of_node(), confused);
+            pair.with(Side::Left, |engine, now| {
+                engine.distribute(id, grant(1), now)
+            });
+            pair.settle();
+            pair
+        },
+    },
+];
+
+fn connected(left: Config, right: Config) -> Pair {
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    pair
+}
+
+/// Two ends with an IKE SA, about which a story is told.
+fn up(left: Config, right: Config) -> (Pair, IkeSaId) {
+    let mut pair = Pair::new(left, right);
+    let id = pair.connect();
+    pair.begin_story();
+    (pair, id)
+}
+
+fn retransmission() -> Pair {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    pair.lose();
+    pair.pass(Duration::from_millis(500));
+    pair.deliver_next();
+    pair.lose();
+    pair.pass(Duration::from_millis(1000));
+    pair.settle();
+    pair
+}
+
+fn liveness() -> Pair {
+    let mut left = mobile();
+    left.peers[0].liveness = Duration::from_secs(30);
+    let (mut pair, _) = up(left, gateway());
+    pair.pass(Duration::from_secs(31));
+    pair.lost = 1000;
+    pair.pass(Duration::from_secs(60));
+    pair
+}
+
+#[test]
+fn every_flow_is_drawn_as_it_happens() {
+    for flow in FLOWS {
+        let pair = (flow.play)();
+        let page = format!("flows/{}.md", flow.page);
+        pages::check(&page, &flow.draw(&pair));
+    }
+}
+
+#[test]
+fn the_index_names_every_page_and_no_other() {
+    let mut index = format!(
+        "{}# Flows\n\nWhat two engines say to each other, exchange by exchange: every message with \
+         the payloads seen in it, and what each end then is and tells its owner. `-x` is a message \
+         that was lost. The states are in [ike-sa.md](../states/ike-sa.md).\n\n",
+        pages::HEAD
+    );
+    for flow in FLOWS {
+        let _ = writeln!(index, "* [{}]({}.md)", flow.title, flow.page);
+    }
+    pages::check("flows/README.md", &index);
+    let mut expected: Vec<_> = FLOWS
+        .iter()
+        .map(|flow| format!("{}.md", flow.page))
+        .collect();
+    expected.push("README.md".to_owned());
+    expected.sort();
+    assert_eq!(
+        pages::list("flows"),
+        expected,
+        "a page of a flow that is gone"
+    );
+}
+
+/// Negative control: a page that leaves a message out, or adds one, is another page.
+#[test]
+fn a_flow_with_a_message_less_is_another_page() {
+    let flow = &FLOWS[0];
+    let mut pair = (flow.play)();
+    let page = flow.draw(&pair);
+    let sent = |step: &Step| matches!(step.what, What::Sent { .. });
+    let last = pair.trace.steps.iter().rposition(sent).unwrap();
+    pair.trace.steps.remove(last);
+    assert_ne!(flow.draw(&pair), page);
+}
+
+/// A pause that is worth telling: longer than a round trip.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Flow {
+    fn draw(&self, pair: &Pair) -> String {
+        let names = [&pair.left, &pair.right].map(|host| host.name());
+        let mut page = format!("{}# {}\n\n{}\n\n", pages::HEAD, self.title, self.about);
+        page.push_str("```mermaid\nsequenceDiagram\n");
+        for name in &names {
+            let _ = writeln!(page, "    participant {name}");
+        }
+        if pair.trace.begun > Instant::ZERO {
+            let _ = writeln!(
+                page,
+                "    Note over {},{}: an IKE SA is up",
+                names[0], names[1]
+            );
+        }
+        let mut last = pair.trace.begun;
+        for group in pair.trace.steps.chunk_by(together) {
+            let pause = group[0].at.since(last);
+            if pause > PAUSE {
+                let time = pause.as_secs_f64();
+                let _ = writeln!(
+                    page,
+                    "    Note over {},{}: {time:.1} s pass",
+                    names[0], names[1]
+                );
+            }
+            last = group[0].at;
+            let _ = writeln!(page, "    {}", line(group, &names, pair));
+        }
+        page.push_str("```\n");
+        page
+    }
+}
+
+/// What changed at one end at one moment makes one note; each message is a line.
+fn together(a: &Step, b: &Step) -> bool {
+    let message = |step: &Step| matches!(step.what, What::Sent { .. });
+    a.at == b.at && a.side == b.side && !message(a) && !message(b)
+}
+
+fn line(group: &[Step], names: &[String; 2], pair: &Pair) -> String {
+    let side = group[0].side;
+    let (here, there) = (&names[side as usize], &names[side.other() as usize]);
+    if let What::Sent { text, lost } = &group[0].what {
+        let arrow = if *lost { "-x" } else { "->>" };
+        return format!("{here}{arrow}{there}: {text}");
+    }
+    let several =
+        pair.trace.steps.iter().any(|step| {
+            step.side == side && matches!(step.what, What::State { sa, .. } if sa.0 > 1)
+        });
+    let words: Vec<_> = group.iter().map(|step| word(&step.what, several)).collect();
+    let place = if side == Side::Left { "left" } else { "right" };
+    format!("Note {place} of {here}: {}", words.join("<br/>"))
+}
+
+/// An IKE SA is named only at an end that has several.
+fn word(what: &What, several: bool) -> String {
+    match what {
+        What::Told(text) | What::Sent { text, .. } => text.clone(),
+        What::State { sa, from, to } => {
+            let name = if several {
+                format!("SA {}: ", sa.0)
+            } else {
+                String::new()
+            };
+            match (from, to) {
+                (None, Some(to)) => format!("{name}{to}"),
+                (Some(from), to) => format!("{name}{from} → {}", to.unwrap_or("gone")),
+                (None, None) => name,
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Keys of any state, for tests that look into messages or make genuine ones.
+
+use crate::Engine;
+use crate::keys::Cipher;
+use crate::sa::{Sa, State};
+use wire::ike::{Datagram, Message};
+
+impl Engine {
+    /// What is inside a protected message for one of this engine's IKE SAs.
+    pub(crate) fn peek(&self, octets: &[u8]) -> Option<Message> {
+        let Ok(Datagram::Sealed(sealed)) = Datagram::decode(octets) else {
+            return None;
+        };
+        let (spi_i, spi_r) = (sealed.header.spi_i, sealed.header.spi_r);
+        let mut sas = self.sas.values();
+        let sa = sas.find(|sa| (sa.core.spi_i, sa.core.spi_r) == (spi_i, spi_r))?;
+        cipher(sa)?.open(&sealed).ok()
+    }
+
+    /// Seals a message with this engine's keys for it, whatever it says.
+    pub(crate) fn seal(&mut self, message: &Message) -> Option<Vec<u8>> {
+        let spis = (message.header.spi_i, message.header.spi_r);
+        let mut sas = self.sas.values_mut();
+        let sa = sas.find(|sa| (sa.core.spi_i, sa.core.spi_r) == spis)?;
+        Some(cipher_mut(sa)?.seal(message))
+    }
+}
+
+fn cipher(sa: &Sa) -> Option<&Cipher> {
+    match &sa.state {
+        State::AuthSent(state) => Some(&state.keys.cipher),
+        State::AwaitAuth(state) => Some(&state.keys.cipher),
+        State::Established(state) => Some(&state.keys.cipher),
+        State::Closing(state) => Some(&state.keys.cipher),
+        State::InitSent(_) | State::Lingering(_) | State::Gone => None,
+    }
+}
+
+fn cipher_mut(sa: &mut Sa) -> Option<&mut Cipher> {
+    match &mut sa.state {
+        State::AuthSent(state) => Some(&mut state.keys.cipher),
+        State::AwaitAuth(state) => Some(&mut state.keys.cipher),
+        State::Established(state) => Some(&mut state.keys.cipher),
+        State::Closing(state) => Some(&mut state.keys.cipher),
+        State::InitSent(_) | State::Lingering(_) | State::Gone => None,
+    }
+}

@@ -1,0 +1,438 @@
+//! `docs/states/ike-sa.md`: the states of an IKE SA, as they were seen to follow each other.
+//!
+//! The page is made by giving every kind of message to an SA in every state, and from the flows.
+//! Every other test of this crate is held against it: a change of state that the page lacks fails
+//! the test that saw it.
+
+use super::distribute::grant;
+use super::flows::FLOWS;
+use super::pair::{Flying, Pair, Side};
+use super::trace;
+use super::*;
+use crate::extension::distribute;
+use pages::Machine;
+use std::fmt::Write;
+use wire::ike::{
+    AuthMethod, Authentication, Datagram, Delete, ExchangeType, Flags, Header, Message, Notify,
+    NotifyType, Payload, PayloadType, Protocol, VERSION_2,
+};
+
+const PAGE: &str = "states/ike-sa.md";
+
+const INTRODUCTION: &str = "# An IKE SA\n\n\
+    Each state is a struct in `pure/ike/src/sa/`. This is what was seen when the tests of `ike` \
+    gave every kind of message to an SA in every state, and held the [flows](../flows/README.md).\n\n\
+    | state | what it waits for |\n|---|---|\n\
+    | InitSent | initiator: the answer to IKE_SA_INIT |\n\
+    | AuthSent | initiator: the answer to IKE_AUTH; with whom the keys are shared is not known |\n\
+    | AwaitAuth | responder: IKE_AUTH of a stranger, for a bounded time |\n\
+    | Established | requests of either side |\n\
+    | Closing | the answer to our Delete |\n\
+    | Lingering | nothing: it gives its last answer again to who asks again, and has no keys |\n\n\
+    ## Changes\n\n";
+
+const MATRIX: &str = "\n## What arrives, and what comes of it\n\n\
+    The messages are genuine: sealed with the right keys wherever there are any, with the message \
+    ID that is awaited. What is *dropped* is counted under the reason that follows. `Established` \
+    has a request of its own under way.\n\n";
+
+/// Fails if the page lacks a change of state that a test has seen.
+pub(crate) fn assert_documented(seen: &Machine) {
+    if std::env::var_os(pages::UPDATE).is_some() {
+        return;
+    }
+    let documented = Machine::read(PAGE);
+    let unknown: Vec<_> = seen.without(&documented).collect();
+    assert!(
+        unknown.is_empty(),
+        "docs/{PAGE} does not know {unknown:#?}\nIf the change is right, make it happen in a flow \
+         (tests/flows.rs) or an arrival (tests/states.rs), then write the page anew:\n  {}=1 \
+         cargo test -p ike tests::states",
+        pages::UPDATE
+    );
+}
+
+/// An SA in some state, and the other end.
+struct Stage {
+    state: &'static str,
+    subject: Side,
+    prepare: fn() -> Pair,
+}
+
+const STAGES: &[Stage] = &[
+    Stage {
+        state: "InitSent",
+        subject: Side::Left,
+        prepare: || {
+            let mut pair = Pair::new(mobile(), gateway());
+            pair.initiate(Side::Left);
+            pair
+        },
+    },
+    Stage {
+        state: "AuthSent",
+        subject: Side::Left,
+        prepare: authenticating,
+    },
+    Stage {
+        state: "AwaitAuth",
+        subject: Side::Right,
+        prepare: authenticating,
+    },
+    Stage {
+        state: "Established",
+        subject: Side::Left,
+        prepare: || {
+            let mut pair = Pair::new(mobile(), gateway());
+            let id = pair.connect();
+            pair.with(Side::Left, |engine, now| {
+                engine.revoke(id, model::CsaId(1), now)
+            });
+            pair
+        },
+    },
+    Stage {
+        state: "Closing",
+        subject: Side::Left,
+        prepare: closing,
+    },
+    Stage {
+        state: "Lingering",
+        subject: Side::Right,
+        prepare: || {
+            let mut pair = closing();
+            pair.deliver_next();
+            pair
+        },
+    },
+];
+
+fn authenticating() -> Pair {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    pair.deliver_next();
+    pair
+}
+
+fn closing() -> Pair {
+    let mut pair = Pair::new(mobile(), gateway());
+    let id = pair.connect();
+    pair.with(Side::Left, |engine, now| engine.close(id, now));
+    pair
+}
+
+/// Something that can happen to an SA.
+enum Happening {
+    Request(ExchangeType, fn(&Pair) -> Vec<Payload>),
+    Response(ExchangeType, fn(&Pair) -> Vec<Payload>),
+    /// A genuine message of which one bit was changed.
+    Damaged,
+    Close,
+    Silence,
+}
+
+use Happening::{Close, Damaged, Request, Response, Silence};
+
+const HAPPENINGS: &[(&str, Happening)] = &[
+    (
+        "IKE_SA_INIT request: SA, KE, Nonce",
+        Request(ExchangeType::IKE_SA_INIT, first_payloads),
+    ),
+    (
+        "IKE_SA_INIT response: N(NO_PROPOSAL_CHOSEN)",
+        Response(ExchangeType::IKE_SA_INIT, |_| {
+            notify(NotifyType::NO_PROPOSAL_CHOSEN)
+        }),
+    ),
+    (
+        "IKE_AUTH request: IDi, AUTH that proves nothing",
+        Request(ExchangeType::IKE_AUTH, |_| {
+            let mobile = "mobile.example.net".parse().expect("a name");
+            vec![Payload::IdInitiator(mobile), no_proof()]
+        }),
+    ),
+    (
+        "IKE_AUTH response: IDr, AUTH that proves nothing",
+        Response(ExchangeType::IKE_AUTH, |_| {
+            let gateway = "gateway.example.net".parse().expect("a name");
+            vec![Payload::IdResponder(gateway), no_proof()]
+        }),
+    ),
+    (
+        "IKE_AUTH response: N(AUTHENTICATION_FAILED)",
+        Response(ExchangeType::IKE_AUTH, |_| {
+            notify(NotifyType::AUTHENTICATION_FAILED)
+        }),
+    ),
+    (
+        "INFORMATIONAL request, empty",
+        Request(ExchangeType::INFORMATIONAL, |_| Vec::new()),
+    ),
+    (
+        "INFORMATIONAL request: D(IKE)",
+        Request(ExchangeType::INFORMATIONAL, |_| {
+            vec![Payload::Delete(Delete::IkeSa)]
+        }),
+    ),
+    (
+        "INFORMATIONAL request: D(ESP) of the only child",
+        Request(ExchangeType::INFORMATIONAL, |pair| {
+            let children = pair.right.children();
+            let spis = children.iter().map(|child| child.inbound.spi).collect();
+            vec![Payload::Delete(Delete::Children {
+                protocol: Protocol::ESP,
+                spis,
+            })]
+        }),
+    ),
+    (
+        "INFORMATIONAL request: N(AUTHENTICATION_FAILED)",
+        Request(ExchangeType::INFORMATIONAL, |_| {
+            notify(NotifyType::AUTHENTICATION_FAILED)
+        }),
+    ),
+    (
+        "INFORMATIONAL response, empty",
+        Response(ExchangeType::INFORMATIONAL, |_| Vec::new()),
+    ),
+    (
+        "INFORMATIONAL response: N(INVALID_SYNTAX)",
+        Response(ExchangeType::INFORMATIONAL, |_| {
+            notify(NotifyType::INVALID_SYNTAX)
+        }),
+    ),
+    (
+        "CREATE_CHILD_SA request: SA, Nonce",
+        Request(ExchangeType::CREATE_CHILD_SA, |_| {
+            let proposal = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], model::Spi(4096));
+            vec![
+                Payload::SecurityAssociation(vec![proposal]),
+                Payload::Nonce(vec![1; 32]),
+            ]
+        }),
+    ),
+    (
+        "CREATE_CHILD_SA request without payloads",
+        Request(ExchangeType::CREATE_CHILD_SA, |_| Vec::new()),
+    ),
+    (
+        "KEY_DISTRIBUTE request: GRANT, 2 SECRET",
+        Request(ExchangeType::KEY_DISTRIBUTE, |_| {
+            distribute::payloads(&grant(1))
+        }),
+    ),
+    (
+        "a request of exchange 99",
+        Request(ExchangeType(99), |_| Vec::new()),
+    ),
+    (
+        "a request with a critical payload of type 99",
+        Request(ExchangeType::INFORMATIONAL, |_| {
+            vec![Payload::Other {
+                kind: PayloadType(99),
+                critical: true,
+                data: vec![1],
+            }]
+        }),
+    ),
+    (
+        "a response with a critical payload of type 99",
+        Response(ExchangeType::INFORMATIONAL, |_| {
+            vec![Payload::Other {
+                kind: PayloadType(99),
+                critical: true,
+                data: vec![1],
+            }]
+        }),
+    ),
+    ("a request with one bit changed", Damaged),
+    ("the command `close`", Close),
+    ("nothing, until every deadline has passed", Silence),
+];
+
+fn notify(kind: NotifyType) -> Vec<Payload> {
+    vec![Payload::Notify(Notify::new(kind, Vec::new()))]
+}
+
+fn no_proof() -> Payload {
+    Payload::Authentication(Authentication {
+        method: AuthMethod::SHARED_KEY,
+        data: vec![0; 32],
+    })
+}
+
+fn first_payloads(pair: &Pair) -> Vec<Payload> {
+    match Datagram::decode(&pair.sent[0].message) {
+        Ok(Datagram::Clear(message)) => message.payloads,
+        other => panic!("IKE_SA_INIT is in the clear: {other:?}"),
+    }
+}
+
+#[test]
+fn the_page_tells_every_change_of_state_and_what_comes_of_every_message() {
+    let mut machine = Machine::default();
+    for flow in FLOWS {
+        machine.extend((flow.play)().trace.machine.clone());
+    }
+    let mut matrix = format!(
+        "| |{}\n|---|{}\n",
+        row(STAGES.iter().map(|stage| stage.state)),
+        "---|".repeat(STAGES.len())
+    );
+    for (name, happening) in HAPPENINGS {
+        let cells: Vec<_> = STAGES
+            .iter()
+            .map(|stage| {
+                let (cell, seen) = stage.play(happening);
+                machine.extend(seen);
+                cell
+            })
+            .collect();
+        let _ = writeln!(
+            matrix,
+            "| {name} |{}",
+            row(cells.iter().map(String::as_str))
+        );
+    }
+    let page = [
+        pages::HEAD,
+        INTRODUCTION,
+        &machine.render(),
+        MATRIX,
+        &matrix,
+    ]
+    .concat();
+    pages::check(PAGE, &page);
+}
+
+/// Negative control: the page does not know everything.
+#[test]
+fn a_change_of_state_that_cannot_be_is_not_documented() {
+    let mut machine = Machine::default();
+    machine.note(Some("Lingering"), Some("Established"), "a deadline");
+    assert_eq!(machine.without(&Machine::read(PAGE)).count(), 1);
+}
+
+fn row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
+    cells.map(|cell| format!(" {cell} |")).collect()
+}
+
+impl Stage {
+    /// Lets something happen; gives what came of it.
+    fn play(&self, happening: &Happening) -> (String, Machine) {
+        let mut pair = (self.prepare)();
+        pair.intercept();
+        assert_eq!(self.state_of(&mut pair), Some(self.state));
+        let drops = self.drops(&mut pair);
+        match happening {
+            Close => pair.with(self.subject, crate::Engine::shutdown),
+            Silence => {
+                pair.lost = 1000;
+                pair.pass(Duration::from_secs(600));
+            }
+            Request(exchange, payloads) => {
+                let message = self.make(&mut pair, *exchange, false, *payloads);
+                self.give(&mut pair, message);
+            }
+            Response(exchange, payloads) => {
+                let message = self.make(&mut pair, *exchange, true, *payloads);
+                self.give(&mut pair, message);
+            }
+            Damaged => {
+                let empty = |_: &Pair| Vec::new();
+                let mut message = self.make(&mut pair, ExchangeType::INFORMATIONAL, false, empty);
+                *message.last_mut().expect("a message has octets") ^= 1;
+                self.give(&mut pair, message);
+            }
+        }
+        let state = self.state_of(&mut pair);
+        let moved = match state {
+            Some(state) if state == self.state => None,
+            state => Some(format!("**{}**", state.unwrap_or("gone"))),
+        };
+        let dropped = self
+            .drops(&mut pair)
+            .into_iter()
+            .zip(drops)
+            .find(|(after, before)| after.1 > before.1)
+            .map(|(after, _)| format!("dropped: {}", after.0));
+        let sent = pair
+            .intercept()
+            .iter()
+            .any(|flying| flying.to != self.subject);
+        let sent = sent.then(|| match happening {
+            Request(..) | Damaged => "answered".to_owned(),
+            Response(..) | Close | Silence => "sends a request".to_owned(),
+        });
+        let parts: Vec<_> = [dropped, sent, moved].into_iter().flatten().collect();
+        let cell = if parts.is_empty() {
+            "–".to_owned()
+        } else {
+            parts.join(", ")
+        };
+        (cell, pair.trace.machine.clone())
+    }
+
+    fn state_of(&self, pair: &mut Pair) -> Option<&'static str> {
+        let sa = pair.host(self.subject).engine.sas.values().next();
+        sa.map(|sa| trace::name(&sa.state))
+    }
+
+    fn drops(&self, pair: &mut Pair) -> Vec<(&'static str, u64)> {
+        let drops = pair.host(self.subject).engine.counters().drops();
+        drops.map(|(why, count)| (why.label(), count)).collect()
+    }
+
+    fn give(&self, pair: &mut Pair, message: Vec<u8>) {
+        let path = pair.sent.last().expect("something was sent").path;
+        let from_peer = pair.sent.last().expect("something was sent").to == self.subject;
+        let path = if from_peer { path } else { path.reversed() };
+        let to = self.subject;
+        pair.deliver(&Flying { to, path, message });
+    }
+
+    /// A message as the other end would make it.
+    fn make(
+        &self,
+        pair: &mut Pair,
+        exchange: ExchangeType,
+        response: bool,
+        payloads: impl Fn(&Pair) -> Vec<Payload>,
+    ) -> Vec<u8> {
+        let payloads = payloads(pair);
+        let sas = [self.subject, self.subject.other()].map(|side| {
+            let sas = &pair.host(side).engine.sas;
+            sas.values().next().map(|sa| {
+                (
+                    sa.core.spi_i,
+                    sa.core.spi_r,
+                    sa.core.initiator,
+                    sa.core.requests.next_id(),
+                )
+            })
+        });
+        let subject = sas[0].expect("the SA is there");
+        let (spi_i, spi_r) = (subject.0, sas[1].map_or(subject.1, |peer| peer.1));
+        let message_id = match response {
+            true => subject.3,
+            false => sas[1].map_or(0, |peer| peer.3),
+        };
+        let header = Header {
+            spi_i,
+            spi_r,
+            version: VERSION_2,
+            exchange,
+            flags: Flags {
+                initiator: !subject.2,
+                response,
+                ..Flags::default()
+            },
+            message_id,
+        };
+        let message = Message { header, payloads };
+        let peer = &mut pair.host(self.subject.other()).engine;
+        let sealed = (exchange != ExchangeType::IKE_SA_INIT).then(|| peer.seal(&message));
+        sealed.flatten().unwrap_or_else(|| message.encode())
+    }
+}

@@ -1,0 +1,224 @@
+//! What happened between two engines, in order: messages with what is inside, events, states.
+//!
+//! The pair keeps a trace of every test. `flows` turns some into sequence diagrams; `states` holds
+//! the changes of state of all of them against the documented ones.
+
+use super::pair::{Flying, Side};
+use crate::sa::State;
+use crate::{Engine, Event};
+use model::{IkeSaId, Instant};
+use pages::Machine;
+use std::collections::BTreeMap;
+use wire::ike::{Datagram, Delete, Message, Payload, PayloadType};
+
+#[derive(Default)]
+pub(crate) struct Trace {
+    pub(crate) steps: Vec<Step>,
+    /// Where the story begins: later than the test, if it is about an SA that is up.
+    pub(crate) begun: Instant,
+    /// Every change of state of an IKE SA, at either end.
+    pub(crate) machine: Machine,
+    states: [BTreeMap<IkeSaId, Seen>; 2],
+}
+
+/// One thing that happened.
+pub(crate) struct Step {
+    pub(crate) at: Instant,
+    pub(crate) side: Side,
+    pub(crate) what: What,
+}
+
+pub(crate) enum What {
+    /// A message left for the other end.
+    Sent { text: String, lost: bool },
+    /// An IKE SA is in another state.
+    State {
+        sa: IkeSaId,
+        from: Option<&'static str>,
+        to: Option<&'static str>,
+    },
+    /// The engine told its owner something.
+    Told(String),
+}
+
+/// An IKE SA as it was last seen.
+#[derive(Clone, Copy)]
+struct Seen {
+    state: &'static str,
+    own_spi: u64,
+}
+
+/// What an engine was given to do.
+#[derive(Clone, Copy)]
+pub(crate) enum Cause<'a> {
+    Command,
+    Timeout,
+    Arrived(&'a [u8]),
+}
+
+impl Trace {
+    /// Notes what something changed at one end. Called before what the end sends is noted.
+    pub(crate) fn look(&mut self, at: Instant, side: Side, engine: &Engine, cause: Cause<'_>) {
+        let before = std::mem::take(&mut self.states[side as usize]);
+        let now: BTreeMap<_, _> = engine
+            .sas
+            .iter()
+            .map(|(id, sa)| {
+                let (state, own_spi) = (name(&sa.state), sa.core.own_spi());
+                (*id, Seen { state, own_spi })
+            })
+            .collect();
+        let ids: std::collections::BTreeSet<_> = before.keys().chain(now.keys()).collect();
+        for id in ids {
+            let (old, new) = (before.get(id), now.get(id));
+            let (from, to) = (old.map(|seen| seen.state), new.map(|seen| seen.state));
+            if from != to {
+                let spi = old.or(new).map(|seen| seen.own_spi);
+                self.machine.note(from, to, &cause.of(spi, old.is_none()));
+                self.push(at, side, What::State { sa: *id, from, to });
+            }
+        }
+        self.states[side as usize] = now;
+    }
+
+    pub(crate) fn told(&mut self, at: Instant, side: Side, event: &Event) {
+        self.push(at, side, What::Told(event_name(event)));
+    }
+
+    /// `receiver` is asked what is inside.
+    pub(crate) fn sent(&mut self, at: Instant, flying: &Flying, receiver: &Engine, lost: bool) {
+        let text = describe(&flying.message, receiver);
+        self.push(at, flying.to.other(), What::Sent { text, lost });
+    }
+
+    /// What happened so far is not part of the story.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.steps.clear();
+        self.begun = now;
+    }
+
+    /// A host has restarted: what it had is gone without having ended.
+    pub(crate) fn forget(&mut self, side: Side) {
+        self.states[side as usize].clear();
+    }
+
+    /// The last `count` messages never arrive.
+    pub(crate) fn lose(&mut self, count: usize) {
+        let sent = self
+            .steps
+            .iter_mut()
+            .rev()
+            .filter_map(|step| match &mut step.what {
+                What::Sent { lost, .. } => Some(lost),
+                What::State { .. } | What::Told(_) => None,
+            });
+        sent.take(count).for_each(|lost| *lost = true);
+    }
+
+    fn push(&mut self, at: Instant, side: Side, what: What) {
+        self.steps.push(Step { at, side, what });
+    }
+}
+
+impl Cause<'_> {
+    /// What it was to the IKE SA that receives on an SPI.
+    fn of(self, own_spi: Option<u64>, begins: bool) -> String {
+        let message = match self {
+            Self::Command if begins => return "`initiate`".to_owned(),
+            Self::Command => return "`close` or `shutdown`".to_owned(),
+            Self::Timeout => return "a deadline".to_owned(),
+            Self::Arrived(message) => message,
+        };
+        let Ok(header) = wire::ike::Header::peek(message) else {
+            return "an unreadable message".to_owned();
+        };
+        let named = [header.spi_i, header.spi_r].map(Some).contains(&own_spi);
+        if !named && !begins {
+            return "a newer IKE SA of the same peer".to_owned();
+        }
+        let kind = if header.flags.response {
+            "response"
+        } else {
+            "request"
+        };
+        format!("{} {kind}", header.exchange)
+    }
+}
+
+pub(crate) const fn name(state: &State) -> &'static str {
+    match state {
+        State::InitSent(_) => "InitSent",
+        State::AuthSent(_) => "AuthSent",
+        State::AwaitAuth(_) => "AwaitAuth",
+        State::Established(_) => "Established",
+        State::Closing(_) => "Closing",
+        State::Lingering(_) => "Lingering",
+        State::Gone => "Gone",
+    }
+}
+
+/// The name of an event, with its reason if it has one.
+fn event_name(event: &Event) -> String {
+    let variant = |debug: String| {
+        let end = debug
+            .find(|c: char| !c.is_alphanumeric())
+            .unwrap_or(debug.len());
+        debug[..end].to_owned()
+    };
+    let reason = match event {
+        Event::IkeDown { why, .. } => Some(format!("{why:?}")),
+        Event::Refused { why, .. } => Some(format!("{why:?}")),
+        Event::GrantRefused { why, .. } => Some(format!("{why:?}")),
+        _ => None,
+    };
+    let name = variant(format!("{event:?}"));
+    match reason.map(variant) {
+        Some(reason) => format!("{name}({reason})"),
+        None => name,
+    }
+}
+
+/// The exchange and its payloads by name, without anything secret or random.
+fn describe(octets: &[u8], receiver: &Engine) -> String {
+    let header = wire::ike::Header::peek(octets).expect("we made it");
+    let kind = if header.flags.response {
+        "response"
+    } else {
+        "request"
+    };
+    let head = format!("{} {kind} {}", header.exchange, header.message_id);
+    match Datagram::decode(octets).expect("we made it") {
+        Datagram::Clear(message) => format!("{head}: {}", payloads(&message)),
+        Datagram::Sealed(_) => match receiver.peek(octets) {
+            Some(message) if message.payloads.is_empty() => format!("{head}: SK {{}}"),
+            Some(message) => format!("{head}: SK {{ {} }}", payloads(&message)),
+            None => format!("{head}: SK (the receiver has no key)"),
+        },
+    }
+}
+
+fn payloads(message: &Message) -> String {
+    let names: Vec<_> = message.payloads.iter().map(payload_name).collect();
+    names.join(", ")
+}
+
+/// As in RFC 7296 section 1.2.
+fn payload_name(payload: &Payload) -> String {
+    match payload {
+        Payload::KeyExchange(exchange) => format!("KE({})", exchange.group),
+        Payload::Authentication(proof) => format!("AUTH({})", proof.method),
+        Payload::IdInitiator(_) => "IDi".to_owned(),
+        Payload::IdResponder(_) => "IDr".to_owned(),
+        Payload::Nonce(_) => "Nonce".to_owned(),
+        Payload::Notify(notify) => format!("N({})", notify.kind),
+        Payload::Delete(Delete::IkeSa) => "D(IKE)".to_owned(),
+        Payload::Delete(Delete::Children { protocol, .. }) => format!("D({protocol})"),
+        Payload::VendorId(_) => "V".to_owned(),
+        Payload::TsInitiator(_) => "TSi".to_owned(),
+        Payload::TsResponder(_) => "TSr".to_owned(),
+        other => match other.kind() {
+            PayloadType::SA => "SA".to_owned(),
+            kind => kind.to_string(),
+        },
+    }
+}
