@@ -67,6 +67,17 @@ const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        exchange: ExchangeType::CREATE_CHILD_SA,
+        response: true,
+        payloads: &[
+            (PayloadType::SA, 1, 1),
+            (PayloadType::NONCE, 1, 1),
+            (PayloadType::KE, 0, 1),
+            (PayloadType::TSI, 0, 1),
+            (PayloadType::TSR, 0, 1),
+        ],
+    },
+    Rule {
         exchange: ExchangeType::INFORMATIONAL,
         response: false,
         payloads: &[],
@@ -141,7 +152,12 @@ mod tests {
 
     #[test]
     fn a_lone_error_may_answer_any_request() {
-        for exchange in [ExchangeType::IKE_SA_INIT, ExchangeType::IKE_AUTH] {
+        let exchanges = [
+            ExchangeType::IKE_SA_INIT,
+            ExchangeType::IKE_AUTH,
+            ExchangeType::CREATE_CHILD_SA,
+        ];
+        for exchange in exchanges {
             assert_eq!(check(&message(exchange, true, vec![notify()])), Ok(()));
             assert!(check(&message(exchange, true, Vec::new())).is_err());
             assert!(check(&message(exchange, false, vec![notify()])).is_err());

@@ -116,6 +116,19 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: liveness,
     },
     Flow {
+        page: "again",
+        title: "The same end begins again",
+        about: "The initiator still knows its older IKE SA, so it does not say INITIAL_CONTACT, \
+                and both ends delete the older one as soon as the new one is up. Packets that are \
+                in flight under the older child then are lost.",
+        play: || {
+            let (mut pair, _) = up(mobile(), gateway());
+            pair.initiate(Side::Left);
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
         page: "delete",
         title: "An orderly end",
         about: "The children are down before the Delete leaves (RFC 7296 section 1.4.1). Who \
@@ -171,6 +184,23 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.with(Side::Left, |engine, now| {
                 engine.distribute(id, grant(1), now)
             });
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "unreadable",
+        title: "A request that cannot be read",
+        about: "It is genuine, so its sender is broken, and both ends give the IKE SA up: \
+                INVALID_SYNTAX is fatal in both (RFC 7296 section 2.21.3). Here it is a \
+                KEY_DISTRIBUTE without keys. What is not genuine is dropped and counted, and \
+                never answered.",
+        play: || {
+            let (mut pair, id) = up(gateway_of_node(), node());
+            let mut empty = grant(1);
+            empty.from_gateway.zones.clear();
+            empty.to_gateway.zones.clear();
+            pair.with(Side::Left, |engine, now| engine.distribute(id, empty, now));
             pair.settle();
             pair
         },

@@ -188,7 +188,8 @@ fn another_exchange_for_a_child_is_refused_and_the_sa_stays() {
     );
     let no = Notify::new(NotifyType::NO_ADDITIONAL_SAS, Vec::new());
     assert_eq!(response, [Payload::Notify(no)]);
-    assert_eq!((pair.right.up(), pair.right.children().len()), (1, 1));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    assert_eq!(pair.right.children().len(), 1);
 }
 
 #[test]

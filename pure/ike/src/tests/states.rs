@@ -146,6 +146,12 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         }),
     ),
     (
+        "IKE_SA_INIT response without NAT detection",
+        Response(ExchangeType::IKE_SA_INIT, |_| {
+            answer_without_nat_detection()
+        }),
+    ),
+    (
         "IKE_AUTH request: IDi, AUTH that proves nothing",
         Request(ExchangeType::IKE_AUTH, |_| {
             let mobile = "mobile.example.net".parse().expect("a name");
@@ -267,6 +273,18 @@ fn first_payloads(pair: &Pair) -> Vec<Payload> {
         Ok(Datagram::Clear(message)) => message.payloads,
         other => panic!("IKE_SA_INIT is in the clear: {other:?}"),
     }
+}
+
+/// Nothing in a pair is random: another one with the same hosts has the genuine answer.
+fn answer_without_nat_detection() -> Vec<Payload> {
+    let mut other = Pair::new(mobile(), gateway());
+    other.connect();
+    let Ok(Datagram::Clear(mut answer)) = Datagram::decode(&other.sent[1].message) else {
+        panic!("IKE_SA_INIT is in the clear");
+    };
+    let kept = |payload: &Payload| payload.kind() != PayloadType::NOTIFY;
+    answer.payloads.retain(kept);
+    answer.payloads
 }
 
 #[test]
@@ -418,6 +436,8 @@ impl Stage {
             true => subject.3,
             false => sas[1].map_or(0, |peer| peer.3),
         };
+        // The first answer brings the responder's SPI.
+        let spi_r = if response { spi_r.max(1) } else { spi_r };
         let header = Header {
             spi_i,
             spi_r,
