@@ -48,12 +48,20 @@ impl Licensed {
         Self::default()
     }
 
-    /// Takes a grant into use, in place of an older one of the same composite SA. The caller
-    /// revokes it when its lifetime is over.
+    /// Takes a grant into use, in place of an older one of the same composite SA, whose windows
+    /// stay where they are: what was seen under it is not new again. The caller revokes it when
+    /// its lifetime is over.
     pub fn install(&mut self, grant: Grant<Secret>) -> Result<(), Unusable> {
+        let mut from = LicensedHalf::new(&grant, &grant.from_gateway, Direction::FromGateway)?;
+        let mut to = LicensedHalf::new(&grant, &grant.to_gateway, Direction::ToGateway)?;
+        for old in self.halves.values_mut().flatten() {
+            for new in [&mut from, &mut to] {
+                if (old.csa, old.direction, old.spi) == (new.csa, new.direction, new.spi) {
+                    std::mem::swap(&mut old.replay, &mut new.replay);
+                }
+            }
+        }
         self.revoke(grant.csa);
-        let from = LicensedHalf::new(&grant, &grant.from_gateway, Direction::FromGateway)?;
-        let to = LicensedHalf::new(&grant, &grant.to_gateway, Direction::ToGateway)?;
         for half in [from, to] {
             let candidates = self.halves.entry(half.spi).or_default();
             if candidates.len() == CANDIDATES {

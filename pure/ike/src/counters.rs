@@ -36,6 +36,7 @@ reasons! {
     MessageId = "message_id", "its message ID is not the one awaited";
     OldVersion = "old_version", "it is IKEv1";
     Reflected = "reflected", "it is our own message sent back to us";
+    Refused = "refused", "it asks for what we do not have, and was told so";
     RepeatedTooOften = "repeated_too_often", "its answer was already sent again often enough";
     Unauthenticated = "unauthenticated", "it is not protected though it has to be";
     UnexpectedExchange = "unexpected_exchange", "its exchange has no place in this state";
@@ -45,11 +46,14 @@ reasons! {
     WrongPayloads = "wrong_payloads", "its payloads do not make up that exchange";
 }
 
-/// How often each thing happened.
+/// How often each thing happened. What was received is the sum of what was taken, what was answered
+/// again, and what was dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams received.
     pub received: u64,
+    /// Datagrams that were acted upon: genuine ones, and first messages of a handshake that fit.
+    pub taken: u64,
     /// Datagrams sent, retransmissions included.
     pub sent: u64,
     /// Requests sent again.

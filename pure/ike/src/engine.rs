@@ -232,12 +232,14 @@ impl Engine {
         let mut ctx = self.context(false, now);
         match AwaitAuth::begin(request, arrived.octets, &mut core, &mut ctx) {
             Ok(state) => {
+                self.out.counters.taken += 1;
                 let (remote, spi_i) = (core.path.remote, core.spi_i);
                 let id = self.insert(Sa { core, state });
                 self.half_open.insert(remote, spi_i, id);
             }
             Err(Rejected::Dropped(why)) => self.drop(why),
             Err(Rejected::Answered(kind, data)) => {
+                self.drop(DropReason::Refused);
                 self.answer_stray(&request.header, arrived.path, kind, data, now);
             }
         }

@@ -3,12 +3,12 @@
 //! A composite SA whose agreement names licences is entered when it comes up. Every licensed node
 //! that we know (`[licensed.NAME]`) and that has licences in it is owed a grant; the grant leaves
 //! as soon as the IKE SA with that node is up, and again, under a fresh number, whenever that IKE
-//! SA was lost in between. Only zones and rights that the agreement licenses to the node's
+//! SA was lost in between and at half of its lifetime. Only zones and rights that the agreement licenses to the node's
 //! authenticated identity are ever in a grant (invariant 4).
 
 use crypto::{Rng, Secret};
 use model::{
-    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Half, Identity, Instant, Keys, Licence,
+    ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, Instant, Keys, Licence,
     ZoneAgreement, ZoneId,
 };
 use std::collections::BTreeMap;
@@ -49,6 +49,13 @@ pub(crate) struct Holder {
     pub node: Identity,
     pub state: GrantState,
     pub since: Instant,
+}
+
+impl Holder {
+    /// When its grant is to be renewed, long before the node forgets it.
+    fn renewal(&self, lifetime: Duration) -> Option<Instant> {
+        (self.state == GrantState::Held).then(|| self.since + lifetime / 2)
+    }
 }
 
 impl Csa {
@@ -182,6 +189,30 @@ impl Grants {
                 (holder.state, holder.since) = (GrantState::Pending, now);
             }
         }
+    }
+
+    /// Owes every grant again that was held for half of its lifetime; returns who holds them.
+    pub fn renew(&mut self, lifetime: Duration, now: Instant) -> Vec<String> {
+        let mut names = Vec::new();
+        for holder in self.0.values_mut().flat_map(|csa| &mut csa.holders) {
+            if holder.renewal(lifetime).is_some_and(|at| at <= now) {
+                (holder.state, holder.since) = (GrantState::Pending, now);
+                names.push(holder.name.clone());
+            }
+        }
+        names
+    }
+
+    /// When to renew the next grant.
+    pub fn poll_timeout(&self, lifetime: Duration) -> Option<Deadline> {
+        let holders = self.0.values().flat_map(|csa| &csa.holders);
+        let at = holders
+            .filter_map(|holder| holder.renewal(lifetime))
+            .min()?;
+        Some(Deadline {
+            at,
+            reason: "renew a grant",
+        })
     }
 
     /// A node answered; returns the composite SA concerned and the node's identity.

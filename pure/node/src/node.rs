@@ -155,6 +155,9 @@ impl Node {
         for gateway in self.transit.handle_timeout(now) {
             self.events.push_back(Event::GrantDropped { gateway });
         }
+        for name in self.grants.renew(self.grant_lifetime, now) {
+            self.distribute(&name, now);
+        }
         self.initiate_due(now);
     }
 
@@ -205,6 +208,7 @@ impl Node {
             self.ike.poll_timeout(),
             self.transit.poll_timeout(),
             self.wishes.poll_timeout(),
+            self.grants.poll_timeout(self.grant_lifetime),
         ];
         engines.into_iter().flatten().min()
     }

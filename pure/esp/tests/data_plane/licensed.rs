@@ -159,6 +159,23 @@ fn a_duplicate_is_seen_but_is_not_fresh() {
 }
 
 #[test]
+fn a_renewed_grant_makes_no_old_packet_fresh_again() {
+    let (mut alice, _) = pair(&two_zones());
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let packet = seal(&mut alice, &segment()).unwrap();
+    assert!(node.open(&packet, &mut scratch).unwrap().fresh());
+    let renewed = grant(&two_zones(), &[1]);
+    node.install(Grant {
+        grant: 2,
+        ..renewed
+    })
+    .unwrap();
+    assert!(!node.open(&packet, &mut scratch).unwrap().fresh());
+    let next = seal(&mut alice, &segment()).unwrap();
+    assert!(node.open(&next, &mut scratch).unwrap().fresh());
+}
+
+#[test]
 fn a_forged_packet_moves_no_window_of_the_node() {
     let (mut alice, _) = pair(&two_zones());
     let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());

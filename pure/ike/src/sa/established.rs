@@ -6,7 +6,6 @@ use super::task::{self, Task};
 use super::{Arrived, Context, Core, State};
 use crate::child::{self, Terms};
 use crate::config::{Config, PeerRole};
-use crate::counters::DropReason;
 use crate::event::{DownReason, Event, GrantRefusal, Refusal};
 use crate::exchange::{first_error, notify};
 use crate::extension::contact::Contact;
@@ -254,7 +253,6 @@ impl Established {
             // An initial exchange again, or a private one without the vendor ID: genuine, but
             // "invalid because some type, length, or value was out of range".
             _ => {
-                ctx.drop(DropReason::UnexpectedExchange);
                 let answer = notify(NotifyType::INVALID_SYNTAX, Vec::new());
                 self.respond(vec![answer], arrived, core, ctx);
                 let why = crate::event::PeerMisbehaved::UnexpectedExchange;

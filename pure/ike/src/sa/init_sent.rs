@@ -80,7 +80,10 @@ impl InitSent {
             return self.remember(error, core, ctx);
         }
         match self.read(response, core, ctx) {
-            Ok(answer) => self.proceed(&answer, arrived, response, core, ctx),
+            Ok(answer) => {
+                ctx.take();
+                self.proceed(&answer, arrived, response, core, ctx)
+            }
             Err(why) => {
                 ctx.drop(why);
                 State::InitSent(self)
@@ -117,6 +120,7 @@ impl InitSent {
         if self.cookies == cookie::MAX_ROUNDS {
             ctx.drop(DropReason::RepeatedTooOften);
         } else {
+            ctx.take();
             self.cookies += 1;
             self.send(cookie::prepend(cookie, &self.payloads), core, ctx);
         }

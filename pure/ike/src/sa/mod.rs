@@ -268,6 +268,11 @@ impl Context<'_> {
         self.out.counters.drop(why);
     }
 
+    /// The datagram that is being handled is acted upon.
+    pub(crate) const fn take(&mut self) {
+        self.out.counters.taken += 1;
+    }
+
     pub(crate) const fn child_id(&mut self) -> ChildSaId {
         self.out.children += 1;
         ChildSaId(self.out.children)

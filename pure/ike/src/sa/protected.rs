@@ -109,8 +109,9 @@ fn open(cipher: &Cipher, arrived: &Arrived<'_>, ctx: &mut Context<'_>) -> Option
         return None;
     };
     let genuine = unseal(cipher, sealed);
-    if genuine.is_none() {
-        ctx.drop(DropReason::BadIcv);
+    match genuine {
+        Some(_) => ctx.take(),
+        None => ctx.drop(DropReason::BadIcv),
     }
     genuine
 }

@@ -112,6 +112,19 @@ fn a_grant_expires_by_itself() {
 }
 
 #[test]
+fn a_grant_is_renewed_for_as_long_as_the_tunnel_is_up() {
+    let mut world = World::connected(Policies::default());
+    for _ in 0..60 {
+        world.run_for(Duration::from_secs(600));
+        assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
+    }
+    let opened = world.nodes[LICENSED].transit_counters().segments;
+    assert!(traffic_flows(&mut world));
+    let segments = world.nodes[LICENSED].transit_counters().segments;
+    assert_eq!(segments - opened, 2, "it still sees headers");
+}
+
+#[test]
 fn an_unlicensed_node_changes_nothing_about_packets() {
     let mut world = World::connected(Policies {
         snoop: false,

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Every (key, sequence number) that sealed something, over the life of the world. The nonce is
 /// salt and sequence number and the salt is a part of the key, so this pair is what must not recur.
 #[derive(Default)]
-struct Ledger {
+pub struct Ledger {
     keys: BTreeMap<(usize, u32), Vec<u8>>,
     used: BTreeSet<(Vec<u8>, u32)>,
     /// IKE: sender and both SPIs (which stand for its key) and the IV, with what was sealed.
@@ -19,7 +19,7 @@ struct Ledger {
 
 impl Ledger {
     /// Looks up the keys of the SAs that exist now. An SPI may come again, with other keys.
-    fn learn(&mut self, world: &World) {
+    pub fn learn(&mut self, world: &World) {
         for who in [MOBILE, GATEWAY] {
             for csa in world.nodes[who].grants.iter() {
                 let Keys::Zoned(zones) = &csa.outbound.keys else {
@@ -33,7 +33,7 @@ impl Ledger {
         }
     }
 
-    fn enter(&mut self, world: &mut World) {
+    pub fn enter(&mut self, world: &mut World) {
         for (who, packet) in world.sealed.drain(..) {
             let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
             let (spi, seq) = (word(0), word(4));

@@ -1,8 +1,10 @@
 //! Whole hosts against each other on virtual time.
 
+mod accounts;
 mod datagram;
 mod grants;
 mod ledger;
+mod operations;
 mod recovery;
 mod snoop;
 mod world;

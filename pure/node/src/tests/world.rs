@@ -2,17 +2,21 @@
 //!
 //! Whatever goes between mobile node and gateway passes the licensed node's `transit` on its way,
 //! as an IP packet; the wireless hop is the one between mobile node and licensed node. Each hop
-//! loses, repeats and delays packets as told.
+//! loses, repeats and delays packets as told. A NAT may stand before the mobile node, and what was
+//! sent is kept for a while, for those who send it again.
+//!
+//! Whatever a host is handed has to be accounted for in its counters, one for one, and time has to
+//! go on: the world checks both at every step.
 
-use super::datagram;
+use super::{accounts, datagram};
 use crate::{
     Config, DropReason, Event, Node, Packet, Peer, Role, Side, Sink, Stance, Verdict, ZonePolicy,
 };
 use crypto::{Rng, Secret};
 use model::{
-    Identity, Instant, Licence, Path, Right, Suite, TrafficSelector, ZoneId, ZoneSelector,
+    Identity, Instant, Licence, Path, Right, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::esp::Datagram;
@@ -22,7 +26,7 @@ pub const GATEWAY: usize = 1;
 pub const LICENSED: usize = 2;
 
 const ADDRESSES: [&str; 3] = ["192.0.2.2", "198.51.100.1", "203.0.113.3"];
-const NAMES: [&str; 3] = ["alice@example.net", "gw.example.net", "fa.example.net"];
+pub const NAMES: [&str; 3] = ["alice@example.net", "gw.example.net", "fa.example.net"];
 
 /// What each endpoint's policy says.
 #[derive(Clone)]
@@ -80,6 +84,10 @@ pub struct World {
     pub wired: Hop,
     /// Hosts that are switched off.
     pub off: [bool; 3],
+    /// The address that the mobile node is seen with, and what a NAT adds to its ports.
+    pub outside: (IpAddr, u16),
+    /// What was sent last, the newest at the end.
+    pub past: VecDeque<Flight>,
     policies: Policies,
     flights: BTreeMap<(Instant, u64), Flight>,
     count: u64,
@@ -87,16 +95,26 @@ pub struct World {
 }
 
 /// A UDP datagram on its way.
-struct Flight {
-    path: Path,
-    payload: Vec<u8>,
+#[derive(Clone)]
+pub struct Flight {
+    pub path: Path,
+    pub payload: Vec<u8>,
     /// It has passed the licensed node, or does not go by it.
-    passed: bool,
+    pub passed: bool,
 }
+
+/// How many datagrams are kept after they were sent.
+const PAST: usize = 256;
 
 impl World {
     pub fn new(policies: Policies) -> Self {
-        let mut rng = Rng::from_seed([7; 32]);
+        Self::seeded(policies, 7)
+    }
+
+    pub fn seeded(policies: Policies, seed: u64) -> Self {
+        let mut octets = [7; 32];
+        octets[..8].copy_from_slice(&seed.to_be_bytes());
+        let mut rng = Rng::from_seed(octets);
         let nodes = (0..3)
             .map(|who| Node::new(config(who, &policies), rng.array(), Instant::ZERO))
             .collect();
@@ -111,6 +129,8 @@ impl World {
             wireless: Hop::default(),
             wired: Hop::default(),
             off: [false; 3],
+            outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
+            past: VecDeque::new(),
             policies,
             flights: BTreeMap::new(),
             count: 0,
@@ -143,11 +163,33 @@ impl World {
         self.collect();
     }
 
+    /// An operator's command to a host.
+    pub fn command<T>(&mut self, who: usize, say: impl FnOnce(&mut Node, Instant) -> T) -> T {
+        let answer = say(&mut self.nodes[who], self.now);
+        self.collect();
+        answer
+    }
+
+    /// The SPIs of an endpoint's tunnels, that of packets to the mobile node first.
+    pub fn spis(&self, who: usize) -> Vec<(Spi, Spi)> {
+        let peers = self.nodes[who].peers();
+        let children = peers.iter().flat_map(|peer| &peer.children);
+        children
+            .map(|child| match who {
+                MOBILE => (child.inbound, child.outbound),
+                _ => (child.outbound, child.inbound),
+            })
+            .collect()
+    }
+
     /// Sends one datagram into a host's tunnel.
     pub fn send(&mut self, from: usize, datagram: &[u8]) {
         let mut outlet = Outlet::default();
         let mut batch = [Packet::from_slice(datagram)];
+        let before = accounts::sealing(&self.nodes[from]);
         self.nodes[from].seal(&mut batch, &mut outlet);
+        assert_eq!(accounts::sealing(&self.nodes[from]), before + 1);
+        assert_eq!(outlet.transmitted.len() + outlet.dropped.len(), 1);
         self.sort(from, outlet);
         self.collect();
     }
@@ -190,12 +232,15 @@ impl World {
             let flight = entry.remove();
             self.arrive(flight);
         }
-        for who in 0..self.nodes.len() {
-            if self.nodes[who]
-                .poll_timeout()
-                .is_some_and(|deadline| deadline.at <= self.now)
-            {
-                self.nodes[who].handle_timeout(self.now);
+        for (node, name) in self.nodes.iter_mut().zip(NAMES) {
+            let is_due = |node: &Node| {
+                let deadline = node.poll_timeout();
+                deadline.is_some_and(|deadline| deadline.at <= self.now)
+            };
+            if is_due(node) {
+                node.handle_timeout(self.now);
+                let next = node.poll_timeout();
+                assert!(!is_due(node), "{name} is due for ever: {next:?}");
             }
         }
         self.collect();
@@ -205,22 +250,36 @@ impl World {
         if !flight.passed {
             return self.pass(flight);
         }
-        let Some(who) = owner(flight.path.remote.ip()).filter(|who| !self.off[*who]) else {
+        let Some((who, local)) = self.receiver(flight.path.remote) else {
             return;
         };
-        let path = flight.path.reversed();
-        let payload = match path.local.port() {
-            500 => return self.nodes[who].handle_datagram(path, &flight.payload, self.now),
-            _ => Datagram::of(&flight.payload),
+        if self.off[who] {
+            return;
+        }
+        let remote = flight.path.local;
+        self.hand_over(who, Path { local, remote }, &flight.payload);
+    }
+
+    fn hand_over(&mut self, who: usize, path: Path, payload: &[u8]) {
+        let datagram = match path.local.port() {
+            500 => Datagram::Ike(payload),
+            _ => Datagram::of(payload),
         };
-        match payload {
-            Datagram::Ike(message) => self.nodes[who].handle_datagram(path, message, self.now),
+        match datagram {
+            Datagram::Ike(message) => {
+                let before = accounts::ike(&self.nodes[who]);
+                self.nodes[who].handle_datagram(path, message, self.now);
+                assert_eq!(accounts::ike(&self.nodes[who]), before + 1);
+            }
             Datagram::Keepalive => {}
             Datagram::Esp(packet) => {
                 let mut packet = Packet::from_slice(packet);
                 packet.path = Some(path);
                 let mut outlet = Outlet::default();
+                let before = accounts::opening(&self.nodes[who]);
                 self.nodes[who].open(&mut [packet], &mut outlet, self.now);
+                assert_eq!(accounts::opening(&self.nodes[who]), before + 1);
+                assert_eq!(outlet.delivered.len() + outlet.dropped.len(), 1);
                 self.sort(who, outlet);
             }
         }
@@ -228,28 +287,27 @@ impl World {
 
     /// A packet between the endpoints reaches the licensed node.
     fn pass(&mut self, flight: Flight) {
-        let from = if owner(flight.path.local.ip()) == Some(MOBILE) {
+        let from = if owner(flight.path.remote.ip()) == Some(GATEWAY) {
             Side::Wireless
         } else {
             Side::Wired
         };
         let mut packet = datagram::udp(flight.path.local, flight.path.remote, &flight.payload);
-        if self.off[LICENSED]
-            || self.nodes[LICENSED].transit(from, &mut packet, self.now) == Verdict::Forward
-        {
-            let hop = if from == Side::Wireless {
-                self.wired
-            } else {
-                self.wireless
-            };
-            self.fly(
-                Flight {
-                    passed: true,
-                    ..flight
-                },
-                hop,
-            );
+        let hop = match from {
+            Side::Wireless => self.wired,
+            Side::Wired => self.wireless,
+        };
+        if self.off[LICENSED] || self.transit(from, &mut packet) == Verdict::Forward {
+            let passed = true;
+            self.fly(Flight { passed, ..flight }, hop);
         }
+    }
+
+    fn transit(&mut self, from: Side, packet: &mut [u8]) -> Verdict {
+        let before = accounts::transit(&self.nodes[LICENSED]);
+        let verdict = self.nodes[LICENSED].transit(from, packet, self.now);
+        assert_eq!(accounts::transit(&self.nodes[LICENSED]), before + 1);
+        verdict
     }
 
     fn collect(&mut self) {
@@ -265,13 +323,14 @@ impl World {
                 self.depart(who, path, transmit.payload);
             }
             while let Some((to, packet)) = self.nodes[who].poll_resend() {
-                let (source, destination) = (&packet[12..16], &packet[16..20]);
-                let socket = |octets: &[u8], port: u16| {
-                    SocketAddr::new(IpAddr::from(<[u8; 4]>::try_from(octets).unwrap()), port)
+                let socket = |address: usize, port: usize| {
+                    let address = <[u8; 4]>::try_from(&packet[address..address + 4]).unwrap();
+                    let port = u16::from_be_bytes([packet[port], packet[port + 1]]);
+                    SocketAddr::new(IpAddr::from(address), port)
                 };
                 let path = Path {
-                    local: socket(source, 4500),
-                    remote: socket(destination, 4500),
+                    local: socket(12, 20),
+                    remote: socket(16, 22),
                 };
                 let payload = datagram::udp_payload(&packet).to_vec();
                 let hop = if to == Side::Wireless {
@@ -304,9 +363,13 @@ impl World {
         }
     }
 
-    fn depart(&mut self, who: usize, path: Path, payload: Vec<u8>) {
+    fn depart(&mut self, who: usize, mut path: Path, payload: Vec<u8>) {
         if self.off[who] {
             return;
+        }
+        if who == MOBILE {
+            let (address, shift) = self.outside;
+            path.local = SocketAddr::new(address, path.local.port() + shift);
         }
         let between_ends = who != LICENSED && owner(path.remote.ip()) != Some(LICENSED);
         let hop = if who == MOBILE {
@@ -314,14 +377,33 @@ impl World {
         } else {
             self.wired
         };
-        self.fly(
-            Flight {
-                path,
-                payload,
-                passed: !between_ends,
-            },
-            hop,
-        );
+        let flight = Flight {
+            path,
+            payload,
+            passed: !between_ends,
+        };
+        if self.past.len() == PAST {
+            self.past.pop_front();
+        }
+        self.past.push_back(flight.clone());
+        self.fly(flight, hop);
+    }
+
+    /// Somebody else sends a datagram, which arrives without trouble.
+    pub fn inject(&mut self, flight: Flight) {
+        self.fly(flight, Hop::default());
+    }
+
+    /// Who receives at an address, and at which of its own.
+    fn receiver(&self, remote: SocketAddr) -> Option<(usize, SocketAddr)> {
+        let (address, shift) = self.outside;
+        if remote.ip() == address {
+            let port = remote.port().checked_sub(shift)?;
+            let inside = ADDRESSES[MOBILE].parse().unwrap();
+            return Some((MOBILE, SocketAddr::new(inside, port)));
+        }
+        let who = owner(remote.ip()).filter(|who| *who != MOBILE)?;
+        Some((who, remote))
     }
 
     fn fly(&mut self, flight: Flight, hop: Hop) {
@@ -338,14 +420,13 @@ impl World {
             };
             let at = self.now + Duration::from_millis(5 + late);
             self.count += 1;
-            let flight = Flight {
-                path: flight.path,
-                payload: flight.payload.clone(),
-                passed: flight.passed,
-            };
-            self.flights.insert((at, self.count), flight);
+            self.flights.insert((at, self.count), flight.clone());
         }
     }
+}
+
+pub fn address(who: usize) -> IpAddr {
+    ADDRESSES[who].parse().unwrap()
 }
 
 fn owner(address: IpAddr) -> Option<usize> {

@@ -1,0 +1,313 @@
+//! Anything, in any order: random operations on two endpoints, a licensed node and the network
+//! between them, with the invariants looked at after every step. When the storm is over, both ends
+//! have to agree and traffic has to flow.
+//!
+//! A failure ends in the shortest list of operations that still fails; it goes into `FOUND`, under
+//! a name that says what was wrong. Other seeds and more lists:
+//! `STRATA_OPERATIONS=SEED,LISTS cargo test -p node operations`.
+
+use super::ledger::Ledger;
+use super::world::{Flight, GATEWAY, Hop, LICENSED, MOBILE, NAMES, Policies, World, address};
+use crypto::Rng;
+use model::{Path, ZoneId};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// One thing that happens. Where something is chosen from what is there, any number will do.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    /// An application sends a burst.
+    Send {
+        from: usize,
+        datagrams: u8,
+        octets: u16,
+    },
+    /// Both hops lose, repeat and delay so many of a thousand.
+    Weather {
+        lost: u16,
+        repeated: u16,
+        delayed: u16,
+    },
+    /// Time passes.
+    Wait { millis: u64 },
+    /// The operator of the mobile node wants the tunnel, or no longer.
+    Tunnel { up: bool },
+    /// The gateway wants the licensed node to have keys, or no longer.
+    Licence { given: bool },
+    /// The gateway ends the tunnel.
+    Close,
+    /// A process dies without a word, and another takes its place.
+    Restart { who: usize },
+    /// A host is cut off, or not any more.
+    Power { who: usize, on: bool },
+    /// The mobile node is seen with another address.
+    Rebind { address: u8 },
+    /// An old datagram comes again, from where it came from or from elsewhere.
+    Replay { which: u8, elsewhere: bool },
+    /// An old datagram comes again with one bit changed.
+    Flip { which: u8, bit: u16 },
+    /// Random octets, to where IKE and ESP are read.
+    Garbage { to: usize, octets: u16, seed: u8 },
+}
+
+use Operation::*;
+
+/// Lists that failed once.
+const FOUND: &[(&str, &[Operation])] = &[];
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let host = 0..3_usize;
+    let end = 0..2_usize;
+    prop_oneof![
+        8 => (end, 1..12_u8, 0..1300_u16)
+            .prop_map(|(from, datagrams, octets)| Send { from, datagrams, octets }),
+        3 => (0..400_u16, 0..300_u16, 0..500_u16)
+            .prop_map(|(lost, repeated, delayed)| Weather { lost, repeated, delayed }),
+        4 => (0..3_000_u64).prop_map(|millis| Wait { millis }),
+        3 => (0..200_u64).prop_map(|seconds| Wait { millis: seconds * 1000 }),
+        1 => (0..3_u64).prop_map(|days| Wait { millis: days * 86_400_000 }),
+        2 => any::<bool>().prop_map(|up| Tunnel { up }),
+        2 => any::<bool>().prop_map(|given| Licence { given }),
+        1 => Just(Close),
+        3 => host.clone().prop_map(|who| Restart { who }),
+        3 => (host.clone(), any::<bool>()).prop_map(|(who, on)| Power { who, on }),
+        2 => (0..4_u8).prop_map(|address| Rebind { address }),
+        5 => (any::<u8>(), any::<bool>())
+            .prop_map(|(which, elsewhere)| Replay { which, elsewhere }),
+        5 => (any::<u8>(), any::<u16>()).prop_map(|(which, bit)| Flip { which, bit }),
+        2 => (host, 0..1500_u16, any::<u8>())
+            .prop_map(|(to, octets, seed)| Garbage { to, octets, seed }),
+    ]
+}
+
+/// The world under test, and what has been seen of it.
+struct Trial {
+    world: World,
+    ledger: Ledger,
+    /// Datagrams that went into a tunnel, by host, and have not come out at the other end.
+    outstanding: [BTreeSet<Vec<u8>>; 2],
+    sent: u32,
+}
+
+impl Trial {
+    fn new() -> Self {
+        Self {
+            world: World::connected(Policies::default()),
+            ledger: Ledger::default(),
+            outstanding: Default::default(),
+            sent: 0,
+        }
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        let world = &mut self.world;
+        match operation {
+            Send {
+                from,
+                datagrams,
+                octets,
+            } => self.send(from, datagrams, octets),
+            Weather {
+                lost,
+                repeated,
+                delayed,
+            } => {
+                let hop = Hop {
+                    lost,
+                    repeated,
+                    delayed,
+                };
+                (world.wireless, world.wired) = (hop, hop);
+            }
+            Wait { millis } => world.run_for(Duration::from_millis(millis)),
+            Tunnel { up: true } => world
+                .command(MOBILE, |node, now| node.up("gw", now))
+                .unwrap(),
+            Tunnel { up: false } => world
+                .command(MOBILE, |node, now| node.down("gw", now))
+                .unwrap(),
+            Licence { given: true } => world
+                .command(GATEWAY, |node, now| node.up("fa", now))
+                .unwrap(),
+            Licence { given: false } => world
+                .command(GATEWAY, |node, now| node.down("fa", now))
+                .unwrap(),
+            Close => world
+                .command(GATEWAY, |node, now| node.down("alice", now))
+                .unwrap(),
+            Restart { who } => world.restart(who),
+            Power { who, on } => world.off[who] = !on,
+            Rebind { address } => {
+                let ip = [192, 0, 2, 2 + address].into();
+                world.outside = (ip, u16::from(address) * 1000);
+            }
+            Replay { which, elsewhere } => self.replay(which, elsewhere),
+            Flip { which, bit } => self.flip(which, bit),
+            Garbage { to, octets, seed } => self.throw(to, octets, seed),
+        }
+    }
+
+    fn send(&mut self, from: usize, datagrams: u8, octets: u16) {
+        for _ in 0..datagrams {
+            self.sent += 1;
+            let payload = vec![self.sent as u8; octets.into()];
+            self.ledger.learn(&self.world);
+            let datagram = self.world.segment(from, self.sent * 1400, &payload);
+            self.outstanding[from].insert(datagram);
+        }
+    }
+
+    fn past(&self, which: u8) -> Option<Flight> {
+        let past = &self.world.past;
+        let index = past.len().checked_sub(1 + usize::from(which))?;
+        past.get(index).cloned()
+    }
+
+    fn replay(&mut self, which: u8, elsewhere: bool) {
+        let Some(mut flight) = self.past(which) else {
+            return;
+        };
+        if elsewhere {
+            flight.path.local = "192.0.2.99:4500".parse().unwrap();
+        }
+        self.world.inject(flight);
+    }
+
+    fn flip(&mut self, which: u8, bit: u16) {
+        let Some(mut flight) = self.past(which) else {
+            return;
+        };
+        let bit = usize::from(bit) % (flight.payload.len() * 8);
+        flight.payload[bit / 8] ^= 1 << (bit % 8);
+        self.world.inject(flight);
+    }
+
+    fn throw(&mut self, to: usize, octets: u16, seed: u8) {
+        let mut rng = Rng::from_seed([seed; 32]);
+        let port = if seed.is_multiple_of(2) { 500 } else { 4500 };
+        let path = Path {
+            local: "192.0.2.99:4500".parse().unwrap(),
+            remote: SocketAddr::new(address(to), port),
+        };
+        self.world.inject(Flight {
+            path,
+            payload: (0..octets).map(|_| rng.u16() as u8).collect(),
+            passed: to != GATEWAY,
+        });
+    }
+
+    /// The invariants that can be seen from outside.
+    fn check(&mut self) {
+        self.ledger.enter(&mut self.world);
+        for (from, to) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
+            for datagram in std::mem::take(&mut self.world.delivered[to]) {
+                assert!(
+                    self.outstanding[from].remove(&datagram),
+                    "{} was given what nobody sent, or twice",
+                    NAMES[to]
+                );
+            }
+        }
+        for held in self.world.nodes[LICENSED].held_grants() {
+            assert_eq!(held.zones, [ZoneId::DESIGNATED], "keys to a payload");
+        }
+        self.check_bounds();
+    }
+
+    /// A few peers, whatever they do, cost a few SAs, grants and flows.
+    fn check_bounds(&mut self) {
+        for node in &self.world.nodes {
+            let children: usize = node.peers().iter().map(|peer| peer.children.len()).sum();
+            assert!(children <= 8, "{children} child SAs");
+            assert!(node.composite_sas().len() <= 8);
+            assert!(node.held_grants().len() <= 8);
+            assert!(node.flows().len() <= 256);
+        }
+        self.world.events = Default::default();
+        self.world.dropped = Default::default();
+    }
+
+    /// The storm is over: within a few minutes everything is as it should be.
+    fn settle(&mut self) {
+        let world = &mut self.world;
+        (world.wireless, world.wired) = (Hop::default(), Hop::default());
+        world.off = [false; 3];
+        world
+            .command(MOBILE, |node, now| node.up("gw", now))
+            .unwrap();
+        world
+            .command(GATEWAY, |node, now| node.up("fa", now))
+            .unwrap();
+        world.run_for(Duration::from_secs(300));
+        self.check();
+        assert!(self.world.tunnel_is_up(), "no tunnel after five minutes");
+        assert_eq!(
+            self.world.spis(MOBILE),
+            self.world.spis(GATEWAY),
+            "different SAs"
+        );
+        assert_eq!(self.world.nodes[LICENSED].held_grants().len(), 1);
+        self.outstanding = Default::default();
+        self.send(MOBILE, 5, 100);
+        self.send(GATEWAY, 5, 1300);
+        self.world.run_for(Duration::from_secs(1));
+        self.check();
+        assert!(
+            self.outstanding.iter().all(BTreeSet::is_empty),
+            "traffic does not arrive"
+        );
+    }
+}
+
+fn run(operations: &[Operation]) {
+    let mut trial = Trial::new();
+    for operation in operations {
+        trial.apply(*operation);
+        trial.check();
+    }
+    trial.settle();
+}
+
+/// Seed and number of lists.
+fn wanted() -> (u64, u32) {
+    let text = std::env::var("STRATA_OPERATIONS").unwrap_or_default();
+    let (seed, lists) = text.split_once(',').unwrap_or(("1", "300"));
+    let expect = "STRATA_OPERATIONS=SEED,LISTS";
+    (seed.parse().expect(expect), lists.parse().expect(expect))
+}
+
+#[test]
+fn whatever_happens_in_any_order_both_ends_agree_in_the_end() {
+    let (seed, lists) = wanted();
+    println!("seed {seed}, {lists} lists of operations");
+    let mut octets = [0; 32];
+    octets[..8].copy_from_slice(&seed.to_be_bytes());
+    let config = Config {
+        cases: lists,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        ..Config::default()
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &octets);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let lists = prop::collection::vec(operation(), 1..40);
+    let outcome = runner.run(&lists, |operations| {
+        run(&operations);
+        Ok::<(), TestCaseError>(())
+    });
+    if let Err(TestError::Fail(why, operations)) = outcome {
+        panic!("{why}\nto be added to FOUND, under a name:\n&{operations:?}");
+    }
+    outcome.expect("the lists can be made");
+}
+
+#[test]
+fn lists_that_failed_once_do_not_fail_again() {
+    for (name, operations) in FOUND {
+        println!("{name}");
+        run(operations);
+    }
+}
