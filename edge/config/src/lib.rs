@@ -32,7 +32,7 @@ pub use divert::{Divert, Snoop};
 pub use fault::{Error, Fault, Faults};
 pub use listen::Listen;
 pub use party::{Gateway, Licensed, Party};
-pub use peer::{HEADERS, PAYLOAD, Peer, Stance, Start, ZonePolicy};
+pub use peer::{HEADERS, Leak, PAYLOAD, Peer, Stance, Start, ZonePolicy};
 pub use policy::{Action, Policy};
 pub use prefix::Prefix;
 pub use psk::Psk;

@@ -23,6 +23,8 @@ pub struct Peer {
     pub remote: Vec<TrafficSelector>,
     /// `start`: when to connect. Default `auto` with an address; always `manual` without one.
     pub start: Start,
+    /// `leak`: when `remote` may be reached outside the tunnel. Default `stopped`.
+    pub leak: Leak,
     /// `zones` and `licences`.
     pub zones: ZonePolicy,
 }
@@ -34,6 +36,15 @@ pub enum Start {
     Auto,
     /// `manual`: when `strata up` says so.
     Manual,
+}
+
+/// When traffic that the tunnel protects may leave outside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leak {
+    /// `never`: not even when the daemon was stopped in good order, until it is unlocked.
+    Never,
+    /// `stopped`: when the daemon was stopped in good order; not before, and not after a crash.
+    Stopped,
 }
 
 /// What is asked about zones, and who may read what.
@@ -65,6 +76,8 @@ impl Peer {
         let local = table.required("local", "[\"10.1.0.2/32\"]", selectors);
         let remote = table.required("remote", "[\"10.8.0.0/16\"]", selectors);
         let start = start(&mut table, address);
+        let leak = [("never", Leak::Never), ("stopped", Leak::Stopped)];
+        let leak = table.optional("leak", |value| value.choice(&leak));
         let zones = ZonePolicy::read(&mut table);
         table.finish();
         Some(Self {
@@ -73,6 +86,7 @@ impl Peer {
             local: local?,
             remote: remote?,
             start,
+            leak: leak.unwrap_or(Leak::Stopped),
             zones: zones?,
         })
     }

@@ -103,7 +103,7 @@ impl<'a> Value<'a> {
     /// The name of a network device.
     pub fn interface(&self) -> Option<String> {
         let text = self.text()?;
-        let good = |c: char| c.is_ascii_graphic() && !"/%:".contains(c);
+        let good = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
         if text.len() > 15 || !text.chars().all(good) || text.starts_with('.') {
             return self.fault(
                 format!("`{}` cannot be a device's name", text.escape_debug()),

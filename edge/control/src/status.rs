@@ -15,6 +15,9 @@ pub struct Status {
     pub uptime_seconds: u64,
     /// What a person should look at, the worst first.
     pub warnings: Vec<String>,
+    /// Prefixes that are reached through the tunnel or not at all (`leak = "never"`).
+    #[serde(default)]
+    pub locked: Vec<String>,
     /// Everybody of the configuration, sorted by name.
     pub peers: Vec<Peer>,
     /// Why somebody who is none of them was last refused.

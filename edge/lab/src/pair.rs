@@ -43,7 +43,8 @@ pub const NOBODY: &str = "[]";
 /// How long anything between the daemons may take that does not wait for a timeout.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-const TUNNEL_KEY: &str = "a key between mobile node and gateway";
+/// What mobile node and gateway know each other by, in `tunnel.psk`.
+pub const TUNNEL_KEY: &str = "a key between mobile node and gateway";
 const NODE_KEY: &str = "a key between gateway and licensed node";
 
 /// The three hosts.

@@ -5,11 +5,14 @@
 //! is meant to leave in clear: once it was seen, so was everything sent before it.
 
 use anyhow::{Result, bail, ensure};
+use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms};
 use lab::runner;
+use lab::testbed::{find_binary, find_command};
 use lab::transfer::transfer;
 use lab::wiretap::{Seen, Wiretap};
+use nix::sys::socket::{setsockopt, sockopt};
 use os::Family;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::process::ExitCode;
@@ -28,6 +31,19 @@ fn main() -> ExitCode {
         nothing_leaks_after_the_daemon_was_killed,
         nothing_leaks_while_a_killed_daemon_starts_again,
         the_gateway_leaks_nothing_after_it_was_killed,
+        an_orderly_stop_opens_what_is_not_locked,
+        a_lock_outlives_every_end_of_the_daemon,
+        a_lock_holds_before_the_first_start,
+        unlocking_is_refused_while_a_daemon_runs_and_opens_after_it,
+        a_start_without_the_key_opens_what_was_locked,
+        a_more_specific_route_attracts_nothing,
+        a_rule_of_somebody_else_attracts_nothing_that_is_locked,
+        a_local_network_of_the_attackers_attracts_nothing_that_is_locked,
+        a_program_bound_to_the_interface_leaks_nothing_that_is_locked,
+        the_peers_own_address_is_no_hole,
+        what_comes_from_outside_for_an_address_inside_is_dropped_and_counted,
+        a_lock_of_everything_lets_the_tunnel_work,
+        without_nft_a_lock_is_refused_before_anything_is_set_up,
     ])
 }
 
@@ -149,6 +165,296 @@ fn the_gateway_leaks_nothing_after_it_was_killed() -> Result<()> {
     no_leak(&round_of_the_gateway(&pair, &tap)?)
 }
 
+/// What `leak = "stopped"`, the default, means; and the control of the next test.
+fn an_orderly_stop_opens_what_is_not_locked() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    start_unlocked(&pair)?.stop()?;
+    leak(&round(&pair.mobile, &tap, &GATEWAY)?)
+}
+
+fn a_lock_outlives_every_end_of_the_daemon() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    let mut mobile = start_locked(&pair)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    mobile.strata("down office")?;
+    mobile.wait_until("status", DEADLINE, pair::is_down)?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    mobile.stop()?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    mobile.start_again()?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    mobile.process().crash()?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
+}
+
+fn a_lock_holds_before_the_first_start() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    pair.mobile
+        .secret("tunnel.psk", "not yet used by anybody")?;
+    let config = pair.mobile.file("strata.toml", &locked_config())?;
+    stratad(
+        &pair.mobile,
+        &format!("--lock --config {}", config.display()),
+    )?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
+}
+
+fn unlocking_is_refused_while_a_daemon_runs_and_opens_after_it() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let before = pair::traces(&pair.mobile)?;
+    let mut mobile = start_locked(&pair)?;
+    let refusal = stratad(&pair.mobile, "--unlock").expect_err("a daemon runs");
+    ensure!(
+        format!("{refusal:#}").contains("stop it first"),
+        "{refusal:#}"
+    );
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    mobile.stop()?;
+    ensure!(pair::traces(&pair.mobile)? != before, "nothing was locked");
+    stratad(&pair.mobile, "--unlock")?;
+    leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    ensure!(pair::traces(&pair.mobile)? == before, "something is left");
+    Ok(())
+}
+
+fn a_start_without_the_key_opens_what_was_locked() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    start_locked(&pair)?.stop()?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    start_unlocked(&pair)?.stop()?;
+    leak(&round(&pair.mobile, &tap, &GATEWAY)?)
+}
+
+/// As DHCP's option 121 sets it (TunnelVision). Our table is asked before the main one.
+fn a_more_specific_route_attracts_nothing() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    pair.mobile.route("10.8.0.1/32", BETWEEN[0])?;
+    pair.mobile.route("fd00:8::1/128", BETWEEN[1])?;
+    leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    let mut mobile = start_unlocked(&pair)?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    mobile.process().crash()?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
+}
+
+/// Another VPN's, for example: routes are not asked before rules, and the lock asks neither.
+fn a_rule_of_somebody_else_attracts_nothing_that_is_locked() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    for family in ["", "-6 "] {
+        let rule = format!("ip {family}rule add pref 100 lookup main");
+        pair.mobile.run(&rule)?;
+    }
+    let mobile = start_unlocked(&pair)?;
+    leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    drop(mobile);
+    let _mobile = start_locked(&pair)?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
+}
+
+/// An address from a network that overlaps what is protected (TunnelCrack's LocalNet). Its
+/// broadcast address is in the local table, which is asked before every other.
+fn a_local_network_of_the_attackers_attracts_nothing_that_is_locked() -> Result<()> {
+    const BROADCAST: &str = "10.8.0.255";
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    for (host, device, [v4, v6]) in [
+        (&pair.mobile, "eth0", ["10.8.0.77/24", "fd00:8::77/64"]),
+        (&pair.between, "wireless", ["10.8.0.1/24", "fd00:8::1/64"]),
+    ] {
+        host.run(&format!("ip address add {v4} brd + dev {device}"))?;
+        host.run(&format!("ip address add {v6} dev {device} nodad"))?;
+    }
+    let destinations = [GATEWAY[0], GATEWAY[1], BROADCAST];
+    let mobile = start_unlocked(&pair)?;
+    no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
+    leak(&round(&pair.mobile, &tap, &[BROADCAST])?)?;
+    drop(mobile);
+    let _mobile = start_locked(&pair)?;
+    no_leak(&round(&pair.mobile, &tap, &destinations)?)
+}
+
+/// A socket bound to an interface passes over routes through others, over IPv6 black holes too.
+fn a_program_bound_to_the_interface_leaks_nothing_that_is_locked() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let bound = |destination: &str| {
+        let destination = SocketAddr::new(destination.parse()?, DISCARD);
+        pair.mobile.inside(|| {
+            let socket = socket(destination)?;
+            setsockopt(&socket, sockopt::BindToDevice, &"eth0".into())?;
+            // Refused at once is as good as never seen.
+            let _ = socket.send_to(SECRET.as_bytes(), destination);
+            Ok(())
+        })
+    };
+    let attempt = || {
+        GATEWAY.iter().try_for_each(|address| bound(address))?;
+        round(&pair.mobile, &tap, &[])
+    };
+    let mobile = start_unlocked(&pair)?;
+    leak(&attempt()?)?;
+    drop(mobile);
+    let _mobile = start_locked(&pair)?;
+    no_leak(&attempt()?)
+}
+
+/// Packets are exempt by a mark, not by the peer's address, which an attacker may have chosen
+/// (TunnelCrack's ServerIP).
+fn the_peers_own_address_is_no_hole() -> Result<()> {
+    const PEER: &str = "192.0.2.1";
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    leak(&round(&pair.mobile, &tap, &[PEER])?)?;
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    for config in [
+        pair::mobile_config(Family::V4, Terms::PLAIN, "auto"),
+        locked_config(),
+    ] {
+        let config = config.replace("remote = [", "remote = [\"192.0.2.0/24\", ");
+        let mobile = pair.mobile.stratad(&config)?;
+        mobile.wait_until("status", DEADLINE, pair::is_up)?;
+        no_leak(&round(&pair.mobile, &tap, &[PEER])?)?;
+    }
+    Ok(())
+}
+
+/// The kernel takes a packet for any of its addresses on any interface; on a network of his own an
+/// attacker learns so who has which address inside, and injects (CVE-2019-14899).
+fn what_comes_from_outside_for_an_address_inside_is_dropped_and_counted() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let inside = [("10.3.0.1", MOBILE[0]), ("2001:db8:3::1", MOBILE[1])];
+    let protected = [(GATEWAY[0], "10.3.0.2"), (GATEWAY[1], "2001:db8:3::2")];
+    for address in ["10.8.0.1/32", "fd00:8::1/128"] {
+        let netlink = pair.between.netns().netlink()?;
+        netlink.add_address("lo", address.parse()?)?;
+    }
+    pair.between.route("10.1.0.2/32", "10.3.0.2")?;
+    pair.between.route("fd00:1::2/128", "2001:db8:3::2")?;
+    let attacks = [inside, protected].concat();
+    let open = start_unlocked(&pair)?;
+    for (from, to) in &attacks {
+        inject(&pair, from, to)?.recv(&mut [0; 64])?;
+    }
+    drop(open);
+    let locked = start_locked(&pair)?;
+    let inject = |(from, to): &(&str, &str)| inject(&pair, from, to);
+    let victims: Vec<_> = attacks.iter().map(inject).collect::<Result<_>>()?;
+    locked.wait_until("status", DEADLINE, |status| {
+        let drops = &status["status"]["drops"];
+        drops["system_enter_to_inside"] == 2 && drops["system_enter_from_protected"] == 2
+    })?;
+    for victim in victims {
+        victim.set_nonblocking(true)?;
+        ensure!(victim.recv(&mut [0; 64]).is_err(), "received {victim:?}");
+    }
+    Ok(())
+}
+
+/// Neighbours are still found, ESP still arrives, and nothing else does.
+fn a_lock_of_everything_lets_the_tunnel_work() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    for outer in Family::ALL {
+        let config = pair::mobile_config(outer, Terms::PLAIN, "auto");
+        let remote = "remote = [\"0.0.0.0/0\", \"::/0\"]\nleak = \"never\" #";
+        let config = config.replace("remote = ", remote);
+        let mobile = pair.mobile.stratad(&config)?;
+        mobile.wait_until("status", DEADLINE, pair::is_up)?;
+        for address in GATEWAY {
+            transfer(&pair.mobile, &pair.gateway, address, 100_000)?;
+        }
+        BETWEEN
+            .iter()
+            .try_for_each(|address| tempt(&pair.mobile, address))?;
+        // Sent after them, and by the same way.
+        transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)?;
+        let mut seen = Vec::new();
+        while let Some(packet) = tap.next()? {
+            seen.push(packet);
+        }
+        no_leak(&seen)?;
+        let drops = &mobile.strata("status")?["status"]["drops"];
+        ensure!(drops["system_enter_from_protected"].is_null(), "{drops}");
+    }
+    Ok(())
+}
+
+fn without_nft_a_lock_is_refused_before_anything_is_set_up() -> Result<()> {
+    let pair = Pair::new("leak")?;
+    let before = pair::traces(&pair.mobile)?;
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    let socket = pair.mobile.directory().join("api.sock");
+    let control = format!("[control]\nsocket = \"{}\"\n", socket.display());
+    let config = pair
+        .mobile
+        .file("strata.toml", &(locked_config() + &control))?;
+    let hide = format!(
+        "mount --bind /dev/null {} && exec {} --config {}",
+        find_command("nft", "nftables")?.display(),
+        find_binary("stratad")?.display(),
+        config.display()
+    );
+    let mut command = pair.mobile.command("unshare");
+    command.args(["--mount", "sh", "-c", &hide]);
+    let refusal = pair.mobile.run_command(command, DEADLINE);
+    let refusal = format!("{:#}", refusal.expect_err("there is no nft"));
+    ensure!(refusal.contains("apt-get install nftables"), "{refusal}");
+    ensure!(pair::traces(&pair.mobile)? == before, "something is left");
+    Ok(())
+}
+
+/// Sends a datagram from an address of the host between to one of the mobile node; returns the
+/// socket there.
+fn inject(pair: &Pair, from: &str, to: &str) -> Result<UdpSocket> {
+    let victim = pair.mobile.inside(|| Ok(UdpSocket::bind((to, 0))?))?;
+    victim.set_read_timeout(Some(DEADLINE))?;
+    let target = victim.local_addr()?;
+    pair.between.inside(|| {
+        UdpSocket::bind((from, 0))?.send_to(SECRET.as_bytes(), target)?;
+        Ok(())
+    })?;
+    Ok(victim)
+}
+
+fn locked_config() -> String {
+    let config = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
+    format!("{config}leak = \"never\"\n")
+}
+
+fn start_locked(pair: &Pair) -> Result<Daemon> {
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    ready(pair.mobile.stratad(&locked_config())?)
+}
+
+fn start_unlocked(pair: &Pair) -> Result<Daemon> {
+    ready(pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?)
+}
+
+/// Its socket is there before the rest of it is; it answers when everything is.
+fn ready(daemon: Daemon) -> Result<Daemon> {
+    daemon.strata("status")?;
+    Ok(daemon)
+}
+
+fn stratad(host: &Host, words: &str) -> Result<()> {
+    let mut command = host.command(find_binary("stratad")?);
+    command.args(words.split_whitespace());
+    host.run_command(command, DEADLINE).map(drop)
+}
+
 /// Sends whatever might leak, then the markers; returns everything that passed the tap so far.
 fn round(host: &Host, tap: &Wiretap, destinations: &[&str]) -> Result<Vec<Seen>> {
     destinations
@@ -195,16 +501,28 @@ fn tempt_until(host: &Host, done: &AtomicBool) -> Result<()> {
 }
 
 fn send(host: &Host, destination: SocketAddr, text: &str) -> Result<()> {
-    let any = if destination.is_ipv4() {
-        "0.0.0.0:0"
-    } else {
-        "[::]:0"
-    };
     host.inside(|| {
-        let socket = UdpSocket::bind(any)?;
-        socket.send_to(text.as_bytes(), destination)?;
+        socket(destination)?.send_to(text.as_bytes(), destination)?;
         Ok(())
     })
+}
+
+/// One that may send there, even if that is a broadcast address.
+fn socket(destination: SocketAddr) -> Result<UdpSocket> {
+    let any = match destination {
+        SocketAddr::V4(_) => "0.0.0.0:0",
+        SocketAddr::V6(_) => "[::]:0",
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.set_broadcast(true)?;
+    Ok(socket)
+}
+
+/// The control of a test that nothing leaks.
+fn leak(seen: &[Seen]) -> Result<()> {
+    let secret = seen.iter().any(|seen| seen.has_text(SECRET));
+    ensure!(secret, "the detector is blind: {seen:?}");
+    Ok(())
 }
 
 fn no_leak(seen: &[Seen]) -> Result<()> {

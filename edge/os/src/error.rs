@@ -81,6 +81,11 @@ pub enum Error {
         /// The peer's outer address.
         peer: IpAddr,
     },
+    /// The program that filters packets is missing.
+    #[error(
+        "`leak = \"never\"` needs the program nft: install it, on Debian with `apt-get install nftables`"
+    )]
+    NoFilter,
     /// More than may be kept at once.
     #[error("{what}: only {limit} are kept at once")]
     Limit {

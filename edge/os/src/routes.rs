@@ -9,9 +9,13 @@
 //! [`Routes::set`] is told what shall be, compares it with what is, adds before it deletes, and so
 //! works the same after a crash, at a start and for every change; there is no moment in between at
 //! which a protected prefix is open.
+//!
+//! Prefixes may be held beyond the end ([`Plan::held`]): then their black holes stay, told to
+//! everybody who asks for the routes, and [`crate::lock`] holds them against everybody else.
 
 use crate::netlink::{Mark, Route, Rule, Via};
 use crate::{Error, Netlink, Prefix, sysctl};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// The routing table of protected prefixes.
@@ -34,6 +38,18 @@ pub struct Plan {
     pub protected: Vec<(Prefix, Option<IpAddr>)>,
     /// Prefixes to be reached as if there were no tunnel.
     pub bypassed: Vec<Prefix>,
+    /// Prefixes to be reached by no way at all; with those protected, black holes.
+    pub held: Vec<Prefix>,
+}
+
+impl Plan {
+    /// What stays when the tunnel goes: what is held, and what is bypassed within.
+    pub fn without_tunnel(&self) -> Self {
+        Self {
+            protected: Vec::new(),
+            ..self.clone()
+        }
+    }
 }
 
 /// The routes into one TUN. Dropped without [`Routes::close`] it leaves them as they are.
@@ -49,6 +65,25 @@ impl Routes {
         let netlink = Netlink::open()?;
         let device = device.to_owned();
         Ok(Self { netlink, device })
+    }
+
+    /// What is held by black holes though no tunnel leads there: no daemon runs. Needs no rights.
+    pub fn held() -> Result<Vec<Prefix>, Error> {
+        let routes = Netlink::open()?.routes(TABLE)?;
+        let by_tunnel = |route: &Route| matches!(route.via, Via::Device(_));
+        let black_holes = routes.iter().filter(|route| route.via == Via::Blackhole);
+        Ok(match routes.iter().any(by_tunnel) {
+            true => Vec::new(),
+            false => black_holes.map(|route| route.prefix).collect(),
+        })
+    }
+
+    /// Whether routes lead into a tunnel: a daemon runs.
+    pub fn in_use() -> Result<bool, Error> {
+        let routes = Netlink::open()?.routes(TABLE)?;
+        Ok(routes
+            .iter()
+            .any(|route| matches!(route.via, Via::Device(_))))
     }
 
     /// Removes what a predecessor left, on a machine that no longer has tunnels.
@@ -106,16 +141,19 @@ impl Routes {
             metric,
             source,
         };
-        let protected = plan.protected.iter().flat_map(|&(prefix, source)| {
+        let protected = plan.protected.iter();
+        let closed = protected.clone().map(|(prefix, _)| prefix);
+        let closed: BTreeSet<_> = closed.chain(&plan.held).collect();
+        let closed = closed
+            .into_iter()
+            .map(|&prefix| ours(prefix, Via::Blackhole, BLACKHOLE_METRIC, None));
+        let protected = protected.map(|&(prefix, source)| {
             let tunnel = Via::Device(self.device.clone());
-            [
-                ours(prefix, Via::Blackhole, BLACKHOLE_METRIC, None),
-                ours(prefix, tunnel, TUNNEL_METRIC, source),
-            ]
+            ours(prefix, tunnel, TUNNEL_METRIC, source)
         });
         let bypassed = plan.bypassed.iter();
         let bypassed = bypassed.map(|&prefix| ours(prefix, Via::Throw, TUNNEL_METRIC, None));
-        protected.chain(bypassed).collect()
+        closed.chain(protected).chain(bypassed).collect()
     }
 
     fn lead_here(&self) -> Result<(), Error> {

@@ -82,6 +82,7 @@ impl Api {
         losses: &Losses,
         now: Instant,
     ) -> Option<Response> {
+        let locked = self.facts.is_locked();
         Some(match request {
             Request::Up { peer, wait_seconds } => {
                 let peers = match self.select(peer, view::Facts::reachable) {
@@ -114,11 +115,14 @@ impl Api {
                 }
                 Err(failure) => Response::Error(failure),
             },
-            Request::Status => Response::Status(view::status(&self.facts, node, losses, now)),
+            Request::Status => {
+                let losses = losses.with_lock(locked);
+                Response::Status(view::status(&self.facts, node, &losses, now))
+            }
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
             Request::Keylog { directory } => keylog(directory, node, keys),
-            Request::Metrics => Response::Metrics(metrics::text(node, losses)),
+            Request::Metrics => Response::Metrics(metrics::text(node, &losses.with_lock(locked))),
             Request::Version => Response::Daemon(Daemon {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 pid: std::process::id(),

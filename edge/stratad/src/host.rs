@@ -2,12 +2,14 @@
 //! routes, the UDP sockets, and on a licensed node the diversion of transit packets.
 //!
 //! Opening first removes what a predecessor that was killed has left. A graceful [`Host::close`]
-//! leaves no device, route or rule behind.
+//! leaves no device, route or rule behind, but for the lock of `leak = "never"`, which is there
+//! before everything else and stays until it is opened on purpose ([`unlock`]).
 
+use crate::plan;
 use config::Config;
 use model::Path;
 use os::routes::{MARK, Plan};
-use os::{Divert, Error, Netlink, Prefix, Routes, Tun, Udp};
+use os::{Divert, Error, Netlink, Prefix, Routes, Tun, Udp, lock};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -28,11 +30,39 @@ pub struct Tunnel {
     /// Where inner datagrams are read and written.
     pub tun: Tun,
     routes: Routes,
+    plan: Plan,
+}
+
+/// Closes what is protected before any daemon runs: at boot, before there is a network.
+pub fn lock(config: &Config) -> anyhow::Result<()> {
+    refuse_in_use()?;
+    let Some(lock) = plan::lock(config) else {
+        anyhow::bail!("no peer has `leak = \"never\"`: add it to those that are to be locked");
+    };
+    lock.set()?;
+    Ok(Routes::open(&config.tunnel.name)?.set(&plan::plan(config).without_tunnel())?)
+}
+
+/// Opens what was locked. The configuration is not asked: it may be lost, or have changed.
+pub fn unlock() -> anyhow::Result<()> {
+    refuse_in_use()?;
+    Routes::remove_leftovers()?;
+    Ok(lock::remove()?)
+}
+
+fn refuse_in_use() -> anyhow::Result<()> {
+    match Routes::in_use()? {
+        true => anyhow::bail!("a stratad runs and guards its tunnel: stop it first"),
+        false => Ok(()),
+    }
 }
 
 impl Host {
     /// Sets everything up, or says what stands in the way and what to do.
     pub fn open(config: &Config) -> Result<Self, Error> {
+        if let Some(lock) = plan::lock(config) {
+            lock.set()?;
+        }
         let ike = listen(config, config.listen.ike)?;
         let natt = listen(config, config.listen.nat)?;
         let mut host = Self {
@@ -66,11 +96,14 @@ impl Host {
                 )?)
             }
         }
-        if config.peers.is_empty() {
-            return Routes::remove_leftovers();
+        match config.peers.is_empty() {
+            true => Routes::remove_leftovers()?,
+            false => self.tunnel = Some(Tunnel::open(config)?),
         }
-        self.tunnel = Some(Tunnel::open(config)?);
-        Ok(())
+        match plan::lock(config) {
+            Some(_) => Ok(()),
+            None => lock::remove(),
+        }
     }
 
     /// Sends a UDP payload from the socket of the path's local port and family.
@@ -85,7 +118,7 @@ impl Host {
 
     /// Takes everything out again. Later errors do not keep earlier ones from being told.
     pub fn close(self) -> Result<(), Error> {
-        let routes = self.tunnel.map_or(Ok(()), |tunnel| tunnel.routes.close());
+        let routes = self.tunnel.map_or(Ok(()), Tunnel::close);
         let divert = self.divert.map_or(Ok(()), Divert::close);
         routes.and(divert)
     }
@@ -105,13 +138,20 @@ impl Tunnel {
             )?;
         }
         let routes = Routes::open(tun.name())?;
-        let plan = plan(config);
+        let plan = plan::plan(config);
         for peer in &config.peers {
             peer.address
                 .map_or(Ok(()), |address| routes.check_peer(&plan, address))?;
         }
         routes.set(&plan)?;
-        Ok(Self { tun, routes })
+        Ok(Self { tun, routes, plan })
+    }
+
+    fn close(self) -> Result<(), Error> {
+        match self.plan.held.is_empty() {
+            true => self.routes.close(),
+            false => self.routes.set(&self.plan.without_tunnel()),
+        }
     }
 }
 
@@ -139,50 +179,4 @@ fn serves(bound: SocketAddr, path: Path) -> bool {
     let local = path.local.ip();
     bound.is_ipv4() == path.remote.is_ipv4()
         && (bound.ip().is_unspecified() || local.is_unspecified() || bound.ip() == local)
-}
-
-/// What is protected and what goes around the tunnel.
-fn plan(config: &Config) -> Plan {
-    let addresses: Vec<IpAddr> = config
-        .tunnel
-        .addresses
-        .iter()
-        .map(|prefix| prefix.address())
-        .collect();
-    let protected = config.peers.iter().flat_map(|peer| {
-        let addresses = &addresses;
-        peer.remote.iter().flat_map(move |remote| {
-            // The address of ours that the tunnel carries is the one to be seen from.
-            let carried = |address: &&IpAddr| {
-                peer.local
-                    .iter()
-                    .any(|local| local.contains(**address, 0, None))
-            };
-            let source = addresses
-                .iter()
-                .filter(carried)
-                .find(|a| a.is_ipv4() == remote.first.is_ipv4());
-            remote
-                .prefixes()
-                .into_iter()
-                .map(move |prefix| (prefix_of(prefix), source.copied()))
-        })
-    });
-    let bypassed = config
-        .policies
-        .iter()
-        .filter(|policy| policy.action == config::Action::Bypass);
-    let bypassed = bypassed.flat_map(|policy| policy.remote.prefixes());
-    let mut plan = Plan {
-        protected: protected.collect(),
-        bypassed: bypassed.map(prefix_of).collect(),
-    };
-    // Two peers may share a prefix; the route is one.
-    plan.protected.sort();
-    plan.protected.dedup_by_key(|(prefix, _)| *prefix);
-    plan
-}
-
-fn prefix_of((address, length): (IpAddr, u8)) -> Prefix {
-    Prefix { address, length }
 }

@@ -10,6 +10,7 @@ mod journal;
 mod keylog;
 mod metrics;
 mod outlet;
+mod plan;
 mod setup;
 mod view;
 
@@ -26,11 +27,22 @@ struct Arguments {
     /// The configuration; `strata check FILE` tells beforehand whether it is right.
     #[arg(long, short, value_name = "FILE", default_value = config::DEFAULT_FILE)]
     config: PathBuf,
+
+    /// Close what `leak = "never"` protects and end: for the time before the network is there
+    #[arg(long, conflicts_with = "unlock")]
+    lock: bool,
+
+    /// Open what `leak = "never"` has locked, while no daemon runs, and end
+    #[arg(long)]
+    unlock: bool,
 }
 
 /// Exit codes: 0 after a graceful end, 1 if something failed, 2 if the configuration is wrong.
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.unlock {
+        return verdict(host::unlock());
+    }
     let config = match config::load(&arguments.config) {
         Ok(config) => config,
         Err(error) => {
@@ -38,6 +50,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if arguments.lock {
+        return verdict(host::lock(&config));
+    }
     log_to_stderr(config.log);
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -46,6 +61,16 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn verdict(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

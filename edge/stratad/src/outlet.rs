@@ -6,7 +6,7 @@
 use crate::host::Host;
 use model::Path;
 use node::{DropReason, Packet, Sink};
-use os::{Divert, divert};
+use os::{Divert, divert, lock};
 
 /// Packets that the system did not take, since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +19,8 @@ pub struct Losses {
     pub forwarded: u64,
     /// Keys for analysis that could not be written.
     pub keys: u64,
+    /// Packets that the lock has stopped outside the tunnel.
+    pub lock: lock::Stopped,
 }
 
 impl Losses {
@@ -29,8 +31,24 @@ impl Losses {
             ("deliver", self.delivered),
             ("forward", self.forwarded),
             ("keylog", self.keys),
+            ("leave", self.lock.leaving),
+            ("enter_to_inside", self.lock.to_inside),
+            ("enter_from_protected", self.lock.from_protected),
         ];
         kinds.into_iter()
+    }
+
+    /// With what the lock, if there is one, has counted until now.
+    pub fn with_lock(self, locked: bool) -> Self {
+        if !locked {
+            return self;
+        }
+        let lock = lock::stopped().unwrap_or_else(|error| {
+            tracing::warn!("what the lock has stopped cannot be told: {error}");
+            None
+        });
+        let lock = lock.unwrap_or_default();
+        Self { lock, ..self }
     }
 
     /// Writes one transit packet back, to leave on a side.

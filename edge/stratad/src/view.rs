@@ -1,6 +1,7 @@
 //! The node's state in the words of the API.
 
 use crate::outlet::Losses;
+use crate::plan;
 use config::Config;
 use control::{
     Child, ChildKind, Composite, Flow, Flows, GrantState, Held, Holder, Peer, PeerKind, PeerState,
@@ -16,6 +17,7 @@ pub struct Facts {
     identity: String,
     roles: Vec<Role>,
     warnings: Vec<String>,
+    locked: Vec<String>,
     started: Instant,
     /// Names of VPN peers, and whether we can connect to them.
     tunnels: BTreeMap<String, bool>,
@@ -45,6 +47,11 @@ impl Facts {
                 .map(|(_, role)| role)
                 .collect(),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
+            locked: plan::plan(config)
+                .held
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             started: now,
             tunnels: tunnels.collect(),
             licensed: config
@@ -53,6 +60,11 @@ impl Facts {
                 .map(|licensed| licensed.party.name.clone())
                 .collect(),
         }
+    }
+
+    /// Whether something is locked.
+    pub fn is_locked(&self) -> bool {
+        !self.locked.is_empty()
     }
 
     /// Names of all VPN peers.
@@ -94,6 +106,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         roles: facts.roles.clone(),
         uptime_seconds: now.since(facts.started).as_secs(),
         warnings: facts.warnings.clone(),
+        locked: facts.locked.clone(),
         peers,
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, losses),

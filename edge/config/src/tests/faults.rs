@@ -45,6 +45,14 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
 }
 
 #[test]
+fn a_misspelt_lock_is_not_taken_for_none() {
+    assert_eq!(
+        only_fault_in_office("leak = \"nevr\"\n"),
+        "9:8 peer.office.leak | `nevr` is not known | did you mean `never`?"
+    );
+}
+
+#[test]
 fn all_faults_are_told_at_once_in_the_order_of_the_lines() {
     let text =
         "[node]\nid = 3\n[peer.a]\naddress = \"gw\"\nzons = \"require\"\n[listen]\nike = 0\n";

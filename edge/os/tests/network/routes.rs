@@ -20,6 +20,7 @@ fn plan() -> Plan {
             ("fd01::/64".parse().unwrap(), None),
         ],
         bypassed: vec![],
+        held: vec![],
     }
 }
 

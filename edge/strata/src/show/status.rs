@@ -19,6 +19,10 @@ pub fn show(status: &Status, paint: Paint) -> String {
     for warning in &status.warnings {
         let _ = writeln!(text, "{} {}", paint.bad("warning:"), clean(warning));
     }
+    if !status.locked.is_empty() {
+        let prefixes = list(&status.locked);
+        let _ = writeln!(text, "locked: {prefixes}, with or without stratad");
+    }
     for peer in &status.peers {
         show_peer(&mut text, peer, paint);
     }
@@ -162,6 +166,7 @@ mod tests {
             roles: vec![Role::Endpoint],
             uptime_seconds: 7380,
             warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
+            locked: vec!["10.8.0.0/16".to_owned()],
             peers: vec![down, office()],
             refused_stranger: Some(Refusal {
                 seconds_ago: 9,
@@ -175,6 +180,7 @@ mod tests {
         let expected = "\
 alice@example.net  endpoint, running for 2 h 3 min
 warning: PAYLOAD LICENSED: fa
+locked: 10.8.0.0/16, with or without stratad
 
 peer home  down
   identity  home.example.net

@@ -1,0 +1,210 @@
+//! The lock: packets of protected prefixes pass through the tunnel or not at all.
+//!
+//! Routes ([`crate::routes`]) say how packets *find* the tunnel. They are asked last, and others
+//! write them as well: a rule before ours, an address on a network of the attacker's choice (whose
+//! broadcast address the local table sends out of it), a program that binds to an interface. So
+//! what is promised by `leak = "never"` is said a second time, where every packet passes whichever
+//! way it found: in a table of nftables. Nobody has to be alive for it to hold, and only
+//! [`remove`] opens it again.
+//!
+//! On its way out (after routing, for packets made here and for those forwarded) a packet to a
+//! protected address is dropped unless it leaves through the tunnel or carries our mark, which the
+//! encapsulated ones do. That exempts packets and not an address: what a program sends to the
+//! peer's own address is protected like the rest (TunnelCrack calls the contrary "ServerIP").
+//!
+//! On its way in, outside the tunnel, a packet *to* an address inside is dropped, for the kernel
+//! would take it on any interface (CVE-2019-14899), and so is one that claims to come *from* a
+//! protected address. The longest prefix decides, as in a routing table.
+//!
+//! Three kinds pass even where everything is protected, because without them there is no outer
+//! network: neighbour discovery, the renewal of our own address by DHCP, and, inwards, IKE, ESP
+//! and what routers report about them.
+
+use crate::routes::MARK;
+use crate::{Error, Family, Prefix, program};
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// Name of the table, in the family `inet`.
+const TABLE: &str = "strata";
+
+/// What is locked. The mark of packets that may pass is that of [`crate::routes`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// The TUN through which protected packets come and go.
+    pub device: String,
+    /// Prefixes that are reached through it or not at all.
+    pub protected: Vec<Prefix>,
+    /// Prefixes within them that are reached as if there were no tunnel.
+    pub bypassed: Vec<Prefix>,
+    /// Our addresses inside.
+    pub inside: Vec<IpAddr>,
+    /// UDP ports at which encapsulated packets arrive.
+    pub ports: Vec<u16>,
+}
+
+/// Packets that the lock has dropped since it was set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stopped {
+    /// They were about to leave outside the tunnel.
+    pub leaving: u64,
+    /// They came from outside the tunnel and were for an address inside.
+    pub to_inside: u64,
+    /// They came from outside the tunnel and claimed to be from a protected address.
+    pub from_protected: u64,
+}
+
+impl Lock {
+    /// Locks, or changes what is locked; there is no moment in between at which anything is open.
+    pub fn set(&self) -> Result<(), Error> {
+        require_nft()?;
+        program::run("nft", &["-f", "-"], &self.rules()).map(drop)
+    }
+
+    fn rules(&self) -> String {
+        let Self { device, .. } = self;
+        let mut rules = format!(
+            "add table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n\
+             counter leaving {{ }}\ncounter to_inside {{ }}\ncounter from_protected {{ }}\n\
+             chain vital {{\n\
+             icmpv6 type {{ 133-137, 143 }} accept\n\
+             udp sport 68 udp dport 67 accept\nudp sport 67 udp dport 68 accept\n\
+             udp sport 546 udp dport 547 accept\nudp sport 547 udp dport 546 accept\n\
+             }}\n\
+             chain leaving {{\ntype filter hook postrouting priority filter\n\
+             oifname {{ \"lo\", \"{device}\" }} accept\nmeta mark {MARK} accept\njump vital\n"
+        );
+        self.decide(&mut rules, "daddr", "leaving");
+        rules.push_str("}\nchain arrived {\n");
+        let _ = writeln!(rules, "iifname {{ \"lo\", \"{device}\" }} accept");
+        for address in &self.inside {
+            let word = word(Family::of(*address));
+            let _ = writeln!(rules, "{word} daddr {address} counter name to_inside drop");
+        }
+        rules.push_str("jump vital\n");
+        for port in &self.ports {
+            let _ = writeln!(rules, "udp dport {port} accept");
+        }
+        // IPv6 is put together only behind this point, and only a first fragment has ports.
+        rules.push_str(
+            "frag frag-off > 0 meta l4proto udp accept\n\
+             icmp type { 3, 11, 12 } accept\nicmpv6 type { 1, 2, 3, 4 } accept\n",
+        );
+        self.decide(&mut rules, "saddr", "from_protected");
+        rules.push_str("}\n");
+        for hook in ["input", "forward"] {
+            let _ = writeln!(
+                rules,
+                "chain {hook} {{\ntype filter hook {hook} priority filter\njump arrived\n}}"
+            );
+        }
+        rules.push_str("}\n");
+        rules
+    }
+
+    /// One line for each prefix, the longest first: the first that fits decides.
+    fn decide(&self, rules: &mut String, address: &str, counter: &str) {
+        let protected = self.protected.iter().map(|prefix| (prefix, true));
+        let bypassed = self.bypassed.iter().map(|prefix| (prefix, false));
+        let mut prefixes: Vec<_> = protected.chain(bypassed).collect();
+        prefixes.sort_by_key(|(prefix, protected)| (u8::MAX - prefix.length, !protected));
+        for (prefix, protected) in prefixes {
+            let word = word(prefix.family());
+            let verdict = match protected {
+                true => format!("counter name {counter} drop"),
+                false => "accept".to_owned(),
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(rules, "{word} {address} {prefix} {verdict}");
+        }
+    }
+}
+
+/// Opens what was locked, by us or by a predecessor. Without `nft` nothing can have been.
+pub fn remove() -> Result<(), Error> {
+    if !program::exists("nft") {
+        return Ok(());
+    }
+    let rules = format!("add table inet {TABLE}\ndelete table inet {TABLE}\n");
+    program::run("nft", &["-f", "-"], &rules).map(drop)
+}
+
+/// What the lock has dropped; `None` if nothing is locked.
+pub fn stopped() -> Result<Option<Stopped>, Error> {
+    require_nft()?;
+    let tables = program::run("nft", &["list", "tables", "inet"], "")?;
+    if !tables
+        .lines()
+        .any(|line| line == format!("table inet {TABLE}"))
+    {
+        return Ok(None);
+    }
+    let listing = program::run("nft", &["list", "counters", "table", "inet", TABLE], "")?;
+    Ok(Some(Stopped {
+        leaving: packets(&listing, "leaving"),
+        to_inside: packets(&listing, "to_inside"),
+        from_protected: packets(&listing, "from_protected"),
+    }))
+}
+
+/// The listing has `counter NAME { packets N bytes M }` for each, over several lines.
+fn packets(listing: &str, counter: &str) -> u64 {
+    let mut words = listing.split_whitespace();
+    let number = words
+        .find(|word| *word == counter)
+        .and_then(|_| words.nth(2));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn require_nft() -> Result<(), Error> {
+    match program::exists("nft") {
+        true => Ok(()),
+        false => Err(Error::NoFilter),
+    }
+}
+
+/// What nftables calls a family's header.
+const fn word(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "ip",
+        Family::V6 => "ip6",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefixes(texts: &[&str]) -> Vec<Prefix> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_longest_prefix_decides_and_of_two_equal_ones_the_protected() {
+        let lock = Lock {
+            protected: prefixes(&["10.8.0.0/16", "0.0.0.0/0", "10.8.9.0/24"]),
+            bypassed: prefixes(&["10.0.0.0/8", "10.8.10.0/24", "10.8.9.0/24"]),
+            ..Lock::default()
+        };
+        let mut rules = String::new();
+        lock.decide(&mut rules, "daddr", "c");
+        let expected = "\
+ip daddr 10.8.9.0/24 counter name c drop
+ip daddr 10.8.10.0/24 accept
+ip daddr 10.8.9.0/24 accept
+ip daddr 10.8.0.0/16 counter name c drop
+ip daddr 10.0.0.0/8 accept
+ip daddr 0.0.0.0/0 counter name c drop
+";
+        assert_eq!(rules, expected);
+    }
+
+    #[test]
+    fn counters_are_read_by_their_names() {
+        let listing = "table inet strata {\n\tcounter leaving {\n\t\tpackets 7 bytes 420\n\t}\n\
+                       \tcounter to_inside {\n\t\tpackets 12 bytes 1\n\t}\n}\n";
+        assert_eq!(packets(listing, "leaving"), 7);
+        assert_eq!(packets(listing, "to_inside"), 12);
+        assert_eq!(packets(listing, "from_protected"), 0);
+    }
+}

@@ -1,0 +1,55 @@
+//! Programs of the system that we run rather than speak their protocol: `nft`, and whatever keeps
+//! the list of resolvers.
+
+use crate::Error;
+use std::env;
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+/// Directories for administrators, which an ordinary user's `PATH` lacks.
+const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// Whether a program can be found.
+pub(crate) fn exists(name: &str) -> bool {
+    let path = path();
+    env::split_paths(&path).any(|directory| directory.join(name).is_file())
+}
+
+/// Runs a program with this input to its end and returns what it wrote. It runs in the network
+/// namespace of the calling thread.
+pub(crate) fn run(name: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
+    let doing = || format!("running `{name} {}`", arguments.join(" "));
+    let output = spawn(name, arguments, input).map_err(Error::os(doing()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match (output.status.success(), said.lines().next()) {
+        (true, _) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        (false, said) if said.is_some_and(|said| said.contains("not permitted")) => {
+            Err(Error::NoRight { doing: doing() })
+        }
+        (false, said) => {
+            let said = said.map_or_else(|| output.status.to_string(), str::to_owned);
+            Err(Error::os(doing())(io::Error::other(said)))
+        }
+    }
+}
+
+fn spawn(name: &str, arguments: &[&str], input: &str) -> io::Result<std::process::Output> {
+    let mut child = Command::new(name)
+        .env("PATH", path())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that ended without reading says why by its exit status.
+        let _ended = stdin.write_all(input.as_bytes());
+    }
+    child.wait_with_output()
+}
+
+fn path() -> std::ffi::OsString {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let all = env::split_paths(&path).chain(SYSTEM.map(Into::into));
+    env::join_paths(all).unwrap_or(path)
+}

@@ -1,0 +1,83 @@
+//! What the configuration protects: the routes into the tunnel, and what is locked.
+
+use config::{Config, Leak, Peer};
+use os::routes::Plan;
+use os::{Lock, Prefix};
+use std::net::IpAddr;
+
+/// What is protected and what goes around the tunnel.
+pub fn plan(config: &Config) -> Plan {
+    let addresses: Vec<IpAddr> = config
+        .tunnel
+        .addresses
+        .iter()
+        .map(|prefix| prefix.address())
+        .collect();
+    let protected = config.peers.iter().flat_map(|peer| {
+        let addresses = &addresses;
+        peer.remote.iter().flat_map(move |remote| {
+            // The address of ours that the tunnel carries is the one to be seen from.
+            let carried = |address: &&IpAddr| {
+                peer.local
+                    .iter()
+                    .any(|local| local.contains(**address, 0, None))
+            };
+            let source = addresses
+                .iter()
+                .filter(carried)
+                .find(|a| a.is_ipv4() == remote.first.is_ipv4());
+            remote
+                .prefixes()
+                .into_iter()
+                .map(move |prefix| (prefix_of(prefix), source.copied()))
+        })
+    });
+    let bypassed = config
+        .policies
+        .iter()
+        .filter(|policy| policy.action == config::Action::Bypass);
+    let bypassed = bypassed.flat_map(|policy| policy.remote.prefixes());
+    let mut plan = Plan {
+        protected: protected.collect(),
+        bypassed: bypassed.map(prefix_of).collect(),
+        held: held(config),
+    };
+    // Two peers may share a prefix; the route is one.
+    plan.protected.sort();
+    plan.protected.dedup_by_key(|(prefix, _)| *prefix);
+    plan
+}
+
+/// What is locked; `None` if every peer's prefixes may be open while no daemon runs.
+pub fn lock(config: &Config) -> Option<Lock> {
+    let Plan { bypassed, held, .. } = plan(config);
+    let addresses = &config.tunnel.addresses;
+    (!held.is_empty()).then(|| Lock {
+        device: config.tunnel.name.clone(),
+        protected: held,
+        bypassed,
+        inside: addresses.iter().map(|prefix| prefix.address()).collect(),
+        ports: vec![config.listen.ike, config.listen.nat],
+    })
+}
+
+/// The prefixes of peers whose `leak` is `never`.
+fn held(config: &Config) -> Vec<Prefix> {
+    let never = |peer: &&Peer| peer.leak == Leak::Never;
+    let remote = config
+        .peers
+        .iter()
+        .filter(never)
+        .flat_map(|peer| &peer.remote);
+    let mut held: Vec<_> = remote
+        .flat_map(|remote| remote.prefixes())
+        .map(prefix_of)
+        .collect();
+    held.sort();
+    held.dedup();
+    held
+}
+
+fn prefix_of((address, length): (IpAddr, u8)) -> Prefix {
+    Prefix { address, length }
+}
