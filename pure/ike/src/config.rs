@@ -150,6 +150,8 @@ pub struct Limits {
     /// From so many on, a new one has to bring a cookie (RFC 7296 section 2.6), which who does not
     /// receive at its own address never has.
     pub half_open_without_cookie: usize,
+    /// The same, for one source address: somebody may forge it to keep its owner out.
+    pub half_open_per_address_without_cookie: usize,
     /// Grants held on one IKE SA.
     pub grants: usize,
 }
@@ -160,6 +162,7 @@ impl Default for Limits {
             half_open: 1024,
             half_open_per_address: 64,
             half_open_without_cookie: 64,
+            half_open_per_address_without_cookie: 8,
             grants: 256,
         }
     }

@@ -216,7 +216,9 @@ impl Engine {
             {
                 self.drop(DropReason::HalfOpenLimit);
             }
-            None if self.half_open.len() >= self.config.limits.half_open_without_cookie
+            None if self
+                .half_open
+                .is_crowded(arrived.path.remote.ip(), &self.config.limits)
                 && !self.cookies.is_paid(request, arrived.path.remote.ip()) =>
             {
                 self.ask_for_cookie(request, arrived.path, now);

@@ -21,8 +21,17 @@ impl HalfOpen {
     }
 
     pub(crate) fn is_full(&self, address: IpAddr, limits: &Limits) -> bool {
-        let here = self.by_address.get(&address).copied().unwrap_or(0);
-        self.len() >= limits.half_open || here >= limits.half_open_per_address
+        self.len() >= limits.half_open || self.from(address) >= limits.half_open_per_address
+    }
+
+    /// Whether one more has to bring a cookie.
+    pub(crate) fn is_crowded(&self, address: IpAddr, limits: &Limits) -> bool {
+        self.len() >= limits.half_open_without_cookie
+            || self.from(address) >= limits.half_open_per_address_without_cookie
+    }
+
+    fn from(&self, address: IpAddr) -> usize {
+        self.by_address.get(&address).copied().unwrap_or(0)
     }
 
     pub(crate) fn find(&self, remote: SocketAddr, spi_i: u64) -> Option<IkeSaId> {

@@ -496,6 +496,7 @@ fn a_flood_of_first_messages_is_bounded_in_number_and_time() {
     right.limits.half_open = 100;
     right.limits.half_open_per_address = 10;
     right.limits.half_open_without_cookie = 100;
+    right.limits.half_open_per_address_without_cookie = 10;
     let mut pair = Pair::new(left, right);
     let first = first_message(&mut pair);
     for n in 0..5000_u32 {
@@ -525,6 +526,7 @@ fn a_flood_of_first_messages_is_bounded_in_number_and_time() {
 fn one_address_cannot_use_up_everybodys_room() {
     let (left, mut right) = (mobile(), gateway());
     right.limits.half_open_per_address = 10;
+    right.limits.half_open_per_address_without_cookie = 10;
     let mut pair = Pair::new(left, right);
     let first = first_message(&mut pair);
     for n in 0..50_u8 {

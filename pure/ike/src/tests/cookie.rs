@@ -39,6 +39,25 @@ fn addresses_that_nobody_receives_at_cannot_keep_an_honest_initiator_out() {
 }
 
 #[test]
+fn who_forges_an_address_cannot_keep_its_owner_out() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    for n in 0..5000_u32 {
+        let path = first.path;
+        pair.deliver(&Flying {
+            path,
+            ..from_elsewhere(&first, n)
+        });
+    }
+    pair.intercept();
+    assert_eq!(pair.right.engine.half_open(), 8);
+    pair.deliver(&first);
+    pair.settle();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
+#[test]
 fn asking_for_a_cookie_sends_less_than_came() {
     let (mut pair, first) = crowded();
     pair.deliver(&first);
