@@ -260,7 +260,8 @@ impl World {
         self.hand_over(who, Path { local, remote }, &flight.payload);
     }
 
-    fn hand_over(&mut self, who: usize, path: Path, payload: &[u8]) {
+    /// A host gets a datagram on a path as it sees it; it is accounted for once.
+    pub fn hand_over(&mut self, who: usize, path: Path, payload: &[u8]) {
         let datagram = match path.local.port() {
             500 => Datagram::Ike(payload),
             _ => Datagram::of(payload),
@@ -303,7 +304,8 @@ impl World {
         }
     }
 
-    fn transit(&mut self, from: Side, packet: &mut [u8]) -> Verdict {
+    /// The licensed node gets a packet of others.
+    pub fn transit(&mut self, from: Side, packet: &mut [u8]) -> Verdict {
         let before = accounts::transit(&self.nodes[LICENSED]);
         let verdict = self.nodes[LICENSED].transit(from, packet, self.now);
         assert_eq!(accounts::transit(&self.nodes[LICENSED]), before + 1);
