@@ -3,9 +3,15 @@
 use crate::Psk;
 use crate::psk::psk;
 use crate::reader::{Table, Value};
-use model::{Identity, Suite};
+use model::{Group, Identity, Suite};
 use std::net::IpAddr;
 use std::time::Duration;
+
+const DEFAULT_SUITES: [Suite; 3] = [
+    Suite::Aes128Gcm16,
+    Suite::Aes256Gcm16,
+    Suite::ChaCha20Poly1305,
+];
 
 /// What `[peer.NAME]`, `[licensed.NAME]` and `[gateway.NAME]` have in common.
 #[derive(Clone, Debug)]
@@ -16,8 +22,11 @@ pub struct Party {
     pub identity: Identity,
     /// `psk`: name of a file beside this one, mode 0600, with the pre-shared key.
     pub psk: Psk,
-    /// `suite`: one suite or a list, best first. Default `["aes128gcm16", "aes256gcm16"]`.
+    /// `suite`: one suite or a list, best first. Default `["aes128gcm16", "aes256gcm16",
+    /// "chacha20poly1305"]`.
     pub suites: Vec<Suite>,
+    /// `groups`: one group for the key exchange or a list, best first. Default `["x25519", "p256"]`.
+    pub groups: Vec<Group>,
     /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s.
     pub liveness: Duration,
 }
@@ -45,13 +54,15 @@ impl Party {
         let identity = table.required("id", "\"gw.example.net\"", Value::identity);
         let psk = table.required("psk", &format!("\"{name}.psk\""), psk);
         let suites = table.optional("suite", Value::suites);
+        let groups = table.optional("groups", Value::groups);
         let second = Duration::from_secs(1);
         let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
         Some(Self {
             name: name.to_owned(),
             identity: identity?,
             psk: psk?,
-            suites: suites.unwrap_or_else(|| vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16]),
+            suites: suites.unwrap_or_else(|| DEFAULT_SUITES.to_vec()),
+            groups: groups.unwrap_or_else(|| vec![Group::X25519, Group::P256]),
             liveness: liveness.unwrap_or(second * 30),
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::Prefix;
 use crate::reader::{Value, suggestion};
-use model::{Identity, Suite};
+use model::{Group, Identity, Suite};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -155,18 +155,27 @@ impl<'a> Value<'a> {
 
     /// One suite or a list of them, best first.
     pub fn suites(&self) -> Option<Vec<Suite>> {
-        const ALL: [(&str, Suite); 2] = [
+        self.choices(&[
             ("aes128gcm16", Suite::Aes128Gcm16),
             ("aes256gcm16", Suite::Aes256Gcm16),
-        ];
+            ("chacha20poly1305", Suite::ChaCha20Poly1305),
+        ])
+    }
+
+    /// One group or a list of them, best first.
+    pub fn groups(&self) -> Option<Vec<Group>> {
+        self.choices(&[("x25519", Group::X25519), ("p256", Group::P256)])
+    }
+
+    fn choices<T: Copy>(&self, all: &[(&str, T)]) -> Option<Vec<T>> {
         if self.inner.is_str() {
-            return self.choice(&ALL).map(|suite| vec![suite]);
+            return self.choice(all).map(|choice| vec![choice]);
         }
-        let suites = self.list(|element| element.choice(&ALL))?;
-        if suites.is_empty() {
-            return self.fault("names no suite", "leave the key out for the default");
+        let choices = self.list(|element| element.choice(all))?;
+        if choices.is_empty() {
+            return self.fault("the list is empty", "leave the key out for the default");
         }
-        Some(suites)
+        Some(choices)
     }
 
     fn out_of_limits<T>(&self, least: impl ToString, most: impl ToString) -> Option<T> {

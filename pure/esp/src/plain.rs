@@ -1,4 +1,4 @@
-//! Plain ESP in tunnel mode with AES-GCM (RFC 4303, RFC 4106, RFC 8750).
+//! Plain ESP in tunnel mode with an AEAD (RFC 4303, RFC 4106, RFC 7634, RFC 8750).
 //!
 //! ```text
 //! SPI | Seq | IV(8) | datagram, padding 1 2 3 …, pad length, next header | ICV(16)
@@ -131,7 +131,6 @@ mod tests {
     #[test]
     fn the_known_answer_of_gcm_in_esp_opens() {
         let key = hex("feffe9928665731c6d6a8f9467308308cafebabe");
-        let plain = Plain::new(Suite::Aes128Gcm16, false, &Secret::new(key)).unwrap();
         let text = hex(concat!(
             "4500003e698f000080114dccc0a80102c0a801010a980035002a2343b2d0010000010000",
             "00000000037369700963796265726369747902646b00000100010001",
@@ -141,9 +140,31 @@ mod tests {
             "1ba76d5d114d2a5c3de81827c10e9a4f51330d0eec416642cfbb85a5b47e48a4ec3b9ba95d918bd1",
             "83b70d3aa8bc6ee4c309e9d85a41ad4a",
         ));
-        let header = Header::parse(&packet).unwrap();
-        let place = plain.verify(&mut packet, header).unwrap();
-        assert_eq!(packet[place], text);
+        opens(Suite::Aes128Gcm16, key, &mut packet, &text);
+    }
+
+    #[test]
+    fn the_packet_of_rfc_7634_appendix_a_opens() {
+        let key = (0x80..=0xa3).collect();
+        let text = hex(concat!(
+            "45000054a6f200004001e778c6336405c000020508005b7a3a080000553bec10",
+            "0007362708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20212223",
+            "2425262728292a2b2c2d2e2f303132333435363701020204",
+        ));
+        let mut packet = hex(concat!(
+            "0102030400000005101112131415161724039428b97f417e3c13753a4f05087b",
+            "67c352e6a7fab1b982d466ef407ae5c614ee8099d52844eb61aa95dfab4c02f7",
+            "2aa71e7c4c4f64c9befe2facc638e8f3cbec163fac469b502773f6fb94e664da",
+            "9165b82829f641e076aaa8266b7fb0f7b11b369907e1ad43",
+        ));
+        opens(Suite::ChaCha20Poly1305, key, &mut packet, &text);
+    }
+
+    fn opens(suite: Suite, key: Vec<u8>, packet: &mut [u8], text: &[u8]) {
+        let plain = Plain::new(suite, false, &Secret::new(key)).unwrap();
+        let header = Header::parse(packet).unwrap();
+        let place = plain.verify(packet, header).unwrap();
+        assert_eq!(&packet[place], text);
     }
 
     fn hex(text: &str) -> Vec<u8> {

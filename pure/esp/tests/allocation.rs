@@ -117,12 +117,7 @@ fn the_counter_counts() {
 
 #[test]
 fn no_packet_allocates() {
-    for kind in [
-        EXPLICIT,
-        Kind::Plain { implicit_iv: true },
-        two_zones(),
-        three_zones(),
-    ] {
+    for kind in [EXPLICIT, IMPLICIT, two_zones(), three_zones()] {
         let (mut alice, mut bob) = pair(&kind);
         let (mut node, mut scratch) = (licensed(), Scratch::new());
         let mut relay = Relay {

@@ -9,7 +9,7 @@ use crate::keys::{ProvedKeys, SALT_LEN, own_first};
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
-use model::{Half, Keys, Spi, Suite, TrafficSelector, ZoneAgreement};
+use model::{Half, Keys, Spi, TrafficSelector, ZoneAgreement};
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
@@ -226,15 +226,4 @@ fn fresh_spi(rng: &mut Rng) -> Spi {
             return Spi(spi);
         }
     }
-}
-
-/// The suites that any of the peers allows: who an initiator is comes out only in IKE_AUTH.
-pub(crate) fn all_suites(peers: &[Peer]) -> Vec<Suite> {
-    let mut suites: Vec<Suite> = Vec::new();
-    for suite in peers.iter().flat_map(|peer| &peer.suites) {
-        if !suites.contains(suite) {
-            suites.push(*suite);
-        }
-    }
-    suites
 }

@@ -1,7 +1,7 @@
 //! What an engine is told at its start.
 
 use crypto::Secret;
-use model::{Identity, Licence, Suite, TrafficSelector, ZoneSelector};
+use model::{Group, Identity, Licence, Suite, TrafficSelector, ZoneSelector};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub struct Peer {
     pub role: PeerRole,
     /// Suites for IKE and ESP, the best first.
     pub suites: Vec<Suite>,
+    /// Groups for the key exchange, the best first; never empty.
+    pub groups: Vec<Group>,
     /// After how much silence it is asked whether it is there. Zero: never.
     pub liveness: Duration,
 }

@@ -8,6 +8,7 @@ use crate::exchange::notify;
 use crate::extension::contact::{self, Contact};
 use crate::extension::cookie;
 use crate::half_open::HalfOpen;
+use crate::proposal::IkeMenu;
 use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
 use crate::sa::task::Task;
@@ -73,8 +74,8 @@ impl Engine {
         let mut core = self.new_core(path, true);
         core.spi_i = self.fresh_spi();
         core.peer = Some(index);
-        let suites = self.config.peers[index].suites.clone();
-        let state = InitSent::begin(&mut core, &suites, &mut self.context(false, now));
+        let menu = IkeMenu::of(&self.config.peers[index]);
+        let state = InitSent::begin(&mut core, menu, &mut self.context(false, now));
         Ok(self.insert(Sa { core, state }))
     }
 

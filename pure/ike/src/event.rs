@@ -3,8 +3,9 @@
 //! A reason says whose fault it is and what to change. The peer's name stands in the event beside
 //! it, so that a log line reads `peer NAME: REASON`.
 
+use crate::proposal::IkeMenu;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Licence, Path, Suite};
+use model::{ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, Licence, Path, Suite};
 use std::net::IpAddr;
 use wire::ike::{NotifyType, RefusalCode};
 
@@ -245,13 +246,18 @@ pub enum Refusal {
     #[error("the pre-shared key of {0} does not match ours: compare `psk` at both ends")]
     WrongKey(Identity),
     /// No proposal of its IKE SA fits.
-    #[error("it offers no IKE suite that is allowed here: {}-prfsha256-x25519 is", suites(.allowed))]
+    #[error(
+        "it offers no IKE suite that is allowed here: {} with prfsha256 and {} is; compare `suite` and `groups` at both ends",
+        either(.suites), either(.groups)
+    )]
     NoIkeProposal {
-        /// What we allow.
-        allowed: Vec<Suite>,
+        /// The suites we allow.
+        suites: Vec<Suite>,
+        /// The groups we allow.
+        groups: Vec<Group>,
     },
     /// No proposal of its child SA fits.
-    #[error("it offers no ESP suite that is allowed here: {} without extended sequence numbers is", suites(.allowed))]
+    #[error("it offers no ESP suite that is allowed here: {} without extended sequence numbers is", either(.allowed))]
     NoEspProposal {
         /// What we allow.
         allowed: Vec<Suite>,
@@ -295,6 +301,10 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    pub(crate) fn no_ike_proposal(IkeMenu { suites, groups }: IkeMenu) -> Self {
+        Self::NoIkeProposal { suites, groups }
+    }
+
     /// Who was claimed to ask, if that is known. Nothing of it is proved.
     pub const fn claimed(&self) -> Option<&Identity> {
         match self {
@@ -342,9 +352,11 @@ pub enum ApiMisuse {
 /// What a person can do about an error notify.
 fn advice(notify: NotifyType) -> &'static str {
     match notify {
-        NotifyType::NO_PROPOSAL_CHOSEN => "no suite in common: compare `suite` at both ends",
+        NotifyType::NO_PROPOSAL_CHOSEN => {
+            "nothing in common: compare `suite` and `groups` at both ends"
+        }
         NotifyType::INVALID_KE_PAYLOAD => {
-            "no key exchange in common: allow x25519 (group 31) there"
+            "no key exchange in common: allow x25519 (group 31) or p256 (group 19) there"
         }
         NotifyType::TS_UNACCEPTABLE => {
             "nothing in common: compare `local` and `remote` at both ends"
@@ -359,7 +371,7 @@ fn advice(notify: NotifyType) -> &'static str {
     }
 }
 
-fn suites(allowed: &[Suite]) -> String {
+fn either(allowed: &[impl ToString]) -> String {
     let names: Vec<_> = allowed.iter().map(ToString::to_string).collect();
     names.join(" or ")
 }

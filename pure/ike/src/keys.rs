@@ -1,4 +1,4 @@
-//! The key schedule (RFC 7296 section 2.14, RFC 5282 section 7) as types.
+//! The key schedule (RFC 7296 section 2.14, RFC 5282 section 7, RFC 7634 section 3) as types.
 //!
 //! After IKE_SA_INIT there are [`UnprovedKeys`]: they seal and open IKE_AUTH, and can prove and
 //! verify identities, nothing else. Only the [`PeerProved`] token, which `auth` hands out for an
@@ -147,6 +147,7 @@ impl Half {
         let algorithm = match suite {
             Suite::Aes128Gcm16 => AeadAlgorithm::Aes128Gcm,
             Suite::Aes256Gcm16 => AeadAlgorithm::Aes256Gcm,
+            Suite::ChaCha20Poly1305 => AeadAlgorithm::ChaCha20Poly1305,
         };
         let (key, salt) = key_and_salt.expose().split_at(suite.key_len());
         Self {

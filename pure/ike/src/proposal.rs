@@ -6,7 +6,8 @@
 //! that is not on it: what we do not understand we do not agree to. The one exception is NONE,
 //! which may stand for integrity beside an AEAD and for a key exchange where there is none.
 
-use model::{Spi, Suite};
+use crate::config::Peer;
+use model::{Group, Spi, Suite};
 use wire::ike::{EsnId, GroupId, IntegrityId, PrfId, Proposal, Protocol, Transform, TransformType};
 
 /// SPIs below are reserved (RFC 4303 section 2.1).
@@ -16,8 +17,16 @@ const FIRST_SPI: u32 = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IkeChoice {
     pub(crate) suite: Suite,
+    pub(crate) group: Group,
     /// What to answer.
     pub(crate) answer: Proposal,
+}
+
+/// What is acceptable for an IKE SA, each the best first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IkeMenu {
+    pub(crate) suites: Vec<Suite>,
+    pub(crate) groups: Vec<Group>,
 }
 
 /// A choice for an ESP SA.
@@ -31,9 +40,9 @@ pub(crate) struct EspChoice {
     pub(crate) answer: Proposal,
 }
 
-/// What we offer for an IKE SA: one proposal, any of our suites.
-pub(crate) fn offer_ike(suites: &[Suite]) -> Proposal {
-    offer(Protocol::IKE, Vec::new(), ike_menu(suites))
+/// What we offer for an IKE SA: one proposal, any of our suites with any of our groups.
+pub(crate) fn offer_ike(menu: &IkeMenu) -> Proposal {
+    offer(Protocol::IKE, Vec::new(), menu.courses())
 }
 
 /// What we offer for an ESP SA: each suite without an IV on the wire, if the peer can, or with one.
@@ -43,13 +52,14 @@ pub(crate) fn offer_esp(suites: &[Suite], spi: Spi) -> Proposal {
 }
 
 /// Chooses from an initiator's offer.
-pub(crate) fn choose_ike(offered: &[Proposal], allowed: &[Suite]) -> Option<IkeChoice> {
-    let menu = ike_menu(allowed);
+pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeChoice> {
+    let menu = allowed.courses();
     offered.iter().find_map(|proposal| {
         let fits = proposal.protocol == Protocol::IKE && proposal.spi.is_empty();
         let transforms = fits.then(|| pick(proposal, &menu))??;
         Some(IkeChoice {
-            suite: suite_of(&transforms, allowed)?.0,
+            suite: suite_of(&transforms, &allowed.suites)?.0,
+            group: group_of(&transforms, &allowed.groups)?,
             answer: answer(proposal, Vec::new(), transforms),
         })
     })
@@ -73,9 +83,9 @@ pub(crate) fn choose_esp(offered: &[Proposal], allowed: &[Suite], spi: Spi) -> O
 
 /// Checks a responder's choice from [`offer_ike`]: one proposal, one transform of each type, all
 /// of them offered.
-pub(crate) fn check_ike(answered: &[Proposal], suites: &[Suite]) -> Option<IkeChoice> {
+pub(crate) fn check_ike(answered: &[Proposal], offered: &IkeMenu) -> Option<IkeChoice> {
     let [proposal] = answered else { return None };
-    let choice = choose_ike(answered, suites)?;
+    let choice = choose_ike(answered, offered)?;
     is_final(proposal, &choice.answer).then_some(choice)
 }
 
@@ -86,18 +96,54 @@ pub(crate) fn check_esp(answered: &[Proposal], suites: &[Suite]) -> Option<EspCh
     is_final(proposal, &choice.answer).then_some(choice)
 }
 
-type Menu = Vec<Vec<Transform>>;
-
-fn ike_menu(suites: &[Suite]) -> Menu {
-    vec![
-        suites
-            .iter()
-            .map(|&suite| Transform::suite(suite, false))
-            .collect(),
-        vec![Transform::prf(PrfId::HMAC_SHA2_256)],
-        vec![Transform::group(GroupId::CURVE25519)],
-    ]
+/// How the wire names a group.
+pub(crate) const fn group_id(group: Group) -> GroupId {
+    match group {
+        Group::X25519 => GroupId::CURVE25519,
+        Group::P256 => GroupId::SECP256R1,
+    }
 }
+
+impl IkeMenu {
+    /// What a peer allows.
+    pub(crate) fn of(peer: &Peer) -> Self {
+        Self {
+            suites: peer.suites.clone(),
+            groups: peer.groups.clone(),
+        }
+    }
+
+    /// What any of the peers allows: who an initiator is comes out only in IKE_AUTH.
+    pub(crate) fn of_all(peers: &[Peer]) -> Self {
+        let mut menu = Self::default();
+        for peer in peers {
+            add_new(&mut menu.suites, &peer.suites);
+            add_new(&mut menu.groups, &peer.groups);
+        }
+        menu
+    }
+
+    fn courses(&self) -> Menu {
+        let suites = self.suites.iter();
+        let groups = self.groups.iter();
+        vec![
+            suites.map(|&s| Transform::suite(s, false)).collect(),
+            vec![Transform::prf(PrfId::HMAC_SHA2_256)],
+            groups.map(|&g| Transform::group(group_id(g))).collect(),
+        ]
+    }
+}
+
+fn add_new<T: Copy + PartialEq>(all: &mut Vec<T>, more: &[T]) {
+    for one in more {
+        if !all.contains(one) {
+            all.push(*one);
+        }
+    }
+}
+
+/// The acceptable transforms of each type, the best first.
+type Menu = Vec<Vec<Transform>>;
 
 fn esp_menu(suites: &[Suite]) -> Menu {
     let both = |&suite| [true, false].map(|implicit| Transform::suite(suite, implicit));
@@ -159,6 +205,12 @@ fn suite_of(picked: &[Transform], allowed: &[Suite]) -> Option<(Suite, bool)> {
     })
 }
 
+/// The group among the picked transforms.
+fn group_of(picked: &[Transform], allowed: &[Group]) -> Option<Group> {
+    let taken = |group: &&Group| picked.contains(&Transform::group(group_id(**group)));
+    allowed.iter().find(taken).copied()
+}
+
 fn esp_spi(proposal: &Proposal) -> Option<Spi> {
     let octets = proposal.spi.as_slice().try_into().ok()?;
     let spi = u32::from_be_bytes(octets);
@@ -187,13 +239,29 @@ mod tests {
     const BOTH: [Suite; 2] = [Suite::Aes256Gcm16, Suite::Aes128Gcm16];
     const SPI: Spi = Spi(0x1000);
 
+    fn menu(suites: &[Suite], groups: &[Group]) -> IkeMenu {
+        IkeMenu {
+            suites: suites.to_vec(),
+            groups: groups.to_vec(),
+        }
+    }
+
+    /// Both suites with X25519.
+    fn both() -> IkeMenu {
+        menu(&BOTH, &[Group::X25519])
+    }
+
+    fn only(suite: Suite) -> IkeMenu {
+        menu(&[suite], &[Group::X25519])
+    }
+
     #[test]
     fn our_own_offer_is_chosen_and_the_answer_passes() {
-        let choice = choose_ike(&[offer_ike(&BOTH)], &[Suite::Aes128Gcm16]).unwrap();
+        let choice = choose_ike(&[offer_ike(&both())], &only(Suite::Aes128Gcm16)).unwrap();
         assert_eq!(choice.suite, Suite::Aes128Gcm16);
         assert_eq!(choice.answer.transforms.len(), 3);
         let answer = std::slice::from_ref(&choice.answer);
-        assert_eq!(check_ike(answer, &BOTH), Some(choice.clone()));
+        assert_eq!(check_ike(answer, &both()), Some(choice.clone()));
     }
 
     #[test]
@@ -220,20 +288,20 @@ mod tests {
 
     #[test]
     fn an_unknown_type_or_attribute_makes_a_proposal_unacceptable() {
-        let mut strange = offer_ike(&BOTH);
+        let mut strange = offer_ike(&both());
         strange
             .transforms
             .push(Transform::plain(TransformType(6), 35));
-        let mut marked = offer_ike(&[Suite::Aes128Gcm16]);
+        let mut marked = offer_ike(&only(Suite::Aes128Gcm16));
         marked.transforms[0]
             .attributes
             .push(Attribute::KeyLength(128));
-        assert_eq!(choose_ike(&[strange.clone(), marked], &BOTH), None);
+        assert_eq!(choose_ike(&[strange.clone(), marked], &both()), None);
         let plain = Proposal {
             number: 2,
-            ..offer_ike(&BOTH)
+            ..offer_ike(&both())
         };
-        let choice = choose_ike(&[strange, plain], &BOTH).unwrap();
+        let choice = choose_ike(&[strange, plain], &both()).unwrap();
         assert_eq!(choice.answer.number, 2);
     }
 
@@ -263,22 +331,42 @@ mod tests {
 
     #[test]
     fn an_answer_that_leaves_a_choice_or_was_not_offered_is_refused() {
-        assert_eq!(check_ike(&[offer_ike(&BOTH)], &BOTH), None);
-        let one = || offer_ike(&[Suite::Aes128Gcm16]);
-        assert!(check_ike(&[one()], &BOTH).is_some());
-        assert_eq!(check_ike(&[one()], &[Suite::Aes256Gcm16]), None);
-        assert_eq!(check_ike(&[one(), one()], &BOTH), None);
-        assert_eq!(check_ike(&[Proposal { number: 2, ..one() }], &BOTH), None);
+        assert_eq!(check_ike(&[offer_ike(&both())], &both()), None);
+        let one = || offer_ike(&only(Suite::Aes128Gcm16));
+        assert!(check_ike(&[one()], &both()).is_some());
+        assert_eq!(check_ike(&[one()], &only(Suite::Aes256Gcm16)), None);
+        assert_eq!(check_ike(&[one(), one()], &both()), None);
+        assert_eq!(check_ike(&[Proposal { number: 2, ..one() }], &both()), None);
+    }
+
+    #[test]
+    fn the_responders_order_decides_between_groups_and_every_suite_is_chosen() {
+        let suites = [Suite::ChaCha20Poly1305, Suite::Aes256Gcm16];
+        let offered = [offer_ike(&menu(&suites, &[Group::X25519, Group::P256]))];
+        let ours = menu(&BOTH, &[Group::P256, Group::X25519]);
+        let choice = choose_ike(&offered, &ours).unwrap();
+        assert_eq!(
+            (choice.suite, choice.group),
+            (Suite::Aes256Gcm16, Group::P256)
+        );
+        let ours = only(Suite::ChaCha20Poly1305);
+        let choice = choose_ike(&offered, &ours).unwrap();
+        assert_eq!(
+            (choice.suite, choice.group),
+            (ours.suites[0], Group::X25519)
+        );
+        let plain = Transform::plain(TransformType::ENCR, EncryptionId::CHACHA20_POLY1305.0);
+        assert_eq!(choice.answer.transforms[0], plain);
     }
 
     /// CVE-2014-9221 and its like: no number of a group means anything but itself.
     #[test]
     fn every_other_group_is_just_not_ours() {
         for id in (0..=u16::MAX).filter(|&id| id != GroupId::CURVE25519.0) {
-            let mut offered = offer_ike(&BOTH);
+            let mut offered = offer_ike(&both());
             offered.transforms.pop();
             offered.transforms.push(Transform::group(GroupId(id)));
-            assert_eq!(choose_ike(&[offered], &BOTH), None, "{id}");
+            assert_eq!(choose_ike(&[offered], &both()), None, "{id}");
         }
     }
 }

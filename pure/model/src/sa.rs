@@ -33,6 +33,8 @@ pub enum Suite {
     Aes128Gcm16,
     /// AES-256-GCM with a 16-octet ICV (RFC 4106).
     Aes256Gcm16,
+    /// ChaCha20-Poly1305 (RFC 7634).
+    ChaCha20Poly1305,
 }
 
 impl Suite {
@@ -40,7 +42,7 @@ impl Suite {
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Gcm16 => 16,
-            Self::Aes256Gcm16 => 32,
+            Self::Aes256Gcm16 | Self::ChaCha20Poly1305 => 32,
         }
     }
 }
@@ -50,6 +52,25 @@ impl fmt::Display for Suite {
         f.write_str(match self {
             Self::Aes128Gcm16 => "aes128gcm16",
             Self::Aes256Gcm16 => "aes256gcm16",
+            Self::ChaCha20Poly1305 => "chacha20poly1305",
+        })
+    }
+}
+
+/// A Diffie-Hellman group. Numbers are none of the wire's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Group {
+    /// Curve25519 (RFC 8031).
+    X25519,
+    /// The 256-bit random curve of NIST (RFC 5903).
+    P256,
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::X25519 => "x25519",
+            Self::P256 => "p256",
         })
     }
 }

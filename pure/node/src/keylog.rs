@@ -1,7 +1,8 @@
 //! Keys in the forms of Wireshark's preference tables, for analysis only.
 //!
 //! Wireshark matches ESP SAs by addresses and SPI. Addresses are wildcards here, so that a line
-//! survives a move. It knows neither implicit IVs (RFC 8750) nor zones: such SAs have no line.
+//! survives a move. It knows neither implicit IVs (RFC 8750) nor zones nor ChaCha20-Poly1305:
+//! such SAs have no line.
 
 use crypto::Secret;
 use model::{ChildSa, Half, Keys, Suite};
@@ -26,15 +27,17 @@ impl std::fmt::Debug for KeyLog {
     }
 }
 
-/// The line for one IKE SA.
-pub(crate) fn ike_line(keys: &ike::KeyLog) -> String {
+/// The line for one IKE SA, if Wireshark knows its cipher.
+pub(crate) fn ike_line(keys: &ike::KeyLog) -> Option<String> {
     let algorithm = match keys.suite {
         Suite::Aes128Gcm16 => "AES-GCM-128 with 16 octet ICV [RFC5282]",
         Suite::Aes256Gcm16 => "AES-GCM-256 with 16 octet ICV [RFC5282]",
+        Suite::ChaCha20Poly1305 => return None,
     };
     let (spi_i, spi_r) = (keys.spi_i, keys.spi_r);
     let (ei, er) = (hex(keys.sk_ei.expose()), hex(keys.sk_er.expose()));
-    format!(r#"{spi_i:016x},{spi_r:016x},{ei},{er},"{algorithm}",,,"NONE [RFC4306]""#)
+    let ciphers = format!(r#""{algorithm}",,,"NONE [RFC4306]""#);
+    Some(format!("{spi_i:016x},{spi_r:016x},{ei},{er},{ciphers}"))
 }
 
 /// The lines for one child SA: both directions, each for both address families.
@@ -54,7 +57,7 @@ fn esp_line(half: &Half<Secret>, family: &str) -> Option<String> {
     let Keys::Plain {
         key,
         implicit_iv: false,
-        ..
+        suite: Suite::Aes128Gcm16 | Suite::Aes256Gcm16,
     } = &half.keys
     else {
         return None;

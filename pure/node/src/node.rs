@@ -612,8 +612,8 @@ impl Node {
 
     fn log_ike_keys(&mut self, sa: IkeSaId) {
         if let Some(keys) = self.ike.key_log(sa) {
-            self.events
-                .push_back(Event::KeyLog(KeyLog::Ike(keylog::ike_line(&keys))));
+            let line = keylog::ike_line(&keys).map(KeyLog::Ike);
+            self.events.extend(line.map(Event::KeyLog));
         }
     }
 }

@@ -51,7 +51,7 @@ fn keys(keylog: &Keylog) -> String {
         Some(directory) => format!(
             "keys of SAs made from now on are written to {}\n\
              Wireshark opens IKE with them, and ESP with IVs on the wire. It knows neither zones nor\n\
-             implicit IVs (RFC 8750), which two Stratas use where they can.\n",
+             implicit IVs (RFC 8750), which two Stratas use where they can, nor ChaCha20-Poly1305.\n",
             clean(&directory.to_string_lossy())
         ),
         None => "no keys are written\n".to_owned(),

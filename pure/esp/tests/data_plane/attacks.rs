@@ -252,8 +252,9 @@ fn a_plain_packet_shorter_than_its_overhead_is_a_runt() {
 fn every_single_bit_flip_is_dropped() {
     let kinds = [
         EXPLICIT,
-        Kind::Plain { implicit_iv: true },
+        IMPLICIT,
         two_zones(),
+        mixed_zones(),
         three_zones(),
     ];
     let datagrams = [segment(), v4(1, &[8, 0, 0, 0, 1, 2, 3, 4])];

@@ -16,17 +16,33 @@ pub const TO_ALICE: u32 = 0x1000_0a0a;
 /// How the SA protects.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    Plain { implicit_iv: bool },
+    Plain { suite: Suite, implicit_iv: bool },
     Zoned(Vec<(ZoneSelector, Suite)>),
 }
 
-pub const EXPLICIT: Kind = Kind::Plain { implicit_iv: false };
+pub const EXPLICIT: Kind = Kind::Plain {
+    suite: Suite::Aes128Gcm16,
+    implicit_iv: false,
+};
+
+pub const IMPLICIT: Kind = Kind::Plain {
+    suite: Suite::Aes128Gcm16,
+    implicit_iv: true,
+};
 
 /// Both headers and the rest: what SNOOP needs.
 pub fn two_zones() -> Kind {
     Kind::Zoned(vec![
         (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
         (ZoneSelector::Rest, Suite::Aes256Gcm16),
+    ])
+}
+
+/// The same, each zone with the other kind of cipher than in [`two_zones`].
+pub fn mixed_zones() -> Kind {
+    Kind::Zoned(vec![
+        (ZoneSelector::IpTransport, Suite::ChaCha20Poly1305),
+        (ZoneSelector::Rest, Suite::Aes128Gcm16),
     ])
 }
 
@@ -64,12 +80,11 @@ pub fn key(spi: u32, zone: u8, suite: Suite) -> Secret {
 }
 
 pub fn half(spi: u32, kind: &Kind) -> Half<Secret> {
-    let suite = Suite::Aes128Gcm16;
     let keys = match kind {
-        Kind::Plain { implicit_iv } => Keys::Plain {
-            suite,
+        Kind::Plain { suite, implicit_iv } => Keys::Plain {
+            suite: *suite,
             implicit_iv: *implicit_iv,
-            key: key(spi, 0, suite),
+            key: key(spi, 0, *suite),
         },
         Kind::Zoned(zones) => Keys::Zoned(
             (1..)

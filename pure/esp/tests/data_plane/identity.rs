@@ -78,17 +78,19 @@ fn kind() -> impl Strategy<Value = Kind> {
         Just(vec![ZoneSelector::Transport, ZoneSelector::Ip]),
         Just([[ZoneSelector::Ip; 3], [ZoneSelector::Transport; 3]].concat()),
     ];
-    let zoned = (selectors, any::<bool>()).prop_map(|(selectors, long)| {
-        let suite = if long {
-            Suite::Aes256Gcm16
-        } else {
-            Suite::Aes128Gcm16
-        };
+    let suite = || {
+        prop_oneof![
+            Just(Suite::Aes128Gcm16),
+            Just(Suite::Aes256Gcm16),
+            Just(Suite::ChaCha20Poly1305),
+        ]
+    };
+    let zoned = (selectors, suite()).prop_map(|(selectors, suite)| {
         let all = selectors.into_iter().chain([ZoneSelector::Rest]);
         Kind::Zoned(all.map(|selector| (selector, suite)).collect())
     });
     prop_oneof![
-        1 => any::<bool>().prop_map(|implicit_iv| Kind::Plain { implicit_iv }),
+        1 => (suite(), any::<bool>()).prop_map(|(suite, implicit_iv)| Kind::Plain { suite, implicit_iv }),
         5 => zoned,
     ]
 }

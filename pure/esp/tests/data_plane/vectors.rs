@@ -49,8 +49,10 @@ impl Vector {
             .filter_map(|name| name.strip_prefix("key "));
         let zone_key = |zone: &str| {
             let key = self.octets(&format!("key {zone}"));
-            let suite = match key.len() {
-                20 => Suite::Aes128Gcm16,
+            let cipher = self.fields.get(&format!("cipher {zone}"));
+            let suite = match (cipher.map(String::as_str), key.len()) {
+                (Some("chacha"), _) => Suite::ChaCha20Poly1305,
+                (_, 20) => Suite::Aes128Gcm16,
                 _ => Suite::Aes256Gcm16,
             };
             (zone.parse().unwrap(), suite, Secret::new(key))
@@ -162,10 +164,17 @@ fn the_independent_decoder_finds_a_changed_vector() {
 fn the_independent_decoder_opens_and_seals_random_packets_alike() {
     let mut rng = Rng::from_seed([7; 32]);
     let mut text = String::new();
+    let chacha = |implicit_iv| Kind::Plain {
+        suite: Suite::ChaCha20Poly1305,
+        implicit_iv,
+    };
     for kind in [
         EXPLICIT,
-        Kind::Plain { implicit_iv: true },
+        IMPLICIT,
+        chacha(false),
+        chacha(true),
         two_zones(),
+        mixed_zones(),
         three_zones(),
     ] {
         let (mut alice, mut bob) = pair(&kind);
@@ -179,7 +188,7 @@ fn the_independent_decoder_opens_and_seals_random_packets_alike() {
         assert_eq!(bob.counters().opened.packets, 40);
     }
     let said = decoder_says(&[written("random.txt", &text)]);
-    assert_eq!(said.trim(), "160 vectors are right");
+    assert_eq!(said.trim(), "280 vectors are right");
 }
 
 fn random_datagram(rng: &mut Rng) -> Vec<u8> {
@@ -200,8 +209,10 @@ fn random_datagram(rng: &mut Rng) -> Vec<u8> {
 
 fn write_vector(text: &mut String, kind: &Kind, number: u32, datagram: &[u8], packet: &[u8]) {
     let (name, zones) = match kind {
-        Kind::Plain { implicit_iv: false } => ("explicit", vec![(0, Suite::Aes128Gcm16)]),
-        Kind::Plain { implicit_iv: true } => ("implicit", vec![(0, Suite::Aes128Gcm16)]),
+        Kind::Plain { suite, implicit_iv } => {
+            let name = if *implicit_iv { "implicit" } else { "explicit" };
+            (name, vec![(0, *suite)])
+        }
         Kind::Zoned(zones) => (
             "zoned",
             (1..).zip(zones.iter().map(|zone| zone.1)).collect(),
@@ -213,6 +224,9 @@ fn write_vector(text: &mut String, kind: &Kind, number: u32, datagram: &[u8], pa
     )
     .unwrap();
     for (zone, suite) in zones {
+        if suite == Suite::ChaCha20Poly1305 {
+            writeln!(text, "cipher {zone}: chacha").unwrap();
+        }
         writeln!(
             text,
             "key {zone}: {}",

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""An independent reading of the data plane's wire format (DESIGN section 3, RFC 4303, RFC 4106).
+"""An independent reading of the data plane's wire format (DESIGN section 3, RFC 4303, 4106, 7634).
 
     decode.py check FILE...     every vector: its packet opens to its datagram, and its datagram
                                 seals to its packet
@@ -10,6 +10,7 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
     name      what it shows
     spi, seq  numbers
     kind      zoned, explicit (IV on the wire) or implicit (RFC 8750)
+    cipher Z  gcm (the default) or chacha: the AEAD of zone Z
     key Z     encryption key and salt of zone Z in hexadecimal; Z is 0 for a plain packet
     runs      zone:length of every run but the last (zoned only; empty if opaque)
     datagram  hexadecimal
@@ -23,7 +24,7 @@ import struct
 import sys
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
 ICV = 16
 
@@ -102,8 +103,22 @@ def write_map(runs, checksum_left_out, payload):
     return b"".join(words)
 
 
-def nonce(key, seq):
-    return key[-4:] + struct.pack(">II", 0, seq)
+class Key:
+    """Encryption key and salt of one zone, and the cipher they are for."""
+
+    def __init__(self, octets, cipher):
+        self.salt = octets[-4:]
+        self.aead = {"gcm": AESGCM, "chacha": ChaCha20Poly1305}[cipher](octets[:-4])
+
+    def encrypt(self, iv, text, aad):
+        return self.aead.encrypt(self.salt + iv, text, aad)
+
+    def decrypt(self, iv, body, aad):
+        return self.aead.decrypt(self.salt + iv, body, aad)
+
+
+def iv_of(seq):
+    return struct.pack(">II", 0, seq)
 
 
 def aad_of(spi, seq, zone_map, length, zone, payload, other_bodies):
@@ -125,7 +140,7 @@ def open_zoned(packet, keys):
         need(end <= len(packet) and end - at >= described + ICV, "bodies")
         body = packet[at:end]
         aad = aad_of(spi, seq, zone_map, len(packet), zone, payload, other_bodies)
-        texts[zone] = AESGCM(keys[zone][:-4]).decrypt(nonce(keys[zone], seq), body, aad)
+        texts[zone] = keys[zone].decrypt(iv_of(seq), body, aad)
         if zone != payload:
             other_bodies += body
         at = end
@@ -164,7 +179,7 @@ def seal_zoned(datagram, spi, seq, keys, runs):
     bodies = b""
     for zone in sorted(texts):
         aad = aad_of(spi, seq, zone_map, length, zone, payload, bodies)
-        bodies += AESGCM(keys[zone][:-4]).encrypt(nonce(keys[zone], seq), texts[zone], aad)
+        bodies += keys[zone].encrypt(iv_of(seq), texts[zone], aad)
     return struct.pack(">II", spi, seq) + zone_map + bodies
 
 
@@ -173,8 +188,8 @@ def seal_zoned(datagram, spi, seq, keys, runs):
 
 def open_plain(packet, key, implicit):
     aad, body = packet[:8], packet[8 if implicit else 16 :]
-    iv = b"\0\0\0\0" + packet[4:8] if implicit else packet[8:16]
-    text = AESGCM(key[:-4]).decrypt(key[-4:] + iv, body, aad)
+    iv = iv_of(struct.unpack(">I", packet[4:8])[0]) if implicit else packet[8:16]
+    text = key.decrypt(iv, body, aad)
     pad, next_header = text[-2], text[-1]
     need(len(text) % 4 == 0, "alignment")
     need(text[len(text) - 2 - pad : -2] == bytes(range(1, pad + 1)), "padding")
@@ -185,8 +200,8 @@ def seal_plain(datagram, spi, seq, key, implicit):
     next_header = 4 if datagram[0] >> 4 == 4 else 41
     pad = -(len(datagram) + 2) % 4
     text = datagram + bytes(range(1, pad + 1)) + bytes([pad, next_header])
-    header, iv = struct.pack(">II", spi, seq), struct.pack(">Q", seq)
-    body = AESGCM(key[:-4]).encrypt(key[-4:] + iv, text, header)
+    header, iv = struct.pack(">II", spi, seq), iv_of(seq)
+    body = key.encrypt(iv, text, header)
     return header + (b"" if implicit else iv) + body
 
 
@@ -207,10 +222,10 @@ class Vector:
         fields = {name: value.strip() for name, value in fields.items()}
         self.name, self.kind = fields["name"], fields["kind"]
         self.spi, self.seq = int(fields["spi"], 0), int(fields["seq"], 0)
+        zones = [name.split()[1] for name in fields if name.startswith("key ")]
         self.keys = {
-            int(name.split()[1]): bytes.fromhex(value)
-            for name, value in fields.items()
-            if name.startswith("key ")
+            int(zone): Key(bytes.fromhex(fields[f"key {zone}"]), fields.get(f"cipher {zone}", "gcm"))
+            for zone in zones
         }
         runs = fields.get("runs", "").split()
         self.runs = [tuple(int(n) for n in run.split(":")) for run in runs]

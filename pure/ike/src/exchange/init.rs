@@ -1,7 +1,10 @@
 //! IKE_SA_INIT (RFC 7296 section 1.2): algorithms, public values, nonces, in the clear.
 
 use crate::exchange::find;
-use wire::ike::{GroupId, KeyExchange, Message, Payload, Proposal};
+use crate::proposal::group_id;
+use crypto::{KeyPair, Rng};
+use model::Group;
+use wire::ike::{KeyExchange, Message, Payload, Proposal};
 
 /// Octets of our nonces: as long as the PRF's key (RFC 7296 section 2.10).
 pub(crate) const NONCE_LEN: usize = 32;
@@ -32,13 +35,27 @@ impl<'a> Init<'a> {
     }
 }
 
+/// A fresh key pair of a group.
+pub(crate) fn key_pair(group: Group, rng: &mut Rng) -> KeyPair {
+    let group = match group {
+        Group::X25519 => crypto::Group::X25519,
+        Group::P256 => crypto::Group::P256,
+    };
+    KeyPair::generate(group, rng)
+}
+
 /// The three payloads every message of the exchange begins with.
-pub(crate) fn payloads(proposal: Proposal, public: &[u8], nonce: &[u8]) -> Vec<Payload> {
+pub(crate) fn payloads(
+    proposal: Proposal,
+    group: Group,
+    key: &KeyPair,
+    nonce: &[u8],
+) -> Vec<Payload> {
     vec![
         Payload::SecurityAssociation(vec![proposal]),
         Payload::KeyExchange(KeyExchange {
-            group: GroupId::CURVE25519,
-            public: public.to_vec(),
+            group: group_id(group),
+            public: key.public().to_vec(),
         }),
         Payload::Nonce(nonce.to_vec()),
     ]

@@ -34,12 +34,9 @@ pub(crate) fn asked(response: &Message) -> Option<&[u8]> {
     (alone && LENGTH.contains(&cookie.data.len())).then_some(cookie.data.as_slice())
 }
 
-/// The request with a cookie in front, "all other payloads unchanged".
-pub(crate) fn prepend(cookie: &[u8], payloads: &[Payload]) -> Vec<Payload> {
-    let first = notify(NotifyType::COOKIE, cookie.to_vec());
-    std::iter::once(first)
-        .chain(payloads.iter().cloned())
-        .collect()
+/// What comes first in the request then, "all other payloads unchanged".
+pub(crate) fn payload(cookie: &[u8]) -> Payload {
+    notify(NotifyType::COOKIE, cookie.to_vec())
 }
 
 /// The responder's secrets: the one that makes cookies, and the one before it.

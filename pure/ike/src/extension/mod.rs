@@ -6,6 +6,7 @@ pub(crate) mod contact;
 pub(crate) mod cookie;
 pub(crate) mod delete;
 pub(crate) mod distribute;
+pub(crate) mod guess;
 pub(crate) mod liveness;
 pub(crate) mod nat;
 pub(crate) mod zones;

@@ -19,17 +19,18 @@ use crate::exchange::{is_ours, notify, rules, vendor_id};
 use crate::extension::nat::{self, Nat};
 use crate::extension::{childless, contact};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
-use crate::proposal::choose_ike;
-use crypto::{Group, KeyPair, Secret};
-use model::{Deadline, Instant};
+use crate::proposal::{IkeMenu, choose_ike, group_id};
+use crypto::Secret;
+use model::{Deadline, Group, Instant};
 use std::net::IpAddr;
-use wire::ike::{Datagram, ExchangeType, GroupId, Message, NotifyType, Payload};
+use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AwaitAuth {
     pub(crate) keys: UnprovedKeys,
     /// Both messages of IKE_SA_INIT, which the AUTHs cover.
     request: Vec<u8>,
     response: Vec<u8>,
+    group: Group,
     nat: Option<Nat>,
     private: bool,
     expires: Instant,
@@ -61,21 +62,21 @@ impl AwaitAuth {
         }
         rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
-        let allowed = child::all_suites(&ctx.config.peers);
+        let allowed = IkeMenu::of_all(&ctx.config.peers);
         let Some(choice) = choose_ike(init.proposals, &allowed) else {
-            ctx.refused(None, Refusal::NoIkeProposal { allowed });
+            ctx.refused(None, Refusal::no_ike_proposal(allowed));
             return Err(Rejected::Answered(
                 NotifyType::NO_PROPOSAL_CHOSEN,
                 Vec::new(),
             ));
         };
-        if init.key.group != GroupId::CURVE25519 {
-            let wanted = GroupId::CURVE25519.0.to_be_bytes().to_vec();
+        if init.key.group != group_id(choice.group) {
+            let wanted = group_id(choice.group).0.to_be_bytes().to_vec();
             return Err(Rejected::Answered(NotifyType::INVALID_KE_PAYLOAD, wanted));
         }
-        let key = KeyPair::generate(Group::X25519, ctx.rng);
+        let key = init::key_pair(choice.group, ctx.rng);
         let nonce: [u8; NONCE_LEN] = ctx.rng.array();
-        let mut payloads = init::payloads(choice.answer, key.public(), &nonce);
+        let mut payloads = init::payloads(choice.answer, choice.group, &key, &nonce);
         let shared = key
             .agree(&init.key.public)
             .map_err(|_| drop(DropReason::KeyExchange))?;
@@ -99,6 +100,7 @@ impl AwaitAuth {
             keys,
             request: octets.to_vec(),
             response,
+            group: choice.group,
             nat: nat::detect(request, core.path),
             private: is_ours(request),
             expires: ctx.now + ctx.config.timers.half_open,
@@ -231,7 +233,7 @@ impl AwaitAuth {
             initial: contact::is_initial(request),
         };
         let mut keys = self.keys.proved(proved);
-        let outcome = answer_child(peer, request, beginning, &keys, ctx);
+        let outcome = answer_child(peer, request, beginning, self.group, &keys, ctx);
         let child = match outcome {
             Ok(None) => None,
             Ok(Some((answer, terms))) => {
@@ -258,15 +260,16 @@ fn answer_child(
     peer: &Peer,
     request: &Message,
     beginning: Beginning,
+    group: Group,
     keys: &ProvedKeys,
     ctx: &mut Context<'_>,
 ) -> Result<Option<child::Answer>, (NotifyType, Refusal)> {
     let suite = keys.cipher.suite;
-    if !peer.suites.contains(&suite) {
-        let allowed = peer.suites.clone();
+    if !peer.suites.contains(&suite) || !peer.groups.contains(&group) {
+        let allowed = IkeMenu::of(peer);
         return Err((
             NotifyType::NO_PROPOSAL_CHOSEN,
-            Refusal::NoIkeProposal { allowed },
+            Refusal::no_ike_proposal(allowed),
         ));
     }
     let asks = Child::read(request).is_some();

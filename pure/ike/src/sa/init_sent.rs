@@ -10,12 +10,13 @@ use crate::counters::DropReason;
 use crate::event::{DownReason, Refusal};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
-use crate::extension::{childless, cookie, nat};
+use crate::extension::{childless, cookie, guess, nat};
 use crate::keys::{Inputs, UnprovedKeys};
-use crate::proposal::{check_ike, offer_ike};
-use crypto::{Group, KeyPair, Rng, Secret};
-use model::Suite;
-use wire::ike::{Datagram, ExchangeType, GroupId, Message, NotifyType, Payload};
+use crate::proposal::{IkeMenu, check_ike, group_id, offer_ike};
+use crypto::{KeyPair, Rng, Secret};
+use model::{Group, Suite};
+use std::collections::BTreeMap;
+use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
 use zeroize::Zeroizing;
 
 pub(crate) struct InitSent {
@@ -23,11 +24,17 @@ pub(crate) struct InitSent {
     /// up; nothing was agreed with it, so it may be made again for the response that is genuine.
     seed: Zeroizing<[u8; 32]>,
     nonce: [u8; NONCE_LEN],
-    /// The payloads without a cookie.
-    payloads: Vec<Payload>,
-    /// The message as it was sent last, which AUTH covers.
-    sent: Vec<u8>,
+    /// What is offered, whichever group was guessed.
+    menu: IkeMenu,
+    /// The group whose public value was sent last.
+    guess: Group,
+    guesses: u32,
+    cookie: Option<Vec<u8>>,
     cookies: u32,
+    /// The payloads after the first three.
+    extensions: Vec<Payload>,
+    /// The message as it was sent last with each group: AUTH covers the one that is answered.
+    sent: BTreeMap<Group, Vec<u8>>,
     /// The last refusal, by whomever.
     pub(crate) refused: Option<NotifyType>,
 }
@@ -35,27 +42,29 @@ pub(crate) struct InitSent {
 /// What a response that fits tells.
 struct Answer {
     suite: Suite,
+    group: Group,
     shared: Secret,
     nonce: Vec<u8>,
 }
 
 impl InitSent {
     /// Sends the first message.
-    pub(crate) fn begin(core: &mut Core, suites: &[Suite], ctx: &mut Context<'_>) -> State {
-        let (seed, nonce) = (Zeroizing::new(ctx.rng.array()), ctx.rng.array());
-        let key = key_pair(&seed);
-        let mut payloads = init::payloads(offer_ike(suites), key.public(), &nonce);
-        payloads.extend(nat::payloads(core.spi_i, 0, core.path, ctx.rng));
-        payloads.push(vendor_id());
+    pub(crate) fn begin(core: &mut Core, menu: IkeMenu, ctx: &mut Context<'_>) -> State {
+        let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
+        extensions.push(vendor_id());
         let mut state = Box::new(Self {
-            seed,
-            nonce,
-            payloads,
-            sent: Vec::new(),
+            seed: Zeroizing::new(ctx.rng.array()),
+            nonce: ctx.rng.array(),
+            guess: menu.groups.first().copied().unwrap_or(Group::X25519),
+            menu,
+            guesses: 0,
+            cookie: None,
             cookies: 0,
+            extensions,
+            sent: BTreeMap::new(),
             refused: None,
         });
-        state.send(state.payloads.clone(), core, ctx);
+        state.send(core, ctx);
         State::InitSent(state)
     }
 
@@ -76,10 +85,13 @@ impl InitSent {
         if let Some(cookie) = cookie::asked(response) {
             return self.send_cookie(cookie, core, ctx);
         }
+        if let Some(group) = guess::corrected(response, &self.menu.groups) {
+            return self.send_group(group, core, ctx);
+        }
         if let Some(error) = first_error(response) {
             return self.remember(error, core, ctx);
         }
-        match self.read(response, core, ctx) {
+        match self.read(response) {
             Ok(answer) => {
                 ctx.take();
                 self.proceed(&answer, arrived, response, core, ctx)
@@ -101,14 +113,24 @@ impl InitSent {
         core.gone(why, ctx)
     }
 
-    fn send(&mut self, payloads: Vec<Payload>, core: &mut Core, ctx: &mut Context<'_>) {
-        let header = core.header(ExchangeType::IKE_SA_INIT, 0, false);
-        self.sent = Message { header, payloads }.encode();
-        ctx.transmit(core.path, &self.sent);
+    fn send(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        let (exchange, key) = (ExchangeType::IKE_SA_INIT, self.key_pair(self.guess));
+        let mut payloads = init::payloads(offer_ike(&self.menu), self.guess, &key, &self.nonce);
+        payloads.extend(self.extensions.iter().cloned());
+        if let Some(cookie) = &self.cookie {
+            payloads.insert(0, cookie::payload(cookie));
+        }
+        let header = core.header(exchange, 0, false);
+        let octets = Message { header, payloads }.encode();
+        ctx.transmit(core.path, &octets);
+        self.sent.insert(self.guess, octets.clone());
         let timers = &ctx.config.timers;
-        let (exchange, octets) = (ExchangeType::IKE_SA_INIT, self.sent.clone());
         core.requests
             .sent(exchange, octets, timers.attempts, timers, ctx.now);
+    }
+
+    fn key_pair(&self, group: Group) -> KeyPair {
+        init::key_pair(group, &mut Rng::from_seed(*self.seed))
     }
 
     fn send_cookie(
@@ -122,7 +144,28 @@ impl InitSent {
         } else {
             ctx.take();
             self.cookies += 1;
-            self.send(cookie::prepend(cookie, &self.payloads), core, ctx);
+            self.cookie = Some(cookie.to_vec());
+            self.send(core, ctx);
+        }
+        State::InitSent(self)
+    }
+
+    /// The answer to an earlier guess may come again, when there is nothing left to correct.
+    fn send_group(
+        mut self: Box<Self>,
+        group: Group,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if group == self.guess {
+            ctx.drop(DropReason::WrongAnswer);
+        } else if self.guesses == guess::MAX_ROUNDS {
+            ctx.drop(DropReason::RepeatedTooOften);
+        } else {
+            ctx.take();
+            self.guesses += 1;
+            self.guess = group;
+            self.send(core, ctx);
         }
         State::InitSent(self)
     }
@@ -141,32 +184,28 @@ impl InitSent {
         State::InitSent(self)
     }
 
-    fn read(
-        &self,
-        response: &Message,
-        core: &Core,
-        ctx: &Context<'_>,
-    ) -> Result<Answer, DropReason> {
+    fn read(&self, response: &Message) -> Result<Answer, DropReason> {
         rules::check(response).map_err(|_| DropReason::WrongPayloads)?;
         if response.unsupported_critical().is_some() {
             return Err(DropReason::WrongPayloads);
         }
         let init = Init::read(response).ok_or(DropReason::WrongPayloads)?;
-        let peer = core.peer(ctx.config).ok_or(DropReason::UnknownSa)?;
-        let choice = check_ike(init.proposals, &peer.suites).ok_or(DropReason::WrongAnswer)?;
-        let key = key_pair(&self.seed);
+        let choice = check_ike(init.proposals, &self.menu).ok_or(DropReason::WrongAnswer)?;
+        let tried = self.sent.contains_key(&choice.group);
+        if !tried || init.key.group != group_id(choice.group) {
+            return Err(DropReason::KeyExchange);
+        }
+        let key = self.key_pair(choice.group);
         let reflected = init.nonce == self.nonce || init.key.public == key.public();
         if reflected || response.header.spi_r == 0 {
             return Err(DropReason::Reflected);
-        }
-        if init.key.group != GroupId::CURVE25519 {
-            return Err(DropReason::KeyExchange);
         }
         let shared = key
             .agree(&init.key.public)
             .map_err(|_| DropReason::KeyExchange)?;
         Ok(Answer {
             suite: choice.suite,
+            group: choice.group,
             shared,
             nonce: init.nonce.to_vec(),
         })
@@ -212,10 +251,6 @@ impl InitSent {
             nat,
             private: is_ours(response),
         }
-        .begin(&self.sent, core, ctx)
+        .begin(&self.sent[&answer.group], core, ctx)
     }
-}
-
-fn key_pair(seed: &[u8; 32]) -> KeyPair {
-    KeyPair::generate(Group::X25519, &mut Rng::from_seed(*seed))
 }

@@ -41,9 +41,14 @@ fn the_same_seed_gives_the_same_octets() {
 
 #[test]
 fn every_suite_works_for_ike_and_for_esp() {
-    for suite in [Suite::Aes128Gcm16, Suite::Aes256Gcm16] {
-        let (mut left, right) = (mobile(), gateway());
+    for suite in [
+        Suite::Aes128Gcm16,
+        Suite::Aes256Gcm16,
+        Suite::ChaCha20Poly1305,
+    ] {
+        let (mut left, mut right) = (mobile(), gateway());
         left.peers[0].suites = vec![suite];
+        right.peers[0].suites.push(Suite::ChaCha20Poly1305);
         let mut pair = Pair::new(left, right);
         let id = pair.connect();
         assert_eq!(pair.left.engine.key_log(id).unwrap().suite, suite);

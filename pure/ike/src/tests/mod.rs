@@ -5,6 +5,7 @@ mod cookie;
 mod distribute;
 mod ending;
 mod flows;
+mod groups;
 mod handshake;
 mod liveness;
 mod loss;
@@ -18,7 +19,7 @@ mod zones;
 
 use crate::{Config, Peer, PeerRole, Stance, ZonePolicy};
 use crypto::Secret;
-use model::{Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use model::{Group, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use std::time::Duration;
 
 pub(crate) fn prefix(text: &str) -> TrafficSelector {
@@ -56,6 +57,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         psk: Secret::new(b"a secret that both ends know".to_vec()),
         role,
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
+        groups: vec![Group::X25519, Group::P256],
         liveness: Duration::ZERO,
     }
 }

@@ -500,6 +500,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         name: name.to_owned(),
         address,
         identity: identity(who),
+        groups: vec![model::Group::X25519],
         psk: Secret::new(b"correct horse battery staple".to_vec()),
         role,
         suites: vec![Suite::Aes128Gcm16],

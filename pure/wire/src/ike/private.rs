@@ -137,7 +137,11 @@ fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {
 }
 
 fn encode_suite(suite: Suite, out: &mut Vec<u8>) {
-    EncryptionId::AES_GCM_16.encode(out);
+    let id = match suite {
+        Suite::Aes128Gcm16 | Suite::Aes256Gcm16 => EncryptionId::AES_GCM_16,
+        Suite::ChaCha20Poly1305 => EncryptionId::CHACHA20_POLY1305,
+    };
+    id.encode(out);
     out.extend_from_slice(&(suite.key_len() as u16 * 8).to_be_bytes());
 }
 
@@ -145,6 +149,7 @@ fn read_suite(r: &mut Reader<'_>) -> Result<Suite, Malformed> {
     match (EncryptionId::read(r)?, r.u16()?) {
         (EncryptionId::AES_GCM_16, 128) => Ok(Suite::Aes128Gcm16),
         (EncryptionId::AES_GCM_16, 256) => Ok(Suite::Aes256Gcm16),
+        (EncryptionId::CHACHA20_POLY1305, 256) => Ok(Suite::ChaCha20Poly1305),
         _ => Err(Malformed::Value("a cipher suite")),
     }
 }

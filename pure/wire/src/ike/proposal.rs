@@ -82,13 +82,25 @@ impl Transform {
         }
     }
 
-    /// The AEAD of a suite, with an explicit IV or with the sequence number for one (RFC 8750).
+    /// The AEAD of a suite, with an explicit IV or with the sequence number for one (RFC 8750). A
+    /// cipher with one length of key has no attribute for it (RFC 7296 section 3.3.5).
     pub fn suite(suite: Suite, implicit_iv: bool) -> Self {
-        let id = match implicit_iv {
-            false => EncryptionId::AES_GCM_16,
-            true => EncryptionId::AES_GCM_16_IIV,
-        };
-        Self::encryption(id, suite.key_len() as u16 * 8)
+        use EncryptionId as Id;
+        let bits = suite.key_len() as u16 * 8;
+        match (suite, implicit_iv) {
+            (Suite::Aes128Gcm16 | Suite::Aes256Gcm16, false) => {
+                Self::encryption(Id::AES_GCM_16, bits)
+            }
+            (Suite::Aes128Gcm16 | Suite::Aes256Gcm16, true) => {
+                Self::encryption(Id::AES_GCM_16_IIV, bits)
+            }
+            (Suite::ChaCha20Poly1305, false) => {
+                Self::plain(TransformType::ENCR, Id::CHACHA20_POLY1305.0)
+            }
+            (Suite::ChaCha20Poly1305, true) => {
+                Self::plain(TransformType::ENCR, Id::CHACHA20_POLY1305_IIV.0)
+            }
+        }
     }
 
     /// A pseudorandom function.

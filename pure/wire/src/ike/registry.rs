@@ -54,12 +54,13 @@ registry! {
 }
 
 registry! {
-    /// Encryption transforms (RFC 7296 section 3.3.2, RFC 4106, RFC 8750).
+    /// Encryption transforms (RFC 7296 section 3.3.2, RFC 4106, RFC 7634, RFC 8750).
     pub struct EncryptionId(u16) {
         AES_CBC = 12,
         AES_GCM_16 = 20,
         CHACHA20_POLY1305 = 28,
         AES_GCM_16_IIV = 30,
+        CHACHA20_POLY1305_IIV = 31,
     }
 }
 
@@ -74,7 +75,7 @@ registry! {
 }
 
 registry! {
-    /// Key exchange methods (RFC 7296 section 3.3.2, RFC 8031).
+    /// Key exchange methods (RFC 7296 section 3.3.2, RFC 5903, RFC 8031).
     pub struct GroupId(u16) { NONE = 0, MODP_2048 = 14, SECP256R1 = 19, CURVE25519 = 31 }
 }
 

@@ -181,7 +181,7 @@ pub struct Place {
 /// Octets of ICV after a zone's text. AEADs have no IV of their own in zoned ESP.
 const fn icv_len(suite: Suite) -> usize {
     match suite {
-        Suite::Aes128Gcm16 | Suite::Aes256Gcm16 => ICV_LEN,
+        Suite::Aes128Gcm16 | Suite::Aes256Gcm16 | Suite::ChaCha20Poly1305 => ICV_LEN,
     }
 }
 

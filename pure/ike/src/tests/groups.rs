@@ -1,0 +1,154 @@
+//! The group of the key exchange is guessed, and a wrong guess is corrected.
+
+use super::pair::{Flying, Pair, Side, fit};
+use super::*;
+use crate::DropReason;
+use std::time::Duration;
+use wire::ike::{Datagram, GroupId, Message, Notify, NotifyType, Payload};
+
+fn with_groups(left: &[Group], right: &[Group]) -> (Config, Config) {
+    let (mut mobile, mut gateway) = (mobile(), gateway());
+    mobile.peers[0].groups = left.to_vec();
+    gateway.peers[0].groups = right.to_vec();
+    (mobile, gateway)
+}
+
+/// The groups of the public values that a pair's initiator has sent, in order.
+fn guesses(pair: &Pair) -> Vec<GroupId> {
+    let initiators = pair.sent.iter().filter(|flying| flying.to == Side::Right);
+    let values = initiators.filter_map(|flying| match clear(flying)?.payloads.get(1)? {
+        Payload::KeyExchange(exchange) => Some(exchange.group),
+        _ => None,
+    });
+    values.collect()
+}
+
+fn clear(flying: &Flying) -> Option<Message> {
+    match Datagram::decode(&flying.message) {
+        Ok(Datagram::Clear(message)) => Some(message),
+        _ => None,
+    }
+}
+
+/// What anybody on the path can say to the sender of a first message.
+fn forged(first: &Flying, group: GroupId) -> Flying {
+    let mut answer = clear(first).unwrap();
+    answer.header.flags.initiator = false;
+    answer.header.flags.response = true;
+    let wanted = group.0.to_be_bytes().to_vec();
+    let notify = Notify::new(NotifyType::INVALID_KE_PAYLOAD, wanted);
+    answer.payloads = vec![Payload::Notify(notify)];
+    Flying {
+        to: Side::Left,
+        path: first.path.reversed(),
+        message: answer.encode(),
+    }
+}
+
+#[test]
+fn either_group_works() {
+    for group in [Group::X25519, Group::P256] {
+        let (left, right) = with_groups(&[group], &[Group::X25519, Group::P256]);
+        let mut pair = Pair::new(left, right);
+        pair.connect();
+        assert!(fit(pair.left.child(), pair.right.child()));
+        assert_eq!(guesses(&pair), [crate::proposal::group_id(group)]);
+    }
+}
+
+#[test]
+fn the_responders_preference_is_found_out_in_a_second_round() {
+    use Group::{P256, X25519};
+    for (ours, theirs) in [
+        ([X25519, P256], [P256, X25519]),
+        ([P256, X25519], [X25519, P256]),
+    ] {
+        let (left, right) = with_groups(&ours, &theirs);
+        let mut pair = Pair::new(left, right);
+        pair.connect();
+        assert!(fit(pair.left.child(), pair.right.child()));
+        assert_eq!(guesses(&pair), ours.map(crate::proposal::group_id));
+        assert_eq!(pair.sent.len(), 6);
+    }
+}
+
+#[test]
+fn a_wrong_guess_is_corrected_over_a_network_that_loses_doubles_and_reorders() {
+    for seed in 0..60 {
+        let groups = [Group::P256, Group::X25519];
+        let (left, right) = with_groups(&groups, &[Group::X25519]);
+        let mut pair = Pair::seeded(left, right, seed);
+        (pair.lost, pair.doubled, pair.overtaken) = (200, 300, 300);
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(300));
+        assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
+    }
+}
+
+/// Otherwise anybody on the path could choose the weaker of two groups (RFC 7296 section 2.7).
+#[test]
+fn a_forged_correction_does_not_choose_the_group() {
+    let groups = [Group::X25519, Group::P256];
+    let (left, right) = with_groups(&groups, &groups);
+    let mut pair = Pair::new(left, right);
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    pair.deliver(&forged(&first, GroupId::SECP256R1));
+    pair.settle();
+    assert!(fit(pair.left.child(), pair.right.child()));
+    let (ours, weaker) = (GroupId::CURVE25519, GroupId::SECP256R1);
+    assert_eq!(guesses(&pair), [ours, weaker, ours]);
+}
+
+#[test]
+fn the_genuine_answer_to_the_first_guess_counts_after_a_forged_correction() {
+    let groups = [Group::X25519, Group::P256];
+    let (left, right) = with_groups(&groups, &groups);
+    let mut pair = Pair::new(left, right);
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    pair.deliver(&first);
+    let answer = pair.intercept().remove(0);
+    pair.deliver(&forged(&first, GroupId::SECP256R1));
+    pair.intercept();
+    pair.deliver(&answer);
+    pair.settle();
+    assert!(fit(pair.left.child(), pair.right.child()));
+}
+
+#[test]
+fn endless_corrections_are_followed_three_times() {
+    let groups = [Group::X25519, Group::P256];
+    let (left, right) = with_groups(&groups, &groups);
+    let mut pair = Pair::new(left, right);
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    for _ in 0..10 {
+        for group in [GroupId::SECP256R1, GroupId::CURVE25519] {
+            pair.deliver(&forged(&first, group));
+        }
+    }
+    assert_eq!(guesses(&pair).len(), 4);
+    assert_eq!(pair.left.dropped(DropReason::RepeatedTooOften), 9);
+    assert_eq!(pair.left.dropped(DropReason::WrongAnswer), 8);
+}
+
+#[test]
+fn no_common_group_is_a_readable_refusal() {
+    let (left, right) = with_groups(&[Group::P256], &[Group::X25519]);
+    let (left, right) = refusal::refused(left, right);
+    assert!(left.contains("compare `suite` and `groups`"), "{left}");
+    assert!(right.contains("with prfsha256 and x25519 is"), "{right}");
+}
+
+/// A group that another peer allows comes as far as IKE_AUTH, where it is known who asks.
+#[test]
+fn a_group_that_only_another_peer_may_use_is_refused() {
+    let (left, mut right) = with_groups(&[Group::P256], &[Group::X25519]);
+    let mut other = peer("other", PeerRole::Licensed);
+    other.groups = vec![Group::P256];
+    right.peers.push(other);
+    let (left, right) = refusal::refused(left, right);
+    assert!(left.contains("NO_PROPOSAL_CHOSEN"), "{left}");
+    assert!(right.contains("with prfsha256 and x25519 is"), "{right}");
+}
