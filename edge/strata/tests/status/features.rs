@@ -1,0 +1,319 @@
+//! What there is. Whoever adds a key or a verb adds a feature here, or adds it to one.
+
+/// Something that can be turned on.
+pub struct Feature {
+    /// What a person would call it.
+    pub name: &'static str,
+    /// Keys of the configuration; `*.psk` is that key of every kind of peer.
+    pub keys: &'static [&'static str],
+    /// Verbs of `strata`.
+    pub verbs: &'static [&'static str],
+    /// Driven through the programs, between network namespaces.
+    pub works: Evidence,
+    /// What a person is told where it is refused.
+    pub refuses: Evidence,
+    /// What becomes of it when packets, processes or peers are lost.
+    pub recovers: Evidence,
+}
+
+/// Why that is believed.
+pub enum Evidence {
+    /// Test functions: file and name.
+    Tests(&'static [(&'static str, &'static str)]),
+    /// It does not apply, for a reason.
+    NotNeeded(&'static str),
+    /// Nobody has shown it.
+    Missing,
+}
+
+use Evidence::{Missing, NotNeeded, Tests};
+
+const COMMANDS: &str = "edge/strata/tests/commands.rs";
+const DEMO: &str = "edge/lab/tests/demo.rs";
+const FAULTS: &str = "edge/config/src/tests/faults.rs";
+const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
+const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
+const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
+const REFUSAL: &str = "edge/lab/tests/e2e_refusal.rs";
+const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
+const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
+const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
+const DOWNLOAD: &str = "pure/pep/tests/download.rs";
+const NODE_RECOVERY: &str = "pure/node/src/tests/recovery.rs";
+
+/// Everything, in the order of the page.
+pub const FEATURES: &[Feature] = &[
+    Feature {
+        name: "A tunnel",
+        keys: &[
+            "node.id",
+            "tunnel.name",
+            "tunnel.mtu",
+            "tunnel.addresses",
+            "*.id",
+            "*.address",
+            "peer.local",
+            "peer.remote",
+            "peer.start",
+            "listen.ike",
+            "listen.nat",
+        ],
+        verbs: &["up", "down"],
+        works: Tests(&[
+            (TRANSFER, "two_hundred_mb_pass_a_plain_tunnel"),
+            (TRANSFER, "ipv6_passes_over_ipv4"),
+            (TRANSFER, "wires_of_mtu_1280_are_passed"),
+            (STRONGSWAN, "strongswan_connects_and_20_mb_pass_each_way"),
+            (STRONGSWAN, "strata_connects_and_20_mb_pass_each_way"),
+        ]),
+        refuses: Tests(&[
+            (STRONGSWAN, "an_unknown_identity_is_refused_with_a_reason"),
+            (
+                STRONGSWAN,
+                "selectors_outside_ours_are_refused_with_a_reason",
+            ),
+            (REFUSAL, "a_port_that_is_taken_is_told_with_the_fix"),
+            (
+                REFUSAL,
+                "a_peer_that_does_not_exist_is_told_with_those_that_do",
+            ),
+            (REFUSAL, "missing_rights_are_told_with_the_fix"),
+            (REFUSAL, "a_missing_tun_device_is_told_with_the_fix"),
+        ]),
+        recovers: Tests(&[
+            (
+                NODE_RECOVERY,
+                "the_tunnel_comes_up_over_hops_that_lose_repeat_and_delay",
+            ),
+            (RECOVERY, "a_killed_mobile_node_comes_back_with_its_tunnel"),
+            (
+                RECOVERY,
+                "sigterm_of_the_gateway_takes_the_mobile_nodes_end_down",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Pre-shared keys",
+        keys: &["*.psk"],
+        verbs: &[],
+        works: Tests(&[(STRONGSWAN, "strata_connects_and_20_mb_pass_each_way")]),
+        refuses: Tests(&[
+            (
+                STRONGSWAN,
+                "a_wrong_key_of_strongswan_is_refused_with_a_reason",
+            ),
+            (STRONGSWAN, "strongswans_refusal_of_a_wrong_key_is_told"),
+            (REFUSAL, "a_key_file_that_others_can_read_is_refused"),
+        ]),
+        recovers: NotNeeded("a key is a file"),
+    },
+    Feature {
+        name: "Choice of suites",
+        keys: &["*.suite"],
+        verbs: &[],
+        works: Tests(&[(STRONGSWAN, "aes_256_is_agreed_where_both_ends_ask_for_it")]),
+        refuses: Tests(&[(FAULTS, "limits_are_kept_and_told")]),
+        recovers: NotNeeded("it is agreed within one exchange"),
+    },
+    Feature {
+        name: "Liveness",
+        keys: &["*.liveness"],
+        verbs: &[],
+        works: Tests(&[(
+            RECOVERY,
+            "a_killed_gateway_comes_back_with_its_tunnel_and_its_licence",
+        )]),
+        refuses: NotNeeded("nothing is asked of anybody who could refuse"),
+        recovers: Tests(&[(LEAK, "nothing_leaks_while_the_peer_is_dead")]),
+    },
+    Feature {
+        name: "Zones",
+        keys: &["peer.zones"],
+        verbs: &[],
+        works: Tests(&[(TRANSFER, "two_hundred_mb_pass_a_zoned_tunnel")]),
+        refuses: Tests(&[
+            (LICENCE, "required_zones_that_the_gateway_refuses_are_told"),
+            (
+                LICENCE,
+                "required_zones_that_the_mobile_node_refuses_are_told",
+            ),
+        ]),
+        recovers: Tests(&[(
+            LICENCE,
+            "accepted_zones_that_the_peer_refuses_make_a_plain_tunnel",
+        )]),
+    },
+    Feature {
+        name: "Licences",
+        keys: &[
+            "peer.licences.node",
+            "peer.licences.zones",
+            "peer.licences.right",
+        ],
+        verbs: &["zones"],
+        works: Tests(&[
+            (LICENCE, "a_licensed_node_opens_the_headers_and_no_payload"),
+            (LICENCE, "a_payload_licensed_by_name_is_opened"),
+            (LICENCE, "down_takes_the_keys_away"),
+        ]),
+        refuses: Tests(&[
+            (LICENCE, "no_key_leaves_if_the_mobile_node_does_not_agree"),
+            (LICENCE, "no_key_leaves_if_the_gateway_does_not_agree"),
+            (LICENCE, "no_key_leaves_for_more_zones_than_both_agree_on"),
+            (LICENCE, "no_key_leaves_to_a_node_of_another_identity"),
+        ]),
+        recovers: Tests(&[
+            (
+                RECOVERY,
+                "a_killed_licensed_node_comes_back_with_its_licence",
+            ),
+            (
+                RECOVERY,
+                "a_killed_gateway_comes_back_with_its_tunnel_and_its_licence",
+            ),
+        ]),
+    },
+    Feature {
+        name: "A licensed node on the way",
+        keys: &["divert.wired", "divert.wireless", "divert.clear_tcp"],
+        verbs: &[],
+        works: Tests(&[
+            (LICENCE, "a_licensed_node_opens_the_headers_and_no_payload"),
+            (LICENCE, "a_plain_tunnel_passes_a_licensed_node"),
+            (LICENCE, "fragments_pass_a_licensed_node"),
+            (
+                DEMO,
+                "snoop_makes_a_zoned_download_at_least_three_times_as_fast",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                "edge/os/tests/network/divert.rs",
+                "a_machine_that_does_not_forward_is_told_how",
+            ),
+            (
+                "edge/os/tests/network/divert.rs",
+                "an_interface_that_does_not_exist_is_named",
+            ),
+        ]),
+        recovers: Tests(&[(
+            RECOVERY,
+            "what_a_killed_daemon_left_is_gone_after_the_next_start_and_stop",
+        )]),
+    },
+    Feature {
+        name: "SNOOP",
+        keys: &[
+            "snoop.enabled",
+            "snoop.flows",
+            "snoop.packets",
+            "snoop.octets",
+        ],
+        verbs: &["flows"],
+        works: Tests(&[
+            (
+                DEMO,
+                "snoop_makes_a_zoned_download_at_least_three_times_as_fast",
+            ),
+            (LICENCE, "the_licensed_node_sees_the_flow_inside"),
+        ]),
+        refuses: Tests(&[(DEMO, "with_snoop_off_the_verdict_fails")]),
+        recovers: Tests(&[
+            (
+                DOWNLOAD,
+                "a_retransmission_that_is_lost_too_is_repaired_too",
+            ),
+            (DOWNLOAD, "an_outage_of_three_seconds_is_survived"),
+        ]),
+    },
+    Feature {
+        name: "Exceptions from protection",
+        keys: &[
+            "policy.action",
+            "policy.remote",
+            "policy.protocol",
+            "policy.ports",
+        ],
+        verbs: &[],
+        works: Missing,
+        refuses: Tests(&[(FAULTS, "bypass_takes_prefixes_only")]),
+        recovers: Missing,
+    },
+    Feature {
+        name: "Listening on some addresses only",
+        keys: &["listen.addresses"],
+        verbs: &[],
+        works: Missing,
+        refuses: Missing,
+        recovers: NotNeeded("sockets are opened once"),
+    },
+    Feature {
+        name: "Looking into the daemon",
+        keys: &["control.socket", "log.level"],
+        verbs: &["status", "metrics", "version"],
+        works: Tests(&[(RECOVERY, "a_killed_mobile_node_comes_back_with_its_tunnel")]),
+        refuses: Tests(&[
+            (REFUSAL, "a_cli_without_a_daemon_says_how_to_start_one"),
+            (
+                REFUSAL,
+                "a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on",
+            ),
+            (COMMANDS, "what_the_daemon_refuses_ends_with_1"),
+        ]),
+        recovers: Tests(&[(COMMANDS, "a_closed_pipe_is_no_panic")]),
+    },
+    Feature {
+        name: "Keys for Wireshark",
+        keys: &[],
+        verbs: &["keylog"],
+        works: Tests(&[
+            (TSHARK, "tshark_opens_ike_and_esp_with_our_keys"),
+            (TSHARK, "keys_are_written_only_while_asked_for"),
+        ]),
+        refuses: Tests(&[(COMMANDS, "keylog_is_loud_and_its_folder_absolute")]),
+        recovers: NotNeeded("keys that were not written are those of SAs from before"),
+    },
+    Feature {
+        name: "Checking a configuration",
+        keys: &[],
+        verbs: &["check"],
+        works: Tests(&[(
+            COMMANDS,
+            "check_says_that_a_good_file_is_good_and_what_it_does",
+        )]),
+        refuses: Tests(&[
+            (
+                COMMANDS,
+                "check_names_every_error_on_standard_error_and_ends_with_2",
+            ),
+            (
+                REFUSAL,
+                "an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant",
+            ),
+        ]),
+        recovers: Tests(&[(
+            FAULTS,
+            "no_damage_to_a_file_makes_it_panic_or_lose_its_faults",
+        )]),
+    },
+    Feature {
+        name: "The demo",
+        keys: &[],
+        verbs: &["demo"],
+        works: Tests(&[
+            (
+                DEMO,
+                "snoop_makes_a_zoned_download_at_least_three_times_as_fast",
+            ),
+            (DEMO, "an_ordinary_user_sees_the_same"),
+        ]),
+        refuses: Tests(&[
+            (DEMO, "without_nginx_it_says_how_to_get_it"),
+            (
+                DEMO,
+                "where_users_may_not_make_namespaces_it_says_how_to_allow_it",
+            ),
+        ]),
+        recovers: Tests(&[(DEMO, "an_interrupted_run_leaves_no_process_and_no_file")]),
+    },
+];

@@ -1,0 +1,95 @@
+//! What a person can type: found out by asking, so that nothing can be forgotten.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// No key is called that, nor anything like it.
+const NOBODY: &str = "qqqq";
+
+/// Every key that a configuration may have, in dotted form and without the names of peers.
+pub fn keys() -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    walk("@", "", &mut keys);
+    keys
+}
+
+/// Every verb, those below others with the words before them.
+pub fn verbs(words: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_strata"))
+        .args(words)
+        .arg("--help")
+        .output()
+        .expect("strata runs");
+    let help = String::from_utf8(output.stdout).expect("help is text");
+    let below = help.split("Commands:\n").nth(1).unwrap_or_default();
+    let names = below.lines().take_while(|line| line.starts_with("  "));
+    // Descriptions that are continued are further to the right.
+    let names = names.filter(|line| !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    let mut verbs = BTreeSet::new();
+    for name in names.filter(|name| *name != "help") {
+        let words = [words, &[name]].concat();
+        let below = self::verbs(&words);
+        match below.is_empty() {
+            true => verbs.insert(words.join(" ")),
+            false => {
+                verbs.extend(below);
+                true
+            }
+        };
+    }
+    verbs
+}
+
+/// Adds the keys that are possible where the `@` of a file is.
+fn walk(file: &str, name: &str, keys: &mut BTreeSet<String>) {
+    for key in possible(file).unwrap_or_default() {
+        let dotted = if name.is_empty() {
+            key.clone()
+        } else {
+            format!("{name}.{key}")
+        };
+        // A table, a table of named tables, a list of tables; or none of them.
+        let forms = ["{ @ }", "{ x = { @ } }", "[{ @ }]"];
+        let inner = forms.map(|form| file.replace('@', &format!("{key} = {form}")));
+        match inner.iter().find(|file| possible(file).is_some()) {
+            Some(table) => walk(table, &dotted, keys),
+            None => {
+                keys.insert(dotted);
+            }
+        }
+    }
+}
+
+/// The keys that a complaint about an unknown one lists; `None` if there can be no keys.
+fn possible(file: &str) -> Option<Vec<String>> {
+    let text = file.replace('@', &format!("{NOBODY} = 1"));
+    let faults = match load(&text) {
+        Err(config::Error::Invalid(faults)) => faults.faults,
+        other => panic!("`{NOBODY}` is a key? {other:?}"),
+    };
+    let unknown = faults.into_iter().find(|fault| {
+        fault.problem == "unknown key" && fault.key.rsplit('.').next() == Some(NOBODY)
+    })?;
+    let list = unknown
+        .fix
+        .strip_prefix("possible here: ")
+        .expect("nothing is like it");
+    Some(
+        list.split(", ")
+            .map(|key| key.trim_matches('`').to_owned())
+            .collect(),
+    )
+}
+
+fn load(text: &str) -> Result<config::Config, config::Error> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("strata-status-{}-{unique}.toml", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, text).expect("a temporary file can be written");
+    let config = config::load(&file);
+    let _ = std::fs::remove_file(&file);
+    config
+}

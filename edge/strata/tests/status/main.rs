@@ -1,0 +1,203 @@
+//! `docs/status.md`: what there is, by what a person can type and what was seen to work.
+//!
+//! The features and their evidence are written down in `features`. Nothing there is believed: each
+//! key has to be one that a configuration may have, each verb one that `strata --help` lists, each
+//! test one that runs. And the other way round: a key or a verb that no feature claims fails.
+
+mod features;
+mod interface;
+
+use features::{Evidence, FEATURES, Feature};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+#[test]
+fn every_key_of_the_configuration_belongs_to_a_feature() {
+    let claimed: Vec<_> = FEATURES.iter().flat_map(|feature| feature.keys).collect();
+    let keys = interface::keys();
+    assert!(keys.contains("peer.licences.right"), "{keys:?}");
+    let claims = |key: &str| claimed.iter().any(|claim| covers(claim, key));
+    let orphans: Vec<_> = keys.iter().filter(|key| !claims(key)).collect();
+    assert!(orphans.is_empty(), "no feature claims {orphans:?}. {ADD}");
+    let exists = |claim: &&&&str| keys.iter().any(|key| covers(claim, key));
+    let gone: Vec<_> = claimed.iter().filter(|claim| !exists(claim)).collect();
+    assert!(
+        gone.is_empty(),
+        "no configuration may have {gone:?}. {CORRECT}"
+    );
+}
+
+#[test]
+fn every_verb_belongs_to_a_feature() {
+    let claimed: BTreeSet<_> = FEATURES.iter().flat_map(|feature| feature.verbs).collect();
+    let verbs = interface::verbs(&[]);
+    let orphans: Vec<_> = verbs
+        .iter()
+        .filter(|verb| !claimed.contains(&verb.as_str()))
+        .collect();
+    assert!(
+        orphans.is_empty(),
+        "no feature claims `strata {orphans:?}`. {ADD}"
+    );
+    let gone: Vec<_> = claimed
+        .iter()
+        .filter(|verb| !verbs.contains(&verb.to_string()))
+        .collect();
+    assert!(
+        gone.is_empty(),
+        "`strata --help` lists no {gone:?}. {CORRECT}"
+    );
+}
+
+#[test]
+fn every_named_test_runs() {
+    for feature in FEATURES {
+        assert!(
+            !feature.keys.is_empty() || !feature.verbs.is_empty(),
+            "{}: nobody can turn it on",
+            feature.name
+        );
+        if let Evidence::Tests(tests) = feature.works {
+            let between_programs = tests.iter().all(|(file, _)| file.starts_with("edge/"));
+            assert!(
+                between_programs,
+                "{}: works inside the engines only",
+                feature.name
+            );
+        }
+        for (file, test) in feature.tests() {
+            let path = pages::repository().join(file);
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                runs(&text, test),
+                "{}: {file} runs no test `{test}`. {CORRECT}",
+                feature.name
+            );
+        }
+    }
+}
+
+#[test]
+fn the_page_says_what_the_features_are() {
+    let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
+    for feature in FEATURES {
+        let cells = feature.evidence().map(|(_, evidence)| summary(evidence));
+        let _ = writeln!(page, "| {} | {} |", feature.name, cells.join(" | "));
+    }
+    for feature in FEATURES {
+        let _ = write!(page, "\n## {}\n\n{}", feature.name, feature.switches());
+        for (title, evidence) in feature.evidence() {
+            let _ = writeln!(page, "* {title}: {}", details(evidence));
+        }
+    }
+    pages::check("status.md", &page);
+}
+
+/// Negative control: what is only written about is no test.
+#[test]
+fn a_function_that_nobody_runs_is_no_test() {
+    assert!(runs("    #[test]\n    fn it_works() {", "it_works"));
+    assert!(runs(
+        "lab::tests![\n  it_works,\n]\nfn it_works() -> Result<()> {",
+        "it_works"
+    ));
+    assert!(!runs("fn it_works() -> Result<()> {", "it_works"));
+    assert!(!runs("// it_works, it_works", "it_works"));
+    assert!(!runs("#[test]\nfn it_works_too() {", "it_works"));
+}
+
+const ADD: &str = "Add a feature for it, or add it to one, in edge/strata/tests/status/features.rs: \
+    with the namespace test that shows it, its refusal, and what becomes of it when packets or \
+    processes are lost. Then write docs/status.md anew: UPDATE_DOCS=1 cargo test -p strata --test \
+    status";
+
+const CORRECT: &str = "Correct edge/strata/tests/status/features.rs, then write docs/status.md anew: \
+    UPDATE_DOCS=1 cargo test -p strata --test status";
+
+const INTRODUCTION: &str = "# Status\n\n\
+    What can be turned on today, and what was seen of it. A feature works where a test drives it \
+    through `strata` and `stratad` between network namespaces; it refuses where a test shows what a \
+    person is told; it recovers where a test takes packets, processes or peers away. **Missing** is \
+    what nobody has shown yet.\n\n\
+    | feature | works | refuses | recovers |\n|---|---|---|---|\n";
+
+/// Whether a claim is for a key: itself, or its last part for every kind of peer.
+fn covers(claim: &str, key: &str) -> bool {
+    let kinds = ["peer", "licensed", "gateway"];
+    let of_any = claim.strip_prefix("*.").is_some_and(|rest| {
+        key.split_once('.')
+            .is_some_and(|(table, key)| kinds.contains(&table) && key == rest)
+    });
+    of_any || claim == key
+}
+
+/// Whether a file has a test function of a name, and something that runs it.
+fn runs(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    let Some(at) = text.find(&head) else {
+        return false;
+    };
+    let attributed = text[..at].trim_end().ends_with("#[test]");
+    let listed = text[..at]
+        .lines()
+        .any(|line| line.trim().trim_end_matches(',') == name);
+    attributed || listed
+}
+
+fn summary(evidence: &Evidence) -> String {
+    match evidence {
+        Evidence::Tests([_]) => "1 test".to_owned(),
+        Evidence::Tests(tests) => format!("{} tests", tests.len()),
+        Evidence::NotNeeded(_) => "–".to_owned(),
+        Evidence::Missing => "**missing**".to_owned(),
+    }
+}
+
+fn details(evidence: &Evidence) -> String {
+    match evidence {
+        Evidence::Tests(tests) => {
+            let files = tests.chunk_by(|a, b| a.0 == b.0).map(|tests| {
+                let file = tests[0].0;
+                let names: Vec<_> = tests.iter().map(|(_, test)| format!("`{test}`")).collect();
+                format!("[{file}](../{file}): {}", names.join(", "))
+            });
+            files.collect::<Vec<_>>().join("; ")
+        }
+        Evidence::NotNeeded(why) => (*why).to_owned(),
+        Evidence::Missing => "**missing**".to_owned(),
+    }
+}
+
+impl Feature {
+    fn evidence(&self) -> [(&'static str, &Evidence); 3] {
+        [
+            ("works", &self.works),
+            ("refuses", &self.refuses),
+            ("recovers", &self.recovers),
+        ]
+    }
+
+    fn tests(&self) -> impl Iterator<Item = &(&'static str, &'static str)> {
+        self.evidence()
+            .into_iter()
+            .flat_map(|(_, evidence)| match evidence {
+                Evidence::Tests(tests) => *tests,
+                Evidence::NotNeeded(_) | Evidence::Missing => &[],
+            })
+    }
+
+    fn switches(&self) -> String {
+        let quote = |words: &[&str], before: &str| {
+            let quoted: Vec<_> = words
+                .iter()
+                .map(|word| format!("`{before}{word}`"))
+                .collect();
+            quoted.join(", ")
+        };
+        let keys = quote(self.keys, "");
+        let verbs = quote(self.verbs, "strata ");
+        let both = [keys, verbs];
+        let lines = both.iter().filter(|line| !line.is_empty());
+        lines.map(|line| format!("* {line}\n")).collect()
+    }
+}
