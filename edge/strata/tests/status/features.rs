@@ -127,6 +127,39 @@ pub const FEATURES: &[Feature] = &[
         recovers: Tests(&[(LEAK, "nothing_leaks_while_the_peer_is_dead")]),
     },
     Feature {
+        name: "Nothing in clear",
+        keys: &["peer.leak"],
+        verbs: &[],
+        works: Tests(&[
+            (LEAK, "nothing_leaks_before_the_tunnel_comes_up"),
+            (LEAK, "a_lock_outlives_every_end_of_the_daemon"),
+            (
+                LEAK,
+                "a_rule_of_somebody_else_attracts_nothing_that_is_locked",
+            ),
+            (
+                LEAK,
+                "a_local_network_of_the_attackers_attracts_nothing_that_is_locked",
+            ),
+            (LEAK, "the_peers_own_address_is_no_hole"),
+        ]),
+        refuses: Tests(&[
+            (
+                LEAK,
+                "unlocking_is_refused_while_a_daemon_runs_and_opens_after_it",
+            ),
+            (
+                LEAK,
+                "without_nft_a_lock_is_refused_before_anything_is_set_up",
+            ),
+        ]),
+        recovers: Tests(&[
+            (LEAK, "nothing_leaks_after_the_daemon_was_killed"),
+            (LEAK, "nothing_leaks_while_a_killed_daemon_starts_again"),
+            (LEAK, "a_start_without_the_key_opens_what_was_locked"),
+        ]),
+    },
+    Feature {
         name: "Zones",
         keys: &["peer.zones"],
         verbs: &[],
