@@ -29,11 +29,14 @@ fn every_key_of_the_configuration_belongs_to_a_feature() {
 
 #[test]
 fn every_verb_belongs_to_a_feature() {
-    let claimed: BTreeSet<_> = FEATURES.iter().flat_map(|feature| feature.verbs).collect();
+    let features = FEATURES.iter();
+    let claimed: BTreeSet<_> = features
+        .flat_map(|feature| feature.verbs.iter().copied())
+        .collect();
     let verbs = interface::verbs(&[]);
     let orphans: Vec<_> = verbs
         .iter()
-        .filter(|verb| !claimed.contains(&verb.as_str()))
+        .filter(|verb| !claimed.contains(verb.as_str()))
         .collect();
     assert!(
         orphans.is_empty(),
@@ -41,7 +44,7 @@ fn every_verb_belongs_to_a_feature() {
     );
     let gone: Vec<_> = claimed
         .iter()
-        .filter(|verb| !verbs.contains(&verb.to_string()))
+        .filter(|verb| !verbs.contains(**verb))
         .collect();
     assert!(
         gone.is_empty(),

@@ -6,7 +6,7 @@ use super::trace::{Step, What};
 use super::zones::zoned;
 use super::*;
 use crate::Engine;
-use model::{CsaId, IkeSaId, Instant};
+use model::{CsaId, Group, IkeSaId, Instant};
 use std::fmt::Write;
 
 pub(crate) struct Flow {
@@ -48,6 +48,18 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: || {
             let mut right = gateway();
             right.limits.half_open_without_cookie = 0;
+            connected(mobile(), right)
+        },
+    },
+    Flow {
+        page: "wrong-group",
+        title: "The wrong group was guessed",
+        about: "The first message has the public value of one group only. Who wants another says \
+                which, and keeps nothing; the whole offer is made again, so that whoever forges \
+                the answer cannot choose the group (RFC 7296 sections 1.2 and 2.7).",
+        play: || {
+            let mut right = gateway();
+            right.peers[0].groups = vec![Group::P256];
             connected(mobile(), right)
         },
     },
