@@ -31,6 +31,7 @@ use Evidence::{Missing, NotNeeded, Tests};
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
+const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
@@ -108,12 +109,21 @@ pub const FEATURES: &[Feature] = &[
         recovers: NotNeeded("a key is a file"),
     },
     Feature {
-        name: "Choice of suites",
-        keys: &["*.suite"],
+        name: "Choice of suites and groups",
+        keys: &["*.suite", "*.groups"],
         verbs: &[],
-        works: Tests(&[(STRONGSWAN, "aes_256_is_agreed_where_both_ends_ask_for_it")]),
-        refuses: Tests(&[(FAULTS, "limits_are_kept_and_told")]),
-        recovers: NotNeeded("it is agreed within one exchange"),
+        works: Tests(&[
+            (STRONGSWAN, "aes_256_is_agreed_where_both_ends_ask_for_it"),
+            (
+                STRONGSWAN,
+                "strongswan_guessing_another_group_is_led_to_ours",
+            ),
+        ]),
+        refuses: Tests(&[
+            (FAULTS, "limits_are_kept_and_told"),
+            (GROUPS, "no_common_group_is_a_readable_refusal"),
+        ]),
+        recovers: Tests(&[(GROUPS, "a_forged_correction_does_not_choose_the_group")]),
     },
     Feature {
         name: "Liveness",
