@@ -14,7 +14,7 @@ pub struct Ledger {
     used: BTreeSet<(Vec<u8>, u32)>,
     /// IKE: sender and both SPIs (which stand for its key) and the IV, with what was sealed.
     messages: BTreeMap<(usize, [u8; 16], [u8; 8]), Vec<u8>>,
-    seen: usize,
+    pub seen: usize,
 }
 
 impl Ledger {

@@ -3,6 +3,7 @@
 mod accounts;
 mod datagram;
 mod grants;
+mod invariants;
 mod ledger;
 mod operations;
 mod recovery;

@@ -28,6 +28,8 @@ pub const LICENSED: usize = 2;
 const ADDRESSES: [&str; 3] = ["192.0.2.2", "198.51.100.1", "203.0.113.3"];
 pub const NAMES: [&str; 3] = ["alice@example.net", "gw.example.net", "fa.example.net"];
 
+pub const PSK: &str = "correct horse battery staple";
+
 /// What each endpoint's policy says.
 #[derive(Clone)]
 pub struct Policies {
@@ -84,11 +86,13 @@ pub struct World {
     pub wired: Hop,
     /// Hosts that are switched off.
     pub off: [bool; 3],
+    /// Hosts that nothing reaches that is for them.
+    pub deaf: [bool; 3],
     /// The address that the mobile node is seen with, and what a NAT adds to its ports.
     pub outside: (IpAddr, u16),
     /// What was sent last, the newest at the end.
     pub past: VecDeque<Flight>,
-    policies: Policies,
+    pub policies: Policies,
     flights: BTreeMap<(Instant, u64), Flight>,
     count: u64,
     rng: Rng,
@@ -129,6 +133,7 @@ impl World {
             wireless: Hop::default(),
             wired: Hop::default(),
             off: [false; 3],
+            deaf: [false; 3],
             outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
             past: VecDeque::new(),
             policies,
@@ -253,7 +258,7 @@ impl World {
         let Some((who, local)) = self.receiver(flight.path.remote) else {
             return;
         };
-        if self.off[who] {
+        if self.off[who] || self.deaf[who] {
             return;
         }
         let remote = flight.path.local;
@@ -501,7 +506,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         address,
         identity: identity(who),
         groups: vec![model::Group::X25519],
-        psk: Secret::new(b"correct horse battery staple".to_vec()),
+        psk: Secret::new(PSK.as_bytes().to_vec()),
         role,
         suites: vec![Suite::Aes128Gcm16],
         liveness: Duration::from_secs(30),
