@@ -274,7 +274,7 @@ fn run(operations: &[Operation]) {
 /// Seed and number of lists.
 fn wanted() -> (u64, u32) {
     let text = std::env::var("STRATA_OPERATIONS").unwrap_or_default();
-    let (seed, lists) = text.split_once(',').unwrap_or(("1", "300"));
+    let (seed, lists) = text.split_once(',').unwrap_or(("1", "150"));
     let expect = "STRATA_OPERATIONS=SEED,LISTS";
     (seed.parse().expect(expect), lists.parse().expect(expect))
 }
