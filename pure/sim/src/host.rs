@@ -1,0 +1,379 @@
+//! A host: what the kernel, the daemon and one program do with packets on a real one.
+//!
+//! A packet that comes is for one of the host's addresses, or is forwarded by the first route that
+//! fits; either way it meets the [`Node`], if there is one, where the daemon's would:
+//!
+//! * what a route sends into the tunnel is sealed ([`Node::seal`]);
+//! * UDP port 500 and 4500 are IKE and ESP ([`Node::handle_datagram`], [`Node::open`]), and what
+//!   was opened is received as if it had come by wire;
+//! * on a licensed node, transit packets between the wired and the wireless side are diverted
+//!   ([`Node::transit`]);
+//! * what the node has to say is carried out after each of these.
+//!
+//! The detour of a diverted packet costs a hop, which the node gives back, as on Linux.
+
+use crate::datagram::{pass_router, udp as udp_datagram};
+use crate::network::Interface;
+use crate::tcp::Connection;
+use crate::{Program, ip4};
+use model::{Instant, Path};
+use node::{DropReason, Event, Node, Packet, Side, Sink, Verdict};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use wire::esp::{self, Datagram};
+use wire::{ip, tcp, udp};
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// Out by an interface.
+    Wire(Interface),
+    /// Into the tunnel.
+    Tunnel,
+}
+
+/// The sides of a licensed node.
+#[derive(Clone, Copy, Debug)]
+pub struct Divert {
+    /// Towards the gateway.
+    pub wired: Interface,
+    /// Towards the mobile node.
+    pub wireless: Interface,
+    /// Whether TCP that nobody protects is diverted as well.
+    pub clear_tcp: bool,
+}
+
+/// Packets that a host dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Not IPv4.
+    pub malformed: u64,
+    /// No route fits.
+    pub unroutable: u64,
+    /// The time to live ran out.
+    pub expired: u64,
+    /// For this host, but nobody here wants it.
+    pub unwanted: u64,
+}
+
+/// A host of a [`crate::Network`].
+#[derive(Default)]
+pub struct Host {
+    addresses: Vec<Ipv4Addr>,
+    routes: Vec<(Ipv4Addr, u8, Via)>,
+    node: Option<Node>,
+    divert: Option<Divert>,
+    program: Option<Program>,
+    /// One queue for each interface.
+    outboxes: Vec<VecDeque<Vec<u8>>>,
+    events: Vec<Event>,
+    counters: HostCounters,
+}
+
+impl Host {
+    /// A host with these addresses and nothing else. The first one is where packets come from that
+    /// the node sends.
+    pub fn new(addresses: &[Ipv4Addr]) -> Self {
+        Self {
+            addresses: addresses.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    // Commands.
+
+    /// Adds a route; the first that fits counts.
+    pub fn route(&mut self, network: Ipv4Addr, length: u8, via: Via) {
+        self.routes.push((network, length, via));
+    }
+
+    /// Starts a node, in place of one there may be.
+    pub fn install(&mut self, node: Node) {
+        self.node = Some(node);
+    }
+
+    /// Makes the node see transit packets.
+    pub fn divert(&mut self, divert: Divert) {
+        self.divert = Some(divert);
+    }
+
+    /// Starts a program, in place of one there may be.
+    pub fn start(&mut self, program: Program) {
+        self.program = Some(program);
+    }
+
+    /// The node.
+    pub const fn node(&self) -> Option<&Node> {
+        self.node.as_ref()
+    }
+
+    /// The node, to give it commands.
+    pub const fn node_mut(&mut self) -> Option<&mut Node> {
+        self.node.as_mut()
+    }
+
+    /// The program.
+    pub const fn program(&self) -> Option<&Program> {
+        self.program.as_ref()
+    }
+
+    /// What the node told, from the start.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// What was dropped here.
+    pub const fn counters(&self) -> &HostCounters {
+        &self.counters
+    }
+
+    // Inputs.
+
+    pub(crate) fn add_interface(&mut self) -> Interface {
+        self.outboxes.push(VecDeque::new());
+        Interface(self.outboxes.len() - 1)
+    }
+
+    /// A packet arrives by an interface.
+    pub(crate) fn handle_packet(&mut self, from: Interface, mut packet: Vec<u8>, now: Instant) {
+        match ip4::destination(&packet) {
+            None => self.counters.malformed += 1,
+            Some(to) if self.addresses.contains(&to) => self.receive(packet, now),
+            Some(to) => {
+                if pass_router(&mut packet) {
+                    self.forward(Some(from), to, packet, now);
+                } else {
+                    self.counters.expired += 1;
+                }
+            }
+        }
+        self.carry_out(now);
+    }
+
+    /// Time has come for the node or the program.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if let Some(node) = &mut self.node
+            && node
+                .poll_timeout()
+                .is_some_and(|deadline| deadline.at <= now)
+        {
+            node.handle_timeout(now);
+        }
+        if let Some(program) = &mut self.program {
+            program.connection_mut().handle_timeout(now);
+        }
+        self.carry_out(now);
+    }
+
+    // Outputs.
+
+    /// The next packet to leave by an interface.
+    pub(crate) fn poll_packet(&mut self, by: Interface) -> Option<Vec<u8>> {
+        self.outboxes[by.0].pop_front()
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let node = self.node.as_ref().and_then(Node::poll_timeout);
+        let program = self.program.as_ref().map(Program::connection);
+        let timeouts = [
+            node.map(|deadline| deadline.at),
+            program.and_then(Connection::poll_timeout),
+        ];
+        timeouts.into_iter().flatten().min()
+    }
+
+    // Inside.
+
+    /// A packet for one of our addresses.
+    fn receive(&mut self, packet: Vec<u8>, now: Instant) {
+        let header = ip::Header::parse(&packet).ok();
+        match header.map(|header| header.protocol()) {
+            Some(udp::PROTOCOL) if self.node.is_some() => self.receive_udp(&packet, now),
+            Some(tcp::PROTOCOL) if self.program.is_some() => {
+                if let Some(program) = &mut self.program {
+                    program.handle_datagram(&packet, now);
+                }
+            }
+            _ => self.counters.unwanted += 1,
+        }
+    }
+
+    /// As `stratad` reads its sockets.
+    fn receive_udp(&mut self, packet: &[u8], now: Instant) {
+        let (Some((path, payload)), Some(node)) = (udp_payload(packet), &mut self.node) else {
+            self.counters.unwanted += 1;
+            return;
+        };
+        let datagram = match path.local.port() {
+            500 => Datagram::Ike(payload),
+            esp::NATT_PORT => Datagram::of(payload),
+            _ => {
+                self.counters.unwanted += 1;
+                return;
+            }
+        };
+        match datagram {
+            Datagram::Ike(message) => node.handle_datagram(path, message, now),
+            Datagram::Keepalive => {}
+            Datagram::Esp(sealed) => {
+                let mut packet = Packet::from_slice(sealed);
+                packet.path = Some(path);
+                let mut outlet = Outlet::default();
+                node.open(&mut [packet], &mut outlet, now);
+                self.sort(outlet, now);
+            }
+        }
+    }
+
+    /// A packet that is not for us, or from us if it came by no interface.
+    fn forward(&mut self, from: Option<Interface>, to: Ipv4Addr, packet: Vec<u8>, now: Instant) {
+        let mut routes = self.routes.iter();
+        let fits = |(network, length, _): &&(Ipv4Addr, u8, Via)| ip4::is_in(to, *network, *length);
+        match routes.find(fits).map(|(.., via)| *via) {
+            None => self.counters.unroutable += 1,
+            Some(Via::Tunnel) => self.seal(&packet, now),
+            Some(Via::Wire(by)) => match self.diverted(from, &packet) {
+                Some(side) => self.transit(side, packet, now),
+                None => self.outboxes[by.0].push_back(packet),
+            },
+        }
+    }
+
+    fn seal(&mut self, packet: &[u8], now: Instant) {
+        let Some(node) = &mut self.node else {
+            self.counters.unroutable += 1;
+            return;
+        };
+        let mut outlet = Outlet::default();
+        node.seal(&mut [Packet::from_slice(packet)], &mut outlet);
+        self.sort(outlet, now);
+    }
+
+    /// Which side a packet came from that the node should see.
+    fn diverted(&self, from: Option<Interface>, packet: &[u8]) -> Option<Side> {
+        let divert = self.divert?;
+        let side = match from? {
+            from if from == divert.wired => Side::Wired,
+            from if from == divert.wireless => Side::Wireless,
+            _ => return None,
+        };
+        let flow = ip::flow(packet)?;
+        let encapsulated = [flow.source_port, flow.destination_port].contains(&esp::NATT_PORT);
+        let seen = match flow.protocol {
+            udp::PROTOCOL => encapsulated,
+            tcp::PROTOCOL => divert.clear_tcp,
+            _ => false,
+        };
+        seen.then_some(side)
+    }
+
+    /// Through the node and out by the other side.
+    fn transit(&mut self, from: Side, mut packet: Vec<u8>, now: Instant) {
+        let Some(node) = &mut self.node else {
+            return self.leave(from.opposite(), packet);
+        };
+        // Into the node's device the packet passed a router; the node gives that hop back.
+        if node.transit(from, &mut packet, now) == Verdict::Forward && pass_router(&mut packet) {
+            self.leave(from.opposite(), packet);
+        }
+    }
+
+    /// Out by one of the sides of a licensed node.
+    fn leave(&mut self, to: Side, packet: Vec<u8>) {
+        if let Some(divert) = self.divert {
+            let by = match to {
+                Side::Wired => divert.wired,
+                Side::Wireless => divert.wireless,
+            };
+            self.outboxes[by.0].push_back(packet);
+        }
+    }
+
+    /// What came out of the node's data plane.
+    fn sort(&mut self, outlet: Outlet, now: Instant) {
+        for (path, payload) in outlet.transmitted {
+            self.send_udp(path, &payload, now);
+        }
+        for packet in outlet.delivered {
+            match ip4::destination(&packet) {
+                None => self.counters.malformed += 1,
+                Some(to) if self.addresses.contains(&to) => self.receive(packet, now),
+                Some(to) => self.forward(None, to, packet, now),
+            }
+        }
+    }
+
+    /// As the kernel sends for a socket: an address that was left open is the first of ours.
+    fn send_udp(&mut self, path: Path, payload: &[u8], now: Instant) {
+        let (Some(mut local), Some(remote)) = (v4(path.local), v4(path.remote)) else {
+            self.counters.unroutable += 1;
+            return;
+        };
+        if local.ip().is_unspecified()
+            && let Some(ours) = self.addresses.first()
+        {
+            local.set_ip(*ours);
+        }
+        let packet = udp_datagram(local, remote, payload);
+        self.forward(None, *remote.ip(), packet, now);
+    }
+
+    /// As `stratad` carries out what its node has to say; and what the program has to send.
+    pub(crate) fn carry_out(&mut self, now: Instant) {
+        while let Some(transmit) = self.node.as_mut().and_then(Node::poll_transmit) {
+            self.send_udp(transmit.path, &transmit.payload, now);
+        }
+        while let Some((to, packet)) = self.node.as_mut().and_then(Node::poll_resend) {
+            self.leave(to, packet);
+        }
+        while let Some(event) = self.node.as_mut().and_then(Node::poll_event) {
+            self.events.push(event);
+        }
+        while let Some(packet) = self
+            .program
+            .as_mut()
+            .and_then(|program| program.poll_datagram(now))
+        {
+            if let Some(to) = ip4::destination(&packet) {
+                self.forward(None, to, packet, now);
+            }
+        }
+    }
+}
+
+/// Collects what a batch produced. What was dropped the node has counted.
+#[derive(Default)]
+struct Outlet {
+    transmitted: Vec<(Path, Vec<u8>)>,
+    delivered: Vec<Vec<u8>>,
+}
+
+impl Sink for Outlet {
+    fn transmit(&mut self, packet: &mut Packet, path: Path) {
+        self.transmitted.push((path, packet.octets().to_vec()));
+    }
+
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.delivered.push(packet.octets().to_vec());
+    }
+
+    fn dropped(&mut self, _packet: &mut Packet, _why: DropReason) {}
+}
+
+/// The path of a UDP datagram as its receiver sees it, and the payload.
+fn udp_payload(packet: &[u8]) -> Option<(Path, &[u8])> {
+    let header = ip::Header::parse(packet).ok()?;
+    let ports = udp::Header::parse(header.payload())?;
+    let path = Path {
+        local: SocketAddr::new(header.destination(), ports.destination_port),
+        remote: SocketAddr::new(header.source(), ports.source_port),
+    };
+    Some((path, header.payload().get(udp::HEADER_LEN..)?))
+}
+
+fn v4(socket: SocketAddr) -> Option<SocketAddrV4> {
+    match (socket.ip(), socket.port()) {
+        (IpAddr::V4(address), port) => Some(SocketAddrV4::new(address, port)),
+        (IpAddr::V6(_), _) => None,
+    }
+}

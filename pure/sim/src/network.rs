@@ -1,0 +1,166 @@
+//! Hosts joined by wires, and the one clock they have.
+//!
+//! The next thing that happens is whatever is due first: a packet that arrives, or a host's
+//! deadline. Of what is due at the same moment packets go first, wire by wire in the order in which
+//! they were laid, then hosts in the order in which they were added. So a run is a function of
+//! what was built, and each packet's octets and moment go into one digest of the run.
+
+use crate::{Host, Nat, Pipe, Settings, Statistics};
+use model::Instant;
+
+/// A host of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostId(usize);
+
+/// A wire of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireId(usize);
+
+/// Which of a host's interfaces, counted in the order in which wires were laid to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface(pub(crate) usize);
+
+/// A network in virtual time; see the module's documentation.
+#[derive(Default)]
+pub struct Network {
+    now: Instant,
+    hosts: Vec<Host>,
+    wires: Vec<Wire>,
+    digest: [u8; 32],
+}
+
+/// Two pipes between two hosts' interfaces: from the first end to the second, and back.
+struct Wire {
+    ends: [(HostId, Interface); 2],
+    pipes: [Pipe<Vec<u8>>; 2],
+    /// Stands at the second end: the first one is inside.
+    nat: Option<Nat>,
+}
+
+impl Network {
+    /// Nothing, at the clock's origin.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a host.
+    pub fn add(&mut self, host: Host) -> HostId {
+        self.hosts.push(host);
+        HostId(self.hosts.len() - 1)
+    }
+
+    /// Lays a wire with the same settings in both directions; errors are drawn from `seed`.
+    pub fn connect(&mut self, a: HostId, b: HostId, settings: Settings, seed: u64) -> WireId {
+        // The directions draw their errors from different streams.
+        let pipe = |direction| Pipe::new(settings, seed.wrapping_mul(2).wrapping_add(direction));
+        let mut end = |id: HostId| (id, self.hosts[id.0].add_interface());
+        self.wires.push(Wire {
+            ends: [end(a), end(b)],
+            pipes: [pipe(0), pipe(1)],
+            nat: None,
+        });
+        WireId(self.wires.len() - 1)
+    }
+
+    /// Puts a NAT at the second end of a wire: it hides the first.
+    pub fn translate(&mut self, wire: WireId, nat: Nat) {
+        self.wires[wire.0].nat = Some(nat);
+    }
+
+    /// The interfaces that a wire joins.
+    pub fn interfaces(&self, wire: WireId) -> [Interface; 2] {
+        self.wires[wire.0].ends.map(|(_, interface)| interface)
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A host.
+    pub fn host(&self, id: HostId) -> &Host {
+        &self.hosts[id.0]
+    }
+
+    /// A host, to give it commands. What they lead to leaves when time passes.
+    pub fn host_mut(&mut self, id: HostId) -> &mut Host {
+        &mut self.hosts[id.0]
+    }
+
+    /// The NAT on a wire.
+    pub fn nat_mut(&mut self, wire: WireId) -> Option<&mut Nat> {
+        self.wires[wire.0].nat.as_mut()
+    }
+
+    /// What a wire did: from its first end to its second, and back.
+    pub fn statistics(&self, wire: WireId) -> [Statistics; 2] {
+        let [there, back] = &self.wires[wire.0].pipes;
+        [there.statistics(), back.statistics()]
+    }
+
+    /// A hash over every packet that was put on a wire, and when: two runs with one digest are
+    /// the same run.
+    pub const fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Lets time pass until `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        for host in &mut self.hosts {
+            host.carry_out(self.now);
+        }
+        self.depart();
+        while let Some(next) = self.next_due().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.arrive();
+            for host in &mut self.hosts {
+                if host.poll_timeout().is_some_and(|at| at <= self.now) {
+                    host.handle_timeout(self.now);
+                }
+            }
+            self.depart();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// When something happens next.
+    fn next_due(&self) -> Option<Instant> {
+        let pipes = self.wires.iter().flat_map(|wire| &wire.pipes);
+        let arrivals = pipes.filter_map(Pipe::next_due);
+        let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
+        arrivals.chain(timeouts).min()
+    }
+
+    /// Hands every packet that is due to its host.
+    fn arrive(&mut self) {
+        for wire in &mut self.wires {
+            for direction in [0, 1] {
+                let (host, interface) = wire.ends[1 - direction];
+                while let Some(mut packet) = wire.pipes[direction].pop_due(self.now) {
+                    let passes = wire.nat.as_mut().is_none_or(|nat| match direction {
+                        0 => nat.outward(&mut packet, self.now),
+                        _ => nat.inward(&mut packet, self.now),
+                    });
+                    if passes {
+                        self.hosts[host.0].handle_packet(interface, packet, self.now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts on the wires what the hosts have to send.
+    fn depart(&mut self) {
+        for wire in &mut self.wires {
+            for direction in [0, 1] {
+                let (host, interface) = wire.ends[direction];
+                while let Some(packet) = self.hosts[host.0].poll_packet(interface) {
+                    let moment = self.now.since_origin().as_nanos().to_be_bytes();
+                    self.digest = crypto::sha256(&[&self.digest, &moment, &packet]);
+                    let octets = packet.len();
+                    wire.pipes[direction].push(packet, octets, self.now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Networks with something going on in them.
+
+mod configuration;
+mod download;
+mod parties;
+
+pub use configuration::Configuration;
+pub use download::{Download, Failure, Measured, Sample};

@@ -1,0 +1,122 @@
+//! What the nodes of a download are configured to be: as `stratad` would be for the demo.
+
+use super::Configuration;
+use crypto::Secret;
+use model::{Identity, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use node::{Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// The mobile node's address, and the one it has in the tunnel.
+pub(super) const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+pub(super) const INNER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+/// The licensed node, as the gateway and as the mobile node see it.
+pub(super) const LICENSED: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 2, 0, 1), Ipv4Addr::new(10, 1, 0, 1)];
+/// The gateway, as the licensed node and as the server see it.
+pub(super) const GATEWAY: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 2, 0, 2), Ipv4Addr::new(10, 3, 0, 1)];
+pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 2);
+
+/// How each calls the peer that matters.
+pub(super) const GATEWAY_PEER: &str = "gateway";
+const NODE: &str = "node";
+
+/// The policies of a download.
+#[derive(Clone, Copy)]
+pub(super) struct Parties {
+    pub configuration: Configuration,
+    pub licence: bool,
+    pub snoop: bool,
+}
+
+impl Parties {
+    pub fn mobile(self) -> Config {
+        let role = self.vpn(INNER, 32, Ipv4Addr::new(10, 3, 0, 0), 24);
+        let peers = vec![peer(GATEWAY_PEER, GATEWAY_PEER, Some(GATEWAY[0]), role)];
+        Config {
+            start: vec![GATEWAY_PEER.to_owned()],
+            ..config("mobile", peers, None)
+        }
+    }
+
+    pub fn gateway(self) -> Config {
+        let role = self.vpn(Ipv4Addr::new(10, 3, 0, 0), 24, INNER, 32);
+        let mut peers = vec![peer("mobile", "mobile", None, role)];
+        if self.configuration.is_zoned() {
+            peers.push(peer(NODE, NODE, Some(LICENSED[0]), Role::Licensed));
+        }
+        config(GATEWAY_PEER, peers, None)
+    }
+
+    pub fn licensed(self) -> Config {
+        let mut peers = Vec::new();
+        if self.configuration.is_zoned() {
+            peers.push(peer(GATEWAY_PEER, GATEWAY_PEER, None, Role::Gateway));
+        }
+        let snoop = self.snoop && self.configuration.has_snoop();
+        config(NODE, peers, snoop.then(SnoopConfig::default))
+    }
+
+    fn vpn(self, local: Ipv4Addr, local_length: u8, remote: Ipv4Addr, remote_length: u8) -> Role {
+        Role::Vpn {
+            local: vec![selector(local, local_length)],
+            remote: vec![selector(remote, remote_length)],
+            zones: self.zones(),
+        }
+    }
+
+    fn zones(self) -> ZonePolicy {
+        let licence = Licence {
+            node: identity(NODE),
+            zone: ZoneId(1),
+            right: Right::Read,
+        };
+        ZonePolicy {
+            stance: match self.configuration.is_zoned() {
+                true => Stance::Require,
+                false => Stance::Refuse,
+            },
+            zones: vec![
+                (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
+                (ZoneSelector::Rest, Suite::Aes128Gcm16),
+            ],
+            window: 4096,
+            licences: self.licence.then_some(licence).into_iter().collect(),
+        }
+    }
+}
+
+fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
+    Config {
+        identity: identity(name),
+        peers,
+        start: Vec::new(),
+        ike_port: 500,
+        natt_port: 4500,
+        policies: Vec::new(),
+        snoop,
+        grant_lifetime: Duration::from_secs(8 * 3600),
+        key_log: false,
+    }
+}
+
+fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        address: address.map(IpAddr::V4),
+        identity: identity(who),
+        psk: Secret::new(b"a key for simulations only".to_vec()),
+        role,
+        suites: vec![Suite::Aes128Gcm16],
+        liveness: Duration::from_secs(30),
+    }
+}
+
+fn identity(who: &str) -> Identity {
+    format!("{who}.demo")
+        .parse()
+        .expect("a name is an identity")
+}
+
+fn selector(address: Ipv4Addr, length: u8) -> TrafficSelector {
+    TrafficSelector::from_prefix(address.into(), length).expect("the lengths above fit IPv4")
+}

@@ -1,0 +1,180 @@
+//! The receiving half: puts the stream together and decides when to acknowledge.
+//!
+//! Every second full segment is acknowledged at once, one alone after the delay (RFC 5681 section
+//! 4.2); the first ones and whatever is out of order or fills a hole at once, as Linux does.
+
+use super::Settings;
+use model::Instant;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Segments acknowledged at once when a connection is new or was silent for long: Linux's
+/// TCP_MAX_QUICKACKS.
+const QUICK: u32 = 16;
+
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    mss: u64,
+    buffer: u64,
+    delay: Duration,
+    /// The next octet of the stream.
+    next: u64,
+    /// In order, and not yet taken by the program.
+    ready: Vec<u8>,
+    /// Out of order, without overlaps.
+    waiting: BTreeMap<u64, Vec<u8>>,
+    /// Ranges of `waiting`, the most recently changed first (RFC 2018 section 4).
+    blocks: Vec<(u64, u64)>,
+    /// What the last acknowledgement said.
+    told: u64,
+    /// The right edge of the window that was told: it never moves back (RFC 9293 section 3.8.6).
+    right: u64,
+    quick: u32,
+    heard: Option<Instant>,
+    /// When the next acknowledgement is due.
+    due: Option<Instant>,
+}
+
+impl Receiver {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            mss: settings.payload_len() as u64,
+            buffer: u64::from(settings.receive_buffer),
+            delay: settings.delay,
+            next: 0,
+            ready: Vec::new(),
+            waiting: BTreeMap::new(),
+            blocks: Vec::new(),
+            told: 0,
+            right: u64::from(settings.receive_buffer),
+            quick: QUICK,
+            heard: None,
+            due: None,
+        }
+    }
+
+    /// Data of the stream from `start`. What is beyond the window is not taken.
+    pub fn handle_data(&mut self, start: u64, octets: &[u8], now: Instant) {
+        self.note_silence(now);
+        let end = start + octets.len() as u64;
+        if end <= self.next || end > self.right {
+            // A duplicate, or nothing that was allowed (RFC 9293 section 3.10.7.4).
+            self.due = Some(now);
+            return;
+        }
+        let had_holes = !self.waiting.is_empty();
+        self.store(start, end, octets);
+        if start > self.next {
+            self.due = Some(now);
+            return;
+        }
+        self.take_in_order();
+        let filled = had_holes && self.waiting.is_empty();
+        let much = self.next - self.told > self.mss;
+        if filled || much || self.quick > 0 || !self.waiting.is_empty() {
+            self.due = Some(now);
+        } else {
+            self.due.get_or_insert(now + self.delay);
+        }
+    }
+
+    /// A segment that asks for an acknowledgement: a probe, or one that is not acceptable.
+    pub fn handle_question(&mut self, now: Instant) {
+        self.due = Some(now);
+    }
+
+    /// Takes what is in order. A window that was all but closed is told open again (RFC 9293
+    /// section 3.8.6.2.2).
+    pub fn read(&mut self, now: Instant) -> Vec<u8> {
+        let octets = std::mem::take(&mut self.ready);
+        let told = self.right - self.next;
+        let enough = (self.buffer / 2).min(self.mss);
+        if !octets.is_empty() && told < enough && self.buffer - told >= enough {
+            self.due = Some(now);
+        }
+        octets
+    }
+
+    pub const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Octets that were told and may come from `next` on.
+    pub fn window(&mut self) -> u64 {
+        let free = self.buffer - (self.ready.len() as u64).min(self.buffer);
+        // No window too small for a segment, or the sender would fill it with crumbs.
+        if free >= self.mss.min(self.buffer / 2) {
+            self.right = self.right.max(self.next + free);
+        }
+        self.right - self.next
+    }
+
+    /// Whatever leaves now acknowledges everything.
+    pub fn note_told(&mut self) {
+        self.told = self.next;
+        self.due = None;
+        self.quick = self.quick.saturating_sub(1);
+    }
+
+    /// What is there beyond the next octet, at most `limit` blocks.
+    pub fn sack(&self, limit: usize) -> impl Iterator<Item = (u64, u64)> {
+        self.blocks.iter().copied().take(limit)
+    }
+
+    /// Timestamps of acknowledged segments are echoed, not those of later ones (RFC 7323 section
+    /// 4.3).
+    pub const fn told(&self) -> u64 {
+        self.told
+    }
+
+    fn note_silence(&mut self, now: Instant) {
+        const LONG: Duration = Duration::from_secs(1);
+        if self.heard.is_some_and(|heard| now - heard > LONG) {
+            self.quick = QUICK;
+        }
+        self.heard = Some(now);
+    }
+
+    /// Stores what is new of a segment.
+    fn store(&mut self, start: u64, end: u64, octets: &[u8]) {
+        let mut from = start.max(self.next);
+        let known: Vec<_> = self.waiting.range(..end).map(range).collect();
+        for (low, high) in known.into_iter().filter(|(_, high)| *high > start) {
+            if from < low {
+                let piece = &octets[(from - start) as usize..(low - start) as usize];
+                self.waiting.insert(from, piece.to_vec());
+            }
+            from = from.max(high);
+        }
+        if from < end {
+            self.waiting
+                .insert(from, octets[(from - start) as usize..].to_vec());
+        }
+        let (mut low, mut high) = (start.max(self.next), end);
+        let touches = |block: &(u64, u64)| block.0 <= high && block.1 >= low;
+        let (joined, others): (Vec<_>, Vec<_>) = self.blocks.iter().copied().partition(touches);
+        for block in joined {
+            (low, high) = (low.min(block.0), high.max(block.1));
+        }
+        self.blocks = others;
+        self.blocks.insert(0, (low, high));
+    }
+
+    fn take_in_order(&mut self) {
+        while let Some(first) = self.waiting.first_entry().filter(|e| *e.key() == self.next) {
+            let octets = first.remove();
+            self.next += octets.len() as u64;
+            self.ready.extend(octets);
+        }
+        let next = self.next;
+        self.blocks.retain(|block| block.1 > next);
+    }
+}
+
+fn range((start, octets): (&u64, &Vec<u8>)) -> (u64, u64) {
+    (*start, start + octets.len() as u64)
+}

@@ -1,0 +1,481 @@
+//! The sending half: what may leave, what is lost, and how fast.
+//!
+//! It is in one of four states. *Open*: all is well. *Disorder*: something arrived out of order,
+//! which may still prove harmless; new segments follow each arrival (RFC 3042). *Recovery*: a loss
+//! is proved; what is lost is sent again while the window shrinks to its half (RFC 6582 without
+//! SACK, RFC 6675 with it). *Loss*: the timer ran out; the window grows again from one segment,
+//! after a look whether the timeout was a mistake (F-RTO, RFC 5682). Where timestamps show that the
+//! first transmission had arrived after all, a reduction is taken back (RFC 3522, RFC 4015).
+//!
+//! The order of the steps is that of Linux's `tcp_ack`, so that numbers can be compared.
+
+use super::flight::{self, Flight, PROOF};
+use super::reno::Reno;
+use super::round_trip::RoundTrip;
+use super::{Counters, Settings};
+use model::Instant;
+use std::time::Duration;
+
+/// What an acknowledgement says, in octets from the first of the connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ack {
+    /// The next octet that is expected.
+    pub to: u64,
+    /// Octets that may be sent from there.
+    pub window: u64,
+    pub sack: Vec<(u64, u64)>,
+    /// When the segment left that the acknowledgement answers, if timestamps tell.
+    pub echo: Option<Instant>,
+    /// It came with data, so it says nothing by coming.
+    pub with_data: bool,
+}
+
+/// What is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outgoing {
+    /// Octets of the stream.
+    Data { start: u64, end: u64 },
+    /// A question for the window, without data (RFC 9293 section 3.8.6.1).
+    Probe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Disorder,
+    Recovery,
+    Loss(Trial),
+}
+
+/// Whether a timeout may have been a mistake (RFC 5682 section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trial {
+    /// It was none.
+    Over,
+    /// One segment was sent again; what the answer to it is will tell.
+    Waiting,
+    /// That was acknowledged; new data goes before anything else is sent again.
+    NewFirst,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    mss: u64,
+    sack: bool,
+    /// How many octets there are to send.
+    written: u64,
+    acknowledged: u64,
+    next: u64,
+    /// The peer allows octets before this one.
+    right: u64,
+    flight: Flight,
+    reno: Reno,
+    state: State,
+    /// What had been sent when the state was entered.
+    high: u64,
+    /// Window and threshold to go back to if the reduction was a mistake.
+    undo: Option<(u32, u32)>,
+    /// First retransmission since all was well.
+    first_again: Option<Instant>,
+    round_trip: RoundTrip,
+    timer: Option<Instant>,
+    /// Timeouts since anything was acknowledged.
+    in_row: u32,
+    probe: bool,
+    /// Whether the window, and not the peer or the program, was the limit (RFC 7661).
+    usage: Usage,
+    pub counters: Counters,
+}
+
+/// How far the congestion window was used in the present round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    limited: bool,
+    most: u32,
+    until: u64,
+}
+
+impl Sender {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            mss: settings.payload_len() as u64,
+            sack: settings.sack,
+            written: 0,
+            acknowledged: 0,
+            next: 0,
+            right: 0,
+            flight: Flight::default(),
+            reno: Reno::new(settings.initial_window),
+            state: State::Open,
+            high: 0,
+            undo: None,
+            first_again: None,
+            round_trip: RoundTrip::new(settings.least_timeout),
+            timer: None,
+            in_row: 0,
+            probe: false,
+            usage: Usage::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// There are so many more octets to send.
+    pub const fn write(&mut self, octets: u64) {
+        self.written = self.written.saturating_add(octets);
+    }
+
+    /// The peer's first window, and the round trip of the handshake if nothing was repeated in it.
+    pub fn open(&mut self, window: u64, round_trip: Option<Duration>) {
+        self.right = window;
+        if let Some(measured) = round_trip {
+            self.round_trip.sample(measured);
+        }
+    }
+
+    pub const fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub const fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub const fn window(&self) -> u32 {
+        self.reno.window
+    }
+
+    pub fn threshold(&self) -> Option<u32> {
+        self.reno.threshold()
+    }
+
+    pub const fn timer(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    /// An acknowledgement came.
+    pub fn handle_ack(&mut self, ack: &Ack, now: Instant) {
+        if ack.to > self.next || ack.to < self.acknowledged {
+            return;
+        }
+        let (advanced, right) = (ack.to > self.acknowledged, ack.to + ack.window);
+        let moved = right != self.right;
+        let was_empty = self.flight.is_empty();
+        self.right = self.right.max(right);
+        self.acknowledged = ack.to;
+        let delivered = self.note_arrivals(ack, advanced, now);
+        let duplicate = !(advanced || ack.with_data || moved || was_empty);
+        if advanced {
+            self.in_row = 0;
+            self.timer = (!self.flight.is_empty()).then(|| now + self.round_trip.timeout());
+        }
+        let lost_before = self.flight.has_lost();
+        let delivered = delivered + self.judge(advanced, duplicate, ack.echo);
+        match self.state {
+            State::Recovery => {
+                let progress = advanced && (lost_before || !self.flight.has_lost());
+                let in_network = self.flight.in_network();
+                self.reno.reduce(delivered, in_network, progress);
+            }
+            State::Open | State::Disorder | State::Loss(_) => {
+                if advanced && self.is_window_limited() {
+                    self.reno.grow(delivered);
+                }
+            }
+        }
+        self.counters.largest_window = self.counters.largest_window.max(self.reno.window);
+    }
+
+    /// The timer ran out (RFC 6298 section 5).
+    pub fn handle_timer(&mut self, now: Instant) {
+        if self.timer.is_none_or(|at| now < at) {
+            return;
+        }
+        self.round_trip.back_off();
+        if self.flight.is_empty() {
+            self.probe = true;
+            self.counters.probes += 1;
+        } else {
+            self.enter_loss();
+        }
+        self.timer = Some(now + self.round_trip.timeout());
+    }
+
+    /// The next segment that may leave now.
+    pub fn poll(&mut self, now: Instant) -> Option<Outgoing> {
+        if std::mem::take(&mut self.probe) {
+            return Some(Outgoing::Probe);
+        }
+        let room = self.flight.in_network() < self.reno.window;
+        let outgoing = match room {
+            true if self.state == State::Loss(Trial::NewFirst) => {
+                self.send_new(now).or_else(|| self.send_again(now))
+            }
+            true => self.send_again(now).or_else(|| self.send_new(now)),
+            false => None,
+        };
+        self.arm_timer(outgoing.is_some(), now);
+        match outgoing {
+            Some(_) if self.state == State::Recovery => self.reno.note_sent(),
+            Some(_) => {}
+            None => self.note_usage(),
+        }
+        outgoing.map(|(start, end)| Outgoing::Data { start, end })
+    }
+
+    /// The timer runs while something is on its way (RFC 6298 section 5.1), or while the peer's
+    /// window keeps something back (RFC 9293 section 3.8.6.1).
+    fn arm_timer(&mut self, sends: bool, now: Instant) {
+        let timeout = now + self.round_trip.timeout();
+        if sends && self.flight.len() == 1 {
+            self.timer = Some(timeout);
+        } else if sends || self.written > self.next {
+            self.timer.get_or_insert(timeout);
+        }
+    }
+
+    fn send_again(&mut self, now: Instant) -> Option<(u64, u64)> {
+        let again = self.flight.send_lost(now)?;
+        self.first_again.get_or_insert(now);
+        self.counters.sent_again += 1;
+        Some(again)
+    }
+
+    /// A full segment, or what is left of the stream (RFC 9293 section 3.8.6.2.1).
+    fn send_new(&mut self, now: Instant) -> Option<(u64, u64)> {
+        let start = self.next;
+        let end = (start + self.mss).min(self.written);
+        if end <= start || end > self.right {
+            return None;
+        }
+        self.next = end;
+        self.flight.push(start, end, now);
+        self.counters.sent += 1;
+        Some((start, end))
+    }
+
+    /// Takes out what arrived, measures, and says how many segments that was news of.
+    fn note_arrivals(&mut self, ack: &Ack, advanced: bool, now: Instant) -> u32 {
+        let gone = self.flight.acknowledge(ack.to, ack.echo);
+        if advanced {
+            let sent_at = ack.echo.or(gone.sent_at);
+            if let Some(sent_at) = sent_at {
+                self.round_trip.sample(now - sent_at);
+            }
+        }
+        if !self.sack {
+            let duplicates = self.flight.arrived();
+            self.flight.explain_duplicates(gone.segments);
+            return match gone.segments {
+                0 => 0,
+                segments => segments.saturating_sub(duplicates).max(1),
+            };
+        }
+        let blocks = ack.sack.iter();
+        let sacked: u32 = blocks
+            .map(|(start, end)| self.flight.note_sack(*start, *end))
+            .sum();
+        gone.news + sacked
+    }
+
+    /// Changes the state as an acknowledgement demands. Returns how many more segments it proved
+    /// to have arrived: those that duplicates stand for.
+    fn judge(&mut self, advanced: bool, duplicate: bool, echo: Option<Instant>) -> u32 {
+        if self.state == State::Open {
+            self.first_again = None;
+        } else if self.state == State::Recovery && self.acknowledged >= self.high {
+            if !self.sack {
+                self.flight.forget_duplicates();
+            }
+            self.try_undo(echo, false);
+            if self.must_hold() {
+                return 0;
+            }
+            self.state = State::Open;
+            if self.undo.take().is_some() {
+                self.reno.end_reduction();
+            }
+        }
+        match self.state {
+            State::Recovery => {
+                // While something that was sent again is on its way it is too early to tell.
+                if advanced && self.was_early(echo) {
+                    if !self.flight.has_again() && self.try_undo(echo, true) {
+                        self.reopen();
+                    }
+                    return 0;
+                }
+                let arrived = if duplicate { self.count_duplicate() } else { 0 };
+                self.find_losses(advanced);
+                arrived
+            }
+            State::Loss(trial) => self.judge_timeout(trial, advanced, duplicate, echo),
+            State::Open | State::Disorder => self.look_for_losses(advanced, duplicate),
+        }
+    }
+
+    fn look_for_losses(&mut self, advanced: bool, duplicate: bool) -> u32 {
+        if advanced && !self.sack {
+            self.flight.forget_duplicates();
+        }
+        let arrived = if duplicate { self.count_duplicate() } else { 0 };
+        self.find_losses(false);
+        if self.flight.has_lost() {
+            self.enter_recovery();
+        } else {
+            self.reopen();
+        }
+        arrived
+    }
+
+    /// After a timeout.
+    fn judge_timeout(
+        &mut self,
+        trial: Trial,
+        advanced: bool,
+        duplicate: bool,
+        echo: Option<Instant>,
+    ) -> u32 {
+        if advanced && self.try_undo(echo, true) {
+            self.reopen();
+            return 0;
+        }
+        let recovered = self.acknowledged >= self.high;
+        match trial {
+            Trial::Waiting if advanced && !recovered => {
+                self.high = self.next;
+                if self.written > self.next && self.right >= self.next + self.mss {
+                    self.state = State::Loss(Trial::NewFirst);
+                    return 0;
+                }
+                self.state = State::Loss(Trial::Over);
+            }
+            Trial::NewFirst if duplicate => self.state = State::Loss(Trial::Over),
+            Trial::Over | Trial::Waiting | Trial::NewFirst => {}
+        }
+        if recovered && !self.must_hold() {
+            self.undo = None;
+            self.state = State::Open;
+            return self.look_for_losses(advanced, duplicate);
+        }
+        if self.sack {
+            self.flight.lose_overtaken();
+        } else if advanced {
+            self.flight.forget_duplicates();
+        } else if self.next > self.high && duplicate {
+            return self.count_duplicate();
+        }
+        0
+    }
+
+    /// Without SACK, an acknowledgement of exactly what had been sent may be followed by
+    /// duplicates that mean nothing (RFC 6582 section 4.1): wait for one above.
+    fn must_hold(&self) -> bool {
+        !self.sack && self.acknowledged == self.high && !self.flight.is_empty()
+    }
+
+    fn count_duplicate(&mut self) -> u32 {
+        match self.sack {
+            true => 0,
+            false => u32::from(self.flight.note_duplicate()),
+        }
+    }
+
+    fn find_losses(&mut self, advanced: bool) {
+        let recovering = self.state == State::Recovery;
+        let proved = self.flight.arrived() >= PROOF;
+        if self.sack && (recovering || proved) {
+            self.flight.lose_overtaken();
+        } else if !self.sack && (if recovering { advanced } else { proved }) {
+            self.flight.lose_first();
+        }
+    }
+
+    fn enter_recovery(&mut self) {
+        self.counters.recoveries += 1;
+        self.remember();
+        self.reno.begin_reduction();
+        self.high = self.next;
+        self.state = State::Recovery;
+    }
+
+    fn enter_loss(&mut self) {
+        self.counters.timeouts += 1;
+        let calm = matches!(self.state, State::Open | State::Disorder);
+        let progressed = matches!(self.state, State::Loss(_)) && self.in_row == 0;
+        // The threshold is halved once for each window of losses.
+        if calm || progressed || self.acknowledged >= self.high {
+            self.remember();
+            self.reno.halve();
+        }
+        self.flight.lose_all();
+        self.reno.collapse();
+        let trial = match calm || self.in_row > 0 {
+            true => Trial::Waiting,
+            false => Trial::Over,
+        };
+        self.in_row += 1;
+        self.state = State::Loss(trial);
+        self.high = self.next;
+    }
+
+    fn remember(&mut self) {
+        self.undo = Some(self.reno.before());
+    }
+
+    /// Whether an acknowledgement answers what was sent before anything was sent again.
+    fn was_early(&self, echo: Option<Instant>) -> bool {
+        let early = match (echo, self.first_again) {
+            (Some(echo), Some(again)) => flight::is_before(echo, again),
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        early && self.undo.is_some()
+    }
+
+    /// Takes a reduction back if it was made too early; `find` also takes back that segments are
+    /// lost.
+    fn try_undo(&mut self, echo: Option<Instant>, find: bool) -> bool {
+        let Some(undo) = self.undo.filter(|_| self.was_early(echo)) else {
+            return false;
+        };
+        self.undo = None;
+        self.reno.undo(undo);
+        self.counters.undone += 1;
+        if find {
+            self.flight.find_all();
+        }
+        true
+    }
+
+    fn reopen(&mut self) {
+        let calm = self.flight.arrived() == 0 && !self.flight.has_again();
+        let state = if calm { State::Open } else { State::Disorder };
+        if self.state != state {
+            self.state = state;
+            self.high = self.next;
+        }
+    }
+
+    /// Nothing more may leave: how far was the window used?
+    fn note_usage(&mut self) {
+        let limited = self.flight.in_network() >= self.reno.window;
+        let usage = &mut self.usage;
+        let most = !usage.limited && self.flight.len() > usage.most;
+        if self.acknowledged >= usage.until || limited || most {
+            *usage = Usage {
+                limited,
+                most: self.flight.len(),
+                until: self.next,
+            };
+        }
+    }
+
+    fn is_window_limited(&self) -> bool {
+        let ample = self.reno.in_slow_start() && self.reno.window < 2 * self.usage.most;
+        self.usage.limited || ample
+    }
+}
