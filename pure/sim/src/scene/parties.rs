@@ -2,7 +2,7 @@
 
 use super::Configuration;
 use crypto::Secret;
-use model::{Identity, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use model::{Group, Identity, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use node::{Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -107,6 +107,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         psk: Secret::new(b"a key for simulations only".to_vec()),
         role,
         suites: vec![Suite::Aes128Gcm16],
+        groups: vec![Group::X25519],
         liveness: Duration::from_secs(30),
     }
 }
