@@ -22,9 +22,13 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Packets read before those that have become due meanwhile are released.
 const BATCH: usize = 32;
+
+/// A packet handed over later than this after its due time counts as late.
+pub const LATE: Duration = Duration::from_millis(5);
 
 /// Everything that fits into an IP packet.
 const LONGEST: usize = 65_535;
@@ -68,6 +72,8 @@ pub struct Statistics {
     pub refused: u64,
     /// Whether the thread got real-time priority.
     pub real_time: bool,
+    /// Packets that were more than [`LATE`].
+    pub late: u64,
     /// How long after their due time packets were handed to the receiver.
     pub lateness: Quantiles,
 }
@@ -144,6 +150,7 @@ struct Gauges {
     link: Mutex<sim::Statistics>,
     refused: AtomicU64,
     real_time: AtomicBool,
+    late: AtomicU64,
     lateness: Histogram,
 }
 
@@ -158,6 +165,7 @@ impl Gauges {
             lost_bit_error: link.lost_bit_error,
             refused: self.refused.load(Relaxed),
             real_time: self.real_time.load(Relaxed),
+            late: self.late.load(Relaxed),
             lateness: self.lateness.quantiles(),
         }
     }
@@ -219,7 +227,10 @@ impl Direction {
             if self.to.send(&packet).is_err() {
                 self.gauges.refused.fetch_add(1, Relaxed);
             }
-            self.gauges.lateness.record(now.since(due));
+            let lateness = now.since(due);
+            let late = u64::from(lateness > LATE);
+            self.gauges.late.fetch_add(late, Relaxed);
+            self.gauges.lateness.record(lateness);
         }
     }
 }

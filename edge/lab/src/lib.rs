@@ -5,7 +5,10 @@
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
 //! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`]: what end-to-end tests are made of.
 //! * [`canary`]: whether plaintext shows up where it must not.
+//! * [`scene`]: the network of the demo and of the figures.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
+//! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
+//!   drawn and put on one page (`strata lab`).
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
 //!   before the first thread starts.
@@ -18,14 +21,21 @@ pub mod daemon;
 pub mod demo;
 pub mod duo;
 pub mod emulator;
+pub mod experiment;
+pub mod figures;
 pub mod histogram;
 pub mod host;
+pub mod interrupt;
 pub mod obstacle;
+pub mod page;
 pub mod pair;
+pub mod plot;
 pub mod process;
 pub mod runner;
+pub mod scene;
 pub mod strongswan;
 pub mod testbed;
+mod text;
 pub mod transfer;
 pub mod wire;
 pub mod wiretap;

@@ -71,7 +71,7 @@ fn the_json_has_stable_keys() -> Result<()> {
     ensure!(keys(runs) == "ipsec none snoop zoned zoned_snoop");
     let run = &runs["zoned_snoop"]["measured"];
     ensure!(keys(run) == "goodput lossy node octets wired");
-    let link = "delivered delivered_octets lateness lost_bit_error lost_queue offered real_time \
+    let link = "delivered delivered_octets late lateness lost_bit_error lost_queue offered real_time \
                 refused";
     for direction in 0..2 {
         ensure!(keys(&run["lossy"][direction]) == link);

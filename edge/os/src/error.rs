@@ -57,6 +57,12 @@ pub enum Error {
         /// What was attempted.
         doing: String,
     },
+    /// The kernel was built without a congestion control, or has not loaded it.
+    #[error("this kernel has no congestion control {name}: load it with `modprobe tcp_{name}`")]
+    NoCongestionControl {
+        /// What was asked for.
+        name: String,
+    },
     /// Ordinary users may not make namespaces here.
     #[error(
         "this machine does not let users make namespaces: run as root, or allow it with `sysctl -w {sysctl}`"

@@ -21,6 +21,7 @@ mod program;
 pub mod routes;
 pub mod signals;
 pub mod sysctl;
+pub mod tcp;
 mod tun;
 mod udp;
 

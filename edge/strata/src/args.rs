@@ -38,6 +38,9 @@ pub enum Verb {
     },
     /// Try it all on this machine: a protected download over a lossy link, measured; no root
     Demo(Demo),
+    /// Measure the figures of the papers on this machine, and judge them; no root
+    #[command(subcommand)]
+    Lab(Lab),
 }
 
 /// What the daemon answers.
@@ -137,6 +140,58 @@ pub struct Demo {
     /// Keep configurations and logs
     #[arg(long)]
     pub keep: bool,
+}
+
+/// What the lab does.
+#[derive(Debug, Subcommand)]
+pub enum Lab {
+    /// Name the figures, and how long each takes
+    List,
+    /// Measure figures; exit status 1 if what must hold does not
+    Run(LabRun),
+    /// Write one HTML page over all results of a folder
+    Report {
+        /// The folder with results
+        #[arg(long, value_name = "DIR", default_value = LAB_FOLDER)]
+        out: PathBuf,
+    },
+}
+
+/// How figures are measured.
+#[derive(Debug, Group)]
+pub struct LabRun {
+    /// Figures, as `strata lab list` names them
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Measure less, in minutes instead of an hour
+    #[arg(long)]
+    pub quick: bool,
+    /// The folder for results; what is in it already is not measured again
+    #[arg(long, value_name = "DIR", default_value = LAB_FOLDER)]
+    pub out: PathBuf,
+    /// Runs of each condition
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: Option<u64>,
+    /// Length of each download
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=3600))]
+    pub seconds: Option<u64>,
+    /// Networks at once, at most
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub at_once: Option<usize>,
+    /// Leave SNOOP off, which must make the figures fail
+    #[arg(long)]
+    pub no_snoop: bool,
+}
+
+/// Where results are kept unless somebody says otherwise.
+const LAB_FOLDER: &str = "strata-lab";
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one network is needed".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
 }
 
 #[cfg(test)]

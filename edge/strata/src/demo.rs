@@ -4,6 +4,7 @@ use crate::args::Demo;
 use crate::output::{Exit, Output};
 use control::Failure;
 use lab::demo::{self, Options, Report};
+use lab::interrupt;
 use lab::obstacle::Obstacle;
 use lab::testbed;
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub fn run(demo: &Demo, output: &Output) -> Exit {
 
 fn measure(options: &Options) -> Result<Report, Obstacle> {
     testbed::enter()?;
-    demo::tidy_when_interrupted()?;
+    interrupt::tidy()?;
     demo::measure(options)
 }
 

@@ -4,6 +4,7 @@ mod answer;
 mod args;
 mod check;
 mod demo;
+mod figures;
 mod output;
 mod show;
 mod text;
@@ -20,5 +21,6 @@ fn main() -> ExitCode {
         Verb::Ask(question) => answer::ask(&args.socket, &question.into(), &output).into(),
         Verb::Check { file } => check::run(&file, &output).into(),
         Verb::Demo(demo) => demo::run(&demo, &output).into(),
+        Verb::Lab(lab) => figures::run(&lab, &output).into(),
     }
 }

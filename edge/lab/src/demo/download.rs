@@ -1,6 +1,6 @@
 //! One download by curl, measured and compared with what the server has.
 
-use super::topology::URL;
+use super::web::URL;
 use crate::canary::Marked;
 use crate::host::Host;
 use crate::testbed::find_command;

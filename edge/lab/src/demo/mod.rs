@@ -10,23 +10,21 @@
 //! ([`crate::canary`]); everything in the licensed node is searched for it.
 
 mod download;
-mod interrupt;
 mod progress;
 mod report;
 mod run;
-mod setup;
 mod text;
-mod topology;
+mod web;
 mod witness;
 
-pub use interrupt::tidy_when_interrupted;
+pub use crate::scene::Setup;
 pub use report::{GAIN_NEEDED, Outcome, Report};
 pub use run::Run;
-pub use setup::Setup;
 pub use witness::Node;
 
 use crate::canary::{Canary, Marked};
 use crate::obstacle::Obstacle;
+use crate::scene::{LOSSY_RATE, Sender, Settings};
 use crate::testbed::{Testbed, find_binary, find_command};
 use anyhow::{Context, Result};
 use progress::{Progress, Teller};
@@ -81,6 +79,17 @@ impl Options {
     fn skipped(&self) -> Duration {
         (self.duration / 4).min(Duration::from_secs(5))
     }
+
+    /// The scene of a setup. Each has errors of its own, all from the one seed.
+    fn scene(&self, setup: Setup) -> Settings {
+        let seed = self.seed.wrapping_mul(16).wrapping_add(2 * setup as u64);
+        Settings {
+            snoop: self.snoop,
+            licence: self.licence,
+            license_payload: self.license_payload,
+            ..Settings::new(setup, Sender::Reno, self.ber, seed)
+        }
+    }
 }
 
 /// Runs the demo in namespaces that were entered ([`crate::testbed::enter`]). A setup that fails is
@@ -123,7 +132,7 @@ fn prepare(stream: &Marked, options: &Options) -> Result<(Testbed, PathBuf)> {
 /// Returns its folder.
 fn publish(bed: &Testbed, stream: &Marked, options: &Options) -> Result<PathBuf> {
     let folder = bed.directory().join("www");
-    let octets = topology::LOSSY_RATE / 8 * (options.duration.as_secs() + 60);
+    let octets = LOSSY_RATE / 8 * (options.duration.as_secs() + 60);
     let write = || {
         fs::create_dir(&folder)?;
         let mut file = BufWriter::new(File::create(folder.join("stream"))?);

@@ -136,6 +136,7 @@ pub(super) mod tests {
         lost_bit_error: 0,
         refused: 0,
         real_time: true,
+        late: 0,
         lateness: Quantiles {
             count: 0,
             p50_us: 0.0,

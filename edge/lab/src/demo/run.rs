@@ -2,11 +2,12 @@
 
 use super::download::{Span, download};
 use super::progress::Teller;
-use super::topology::Topology;
+use super::web;
 use super::witness::Node;
 use super::{Options, Setup};
 use crate::canary::{Canary, Marked};
 use crate::emulator::Statistics;
+use crate::scene::Scene;
 use crate::testbed::Testbed;
 use anyhow::Result;
 use serde::Serialize;
@@ -49,13 +50,14 @@ pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<
         folder,
     } = shared;
     teller.phase("building the network");
-    let topology = Topology::build(bed, setup, options, folder)?;
+    let scene = Scene::build(bed, setup.key(), &options.scene(setup))?;
+    let _web = web::serve(&scene.server, folder)?;
     teller.phase("downloading");
     let span = Span {
         total: options.duration,
         skipped: options.skipped(),
     };
-    let daemon = topology.node_daemon.as_ref();
+    let daemon = scene.node.as_ref();
     let (received, earlier) = thread::scope(|scope| {
         let (over, is_over) = mpsc::channel::<()>();
         let half_way = span.total / 2;
@@ -64,9 +66,7 @@ pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<
             let _ = is_over.recv_timeout(half_way);
             daemon.map(|daemon| Node::look(daemon, canary)).transpose()
         });
-        let received = download(&topology.mobile, stream, span, |octets| {
-            teller.octets(octets)
-        });
+        let received = download(&scene.mobile, stream, span, |octets| teller.octets(octets));
         drop(over);
         (received, look.join().expect("looking does not panic"))
     });
@@ -75,12 +75,12 @@ pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<
     let node = daemon
         .map(|daemon| Node::look(daemon, canary))
         .transpose()?;
-    let [from_mobile, to_mobile] = topology.lossy.statistics();
+    let [from_mobile, to_mobile] = scene.lossy.statistics();
     Ok(Run {
         goodput: received.goodput,
         octets: received.octets,
         lossy: [to_mobile, from_mobile],
-        wired: topology.wired.statistics(),
+        wired: scene.wired.statistics(),
         node: node.map(|node| node.after(earlier.unwrap_or_default())),
     })
 }

@@ -1,13 +1,12 @@
 //! The report for people, on a terminal of 80 columns.
 
 use super::run::Run;
-use super::topology::LOSSY_RATE;
 use super::{Node, Report, Setup};
 use crate::emulator::Statistics;
 use crate::histogram::Quantiles;
+use crate::scene::LOSSY_RATE;
+use crate::text::paragraph;
 use std::fmt;
-
-const WIDTH: usize = 80;
 
 /// The column of the setups' names.
 const LABEL: usize = 15;
@@ -205,29 +204,12 @@ fn line([name, goodput, bar, times, sent, lost, again, kept]: [&str; 8]) -> Stri
     format!("{}\n", line.trim_end())
 }
 
-/// Text with a label before it, broken where the terminal ends.
-fn paragraph(label: &str, indent: usize, text: &str) -> String {
-    let mut done = String::new();
-    let mut line = format!("{label:indent$}");
-    for word in text.split_whitespace() {
-        let begins = line.chars().count() == indent.max(label.chars().count());
-        if !begins && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            done += line.trim_end();
-            done.push('\n');
-            line = format!("{:indent$}{word}", "");
-        } else {
-            line += if begins { "" } else { " " };
-            line += word;
-        }
-    }
-    done + line.trim_end() + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Options;
     use super::super::report::tests::{as_claimed, measured};
     use super::*;
+    use crate::text::WIDTH;
 
     fn claimed() -> Report {
         Report::new(&Options::default(), as_claimed())

@@ -1,4 +1,4 @@
-//! Ctrl-C: the processes of the demo die with it, and its files are removed.
+//! Ctrl-C: the processes of a run die with it, and its files are removed.
 
 use crate::obstacle::Obstacle;
 use crate::testbed;
@@ -11,7 +11,7 @@ use std::thread;
 ///
 /// # Errors
 /// The kernel refuses.
-pub fn tidy_when_interrupted() -> Result<(), Obstacle> {
+pub fn tidy() -> Result<(), Obstacle> {
     let signals = Signals::take(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
     let mut poller = Poller::new()?;
     poller

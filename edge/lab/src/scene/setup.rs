@@ -1,9 +1,11 @@
 //! The five ways to carry a download, and the configurations they take.
 
-use super::Options;
+use super::Settings;
+use serde::{Deserialize, Serialize};
 
 /// A way to carry the download.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Setup {
     /// The licensed node only forwards.
     None,
@@ -39,7 +41,7 @@ impl Setup {
     }
 
     /// What programs and folders call it.
-    pub(super) fn key(self) -> &'static str {
+    pub fn key(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Snoop => "snoop",
@@ -50,28 +52,28 @@ impl Setup {
     }
 
     /// Whether there is a tunnel between the mobile node and the gateway.
-    pub(super) fn has_tunnel(self) -> bool {
+    pub fn has_tunnel(self) -> bool {
         matches!(self, Self::Ipsec | Self::Zoned | Self::ZonedSnoop)
     }
 
     /// Whether the tunnel's packets are sealed in zones.
-    pub(super) fn is_zoned(self) -> bool {
+    pub fn is_zoned(self) -> bool {
         matches!(self, Self::Zoned | Self::ZonedSnoop)
     }
 
     /// Whether the licensed node runs `stratad`; else it is a router like any other.
-    pub(super) fn has_node(self) -> bool {
+    pub fn has_node(self) -> bool {
         matches!(self, Self::Snoop | Self::Zoned | Self::ZonedSnoop)
     }
 
     /// Whether `stratad` runs anywhere.
-    pub(super) fn has_daemons(self) -> bool {
+    pub fn has_daemons(self) -> bool {
         self.has_tunnel() || self.has_node()
     }
 
     /// The mobile node's configuration.
-    pub(super) fn mobile(self, options: &Options) -> String {
-        let zones = self.zones(options);
+    pub(super) fn mobile(self, settings: &Settings) -> String {
+        let zones = self.zones(settings);
         format!(
             r#"
 [node]
@@ -92,8 +94,8 @@ remote = ["10.3.0.0/24"]
     }
 
     /// The gateway's configuration.
-    pub(super) fn gateway(self, options: &Options) -> String {
-        let zones = self.zones(options);
+    pub(super) fn gateway(self, settings: &Settings) -> String {
+        let zones = self.zones(settings);
         let licensed = match self.is_zoned() {
             true => {
                 r#"
@@ -122,7 +124,7 @@ remote = ["10.9.0.2/32"]
     }
 
     /// The licensed node's configuration.
-    pub(super) fn node(self, options: &Options) -> String {
+    pub(super) fn node(self, settings: &Settings) -> String {
         let gateway = match self.is_zoned() {
             true => {
                 r#"
@@ -134,7 +136,7 @@ psk = "node.psk"
             false => "",
         };
         let clear_tcp = self == Self::Snoop;
-        let snoop = self != Self::Zoned && options.snoop;
+        let snoop = self != Self::Zoned && settings.snoop;
         format!(
             r#"
 [node]
@@ -151,11 +153,11 @@ enabled = {snoop}
         )
     }
 
-    fn zones(self, options: &Options) -> String {
+    fn zones(self, settings: &Settings) -> String {
         if !self.is_zoned() {
             return "zones = \"refuse\"".to_owned();
         }
-        let zones = match (options.licence, options.license_payload) {
+        let zones = match (settings.licence, settings.license_payload) {
             (false, _) => return "zones = \"require\"".to_owned(),
             (true, false) => r#"["headers"]"#,
             (true, true) => r#"["headers", "payload"]"#,

@@ -1,0 +1,46 @@
+//! The demo's web server: nginx as an ordinary program.
+
+use crate::host::Host;
+use crate::process::Process;
+use crate::testbed::find_command;
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::time::Duration;
+
+/// Where the marked stream is served.
+pub(super) const URL: &str = "http://10.3.0.2:8080/stream";
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// One process, nothing outside its folder. It believes to be root, and would ask for a user it
+/// does not have unless told that root will do.
+pub(super) fn serve(server: &Host, stream: &Path) -> Result<Process> {
+    let config = format!(
+        "user root;
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log stderr;
+events {{}}
+http {{
+  access_log off;
+  sendfile on;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  server {{ listen 10.3.0.2:8080; root \"{}\"; }}
+}}
+",
+        stream.display()
+    );
+    let config = server.file("nginx.conf", &config)?;
+    let mut command = server.command(find_command("nginx", "nginx-light")?);
+    command.arg("-e").arg("stderr").arg("-c").arg(config);
+    command.arg("-p").arg(server.directory());
+    let web = server.start("nginx", command)?;
+    let started = server.wait_for_port("10.3.0.2:8080", DEADLINE);
+    started.with_context(|| format!("nginx says: {}", web.log()))?;
+    Ok(web)
+}

@@ -1,0 +1,222 @@
+//! What is measured once: a condition, with one seed.
+
+use super::Plan;
+use crate::emulator::Statistics;
+use crate::scene::{Sender, Settings, Setup};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What varies from point to point of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Condition {
+    /// How the download is carried.
+    pub setup: Setup,
+    /// The server's TCP.
+    pub sender: Sender,
+    /// One bit error in so many bits on the lossy hop; 0 for none.
+    pub one_error_in: u64,
+    /// Milliseconds over the wired hop, one way.
+    pub wired_ms: u64,
+}
+
+/// A condition with a seed: one download on a network of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cell {
+    /// Under which condition.
+    #[serde(flatten)]
+    pub condition: Condition,
+    /// What the bit errors are drawn from. Cells that differ in nothing but the setup share it:
+    /// they are pairs.
+    pub seed: u64,
+    /// Length of the download.
+    pub seconds: u64,
+    /// Whether SNOOP works where it should; without it most claims must fail.
+    pub snoop: bool,
+}
+
+/// What a cell gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The cell.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// Bits of payload per second at the receiver, slow start left out.
+    pub goodput: f64,
+    /// Segments the server's TCP sent again.
+    pub resent: u64,
+    /// Packets SNOOP sent again.
+    pub repaired: u64,
+    /// Acknowledgements SNOOP kept from the server.
+    pub suppressed: u64,
+    /// What the emulated hops did.
+    pub hops: Hops,
+    /// How often the cell had to be run again because packets were late.
+    pub repeats: u32,
+    /// The server's TCP, sampled.
+    pub trace: Vec<Sample>,
+}
+
+/// The emulated hops of a cell, all directions together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hops {
+    /// Packets offered.
+    pub packets: u64,
+    /// Of them hit by bit errors.
+    pub hit: u64,
+    /// Of them found the queue full.
+    pub overflowed: u64,
+    /// Of them handed over more than [`crate::emulator::LATE`] after they were due.
+    pub late: u64,
+    /// Milliseconds the latest one was late.
+    pub worst_ms: f64,
+    /// Whether the emulator had real-time priority.
+    pub real_time: bool,
+}
+
+/// The sender at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Milliseconds since the connection was made.
+    pub ms: u64,
+    /// Octets acknowledged: the sequence number, from zero.
+    pub acknowledged: u64,
+    /// The congestion window, in segments.
+    pub window: u32,
+}
+
+impl Condition {
+    /// On the papers' wired hop.
+    pub const fn new(setup: Setup, sender: Sender, one_error_in: u64) -> Self {
+        Self {
+            setup,
+            sender,
+            one_error_in,
+            wired_ms: crate::scene::WIRED_DELAY.as_millis() as u64,
+        }
+    }
+
+    /// The same but for the setup.
+    pub const fn with(self, setup: Setup) -> Self {
+        Self { setup, ..self }
+    }
+}
+
+impl Cell {
+    /// A cell of a plan.
+    pub const fn new(condition: Condition, seed: u64, plan: &Plan) -> Self {
+        Self {
+            condition,
+            seed,
+            seconds: plan.seconds,
+            snoop: plan.snoop,
+        }
+    }
+
+    /// A name for people and files, different for different cells.
+    pub fn key(&self) -> String {
+        let Condition {
+            setup,
+            sender,
+            one_error_in,
+            wired_ms,
+        } = self.condition;
+        format!(
+            "{}-{}-{}-{wired_ms}ms-{}s-seed{}{}",
+            setup.key(),
+            sender.key(),
+            bits(one_error_in),
+            self.seconds,
+            self.seed,
+            if self.snoop { "" } else { "-nosnoop" }
+        )
+    }
+
+    /// The part of the download that is slow start.
+    pub fn skipped(&self) -> Duration {
+        Duration::from_secs(self.seconds.min(20)) / 4
+    }
+
+    /// The network it runs on.
+    pub(super) fn scene(&self) -> Settings {
+        let Condition {
+            setup,
+            sender,
+            one_error_in,
+            wired_ms,
+        } = self.condition;
+        Settings {
+            wired_delay: Duration::from_millis(wired_ms),
+            snoop: self.snoop,
+            ..Settings::new(setup, sender, one_error_in, self.seed)
+        }
+    }
+}
+
+impl Hops {
+    /// Adds a direction.
+    pub(super) fn add(&mut self, direction: &Statistics) {
+        self.packets += direction.offered;
+        self.hit += direction.lost_bit_error;
+        self.overflowed += direction.lost_queue;
+        self.late += direction.late;
+        self.worst_ms = self.worst_ms.max(direction.lateness.max_us / 1000.0);
+        self.real_time |= direction.real_time;
+    }
+
+    /// Whether more than one packet in a thousand was late: then time was not what the scene says,
+    /// and the cell measured the machine.
+    pub fn is_late(&self) -> bool {
+        self.late * 1000 > self.packets
+    }
+}
+
+/// A number of bits as the papers write it: `512 k`; nothing for no errors.
+pub fn bits(number: u64) -> String {
+    match number {
+        0 => "none".to_owned(),
+        _ if number.is_multiple_of(1 << 20) => format!("{}M", number >> 20),
+        _ if number.is_multiple_of(1 << 10) => format!("{}k", number >> 10),
+        _ => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: Plan = Plan {
+        quick: true,
+        seeds: 1,
+        seconds: 20,
+        snoop: true,
+    };
+
+    #[test]
+    fn the_key_tells_everything_that_varies() {
+        let condition = Condition::new(Setup::ZonedSnoop, Sender::Cubic, 512 << 10);
+        let cell = Cell::new(condition, 3, &PLAN);
+        assert_eq!(cell.key(), "zoned_snoop-cubic-512k-100ms-20s-seed3");
+        let off = Cell {
+            snoop: false,
+            ..cell
+        };
+        assert_eq!(off.key(), "zoned_snoop-cubic-512k-100ms-20s-seed3-nosnoop");
+    }
+
+    #[test]
+    fn bits_are_written_as_in_the_papers() {
+        let written = [0, 8 << 20, 64 << 10, 1000].map(bits);
+        assert_eq!(written, ["none", "8M", "64k", "1000"]);
+    }
+
+    #[test]
+    fn one_late_packet_in_a_thousand_is_still_punctual() {
+        let hops = |late| Hops {
+            packets: 4000,
+            late,
+            ..Hops::default()
+        };
+        assert!(!hops(4).is_late());
+        assert!(hops(5).is_late());
+    }
+}

@@ -1,0 +1,260 @@
+//! Many cells at once: as many as the machine carries without its emulators being late.
+//!
+//! How many that is, nobody knows beforehand: it depends on the machine and on what else runs on
+//! it. So the crew does as TCP does: it begins with a number, takes a quarter away when cells were
+//! late (once for all that ran at the same time), and dares one more after a full round without
+//! any. A late cell is run again; one that is late again and again keeps its last result, and the
+//! result says so.
+
+use super::cell::{Cell, Measured};
+use anyhow::{Error, Result, anyhow};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+/// How often a late or failed cell is run again.
+const REPEATS: u32 = 3;
+
+/// How often whoever watches is told that time passes.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What whoever watches learns.
+pub(super) enum News<'a> {
+    /// Time passes.
+    Tick,
+    /// A cell has its result.
+    Done(&'a Measured),
+    /// A cell is run again, for this reason.
+    Again(&'a Cell, &'a str),
+    /// A cell cannot be measured.
+    Failed(&'a Cell, &'a Error),
+}
+
+/// What the crew is doing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    /// Cells that run now.
+    pub running: usize,
+    /// Cells that may run at once.
+    pub width: usize,
+}
+
+struct Job {
+    cell: Cell,
+    repeats: u32,
+    /// When it was started, in narrowings of the crew.
+    epoch: u32,
+}
+
+impl Job {
+    fn new(cell: Cell) -> Self {
+        Self {
+            cell,
+            repeats: 0,
+            epoch: 0,
+        }
+    }
+}
+
+/// Runs all cells with at most `most` at once and tells `watch` what happens.
+pub(super) fn work(
+    cells: &[Cell],
+    most: usize,
+    run: impl Fn(&Cell) -> Result<Measured> + Sync,
+    mut watch: impl FnMut(News<'_>, State),
+) {
+    let mut jobs: VecDeque<_> = cells.iter().copied().map(Job::new).collect();
+    let mut width = Width::new(most);
+    let (done, results) = mpsc::channel();
+    let run = &run;
+    thread::scope(|scope| {
+        let mut running = 0;
+        loop {
+            while running < width.now
+                && let Some(mut job) = jobs.pop_front()
+            {
+                job.epoch = width.epoch;
+                let done = done.clone();
+                scope.spawn(move || finish(job, run, &done));
+                running += 1;
+            }
+            if running == 0 {
+                return;
+            }
+            let finished = next(&results);
+            running -= usize::from(finished.is_some());
+            let state = State {
+                running,
+                width: width.now,
+            };
+            match finished {
+                None => watch(News::Tick, state),
+                Some((job, outcome)) => {
+                    let again = judge(job, outcome, &mut width, |news| watch(news, state));
+                    jobs.extend(again);
+                }
+            }
+        }
+    });
+}
+
+type Finished = (Job, Result<Measured>);
+
+/// Runs a job on a thread that lives as long as its processes.
+fn finish(job: Job, run: &(impl Fn(&Cell) -> Result<Measured> + Sync), done: &Sender<Finished>) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(&job.cell)));
+    let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("it panicked")));
+    done.send((job, outcome))
+        .expect("whoever waits for results outlives the threads that send them");
+}
+
+fn next(results: &Receiver<Finished>) -> Option<Finished> {
+    match results.recv_timeout(TICK) {
+        Ok(finished) => Some(finished),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => unreachable!("the crew holds a sender"),
+    }
+}
+
+/// Tells what became of a job; returns it if it has to be done again.
+fn judge(
+    mut job: Job,
+    outcome: Result<Measured>,
+    width: &mut Width,
+    mut watch: impl FnMut(News<'_>),
+) -> Option<Job> {
+    let may_repeat = job.repeats < REPEATS;
+    match outcome {
+        Ok(mut measured) => {
+            let late = measured.hops.is_late();
+            width.note(late, job.epoch);
+            if !late || !may_repeat {
+                measured.repeats = job.repeats;
+                watch(News::Done(&measured));
+                return None;
+            }
+            watch(News::Again(&job.cell, "packets were late"));
+        }
+        Err(error) if may_repeat => watch(News::Again(&job.cell, &format!("{error:#}"))),
+        Err(error) => {
+            watch(News::Failed(&job.cell, &error));
+            return None;
+        }
+    }
+    job.repeats += 1;
+    Some(job)
+}
+
+/// How many cells may run at once.
+struct Width {
+    now: usize,
+    most: usize,
+    /// Cells in a row that were not late.
+    punctual: usize,
+    /// How often it became less.
+    epoch: u32,
+}
+
+impl Width {
+    fn new(most: usize) -> Self {
+        let most = most.max(1);
+        Self {
+            now: most,
+            most,
+            punctual: 0,
+            epoch: 0,
+        }
+    }
+
+    /// Takes note of a cell that was started in an epoch.
+    fn note(&mut self, late: bool, epoch: u32) {
+        self.punctual = if late { 0 } else { self.punctual + 1 };
+        if late && epoch == self.epoch {
+            self.now = (self.now * 3 / 4).max(1);
+            self.epoch += 1;
+        } else if self.punctual > self.now {
+            self.punctual = 0;
+            self.now = (self.now + 1).min(self.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::{cell, measured};
+    use super::*;
+    use anyhow::bail;
+    use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+
+    fn late(cell: &Cell) -> Measured {
+        let mut measured = measured(cell, 1e6);
+        measured.hops.packets = 100;
+        measured.hops.late = 1;
+        measured
+    }
+
+    /// Runs three cells; returns what was done, repeated and given up.
+    fn work_on_three(run: impl Fn(&Cell) -> Result<Measured> + Sync) -> (Vec<u32>, u32, u32) {
+        let cells = [1, 2, 3].map(cell);
+        let (mut done, mut again, mut failed) = (Vec::new(), 0, 0);
+        work(&cells, 2, run, |news, _| match news {
+            News::Tick => {}
+            News::Done(measured) => done.push(measured.repeats),
+            News::Again(..) => again += 1,
+            News::Failed(..) => failed += 1,
+        });
+        (done, again, failed)
+    }
+
+    #[test]
+    fn every_cell_is_run_and_never_more_at_once_than_allowed() {
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (done, again, failed) = work_on_three(|cell| {
+            most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+            thread::yield_now();
+            now.fetch_sub(1, SeqCst);
+            Ok(measured(cell, 1e6))
+        });
+        assert_eq!((done, again, failed), (vec![0; 3], 0, 0));
+        assert!(most.into_inner() <= 2);
+    }
+
+    #[test]
+    fn a_late_cell_is_run_again_and_in_the_end_kept() {
+        let first = AtomicU32::new(0);
+        let (mut done, again, _) = work_on_three(|cell| {
+            let once = cell.seed == 1 && first.fetch_add(1, SeqCst) == 0;
+            match once || cell.seed == 2 {
+                true => Ok(late(cell)),
+                false => Ok(measured(cell, 1e6)),
+            }
+        });
+        done.sort_unstable();
+        assert_eq!((done, again), (vec![0, 1, REPEATS], 1 + REPEATS));
+    }
+
+    #[test]
+    fn a_cell_that_fails_is_tried_again_and_in_the_end_given_up() {
+        let (done, again, failed) = work_on_three(|cell| match cell.seed {
+            1 => bail!("no network"),
+            2 => panic!("a bug"),
+            _ => Ok(measured(cell, 1e6)),
+        });
+        assert_eq!((done.len(), again, failed), (1, 2 * REPEATS, 2));
+    }
+
+    #[test]
+    fn lateness_narrows_the_crew_once_and_punctuality_widens_it_again() {
+        let mut width = Width::new(16);
+        (0..5).for_each(|_| width.note(true, 0));
+        assert_eq!(width.now, 12);
+        width.note(true, 1);
+        assert_eq!(width.now, 9);
+        (2..100).for_each(|epoch| width.note(true, epoch));
+        assert_eq!(width.now, 1);
+        (0..200).for_each(|_| width.note(false, 100));
+        assert_eq!(width.now, 16);
+    }
+}

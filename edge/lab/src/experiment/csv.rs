@@ -1,0 +1,86 @@
+//! Tables for other programs. No field ever holds a comma.
+
+use super::cell::Condition;
+use super::results::Results;
+use std::fmt::Write;
+
+/// A line for each cell.
+pub(super) fn cells(results: &Results) -> String {
+    let mut text = "configuration,sender,one_error_in,wired_ms,seed,seconds,snoop,goodput_bps,\
+                    resent,repaired,suppressed,packets,hit,overflowed,late,worst_ms,real_time,\
+                    repeats\n"
+        .to_owned();
+    for measured in results.iter() {
+        let Condition {
+            setup,
+            sender,
+            one_error_in,
+            wired_ms,
+        } = measured.cell.condition;
+        let hops = &measured.hops;
+        let line = [
+            setup.key().to_owned(),
+            sender.key().to_owned(),
+            one_error_in.to_string(),
+            wired_ms.to_string(),
+            measured.cell.seed.to_string(),
+            measured.cell.seconds.to_string(),
+            measured.cell.snoop.to_string(),
+            format!("{:.0}", measured.goodput),
+            measured.resent.to_string(),
+            measured.repaired.to_string(),
+            measured.suppressed.to_string(),
+            hops.packets.to_string(),
+            hops.hit.to_string(),
+            hops.overflowed.to_string(),
+            hops.late.to_string(),
+            format!("{:.3}", hops.worst_ms),
+            hops.real_time.to_string(),
+            measured.repeats.to_string(),
+        ];
+        text += &line.join(",");
+        text.push('\n');
+    }
+    text
+}
+
+/// A line for each sample of each cell.
+pub(super) fn traces(results: &Results) -> String {
+    let mut text = "configuration,sender,seed,ms,acknowledged,window\n".to_owned();
+    for measured in results.iter() {
+        let Condition { setup, sender, .. } = measured.cell.condition;
+        for sample in &measured.trace {
+            // Writing into a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{}",
+                setup.key(),
+                sender.key(),
+                measured.cell.seed,
+                sample.ms,
+                sample.acknowledged,
+                sample.window
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::{cell, measured};
+    use super::*;
+
+    #[test]
+    fn every_line_has_a_value_for_each_column() {
+        let results: Results = [measured(&cell(1), 1e6), measured(&cell(2), 2e6)]
+            .into_iter()
+            .collect();
+        for (text, lines) in [(cells(&results), 3), (traces(&results), 5)] {
+            let columns: Vec<_> = text.lines().map(|line| line.split(',').count()).collect();
+            assert_eq!(columns.len(), lines, "{text}");
+            assert!(columns.iter().all(|&count| count == columns[0]), "{text}");
+        }
+        assert!(cells(&results).contains("zoned,reno,524288,100,1,20,true,1000000,"));
+    }
+}

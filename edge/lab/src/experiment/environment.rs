@@ -1,0 +1,102 @@
+//! What a result was measured on, and how well the machine kept time.
+
+use super::results::Results;
+use super::{Options, Plan};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The machine, the plan, and the emulators' punctuality.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Strata's version.
+    pub version: String,
+    /// The kernel's.
+    pub kernel: String,
+    /// Processors.
+    pub cores: usize,
+    /// Whether it was a quick run.
+    pub quick: bool,
+    /// Runs of each condition.
+    pub seeds: u64,
+    /// Length of each download.
+    pub seconds: u64,
+    /// Whether SNOOP was on.
+    pub snoop: bool,
+    /// Networks at once, at most.
+    pub at_once: usize,
+    /// Seconds this run took; cells that an earlier one finished cost nothing.
+    pub wall_seconds: u64,
+    /// Cells measured.
+    pub cells: usize,
+    /// Times a cell was run again because packets were late.
+    pub repeats: u64,
+    /// Cells that were late even then.
+    pub late_cells: usize,
+    /// Packets on all emulated hops.
+    pub packets: u64,
+    /// Of them late by more than 5 ms, in the cells that count.
+    pub late_packets: u64,
+    /// Milliseconds the latest one was late.
+    pub worst_ms: f64,
+    /// Whether all emulators had real-time priority.
+    pub real_time: bool,
+}
+
+impl Environment {
+    pub(super) fn new(results: &Results, options: &Options, wall: Duration) -> Self {
+        let Plan {
+            quick,
+            seeds,
+            seconds,
+            snoop,
+        } = options.plan;
+        let cells = || results.iter();
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: kernel(),
+            cores: cores(),
+            quick,
+            seeds,
+            seconds,
+            snoop,
+            at_once: options.at_once,
+            wall_seconds: wall.as_secs(),
+            cells: cells().count(),
+            repeats: cells().map(|cell| u64::from(cell.repeats)).sum(),
+            late_cells: cells().filter(|cell| cell.hops.is_late()).count(),
+            packets: cells().map(|cell| cell.hops.packets).sum(),
+            late_packets: cells().map(|cell| cell.hops.late).sum(),
+            worst_ms: cells().map(|cell| cell.hops.worst_ms).fold(0.0, f64::max),
+            real_time: cells().all(|cell| cell.hops.real_time),
+        }
+    }
+
+    /// How well time was kept, as a sentence.
+    pub fn punctuality(&self) -> String {
+        let per_mille = self.late_packets as f64 * 1000.0 / self.packets.max(1) as f64;
+        let priority = match self.real_time {
+            true => "at real-time priority",
+            false => "not all at real-time priority",
+        };
+        let late = match self.late_cells {
+            0 => "none stayed late".to_owned(),
+            1 => "one stayed late and is counted as it is".to_owned(),
+            number => format!("{number} stayed late and are counted as they are"),
+        };
+        format!(
+            "{per_mille:.3} of 1000 packets were more than 5 ms late, the latest {:.1} ms; the \
+             emulators ran {priority}; {} times a cell was run again because more than one packet \
+             in 1000 was late, {late}",
+            self.worst_ms, self.repeats,
+        )
+    }
+}
+
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn kernel() -> String {
+    let release = os::sysctl::get("kernel.osrelease");
+    release.unwrap_or_else(|_| "unknown".to_owned())
+}

@@ -1,0 +1,226 @@
+//! Experiments: the cells of figures, run on networks of their own, and what follows from them.
+//!
+//! A [`Figure`] names [`Condition`]s and what must hold between them. A plan turns each condition
+//! into cells, one for each seed. Cells that an earlier run finished are taken from the output
+//! folder; a crew runs the others, several at once. Then each figure is judged, and written as
+//! CSV, JSON and SVG.
+
+mod cell;
+mod crew;
+mod csv;
+mod environment;
+mod finding;
+mod progress;
+mod report;
+mod results;
+mod statistics;
+mod store;
+#[cfg(test)]
+pub(crate) mod synthetic;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trial;
+
+pub use cell::{Cell, Condition, Hops, Measured, Sample, bits};
+pub use environment::Environment;
+pub use finding::{Finding, Verdict};
+pub use report::{Point, Report};
+pub use results::Results;
+pub use statistics::Estimate;
+
+use crate::canary::Marked;
+use crate::obstacle::Obstacle;
+use crate::plot::Plot;
+use crate::scene::Sender;
+use crate::testbed::find_binary;
+use anyhow::Error;
+use crew::News;
+use progress::Progress;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use store::Store;
+
+/// Networks at once on each processor.
+const NETWORKS_PER_CORE: usize = 8;
+
+/// What a cell takes beside its download: namespaces, daemons, key exchanges.
+const OVERHEAD: Duration = Duration::from_secs(4);
+
+/// What the marked stream of every download is drawn from.
+const CONTENT: u64 = 1;
+
+/// A figure: what somebody claims, and how it is tried here.
+pub struct Figure {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What the paper says, with its numbers.
+    pub claim: &'static str,
+    /// How it is rebuilt here, and what differs.
+    pub setting: &'static str,
+    /// What is measured; fewer conditions if it has to be quick.
+    pub conditions: fn(quick: bool) -> Vec<Condition>,
+    /// What must hold.
+    pub findings: fn(&Results) -> Vec<Finding>,
+    /// What is drawn.
+    pub plots: fn(&Results) -> Vec<Plot>,
+    /// Whether the samples over time are written too.
+    pub traces: bool,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Fewer conditions.
+    pub quick: bool,
+    /// Runs of each condition.
+    pub seeds: u64,
+    /// Length of each download.
+    pub seconds: u64,
+    /// Whether SNOOP works where it should.
+    pub snoop: bool,
+}
+
+impl Plan {
+    /// Enough to see whether it works.
+    pub const QUICK: Self = Self {
+        quick: true,
+        seeds: 2,
+        seconds: 20,
+        snoop: true,
+    };
+
+    /// Enough to judge by.
+    pub const FULL: Self = Self {
+        quick: false,
+        seeds: 10,
+        seconds: 30,
+        snoop: true,
+    };
+}
+
+impl Figure {
+    /// The cells of a plan, seed by seed: a run that is broken off has whole pairs.
+    pub fn cells(&self, plan: &Plan) -> Vec<Cell> {
+        let conditions = (self.conditions)(plan.quick);
+        let seeds = 1..=plan.seeds;
+        seeds
+            .flat_map(|seed| {
+                let cell = move |&condition: &Condition| Cell::new(condition, seed, plan);
+                conditions.iter().map(cell).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// How long a plan takes on this machine if no cell was measured before.
+    pub fn estimate(&self, plan: &Plan) -> Duration {
+        let rounds = self.cells(plan).len().div_ceil(networks_at_once());
+        (Duration::from_secs(plan.seconds) + OVERHEAD) * rounds as u32
+    }
+}
+
+/// What can be chosen.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much is measured.
+    pub plan: Plan,
+    /// The output folder.
+    pub out: PathBuf,
+    /// Networks at once, at most.
+    pub at_once: usize,
+    /// Draw progress bars where standard error is a terminal.
+    pub bars: bool,
+}
+
+/// As many networks as this machine should carry.
+pub fn networks_at_once() -> usize {
+    NETWORKS_PER_CORE * environment::cores()
+}
+
+/// Measures what is missing, judges and writes each figure, in namespaces that were entered
+/// ([`crate::testbed::enter`]).
+///
+/// # Errors
+/// The machine cannot carry the networks, or the output folder cannot be written.
+pub fn run(figures: &[&Figure], options: &Options) -> Result<Vec<Report>, Obstacle> {
+    let unwritable = |error: Error| {
+        let fix = "choose another folder with --out, or make room there";
+        Obstacle::new(format!("{error:#}"), fix)
+    };
+    let store = Store::open(&options.out).map_err(unwritable)?;
+    let cells: BTreeSet<_> = figures
+        .iter()
+        .flat_map(|figure| figure.cells(&options.plan))
+        .map(|cell| (cell.seed, cell))
+        .collect();
+    let missing: Vec<_> = cells
+        .into_iter()
+        .map(|(_, cell)| cell)
+        .filter(|cell| store.load(cell).is_none())
+        .collect();
+    let start = Instant::now();
+    let failures = match missing.is_empty() {
+        true => Vec::new(),
+        false => measure(&missing, &store, options)?,
+    };
+    let mut reports = Vec::new();
+    for figure in figures {
+        let cells = figure.cells(&options.plan);
+        let results: Results = cells.iter().filter_map(|cell| store.load(cell)).collect();
+        let environment = Environment::new(&results, options, start.elapsed());
+        let mut report = Report::new(figure, &cells, &results, &failures, environment);
+        report
+            .write(figure, &results, &options.out)
+            .map_err(unwritable)?;
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+/// Runs cells; returns those that could not be measured, with the reason.
+fn measure(
+    cells: &[Cell],
+    store: &Store,
+    options: &Options,
+) -> Result<Vec<(Cell, String)>, Obstacle> {
+    check(cells)?;
+    let stream = Marked::new(CONTENT);
+    let mut progress = Progress::new(cells.len(), options);
+    let mut failures = Vec::new();
+    let run = |cell: &Cell| trial::run(cell, &stream);
+    crew::work(cells, options.at_once, run, |news, state| {
+        match &news {
+            News::Done(measured) => {
+                if let Err(error) = store.save(measured) {
+                    failures.push((measured.cell, format!("{error:#}")));
+                }
+            }
+            News::Failed(cell, error) => failures.push((**cell, format!("{error:#}"))),
+            News::Tick | News::Again(..) => {}
+        }
+        progress.note(&news, state);
+    });
+    Ok(failures)
+}
+
+/// Looks for everything that cells need, before the first one runs.
+fn check(cells: &[Cell]) -> Result<(), Obstacle> {
+    if cells.iter().any(|cell| cell.condition.setup.has_daemons()) {
+        find_binary("stratad")?;
+    }
+    let available = os::sysctl::get("net.ipv4.tcp_available_congestion_control")?;
+    let senders: BTreeSet<Sender> = cells.iter().map(|cell| cell.condition.sender).collect();
+    for sender in senders {
+        if !available
+            .split_whitespace()
+            .any(|name| name == sender.key())
+        {
+            let name = sender.key().to_owned();
+            return Err(os::Error::NoCongestionControl { name }.into());
+        }
+    }
+    Ok(())
+}

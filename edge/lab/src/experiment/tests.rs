@@ -1,0 +1,142 @@
+//! Whole figures out of cells that were finished before: nothing here needs a network.
+
+use super::report::FILE;
+use super::synthetic::{Folder, as_claimed, fill, options};
+use super::{Cell, Figure, Report, Verdict, run};
+use crate::figures;
+use crate::scene::{Sender, Setup};
+use std::fs;
+
+fn judged(name: &str, figure: &Figure, goodput: impl Fn(&Cell) -> f64) -> Report {
+    let folder = Folder::new(name);
+    fill(&folder.0, figure, goodput);
+    let reports = run(&[figure], &options(&folder.0)).unwrap();
+    reports.into_iter().next().unwrap()
+}
+
+#[test]
+fn what_is_claimed_holds() {
+    for figure in figures::ALL {
+        let report = judged(&format!("claimed-{}", figure.name), figure, as_claimed);
+        assert_eq!(report.reasons, [""; 0], "{}", figure.name);
+        assert_eq!(report.verdict, Verdict::Holds, "{}", figure.name);
+    }
+}
+
+/// For each thing that must hold: cells that are slower by a factor, and the reason that must be
+/// among those given.
+#[test]
+fn whatever_does_not_hold_fails_the_figure_with_its_reason() {
+    type Slow = fn(Setup, Sender, u64) -> bool;
+    let violations: [(&str, f64, Slow, &str); 9] = [
+        (
+            "mml-fig14",
+            0.94,
+            |setup, _, errors| setup == Setup::Zoned && errors == 0,
+            "Reno, no errors: zoned over IPsec: 0.92 times, not at least 0.95",
+        ),
+        (
+            "mml-fig14",
+            0.9,
+            |setup, _, errors| setup != Setup::None && errors == 0,
+            "CUBIC + SACK, no errors: zoned over none: 0.84 times, not at least 0.9",
+        ),
+        (
+            "mml-fig14",
+            0.8,
+            |setup, sender, _| setup == Setup::ZonedSnoop && sender == Sender::Reno,
+            "Reno, 512k: zoned + SNOOP over zoned: 3.20 times, not at least 3.5",
+        ),
+        (
+            "mml-fig14",
+            0.45,
+            |setup, sender, _| setup == Setup::ZonedSnoop && sender == Sender::Cubic,
+            "CUBIC + SACK, 512k: zoned + SNOOP over zoned: 1.80 times, not at least 2",
+        ),
+        (
+            "mml-fig14",
+            0.25,
+            |setup, _, errors| setup == Setup::ZonedSnoop && errors == 64 << 10,
+            "Reno, 64k: zoned + SNOOP over none: 0.94 times, not at least 1",
+        ),
+        (
+            "mml-fig14",
+            0.94,
+            |setup, sender, _| setup == Setup::ZonedSnoop && sender == Sender::Bbr,
+            "BBR, 64k: median of zoned + SNOOP over zoned: 0.94 times, not at least 0.95",
+        ),
+        (
+            "mml-fig12",
+            0.2,
+            |setup, _, _| setup == Setup::Snoop,
+            "Reno, 512k: SNOOP over none: 0.80 times, not at least 1",
+        ),
+        (
+            "mml-fig15",
+            0.4,
+            |setup, _, _| setup == Setup::ZonedSnoop,
+            "Reno: octets of zoned + SNOOP over IPsec: 1.56 times, not at least 2",
+        ),
+        (
+            "mml-fig16",
+            0.5,
+            |setup, _, _| setup == Setup::Snoop,
+            "Reno: mean window of SNOOP (19) over none (9): 2.11 times, not at least 3",
+        ),
+    ];
+    for (name, factor, is_slow, reason) in violations {
+        let figure = figures::find(name).unwrap();
+        let report = judged(
+            &format!("violated-{factor}-{}", reason.len()),
+            figure,
+            |cell| {
+                let condition = cell.condition;
+                let slow = is_slow(condition.setup, condition.sender, condition.one_error_in);
+                as_claimed(cell) * if slow { factor } else { 1.0 }
+            },
+        );
+        assert_eq!(report.verdict, Verdict::Fails);
+        let reasons = &report.reasons;
+        assert!(reasons.iter().any(|r| r == reason), "{reason}: {reasons:?}");
+    }
+}
+
+#[test]
+fn a_figure_has_its_files_and_the_report_is_read_back() {
+    let folder = Folder::new("files");
+    let figure = figures::find("mml-fig15").unwrap();
+    fill(&folder.0, figure, as_claimed);
+    let reports = run(&[figure], &options(&folder.0)).unwrap();
+    let place = folder.0.join(figure.name);
+    for name in ["cells.csv", "traces.csv", FILE] {
+        assert!(place.join(name).is_file(), "{name}");
+    }
+    assert_eq!(reports[0].plots.len(), 3);
+    for name in &reports[0].plots {
+        let svg = fs::read_to_string(place.join(name)).unwrap();
+        assert!(
+            svg.starts_with("<svg") && svg.contains("zoned + SNOOP"),
+            "{name}"
+        );
+    }
+    // Not compared whole: a number may come back with another last digit.
+    let read = Report::read_all(&folder.0).unwrap();
+    assert_eq!(read.len(), 1);
+    assert_eq!(read[0].points.len(), reports[0].points.len());
+    assert_eq!(read[0].plots, reports[0].plots);
+    assert_eq!(read[0].environment, reports[0].environment);
+}
+
+#[test]
+fn cells_of_one_figure_serve_another() {
+    let folder = Folder::new("shared");
+    fill(&folder.0, figures::find("mml-fig14").unwrap(), as_claimed);
+    let others = ["mml-fig12", "mml-fig15", "mml-fig16"].map(|name| figures::find(name).unwrap());
+    // Were a cell missing, this would need a network.
+    let reports = run(&others, &options(&folder.0)).unwrap();
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.verdict == Verdict::Holds)
+    );
+}

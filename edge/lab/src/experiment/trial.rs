@@ -1,0 +1,121 @@
+//! One cell: a network of its own, one download over it, and what the sender's kernel says.
+
+use super::cell::{Cell, Hops, Measured, Sample};
+use crate::canary::Marked;
+use crate::daemon::Daemon;
+use crate::scene::{SERVER, Scene};
+use crate::testbed::Testbed;
+use crate::transfer;
+use anyhow::{Result, bail};
+use os::poll::{Interest, Poller};
+use os::{clock, tcp};
+use serde_json::Value;
+use std::io::{ErrorKind, Read};
+use std::net::{Shutdown, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// How often the sender is looked at.
+const SAMPLING: Duration = Duration::from_millis(100);
+
+/// Runs a cell. Every octet that arrives is compared with what was sent.
+pub(super) fn run(cell: &Cell, stream: &Marked) -> Result<Measured> {
+    let bed = Testbed::new("lab")?;
+    let scene = Scene::build(&bed, "cell", &cell.scene())?;
+    let (near, mut far) = transfer::connect(&scene.mobile, &scene.server, SERVER)?;
+    tcp::set_congestion_control(&far, cell.condition.sender.key())?;
+    // A sender that waits for a timeout of its TCP is silent for long, and means no harm.
+    far.set_write_timeout(None)?;
+    let watched = far.try_clone()?;
+    let received = thread::scope(|scope| {
+        // Ends with an error, as it should: there is no last octet.
+        scope.spawn(move || stream.write_to(&mut far, u64::MAX));
+        let received = receive(cell, stream, near, &watched);
+        // Fails only if the connection is gone already, and the writer with it.
+        let _ = watched.shutdown(Shutdown::Both);
+        received
+    })?;
+    let resent = tcp::sending(&watched)?.retransmitted.into();
+    let (repaired, suppressed) = scene.node.as_ref().map_or(Ok((0, 0)), snooped)?;
+    let mut hops = Hops::default();
+    for emulator in [&scene.lossy, &scene.wired] {
+        emulator.statistics().iter().for_each(|way| hops.add(way));
+    }
+    Ok(Measured {
+        cell: *cell,
+        goodput: received.goodput,
+        resent,
+        repaired,
+        suppressed,
+        hops,
+        repeats: 0,
+        trace: received.trace,
+    })
+}
+
+struct Received {
+    goodput: f64,
+    trace: Vec<Sample>,
+}
+
+/// Reads for the time of the cell, and looks at the sender meanwhile.
+fn receive(
+    cell: &Cell,
+    stream: &Marked,
+    mut near: TcpStream,
+    sender: &TcpStream,
+) -> Result<Received> {
+    near.set_nonblocking(true)?;
+    let mut poller = Poller::new()?;
+    poller.add(&near, 0, Interest::Read)?;
+    let (mut ready, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+    let (mut octets, mut skipped_octets, mut trace) = (0, 0, Vec::new());
+    let total = Duration::from_secs(cell.seconds);
+    let start = clock::now();
+    let mut next_sample = Duration::ZERO;
+    loop {
+        poller.wait(Some(start + next_sample.min(total)), &mut ready)?;
+        let elapsed = clock::now().since(start);
+        if elapsed >= total {
+            break;
+        }
+        if elapsed >= next_sample {
+            trace.push(sample(sender, elapsed)?);
+            next_sample += SAMPLING;
+        }
+        match near.read(&mut buffer) {
+            Ok(0) => bail!("the server ended the connection after {octets} octets"),
+            Ok(length) => {
+                if let Some(at) = stream.first_difference(octets, &buffer[..length]) {
+                    bail!("octet {at} of the download is not what the server sent");
+                }
+                octets += length as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        if elapsed < cell.skipped() {
+            skipped_octets = octets;
+        }
+    }
+    let seconds = (total - cell.skipped()).as_secs_f64();
+    let goodput = (octets - skipped_octets) as f64 * 8.0 / seconds;
+    Ok(Received { goodput, trace })
+}
+
+fn sample(sender: &TcpStream, elapsed: Duration) -> Result<Sample> {
+    let sending = tcp::sending(sender)?;
+    Ok(Sample {
+        ms: elapsed.as_millis() as u64,
+        acknowledged: sending.acknowledged,
+        window: sending.window,
+    })
+}
+
+/// What SNOOP sent again, and what it kept from the server.
+fn snooped(node: &Daemon) -> Result<(u64, u64)> {
+    let answer: Value = serde_json::from_str(&node.ask("flows", Value::Null)?)?;
+    let total = &answer["flows"]["total"];
+    let count = |name: &str| total[name].as_u64().unwrap_or(0);
+    Ok((count("retransmitted"), count("suppressed")))
+}

@@ -1,0 +1,85 @@
+//! The figures: one folder each, and a line in [`ALL`].
+
+mod common;
+mod mml_fig12;
+mod mml_fig14;
+mod mml_fig15;
+mod mml_fig16;
+mod snoop_modern;
+
+use crate::experiment::Figure;
+
+/// Every figure that can be run.
+pub const ALL: [&Figure; 5] = [
+    &mml_fig12::FIGURE,
+    &mml_fig14::FIGURE,
+    &mml_fig15::FIGURE,
+    &mml_fig16::FIGURE,
+    &snoop_modern::FIGURE,
+];
+
+/// The figure of a name.
+pub fn find(name: &str) -> Option<&'static Figure> {
+    ALL.into_iter().find(|figure| figure.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Plan;
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    #[test]
+    fn every_name_is_found_and_means_one_figure() {
+        for figure in ALL {
+            assert_eq!(
+                find(figure.name).map(|found| found.title),
+                Some(figure.title)
+            );
+        }
+    }
+
+    #[test]
+    fn the_cells_of_a_plan_differ() {
+        for figure in ALL {
+            let cells = figure.cells(&Plan::FULL);
+            let keys: BTreeSet<_> = cells.iter().map(|cell| cell.key()).collect();
+            assert_eq!(keys.len(), cells.len(), "{}", figure.name);
+        }
+    }
+
+    #[test]
+    fn a_full_plan_has_ten_pairs_of_everything_and_a_quick_one_is_a_part_of_it() {
+        for figure in ALL {
+            let full: BTreeSet<_> = (figure.conditions)(false).into_iter().collect();
+            let cells = figure.cells(&Plan::FULL).len();
+            assert_eq!(cells, 10 * full.len(), "{}", figure.name);
+            let quick = (figure.conditions)(true);
+            assert!(
+                quick.iter().all(|part| full.contains(part)),
+                "{}",
+                figure.name
+            );
+        }
+    }
+
+    #[test]
+    fn quick_is_three_minutes_and_full_an_hour_on_two_processors() {
+        for figure in ALL {
+            let rounds = |plan| figure.cells(plan).len().div_ceil(16) as u32;
+            let quick = Duration::from_secs(24) * rounds(&Plan::QUICK);
+            let full = Duration::from_secs(34) * rounds(&Plan::FULL);
+            assert!(
+                quick <= Duration::from_secs(180),
+                "{} {quick:?}",
+                figure.name
+            );
+            assert!(
+                full <= Duration::from_secs(3600),
+                "{} {full:?}",
+                figure.name
+            );
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! One HTML page over all results of a folder, with the plots in it, to be read or sent as it is.
+
+use crate::experiment::{Environment, Estimate, Finding, Report, Verdict, bits};
+use crate::obstacle::Obstacle;
+use anyhow::{Context, Result};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The page's file, in the output folder.
+const FILE: &str = "report.html";
+
+/// Writes the page over everything found in an output folder. Returns its path.
+///
+/// # Errors
+/// There is no result, or one cannot be read.
+pub fn write(out: &Path) -> Result<PathBuf, Obstacle> {
+    let fix = "run `strata lab run NAME --out DIR` first, then this with the same DIR";
+    let refused = |error: anyhow::Error| Obstacle::new(format!("{error:#}"), fix);
+    let reports = Report::read_all(out).map_err(refused)?;
+    if reports.is_empty() {
+        let message = format!("{} holds no result", out.display());
+        return Err(Obstacle::new(message, fix));
+    }
+    let figures = reports.iter().map(|report| figure(out, report));
+    let figures = figures.collect::<Result<Vec<_>>>().map_err(refused)?;
+    let path = out.join(FILE);
+    fs::write(&path, page(&reports, &figures).into_string())
+        .with_context(|| format!("cannot write {}", path.display()))
+        .map_err(|error| Obstacle::new(format!("{error:#}"), "make room there"))?;
+    Ok(path)
+}
+
+fn page(reports: &[Report], figures: &[Markup]) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Strata: the lab's report" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    h1 { "Strata: the lab’s report" }
+                    p.lead {
+                        "Figures of the papers, measured again on real packets between network "
+                        "namespaces: kernel TCP, stratad, and a link emulator with Poisson bit errors. "
+                        "Each figure has a claim, what must hold for it, and a verdict."
+                    }
+                    (overview(reports))
+                    @for figure in figures { (figure) }
+                    (reading())
+                }
+            }
+        }
+    }
+}
+
+fn overview(reports: &[Report]) -> Markup {
+    html! {
+        table.overview {
+            thead { tr { th { "figure" } th { "what it shows" } th { "must hold" } th { "verdict" } } }
+            tbody {
+                @for report in reports {
+                    tr {
+                        td { a href={ "#" (report.figure) } { (report.figure) } }
+                        td { (report.title) }
+                        td { (held(report)) }
+                        td { (badge(report.verdict)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn held(report: &Report) -> String {
+    let findings = &report.findings;
+    let held = findings
+        .iter()
+        .filter(|finding| finding.verdict != Verdict::Fails);
+    format!("{} of {}", held.count(), findings.len())
+}
+
+fn badge(verdict: Verdict) -> Markup {
+    let class = match verdict {
+        Verdict::Holds => "badge holds",
+        Verdict::Consistent => "badge consistent",
+        Verdict::Fails => "badge fails",
+    };
+    html! { span class=(class) { (verdict.word()) } }
+}
+
+fn figure(out: &Path, report: &Report) -> Result<Markup> {
+    let folder = out.join(&report.figure);
+    let plots = report.plots.iter().map(|name| {
+        let path = folder.join(name);
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    });
+    let plots = plots.collect::<Result<Vec<_>>>()?;
+    Ok(html! {
+        section id=(report.figure) {
+            h2 { (report.figure) ": " (report.title) " " (badge(report.verdict)) }
+            @if !report.reasons.is_empty() {
+                ul.reasons { @for reason in &report.reasons { li { (reason) } } }
+            }
+            dl {
+                dt { "Claim" } dd { (report.claim) }
+                dt { "Here" } dd { (report.setting) }
+            }
+            (findings(&report.findings))
+            div.plots { @for plot in &plots { figure { (PreEscaped(plot)) } } }
+            (points(report))
+            (environment(&report.environment))
+        }
+    })
+}
+
+fn findings(findings: &[Finding]) -> Markup {
+    html! {
+        table.findings {
+            thead {
+                tr {
+                    th { "what must hold" } th.number { "at least" } th.number { "measured" }
+                    th.number { "95 % interval" } th.number { "paper" } th.number { "simulator" }
+                    th { }
+                }
+            }
+            tbody {
+                @for finding in findings {
+                    tr {
+                        td { (finding.what) }
+                        td.number { (optional(finding.at_least)) }
+                        td.number { b { (optional(finding.measured.map(|measured| measured.value))) } }
+                        td.number { (interval(finding.measured)) }
+                        td.number { (finding.paper.as_deref().unwrap_or("–")) }
+                        td.number { (optional(finding.simulated)) }
+                        td {
+                            (badge(finding.verdict))
+                            @if finding.is_close() { " " span.close { "close" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.2}"))
+}
+
+fn interval(estimate: Option<Estimate>) -> String {
+    let ends = estimate.and_then(|estimate| estimate.interval);
+    ends.map_or("–".to_owned(), |[low, high]| {
+        format!("{low:.2} – {high:.2}")
+    })
+}
+
+fn points(report: &Report) -> Markup {
+    let megabits = |bits: f64| format!("{:.3}", bits / 1e6);
+    html! {
+        details {
+            summary { "All " (report.points.len()) " conditions" }
+            table.points {
+                thead {
+                    tr {
+                        th { "configuration" } th { "sender" } th.number { "wired hop" }
+                        th.number { "bits per error" } th.number { "Mb/s" }
+                        th.number { "95 % interval" } th.number { "simulator" }
+                        th.number { "sent again by the server" } th.number { "by SNOOP" }
+                        th.number { "runs" }
+                    }
+                }
+                tbody {
+                    @for point in &report.points {
+                        tr {
+                            td { (point.condition.setup.name()) }
+                            td { (point.condition.sender.name()) }
+                            td.number { (point.condition.wired_ms) " ms" }
+                            td.number { (bits(point.condition.one_error_in)) }
+                            td.number { b { (megabits(point.goodput.value)) } }
+                            td.number {
+                                @if let Some([low, high]) = point.goodput.interval {
+                                    (megabits(low)) " – " (megabits(high))
+                                } @else { "–" }
+                            }
+                            td.number { (point.simulated.map_or("–".to_owned(), megabits)) }
+                            td.number { (format!("{:.0}", point.resent)) }
+                            td.number { (format!("{:.0}", point.repaired)) }
+                            td.number { (point.goodput.runs) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn environment(environment: &Environment) -> Markup {
+    html! {
+        p.environment {
+            "Strata " (environment.version) ", Linux " (environment.kernel) ", "
+            (environment.cores) " processors; " (environment.cells) " cells of "
+            (environment.seconds) " s, " (environment.seeds) " for each condition, at most "
+            (environment.at_once) " networks at once"
+            @if !environment.snoop { ", " b { "SNOOP off" } }
+            @if environment.quick { ", quick" }
+            ". " (environment.punctuality()) "."
+        }
+    }
+}
+
+fn reading() -> Markup {
+    html! {
+        section.reading {
+            h2 { "How to read it" }
+            p {
+                "Ratios are taken run by run between configurations that met the same bit errors, and "
+                "averaged geometrically; intervals are Student’s on their logarithms, for medians a "
+                "bootstrap’s over the pairs. A claim " b { "holds" } " if the measured ratio is at "
+                "least the required one; it is " b { "close" } " if the interval has values below. "
+                "It is " b { "consistent" } " if it points the way the paper says and how far depends "
+                "on what the paper leaves open. Bars in plots are 95 % intervals; hollow diamonds are "
+                "numbers from the paper’s text."
+            }
+        }
+    }
+}

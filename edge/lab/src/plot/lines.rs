@@ -1,0 +1,244 @@
+//! Lines with error bars, and single points of somebody else's beside them.
+
+use super::{Area, FAINT, FONT, INK, heading, page, refused};
+use anyhow::Result;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use std::ops::Range;
+
+const SIZE: (u32, u32) = (580, 400);
+
+/// Room above the plot, for the title and the legend.
+const HEADING: i32 = 66;
+
+/// A plot of lines.
+pub struct Lines {
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines, drawn in this order.
+    pub series: Vec<Series>,
+}
+
+/// An axis.
+pub struct Axis {
+    /// What it measures, with the unit.
+    pub label: String,
+    /// From where to where.
+    pub range: Range<f64>,
+    /// What is written along it.
+    pub ticks: Ticks,
+}
+
+/// What is written along an axis.
+pub enum Ticks {
+    /// Numbers, where they fall well.
+    Numbers,
+    /// Names, at 0, 1, 2 and so on.
+    Names(Vec<String>),
+}
+
+/// A line.
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: RGBColor,
+    /// How it is drawn.
+    pub look: Look,
+    /// Its points, from left to right.
+    pub dots: Vec<Dot>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// A line through marked points.
+    Marked,
+    /// A thin line through very many points.
+    Thin,
+    /// Hollow diamonds: what a paper says.
+    Diamonds,
+    /// Crosses: what the simulator says.
+    Crosses,
+}
+
+/// A point, with its interval where it has one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dot {
+    /// Where.
+    pub x: f64,
+    /// How much.
+    pub y: f64,
+    /// From where to where it may be.
+    pub interval: Option<[f64; 2]>,
+}
+
+type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Plane>;
+
+impl Lines {
+    pub(super) fn svg(&self) -> Result<String> {
+        page(SIZE, |area| {
+            heading(area, &self.title)?;
+            self.draw_legend(area)?;
+            self.draw(area)
+        })
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Result<()> {
+        let mut chart = ChartBuilder::on(area)
+            .margin(14)
+            .margin_top(HEADING)
+            .x_label_area_size(42)
+            .y_label_area_size(56)
+            .build_cartesian_2d(self.x.range.clone(), self.y.range.clone())
+            .map_err(refused)?;
+        self.draw_mesh(&mut chart)?;
+        self.series
+            .iter()
+            .try_for_each(|series| series.draw(&mut chart))
+    }
+
+    /// One row above the plot, where no line runs through it.
+    fn draw_legend(&self, area: &Area<'_>) -> Result<()> {
+        let mut left = 16;
+        for series in &self.series {
+            let at = (left, 44);
+            series.look.draw_sign(area, at, series.colour)?;
+            let text = (FONT, 12).into_font().color(&INK);
+            area.draw_text(&series.name, &text, (left + 26, 38))
+                .map_err(refused)?;
+            left += 26 + 7 * series.name.chars().count() as i32 + 12;
+        }
+        Ok(())
+    }
+
+    fn draw_mesh(&self, chart: &mut Chart<'_, '_>) -> Result<()> {
+        let text = (FONT, 12).into_font().color(&INK);
+        let name = |x: &f64| self.x.text(*x);
+        let number = |y: &f64| self.y.text(*y);
+        let ticks = match &self.x.ticks {
+            Ticks::Numbers => 8,
+            // One for each half: those between the names stay empty.
+            Ticks::Names(names) => 2 * names.len() + 1,
+        };
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(FAINT)
+            .axis_style(INK)
+            .x_labels(ticks)
+            .y_labels(8)
+            .x_label_formatter(&name)
+            .y_label_formatter(&number)
+            .x_desc(&self.x.label)
+            .y_desc(&self.y.label)
+            .label_style(text.clone())
+            .axis_desc_style(text);
+        mesh.draw().map_err(refused)
+    }
+}
+
+impl Axis {
+    /// Numbers from zero to the largest of these, and some room above.
+    pub fn from_zero(label: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
+        let largest = values.into_iter().fold(0.0, f64::max);
+        Self {
+            label: label.into(),
+            range: 0.0..if largest > 0.0 { largest * 1.08 } else { 1.0 },
+            ticks: Ticks::Numbers,
+        }
+    }
+
+    /// Names side by side.
+    pub fn of_names(label: impl Into<String>, names: Vec<String>) -> Self {
+        Self {
+            label: label.into(),
+            range: -0.5..names.len() as f64 - 0.5,
+            ticks: Ticks::Names(names),
+        }
+    }
+
+    fn text(&self, at: f64) -> String {
+        match &self.ticks {
+            Ticks::Numbers if self.range.end > 20.0 => format!("{at:.0}"),
+            Ticks::Numbers => format!("{at:.1}"),
+            Ticks::Names(names) => {
+                let is_whole = (at - at.round()).abs() < 1e-6 && at > -0.25;
+                let name = is_whole.then(|| names.get(at.round() as usize)).flatten();
+                name.cloned().unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl Series {
+    fn draw(&self, chart: &mut Chart<'_, '_>) -> Result<()> {
+        let points: Vec<_> = self.dots.iter().map(|dot| (dot.x, dot.y)).collect();
+        let signs = self
+            .look
+            .has_mark()
+            .then_some(&points)
+            .into_iter()
+            .flatten();
+        let signs = signs.map(|&at| EmptyElement::at(at) + self.look.mark((0, 0), self.colour));
+        let bars = self.dots.iter().filter_map(|dot| {
+            let [low, high] = dot.interval?;
+            let style = self.colour.stroke_width(1);
+            Some(ErrorBar::new_vertical(dot.x, low, dot.y, high, style, 6))
+        });
+        if let Some(width) = self.look.line() {
+            let line = LineSeries::new(points.clone(), self.colour.stroke_width(width));
+            chart.draw_series(line).map_err(refused)?;
+        }
+        chart.draw_series(bars).map_err(refused)?;
+        chart.draw_series(signs).map_err(refused)?;
+        Ok(())
+    }
+}
+
+impl Look {
+    /// The width of its line.
+    fn line(self) -> Option<u32> {
+        match self {
+            Self::Marked => Some(2),
+            Self::Thin => Some(1),
+            Self::Diamonds | Self::Crosses => None,
+        }
+    }
+
+    fn has_mark(self) -> bool {
+        self != Self::Thin
+    }
+
+    /// Its mark, around a pixel.
+    fn mark(self, (x, y): (i32, i32), colour: RGBColor) -> PathElement<(i32, i32)> {
+        let corners: &[(i32, i32)] = match self {
+            Self::Marked | Self::Thin => &[(-3, -3), (3, -3), (3, 3), (-3, 3)],
+            Self::Diamonds => &[(-6, 0), (0, -6), (6, 0), (0, 6), (-6, 0)],
+            Self::Crosses => &[(-4, -4), (4, 4), (0, 0), (-4, 4), (4, -4)],
+        };
+        let corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+        match self {
+            Self::Marked | Self::Thin => PathElement::new(corners, colour.filled()),
+            Self::Diamonds | Self::Crosses => PathElement::new(corners, colour.stroke_width(2)),
+        }
+    }
+
+    /// What the legend shows of it.
+    fn draw_sign(self, area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor) -> Result<()> {
+        if let Some(width) = self.line() {
+            let line = PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(width + 1));
+            area.draw(&line).map_err(refused)?;
+        }
+        if self.has_mark() {
+            area.draw(&self.mark((x + 10, y), colour))
+                .map_err(refused)?;
+        }
+        Ok(())
+    }
+}

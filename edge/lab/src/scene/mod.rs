@@ -1,0 +1,230 @@
+//! The network of the demo and of the figures: a download over a lossy hop, protected or not.
+//!
+//! ```text
+//! mobile ──lossy──  node  ──wired──  gateway ──── server
+//! 10.1.0.2     10.1.0.1 10.2.0.1   10.2.0.2 10.3.0.1  10.3.0.2
+//! 10.9.0.2 (in the tunnel)
+//! ```
+
+mod sender;
+mod setup;
+
+pub use sender::Sender;
+pub use setup::Setup;
+
+use crate::daemon::Daemon;
+use crate::emulator::{Emulator, Settings as Wire};
+use crate::host::Host;
+use crate::process::until;
+use crate::testbed::Testbed;
+use crate::wire;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// Bits per second of the lossy hop.
+pub const LOSSY_RATE: u64 = 2_000_000;
+
+/// One way, over the wired hop, unless a scene says otherwise.
+pub const WIRED_DELAY: Duration = Duration::from_millis(100);
+
+/// The server's address.
+pub const SERVER: &str = "10.3.0.2";
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What one scene is like.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How the download is carried.
+    pub setup: Setup,
+    /// The server's TCP.
+    pub sender: Sender,
+    /// One bit error in so many bits on the lossy hop, both directions; 0 for none.
+    pub one_error_in: u64,
+    /// One way, over the wired hop.
+    pub wired_delay: Duration,
+    /// What the bit errors are drawn from: scenes with the same one hit the same packets.
+    pub seed: u64,
+    /// Whether SNOOP works where it should.
+    pub snoop: bool,
+    /// Whether the licensed node gets the licence for the headers.
+    pub licence: bool,
+    /// Whether it also gets one for the payload.
+    pub license_payload: bool,
+}
+
+impl Settings {
+    /// A scene with everything in its place.
+    pub const fn new(setup: Setup, sender: Sender, one_error_in: u64, seed: u64) -> Self {
+        Self {
+            setup,
+            sender,
+            one_error_in,
+            wired_delay: WIRED_DELAY,
+            seed,
+            snoop: true,
+            licence: true,
+            license_payload: false,
+        }
+    }
+
+    /// The lossy hop.
+    pub fn lossy_hop(&self) -> sim::Settings {
+        sim::Settings {
+            rate: NonZeroU64::new(LOSSY_RATE),
+            delay: Duration::from_millis(1),
+            queue: 200,
+            bit_error_rate: match self.one_error_in {
+                0 => 0.0,
+                bits => 1.0 / bits as f64,
+            },
+        }
+    }
+
+    /// The wired hop.
+    pub fn wired_hop(&self) -> sim::Settings {
+        sim::Settings {
+            rate: NonZeroU64::new(100_000_000),
+            delay: self.wired_delay,
+            queue: 1000,
+            bit_error_rate: 0.0,
+        }
+    }
+}
+
+/// A scene that stands: hosts, wires and daemons. It falls when it is dropped.
+pub struct Scene {
+    /// Who downloads.
+    pub mobile: Host,
+    /// Who has the file.
+    pub server: Host,
+    /// The lossy hop; its first end is the mobile node's.
+    pub lossy: Emulator,
+    /// The wired hop; its first end is the licensed node's.
+    pub wired: Emulator,
+    /// The licensed node's daemon, where there is one.
+    pub node: Option<Daemon>,
+    /// Held, for they live as long as this does.
+    _ends: Vec<Daemon>,
+}
+
+impl Scene {
+    /// Builds the network, starts the daemons and waits until the tunnel is up and the node has
+    /// its keys. The hosts' names begin with `name`, which tells scenes of one testbed apart.
+    ///
+    /// # Errors
+    /// The kernel refuses, or a tunnel does not come up; the message says why.
+    pub fn build(bed: &Testbed, name: &str, settings: &Settings) -> Result<Self> {
+        let host = |role: &str| bed.host(&format!("{name}-{role}"));
+        let [mobile, node] = [host("mobile")?, host("node")?];
+        let [gateway, server] = [host("gateway")?, host("server")?];
+        for host in [&mobile, &node, &gateway, &server] {
+            tune(host, settings.sender)?;
+        }
+        let lossy = wire::emulated(
+            mobile.end("radio0", &["10.1.0.2/24"]),
+            node.end("radio0", &["10.1.0.1/24"]),
+            Wire::symmetric(settings.lossy_hop()),
+            settings.seed,
+        )?;
+        let wired = wire::emulated(
+            node.end("wired0", &["10.2.0.1/24"]),
+            gateway.end("wired0", &["10.2.0.2/24"]),
+            Wire::symmetric(settings.wired_hop()),
+            settings.seed,
+        )?;
+        wire::veth(
+            gateway.end("lan0", &["10.3.0.1/24"]),
+            server.end("lan0", &["10.3.0.2/24"]),
+        )?;
+        mobile.route("default", "10.1.0.1")?;
+        node.route("10.3.0.0/24", "10.2.0.2")?;
+        gateway.route("10.1.0.0/24", "10.2.0.1")?;
+        server.route("default", "10.3.0.1")?;
+        let (ends, node) = protect(settings, [&mobile, &node, &gateway])?;
+        Ok(Self {
+            mobile,
+            server,
+            lossy,
+            wired,
+            node,
+            _ends: ends,
+        })
+    }
+}
+
+/// TCP as in the papers but for what the sender decides: nothing remembered from one connection to
+/// the next, and receive buffers small enough that the queue of the lossy hop never overflows.
+fn tune(host: &Host, sender: Sender) -> Result<()> {
+    for (name, value) in [
+        // Every namespace has it; a sender that wants another sets it on its socket.
+        ("net.ipv4.tcp_congestion_control", "reno"),
+        (
+            "net.ipv4.tcp_sack",
+            if sender.has_sack() { "1" } else { "0" },
+        ),
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+        ("net.ipv4.tcp_rmem", "4096 131072 250000"),
+        ("net.ipv4.ip_forward", "1"),
+    ] {
+        host.sysctl(name, value)
+            .with_context(|| format!("cannot set {name}"))?;
+    }
+    Ok(())
+}
+
+/// Starts the daemons; returns those of the two ends, and the node's.
+fn protect(
+    settings: &Settings,
+    [mobile, node, gateway]: [&Host; 3],
+) -> Result<(Vec<Daemon>, Option<Daemon>)> {
+    let setup = settings.setup;
+    for (name, hosts) in [
+        ("tunnel.psk", [mobile, gateway]),
+        ("node.psk", [node, gateway]),
+    ] {
+        let key = format!("a key for the lab only: {name} {}\n", settings.seed);
+        for host in hosts {
+            host.secret(name, &key)?;
+        }
+    }
+    let node_daemon = match setup.has_node() {
+        true => Some(node.stratad(&setup.node(settings))?),
+        false => None,
+    };
+    if !setup.has_tunnel() {
+        return Ok((Vec::new(), node_daemon));
+    }
+    let gateway = gateway.stratad(&setup.gateway(settings))?;
+    let mobile = mobile.stratad(&setup.mobile(settings))?;
+    wait_for_tunnel(&mobile)?;
+    if let (Some(daemon), true) = (&node_daemon, setup.is_zoned() && settings.licence) {
+        wait_for_grant(daemon)?;
+    }
+    Ok((vec![mobile, gateway], node_daemon))
+}
+
+fn wait_for_tunnel(mobile: &Daemon) -> Result<()> {
+    let request = json!({"peer": "gateway", "wait_seconds": DEADLINE.as_secs()});
+    let answer = mobile.ask("up", request)?;
+    let peer: Value = serde_json::from_str(&answer)?;
+    let peer = &peer["up"]["peers"][0];
+    anyhow::ensure!(
+        peer["state"] == "up",
+        "the tunnel did not come up: {}",
+        peer["reason"].as_str().unwrap_or("no reason given")
+    );
+    Ok(())
+}
+
+fn wait_for_grant(node: &Daemon) -> Result<()> {
+    until("the node's keys", DEADLINE, || {
+        let zones: Value = serde_json::from_str(&node.ask("zones", Value::Null)?)?;
+        let held = zones["zones"]["held"]
+            .as_array()
+            .is_some_and(|held| !held.is_empty());
+        Ok(held.then_some(()))
+    })
+}

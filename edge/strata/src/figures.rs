@@ -1,0 +1,113 @@
+//! `strata lab`: hands what was typed to the lab, and prints what it found.
+
+use crate::args::{Lab, LabRun};
+use crate::output::{Exit, Output};
+use control::Failure;
+use lab::experiment::{self, Figure, Options, Plan, Report, Verdict};
+use lab::obstacle::Obstacle;
+use lab::{figures, interrupt, page, testbed};
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+
+/// Does what was asked. `run` must come before the first thread.
+pub fn run(lab: &Lab, output: &Output) -> Exit {
+    let done = match lab {
+        Lab::List => Ok(list(output)),
+        Lab::Run(run) => measure(run, output.json).map(|reports| print(&reports, output)),
+        Lab::Report { out } => page::write(out).map(|file| tell(&file, output)),
+    };
+    done.unwrap_or_else(|obstacle| {
+        let failure = Failure::new(obstacle.message, obstacle.fix);
+        output.fail(Exit::Usage, &failure)
+    })
+}
+
+fn list(output: &Output) -> Exit {
+    for figure in figures::ALL {
+        let estimates = [Plan::QUICK, Plan::FULL].map(|plan| figure.estimate(&plan));
+        if output.json {
+            let line = json!({
+                "name": figure.name,
+                "title": figure.title,
+                "quick_seconds": estimates[0].as_secs(),
+                "full_seconds": estimates[1].as_secs(),
+            });
+            output.print_json(&line.to_string());
+        } else {
+            let [quick, full] = estimates.map(minutes);
+            let (name, title) = (figure.name, figure.title);
+            output.print(&format!("{name:14}{title}\n{:14}", ""));
+            output.print(&format!("full {full} min, --quick {quick} min\n"));
+        }
+    }
+    if !output.json {
+        output.print("Figures that are run into one folder share their cells.\n");
+    }
+    Exit::Done
+}
+
+fn minutes(duration: Duration) -> u64 {
+    duration.as_secs().div_ceil(60)
+}
+
+fn measure(run: &LabRun, json: bool) -> Result<Vec<Report>, Obstacle> {
+    let figures = run.names.iter().map(|name| find(name));
+    let figures = figures.collect::<Result<Vec<_>, _>>()?;
+    testbed::enter()?;
+    interrupt::tidy()?;
+    experiment::run(&figures, &options(run, json))
+}
+
+fn find(name: &str) -> Result<&'static Figure, Obstacle> {
+    figures::find(name).ok_or_else(|| {
+        let message = format!("there is no figure {name}");
+        Obstacle::new(message, "`strata lab list` names them all")
+    })
+}
+
+fn print(reports: &[Report], output: &Output) -> Exit {
+    for report in reports {
+        if output.json {
+            let line = serde_json::to_string(report).expect("a report has only string keys");
+            output.print_json(&line);
+            continue;
+        }
+        let paint = output.paint();
+        let conclusion = report.conclusion();
+        let conclusion = match report.verdict {
+            Verdict::Holds | Verdict::Consistent => paint.good(conclusion.trim_end()),
+            Verdict::Fails => paint.bad(conclusion.trim_end()),
+        };
+        output.print(&format!("{}\n{conclusion}\n\n", report.body()));
+    }
+    let failed = reports
+        .iter()
+        .any(|report| report.verdict == Verdict::Fails);
+    if failed { Exit::No } else { Exit::Done }
+}
+
+/// Where the page is.
+fn tell(file: &Path, output: &Output) -> Exit {
+    if output.json {
+        output.print_json(&json!({"file": file}).to_string());
+    } else {
+        output.print(&format!("{}\n", file.display()));
+    }
+    Exit::Done
+}
+
+fn options(run: &LabRun, json: bool) -> Options {
+    let plan = if run.quick { Plan::QUICK } else { Plan::FULL };
+    Options {
+        plan: Plan {
+            seeds: run.seeds.unwrap_or(plan.seeds),
+            seconds: run.seconds.unwrap_or(plan.seconds),
+            snoop: !run.no_snoop,
+            ..plan
+        },
+        out: run.out.clone(),
+        at_once: run.at_once.unwrap_or_else(experiment::networks_at_once),
+        bars: !json,
+    }
+}
