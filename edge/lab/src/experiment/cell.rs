@@ -182,14 +182,8 @@ pub fn bits(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::synthetic::PLAN;
     use super::*;
-
-    const PLAN: Plan = Plan {
-        quick: true,
-        seeds: 1,
-        seconds: 20,
-        snoop: true,
-    };
 
     #[test]
     fn the_key_tells_everything_that_varies() {

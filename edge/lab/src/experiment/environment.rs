@@ -8,8 +8,8 @@ use std::time::Duration;
 /// The machine, the plan, and the emulators' punctuality.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Strata's version.
-    pub version: String,
+    /// Strata's version, and which build of it.
+    pub build: String,
     /// The kernel's.
     pub kernel: String,
     /// Processors.
@@ -43,7 +43,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    pub(super) fn new(results: &Results, options: &Options, wall: Duration) -> Self {
+    pub(super) fn new(results: &Results, options: &Options, build: &str, wall: Duration) -> Self {
         let Plan {
             quick,
             seeds,
@@ -52,7 +52,7 @@ impl Environment {
         } = options.plan;
         let cells = || results.iter();
         Self {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: build.to_owned(),
             kernel: kernel(),
             cores: cores(),
             quick,

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 use store::Store;
 
 /// Networks at once on each processor.
-const NETWORKS_PER_CORE: usize = 8;
+const NETWORKS_PER_CORE: usize = 10;
 
 /// What a cell takes beside its download: namespaces, daemons, key exchanges.
 const OVERHEAD: Duration = Duration::from_secs(4);
@@ -88,8 +88,8 @@ impl Plan {
     /// Enough to see whether it works.
     pub const QUICK: Self = Self {
         quick: true,
-        seeds: 2,
-        seconds: 20,
+        seeds: 3,
+        seconds: 30,
         snoop: true,
     };
 
@@ -170,7 +170,7 @@ pub fn run(figures: &[&Figure], options: &Options) -> Result<Vec<Report>, Obstac
     for figure in figures {
         let cells = figure.cells(&options.plan);
         let results: Results = cells.iter().filter_map(|cell| store.load(cell)).collect();
-        let environment = Environment::new(&results, options, start.elapsed());
+        let environment = Environment::new(&results, options, store.build(), start.elapsed());
         let mut report = Report::new(figure, &cells, &results, &failures, environment);
         report
             .write(figure, &results, &options.out)

@@ -1,25 +1,28 @@
 //! Finished cells on disk: a run that was broken off goes on where it was, and figures share what
-//! they have in common.
+//! they have in common. Every file says which build of the programs it is from: what another one
+//! measured says nothing about this one, and is measured again.
 
 use super::cell::{Cell, Measured};
+use crate::testbed::find_binary;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use std::env;
 use std::fs;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A folder with one file for each cell.
 pub(super) struct Store {
     folder: PathBuf,
+    build: String,
 }
 
-/// What another version measured says nothing about this one.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    version: String,
+    build: String,
     measured: Measured,
 }
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Store {
     /// Opens or makes the folder `cells` in the output folder.
@@ -27,21 +30,29 @@ impl Store {
         let folder = out.join("cells");
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        Ok(Self { folder })
+        Ok(Self {
+            folder,
+            build: build()?.to_owned(),
+        })
+    }
+
+    /// Which build's cells it holds.
+    pub fn build(&self) -> &str {
+        &self.build
     }
 
     /// A cell that was measured before. One that cannot be read is measured again.
     pub fn load(&self, cell: &Cell) -> Option<Measured> {
         let text = fs::read_to_string(self.path(cell)).ok()?;
         let kept: Kept = serde_json::from_str(&text).ok()?;
-        (kept.version == VERSION && kept.measured.cell == *cell).then_some(kept.measured)
+        (kept.build == self.build && kept.measured.cell == *cell).then_some(kept.measured)
     }
 
     /// Keeps a cell. Whoever is interrupted meanwhile leaves no half of a file.
     pub fn save(&self, measured: &Measured) -> Result<()> {
         let path = self.path(&measured.cell);
         let kept = Kept {
-            version: VERSION.to_owned(),
+            build: self.build.clone(),
             measured: measured.clone(),
         };
         let half = path.with_extension("half");
@@ -53,6 +64,24 @@ impl Store {
     fn path(&self, cell: &Cell) -> PathBuf {
         self.folder.join(cell.key() + ".json")
     }
+}
+
+/// Names the programs that measure: this one and stratad, by their version and content, which is
+/// read once.
+fn build() -> Result<&'static str> {
+    static BUILD: OnceLock<String> = OnceLock::new();
+    if let Some(build) = BUILD.get() {
+        return Ok(build);
+    }
+    let mut hasher = DefaultHasher::new();
+    let programs = [env::current_exe().ok(), find_binary("stratad").ok()];
+    for program in programs.into_iter().flatten() {
+        let content =
+            fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
+        hasher.write(&content);
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(BUILD.get_or_init(|| format!("{version} ({:016x})", hasher.finish())))
 }
 
 #[cfg(test)]
@@ -71,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_of_another_version_is_measured_again() {
+    fn what_is_damaged_or_of_another_build_is_measured_again() {
         let folder = Folder::new("damaged");
         let store = Store::open(&folder.0).unwrap();
         store.save(&measured(&cell(1), 1.5e6)).unwrap();
@@ -79,7 +108,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() / 2]).unwrap();
         assert_eq!(store.load(&cell(1)), None);
-        fs::write(&path, text.replace(VERSION, "0.0.1")).unwrap();
+        fs::write(&path, text.replace(&store.build, "another")).unwrap();
         assert_eq!(store.load(&cell(1)), None);
     }
 }

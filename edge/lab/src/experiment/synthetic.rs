@@ -6,6 +6,14 @@ use crate::scene::{Sender, Setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// All conditions, with the fewest runs that have an interval.
+pub const PLAN: Plan = Plan {
+    quick: false,
+    seeds: 2,
+    seconds: 20,
+    snoop: true,
+};
+
 /// A folder that vanishes.
 pub struct Folder(pub PathBuf);
 
@@ -27,7 +35,7 @@ impl Drop for Folder {
 
 pub fn cell(seed: u64) -> Cell {
     let condition = Condition::new(Setup::Zoned, Sender::Reno, 512 << 10);
-    Cell::new(condition, seed, &Plan::QUICK)
+    Cell::new(condition, seed, &PLAN)
 }
 
 /// A cell whose sequence number and window are what its goodput makes likely.
@@ -77,7 +85,7 @@ pub fn as_claimed(cell: &Cell) -> f64 {
 /// Puts all cells of a figure into a folder, with these goodputs.
 pub fn fill(folder: &Path, figure: &Figure, goodput: impl Fn(&Cell) -> f64) {
     let store = Store::open(folder).expect("the folder can be written");
-    for cell in figure.cells(&Plan::QUICK) {
+    for cell in figure.cells(&PLAN) {
         let measured = measured(&cell, goodput(&cell));
         store.save(&measured).expect("the folder can be written");
     }
@@ -85,7 +93,7 @@ pub fn fill(folder: &Path, figure: &Figure, goodput: impl Fn(&Cell) -> f64) {
 
 pub fn options(folder: &Path) -> Options {
     Options {
-        plan: Plan::QUICK,
+        plan: PLAN,
         out: folder.to_owned(),
         at_once: 1,
         bars: false,

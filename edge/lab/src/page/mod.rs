@@ -204,7 +204,7 @@ fn points(report: &Report) -> Markup {
 fn environment(environment: &Environment) -> Markup {
     html! {
         p.environment {
-            "Strata " (environment.version) ", Linux " (environment.kernel) ", "
+            "Strata " (environment.build) ", Linux " (environment.kernel) ", "
             (environment.cores) " processors; " (environment.cells) " cells of "
             (environment.seconds) " s, " (environment.seeds) " for each condition, at most "
             (environment.at_once) " networks at once"

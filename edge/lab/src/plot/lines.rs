@@ -109,7 +109,7 @@ impl Lines {
         for series in &self.series {
             let at = (left, 44);
             series.look.draw_sign(area, at, series.colour)?;
-            let text = (FONT, 12).into_font().color(&INK);
+            let text = (FONT, 15).into_font().color(&INK);
             area.draw_text(&series.name, &text, (left + 26, 38))
                 .map_err(refused)?;
             left += 26 + 7 * series.name.chars().count() as i32 + 12;
@@ -118,7 +118,7 @@ impl Lines {
     }
 
     fn draw_mesh(&self, chart: &mut Chart<'_, '_>) -> Result<()> {
-        let text = (FONT, 12).into_font().color(&INK);
+        let text = (FONT, 15).into_font().color(&INK);
         let name = |x: &f64| self.x.text(*x);
         let number = |y: &f64| self.y.text(*y);
         let ticks = match &self.x.ticks {
@@ -165,8 +165,10 @@ impl Axis {
 
     fn text(&self, at: f64) -> String {
         match &self.ticks {
-            Ticks::Numbers if self.range.end > 20.0 => format!("{at:.0}"),
-            Ticks::Numbers => format!("{at:.1}"),
+            Ticks::Numbers => {
+                let text = format!("{at:.1}");
+                text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+            }
             Ticks::Names(names) => {
                 let is_whole = (at - at.round()).abs() < 1e-6 && at > -0.25;
                 let name = is_whole.then(|| names.get(at.round() as usize)).flatten();

@@ -48,7 +48,7 @@ impl Map {
                 let font = (FONT, size).into_font().style(weight).color(&ink);
                 font.pos(Pos::new(HPos::Center, VPos::Center))
             };
-            let small = text(12, FontStyle::Normal, INK);
+            let small = text(15, FontStyle::Normal, INK);
             let write = |what: &str, style: &TextStyle<'_>, at| {
                 area.draw_text(what, style, at).map_err(refused)
             };
@@ -71,9 +71,9 @@ impl Map {
                     area.draw(&Rectangle::new(corners, ground.filled()))
                         .map_err(refused)?;
                     let centre = x + TILE.0 / 2;
-                    let large = text(17, FontStyle::Bold, ink);
+                    let large = text(21, FontStyle::Bold, ink);
                     write(&tile.text[0], &large, (centre, y + 24))?;
-                    let small = text(11, FontStyle::Normal, ink);
+                    let small = text(14, FontStyle::Normal, ink);
                     write(&tile.text[1], &small, (centre, y + 45))?;
                 }
             }

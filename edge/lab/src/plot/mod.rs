@@ -68,7 +68,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The title, above everything.
 fn heading(area: &Area<'_>, title: &str) -> Result<()> {
-    let font = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
+    let font = (FONT, 19).into_font().style(FontStyle::Bold).color(&INK);
     area.draw_text(title, &font, (16, 12)).map_err(refused)
 }
 
