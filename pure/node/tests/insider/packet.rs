@@ -1,0 +1,134 @@
+//! The same for packets: whoever has an SA's keys seals whatever a script of octets says, with any
+//! map and any texts. An endpoint delivers or drops each once, a licensed node opens or refuses it.
+//!
+//! ```text
+//! script = kind (1) | packet, ...
+//! packet = step (1) | words (1) | words | zones (1) | length (2) and text of each zone
+//! ```
+
+use super::bench::{
+    EXPLICIT, Kind, TO_ALICE, TO_BOB, bobs_sa, endpoint, key, open, plain_packet, three_zones,
+    two_zones, zoned_packet,
+};
+use crypto::Secret;
+use esp::{Licensed, Scratch};
+use model::{CsaId, Grant, GrantHalf, Spi, ZoneId};
+use std::time::Duration;
+
+const MOST_PACKETS: usize = 16;
+
+/// Plays one script to the end; says how many packets were delivered.
+pub fn play(script: &[u8]) -> u64 {
+    let mut script = Script(script);
+    let kind = [EXPLICIT, two_zones(), three_zones()][usize::from(script.octet()) % 3].clone();
+    let mut bob = endpoint(bobs_sa(&kind));
+    let mut node = licensed(&kind);
+    let mut scratch = Scratch::new();
+    let mut seq = 0_u32;
+    for _ in 0..MOST_PACKETS {
+        if script.0.is_empty() {
+            break;
+        }
+        seq = seq.wrapping_add(script.octet().into());
+        let packet = script.packet(&kind, seq);
+        let _ = open(&mut bob, &packet);
+        if let Some(Ok(view)) = node.as_mut().map(|node| node.open(&packet, &mut scratch)) {
+            assert!(view.payload_len() <= view.datagram_len());
+            assert_eq!(
+                view.zone(payload_zone(&kind)),
+                None,
+                "it has no key for that"
+            );
+        }
+    }
+    bob.counters().opened.packets
+}
+
+fn zones(kind: &Kind) -> &[(model::ZoneSelector, model::Suite)] {
+    match kind {
+        Kind::Plain { .. } => &[],
+        Kind::Zoned(zones) => zones,
+    }
+}
+
+fn payload_zone(kind: &Kind) -> ZoneId {
+    ZoneId(zones(kind).len() as u8)
+}
+
+/// Somebody with the keys of every zone but the payload's.
+fn licensed(kind: &Kind) -> Option<Licensed> {
+    let (_, headers) = zones(kind).split_last()?;
+    let half = |spi: u32| GrantHalf {
+        spi: Spi(spi),
+        zones: (1..)
+            .zip(headers)
+            .map(|(zone, (_, suite))| (ZoneId(zone), *suite, key(spi, zone, *suite)))
+            .collect(),
+    };
+    let mut node = Licensed::new();
+    let grant = Grant {
+        csa: CsaId(1),
+        grant: 1,
+        payload_zone: payload_zone(kind),
+        suites: zones(kind).iter().map(|(_, suite)| *suite).collect(),
+        window: 4096,
+        lifetime: Duration::from_secs(60),
+        from_gateway: half(TO_ALICE),
+        to_gateway: half(TO_BOB),
+    };
+    node.install(grant).expect("the grant is sound");
+    Some(node)
+}
+
+/// A script that is being read; where it ends there are zeros.
+struct Script<'a>(&'a [u8]);
+
+impl<'a> Script<'a> {
+    fn octet(&mut self) -> u8 {
+        let (&octet, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        octet
+    }
+
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let (front, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        front
+    }
+
+    fn text(&mut self) -> &'a [u8] {
+        let len = u16::from_be_bytes([self.octet(), self.octet()]);
+        self.take(usize::from(len) % 2048)
+    }
+
+    fn packet(&mut self, kind: &Kind, seq: u32) -> Vec<u8> {
+        let words = usize::from(self.octet() % 9);
+        let map = self.take(4 * words);
+        let mask = self.octet();
+        if zones(kind).is_empty() {
+            return plain_packet(seq, self.text());
+        }
+        let present = (1..)
+            .zip(zones(kind))
+            .filter(|(zone, _)| mask & (1 << zone) == 0);
+        let keys: Vec<(u8, Secret)> = present
+            .map(|(zone, (_, suite))| (zone, key(TO_BOB, zone, *suite)))
+            .collect();
+        let texts: Vec<&[u8]> = keys.iter().map(|_| self.text()).collect();
+        zoned_packet(&keys, seq, map, &texts)
+    }
+}
+
+/// Scripts of packets by the rules: opaque, and in two runs.
+pub fn honest() -> Vec<Vec<u8>> {
+    let mut datagram = vec![
+        0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0x66, 0xc4, 10, 1, 0, 2, 10, 8, 0, 1,
+    ];
+    datagram.extend([
+        0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0,
+    ]);
+    let plain = [&[0, 1, 0, 0, 0, 44][..], &datagram, &[1, 2, 2, 4]].concat();
+    let opaque = [&[1, 1, 1, 1, 2, 0, 0, 2, 0, 41][..], &datagram, &[4]].concat();
+    let clear = [&[1, 1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[4, 0, 0]].concat();
+    vec![plain, opaque, clear]
+}
