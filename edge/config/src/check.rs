@@ -4,6 +4,7 @@ use crate::reader::Value;
 use crate::{Config, PAYLOAD, Party, Peer, Warning};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// Rules between tables. Records faults; the file's values are found again by their names.
 pub(crate) fn faults(config: &Config, root: &Value<'_>) {
@@ -68,6 +69,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     let mut warnings = licences(config);
     warnings.extend(config.peers.iter().flat_map(one_family));
     warnings.extend(overlaps(&config.peers));
+    warnings.extend(name_servers(config));
     if config.divert.is_none() && !config.gateways.is_empty() {
         warnings.push(Warning::NothingDiverted);
     }
@@ -122,6 +124,14 @@ fn one_family(peer: &Peer) -> impl Iterator<Item = Warning> {
         peer: peer.party.name.clone(),
         prefix: selector.to_string(),
     })
+}
+
+fn name_servers(config: &Config) -> impl Iterator<Item = Warning> {
+    let remote = || config.peers.iter().flat_map(|peer| &peer.remote);
+    let outside =
+        move |server: &&IpAddr| !remote().any(|remote| remote.contains(**server, 0, None));
+    let servers = config.tunnel.dns.iter().filter(outside);
+    servers.map(|&server| Warning::NameServerOutside { server })
 }
 
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {

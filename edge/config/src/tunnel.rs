@@ -2,6 +2,8 @@
 
 use crate::Prefix;
 use crate::reader::{Table, Value};
+use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// What fits in 1500 octets whatever the inner packet is: outer IPv6 header 40, UDP 8, SPI and
 /// sequence number 8, seven map words 28, two ICVs 32, next header 1 (DESIGN section 3). That
@@ -18,6 +20,12 @@ pub struct Tunnel {
     /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
     /// none: addresses that the host has anyway.
     pub addresses: Vec<Prefix>,
+    /// `dns`: name servers that programs ask while a tunnel is up. Default none: whom they ask
+    /// anyway.
+    pub dns: Vec<IpAddr>,
+    /// `resolver`: the file with the list of name servers. Default none: whoever keeps the list on
+    /// this machine is asked to change it.
+    pub resolver: Option<PathBuf>,
 }
 
 impl Tunnel {
@@ -26,6 +34,8 @@ impl Tunnel {
             name: "strata0".to_owned(),
             mtu: DEFAULT_MTU,
             addresses: Vec::new(),
+            dns: Vec::new(),
+            resolver: None,
         };
         let Some(value) = value else {
             return Some(tunnel);
@@ -42,9 +52,24 @@ impl Tunnel {
         {
             tunnel.addresses = addresses;
         }
+        if let Some(servers) = table.optional("dns", |value| value.list(Value::address)) {
+            tunnel.dns = servers;
+        }
+        tunnel.resolver = table.optional("resolver", resolver);
         table.finish();
         Some(tunnel)
     }
+}
+
+fn resolver(value: &Value<'_>) -> Option<PathBuf> {
+    let path = PathBuf::from(value.text()?);
+    if !path.is_absolute() || path.file_name().is_none() {
+        return value.fault(
+            "this cannot be the path of a file",
+            "write an absolute path, like \"/etc/resolv.conf\"",
+        );
+    }
+    Some(path)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What is legal, but may not be meant.
 
 use model::Identity;
+use std::net::IpAddr;
 
 /// Something to look at twice. The text says what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +56,12 @@ pub enum Warning {
         second: String,
         /// What both claim.
         prefix: String,
+    },
+    /// Programs ask a name server that no tunnel leads to.
+    #[error("no tunnel leads to the name server {server}: what programs ask it is sent in clear")]
+    NameServerOutside {
+        /// The server.
+        server: IpAddr,
     },
     /// A licensed node that never sees a packet.
     #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]

@@ -319,7 +319,8 @@ liveness = "1s"
     )
 }
 
-fn licensed_config(identity: &str) -> String {
+/// The licensed node's configuration without `[control]`.
+pub fn licensed_config(identity: &str) -> String {
     format!(
         r#"
 [node]

@@ -17,7 +17,7 @@
 //! The detour costs a packet one TTL, which the caller gives back.
 
 use crate::netlink::{Route, Rule, Via};
-use crate::{Error, Family, Netlink, Prefix, Tun, sysctl};
+use crate::{Error, Family, Netlink, Prefix, Tun, crash, sysctl};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -203,7 +203,9 @@ impl Divert {
 
     /// Stops: packets take the ordinary way again, and nothing of ours is left.
     pub fn close(self) -> Result<(), Error> {
-        remove_all(&self.netlink)
+        remove_all(&self.netlink)?;
+        crash::point("divert-rules-removed");
+        Ok(())
     }
 
     const fn arm(&self, side: Side) -> &Arm {
@@ -239,6 +241,7 @@ impl Divert {
             }
             for rule in rules {
                 self.netlink.add_rule(&rule)?;
+                crash::point("divert-rule-added");
             }
         }
         Ok(())
@@ -271,6 +274,7 @@ impl Arm {
         let tun = Tun::open(side.device(), MTU)?;
         // Our own device needs no check of reverse paths; that of `all` may still be in force.
         sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", tun.name()), "0")?;
+        crash::point("divert-device-made");
         netlink.add_address(tun.name(), Prefix::host(side.address()))?;
         Ok(Self {
             interface: interface.to_owned(),

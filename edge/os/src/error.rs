@@ -87,6 +87,14 @@ pub enum Error {
         /// The peer's outer address.
         peer: IpAddr,
     },
+    /// The list of name servers cannot be exchanged, because something is mounted there.
+    #[error(
+        "{} is a mount, as in a container, and cannot be replaced: name another file as `resolver` in [tunnel], or leave `dns` out", file.display()
+    )]
+    MountedResolver {
+        /// The list.
+        file: std::path::PathBuf,
+    },
     /// The program that filters packets is missing.
     #[error(
         "`leak = \"never\"` needs the program nft: install it, on Debian with `apt-get install nftables`"

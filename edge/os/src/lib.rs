@@ -7,6 +7,7 @@
 //! removes it ([`Netlink::cleanup`]).
 
 pub mod clock;
+pub mod crash;
 pub mod divert;
 pub mod entropy;
 mod error;
@@ -18,6 +19,7 @@ pub mod poll;
 mod prefix;
 pub mod priority;
 mod program;
+pub mod resolver;
 pub mod routes;
 pub mod signals;
 pub mod sysctl;
@@ -32,6 +34,7 @@ pub use netlink::Netlink;
 pub use netns::NetNs;
 pub use poll::Poller;
 pub use prefix::{Family, Prefix};
+pub use resolver::Resolver;
 pub use routes::Routes;
 pub use signals::Signals;
 pub use tun::Tun;

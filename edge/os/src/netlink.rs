@@ -14,7 +14,7 @@ mod rule;
 pub use route::{Route, Via};
 pub use rule::{Mark, Rule};
 
-use crate::{Error, Family, Prefix, sysctl};
+use crate::{Error, Family, Prefix, crash, sysctl};
 use futures_util::StreamExt;
 use nix::errno::Errno;
 use rtnetlink::packet_core::{
@@ -184,6 +184,7 @@ impl Netlink {
             if rule::priority(&message).is_some_and(|priority| priorities.contains(&priority)) {
                 let message = Message::DelRule(message);
                 removed += self.remove("removing an old rule", message)?;
+                crash::point("rule-removed");
             }
         }
         for message in self.route_messages(table)? {

@@ -14,7 +14,7 @@
 //! everybody who asks for the routes, and [`crate::lock`] holds them against everybody else.
 
 use crate::netlink::{Mark, Route, Rule, Via};
-use crate::{Error, Netlink, Prefix, sysctl};
+use crate::{Error, Netlink, Prefix, crash, sysctl};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -99,6 +99,7 @@ impl Routes {
         let (wanted, present) = (self.routes(plan), self.netlink.routes(TABLE)?);
         for route in wanted.iter().filter(|route| !present.contains(route)) {
             self.netlink.add_route(route)?;
+            crash::point("route-added");
         }
         self.lead_here()?;
         for route in present.iter().filter(|route| !wanted.contains(route)) {
@@ -162,6 +163,7 @@ impl Routes {
             let rule = Rule::new(family, PRIORITY, TABLE).mark(Mark::IsNot(MARK));
             if !present.contains(&rule) {
                 self.netlink.add_rule(&rule)?;
+                crash::point("rule-added");
             }
         }
         Ok(())

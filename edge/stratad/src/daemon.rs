@@ -17,7 +17,7 @@ use model::{Instant, Path};
 use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
-use os::{Poller, Signals, clock, divert, entropy};
+use os::{Poller, Signals, clock, crash, divert, entropy};
 use std::io;
 use wire::esp::Datagram;
 
@@ -90,6 +90,7 @@ impl Daemon {
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
         self.carry_out(clock::now());
+        crash::point("first-message-sent");
         while self.signals.next_signal().is_none() {
             let deadlines = [self.node.poll_timeout(), self.api.poll_timeout()];
             let deadline = deadlines.into_iter().flatten().min();
@@ -117,6 +118,7 @@ impl Daemon {
         let now = clock::now();
         self.node.shutdown(now);
         self.carry_out(now);
+        crash::point("deletes-sent");
         self.host
             .close()
             .context("taking routes and rules out of the system")
@@ -268,7 +270,28 @@ impl Daemon {
                     self.losses.keys += 1;
                 }
             }
-            event => self.journal.tell(&event, now),
+            event => {
+                self.journal.tell(&event, now);
+                if let Event::ChildUp { .. } | Event::ChildDown { .. } = event {
+                    self.resolve();
+                }
+            }
+        }
+    }
+
+    /// A name that cannot be resolved is no reason to lose a tunnel.
+    fn resolve(&mut self) {
+        let up = self
+            .node
+            .peers()
+            .iter()
+            .any(|peer| !peer.children.is_empty());
+        if up {
+            crash::point("tunnel-up");
+        }
+        let tunnel = self.host.tunnel.as_mut();
+        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up)) {
+            tracing::error!("the name servers are not those of `dns`: {error}");
         }
     }
 

@@ -8,8 +8,9 @@
 use crate::plan;
 use config::Config;
 use model::Path;
+use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
-use os::{Divert, Error, Netlink, Prefix, Routes, Tun, Udp, lock};
+use os::{Divert, Error, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -25,12 +26,16 @@ pub struct Host {
     pub divert: Option<Divert>,
 }
 
-/// The tunnel device and the routes into it.
+/// The tunnel device, the routes into it, and the name servers behind it.
 pub struct Tunnel {
     /// Where inner datagrams are read and written.
     pub tun: Tun,
     routes: Routes,
     plan: Plan,
+    resolver: Resolver,
+    servers: Vec<IpAddr>,
+    /// Whether programs ask `servers`.
+    resolves: bool,
 }
 
 /// Closes what is protected before any daemon runs: at boot, before there is a network.
@@ -62,9 +67,11 @@ impl Host {
     pub fn open(config: &Config) -> Result<Self, Error> {
         if let Some(lock) = plan::lock(config) {
             lock.set()?;
+            crash::point("lock-set");
         }
         let ike = listen(config, config.listen.ike)?;
         let natt = listen(config, config.listen.nat)?;
+        crash::point("sockets-bound");
         let mut host = Self {
             tunnel: None,
             ike,
@@ -126,7 +133,13 @@ impl Host {
 
 impl Tunnel {
     fn open(config: &Config) -> Result<Self, Error> {
+        let name = config.tunnel.name.clone();
+        let keeper = config.tunnel.resolver.clone().map(Keeper::File);
+        let keeper = keeper.unwrap_or_else(Keeper::of_this_machine);
+        let resolver = Resolver::new(name, keeper);
+        resolver.restore()?;
         let tun = Tun::open(&config.tunnel.name, config.tunnel.mtu)?;
+        crash::point("tun-made");
         let netlink = Netlink::open()?;
         for address in &config.tunnel.addresses {
             netlink.add_address(
@@ -136,6 +149,7 @@ impl Tunnel {
                     length: address.length(),
                 },
             )?;
+            crash::point("address-given");
         }
         let routes = Routes::open(tun.name())?;
         let plan = plan::plan(config);
@@ -144,14 +158,45 @@ impl Tunnel {
                 .map_or(Ok(()), |address| routes.check_peer(&plan, address))?;
         }
         routes.set(&plan)?;
-        Ok(Self { tun, routes, plan })
+        crash::point("routes-set");
+        Ok(Self {
+            tun,
+            routes,
+            plan,
+            resolver,
+            servers: config.tunnel.dns.clone(),
+            resolves: false,
+        })
     }
 
-    fn close(self) -> Result<(), Error> {
-        match self.plan.held.is_empty() {
-            true => self.routes.close(),
-            false => self.routes.set(&self.plan.without_tunnel()),
+    /// Has programs ask the name servers behind the tunnel while it is up.
+    pub fn resolve(&mut self, up: bool) -> Result<(), Error> {
+        if self.servers.is_empty() || self.resolves == up {
+            return Ok(());
         }
+        match up {
+            true => self.resolver.set(&self.servers)?,
+            false => {
+                self.resolver.restore()?;
+                crash::point("resolver-restored");
+            }
+        }
+        self.resolves = up;
+        Ok(())
+    }
+
+    fn close(mut self) -> Result<(), Error> {
+        let resolver = self.resolve(false);
+        let routes = if self.plan.held.is_empty() {
+            let closed = self.routes.close();
+            crash::point("rules-and-routes-removed");
+            closed
+        } else {
+            let held = self.routes.set(&self.plan.without_tunnel());
+            crash::point("lock-kept");
+            held
+        };
+        routes.and(resolver)
     }
 }
 

@@ -35,6 +35,17 @@ struct Arguments {
     /// Open what `leak = "never"` has locked, while no daemon runs, and end
     #[arg(long)]
     unlock: bool,
+
+    /// Die at this place, as if killed: for tests
+    #[arg(long, hide = true, value_name = "POINT", value_parser = crash_point)]
+    die_at: Option<()>,
+}
+
+fn crash_point(name: &str) -> Result<(), &'static str> {
+    match os::crash::choose(name) {
+        true => Ok(()),
+        false => Err("no such place, or not a debug build"),
+    }
 }
 
 /// Exit codes: 0 after a graceful end, 1 if something failed, 2 if the configuration is wrong.

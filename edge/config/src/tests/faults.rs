@@ -458,3 +458,23 @@ fn no_damage_to_a_file_makes_it_panic_or_lose_its_faults() {
         }
     }
 }
+
+#[test]
+fn a_name_server_that_no_tunnel_leads_to_is_told() {
+    let dns = "[tunnel]\ndns = [\"10.8.0.53\", \"192.0.2.53\"]\n";
+    let server = "192.0.2.53".parse().unwrap();
+    assert_eq!(
+        warnings(&format!("{NODE}{dns}{OFFICE}")),
+        [Warning::NameServerOutside { server }]
+    );
+}
+
+#[test]
+fn the_list_of_name_servers_is_named_from_the_root() {
+    let lines = "[tunnel]\nresolver = \"resolv.conf\"\n";
+    assert_eq!(
+        only_fault(&format!("{NODE}{lines}{OFFICE}")),
+        "4:12 tunnel.resolver | this cannot be the path of a file | \
+         write an absolute path, like \"/etc/resolv.conf\""
+    );
+}

@@ -29,6 +29,7 @@ pub enum Evidence {
 use Evidence::{Missing, NotNeeded, Tests};
 
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
+const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
@@ -39,6 +40,7 @@ const REFUSAL: &str = "edge/lab/tests/e2e_refusal.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
+const DNS: &str = "edge/lab/tests/e2e_dns.rs";
 const DOWNLOAD: &str = "pure/pep/tests/download.rs";
 const NODE_RECOVERY: &str = "pure/node/src/tests/recovery.rs";
 
@@ -167,6 +169,27 @@ pub const FEATURES: &[Feature] = &[
             (LEAK, "nothing_leaks_after_the_daemon_was_killed"),
             (LEAK, "nothing_leaks_while_a_killed_daemon_starts_again"),
             (LEAK, "a_start_without_the_key_opens_what_was_locked"),
+        ]),
+    },
+    Feature {
+        name: "Name servers behind the tunnel",
+        keys: &["tunnel.dns", "tunnel.resolver"],
+        verbs: &[],
+        works: Tests(&[
+            (DNS, "names_are_asked_for_behind_the_tunnel_while_it_is_up"),
+            (DNS, "resolved_is_told_where_it_runs"),
+            (DNS, "resolvconf_is_told_where_it_is_installed"),
+        ]),
+        refuses: Tests(&[
+            (FAULTS, "the_list_of_name_servers_is_named_from_the_root"),
+            (
+                DNS,
+                "a_file_that_cannot_be_written_does_not_cost_the_tunnel",
+            ),
+        ]),
+        recovers: Tests(&[
+            (DNS, "the_start_after_a_crash_gives_the_former_servers_back"),
+            (CRASH, "a_crash_anywhere_leaves_nothing_after_the_next_stop"),
         ]),
     },
     Feature {

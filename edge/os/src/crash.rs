@@ -1,0 +1,45 @@
+//! Places at which a debug build can be told to die, so that a test sees what a crash there leaves
+//! behind and what the next start makes of it. A release build passes them without looking.
+
+use nix::sys::signal::{Signal, raise};
+use std::sync::OnceLock;
+
+/// All of them. Those that begin with `lock-` need something to be locked, those that begin with
+/// `divert-` a licensed node, all others a tunnel.
+pub const POINTS: [&str; 19] = [
+    "lock-set",
+    "sockets-bound",
+    "tun-made",
+    "address-given",
+    "route-added",
+    "rule-added",
+    "routes-set",
+    "first-message-sent",
+    "tunnel-up",
+    "resolver-written",
+    "resolver-swapped",
+    "deletes-sent",
+    "resolver-restored",
+    "rule-removed",
+    "rules-and-routes-removed",
+    "lock-kept",
+    "divert-device-made",
+    "divert-rule-added",
+    "divert-rules-removed",
+];
+
+static CHOSEN: OnceLock<&'static str> = OnceLock::new();
+
+/// Chooses where to die. `false` if there is no such place, or this is a release build.
+pub fn choose(point: &str) -> bool {
+    let known = POINTS.into_iter().find(|known| *known == point);
+    cfg!(debug_assertions) && known.is_some_and(|point| CHOSEN.set(point).is_ok())
+}
+
+/// Passes a place, or dies there as if killed by somebody else.
+pub fn point(name: &'static str) {
+    if cfg!(debug_assertions) && CHOSEN.get() == Some(&name) {
+        // Nothing follows: this signal cannot be caught.
+        let _ = raise(Signal::SIGKILL);
+    }
+}

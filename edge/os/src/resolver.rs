@@ -1,0 +1,283 @@
+//! Which name servers programs ask while a tunnel is up.
+//!
+//! Whoever keeps that list is asked to: systemd-resolved, where it runs, takes servers for a device
+//! and forgets them with it; resolvconf, where it is installed, takes them under a name; otherwise
+//! the list is the file `/etc/resolv.conf`, and nobody else keeps it.
+//!
+//! The file is exchanged with ours in one step, so that every program sees one or the other, and
+//! the former (which may be a link) lies beside it under another name until it is put back. Ours
+//! begins with a line by which it is known. So after a crash at any moment the two files tell what
+//! is to be done, and [`Resolver::restore`] does it: the next start calls it first. A file that
+//! somebody else has written in the meantime is newer than the one put aside, and stays.
+
+use crate::{Error, Netlink, crash, program};
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// Where the list is if nobody says otherwise.
+pub const FILE: &str = "/etc/resolv.conf";
+
+/// The folder of systemd-resolved, which is there while it runs.
+const RESOLVED: &str = "/run/systemd/resolve";
+
+/// First line of a file of ours.
+const OURS: &str =
+    "# Written by stratad: the former file is beside this one until the tunnel is down.";
+
+/// The list of name servers, for one tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolver {
+    device: String,
+    keeper: Keeper,
+}
+
+/// Who keeps the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// systemd-resolved.
+    Resolved,
+    /// resolvconf or openresolv.
+    Resolvconf,
+    /// This file, and nobody.
+    File(PathBuf),
+}
+
+impl Keeper {
+    /// The one of this machine.
+    pub fn of_this_machine() -> Self {
+        if Path::new(RESOLVED).exists() && program::exists("resolvectl") {
+            Self::Resolved
+        } else if program::exists("resolvconf") {
+            Self::Resolvconf
+        } else {
+            Self::File(FILE.into())
+        }
+    }
+}
+
+impl Resolver {
+    /// For the tunnel of this device.
+    pub const fn new(device: String, keeper: Keeper) -> Self {
+        Self { device, keeper }
+    }
+
+    /// Has programs ask these servers, and no others.
+    pub fn set(&self, servers: &[IpAddr]) -> Result<(), Error> {
+        let lines = servers
+            .iter()
+            .map(|server| format!("nameserver {server}\n"));
+        let lines: String = lines.collect();
+        match &self.keeper {
+            Keeper::Resolved => {
+                let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+                let servers = servers.iter().map(String::as_str);
+                let dns: Vec<_> = ["dns", &self.device].into_iter().chain(servers).collect();
+                program::run("resolvectl", &dns, "")?;
+                // Every name is asked for there, whatever other devices offer.
+                program::run("resolvectl", &["domain", &self.device, "~."], "").map(drop)
+            }
+            Keeper::Resolvconf => {
+                program::run("resolvconf", &["-a", &self.record()], &lines).map(drop)
+            }
+            Keeper::File(file) => replace(file, &lines).map_err(explain(file)),
+        }
+    }
+
+    /// Has programs ask whom they asked before, if they do not already.
+    pub fn restore(&self) -> Result<(), Error> {
+        match &self.keeper {
+            Keeper::Resolved if !self.has_device()? => Ok(()),
+            Keeper::Resolved => program::run("resolvectl", &["revert", &self.device], "").map(drop),
+            Keeper::Resolvconf => program::run("resolvconf", &["-d", &self.record()], "").map(drop),
+            Keeper::File(file) => restore(file).map_err(explain(file)),
+        }
+    }
+
+    fn has_device(&self) -> Result<bool, Error> {
+        Ok(Netlink::open()?.links()?.contains(&self.device))
+    }
+
+    /// resolvconf's records have a device and a word for who provides.
+    fn record(&self) -> String {
+        format!("{}.strata", self.device)
+    }
+}
+
+/// Whether a file is a list of ours; `false` if there is none.
+pub fn is_ours(file: &Path) -> bool {
+    fs::read_to_string(file).is_ok_and(|text| text.starts_with(OURS))
+}
+
+/// Where the former file is while ours is in its place.
+pub fn aside(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".before-strata");
+    file.with_file_name(name)
+}
+
+fn replace(file: &Path, servers: &str) -> io::Result<()> {
+    restore(file)?;
+    let former = match fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    // Search lists and options are not about whom to ask.
+    let others = former.iter().flat_map(|text| text.lines());
+    let others = others.filter(|line| !line.starts_with("nameserver"));
+    let others: String = others.map(|line| format!("{line}\n")).collect();
+    let aside = aside(file);
+    fs::write(&aside, format!("{OURS}\n{servers}{others}"))?;
+    crash::point("resolver-written");
+    // A link that leads nowhere is something as well.
+    match fs::symlink_metadata(file) {
+        Ok(_) => renameat2(
+            AT_FDCWD,
+            &aside,
+            AT_FDCWD,
+            file,
+            RenameFlags::RENAME_EXCHANGE,
+        )?,
+        Err(_) => fs::rename(&aside, file)?,
+    }
+    crash::point("resolver-swapped");
+    Ok(())
+}
+
+fn restore(file: &Path) -> io::Result<()> {
+    let aside = aside(file);
+    let has_former = fs::symlink_metadata(&aside).is_ok();
+    match (is_ours(file), has_former) {
+        (true, true) => fs::rename(aside, file),
+        (true, false) => fs::remove_file(file),
+        // Never exchanged, or somebody else's is there by now.
+        (false, true) => fs::remove_file(aside),
+        (false, false) => Ok(()),
+    }
+}
+
+fn explain(file: &Path) -> impl FnOnce(io::Error) -> Error {
+    let file = file.to_owned();
+    move |error| match error.kind() {
+        ErrorKind::ResourceBusy => Error::MountedResolver { file },
+        _ => Error::os(format!("changing {}", file.display()))(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    const FORMER: &str = "nameserver 192.0.2.53\nsearch example.net\n";
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let unique = format!("strata-resolver-{}-{name}", std::process::id());
+            let folder = std::env::temp_dir().join(unique);
+            fs::create_dir(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.join("resolv.conf")
+        }
+
+        fn resolver(&self) -> Resolver {
+            Resolver::new("strata0".into(), Keeper::File(self.file()))
+        }
+
+        fn set(&self) {
+            let servers = ["10.8.0.53".parse().unwrap(), "fd00:8::53".parse().unwrap()];
+            self.resolver().set(&servers).unwrap();
+        }
+
+        fn text(&self) -> String {
+            fs::read_to_string(self.file()).unwrap()
+        }
+
+        fn entries(&self) -> usize {
+            fs::read_dir(&self.0).unwrap().count()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn servers_are_replaced_and_everything_else_is_kept() {
+        let folder = Folder::new("replaced");
+        fs::write(folder.file(), FORMER).unwrap();
+        folder.set();
+        let expected = "nameserver 10.8.0.53\nnameserver fd00:8::53\nsearch example.net\n";
+        assert_eq!(folder.text(), format!("{OURS}\n{expected}"));
+        folder.resolver().restore().unwrap();
+        assert_eq!((folder.text().as_str(), folder.entries()), (FORMER, 1));
+    }
+
+    #[test]
+    fn a_link_comes_back_as_a_link() {
+        let folder = Folder::new("link");
+        fs::write(folder.0.join("stub"), FORMER).unwrap();
+        symlink("stub", folder.file()).unwrap();
+        folder.set();
+        assert_eq!(fs::read_to_string(folder.0.join("stub")).unwrap(), FORMER);
+        folder.resolver().restore().unwrap();
+        assert_eq!(fs::read_link(folder.file()).unwrap(), Path::new("stub"));
+    }
+
+    #[test]
+    fn where_there_was_no_file_there_is_none_afterwards() {
+        let folder = Folder::new("none");
+        folder.set();
+        assert!(is_ours(&folder.file()));
+        folder.resolver().restore().unwrap();
+        assert_eq!(folder.entries(), 0);
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_in_the_meantime_stays() {
+        let folder = Folder::new("meantime");
+        fs::write(folder.file(), FORMER).unwrap();
+        folder.set();
+        fs::write(folder.file(), "nameserver 198.51.100.53\n").unwrap();
+        folder.resolver().restore().unwrap();
+        assert_eq!(folder.text(), "nameserver 198.51.100.53\n");
+        assert_eq!(folder.entries(), 1);
+    }
+
+    #[test]
+    fn a_crash_before_the_exchange_leaves_nothing_after_the_next_start() {
+        let folder = Folder::new("crash");
+        fs::write(folder.file(), FORMER).unwrap();
+        fs::write(aside(&folder.file()), OURS).unwrap();
+        folder.resolver().restore().unwrap();
+        assert_eq!((folder.text().as_str(), folder.entries()), (FORMER, 1));
+    }
+
+    #[test]
+    fn restoring_what_was_never_changed_does_nothing() {
+        let folder = Folder::new("nothing");
+        fs::write(folder.file(), FORMER).unwrap();
+        folder.resolver().restore().unwrap();
+        assert_eq!((folder.text().as_str(), folder.entries()), (FORMER, 1));
+    }
+
+    #[test]
+    fn a_second_set_keeps_the_first_former_file() {
+        let folder = Folder::new("twice");
+        fs::write(folder.file(), FORMER).unwrap();
+        folder.set();
+        folder.set();
+        folder.resolver().restore().unwrap();
+        assert_eq!((folder.text().as_str(), folder.entries()), (FORMER, 1));
+    }
+}
