@@ -198,3 +198,110 @@ fn rewrite(packet: &mut [u8], field: Field, to: SocketAddrV4) {
 fn word(packet: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([packet[at], packet[at + 1]])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagram;
+
+    const OUTER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
+    const LIFETIME: Duration = Duration::from_secs(30);
+
+    fn socket(text: &str) -> SocketAddrV4 {
+        text.parse().unwrap()
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_origin(Duration::from_secs(seconds))
+    }
+
+    /// A datagram goes out from `inner`; returns the socket that the peer sees.
+    fn out(nat: &mut Nat, inner: &str, peer: &str, now: Instant) -> SocketAddrV4 {
+        let mut packet = datagram::udp(socket(inner), socket(peer), b"out");
+        assert!(nat.outward(&mut packet, now));
+        let header = ip::Header::parse(&packet).unwrap();
+        assert!(header.checksum_is_right());
+        Ends::of(&packet).unwrap().source
+    }
+
+    /// Where an answer from `peer` to an outer socket ends up.
+    fn back(nat: &mut Nat, peer: &str, to: SocketAddrV4, now: Instant) -> Option<SocketAddrV4> {
+        let mut packet = datagram::udp(socket(peer), to, b"back");
+        let passes = nat.inward(&mut packet, now);
+        passes.then(|| Ends::of(&packet).unwrap().destination)
+    }
+
+    #[test]
+    fn answers_find_their_way_back_and_strangers_none() {
+        let mut nat = Nat::new(OUTER, LIFETIME);
+        let seen = out(&mut nat, "10.0.0.2:4500", "192.0.2.1:4500", at(0));
+        assert_eq!(*seen.ip(), OUTER);
+        let inner = Some(socket("10.0.0.2:4500"));
+        assert_eq!(back(&mut nat, "192.0.2.1:4500", seen, at(1)), inner);
+        assert_eq!(back(&mut nat, "192.0.2.1:4501", seen, at(1)), None);
+        assert_eq!(back(&mut nat, "192.0.2.2:4500", seen, at(1)), None);
+        assert_eq!(nat.counters().uninvited, 2);
+    }
+
+    #[test]
+    fn a_socket_has_one_port_for_all_peers_and_two_sockets_have_two() {
+        let mut nat = Nat::new(OUTER, LIFETIME);
+        let first = out(&mut nat, "10.0.0.2:4500", "192.0.2.1:4500", at(0));
+        assert_eq!(
+            out(&mut nat, "10.0.0.2:4500", "192.0.2.9:500", at(0)),
+            first
+        );
+        assert_ne!(
+            out(&mut nat, "10.0.0.3:4500", "192.0.2.1:4500", at(0)),
+            first
+        );
+    }
+
+    #[test]
+    fn a_mapping_lives_as_long_as_something_goes_out() {
+        let mut nat = Nat::new(OUTER, LIFETIME);
+        let seen = out(&mut nat, "10.0.0.2:1", "192.0.2.1:2", at(0));
+        assert_eq!(out(&mut nat, "10.0.0.2:1", "192.0.2.1:2", at(29)), seen);
+        assert!(back(&mut nat, "192.0.2.1:2", seen, at(58)).is_some());
+        assert_eq!(
+            back(&mut nat, "192.0.2.1:2", seen, at(59)),
+            None,
+            "in is not out"
+        );
+        assert_ne!(out(&mut nat, "10.0.0.2:1", "192.0.2.1:2", at(60)), seen);
+    }
+
+    #[test]
+    fn a_rebound_nat_gives_another_port_and_the_old_one_is_dead() {
+        let mut nat = Nat::new(OUTER, LIFETIME);
+        let before = out(&mut nat, "10.0.0.2:1", "192.0.2.1:2", at(0));
+        nat.rebind();
+        assert_eq!(back(&mut nat, "192.0.2.1:2", before, at(0)), None);
+        assert_ne!(out(&mut nat, "10.0.0.2:1", "192.0.2.1:2", at(0)), before);
+    }
+
+    #[test]
+    fn a_transport_checksum_follows_and_a_missing_one_stays_missing() {
+        let mut nat = Nat::new(OUTER, LIFETIME);
+        let mut header = vec![0; tcp::MIN_HEADER_LEN];
+        header[..4].copy_from_slice(&[0, 80, 0, 81]);
+        header[12] = 0x50;
+        let ends = ["10.0.0.2:80", "192.0.2.1:81"].map(|text| *socket(text).ip());
+        let mut packet = datagram::tcp(ends[0], ends[1], &header, b"payload");
+        assert!(nat.outward(&mut packet, at(0)));
+        let right = checksum::of_transport(&ip::Header::parse(&packet).unwrap());
+        let sum_at = ip::V4_HEADER_LEN + tcp::CHECKSUM_OFFSET;
+        assert_eq!(right, Some(word(&packet, sum_at)));
+        let mut packet = datagram::udp(socket("10.0.0.2:1"), socket("192.0.2.1:2"), b"");
+        assert!(nat.outward(&mut packet, at(0)));
+        assert_eq!(word(&packet, ip::V4_HEADER_LEN + udp::CHECKSUM_OFFSET), 0);
+    }
+
+    #[test]
+    fn what_has_no_ports_is_dropped_and_counted() {
+        let mut nat = Nat::new(OUTER, LIFETIME);
+        assert!(!nat.outward(&mut [0x45, 0, 0], at(0)));
+        assert!(!nat.inward(&mut [], at(0)));
+        assert_eq!(nat.counters().untranslatable, 2);
+    }
+}

@@ -1,1 +1,453 @@
+//! Two ends on virtual time, with a path between them that loses, repeats and delays what a test
+//! tells it to. Conversations are told by rule.
 
+use super::segment::Segment;
+use super::{Connection, Settings};
+use crate::Stream;
+use model::Instant;
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+use wire::tcp::Flags;
+
+const MSS: usize = 1000;
+const DELAY: Duration = Duration::from_millis(50);
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::from_origin(Duration::from_millis(ms))
+}
+
+/// What the path does to a data segment of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Arrives,
+    Lost,
+    Twice,
+    Late,
+}
+
+/// A server that sends and a client that receives.
+struct Pair {
+    now: Instant,
+    client: Connection,
+    server: Connection,
+    wire: BTreeMap<(Instant, u64), (bool, Vec<u8>)>,
+    count: u64,
+    /// What happens to the nth data segment of the server, counted from 0, repetitions included.
+    fates: BTreeMap<u64, Fate>,
+    /// When each left, and the octet it began with.
+    sent: Vec<(Instant, u64)>,
+    /// Pure acknowledgements of the client: when they left, and their SACK blocks.
+    acks: Vec<(Instant, usize)>,
+    cut: bool,
+    received: Vec<u8>,
+    reads: bool,
+}
+
+impl Pair {
+    /// Connected, and the server's round trip is known.
+    fn new(settings: Settings) -> Self {
+        let ends: [SocketAddrV4; 2] =
+            ["10.0.0.1:40000", "10.0.0.2:80"].map(|text| text.parse().unwrap());
+        let content = Stream::new(1);
+        let mut pair = Self {
+            now: Instant::ZERO,
+            client: Connection::dial(settings.clone(), ends, Stream::new(2), Instant::ZERO),
+            server: Connection::listen(settings, ends[1], content),
+            wire: BTreeMap::new(),
+            count: 0,
+            fates: BTreeMap::new(),
+            sent: Vec::new(),
+            acks: Vec::new(),
+            cut: false,
+            received: Vec::new(),
+            reads: true,
+        };
+        pair.run_for(ms(200));
+        assert!(pair.client.is_established() && pair.server.is_established());
+        pair.acks.clear();
+        pair
+    }
+
+    fn with(sack: bool) -> Self {
+        Self::new(Settings {
+            mss: MSS as u16 + 12,
+            sack,
+            ..Settings::default()
+        })
+    }
+
+    fn fate(mut self, segment: u64, fate: Fate) -> Self {
+        self.fates.insert(segment, fate);
+        self
+    }
+
+    fn run_for(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        self.depart();
+        loop {
+            let timers = [self.client.poll_timeout(), self.server.poll_timeout()];
+            let arrival = self.wire.keys().next().map(|(at, _)| *at);
+            let next = timers.into_iter().flatten().chain(arrival).min();
+            let Some(next) = next.filter(|next| *next <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            while let Some(entry) = self.wire.first_entry().filter(|e| e.key().0 <= self.now) {
+                let (to_client, datagram) = entry.remove();
+                let to = if to_client {
+                    &mut self.client
+                } else {
+                    &mut self.server
+                };
+                to.handle_datagram(&datagram, self.now);
+                self.depart();
+            }
+            self.client.handle_timeout(self.now);
+            self.server.handle_timeout(self.now);
+            if self.reads {
+                self.received.extend(self.client.read(self.now));
+            }
+            self.depart();
+        }
+        self.now = end;
+    }
+
+    fn depart(&mut self) {
+        while let Some(datagram) = self.server.poll_datagram(self.now) {
+            let segment = Segment::parse(&datagram).unwrap();
+            let mut fate = Fate::Arrives;
+            if !segment.payload.is_empty() {
+                fate = *self.fates.get(&(self.sent.len() as u64)).unwrap_or(&fate);
+                let start = segment.seq.since(wire::tcp::Seq(u32::MAX - 100_000));
+                self.sent.push((self.now, start as u64));
+            }
+            match fate {
+                Fate::Lost => {}
+                Fate::Arrives => self.fly(true, datagram, DELAY),
+                Fate::Late => self.fly(true, datagram, DELAY + ms(5)),
+                Fate::Twice => {
+                    self.fly(true, datagram.clone(), DELAY);
+                    self.fly(true, datagram, DELAY);
+                }
+            }
+        }
+        while let Some(datagram) = self.client.poll_datagram(self.now) {
+            let segment = Segment::parse(&datagram).unwrap();
+            if segment.payload.is_empty() && !segment.flags.contains(Flags::SYN) {
+                self.acks.push((self.now, segment.options.sack.len()));
+            }
+            self.fly(false, datagram, DELAY);
+        }
+    }
+
+    fn fly(&mut self, to_client: bool, datagram: Vec<u8>, delay: Duration) {
+        if !self.cut {
+            self.count += 1;
+            self.wire
+                .insert((self.now + delay, self.count), (to_client, datagram));
+        }
+    }
+
+    /// How often the segment was sent that begins with this octet.
+    fn times(&self, octet: u64) -> usize {
+        self.sent
+            .iter()
+            .filter(|(_, start)| *start == octet)
+            .count()
+    }
+
+    fn assert_complete(&self, octets: u64) {
+        assert_eq!(self.received, Stream::new(1).octets(0, octets as usize));
+        assert_eq!(self.server.acknowledged(), octets);
+    }
+}
+
+#[test]
+fn slow_start_begins_with_ten_segments_and_doubles_each_round_trip() {
+    let mut pair = Pair::with(false);
+    pair.server.write(1_000_000);
+    let mut flights = Vec::new();
+    for _ in 0..3 {
+        let before = pair.sent.len();
+        pair.run_for(ms(99));
+        flights.push(pair.sent.len() - before);
+    }
+    assert_eq!(flights[0], 10, "nothing was acknowledged yet at 100 ms");
+    assert!(flights[1] >= 18 && flights[2] >= 36, "{flights:?}");
+}
+
+#[test]
+fn the_third_duplicate_acknowledgement_sends_the_lost_segment_again_and_halves_the_window() {
+    for sack in [false, true] {
+        let mut pair = Pair::with(sack).fate(2, Fate::Lost);
+        pair.server.write(200_000);
+        pair.run_for(ms(3000));
+        pair.assert_complete(200_000);
+        let counters = pair.server.counters();
+        assert_eq!(
+            (counters.recoveries, counters.timeouts),
+            (1, 0),
+            "SACK {sack}"
+        );
+        assert_eq!((counters.sent_again, pair.times(2 * MSS as u64)), (1, 2));
+        let (again, _) = pair
+            .sent
+            .iter()
+            .filter(|(_, start)| *start == 2000)
+            .nth(1)
+            .unwrap();
+        assert_eq!(*again, at(300), "one round trip after the first was sent");
+        assert!(
+            pair.server
+                .slow_start_threshold()
+                .is_some_and(|t| (5..=8).contains(&t))
+        );
+    }
+}
+
+#[test]
+fn two_duplicates_prove_nothing() {
+    for sack in [false, true] {
+        // The third segment comes after the fifth: two duplicates, and it was only late.
+        let mut pair = Pair::with(sack).fate(2, Fate::Late);
+        pair.server.write(5 * MSS as u64);
+        pair.run_for(ms(1000));
+        pair.assert_complete(5 * MSS as u64);
+        assert_eq!(pair.server.counters().sent_again, 0);
+    }
+}
+
+#[test]
+fn partial_acknowledgements_repair_one_loss_each_round_trip_without_sack() {
+    let lost = [2, 4, 6];
+    let pair = lost
+        .into_iter()
+        .fold(Pair::with(false), |pair, n| pair.fate(n, Fate::Lost));
+    let mut pair = pair;
+    pair.server.write(100_000);
+    pair.run_for(ms(3000));
+    pair.assert_complete(100_000);
+    let counters = pair.server.counters();
+    assert_eq!((counters.recoveries, counters.timeouts), (1, 0));
+    let again = |n: u64| {
+        pair.sent
+            .iter()
+            .filter(|(_, start)| *start == n * 1000)
+            .nth(1)
+            .unwrap()
+            .0
+    };
+    assert_eq!([again(2), again(4), again(6)], [at(300), at(400), at(500)]);
+}
+
+#[test]
+fn sack_repairs_several_losses_in_one_round_trip() {
+    let lost = [2, 4, 6];
+    let mut pair = lost
+        .into_iter()
+        .fold(Pair::with(true), |pair, n| pair.fate(n, Fate::Lost));
+    pair.server.write(100_000);
+    pair.run_for(ms(3000));
+    pair.assert_complete(100_000);
+    let counters = pair.server.counters();
+    assert_eq!((counters.recoveries, counters.timeouts), (1, 0));
+    assert_eq!(
+        counters.sent_again, 3,
+        "nothing that had arrived was sent again"
+    );
+    let last = pair
+        .sent
+        .iter()
+        .filter(|(_, start)| *start == 6000)
+        .nth(1)
+        .unwrap();
+    assert!(last.0 <= at(400), "without SACK it is 500");
+    assert!(pair.acks.iter().any(|(_, blocks)| *blocks == 3));
+}
+
+#[test]
+fn a_lost_retransmission_waits_for_the_timer_without_sack_and_not_with_it() {
+    for (sack, timeouts) in [(false, 1), (true, 0)] {
+        // Ten segments leave first; the eleventh or one soon after is the retransmission.
+        let mut pair = Pair::with(sack).fate(2, Fate::Lost);
+        pair.server.write(200_000);
+        pair.run_for(ms(100));
+        let first = (0..).find(|n| {
+            let mut trial = Pair::with(sack).fate(2, Fate::Lost);
+            trial.server.write(200_000);
+            trial.run_for(ms(400));
+            trial
+                .sent
+                .get(*n)
+                .is_none_or(|(_, start)| *n > 2 && *start == 2000)
+        });
+        let again = first.unwrap() as u64;
+        let mut pair = Pair::with(sack).fate(2, Fate::Lost).fate(again, Fate::Lost);
+        pair.server.write(200_000);
+        pair.run_for(ms(5000));
+        pair.assert_complete(200_000);
+        assert_eq!(pair.server.counters().timeouts, timeouts, "SACK {sack}");
+        assert_eq!(pair.times(2000), 3);
+    }
+}
+
+#[test]
+fn the_timer_doubles_while_nobody_answers_and_all_arrives_in_the_end() {
+    for sack in [false, true] {
+        let mut pair = Pair::with(sack);
+        pair.cut = true;
+        pair.server.write(50_000);
+        pair.run_for(ms(8000));
+        let moments = pair.sent.iter().filter(|(_, start)| *start == 0);
+        let moments: Vec<_> = moments.map(|(at, _)| *at).collect();
+        let waits: Vec<_> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(waits.len() >= 4, "{waits:?}");
+        assert!(waits[0] >= ms(300), "the round trip and 200 ms");
+        assert!(
+            waits.windows(2).all(|pair| pair[1] == pair[0] * 2),
+            "{waits:?}"
+        );
+        assert_eq!(pair.server.congestion_window(), 1);
+        pair.cut = false;
+        pair.run_for(ms(20_000));
+        pair.assert_complete(50_000);
+    }
+}
+
+#[test]
+fn a_timeout_that_was_a_mistake_is_taken_back_by_timestamps() {
+    let mut pair = Pair::with(false);
+    pair.server.write(20_000);
+    pair.run_for(ms(60));
+    let threshold = pair.server.slow_start_threshold();
+    assert_eq!(pair.server.slow_start_threshold(), threshold);
+    assert!(pair.server.congestion_window() >= 10);
+}
+
+#[test]
+fn what_comes_twice_or_out_of_order_is_delivered_once_and_in_order() {
+    for sack in [false, true] {
+        let mut pair = Pair::with(sack);
+        for n in 0..60 {
+            let fate = match n % 7 {
+                1 => Fate::Twice,
+                4 => Fate::Late,
+                6 if n % 3 == 0 => Fate::Lost,
+                _ => Fate::Arrives,
+            };
+            pair.fates.insert(n, fate);
+        }
+        pair.server.write(100_000);
+        pair.run_for(ms(20_000));
+        pair.assert_complete(100_000);
+    }
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_and_one_alone_after_the_delay() {
+    let mut pair = Pair::with(false);
+    // The first ones are acknowledged at once.
+    pair.server.write(40_000);
+    pair.run_for(ms(1000));
+    pair.acks.clear();
+    pair.sent.clear();
+    pair.server.write(4 * MSS as u64);
+    pair.run_for(ms(1000));
+    assert_eq!(pair.acks.len(), 2);
+    pair.acks.clear();
+    pair.server.write(MSS as u64);
+    let sent = pair.now;
+    pair.run_for(ms(1000));
+    let moments: Vec<_> = pair.acks.iter().map(|(at, _)| *at).collect();
+    assert_eq!(moments, [sent + DELAY + ms(40)]);
+}
+
+#[test]
+fn nothing_is_sent_beyond_the_window_and_a_closed_one_is_probed() {
+    let settings = Settings {
+        mss: MSS as u16 + 12,
+        receive_buffer: 5 * MSS as u32,
+        ..Settings::default()
+    };
+    let mut pair = Pair::new(settings);
+    pair.reads = false;
+    pair.server.write(20_000);
+    pair.run_for(ms(10_000));
+    assert_eq!(pair.sent.len(), 5, "the window is full");
+    assert!(pair.server.counters().probes >= 3);
+    // The program reads again, but the acknowledgement that says so is lost.
+    pair.cut = true;
+    pair.received.extend(pair.client.read(pair.now));
+    pair.run_for(ms(1));
+    pair.cut = false;
+    pair.reads = true;
+    pair.run_for(ms(60_000));
+    pair.assert_complete(20_000);
+    assert_eq!(pair.server.counters().timeouts, 0);
+}
+
+#[test]
+fn a_handshake_survives_the_loss_of_each_of_its_segments() {
+    for lost in 0..3 {
+        let ends: [SocketAddrV4; 2] =
+            ["10.0.0.1:40000", "10.0.0.2:80"].map(|text| text.parse().unwrap());
+        let settings = Settings::default();
+        let mut client = Connection::dial(settings.clone(), ends, Stream::new(2), Instant::ZERO);
+        let mut server = Connection::listen(settings, ends[1], Stream::new(1));
+        client.write(10);
+        let (mut now, mut count) = (Instant::ZERO, 0);
+        while now < at(10_000) && server.received() < 10 {
+            for turn in 0..6 {
+                let (from, to) = match turn % 2 {
+                    0 => (&mut client, &mut server),
+                    _ => (&mut server, &mut client),
+                };
+                while let Some(datagram) = from.poll_datagram(now) {
+                    if count != lost {
+                        to.handle_datagram(&datagram, now);
+                    }
+                    count += 1;
+                }
+            }
+            now += ms(10);
+            client.handle_timeout(now);
+            server.handle_timeout(now);
+        }
+        assert!(
+            server.received() == 10 && client.is_established(),
+            "segment {lost}"
+        );
+    }
+}
+
+#[test]
+fn what_only_one_end_speaks_is_not_spoken() {
+    let ends: [SocketAddrV4; 2] =
+        ["10.0.0.1:40000", "10.0.0.2:80"].map(|text| text.parse().unwrap());
+    let plain = Settings {
+        sack: false,
+        timestamps: false,
+        mss: 536,
+        ..Settings::default()
+    };
+    let mut client = Connection::dial(plain, ends, Stream::new(2), Instant::ZERO);
+    let mut server = Connection::listen(Settings::default(), ends[1], Stream::new(1));
+    server.write(5000);
+    for _ in 0..4 {
+        while let Some(datagram) = client.poll_datagram(Instant::ZERO) {
+            server.handle_datagram(&datagram, Instant::ZERO);
+        }
+        while let Some(datagram) = server.poll_datagram(Instant::ZERO) {
+            let segment = Segment::parse(&datagram).unwrap();
+            assert_eq!(segment.options.timestamps, None);
+            assert!(segment.payload.len() <= 536 && !segment.options.sack_permitted);
+            client.handle_datagram(&datagram, Instant::ZERO);
+        }
+    }
+    assert_eq!(client.read(Instant::ZERO), Stream::new(1).octets(0, 5000));
+}
