@@ -17,8 +17,15 @@ impl Stream {
     pub fn octets(&self, start: u64, len: usize) -> Vec<u8> {
         const WORD: u64 = 8;
         let skipped = (start % WORD) as usize;
-        let words = (start / WORD..).flat_map(|index| self.word(index).to_be_bytes());
-        words.skip(skipped).take(len).collect()
+        let mut octets = Vec::with_capacity(skipped + len + WORD as usize);
+        let mut index = start / WORD;
+        while octets.len() < skipped + len {
+            octets.extend_from_slice(&self.word(index).to_be_bytes());
+            index += 1;
+        }
+        octets.truncate(skipped + len);
+        octets.drain(..skipped);
+        octets
     }
 
     /// Whether these are its octets from `start`.

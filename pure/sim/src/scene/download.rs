@@ -187,15 +187,19 @@ impl Download {
         })
     }
 
-    /// What the mobile node announces.
+    /// What the mobile node announces. Linux charges its receive buffer by packets, so the window
+    /// of smaller segments is smaller.
     fn tcp(&self) -> tcp::Settings {
         let mtu = if self.configuration.has_tunnel() {
             TUNNEL_MTU
         } else {
             1500
         };
+        let mss = self.tcp.mss.min(mtu - HEADERS);
+        let buffer = u64::from(self.tcp.receive_buffer) * u64::from(mss) / u64::from(self.tcp.mss);
         tcp::Settings {
-            mss: self.tcp.mss.min(mtu - HEADERS),
+            mss,
+            receive_buffer: buffer as u32,
             ..self.tcp.clone()
         }
     }

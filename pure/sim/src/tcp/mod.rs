@@ -34,7 +34,7 @@ pub struct Settings {
     pub sack: bool,
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Octets of the receive window; at least two segments.
+    /// Octets of the receive buffer, and so of the largest window; at least two segments.
     pub receive_buffer: u32,
     /// Segments of the first window (RFC 6928: 10).
     pub initial_window: u32,
@@ -51,7 +51,7 @@ impl Default for Settings {
             mss: 1460,
             sack: true,
             timestamps: true,
-            receive_buffer: 160_000,
+            receive_buffer: 155_000,
             initial_window: 10,
             least_timeout: Duration::from_millis(200),
             delay: Duration::from_millis(40),

@@ -103,9 +103,12 @@ impl Receiver {
         self.next
     }
 
-    /// Octets that were told and may come from `next` on.
+    /// Octets that were told and may come from `next` on. What waits behind a hole takes its place
+    /// in the buffer: a window that is in full use stands still until the hole is filled.
     pub fn window(&mut self) -> u64 {
-        let free = self.buffer - (self.ready.len() as u64).min(self.buffer);
+        let waiting = self.waiting.values().map(Vec::len).sum::<usize>();
+        let held = (self.ready.len() + waiting) as u64;
+        let free = self.buffer.saturating_sub(held);
         // No window too small for a segment, or the sender would fill it with crumbs.
         if free >= self.mss.min(self.buffer / 2) {
             self.right = self.right.max(self.next + free);
