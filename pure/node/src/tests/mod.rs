@@ -8,4 +8,5 @@ mod ledger;
 mod operations;
 mod recovery;
 mod snoop;
+mod states;
 mod world;

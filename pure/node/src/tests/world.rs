@@ -8,6 +8,7 @@
 //! Whatever a host is handed has to be accounted for in its counters, one for one, and time has to
 //! go on: the world checks both at every step.
 
+use super::states::Watch;
 use super::{accounts, datagram};
 use crate::{
     Config, DropReason, Event, Node, Packet, Peer, Role, Side, Sink, Stance, Verdict, ZonePolicy,
@@ -92,6 +93,8 @@ pub struct World {
     pub outside: (IpAddr, u16),
     /// What was sent last, the newest at the end.
     pub past: VecDeque<Flight>,
+    /// How peers and grants changed.
+    pub watch: Watch,
     pub policies: Policies,
     flights: BTreeMap<(Instant, u64), Flight>,
     count: u64,
@@ -136,11 +139,13 @@ impl World {
             deaf: [false; 3],
             outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
             past: VecDeque::new(),
+            watch: Watch::default(),
             policies,
             flights: BTreeMap::new(),
             count: 0,
             rng,
         };
+        (0..3).for_each(|who| world.look(who, "the start"));
         world.collect();
         world
     }
@@ -165,12 +170,15 @@ impl World {
     /// A host's process ends without a word and starts anew.
     pub fn restart(&mut self, who: usize) {
         self.nodes[who] = Node::new(config(who, &self.policies), self.rng.array(), self.now);
+        self.watch.forget(who);
+        self.look(who, "the start");
         self.collect();
     }
 
     /// An operator's command to a host.
     pub fn command<T>(&mut self, who: usize, say: impl FnOnce(&mut Node, Instant) -> T) -> T {
         let answer = say(&mut self.nodes[who], self.now);
+        self.look(who, "a command");
         self.collect();
         answer
     }
@@ -237,13 +245,14 @@ impl World {
             let flight = entry.remove();
             self.arrive(flight);
         }
-        for (node, name) in self.nodes.iter_mut().zip(NAMES) {
+        for (who, (node, name)) in self.nodes.iter_mut().zip(NAMES).enumerate() {
             let is_due = |node: &Node| {
                 let deadline = node.poll_timeout();
                 deadline.is_some_and(|deadline| deadline.at <= self.now)
             };
             if is_due(node) {
                 node.handle_timeout(self.now);
+                self.watch.look(who, node, "a deadline");
                 let next = node.poll_timeout();
                 assert!(!is_due(node), "{name} is due for ever: {next:?}");
             }
@@ -276,6 +285,7 @@ impl World {
                 let before = accounts::ike(&self.nodes[who]);
                 self.nodes[who].handle_datagram(path, message, self.now);
                 assert_eq!(accounts::ike(&self.nodes[who]), before + 1);
+                self.look(who, "an IKE message");
             }
             Datagram::Keepalive => {}
             Datagram::Esp(packet) => {
@@ -315,6 +325,10 @@ impl World {
         let verdict = self.nodes[LICENSED].transit(from, packet, self.now);
         assert_eq!(accounts::transit(&self.nodes[LICENSED]), before + 1);
         verdict
+    }
+
+    fn look(&mut self, who: usize, cause: &str) {
+        self.watch.look(who, &self.nodes[who], cause);
     }
 
     fn collect(&mut self) {
@@ -428,6 +442,14 @@ impl World {
             let at = self.now + Duration::from_millis(5 + late);
             self.count += 1;
             self.flights.insert((at, self.count), flight.clone());
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.watch.assert_documented();
         }
     }
 }
