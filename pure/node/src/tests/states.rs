@@ -2,7 +2,8 @@
 //! they were seen to change. Every test with a world is held against the pages.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
-use crate::Node;
+use crate::{Node, Stance};
+use crypto::Rng;
 use model::CsaId;
 use pages::Machine;
 use std::collections::BTreeMap;
@@ -121,7 +122,8 @@ const STORIES: &[fn() -> World] = &[
     || told(MOBILE, "gw"),
     || told(GATEWAY, "alice"),
     || told(GATEWAY, "fa"),
-    payload_alone,
+    || World::connected(payload_alone()),
+    refused,
     || {
         let mut world = World::connected(Policies::default());
         minutes(&mut world, 120);
@@ -154,33 +156,73 @@ fn told(who: usize, peer: &str) -> World {
     let mut world = World::connected(Policies::default());
     // Long enough to come up, and not.
     for millis in [480, 0, 480] {
-        world
-            .command(who, |node, now| node.down(peer, now))
-            .expect("it is configured");
+        tell(&mut world, who, peer, false);
         minutes(&mut world, 1);
-        world
-            .command(who, |node, now| node.up(peer, now))
-            .expect("it is configured");
+        tell(&mut world, who, peer, true);
         world.run_for(Duration::from_millis(millis));
     }
     world
 }
 
 /// A licence for the payload without the headers: there is nothing to tell packets apart by.
-fn payload_alone() -> World {
+fn payload_alone() -> Policies {
     let payload = vec![licence("fa.example.net", 2)];
-    World::connected(Policies {
+    Policies {
         mobile: payload.clone(),
         gateway: payload,
         ..Policies::default()
-    })
+    }
+}
+
+/// The gateway comes back with another opinion about zones.
+fn refused() -> World {
+    let mut world = World::connected(Policies::default());
+    world.policies.stance = Stance::Refuse;
+    world.restart(GATEWAY);
+    minutes(&mut world, 5);
+    world
+}
+
+/// Whatever can happen, in an order that nobody thought of.
+fn storm(seed: u64) -> World {
+    let policies = match seed % 3 {
+        0 => payload_alone(),
+        _ => Policies::default(),
+    };
+    let mut world = World::seeded(policies, seed);
+    let mut octets = [0; 32];
+    octets[..8].copy_from_slice(&seed.to_be_bytes());
+    let mut rng = Rng::from_seed(octets);
+    for _ in 0..60 {
+        let (who, on) = ((rng.u32() % 3) as usize, rng.u32() % 3 > 0);
+        let lost = (rng.u32() % 500) as u16;
+        match rng.u32() % 7 {
+            0 => world.restart(who),
+            1 => world.off[who] = !on,
+            2 => world.wired.lost = lost,
+            3 => world.wireless.lost = lost,
+            4 => tell(&mut world, MOBILE, "gw", on),
+            5 => tell(&mut world, GATEWAY, "fa", on),
+            _ => tell(&mut world, GATEWAY, "alice", on),
+        }
+        world.run_for(Duration::from_millis((rng.u32() % 40_000).into()));
+    }
+    world
+}
+
+fn tell(world: &mut World, who: usize, peer: &str, up: bool) {
+    let told = world.command(who, |node, now| match up {
+        true => node.up(peer, now),
+        false => node.down(peer, now),
+    });
+    told.expect("it is configured");
 }
 
 #[test]
 fn the_pages_tell_every_change_of_a_peer_and_of_a_grant() {
     let mut all = Watch::default();
-    for story in STORIES {
-        let world = story();
+    let storms = (0..150).map(storm);
+    for world in STORIES.iter().map(|story| story()).chain(storms) {
         all.peers.extend(world.watch.peers.clone());
         all.grants.extend(world.watch.grants.clone());
     }
