@@ -382,4 +382,12 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: Tests(&[(DEMO, "an_interrupted_run_leaves_no_process_and_no_file")]),
     },
+    Feature {
+        name: "The figures of the papers",
+        keys: &[],
+        verbs: &["lab list", "lab run", "lab report"],
+        works: Missing,
+        refuses: Missing,
+        recovers: Missing,
+    },
 ];
