@@ -20,13 +20,15 @@ pub enum Verdict {
 pub struct Finding {
     /// What is compared, as a sentence.
     pub what: String,
+    /// The numbers behind the ratio, where they mean something by themselves.
+    pub detail: Option<String>,
     /// What the ratio has to be at least; a mere comparison with the paper has none.
     pub at_least: Option<f64>,
     /// What was measured.
     pub measured: Option<Estimate>,
     /// What the paper says.
     pub paper: Option<String>,
-    /// What the simulator says.
+    /// What the simulator says, judged in the same way.
     pub simulated: Option<f64>,
     /// What follows.
     pub verdict: Verdict,
@@ -38,6 +40,7 @@ impl Finding {
         let holds = measured.is_some_and(|measured| measured.value >= bound);
         Self {
             what: what.into(),
+            detail: None,
             at_least: Some(bound),
             measured,
             paper: None,
@@ -56,6 +59,7 @@ impl Finding {
         let agrees = measured.is_some_and(|measured| (measured.value > 1.0) == (paper > 1.0));
         Self {
             what: what.into(),
+            detail: None,
             at_least: None,
             measured,
             paper: Some(format!("{paper}")),
@@ -72,6 +76,15 @@ impl Finding {
     pub fn paper(self, paper: impl Into<String>) -> Self {
         Self {
             paper: Some(paper.into()),
+            ..self
+        }
+    }
+
+    /// Adds the numbers behind the ratio.
+    #[must_use]
+    pub fn detail(self, detail: impl Into<String>) -> Self {
+        Self {
+            detail: Some(detail.into()),
             ..self
         }
     }

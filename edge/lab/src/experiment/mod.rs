@@ -13,6 +13,7 @@ mod finding;
 mod progress;
 mod report;
 mod results;
+mod simulation;
 mod statistics;
 mod store;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use environment::Environment;
 pub use finding::{Finding, Verdict};
 pub use report::{Point, Report};
 pub use results::Results;
+pub use simulation::{Agreement, Apart};
 pub use statistics::Estimate;
 
 use crate::canary::Marked;
@@ -34,7 +36,7 @@ use crate::obstacle::Obstacle;
 use crate::plot::Plot;
 use crate::scene::Sender;
 use crate::testbed::find_binary;
-use anyhow::Error;
+use anyhow::{Error, Result};
 use crew::News;
 use progress::Progress;
 use std::collections::BTreeSet;
@@ -47,6 +49,12 @@ const NETWORKS_PER_CORE: usize = 10;
 
 /// What a cell takes beside its download: namespaces, daemons, key exchanges.
 const OVERHEAD: Duration = Duration::from_secs(4);
+
+/// The folder of cells that were measured.
+const MEASURED: &str = "cells";
+
+/// The folder of those that were simulated.
+const SIMULATED: &str = "simulated";
 
 /// What the marked stream of every download is drawn from.
 const CONTENT: u64 = 1;
@@ -150,28 +158,24 @@ pub fn run(figures: &[&Figure], options: &Options) -> Result<Vec<Report>, Obstac
         let fix = "choose another folder with --out, or make room there";
         Obstacle::new(format!("{error:#}"), fix)
     };
-    let store = Store::open(&options.out).map_err(unwritable)?;
+    let store = Store::open(&options.out, MEASURED).map_err(unwritable)?;
+    let virtual_store = Store::open(&options.out, SIMULATED).map_err(unwritable)?;
     let cells: BTreeSet<_> = figures
         .iter()
         .flat_map(|figure| figure.cells(&options.plan))
         .map(|cell| (cell.seed, cell))
         .collect();
-    let missing: Vec<_> = cells
-        .into_iter()
-        .map(|(_, cell)| cell)
-        .filter(|cell| store.load(cell).is_none())
-        .collect();
+    let cells: Vec<_> = cells.into_iter().map(|(_, cell)| cell).collect();
     let start = Instant::now();
-    let failures = match missing.is_empty() {
-        true => Vec::new(),
-        false => measure(&missing, &store, options)?,
-    };
+    let mut failures = measure(&cells, &store, options)?;
+    failures.extend(simulate(&cells, &virtual_store, options));
     let mut reports = Vec::new();
     for figure in figures {
         let cells = figure.cells(&options.plan);
-        let results: Results = cells.iter().filter_map(|cell| store.load(cell)).collect();
+        let [results, simulated]: [Results; 2] = [&store, &virtual_store]
+            .map(|store| cells.iter().filter_map(|cell| store.load(cell)).collect());
         let environment = Environment::new(&results, options, store.build(), start.elapsed());
-        let mut report = Report::new(figure, &cells, &results, &failures, environment);
+        let mut report = Report::new(figure, &cells, &results, &simulated, &failures, environment);
         report
             .write(figure, &results, &options.out)
             .map_err(unwritable)?;
@@ -180,18 +184,46 @@ pub fn run(figures: &[&Figure], options: &Options) -> Result<Vec<Report>, Obstac
     Ok(reports)
 }
 
-/// Runs cells; returns those that could not be measured, with the reason.
-fn measure(
+/// Cells that could not be measured, with the reason.
+type Failures = Vec<(Cell, String)>;
+
+/// Runs the cells that are not in the store on networks, as many at once as keep time.
+fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures, Obstacle> {
+    let missing = store.missing(cells);
+    if missing.is_empty() {
+        return Ok(Failures::new());
+    }
+    check(&missing)?;
+    let stream = Marked::new(CONTENT);
+    let run = |cell: &Cell| trial::run(cell, &stream);
+    let progress = Progress::new("cells", missing.len(), options);
+    Ok(fill(&missing, store, options.at_once, progress, run))
+}
+
+/// Runs those that the simulator can run in virtual time, once no emulator is disturbed by it.
+fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
+    let mut missing = store.missing(cells);
+    missing.retain(simulation::has);
+    let progress = Progress::new("simulations", missing.len(), options);
+    fill(
+        &missing,
+        store,
+        environment::cores(),
+        progress,
+        simulation::run,
+    )
+}
+
+/// Runs cells and keeps what they give; returns what could not be measured or kept.
+fn fill(
     cells: &[Cell],
     store: &Store,
-    options: &Options,
-) -> Result<Vec<(Cell, String)>, Obstacle> {
-    check(cells)?;
-    let stream = Marked::new(CONTENT);
-    let mut progress = Progress::new(cells.len(), options);
-    let mut failures = Vec::new();
-    let run = |cell: &Cell| trial::run(cell, &stream);
-    crew::work(cells, options.at_once, run, |news, state| {
+    at_once: usize,
+    mut progress: Progress,
+    run: impl Fn(&Cell) -> Result<Measured> + Sync,
+) -> Failures {
+    let mut failures = Failures::new();
+    crew::work(cells, at_once, run, |news, state| {
         match &news {
             News::Done(measured) => {
                 if let Err(error) = store.save(measured) {
@@ -203,7 +235,7 @@ fn measure(
         }
         progress.note(&news, state);
     });
-    Ok(failures)
+    failures
 }
 
 /// Looks for everything that cells need, before the first one runs.

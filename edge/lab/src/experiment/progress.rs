@@ -13,6 +13,7 @@ const LINE: Duration = Duration::from_secs(30);
 /// Counts cells and shows them.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
+    things: &'static str,
     total: usize,
     done: usize,
     repeated: usize,
@@ -22,11 +23,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn new(total: usize, options: &Options) -> Self {
+    /// `things` is what a person calls those that are counted.
+    pub fn new(things: &'static str, total: usize, options: &Options) -> Self {
         let is_drawn = options.bars && std::io::stderr().is_terminal();
         let start = Instant::now();
         Self {
-            bar: is_drawn.then(|| bar(total)),
+            bar: is_drawn.then(|| bar(things, total)),
+            things,
             total,
             done: 0,
             repeated: 0,
@@ -55,7 +58,7 @@ impl Progress {
             bar.set_message(text);
         } else if Instant::now() >= self.next_line {
             self.next_line += LINE;
-            eprintln!("{} of {} cells; {text}", self.done, self.total);
+            eprintln!("{} of {} {}; {text}", self.done, self.total, self.things);
         }
     }
 
@@ -67,7 +70,7 @@ impl Progress {
     }
 
     fn text(&self, state: State) -> String {
-        let mut text = format!("{} networks of {} at once", state.running, state.width);
+        let mut text = format!("{} of {} at once", state.running, state.width);
         if self.repeated > 0 {
             text += &format!(", {} repeated", self.repeated);
         }
@@ -89,8 +92,10 @@ impl Drop for Progress {
     }
 }
 
-fn bar(total: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30.green/dim} {pos}/{len} cells  {msg}")
+fn bar(things: &'static str, total: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30.green/dim} {pos}/{len} {prefix}  {msg}")
         .expect("the template is well-formed");
-    ProgressBar::new(total as u64).with_style(style)
+    ProgressBar::new(total as u64)
+        .with_style(style)
+        .with_prefix(things)
 }

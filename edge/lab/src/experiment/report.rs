@@ -4,6 +4,7 @@ use super::cell::{Cell, Condition};
 use super::environment::Environment;
 use super::finding::{Finding, Verdict, overall};
 use super::results::Results;
+use super::simulation::Agreement;
 use super::statistics::Estimate;
 use super::{Figure, csv};
 use anyhow::{Context, Result};
@@ -33,6 +34,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// All conditions.
     pub points: Vec<Point>,
+    /// How well the simulator agrees.
+    pub agreement: Agreement,
     /// The plots' files.
     pub plots: Vec<String>,
     /// What it was measured on.
@@ -61,10 +64,11 @@ impl Report {
         figure: &Figure,
         cells: &[Cell],
         results: &Results,
+        simulated: &Results,
         failures: &[(Cell, String)],
         environment: Environment,
     ) -> Self {
-        let findings = (figure.findings)(results);
+        let findings = findings(figure, results, simulated);
         let mut reasons: Vec<_> = findings.iter().filter_map(Finding::reason).collect();
         let unmeasured = failures.iter().filter(|(cell, _)| cells.contains(cell));
         reasons.extend(unmeasured.map(|(cell, why)| format!("{}: {why}", cell.key())));
@@ -80,7 +84,8 @@ impl Report {
             verdict,
             reasons,
             findings,
-            points: points(results),
+            points: points(results, simulated),
+            agreement: Agreement::new(results, simulated),
             plots: Vec::new(),
             environment,
         }
@@ -129,7 +134,18 @@ impl Report {
     }
 }
 
-fn points(results: &Results) -> Vec<Point> {
+/// What must hold; the simulator's results are judged by the same rules and put beside.
+fn findings(figure: &Figure, results: &Results, simulated: &Results) -> Vec<Finding> {
+    let others = (figure.findings)(simulated);
+    let mut findings = (figure.findings)(results);
+    for finding in &mut findings {
+        let other = others.iter().find(|other| other.what == finding.what);
+        finding.simulated = other.and_then(|other| Some(other.measured?.value));
+    }
+    findings
+}
+
+fn points(results: &Results, simulated: &Results) -> Vec<Point> {
     results
         .conditions()
         .filter_map(|condition| {
@@ -137,7 +153,7 @@ fn points(results: &Results) -> Vec<Point> {
             Some(Point {
                 condition: *condition,
                 goodput: results.goodput(condition)?,
-                simulated: None,
+                simulated: simulated.goodput(condition).map(|mean| mean.value),
                 resent: mean(|cell| cell.resent as f64)?.value,
                 repaired: mean(|cell| cell.repaired as f64)?.value,
             })

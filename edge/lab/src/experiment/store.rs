@@ -25,9 +25,9 @@ struct Kept {
 }
 
 impl Store {
-    /// Opens or makes the folder `cells` in the output folder.
-    pub fn open(out: &Path) -> Result<Self> {
-        let folder = out.join("cells");
+    /// Opens or makes a folder in the output folder.
+    pub fn open(out: &Path, name: &str) -> Result<Self> {
+        let folder = out.join(name);
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         Ok(Self {
@@ -46,6 +46,12 @@ impl Store {
         let text = fs::read_to_string(self.path(cell)).ok()?;
         let kept: Kept = serde_json::from_str(&text).ok()?;
         (kept.build == self.build && kept.measured.cell == *cell).then_some(kept.measured)
+    }
+
+    /// Those cells that have to be measured.
+    pub fn missing(&self, cells: &[Cell]) -> Vec<Cell> {
+        let is_missing = |cell: &Cell| self.load(cell).is_none();
+        cells.iter().copied().filter(is_missing).collect()
     }
 
     /// Keeps a cell. Whoever is interrupted meanwhile leaves no half of a file.
@@ -92,7 +98,7 @@ mod tests {
     #[test]
     fn what_was_kept_is_found_again_and_nothing_else() {
         let folder = Folder::new("store");
-        let store = Store::open(&folder.0).unwrap();
+        let store = Store::open(&folder.0, "cells").unwrap();
         let kept = measured(&cell(1), 1.5e6);
         store.save(&kept).unwrap();
         assert_eq!(store.load(&cell(1)), Some(kept));
@@ -102,7 +108,7 @@ mod tests {
     #[test]
     fn what_is_damaged_or_of_another_build_is_measured_again() {
         let folder = Folder::new("damaged");
-        let store = Store::open(&folder.0).unwrap();
+        let store = Store::open(&folder.0, "cells").unwrap();
         store.save(&measured(&cell(1), 1.5e6)).unwrap();
         let path = store.path(&cell(1));
         let text = fs::read_to_string(&path).unwrap();

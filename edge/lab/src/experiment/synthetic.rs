@@ -1,7 +1,7 @@
 //! Results that nobody measured, for the tests of those who judge them.
 
 use super::store::Store;
-use super::{Cell, Condition, Figure, Hops, Measured, Options, Plan, Sample};
+use super::{Cell, Condition, Figure, Hops, MEASURED, Measured, Options, Plan, SIMULATED, Sample};
 use crate::scene::{Sender, Setup};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -82,12 +82,14 @@ pub fn as_claimed(cell: &Cell) -> f64 {
     }
 }
 
-/// Puts all cells of a figure into a folder, with these goodputs.
+/// Puts all cells of a figure into a folder, measured and simulated with the same goodputs.
 pub fn fill(folder: &Path, figure: &Figure, goodput: impl Fn(&Cell) -> f64) {
-    let store = Store::open(folder).expect("the folder can be written");
-    for cell in figure.cells(&PLAN) {
-        let measured = measured(&cell, goodput(&cell));
-        store.save(&measured).expect("the folder can be written");
+    for name in [MEASURED, SIMULATED] {
+        let store = Store::open(folder, name).expect("the folder can be written");
+        for cell in figure.cells(&PLAN) {
+            let measured = measured(&cell, goodput(&cell));
+            store.save(&measured).expect("the folder can be written");
+        }
     }
 }
 

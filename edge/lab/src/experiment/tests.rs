@@ -81,7 +81,7 @@ fn whatever_does_not_hold_fails_the_figure_with_its_reason() {
             "mml-fig16",
             0.5,
             |setup, _, _| setup == Setup::Snoop,
-            "Reno: mean window of SNOOP (19) over none (9): 2.11 times, not at least 3",
+            "Reno: mean window of SNOOP over none: 2.11 times, not at least 3",
         ),
     ];
     for (name, factor, is_slow, reason) in violations {

@@ -20,7 +20,9 @@ impl Report {
         let mut text = format!("{}: {}\n", self.figure, self.title);
         text += &line(["", "at least", "measured", "95 % interval", "paper"]);
         for finding in &self.findings {
-            text += &paragraph("", 2, &finding.what);
+            let detail = finding.detail.as_ref();
+            let detail = detail.map_or(String::new(), |detail| format!(" ({detail})"));
+            text += &paragraph("", 2, &format!("{}{detail}", finding.what));
             text += &row(finding);
         }
         let environment = &self.environment;

@@ -9,6 +9,11 @@ use std::path::{Path, PathBuf};
 
 const STYLE: &str = include_str!("style.css");
 
+/// What is known about the difference between the kernel's Reno and the simulator's.
+const WHY_APART: &str = "The simulator’s errors are other draws, its Reno has neither the kernel’s \
+     pacing of what it sends nor its timers’ granularity, and no process there ever waits for a \
+     processor; where losses are many, goodput hangs on timeouts, in which all of this shows most.";
+
 /// The page's file, in the output folder.
 const FILE: &str = "report.html";
 
@@ -114,6 +119,7 @@ fn figure(out: &Path, report: &Report) -> Result<Markup> {
             }
             (findings(&report.findings))
             div.plots { @for plot in &plots { figure { (PreEscaped(plot)) } } }
+            (agreement(report))
             (points(report))
             (environment(&report.environment))
         }
@@ -133,7 +139,10 @@ fn findings(findings: &[Finding]) -> Markup {
             tbody {
                 @for finding in findings {
                     tr {
-                        td { (finding.what) }
+                        td {
+                            (finding.what)
+                            @if let Some(detail) = &finding.detail { span.detail { (detail) } }
+                        }
                         td.number { (optional(finding.at_least)) }
                         td.number { b { (optional(finding.measured.map(|measured| measured.value))) } }
                         td.number { (interval(finding.measured)) }
@@ -195,6 +204,30 @@ fn points(report: &Report) -> Markup {
                             td.number { (point.goodput.runs) }
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Where the simulator says something else, and why that may be.
+fn agreement(report: &Report) -> Markup {
+    let agreement = &report.agreement;
+    let apart = agreement.apart.len();
+    html! {
+        @if agreement.conditions > 0 {
+            p.agreement {
+                b { "Simulator: " }
+                (agreement.conditions - apart) " of " (agreement.conditions)
+                " conditions (Reno) within 15 % of the namespaces’ goodput."
+                @if apart > 0 {
+                    " Apart:"
+                    @for apart in &agreement.apart {
+                        " " (apart.condition.setup.name()) " at " (bits(apart.condition.one_error_in))
+                        " (× " (format!("{:.2}", apart.ratio))
+                        @if apart.may_be_chance { ", intervals overlap" } ")"
+                    }
+                    ". " (WHY_APART)
                 }
             }
         }

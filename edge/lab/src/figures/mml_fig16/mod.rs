@@ -47,15 +47,15 @@ fn findings(results: &Results) -> Vec<Finding> {
                     .map_or(0.0, |mean| mean.value)
             };
             let what = format!(
-                "{}: mean window of {} ({:.0}) over {} ({:.0})",
+                "{}: mean window of {} over {}",
                 sender.name(),
                 of.name(),
-                mean(condition),
-                over.name(),
-                mean(condition.with(over)),
+                over.name()
             );
+            let windows = [mean(condition), mean(condition.with(over))];
             let ratio = results.ratio(&condition, &condition.with(over), window);
-            let finding = Finding::at_least(what, bound, ratio);
+            let finding = Finding::at_least(what, bound, ratio)
+                .detail(format!("{:.0} / {:.0} segments", windows[0], windows[1]));
             findings.push(match sender {
                 Sender::Reno => finding.paper(paper),
                 Sender::Cubic | Sender::Bbr => finding,

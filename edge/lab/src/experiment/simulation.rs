@@ -1,0 +1,173 @@
+//! The same cells in virtual time, where the simulator has what they need: Reno over the papers'
+//! wired hop. Its errors are drawn from other streams, so only means can be compared.
+
+use super::Measured;
+use super::cell::{Cell, Condition, Hops, Sample};
+use super::results::Results;
+use super::statistics::Estimate;
+use crate::scene::{Sender, Setup, WIRED_DELAY};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use sim::scene::{Configuration, Download};
+use sim::tcp;
+use std::time::Duration;
+
+/// How far simulator and namespaces may be apart before the report has to say why.
+const TOLERANCE: f64 = 0.15;
+
+/// Octets of a segment's payload, in clear and in the tunnel.
+const SEGMENT: [u64; 2] = [1448, 1328];
+
+/// How well the simulator and the namespaces agree.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// Conditions that both have.
+    pub conditions: usize,
+    /// Those whose goodputs differ by more than 15 %.
+    pub apart: Vec<Apart>,
+}
+
+/// A condition in which simulator and namespaces differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Apart {
+    /// The condition.
+    #[serde(flatten)]
+    pub condition: Condition,
+    /// The simulator's goodput over the namespaces'.
+    pub ratio: f64,
+    /// Whether the namespaces' interval and the simulator's overlap: then the runs are too few
+    /// to tell.
+    pub may_be_chance: bool,
+}
+
+/// Whether the simulator can run a cell.
+pub(super) fn has(cell: &Cell) -> bool {
+    let Condition {
+        sender, wired_ms, ..
+    } = cell.condition;
+    sender == Sender::Reno && Duration::from_millis(wired_ms) == WIRED_DELAY
+}
+
+/// Runs a cell in virtual time.
+pub(super) fn run(cell: &Cell) -> Result<Measured> {
+    let setup = cell.condition.setup;
+    let download = Download {
+        configuration: configuration(setup),
+        tcp: tcp::Settings {
+            sack: false,
+            ..tcp::Settings::default()
+        },
+        one_error_in: cell.condition.one_error_in,
+        duration: Duration::from_secs(cell.seconds),
+        seed: cell.seed,
+        licence: true,
+        snoop: cell.snoop,
+    };
+    let measured = download.run()?;
+    let segment = SEGMENT[usize::from(setup.has_tunnel())];
+    let snoop = measured.snoop.as_ref();
+    let sample = |sample: &sim::scene::Sample| Sample {
+        ms: sample.at.as_millis() as u64,
+        acknowledged: sample.acknowledged,
+        window: (sample.window / segment) as u32,
+    };
+    Ok(Measured {
+        cell: *cell,
+        goodput: measured.goodput,
+        resent: measured.tcp.sent_again,
+        repaired: snoop.map_or(0, |snoop| {
+            snoop.retransmitted_lost + snoop.retransmitted_timeout + snoop.retransmitted_persist
+        }),
+        suppressed: snoop.map_or(0, |snoop| snoop.suppressed),
+        hops: Hops {
+            packets: measured.wireless.iter().map(|way| way.offered).sum(),
+            hit: measured.wireless.iter().map(|way| way.lost_bit_error).sum(),
+            overflowed: measured.wireless.iter().map(|way| way.lost_queue).sum(),
+            ..Hops::default()
+        },
+        repeats: 0,
+        trace: measured.samples.iter().map(sample).collect(),
+    })
+}
+
+fn configuration(setup: Setup) -> Configuration {
+    match setup {
+        Setup::None => Configuration::None,
+        Setup::Snoop => Configuration::Snoop,
+        Setup::Ipsec => Configuration::Ipsec,
+        Setup::Zoned => Configuration::Zoned,
+        Setup::ZonedSnoop => Configuration::ZonedSnoop,
+    }
+}
+
+impl Agreement {
+    /// Compares the goodputs of all conditions that both have.
+    pub(super) fn new(measured: &Results, simulated: &Results) -> Self {
+        let mut agreement = Self::default();
+        for condition in simulated.conditions() {
+            let both = measured
+                .goodput(condition)
+                .zip(simulated.goodput(condition));
+            let Some((here, there)) = both else {
+                continue;
+            };
+            agreement.conditions += 1;
+            let ratio = there.value / here.value.max(1.0);
+            if (ratio - 1.0).abs() > TOLERANCE {
+                agreement.apart.push(Apart {
+                    condition: *condition,
+                    ratio,
+                    may_be_chance: overlap(here, there),
+                });
+            }
+        }
+        agreement
+    }
+}
+
+fn overlap(a: Estimate, b: Estimate) -> bool {
+    match (a.interval, b.interval) {
+        (Some([low, high]), Some([other_low, other_high])) => {
+            low <= other_high && other_low <= high
+        }
+        // One run says nothing about chance.
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::{cell, measured};
+    use super::*;
+
+    fn results(goodputs: [f64; 2]) -> Results {
+        let cells = (1..).zip(goodputs);
+        cells
+            .map(|(seed, bps)| measured(&cell(seed), bps))
+            .collect()
+    }
+
+    #[test]
+    fn fifteen_percent_apart_is_agreement_and_more_is_not() {
+        let here = results([1e6, 1.001e6]);
+        let near = Agreement::new(&here, &results([1.14e6, 1.141e6]));
+        assert_eq!((near.conditions, near.apart.len()), (1, 0));
+        let far = Agreement::new(&here, &results([1.3e6, 1.301e6]));
+        assert!((far.apart[0].ratio - 1.3).abs() < 0.01, "{far:?}");
+        assert!(!far.apart[0].may_be_chance);
+        let wild = Agreement::new(&here, &results([0.9e6, 1.7e6]));
+        assert!(wild.apart[0].may_be_chance);
+    }
+
+    #[test]
+    fn the_simulator_runs_a_cell_of_reno_and_no_other() {
+        let mut cell = cell(1);
+        cell.seconds = 4;
+        assert!(has(&cell));
+        let simulated = run(&cell).unwrap();
+        assert!(simulated.goodput > 1e4, "{simulated:?}");
+        assert_eq!(simulated.trace.len(), 40);
+        cell.condition.sender = Sender::Bbr;
+        assert!(!has(&cell));
+    }
+}

@@ -1,0 +1,200 @@
+//! `strata lab` as people run it: every figure, in a tiny form, gives its files and a verdict; with
+//! what it rests on taken away it fails; what was broken off goes on.
+
+use anyhow::{Context, Result, ensure};
+use lab::process::until;
+use lab::runner;
+use lab::testbed::find_binary;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        every_figure_writes_its_files_and_a_page_and_is_not_measured_twice,
+        snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails,
+        a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on,
+        an_unknown_figure_is_refused_with_where_to_look,
+        a_folder_that_cannot_be_written_is_refused,
+        a_page_over_nothing_is_refused,
+    ])
+}
+
+const FIGURES: [&str; 5] = [
+    "mml-fig12",
+    "mml-fig14",
+    "mml-fig15",
+    "mml-fig16",
+    "snoop-modern",
+];
+
+/// So short that nothing has to hold, but everything has to be there.
+fn every_figure_writes_its_files_and_a_page_and_is_not_measured_twice() -> Result<()> {
+    let folder = Folder::new("tiny")?;
+    let tiny = |folder: &Folder| {
+        let arguments = format!("run {} --quick --seeds 1 --seconds 2", FIGURES.join(" "));
+        folder.lab(&arguments)
+    };
+    let first = tiny(&folder)?;
+    let reports = documents(&first)?;
+    ensure!(reports.len() == FIGURES.len(), "{reports:?}");
+    for (report, name) in reports.iter().zip(FIGURES) {
+        ensure!(report["figure"] == name, "{report}");
+        let place = folder.0.join(name);
+        let csv = fs::read_to_string(place.join("cells.csv"))?;
+        let points = report["points"].as_array().context("points is a list")?;
+        ensure!(csv.lines().count() == 1 + points.len(), "{name}: {csv}");
+        ensure!(place.join("result.json").is_file(), "{name}");
+        let plots = report["plots"].as_array().context("plots is a list")?;
+        ensure!(!plots.is_empty(), "{name} has no plot");
+        for plot in plots {
+            let svg = fs::read_to_string(place.join(plot.as_str().context("a name")?))?;
+            ensure!(svg.starts_with("<svg"), "{name}: {plot}");
+        }
+    }
+    let failed = reports.iter().any(|report| report["verdict"] == "fails");
+    ensure!(first.status.code() == Some(i32::from(failed)), "{first:?}");
+
+    // A cell that ran again would not give the same number.
+    let again = documents(&tiny(&folder)?)?;
+    for (before, after) in reports.iter().zip(&again) {
+        ensure!(before["points"] == after["points"], "{before}\n{after}");
+    }
+    let output = folder.lab("report")?;
+    ensure!(output.status.success(), "{output:?}");
+    let page = fs::read_to_string(folder.0.join("report.html"))?;
+    for name in FIGURES {
+        ensure!(page.contains(&format!("id=\"{name}\"")), "{name}");
+    }
+    Ok(())
+}
+
+fn snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails() -> Result<()> {
+    let folder = Folder::new("control")?;
+    let run = "run mml-fig15 --quick --seeds 1 --seconds 15";
+    let with = folder.lab(run)?;
+    let report = &documents(&with)?[0];
+    ensure!(with.status.success(), "{report}");
+    ensure!(report["verdict"] == "holds", "{report}");
+    let repaired = report["points"].as_array().into_iter().flatten();
+    let repaired = repaired.filter(|point| point["repaired"].as_f64() > Some(10.0));
+    ensure!(repaired.count() == 6, "{report}");
+
+    let without = folder.lab(&format!("{run} --no-snoop"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["verdict"] == "fails", "{report}");
+    let reasons = report["reasons"].to_string();
+    ensure!(reasons.contains("zoned + SNOOP over IPsec"), "{reasons}");
+    ensure!(report["environment"]["snoop"] == false, "{report}");
+    Ok(())
+}
+
+fn a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on() -> Result<()> {
+    let folder = Folder::new("broken")?;
+    let arguments = "run mml-fig15 --quick --seeds 1 --seconds 3 --at-once 5";
+    let mut child = folder.command(arguments)?.spawn()?;
+    let cells = || -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(folder.0.join("cells")).into_iter().flatten();
+        let paths = entries.map(|entry| Ok(entry?.path()));
+        let paths = paths.collect::<Result<Vec<_>>>()?;
+        let is_whole = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+        Ok(paths.into_iter().filter(is_whole).collect())
+    };
+    until("the first cells", Duration::from_secs(60), || {
+        ensure!(child.try_wait()?.is_none(), "the run has ended");
+        Ok((cells()?.len() >= 3).then_some(()))
+    })?;
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT)?;
+    let status = child.wait()?;
+    ensure!(status.code() == Some(130), "{status}");
+    let left: Vec<_> = fs::read_dir(folder.0.join("tmp"))?.collect();
+    ensure!(left.is_empty(), "{left:?}");
+
+    let kept = cells()?;
+    let contents = |paths: &[PathBuf]| paths.iter().map(fs::read).collect::<Result<Vec<_>, _>>();
+    let before = contents(&kept)?;
+    let reports = documents(&folder.lab(arguments)?)?;
+    ensure!(reports[0]["environment"]["cells"] == 15, "{}", reports[0]);
+    ensure!(contents(&kept)? == before, "a finished cell was run again");
+    Ok(())
+}
+
+fn an_unknown_figure_is_refused_with_where_to_look() -> Result<()> {
+    let output = Folder::new("unknown")?.lab("run mml-fig99")?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    let error = &documents(&output)?[0]["error"];
+    ensure!(error["message"] == "there is no figure mml-fig99");
+    ensure!(error["fix"].to_string().contains("strata lab list"));
+    Ok(())
+}
+
+fn a_folder_that_cannot_be_written_is_refused() -> Result<()> {
+    let mut command = Command::new(find_binary("strata")?);
+    command.args(["lab", "run", "mml-fig15", "--json", "--out", "/proc/1/lab"]);
+    let output = command.output()?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    let error = &documents(&output)?[0]["error"];
+    ensure!(
+        error["message"].to_string().contains("/proc/1/lab"),
+        "{error}"
+    );
+    ensure!(error["fix"].to_string().contains("--out"), "{error}");
+    Ok(())
+}
+
+fn a_page_over_nothing_is_refused() -> Result<()> {
+    let output = Folder::new("nothing")?.lab("report")?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    let error = &documents(&output)?[0]["error"];
+    ensure!(
+        error["fix"].to_string().contains("strata lab run"),
+        "{error}"
+    );
+    Ok(())
+}
+
+/// Each line of standard output is a JSON document.
+fn documents(output: &Output) -> Result<Vec<Value>> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = text.lines().map(serde_json::from_str);
+    lines
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{output:?}"))
+}
+
+/// An output folder, with the temporary files of whoever writes into it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Result<Self> {
+        let process = std::process::id();
+        let path = std::env::temp_dir().join(format!("lab-figures-{process}-{name}"));
+        fs::create_dir_all(path.join("tmp"))?;
+        Ok(Self(path))
+    }
+
+    fn command(&self, arguments: &str) -> Result<Command> {
+        let mut command = Command::new(find_binary("strata")?);
+        command.arg("lab").args(arguments.split(' '));
+        command.arg("--json").arg("--out").arg(&self.0);
+        command.env("TMPDIR", self.0.join("tmp"));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    fn lab(&self, arguments: &str) -> Result<Output> {
+        Ok(self.command(arguments)?.output()?)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left to the system's own cleaning if it cannot be removed.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
