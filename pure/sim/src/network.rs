@@ -164,3 +164,144 @@ impl Network {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Program, Stream, Via, tcp};
+    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::num::NonZeroU64;
+    use std::time::Duration;
+
+    const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const EVERYWHERE: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+
+    fn wire(delay: Duration) -> Settings {
+        Settings {
+            rate: None,
+            delay,
+            queue: 10,
+            bit_error_rate: 0.0,
+        }
+    }
+
+    fn client(address: Ipv4Addr) -> Program {
+        let ends = [
+            SocketAddrV4::new(address, 40_000),
+            SocketAddrV4::new(SERVER, 80),
+        ];
+        Program::client(
+            tcp::Settings::default(),
+            ends,
+            Stream::new(1),
+            Instant::ZERO,
+        )
+    }
+
+    fn at_us(us: u64) -> Instant {
+        Instant::from_origin(Duration::from_micros(us))
+    }
+
+    fn is_established(network: &Network, host: HostId) -> bool {
+        let program = network.host(host).program();
+        program.is_some_and(|program| program.connection().is_established())
+    }
+
+    #[test]
+    fn nothing_happens_before_its_time_and_nothing_after_it() {
+        let mut network = Network::new();
+        let ours = Ipv4Addr::new(10, 0, 0, 2);
+        let [near, far] = [ours, SERVER].map(|address| network.add(Host::new(&[address])));
+        let laid = network.connect(near, far, wire(Duration::from_millis(50)), 1);
+        for (host, interface) in [near, far].into_iter().zip(network.interfaces(laid)) {
+            network
+                .host_mut(host)
+                .route(EVERYWHERE, 0, Via::Wire(interface));
+        }
+        let local = SocketAddrV4::new(SERVER, 80);
+        let server = Program::server(tcp::Settings::default(), local, Stream::new(1));
+        network.host_mut(far).start(server);
+        network.host_mut(near).start(client(ours));
+        network.run_until(at_us(99_999));
+        assert!(!is_established(&network, near), "one round trip is 100 ms");
+        network.run_until(at_us(100_000));
+        assert!(is_established(&network, near));
+        assert!(!is_established(&network, far));
+        network.run_until(at_us(150_000));
+        assert!(is_established(&network, far));
+        assert_eq!(network.now(), at_us(150_000));
+    }
+
+    /// Two SYNs reach a router at the same moment, and there is room for one: returns whether
+    /// each was answered, in the order in which their wires were laid.
+    fn race(clients: [Ipv4Addr; 2]) -> [bool; 2] {
+        let mut network = Network::new();
+        let router = network.add(Host::new(&[Ipv4Addr::new(10, 0, 0, 9)]));
+        let far = network.add(Host::new(&[SERVER]));
+        let hosts = clients.map(|address| {
+            let host = network.add(Host::new(&[address]));
+            let laid = network.connect(host, router, wire(Duration::from_millis(1)), 1);
+            let [out, back] = network.interfaces(laid);
+            network.host_mut(host).route(EVERYWHERE, 0, Via::Wire(out));
+            network.host_mut(router).route(address, 32, Via::Wire(back));
+            network.host_mut(host).start(client(address));
+            host
+        });
+        let narrow = Settings {
+            rate: NonZeroU64::new(1_000_000),
+            queue: 0,
+            ..wire(Duration::from_millis(1))
+        };
+        let laid = network.connect(router, far, narrow, 1);
+        let [out, back] = network.interfaces(laid);
+        network.host_mut(router).route(SERVER, 32, Via::Wire(out));
+        network.host_mut(far).route(EVERYWHERE, 0, Via::Wire(back));
+        let local = SocketAddrV4::new(SERVER, 80);
+        let server = Program::server(tcp::Settings::default(), local, Stream::new(1));
+        network.host_mut(far).start(server);
+        network.run_until(at_us(500_000));
+        assert_eq!(network.statistics(laid)[0].lost_queue, 1);
+        hosts.map(|host| is_established(&network, host))
+    }
+
+    #[test]
+    fn of_two_packets_at_one_moment_that_of_the_older_wire_is_first() {
+        let [a, b] = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
+        assert_eq!(race([a, b]), [true, false]);
+        assert_eq!(race([b, a]), [true, false]);
+    }
+
+    #[test]
+    fn a_packet_in_a_loop_ends_with_its_time_to_live() {
+        let mut network = Network::new();
+        let addresses = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
+        let hosts = addresses.map(|address| network.add(Host::new(&[address])));
+        let laid = network.connect(hosts[0], hosts[1], wire(Duration::from_millis(1)), 1);
+        for (host, interface) in hosts.into_iter().zip(network.interfaces(laid)) {
+            network
+                .host_mut(host)
+                .route(EVERYWHERE, 0, Via::Wire(interface));
+        }
+        network.host_mut(hosts[0]).start(client(addresses[0]));
+        network.run_until(at_us(500_000));
+        let expired = hosts.map(|host| network.host(host).counters().expired);
+        assert_eq!(expired.iter().sum::<u64>(), 1);
+        let [there, back] = network.statistics(laid);
+        assert_eq!(there.offered + back.offered, 64);
+    }
+
+    #[test]
+    fn what_has_no_route_and_what_nobody_wants_is_counted() {
+        let mut network = Network::new();
+        let ours = Ipv4Addr::new(10, 0, 0, 2);
+        let [near, far] = [ours, SERVER].map(|address| network.add(Host::new(&[address])));
+        let laid = network.connect(near, far, wire(Duration::ZERO), 1);
+        network.host_mut(near).start(client(ours));
+        network.run_until(at_us(1));
+        assert_eq!(network.host(near).counters().unroutable, 1);
+        let [out, _] = network.interfaces(laid);
+        network.host_mut(near).route(EVERYWHERE, 0, Via::Wire(out));
+        network.run_until(at_us(2_000_000));
+        assert_eq!(network.host(far).counters().unwanted, 1, "the second SYN");
+    }
+}

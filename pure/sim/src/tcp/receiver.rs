@@ -181,3 +181,83 @@ impl Receiver {
 fn range((start, octets): (&u64, &Vec<u8>)) -> (u64, u64) {
     (*start, start + octets.len() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A receiver for segments of 100 octets, with room for ten.
+    fn receiver() -> Receiver {
+        Receiver::new(&Settings {
+            mss: 100,
+            timestamps: false,
+            receive_buffer: 1000,
+            ..Settings::default()
+        })
+    }
+
+    fn take(receiver: &mut Receiver, segment: u64) {
+        receiver.handle_data(segment * 100, &[segment as u8; 100], Instant::ZERO);
+    }
+
+    /// What SNOOP repairs late keeps a sender waiting that needs the whole window.
+    #[test]
+    fn the_window_stands_still_while_data_waits_behind_a_hole() {
+        let mut receiver = receiver();
+        [1, 3, 4, 5]
+            .into_iter()
+            .for_each(|n| take(&mut receiver, n));
+        assert_eq!((receiver.next(), receiver.window()), (0, 1000));
+        take(&mut receiver, 0);
+        receiver.read(Instant::ZERO);
+        assert_eq!(
+            (receiver.next(), receiver.window()),
+            (200, 800),
+            "three wait for one"
+        );
+        take(&mut receiver, 2);
+        receiver.read(Instant::ZERO);
+        assert_eq!((receiver.next(), receiver.window()), (600, 1000));
+    }
+
+    #[test]
+    fn what_is_not_read_closes_the_window_and_nothing_beyond_it_is_taken() {
+        let mut receiver = receiver();
+        (0..10).for_each(|n| take(&mut receiver, n));
+        assert_eq!(receiver.window(), 0);
+        take(&mut receiver, 10);
+        assert_eq!(receiver.next(), 1000);
+        assert_eq!(receiver.read(Instant::ZERO).len(), 1000);
+        assert_eq!(receiver.window(), 1000);
+    }
+
+    #[test]
+    fn the_block_that_changed_last_is_told_first() {
+        let mut receiver = receiver();
+        [2, 6, 4, 3]
+            .into_iter()
+            .for_each(|n| take(&mut receiver, n));
+        let blocks: Vec<_> = receiver.sack(3).collect();
+        assert_eq!(blocks, [(200, 500), (600, 700)]);
+        take(&mut receiver, 0);
+        take(&mut receiver, 1);
+        assert_eq!(receiver.sack(3).collect::<Vec<_>>(), [(600, 700)]);
+    }
+
+    #[test]
+    fn pieces_that_overlap_are_put_together_once() {
+        let mut receiver = receiver();
+        let stream: Vec<u8> = (0..=255).collect();
+        for (start, end) in [
+            (50, 90),
+            (120, 200),
+            (80, 130),
+            (30, 60),
+            (0, 40),
+            (190, 256),
+        ] {
+            receiver.handle_data(start as u64, &stream[start..end], Instant::ZERO);
+        }
+        assert_eq!(receiver.read(Instant::ZERO), stream);
+    }
+}

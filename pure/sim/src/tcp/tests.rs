@@ -273,24 +273,17 @@ fn sack_repairs_several_losses_in_one_round_trip() {
 #[test]
 fn a_lost_retransmission_waits_for_the_timer_without_sack_and_not_with_it() {
     for (sack, timeouts) in [(false, 1), (true, 0)] {
-        // Ten segments leave first; the eleventh or one soon after is the retransmission.
-        let mut pair = Pair::with(sack).fate(2, Fate::Lost);
-        pair.server.write(200_000);
-        pair.run_for(ms(100));
-        let first = (0..).find(|n| {
-            let mut trial = Pair::with(sack).fate(2, Fate::Lost);
-            trial.server.write(200_000);
-            trial.run_for(ms(400));
-            trial
-                .sent
-                .get(*n)
-                .is_none_or(|(_, start)| *n > 2 && *start == 2000)
-        });
-        let again = first.unwrap() as u64;
-        let mut pair = Pair::with(sack).fate(2, Fate::Lost).fate(again, Fate::Lost);
-        pair.server.write(200_000);
-        pair.run_for(ms(5000));
-        pair.assert_complete(200_000);
+        let download = |mut pair: Pair| {
+            pair.server.write(200_000);
+            pair.run_for(ms(5000));
+            pair.assert_complete(200_000);
+            pair
+        };
+        let pair = download(Pair::with(sack).fate(2, Fate::Lost));
+        let again = pair.sent.iter().rposition(|(_, start)| *start == 2000);
+        let again = again.expect("it was sent") as u64;
+        let pair = Pair::with(sack).fate(2, Fate::Lost);
+        let pair = download(pair.fate(again, Fate::Lost));
         assert_eq!(pair.server.counters().timeouts, timeouts, "SACK {sack}");
         assert_eq!(pair.times(2000), 3);
     }
