@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 const STYLE: &str = include_str!("style.css");
 
 /// What is known about the difference between the kernel's Reno and the simulator's.
-const WHY_APART: &str = "The simulator’s errors are other draws, its Reno has neither the kernel’s \
-     pacing of what it sends nor its timers’ granularity, and no process there ever waits for a \
-     processor; where losses are many, goodput hangs on timeouts, in which all of this shows most.";
+const WHY_APART: &str = "The simulator’s errors are other draws, its TCP lacks the finer of the \
+     kernel’s rules for recovery and timers, and no process there ever waits for a processor. Where \
+     losses are many, goodput hangs on timeouts, in which all of this shows most.";
 
 /// The page's file, in the output folder.
 const FILE: &str = "report.html";

@@ -112,7 +112,7 @@ impl Lines {
             let text = (FONT, 15).into_font().color(&INK);
             area.draw_text(&series.name, &text, (left + 26, 38))
                 .map_err(refused)?;
-            left += 26 + 7 * series.name.chars().count() as i32 + 12;
+            left += 26 + 8 * series.name.chars().count() as i32 + 12;
         }
         Ok(())
     }

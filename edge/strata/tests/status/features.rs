@@ -32,6 +32,7 @@ const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
+const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
@@ -386,8 +387,24 @@ pub const FEATURES: &[Feature] = &[
         name: "The figures of the papers",
         keys: &[],
         verbs: &["lab list", "lab run", "lab report"],
-        works: Missing,
-        refuses: Missing,
-        recovers: Missing,
+        works: Tests(&[
+            (
+                FIGURES,
+                "every_figure_writes_its_files_and_a_page_and_is_not_measured_twice",
+            ),
+            (
+                FIGURES,
+                "snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails",
+            ),
+        ]),
+        refuses: Tests(&[
+            (FIGURES, "an_unknown_figure_is_refused_with_where_to_look"),
+            (FIGURES, "a_folder_that_cannot_be_written_is_refused"),
+            (FIGURES, "a_page_over_nothing_is_refused"),
+        ]),
+        recovers: Tests(&[(
+            FIGURES,
+            "a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on",
+        )]),
     },
 ];
