@@ -265,11 +265,12 @@ impl Connection {
         }
     }
 
-    /// RFC 7323 section 4.3.
+    /// What arrived before tells nothing new (RFC 7323 section 4.3, rules 2 and 3).
     fn note_timestamp(&mut self, segment: &Segment, start: u64) {
         if let Some(timestamps) = segment.options.timestamps {
             let newer = timestamps.value.wrapping_sub(self.recent) as i32 >= 0;
-            if newer && start <= self.receiver.told() {
+            let told = self.receiver.told();
+            if newer && (start..=start + segment.payload.len() as u64).contains(&told) {
                 self.recent = timestamps.value;
             }
         }

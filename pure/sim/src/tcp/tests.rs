@@ -317,9 +317,38 @@ fn a_timeout_that_was_a_mistake_is_taken_back_by_timestamps() {
     let mut pair = Pair::with(false);
     pair.server.write(20_000);
     pair.run_for(ms(60));
-    let threshold = pair.server.slow_start_threshold();
-    assert_eq!(pair.server.slow_start_threshold(), threshold);
+    // The acknowledgements on the wire take a second longer than the timer waits for them.
+    for ((at, number), packet) in std::mem::take(&mut pair.wire) {
+        pair.wire.insert((at + ms(1000), number), packet);
+    }
+    pair.run_for(ms(3000));
+    pair.assert_complete(20_000);
+    let counters = pair.server.counters();
+    assert!(counters.timeouts >= 1, "{counters:?}");
+    assert_eq!(counters.undone, 1);
+    assert_eq!(pair.server.slow_start_threshold(), None);
     assert!(pair.server.congestion_window() >= 10);
+}
+
+/// RFC 5682 section 2.1: what follows a timeout's one segment is new data, so what had arrived
+/// is not sent again.
+#[test]
+fn after_a_timeout_new_data_is_tried_before_anything_else_is_sent_again() {
+    let mut pair = Pair::new(Settings {
+        mss: MSS as u16,
+        sack: false,
+        timestamps: false,
+        ..Settings::default()
+    });
+    pair.server.write(40_000);
+    pair.run_for(ms(60));
+    for ((at, number), packet) in std::mem::take(&mut pair.wire) {
+        pair.wire.insert((at + ms(400), number), packet);
+    }
+    pair.run_for(ms(3000));
+    pair.assert_complete(40_000);
+    let counters = pair.server.counters();
+    assert_eq!((counters.timeouts, counters.sent_again), (1, 1));
 }
 
 #[test]
