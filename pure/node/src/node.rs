@@ -107,12 +107,14 @@ impl Node {
         Ok(())
     }
 
-    /// Wants a peer down: deletes its SAs and does not come back by itself.
+    /// Wants a peer down: deletes its SAs and does not come back by itself. There are several if
+    /// both ends began at once.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
-        let sa = self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
-        if let Some(sa) = sa {
-            self.ike.close(sa, now);
-        }
+        self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
+        let sas = self.ike.sas();
+        let with_peer = sas.filter(|sa| sa.peer.as_deref() == Some(peer));
+        let ids: Vec<_> = with_peer.map(|sa| sa.id).collect();
+        ids.into_iter().for_each(|sa| self.ike.close(sa, now));
         self.drain(now);
         Ok(())
     }

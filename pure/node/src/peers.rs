@@ -55,13 +55,13 @@ impl Peers {
         self.0.iter()
     }
 
-    /// Marks a peer as wanted or not; returns its IKE SA if it has one. `None`: no such peer.
-    pub fn want(&mut self, name: &str, wanted: bool, now: Instant) -> Option<Option<IkeSaId>> {
+    /// Marks a peer as wanted or not. `None`: no such peer.
+    pub fn want(&mut self, name: &str, wanted: bool, now: Instant) -> Option<()> {
         let entry = self.0.get_mut(name)?;
         entry.wanted = wanted;
         entry.failures = 0;
         entry.retry_at = (wanted && entry.reachable && entry.sa.is_none()).then_some(now);
-        Some(entry.sa)
+        Some(())
     }
 
     /// Peers to initiate now.
@@ -138,7 +138,7 @@ mod tests {
     fn a_wanted_peer_is_tried_again_with_exponential_back_off_up_to_a_minute() {
         let mut peers = Peers::new([("gw".to_owned(), true)].into_iter());
         let mut now = Instant::ZERO;
-        assert_eq!(peers.want("gw", true, now), Some(None));
+        assert_eq!(peers.want("gw", true, now), Some(()));
         let mut waits = Vec::new();
         for attempt in 0..9 {
             let at = peers.poll_timeout().expect("a retry is planned").at;

@@ -68,3 +68,20 @@ fn the_tunnel_comes_up_over_hops_that_lose_repeat_and_delay() {
     }
     panic!("no tunnel after ten minutes: {:?}", world.events);
 }
+
+/// Each end has an IKE SA of its own making; both carry a tunnel.
+#[test]
+fn down_ends_every_tunnel_that_two_ends_began_at_once() {
+    let mut world = World::new(Policies {
+        both_begin: true,
+        ..Policies::default()
+    });
+    world.run_for(Duration::from_secs(10));
+    assert_eq!(world.spis(MOBILE).len(), 2);
+    world
+        .command(MOBILE, |node, now| node.down("gw", now))
+        .unwrap();
+    // The gateway still wants it, and tries again after a second.
+    world.run_for(Duration::from_millis(500));
+    assert!(world.spis(MOBILE).is_empty() && world.spis(GATEWAY).is_empty());
+}

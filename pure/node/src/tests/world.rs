@@ -38,6 +38,8 @@ pub struct Policies {
     pub gateway: Vec<Licence>,
     pub stance: Stance,
     pub snoop: bool,
+    /// The gateway knows where the mobile node is, and begins too.
+    pub both_begin: bool,
 }
 
 impl Default for Policies {
@@ -49,6 +51,7 @@ impl Default for Policies {
             gateway: licences,
             stance: Stance::Require,
             snoop: true,
+            both_begin: false,
         }
     }
 }
@@ -494,7 +497,9 @@ fn config(who: usize, policies: &Policies) -> Config {
             peer(
                 "alice",
                 MOBILE,
-                None,
+                policies
+                    .both_begin
+                    .then(|| ADDRESSES[MOBILE].parse().unwrap()),
                 Role::Vpn {
                     local: server_side,
                     remote: mobile_side,
@@ -507,10 +512,10 @@ fn config(who: usize, policies: &Policies) -> Config {
     };
     Config {
         identity: identity(who),
-        start: if who == MOBILE {
-            vec!["gw".to_owned()]
-        } else {
-            Vec::new()
+        start: match who {
+            MOBILE => vec!["gw".to_owned()],
+            GATEWAY if policies.both_begin => vec!["alice".to_owned()],
+            _ => Vec::new(),
         },
         peers,
         ike_port: 500,
