@@ -15,6 +15,9 @@
 mod accounts;
 #[path = "../src/tests/datagram.rs"]
 mod datagram;
+#[path = "../src/tests/watch.rs"]
+#[allow(dead_code, reason = "shared with the other tests")]
+mod watch;
 #[path = "../src/tests/world.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]
 mod world;
@@ -107,7 +110,7 @@ impl Siege {
             whole.segment(GATEWAY, n * 500, &[2; 500]);
         }
         Self {
-            genuine: whole.past.into_iter().collect(),
+            genuine: whole.past.iter().cloned().collect(),
             had: world.past.iter().cloned().collect(),
             world,
             who,

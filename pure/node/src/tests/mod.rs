@@ -9,4 +9,5 @@ mod operations;
 mod recovery;
 mod snoop;
 mod states;
+mod watch;
 mod world;

@@ -8,7 +8,7 @@
 //! Whatever a host is handed has to be accounted for in its counters, one for one, and time has to
 //! go on: the world checks both at every step.
 
-use super::states::Watch;
+use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
     Config, DropReason, Event, Node, Packet, Peer, Role, Side, Sink, Stance, Verdict, ZonePolicy,
@@ -275,6 +275,7 @@ impl World {
         }
         let remote = flight.path.local;
         self.hand_over(who, Path { local, remote }, &flight.payload);
+        self.look(who, "an IKE message");
     }
 
     /// A host gets a datagram on a path as it sees it; it is accounted for once.
@@ -288,7 +289,6 @@ impl World {
                 let before = accounts::ike(&self.nodes[who]);
                 self.nodes[who].handle_datagram(path, message, self.now);
                 assert_eq!(accounts::ike(&self.nodes[who]), before + 1);
-                self.look(who, "an IKE message");
             }
             Datagram::Keepalive => {}
             Datagram::Esp(packet) => {
