@@ -103,7 +103,8 @@ struct Siege {
 
 impl Siege {
     /// `world` is where the same handshake has come so far that the host is in the wanted state.
-    fn new(world: World, who: usize) -> Self {
+    fn new(mut world: World, who: usize) -> Self {
+        world.watch.over = true;
         let mut whole = World::connected(Policies::default());
         for n in 0..20 {
             whole.segment(MOBILE, n * 500, &[1; 500]);

@@ -35,6 +35,8 @@ pub const GRANT: (&str, &str) = (
 pub struct Watch {
     pub peers: Machine,
     pub grants: Machine,
+    /// Nobody looks any more: a test meddles with hosts behind the world's back.
+    pub over: bool,
     seen: [Seen; 3],
 }
 
@@ -47,6 +49,9 @@ struct Seen {
 impl Watch {
     /// Looks at a host after something was done to it.
     pub fn look(&mut self, who: usize, node: &Node, cause: &str) {
+        if self.over {
+            return;
+        }
         let peers = node.peers().into_iter();
         let peers = peers
             .map(|peer| (peer.name, format!("{:?}", peer.state)))
