@@ -49,3 +49,26 @@ fn seeds_of_zone_map_are_zoned_packets() {
         assert_eq!(layout.packet_len(), packet.len(), "{name}");
     }
 }
+
+#[test]
+fn seeds_of_ike_payload_are_payloads() {
+    for (name, octets) in seeds("ike_payload") {
+        let body = &octets[1..];
+        let mut message = [&[1; 16][..], &[octets[0], 0x20, 37, 8, 0, 0, 0, 0]].concat();
+        message.extend((32 + body.len() as u32).to_be_bytes());
+        message.extend([0, 0]);
+        message.extend((4 + body.len() as u16).to_be_bytes());
+        message.extend(body);
+        assert!(Datagram::decode(&message).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn seeds_of_headers_are_transport_headers() {
+    for (name, octets) in seeds("headers") {
+        if name.starts_with("tcp") {
+            let header = wire::tcp::Header::parse(&octets).expect(&name);
+            assert!(header.options().all(|option| option.is_ok()), "{name}");
+        }
+    }
+}

@@ -13,6 +13,8 @@ mod peer;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
 
 /// A place in a script as a part of the whole, and what is done there.
 type Edit = (u16, u8, u8);
@@ -83,5 +85,28 @@ fn an_honest_script_is_understood() {
     }
     for script in packet::honest() {
         assert_eq!(packet::play(&script), 1);
+    }
+}
+
+/// Seeds are honest scripts of some day; `UPDATE_SEEDS=1` writes those of today.
+#[test]
+fn the_fuzzers_start_from_scripts_that_can_be_played() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    if std::env::var_os("UPDATE_SEEDS").is_some() {
+        for scene in 0..peer::SCENES {
+            let file = seeds.join(format!("peer/scene-{scene}"));
+            fs::write(file, peer::honest(scene)).unwrap();
+        }
+        for (number, script) in packet::honest().into_iter().enumerate() {
+            fs::write(seeds.join(format!("packet/kind-{number}")), script).unwrap();
+        }
+    }
+    for (folder, play, least) in [
+        ("peer", peer::play as fn(&[u8]) -> u64, peer::SCENES.into()),
+        ("packet", packet::play, 3),
+    ] {
+        let files = fs::read_dir(seeds.join(folder)).unwrap();
+        let played = files.map(|file| play(&fs::read(file.unwrap().path()).unwrap()));
+        assert!(played.count() >= least, "{folder}");
     }
 }

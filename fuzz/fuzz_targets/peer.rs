@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
+    let _ = fuzz::peer::play(octets);
+});

@@ -1,0 +1,20 @@
+//! Headers behind the IP header, and what comes in on the port that IKE and ESP share.
+
+use wire::{esp, tcp, udp};
+
+/// Octets as a transport header, and as a UDP payload.
+pub fn run(octets: &[u8]) {
+    if let Some(header) = tcp::Header::parse(octets) {
+        assert!((tcp::MIN_HEADER_LEN..=60).contains(&header.header_len));
+        assert!(header.header_len <= octets.len());
+        let most = header.header_len - tcp::MIN_HEADER_LEN;
+        assert!(header.options().count() <= most + 1, "options without end");
+    }
+    let _ = udp::Header::parse(octets);
+    let _ = esp::Header::parse(octets);
+    let parts = match esp::Datagram::of(octets) {
+        esp::Datagram::Ike(part) | esp::Datagram::Esp(part) => part.len(),
+        esp::Datagram::Keepalive => 0,
+    };
+    assert!(parts <= octets.len());
+}

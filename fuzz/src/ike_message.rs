@@ -1,0 +1,23 @@
+//! Whatever a datagram holds, reading it as IKE neither panics nor loses anything: what was read
+//! encodes to something that reads the same.
+
+use wire::ike::{Datagram, GrantReply, decode_zone_map, encode_zone_map};
+
+/// Octets as a whole message.
+pub fn run(octets: &[u8]) {
+    match Datagram::decode(octets) {
+        Ok(Datagram::Clear(message)) => {
+            let encoded = message.encode();
+            assert_eq!(Datagram::decode(&encoded), Ok(Datagram::Clear(message)));
+        }
+        // As if the cipher had accepted it: what a peer that holds the keys could send.
+        Ok(Datagram::Sealed(sealed)) => {
+            let _ = sealed.open_with(|_, _, _, _| Ok::<_, ()>(()));
+        }
+        Err(_) => {}
+    }
+    if let Ok(agreement) = decode_zone_map(octets) {
+        assert_eq!(encode_zone_map(&agreement), octets);
+    }
+    let _ = GrantReply::decode(octets);
+}

@@ -1,0 +1,49 @@
+//! What every fuzzer does with octets. A fuzzer with feedback calls one of [`TARGETS`], and so does
+//! the stable runner in `src/bin/stable.rs`.
+//!
+//! Readers of the wire need nothing but `wire`; those that need more are behind the feature
+//! `engines`, so that they can be built without.
+
+#[cfg(feature = "engines")]
+#[path = "../../pure/esp/tests/data_plane/bench.rs"]
+#[allow(dead_code, reason = "shared with the tests of esp")]
+mod bench;
+pub mod classify;
+#[cfg(feature = "engines")]
+pub mod config_file;
+#[cfg(feature = "engines")]
+pub mod control_line;
+pub mod headers;
+pub mod ike_message;
+pub mod ike_payload;
+#[cfg(feature = "engines")]
+#[path = "../../pure/node/tests/insider/packet.rs"]
+pub mod packet;
+#[cfg(feature = "engines")]
+#[path = "../../pure/node/tests/insider/peer.rs"]
+pub mod peer;
+#[cfg(feature = "engines")]
+pub mod snoop;
+pub mod zone_map;
+
+/// Something that is done with octets.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Those that need nothing but `wire`.
+pub const READERS: &[Target] = &[
+    ("classify", classify::run),
+    ("headers", headers::run),
+    ("ike_message", ike_message::run),
+    ("ike_payload", ike_payload::run),
+    ("zone_map", zone_map::run),
+];
+
+/// Those that need more.
+#[cfg(feature = "engines")]
+pub const ENGINES: &[Target] = &[
+    ("config_file", config_file::run),
+    ("control_line", control_line::run),
+    ("packet", |octets| _ = packet::play(octets)),
+    ("peer", |octets| _ = peer::play(octets)),
+    ("snoop", snoop::run),
+];

@@ -1,0 +1,47 @@
+//! Whatever a packet holds, its zone map is read without panic, what was read is written as the
+//! same octets, and the layout has a place for every octet exactly once.
+
+use model::{Suite, ZoneId};
+use wire::esp::{HEADER_LEN, Header};
+use wire::zoned::{Layout, MAX_MAP_LEN, MAX_ZONES, Map};
+
+/// The number of zones, and octets as a packet from the SPI on.
+pub fn run(octets: &[u8]) {
+    let Some((first, packet)) = octets.split_first() else {
+        return;
+    };
+    if Header::parse(packet).is_none() {
+        return;
+    }
+    let zones = 2 + usize::from(*first) % (MAX_ZONES - 1);
+    let suites = [Suite::Aes128Gcm16; MAX_ZONES];
+    let Ok(map) = Map::parse(&packet[HEADER_LEN..], ZoneId(zones as u8)) else {
+        return;
+    };
+    let mut written = [0; MAX_MAP_LEN];
+    map.write(&mut written);
+    assert_eq!(
+        written[..map.wire_len()],
+        packet[HEADER_LEN..][..map.wire_len()]
+    );
+    if let Ok(layout) = Layout::of_packet(map, &suites[..zones], packet.len()) {
+        check(&layout, packet.len());
+    }
+}
+
+fn check(layout: &Layout, packet_len: usize) {
+    assert_eq!(layout.packet_len(), packet_len);
+    let mut covered = vec![0_u8; packet_len];
+    let mut cover = |range: std::ops::Range<usize>| covered[range].iter_mut().for_each(|n| *n += 1);
+    cover(0..HEADER_LEN + layout.map().wire_len());
+    cover(layout.next_header_at()..layout.next_header_at() + 1);
+    let mut datagram_len = 0;
+    for place in layout.places() {
+        assert_eq!(place.datagram.start, datagram_len);
+        datagram_len = place.datagram.end;
+        cover(place.packet);
+    }
+    layout.bodies().iter().for_each(|body| cover(body.icv()));
+    assert_eq!(datagram_len, layout.datagram_len());
+    assert!(covered.iter().all(|n| *n == 1));
+}
