@@ -29,6 +29,8 @@ pub struct Party {
     pub groups: Vec<Group>,
     /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s.
     pub liveness: Duration,
+    /// `ike_rekey`: how long keys of the IKE SA are used, 1 s to 24 h. Default 4 h.
+    pub ike_rekey: Duration,
 }
 
 /// `[licensed.NAME]`: a node that gets keys from us when a tunnel's licences name it.
@@ -57,6 +59,8 @@ impl Party {
         let groups = table.optional("groups", Value::groups);
         let second = Duration::from_secs(1);
         let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
+        let (hour, day) = (second * 3600, second * 86_400);
+        let ike_rekey = table.optional("ike_rekey", |value| value.duration(second..=day));
         Some(Self {
             name: name.to_owned(),
             identity: identity?,
@@ -64,6 +68,7 @@ impl Party {
             suites: suites.unwrap_or_else(|| DEFAULT_SUITES.to_vec()),
             groups: groups.unwrap_or_else(|| vec![Group::X25519, Group::P256]),
             liveness: liveness.unwrap_or(second * 30),
+            ike_rekey: ike_rekey.unwrap_or(hour * 4),
         })
     }
 }

@@ -4,6 +4,7 @@ use crate::Party;
 use crate::reader::{Table, Value};
 use model::{Licence, Right, TrafficSelector, ZoneId};
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// The zone `headers`: IP and transport header, without options that carry secrets.
 pub const HEADERS: ZoneId = ZoneId(1);
@@ -25,6 +26,11 @@ pub struct Peer {
     pub start: Start,
     /// `leak`: when `remote` may be reached outside the tunnel. Default `stopped`.
     pub leak: Leak,
+    /// `rekey`: how long keys of the tunnel are used, 1 s to 24 h. Default 1 h.
+    pub rekey: Duration,
+    /// `pfs`: whether its new keys come from a key exchange of their own, where the peer does the
+    /// same. Default true.
+    pub pfs: bool,
     /// `zones` and `licences`.
     pub zones: ZonePolicy,
 }
@@ -78,6 +84,9 @@ impl Peer {
         let start = start(&mut table, address);
         let leak = [("never", Leak::Never), ("stopped", Leak::Stopped)];
         let leak = table.optional("leak", |value| value.choice(&leak));
+        let second = Duration::from_secs(1);
+        let rekey = table.optional("rekey", |value| value.duration(second..=second * 86_400));
+        let pfs = table.optional("pfs", Value::boolean);
         let zones = ZonePolicy::read(&mut table);
         table.finish();
         Some(Self {
@@ -87,6 +96,8 @@ impl Peer {
             remote: remote?,
             start,
             leak: leak.unwrap_or(Leak::Stopped),
+            rekey: rekey.unwrap_or(second * 3600),
+            pfs: pfs.unwrap_or(true),
             zones: zones?,
         })
     }

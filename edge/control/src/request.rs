@@ -19,6 +19,14 @@ pub enum Request {
         /// Name of the peer's table; `None` is every peer.
         peer: Option<String>,
     },
+    /// Make new keys with a peer. Answered by [`crate::Response::Rekey`] at once: the new keys are
+    /// in use when [`crate::Status`] shows new SPIs.
+    Rekey {
+        /// Name of its table.
+        peer: String,
+        /// For the IKE SA, not for the tunnel.
+        ike: bool,
+    },
     /// [`crate::Status`].
     Status,
     /// [`crate::Zones`].

@@ -12,6 +12,8 @@ pub enum Response {
     Up(Changed),
     /// To [`crate::Request::Down`].
     Down(Changed),
+    /// To [`crate::Request::Rekey`].
+    Rekey(Changed),
     /// To [`crate::Request::Status`].
     Status(Status),
     /// To [`crate::Request::Zones`].

@@ -102,6 +102,9 @@ pub struct Child {
     pub spi_out: String,
     /// Whether it has zones.
     pub kind: ChildKind,
+    /// Whether a newer one has its place, and it only waits for what is under way.
+    #[serde(default)]
+    pub draining: bool,
     /// What of ours it carries.
     pub local: Vec<String>,
     /// What of the peer's it carries.

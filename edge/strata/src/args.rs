@@ -66,6 +66,14 @@ pub enum Question {
         /// Name of a [peer.NAME]; without it every peer
         peer: Option<String>,
     },
+    /// Make new keys with a peer; nothing is lost meanwhile
+    Rekey {
+        /// Name of its table
+        peer: String,
+        /// For the IKE SA, not for the tunnel
+        #[arg(long)]
+        ike: bool,
+    },
     /// Show peers, their SAs, and what was dropped
     Status,
     /// Show who can read which part of the packets
@@ -104,6 +112,7 @@ impl From<Question> for Request {
                 wait_seconds: wait,
             },
             Question::Down { peer } => Self::Down { peer },
+            Question::Rekey { peer, ike } => Self::Rekey { peer, ike },
             Question::Status => Self::Status,
             Question::Zones => Self::Zones,
             Question::Flows => Self::Flows,

@@ -8,7 +8,7 @@ use control::{
     Changed, ClientId, Daemon, Failure, Keylog, PeerChanged, PeerState, Request, Response, Server,
 };
 use model::{Deadline, Instant};
-use node::Node;
+use node::{CannotRekey, Node, Rekey};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -115,6 +115,7 @@ impl Api {
                 }
                 Err(failure) => Response::Error(failure),
             },
+            Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
             Request::Status => {
                 let losses = losses.with_lock(locked);
                 Response::Status(view::status(&self.facts, node, &losses, now))
@@ -171,6 +172,21 @@ impl Waiting {
         let mut asked = peers.iter().filter(|peer| self.peers.contains(&peer.name));
         asked.all(|peer| !peer.children.is_empty() || failed(peer))
     }
+}
+
+fn rekey(peer: String, ike: bool, node: &mut Node, now: Instant) -> Response {
+    let what = if ike { Rekey::Ike } else { Rekey::Children };
+    let failure = match node.rekey(&peer, what, now) {
+        Ok(()) => return Response::Rekey(changed(node, &[peer])),
+        Err(failure) => failure,
+    };
+    let fix = match failure {
+        CannotRekey::UnknownPeer => "name a peer that `strata status` shows".to_owned(),
+        CannotRekey::NotUp => format!("bring it up first: `strata up {peer}`"),
+        CannotRekey::NoChild => format!("say `strata rekey {peer} --ike`"),
+    };
+    let message = format!("no new keys for {}: {failure}", peer.escape_debug());
+    Response::Error(Failure::new(message, fix))
 }
 
 fn changed(node: &Node, names: &[String]) -> Changed {

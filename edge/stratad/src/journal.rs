@@ -32,6 +32,16 @@ impl Journal {
                 let kind = if *zoned { "zoned" } else { "plain" };
                 tracing::info!("peer {peer}: {kind} tunnel up, SPIs {inbound} in, {outbound} out");
             }
+            Event::ChildRekeyed {
+                peer,
+                inbound,
+                outbound,
+            } => {
+                tracing::info!(
+                    "peer {peer}: tunnel has new keys, SPIs {inbound} in, {outbound} out"
+                );
+            }
+            Event::IkeRekeyed { peer } => tracing::info!("peer {peer}: IKE SA has new keys"),
             Event::ChildDown { peer } => tracing::info!("peer {peer}: tunnel down"),
             Event::Granted { node, peer, rights } => {
                 let rights = rights

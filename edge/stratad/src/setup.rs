@@ -69,7 +69,9 @@ fn vpn_peer(from: &Peer) -> node::Peer {
         remote: from.remote.clone(),
         zones,
     };
-    peer(&from.party, from.address, role)
+    let mut peer = peer(&from.party, from.address, role);
+    (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
+    peer
 }
 
 fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> node::Peer {
@@ -81,6 +83,10 @@ fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> n
         suites: party.suites.clone(),
         groups: party.groups.clone(),
         liveness: party.liveness,
+        lifetimes: node::Lifetimes {
+            ike: party.ike_rekey,
+            ..node::Lifetimes::default()
+        },
         role,
     }
 }

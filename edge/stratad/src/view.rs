@@ -153,6 +153,7 @@ fn child(status: &ChildStatus) -> Child {
         } else {
             ChildKind::Plain
         },
+        draining: status.draining,
         local: texts(&status.local),
         remote: texts(&status.remote),
         received: traffic(status.received),
@@ -301,7 +302,7 @@ fn flow(status: &node::FlowStatus) -> Flow {
     Flow {
         source: SocketAddr::new(source, source_port),
         destination: SocketAddr::new(destination, destination_port),
-        zoned: status.csa.is_some(),
+        zoned: status.line.is_some(),
         state: status.state.to_string(),
         cached_packets: status.packets as u64,
         cached_octets: status.octets as u64,

@@ -9,6 +9,9 @@ pub enum Report {
     /// Half of the outbound sequence numbers are used: time for new keys (DESIGN section 3). After
     /// the other half the SA seals no more.
     RekeySoon(ChildSaId),
+    /// The first genuine packet came on an SA that was installed beside another: the peer has it
+    /// and sends on it.
+    Confirmed(ChildSaId),
 }
 
 /// Packets and octets of inner datagrams.

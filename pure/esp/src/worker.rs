@@ -30,7 +30,8 @@ pub struct Worker {
     spd: Spd,
     /// The security association database, by inbound SPI (RFC 4301 section 4.4.2).
     sas: BTreeMap<Spi, Sa>,
-    /// The same SAs, oldest first: the newest that covers a packet protects it.
+    /// Those that protect packets, in the order in which they began to: the last that covers a
+    /// packet protects it. All others only open what comes.
     order: Vec<Spi>,
     counters: Counters,
     reports: VecDeque<Report>,
@@ -44,6 +45,8 @@ struct Sa {
     carries: Protected,
     inbound: Inbound,
     outbound: Outbound,
+    /// To be reported when the first packet comes.
+    unconfirmed: bool,
 }
 
 /// How one SA stands.
@@ -84,6 +87,15 @@ impl Worker {
 
     /// Takes an SA into service. From now on it is the newest.
     pub fn install(&mut self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
+        let id = sa.id;
+        self.install_beside(sa)?;
+        self.prefer(id);
+        Ok(())
+    }
+
+    /// Takes an SA into service for packets that come. It protects none until [`Self::prefer`];
+    /// the first one that comes is told by [`Report::Confirmed`].
+    pub fn install_beside(&mut self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
         let spi = sa.inbound.spi;
         if spi < FIRST_SPI || self.sas.contains_key(&spi) {
             return Err(Unusable::Spi);
@@ -97,10 +109,27 @@ impl Worker {
                 local: sa.local,
                 remote: sa.remote,
             },
+            unconfirmed: true,
         };
         self.sas.insert(spi, installed);
-        self.order.push(spi);
         Ok(())
+    }
+
+    /// From now on an SA protects whatever it covers, before all others.
+    pub fn prefer(&mut self, id: ChildSaId) {
+        self.retire(id);
+        let sa = self.sas.iter_mut().find(|(_, sa)| sa.id == id);
+        if let Some((spi, sa)) = sa {
+            sa.unconfirmed = false;
+            self.order.push(*spi);
+        }
+    }
+
+    /// From now on an SA protects nothing, but opens what comes.
+    pub fn retire(&mut self, id: ChildSaId) {
+        let sas = &self.sas;
+        let others = |spi: &Spi| sas.get(spi).is_some_and(|sa| sa.id != id);
+        self.order.retain(others);
     }
 
     /// Forgets an SA and its keys.
@@ -145,6 +174,11 @@ impl Worker {
         self.reports.pop_front()
     }
 
+    /// Whether [`Self::poll_report`] has something.
+    pub fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
+    }
+
     /// When the last new authentic packet of an SA came: liveness costs nothing while traffic
     /// flows (RFC 7296 section 2.4).
     pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
@@ -158,8 +192,9 @@ impl Worker {
 
     /// How every SA stands, oldest first.
     pub fn sa_status(&self) -> impl Iterator<Item = SaStatus> + '_ {
-        let sas = self.order.iter().filter_map(|spi| self.sas.get(spi));
-        sas.map(Sa::status)
+        let mut sas: Vec<_> = self.sas.values().collect();
+        sas.sort_by_key(|sa| sa.id);
+        sas.into_iter().map(Sa::status)
     }
 
     /// Everything counted so far.
@@ -202,6 +237,10 @@ impl Worker {
             .get_mut(&header.spi)
             .ok_or(DropReason::UnknownSpi)?;
         let flow = sa.inbound.open(packet, header, &mut self.scratch, now)?;
+        if sa.unconfirmed {
+            sa.unconfirmed = false;
+            self.reports.push_back(Report::Confirmed(sa.id));
+        }
         if !sa.carries.covers_inbound(&flow) {
             return Err(DropReason::InnerSelectorMismatch);
         }

@@ -81,6 +81,7 @@ fn licensed() -> Licensed {
     let mut node = Licensed::new();
     node.install(Grant {
         csa: CsaId(1),
+        line: CsaId(1),
         grant: 1,
         payload_zone: ZoneId(2),
         suites: vec![suite, model::Suite::Aes256Gcm16],

@@ -1,16 +1,16 @@
-//! The first child SA (RFC 7296 sections 1.2 and 2.17): offered in IKE_AUTH, answered there, and
-//! keyed only by [`ProvedKeys`].
+//! Child SAs (RFC 7296 sections 1.2, 1.3.3 and 2.17): offered and answered in IKE_AUTH, or in
+//! CREATE_CHILD_SA to take the place of an earlier one, and keyed only by [`ChildKeys`].
 
 use crate::config::{Peer, PeerRole, ZonePolicy};
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::Child;
 use crate::extension::zones::{self, Outcome};
-use crate::keys::{ProvedKeys, SALT_LEN, own_first};
+use crate::keys::{ChildKeys, SALT_LEN, own_first};
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
 use model::{Half, Keys, Spi, TrafficSelector, ZoneAgreement};
-use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
+use wire::ike::{GroupId, Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
 pub(crate) struct Terms {
@@ -19,12 +19,15 @@ pub(crate) struct Terms {
     pub(crate) inbound: Half<Secret>,
     pub(crate) outbound: Half<Secret>,
     pub(crate) agreement: Option<ZoneAgreement>,
+    /// Whether its keys come from a key exchange of its own.
+    pub(crate) exchanged: bool,
 }
 
 /// What an initiator offered.
 pub(crate) struct Offer {
-    spi: Spi,
+    pub(crate) spi: Spi,
     zones: Option<ZoneAgreement>,
+    groups: Vec<GroupId>,
 }
 
 impl Offer {
@@ -37,6 +40,25 @@ impl Offer {
         Some(Self {
             spi: fresh_spi(rng),
             zones,
+            groups: Vec::new(),
+        })
+    }
+
+    /// The offer for a child that takes the place of another: zones as they were, as far as the
+    /// policy still allows them. `None` also if the policy requires zones that there were not.
+    pub(crate) fn again(
+        peer: &Peer,
+        before: Option<&ZoneAgreement>,
+        groups: Vec<GroupId>,
+        rng: &mut Rng,
+    ) -> Option<Self> {
+        let PeerRole::Vpn { zones, .. } = &peer.role else {
+            return None;
+        };
+        Some(Self {
+            spi: fresh_spi(rng),
+            zones: zones::renew(zones, before.cloned(), before).ok()?,
+            groups,
         })
     }
 
@@ -46,7 +68,7 @@ impl Offer {
             return Vec::new();
         };
         let mut payloads = vec![
-            Payload::SecurityAssociation(vec![offer_esp(&peer.suites, self.spi)]),
+            Payload::SecurityAssociation(vec![offer_esp(&peer.suites, &self.groups, self.spi)]),
             Payload::TsInitiator(TrafficSelectors(local.clone())),
             Payload::TsResponder(TrafficSelectors(remote.clone())),
         ];
@@ -59,7 +81,7 @@ impl Offer {
         &self,
         peer: &Peer,
         response: &Message,
-        keys: &ProvedKeys,
+        keys: ChildKeys<'_>,
     ) -> Result<Terms, DownReason> {
         let PeerRole::Vpn {
             local,
@@ -70,8 +92,11 @@ impl Offer {
             return Err(DownReason::NotOffered("a child for a role without"));
         };
         let answer = Child::read(response).ok_or_else(|| refusal(response))?;
-        let choice = check_esp(answer.proposals, &peer.suites)
+        let choice = check_esp(answer.proposals, &peer.suites, &self.groups)
             .ok_or(DownReason::NotOffered("an ESP suite"))?;
+        let keys = keys
+            .settled(choice.group)
+            .ok_or(DownReason::NotOffered("a key exchange"))?;
         let inside = is_narrowed(answer.initiator, local) && is_narrowed(answer.responder, remote);
         if !inside {
             return Err(DownReason::NotOffered("traffic selectors"));
@@ -83,13 +108,14 @@ impl Offer {
             Outcome::Required => return Err(DownReason::ZonesRequired),
             Outcome::Widened => return Err(DownReason::ZonesWidened),
         };
-        let (inbound, outbound) = halves(keys, &choice, agreement.as_ref(), true, self.spi);
+        let (inbound, outbound) = halves(&keys, &choice, agreement.as_ref(), true, self.spi);
         Ok(Terms {
             local: answer.initiator.to_vec(),
             remote: answer.responder.to_vec(),
             inbound,
             outbound,
             agreement,
+            exchanged: choice.group.is_some(),
         })
     }
 }
@@ -97,12 +123,14 @@ impl Offer {
 /// A responder's answer: the payloads and the child.
 pub(crate) type Answer = (Vec<Payload>, Terms);
 
-/// Answers an initiator's offer, or says which notify refuses it and why.
+/// Answers an initiator's offer, or says which notify refuses it and why. `before` is what was
+/// agreed about zones by the child whose place this one takes.
 pub(crate) fn answer(
     peer: &Peer,
     request: &Message,
     private: bool,
-    keys: &ProvedKeys,
+    before: Option<Option<&ZoneAgreement>>,
+    keys: ChildKeys<'_>,
     rng: &mut Rng,
 ) -> Result<Answer, (NotifyType, Refusal)> {
     let PeerRole::Vpn {
@@ -115,7 +143,8 @@ pub(crate) fn answer(
     };
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let spi = fresh_spi(rng);
-    let choice = choose_esp(offer.proposals, &peer.suites, spi).ok_or_else(|| {
+    let groups = keys.groups();
+    let choice = choose_esp(offer.proposals, &peer.suites, &groups, spi).ok_or_else(|| {
         let allowed = peer.suites.clone();
         (
             NotifyType::NO_PROPOSAL_CHOSEN,
@@ -129,10 +158,13 @@ pub(crate) fn answer(
     if theirs.is_empty() || ours.is_empty() {
         return Err((NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors));
     }
-    let agreement = agree(zones, request, private)?;
-    let (inbound, outbound) = halves(keys, &choice, agreement.as_ref(), false, spi);
+    let agreement = agree(zones, request, private, before)?;
+    let keys = keys
+        .settled(choice.group)
+        .ok_or((NotifyType::INVALID_SYNTAX, Refusal::KeyExchange))?;
+    let (inbound, outbound) = halves(&keys, &choice, agreement.as_ref(), false, spi);
     let mut payloads = vec![
-        Payload::SecurityAssociation(vec![choice.answer]),
+        Payload::SecurityAssociation(vec![choice.answer.clone()]),
         Payload::TsInitiator(TrafficSelectors(theirs.clone())),
         Payload::TsResponder(TrafficSelectors(ours.clone())),
     ];
@@ -143,6 +175,7 @@ pub(crate) fn answer(
         inbound,
         outbound,
         agreement,
+        exchanged: choice.group.is_some(),
     };
     Ok((payloads, terms))
 }
@@ -162,9 +195,14 @@ fn agree(
     policy: &ZonePolicy,
     request: &Message,
     private: bool,
+    before: Option<Option<&ZoneAgreement>>,
 ) -> Result<Option<ZoneAgreement>, (NotifyType, Refusal)> {
     let offered = private.then(|| zones::read(request)).flatten();
-    zones::answer(policy, offered).map_err(|zones::Required| {
+    let agreed = match before {
+        None => zones::answer(policy, offered),
+        Some(before) => zones::renew(policy, offered, before),
+    };
+    agreed.map_err(|zones::Required| {
         // A peer without our vendor ID does not know the private number.
         let notify = match private {
             true => NotifyType::ZONES_REQUIRED,
@@ -175,7 +213,7 @@ fn agree(
 }
 
 fn halves(
-    keys: &ProvedKeys,
+    keys: &ChildKeys<'_>,
     choice: &EspChoice,
     agreement: Option<&ZoneAgreement>,
     initiator: bool,
@@ -189,7 +227,7 @@ fn halves(
 
 /// KEYMAT: encryption key and salt of what the initiator sends, then of what the responder sends.
 fn plain(
-    keys: &ProvedKeys,
+    keys: &ChildKeys<'_>,
     choice: &EspChoice,
     initiator: bool,
     own_spi: Spi,

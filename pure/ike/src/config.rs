@@ -58,6 +58,30 @@ pub struct Peer {
     pub groups: Vec<Group>,
     /// After how much silence it is asked whether it is there. Zero: never.
     pub liveness: Duration,
+    /// How long keys are used.
+    pub lifetimes: Lifetimes,
+}
+
+/// How long keys are used before new ones are made. Either end asks for them somewhat earlier, by a
+/// random amount, so that both rarely do it at once (RFC 7296 section 2.8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// Of a child SA. Zero: for ever.
+    pub child: Duration,
+    /// Of the IKE SA. Zero: for ever.
+    pub ike: Duration,
+    /// Whether new keys of a child come from a key exchange of their own, if the peer can.
+    pub pfs: bool,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        Self {
+            child: Duration::from_secs(3600),
+            ike: Duration::from_secs(4 * 3600),
+            pfs: true,
+        }
+    }
 }
 
 /// What a peer is to us. Every right hangs on it: keys go only to licensed nodes, grants are taken
@@ -122,6 +146,15 @@ pub struct Timers {
     pub half_open: Duration,
     /// How long an SA that is gone still answers repeated requests.
     pub linger: Duration,
+    /// How long a child that was rekeyed stays before it is deleted: what is under way arrives.
+    pub drain: Duration,
+    /// The same where licensed nodes may send its packets again: twice the longest age of their
+    /// caches, and the time that new grants may take (DESIGN section 5).
+    pub drain_licensed: Duration,
+    /// How long one that was rekeyed and deleted is still received on.
+    pub stragglers: Duration,
+    /// Pause after a peer could not rekey just then; up to twice as much, by chance.
+    pub retry: Duration,
 }
 
 impl Default for Timers {
@@ -138,6 +171,10 @@ impl Default for Timers {
             closing_attempts: 3,
             half_open: Duration::from_secs(60),
             linger: Duration::from_secs(30),
+            drain: Duration::from_secs(5),
+            drain_licensed: Duration::from_secs(22),
+            stragglers: Duration::from_secs(2),
+            retry: Duration::from_secs(2),
         }
     }
 }

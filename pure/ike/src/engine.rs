@@ -16,7 +16,7 @@ use crate::sa::{Arrived, Context, Core, Output, Sa, State};
 use crate::timeline::Timeline;
 use crate::window::{Arrival, Requests, Responses};
 use crypto::{Rng, Secret};
-use model::{CsaId, Deadline, Grant, IkeSaId, Instant, Path, Transmit};
+use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Path, Transmit};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, NotifyType, VERSION_2};
@@ -34,7 +34,6 @@ pub struct Engine {
     pub(crate) half_open: HalfOpen,
     cookies: cookie::Jar,
     timeline: Timeline,
-    next_sa: u64,
     next_stray_answer: Instant,
 }
 
@@ -52,7 +51,6 @@ impl Engine {
             half_open: HalfOpen::default(),
             cookies: cookie::Jar::default(),
             timeline: Timeline::default(),
-            next_sa: 1,
             next_stray_answer: now,
         }
     }
@@ -114,6 +112,20 @@ impl Engine {
         self.with_established(sa, now, |core, state, ctx| {
             state.ask(Task::Revoke(csa), core, ctx);
         });
+    }
+
+    /// Asks the peer for new keys of a child. Ends in [`Event::ChildRekeyed`], in
+    /// [`Event::Refused`], or in the IKE SA's [`Event::IkeDown`].
+    pub fn rekey_child(&mut self, sa: IkeSaId, child: ChildSaId, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.rekey_child(child, core, ctx);
+        });
+    }
+
+    /// Asks the peer for new keys of an IKE SA. Ends in [`Event::IkeRekeyed`], in
+    /// [`Event::Refused`], or in [`Event::IkeDown`].
+    pub fn rekey_ike(&mut self, sa: IkeSaId, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| state.rekey_ike(core, ctx));
     }
 
     /// ESP of one of its children arrived and was genuine: the peer is there.
@@ -377,12 +389,14 @@ impl Engine {
         let acquainted = sa.core.peer.is_some_and(|peer| self.knows(peer));
         run(&mut sa, &mut self.context(acquainted, now));
         self.half_open.settle(&sa);
+        self.timeline.set(id, None);
         if matches!(sa.state, State::Gone) {
             self.by_spi.remove(&sa.core.own_spi());
-            self.timeline.set(id, None);
         } else {
-            self.timeline.set(id, sa.poll_timeout(&self.config));
-            self.sas.insert(id, sa);
+            self.insert(sa);
+        }
+        for heir in std::mem::take(&mut self.out.heirs) {
+            self.insert(heir);
         }
     }
 
@@ -405,8 +419,7 @@ impl Engine {
     }
 
     const fn new_core(&mut self, path: Path, initiator: bool) -> Core {
-        let id = IkeSaId(self.next_sa);
-        self.next_sa += 1;
+        let id = self.out.sa_id();
         Core {
             id,
             peer: None,

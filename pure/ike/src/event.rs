@@ -33,6 +33,27 @@ pub enum Event {
     },
     /// A child SA can be used.
     ChildUp(Box<ChildSa<Secret>>),
+    /// A child SA takes the place of another between the same ends. Both can be used: the owner
+    /// says when to stop sending on the old one, which goes down some time later.
+    ChildRekeyed {
+        /// The one that is replaced.
+        old: ChildSaId,
+        /// The new one; its `initiator` says which end asked for it.
+        new: Box<ChildSa<Secret>>,
+    },
+    /// The peer has deleted a child SA that was replaced: nothing is to be sent on it any more.
+    /// What is still under way to us may come.
+    ChildRetired {
+        /// The old one.
+        child: ChildSaId,
+    },
+    /// An IKE SA has new keys and SPIs. Its name, its children and all that came on it stay.
+    IkeRekeyed {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+    },
     /// A child SA must not be used any more.
     ChildDown {
         /// The child SA.
@@ -153,6 +174,9 @@ pub enum DownReason {
         /// What it said. Anybody on the path could have said it.
         notify: NotifyType,
     },
+    /// Its keys, or a child's, have reached the end of their lifetime.
+    #[error("its keys reached the end of their lifetime, and the peer made no new ones")]
+    LifetimeOver,
     /// The same peer has a newer IKE SA.
     #[error("replaced by a newer IKE SA of the same peer")]
     Replaced,
@@ -295,6 +319,17 @@ pub enum Refusal {
     /// A peer that is no gateway of ours sent keys.
     #[error("it sent a grant, but is not configured as our gateway")]
     NotOurGateway,
+    /// The peer makes no new keys.
+    #[error(
+        "it refused new keys ({0}): the old ones are used until their lifetime is over, then all is made anew; compare `suite` and `rekey` at both ends"
+    )]
+    RekeyRefused(NotifyType),
+    /// A public value that is none.
+    #[error("its public value for the key exchange is not acceptable")]
+    KeyExchange,
+    /// One child is all there is.
+    #[error("it asks for another tunnel beside the one it has: there is one for each peer")]
+    AnotherChild,
     /// A peer broke a rule before it was authenticated.
     #[error("it broke the protocol: {0}")]
     Misbehaved(PeerMisbehaved),

@@ -9,11 +9,15 @@
 //! SKEYSEED = prf(Ni | Nr, g^ir)
 //! SK_d | SK_ei | SK_er | SK_pi | SK_pr = prf+(SKEYSEED, Ni | Nr | SPIi | SPIr)
 //! ```
+//!
+//! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), and so is proved as the old
+//! one was. Each child has [`ChildKeys`]: the nonces of the exchange that made it, and the secret
+//! of a key exchange if there was one (section 2.17).
 
 use crate::auth::PeerProved;
 use crypto::{Aead, AeadAlgorithm, BadIcv, NONCE_LEN, Prf, Secret};
 use model::Suite;
-use wire::ike::{IV_LEN, Message, NotOpened, Sealed};
+use wire::ike::{GroupId, IV_LEN, Message, NotOpened, Sealed};
 
 /// The only pseudorandom function so far.
 pub(crate) const PRF: Prf = Prf::HmacSha256;
@@ -55,10 +59,14 @@ impl UnprovedKeys {
     pub(crate) fn derive(inputs: Inputs<'_>) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
         let skeyseed = PRF.mac(&nonces, &[inputs.shared.expose()]);
+        Self::expand(&skeyseed, &nonces, &inputs)
+    }
+
+    fn expand(skeyseed: &Secret, nonces: &[u8], inputs: &Inputs<'_>) -> Self {
         let (spi_i, spi_r) = (inputs.spi_i.to_be_bytes(), inputs.spi_r.to_be_bytes());
         let cipher_len = inputs.suite.key_len() + SALT_LEN;
         let length = 3 * PRF.len() + 2 * cipher_len;
-        let mut keys = PRF.plus(skeyseed.expose(), &[&nonces, &spi_i, &spi_r], length);
+        let mut keys = PRF.plus(skeyseed.expose(), &[nonces, &spi_i, &spi_r], length);
         let mut next = |length| {
             keys.split_off_front(length)
                 .expect("prf+ gave as many octets as asked for")
@@ -88,9 +96,69 @@ impl UnprovedKeys {
 }
 
 impl ProvedKeys {
-    /// KEYMAT = prf+(SK_d, Ni | Nr | extra) (RFC 7296 section 2.17; `extra` binds zones).
+    /// What the child made in IKE_AUTH has its keys from.
+    pub(crate) fn first_child(&self) -> ChildKeys<'_> {
+        ChildKeys {
+            sk_d: &self.sk_d,
+            exchanged: None,
+            nonces: self.nonces.clone(),
+        }
+    }
+
+    /// What a child made in CREATE_CHILD_SA has its keys from.
+    pub(crate) fn child(
+        &self,
+        exchanged: Option<(GroupId, Secret)>,
+        nonce_i: &[u8],
+        nonce_r: &[u8],
+    ) -> ChildKeys<'_> {
+        ChildKeys {
+            sk_d: &self.sk_d,
+            exchanged,
+            nonces: [nonce_i, nonce_r].concat(),
+        }
+    }
+
+    /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18).
+    pub(crate) fn successor(&self, inputs: &Inputs<'_>) -> Self {
+        let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
+        let seed = PRF.mac(self.sk_d.expose(), &[inputs.shared.expose(), &nonces]);
+        let keys = UnprovedKeys::expand(&seed, &nonces, inputs);
+        Self {
+            cipher: keys.cipher,
+            sk_d: keys.sk_d,
+            nonces,
+        }
+    }
+}
+
+/// What the keys of one child are made of.
+pub(crate) struct ChildKeys<'a> {
+    sk_d: &'a Secret,
+    /// The key exchange that came with the nonces.
+    exchanged: Option<(GroupId, Secret)>,
+    nonces: Vec<u8>,
+}
+
+impl ChildKeys<'_> {
+    /// The groups that may be chosen: that of the key exchange.
+    pub(crate) fn groups(&self) -> Vec<GroupId> {
+        self.exchanged.iter().map(|(group, _)| *group).collect()
+    }
+
+    /// The same keys, once it is agreed whether the key exchange counts. `None` if what was chosen
+    /// is not what was exchanged.
+    pub(crate) fn settled(self, group: Option<GroupId>) -> Option<Self> {
+        let exchanged = self.exchanged.filter(|(with, _)| Some(*with) == group);
+        (exchanged.is_some() == group.is_some()).then_some(Self { exchanged, ..self })
+    }
+
+    /// KEYMAT = prf+(SK_d, [g^ir (new) |] Ni | Nr | extra) (RFC 7296 section 2.17; `extra` binds
+    /// zones).
     pub(crate) fn keymat(&self, extra: &[u8], length: usize) -> Secret {
-        PRF.plus(self.sk_d.expose(), &[&self.nonces, extra], length)
+        let shared = self.exchanged.as_ref().map(|(_, shared)| shared.expose());
+        let parts = [shared.unwrap_or_default(), &self.nonces, extra];
+        PRF.plus(self.sk_d.expose(), &parts, length)
     }
 }
 
@@ -191,6 +259,63 @@ mod tests {
 
     fn hex(secret: &Secret) -> String {
         secret.expose().iter().map(|o| format!("{o:02x}")).collect()
+    }
+
+    fn proved() -> ProvedKeys {
+        let keys = derive(true);
+        ProvedKeys {
+            cipher: keys.cipher,
+            sk_d: keys.sk_d,
+            nonces: Vec::new(),
+        }
+    }
+
+    /// The expected value comes from Python's hmac module.
+    #[test]
+    fn a_successors_schedule_is_that_of_rfc_7296_section_2_18() {
+        let successor = proved().successor(&Inputs {
+            suite: Suite::Aes128Gcm16,
+            shared: Secret::new(vec![4; 32]),
+            nonce_i: &[5; 32],
+            nonce_r: &[6; 32],
+            spi_i: 0x3333_3333_3333_3333,
+            spi_r: 0x4444_4444_4444_4444,
+            initiator: true,
+        });
+        assert_eq!(
+            hex(&successor.sk_d),
+            "0a65b3b84a6f4a05fb3558ae3b13cd66c7f5a50a7db93ac36242ddeb40e7e1c8"
+        );
+        assert_eq!(
+            hex(&successor.cipher.sk_ei),
+            "faaf90fb9dfcc8b4ad0352b4026c6729b85d1b56"
+        );
+    }
+
+    /// The expected value comes from Python's hmac module.
+    #[test]
+    fn keymat_with_a_key_exchange_is_that_of_rfc_7296_section_2_17() {
+        let keys = proved();
+        let exchanged = (GroupId::CURVE25519, Secret::new(vec![7; 32]));
+        let child = keys.child(Some(exchanged), &[8; 32], &[9; 32]);
+        assert_eq!(
+            hex(&child.keymat(&[], 40)),
+            "f64182ac1d365aecd8013e6ae276409200fe019cbf2fd3666be7b4b13cc796f48dbdaad12aba04de"
+        );
+    }
+
+    #[test]
+    fn a_key_exchange_that_was_not_chosen_does_not_count() {
+        let keys = proved();
+        let exchanged = || Some((GroupId::CURVE25519, Secret::new(vec![7; 32])));
+        let plain = keys.child(None, &[8; 32], &[9; 32]).keymat(&[], 20);
+        let settle = |group| keys.child(exchanged(), &[8; 32], &[9; 32]).settled(group);
+        let unused = settle(None).unwrap().keymat(&[], 20);
+        let used = settle(Some(GroupId::CURVE25519)).unwrap().keymat(&[], 20);
+        assert!(unused == plain && used != plain);
+        assert!(settle(Some(GroupId::SECP256R1)).is_none());
+        let nothing = keys.child(None, &[8; 32], &[9; 32]);
+        assert!(nothing.settled(Some(GroupId::CURVE25519)).is_none());
     }
 
     /// The expected values come from an implementation of RFC 7296 section 2.14 in Python that

@@ -6,6 +6,7 @@
 //! An [`Engine`]'s methods are of four kinds.
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
+//!   [`Engine::rekey_child`], [`Engine::rekey_ike`],
 //!   [`Engine::distribute`], [`Engine::revoke`], [`Engine::note_inbound`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
@@ -45,7 +46,9 @@ mod tests;
 mod timeline;
 mod window;
 
-pub use config::{Config, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers, ZonePolicy};
+pub use config::{
+    Config, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers, ZonePolicy,
+};
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
 pub use event::{ApiMisuse, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};

@@ -34,6 +34,8 @@ pub(crate) struct IkeMenu {
 pub(crate) struct EspChoice {
     pub(crate) suite: Suite,
     pub(crate) implicit_iv: bool,
+    /// The key exchange that makes its keys fresh, if there is one.
+    pub(crate) group: Option<GroupId>,
     /// Where its sender receives.
     pub(crate) peer_spi: Spi,
     /// What to answer.
@@ -45,10 +47,15 @@ pub(crate) fn offer_ike(menu: &IkeMenu) -> Proposal {
     offer(Protocol::IKE, Vec::new(), menu.courses())
 }
 
-/// What we offer for an ESP SA: each suite without an IV on the wire, if the peer can, or with one.
-pub(crate) fn offer_esp(suites: &[Suite], spi: Spi) -> Proposal {
+/// What we offer for an ESP SA: each suite without an IV on the wire, if the peer can, or with one;
+/// and any of the groups, or none.
+pub(crate) fn offer_esp(suites: &[Suite], groups: &[GroupId], spi: Spi) -> Proposal {
     let spi = spi.0.to_be_bytes().to_vec();
-    offer(Protocol::ESP, spi, esp_menu(suites))
+    let mut menu = esp_menu(suites);
+    if !groups.is_empty() {
+        menu.push(group_course(groups));
+    }
+    offer(Protocol::ESP, spi, menu)
 }
 
 /// Chooses from an initiator's offer.
@@ -66,19 +73,71 @@ pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeC
 }
 
 /// Chooses from an initiator's offer; `spi` is where we shall receive.
-pub(crate) fn choose_esp(offered: &[Proposal], allowed: &[Suite], spi: Spi) -> Option<EspChoice> {
-    let menu = esp_menu(allowed);
+pub(crate) fn choose_esp(
+    offered: &[Proposal],
+    allowed: &[Suite],
+    groups: &[GroupId],
+    spi: Spi,
+) -> Option<EspChoice> {
     offered.iter().find_map(|proposal| {
+        let mut menu = esp_menu(allowed);
+        if proposal.transforms.iter().any(is_group) {
+            menu.push(group_course(groups));
+        }
         let peer_spi = esp_spi(proposal)?;
         let transforms = pick(proposal, &menu)?;
         let (suite, implicit_iv) = suite_of(&transforms, allowed)?;
         Some(EspChoice {
             suite,
             implicit_iv,
+            group: transforms.iter().find(names_group).map(|t| GroupId(t.id)),
             peer_spi,
             answer: answer(proposal, spi.0.to_be_bytes().to_vec(), transforms),
         })
     })
+}
+
+/// What we offer for the successor of an IKE SA (RFC 7296 section 2.18): as for the first one, with
+/// the SPI that it is to have on our side.
+pub(crate) fn offer_successor(menu: &IkeMenu, spi: u64) -> Proposal {
+    Proposal {
+        spi: spi.to_be_bytes().to_vec(),
+        ..offer_ike(menu)
+    }
+}
+
+/// Chooses from an initiator's offer for a successor; gives the initiator's SPI as well.
+pub(crate) fn choose_successor(
+    offered: &[Proposal],
+    allowed: &IkeMenu,
+    spi: u64,
+) -> Option<(IkeChoice, u64)> {
+    offered.iter().find_map(|proposal| {
+        let (bare, theirs) = without_spi(proposal)?;
+        let mut choice = choose_ike(&[bare], allowed)?;
+        choice.answer.spi = spi.to_be_bytes().to_vec();
+        Some((choice, theirs))
+    })
+}
+
+/// Checks a responder's choice from [`offer_successor`]; gives the responder's SPI as well.
+pub(crate) fn check_successor(
+    answered: &[Proposal],
+    offered: &IkeMenu,
+) -> Option<(IkeChoice, u64)> {
+    let [proposal] = answered else { return None };
+    let (bare, theirs) = without_spi(proposal)?;
+    Some((check_ike(&[bare], offered)?, theirs))
+}
+
+/// A proposal for a successor as one for a first IKE SA, and the SPI it had.
+fn without_spi(proposal: &Proposal) -> Option<(Proposal, u64)> {
+    let spi = u64::from_be_bytes(proposal.spi.as_slice().try_into().ok()?);
+    let bare = Proposal {
+        spi: Vec::new(),
+        ..proposal.clone()
+    };
+    (spi != 0).then_some((bare, spi))
 }
 
 /// Checks a responder's choice from [`offer_ike`]: one proposal, one transform of each type, all
@@ -90,9 +149,13 @@ pub(crate) fn check_ike(answered: &[Proposal], offered: &IkeMenu) -> Option<IkeC
 }
 
 /// Checks a responder's choice from [`offer_esp`].
-pub(crate) fn check_esp(answered: &[Proposal], suites: &[Suite]) -> Option<EspChoice> {
+pub(crate) fn check_esp(
+    answered: &[Proposal],
+    suites: &[Suite],
+    groups: &[GroupId],
+) -> Option<EspChoice> {
     let [proposal] = answered else { return None };
-    let choice = choose_esp(answered, suites, Spi(0))?;
+    let choice = choose_esp(answered, suites, groups, Spi(0))?;
     is_final(proposal, &choice.answer).then_some(choice)
 }
 
@@ -102,6 +165,18 @@ pub(crate) const fn group_id(group: Group) -> GroupId {
         Group::X25519 => GroupId::CURVE25519,
         Group::P256 => GroupId::SECP256R1,
     }
+}
+
+/// What the wire calls a group.
+pub(crate) fn group_named(id: GroupId) -> Option<Group> {
+    [Group::X25519, Group::P256]
+        .into_iter()
+        .find(|group| group_id(*group) == id)
+}
+
+/// The groups for a key exchange with a peer, the best first.
+pub(crate) fn groups_of(peer: &Peer) -> Vec<GroupId> {
+    peer.groups.iter().map(|group| group_id(*group)).collect()
 }
 
 impl IkeMenu {
@@ -151,6 +226,21 @@ fn esp_menu(suites: &[Suite]) -> Menu {
         suites.iter().flat_map(both).collect(),
         vec![Transform::esn(EsnId::NO)],
     ]
+}
+
+/// Any of the groups, or no key exchange.
+fn group_course(groups: &[GroupId]) -> Vec<Transform> {
+    let none = std::iter::once(&GroupId::NONE);
+    let course = groups.iter().chain(none);
+    course.map(|group| Transform::group(*group)).collect()
+}
+
+fn is_group(transform: &Transform) -> bool {
+    transform.kind == TransformType::KE
+}
+
+fn names_group(transform: &&Transform) -> bool {
+    is_group(transform) && transform.id != GroupId::NONE.0
 }
 
 fn offer(protocol: Protocol, spi: Vec<u8>, menu: Menu) -> Proposal {
@@ -266,7 +356,12 @@ mod tests {
 
     #[test]
     fn the_responders_order_decides_between_suites() {
-        let choice = choose_esp(&[offer_esp(&BOTH, SPI)], &[Suite::Aes128Gcm16], Spi(999));
+        let choice = choose_esp(
+            &[offer_esp(&BOTH, &[], SPI)],
+            &[Suite::Aes128Gcm16],
+            &[],
+            Spi(999),
+        );
         let choice = choice.unwrap();
         assert_eq!((choice.suite, choice.peer_spi), (Suite::Aes128Gcm16, SPI));
         assert!(choice.implicit_iv);
@@ -275,11 +370,11 @@ mod tests {
 
     #[test]
     fn a_peer_without_implicit_ivs_gets_explicit_ones() {
-        let mut offered = offer_esp(&BOTH, SPI);
+        let mut offered = offer_esp(&BOTH, &[], SPI);
         offered
             .transforms
             .retain(|transform| transform.id != EncryptionId::AES_GCM_16_IIV.0);
-        let choice = choose_esp(&[offered], &BOTH, Spi(999)).unwrap();
+        let choice = choose_esp(&[offered], &BOTH, &[], Spi(999)).unwrap();
         assert_eq!(
             (choice.suite, choice.implicit_iv),
             (Suite::Aes256Gcm16, false)
@@ -307,26 +402,29 @@ mod tests {
 
     #[test]
     fn none_may_stand_for_integrity_beside_an_aead() {
-        let mut offered = offer_esp(&BOTH, SPI);
+        let mut offered = offer_esp(&BOTH, &[], SPI);
         let hmac = IntegrityId::HMAC_SHA2_256_128.0;
         offered
             .transforms
             .push(Transform::plain(TransformType::INTEG, hmac));
-        assert_eq!(choose_esp(&[offered.clone()], &BOTH, SPI), None);
+        assert_eq!(choose_esp(&[offered.clone()], &BOTH, &[], SPI), None);
         offered
             .transforms
             .push(Transform::plain(TransformType::INTEG, 0));
-        let choice = choose_esp(&[offered], &BOTH, SPI).unwrap();
+        let choice = choose_esp(&[offered], &BOTH, &[], SPI).unwrap();
         assert_eq!(choice.answer.transforms.len(), 3);
     }
 
     #[test]
     fn extended_sequence_numbers_and_reserved_spis_are_refused() {
-        let mut extended = offer_esp(&BOTH, SPI);
+        let mut extended = offer_esp(&BOTH, &[], SPI);
         extended.transforms.pop();
         extended.transforms.push(Transform::esn(EsnId::YES));
-        assert_eq!(choose_esp(&[extended], &BOTH, SPI), None);
-        assert_eq!(choose_esp(&[offer_esp(&BOTH, Spi(255))], &BOTH, SPI), None);
+        assert_eq!(choose_esp(&[extended], &BOTH, &[], SPI), None);
+        assert_eq!(
+            choose_esp(&[offer_esp(&BOTH, &[], Spi(255))], &BOTH, &[], SPI),
+            None
+        );
     }
 
     #[test]
@@ -357,6 +455,38 @@ mod tests {
         );
         let plain = Transform::plain(TransformType::ENCR, EncryptionId::CHACHA20_POLY1305.0);
         assert_eq!(choice.answer.transforms[0], plain);
+    }
+
+    #[test]
+    fn a_key_exchange_for_a_child_is_made_where_both_want_one() {
+        let group = GroupId::CURVE25519;
+        let chosen = |offered: &[GroupId], ours: &[GroupId]| {
+            let offer = offer_esp(&BOTH, offered, SPI);
+            let choice = choose_esp(&[offer], &BOTH, ours, Spi(999)).unwrap();
+            let answer = std::slice::from_ref(&choice.answer);
+            let checked = check_esp(answer, &BOTH, offered).unwrap();
+            assert_eq!(checked.group, choice.group);
+            choice.group
+        };
+        assert_eq!(chosen(&[group], &[group]), Some(group));
+        assert_eq!(chosen(&[group], &[]), None);
+        assert_eq!(chosen(&[], &[group]), None);
+        let mut only = offer_esp(&BOTH, &[group], SPI);
+        only.transforms.pop();
+        assert_eq!(choose_esp(&[only], &BOTH, &[], SPI), None);
+    }
+
+    #[test]
+    fn the_offer_for_a_successor_carries_an_spi_and_a_first_one_none() {
+        let offered = [offer_successor(&both(), 7)];
+        assert_eq!(choose_ike(&offered, &both()), None);
+        let (choice, theirs) = choose_successor(&offered, &both(), 8).unwrap();
+        assert_eq!(theirs, 7);
+        let (_, ours) = check_successor(&[choice.answer], &both()).unwrap();
+        assert_eq!(ours, 8);
+        for bare in [offer_successor(&both(), 0), offer_ike(&both())] {
+            assert_eq!(choose_successor(&[bare], &both(), 8), None);
+        }
     }
 
     /// CVE-2014-9221 and its like: no number of a group means anything but itself.

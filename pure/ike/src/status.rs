@@ -99,7 +99,7 @@ impl Engine {
             State::AuthSent(_) | State::AwaitAuth(_) => SaState::Authenticating,
             State::Established(_) => SaState::Established,
             State::Closing(_) => SaState::Closing,
-            State::Lingering(_) | State::Gone => return None,
+            State::Retired(_) | State::Lingering(_) | State::Gone => return None,
         };
         let up = sa.established();
         let refused = match &sa.state {

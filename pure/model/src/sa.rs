@@ -150,6 +150,9 @@ pub struct GrantHalf<K> {
 pub struct Grant<K> {
     /// The composite SA's name.
     pub csa: CsaId,
+    /// The name of the first of its line: the one that was rekeyed, and rekeyed again, up to this
+    /// one. What a node knows of its connections belongs to the line.
+    pub line: CsaId,
     /// Fresh number of this grant, never used twice in a composite SA, never persisted.
     pub grant: u16,
     /// The composite SA's payload zone: needed to read its maps.

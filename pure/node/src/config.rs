@@ -3,7 +3,7 @@
 use model::Identity;
 
 pub use esp::{Action, Policy};
-pub use ike::{Peer, PeerRole as Role, Stance, ZonePolicy};
+pub use ike::{Lifetimes, Peer, PeerRole as Role, Stance, ZonePolicy};
 pub use pep::Config as SnoopConfig;
 
 /// Everything a [`crate::Node`] needs to know before it starts.

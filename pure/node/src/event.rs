@@ -31,7 +31,21 @@ pub enum Event {
         /// Whether it is a composite SA.
         zoned: bool,
     },
-    /// A child SA is gone.
+    /// A child SA has a successor with new keys.
+    ChildRekeyed {
+        /// Name of the peer's table.
+        peer: String,
+        /// SPI towards us.
+        inbound: Spi,
+        /// SPI towards the peer.
+        outbound: Spi,
+    },
+    /// An IKE SA has new keys.
+    IkeRekeyed {
+        /// Name of the peer's table.
+        peer: String,
+    },
+    /// A child SA is gone, and no other has its place.
     ChildDown {
         /// Name of the peer's table.
         peer: String,

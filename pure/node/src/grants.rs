@@ -34,6 +34,8 @@ pub(crate) struct Grants(BTreeMap<ChildSaId, Csa>);
 /// One composite SA, as its endpoint sees it.
 pub(crate) struct Csa {
     pub id: CsaId,
+    /// The first of its line: a rekey makes another composite SA of the same line.
+    line: CsaId,
     pub peer: String,
     pub agreement: ZoneAgreement,
     pub inbound: Half<Secret>,
@@ -81,6 +83,7 @@ impl Csa {
         self.next_grant = grant.checked_add(1)?;
         zones.contains(&ZoneId::DESIGNATED).then(|| Grant {
             csa: self.id,
+            line: self.line,
             grant,
             payload_zone: self.agreement.payload_zone(),
             suites: self.agreement.zones.iter().map(|zone| zone.suite).collect(),
@@ -112,10 +115,12 @@ impl Grants {
         self.0.values()
     }
 
-    /// Enters a composite SA. `nodes` are the licensed nodes we can reach, by name and identity.
+    /// Enters a composite SA, which may take the place of an `old` one. `nodes` are the licensed
+    /// nodes we can reach, by name and identity.
     pub fn enter<'a>(
         &mut self,
         child: &ChildSa<Secret>,
+        old: Option<ChildSaId>,
         nodes: impl Iterator<Item = (&'a String, &'a Identity)>,
         rng: &mut Rng,
         now: Instant,
@@ -123,8 +128,11 @@ impl Grants {
         let Some(agreement) = &child.agreement else {
             return;
         };
+        let id = CsaId(rng.u64());
+        let old = old.and_then(|old| self.0.get(&old));
         let mut csa = Csa {
-            id: CsaId(rng.u64()),
+            id,
+            line: old.map_or(id, |old| old.line),
             peer: child.peer.clone(),
             agreement: agreement.clone(),
             inbound: child.inbound.clone(),
@@ -142,6 +150,15 @@ impl Grants {
             })
             .collect();
         self.0.insert(child.id, csa);
+    }
+
+    /// Whether every node that is owed a grant has taken or refused it. `None` if there is none to
+    /// give one to: then licences, if there are any, are the other endpoint's to see to.
+    pub fn settled(&self, child: ChildSaId) -> Option<bool> {
+        let holders = &self.0.get(&child)?.holders;
+        let settled =
+            |holder: &Holder| matches!(holder.state, GrantState::Held | GrantState::Refused);
+        (!holders.is_empty()).then(|| holders.iter().all(settled))
     }
 
     /// Forgets a composite SA; returns its name and the nodes that may hold keys to it.

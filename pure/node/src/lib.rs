@@ -5,7 +5,7 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::shutdown`]) say what the operator wants.
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::shutdown`]) say what the operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`];
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
@@ -27,16 +27,17 @@ mod keylog;
 mod node;
 mod peers;
 mod status;
+mod succession;
 #[cfg(test)]
 mod tests;
 mod transit;
 
-pub use config::{Action, Config, Peer, Policy, Role, SnoopConfig, Stance, ZonePolicy};
+pub use config::{Action, Config, Lifetimes, Peer, Policy, Role, SnoopConfig, Stance, ZonePolicy};
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;
 pub use keylog::KeyLog;
-pub use node::{Node, UnknownPeer};
+pub use node::{CannotRekey, Node, Rekey, UnknownPeer};
 pub use pep::{FlowStatus, Side};
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
 pub use transit::{TransitCounters, Verdict};

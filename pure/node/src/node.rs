@@ -4,6 +4,7 @@ use crate::config::{Config, Peer, Role};
 use crate::grants::{GrantState, Grants};
 use crate::peers::Peers;
 use crate::status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
+use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::{Event, KeyLog, Side, TransitCounters, Verdict, keylog};
 use crypto::{Rng, Secret};
@@ -18,6 +19,29 @@ use std::time::Duration;
 #[error("the configuration has no such peer")]
 pub struct UnknownPeer;
 
+/// What [`Node::rekey`] makes new keys for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rekey {
+    /// The child SAs, which carry the traffic.
+    Children,
+    /// The IKE SA.
+    Ike,
+}
+
+/// Why no new keys are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotRekey {
+    /// The configuration does not have the peer.
+    #[error("the configuration has no such peer")]
+    UnknownPeer,
+    /// There is no IKE SA.
+    #[error("it is not up")]
+    NotUp,
+    /// It is a licensed node or a gateway of ours.
+    #[error("it carries no traffic of ours, only IKE")]
+    NoChild,
+}
+
 /// One host: see the crate's documentation for how to drive it.
 pub struct Node {
     peers: Vec<Peer>,
@@ -27,6 +51,7 @@ pub struct Node {
     pub(crate) grants: Grants,
     transit: Transit,
     children: BTreeMap<ChildSaId, Child>,
+    succession: Succession,
     rng: Rng,
     ike_port: u16,
     grant_lifetime: Duration,
@@ -74,6 +99,7 @@ impl Node {
             grants: Grants::default(),
             transit: Transit::new(config.snoop),
             children: BTreeMap::new(),
+            succession: Succession::default(),
             rng,
             ike_port: config.ike_port,
             grant_lifetime: config.grant_lifetime,
@@ -142,6 +168,28 @@ impl Node {
         }
     }
 
+    /// Makes new keys with a peer: for its child SAs, or for the IKE SA itself.
+    pub fn rekey(&mut self, peer: &str, what: Rekey, now: Instant) -> Result<(), CannotRekey> {
+        self.peer(peer).ok_or(CannotRekey::UnknownPeer)?;
+        let sa = self.established(peer).ok_or(CannotRekey::NotUp)?;
+        match what {
+            Rekey::Ike => self.ike.rekey_ike(sa, now),
+            Rekey::Children => {
+                let ours = self.children.iter().filter(|(_, child)| child.ike == sa);
+                let current = ours.filter(|(_, child)| !child.status.draining);
+                let current: Vec<_> = current.map(|(id, _)| *id).collect();
+                if current.is_empty() {
+                    return Err(CannotRekey::NoChild);
+                }
+                for child in current {
+                    self.ike.rekey_child(sa, child, now);
+                }
+            }
+        }
+        self.drain(now);
+        Ok(())
+    }
+
     // Inputs.
 
     /// An IKE message, without a non-ESP marker.
@@ -171,6 +219,9 @@ impl Node {
     /// Payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp): opened into the sink.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         self.worker.open(batch, sink, now);
+        if self.worker.has_reports() {
+            self.drain(now);
+        }
     }
 
     /// A diverted IP packet of somebody else, from one side of a licensed node. The packet is
@@ -206,11 +257,17 @@ impl Node {
 
     /// When to call [`Node::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
+        let reports = self.worker.has_reports().then_some(Deadline {
+            at: Instant::ZERO,
+            reason: "the data plane has something to say",
+        });
         let engines = [
             self.ike.poll_timeout(),
             self.transit.poll_timeout(),
             self.wishes.poll_timeout(),
             self.grants.poll_timeout(self.grant_lifetime),
+            self.succession.poll_timeout(),
+            reports,
         ];
         engines.into_iter().flatten().min()
     }
@@ -373,12 +430,13 @@ impl Node {
     /// Turns what the engines have to say into commands for each other. Only place where they
     /// are asked.
     fn drain(&mut self, now: Instant) {
-        while let Some(event) = self.ike.poll_event() {
-            self.handle_ike(event, now);
-        }
         while let Some(report) = self.worker.poll_report() {
             self.handle_report(report, now);
         }
+        while let Some(event) = self.ike.poll_event() {
+            self.handle_ike(event, now);
+        }
+        self.switch(now);
         while let Some(transmit) = self.ike.poll_transmit() {
             self.transmits.push_back(transmit);
         }
@@ -389,6 +447,9 @@ impl Node {
             ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
             ike::Event::ChildUp(child) => self.child_up(*child, now),
+            ike::Event::ChildRekeyed { old, new } => self.child_rekeyed(old, *new, now),
+            ike::Event::ChildRetired { child } => self.child_retired(child),
+            ike::Event::IkeRekeyed { sa, peer } => self.ike_rekeyed(sa, peer),
             ike::Event::ChildDown { child } => self.child_down(child, now),
             ike::Event::Granted { sa, gateway, grant } => self.granted(sa, gateway, grant, now),
             ike::Event::PathMoved { children, path, .. } => self.path_moved(&children, path),
@@ -409,10 +470,13 @@ impl Node {
     }
 
     fn handle_report(&mut self, report: esp::Report, now: Instant) {
-        // Rekeying comes with CREATE_CHILD_SA; until then an SA near its end is made anew.
-        let esp::Report::RekeySoon(id) = report;
-        if let Some(child) = self.children.get(&id) {
-            self.ike.close(child.ike, now);
+        match report {
+            esp::Report::RekeySoon(id) => {
+                if let Some(child) = self.children.get(&id) {
+                    self.ike.rekey_child(child.ike, id, now);
+                }
+            }
+            esp::Report::Confirmed(id) => self.succession.confirm(id),
         }
     }
 
@@ -468,6 +532,68 @@ impl Node {
     }
 
     fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
+        self.events.push_back(Event::ChildUp {
+            peer: child.peer.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            zoned: child.agreement.is_some(),
+        });
+        let id = child.id;
+        self.install(child, None, now);
+        self.worker.prefer(id);
+    }
+
+    /// A child takes the place of another, step by step.
+    fn child_rekeyed(&mut self, old: ChildSaId, child: ChildSa<Secret>, now: Instant) {
+        self.events.push_back(Event::ChildRekeyed {
+            peer: child.peer.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+        });
+        let agreement = child.agreement.as_ref();
+        let licensed = agreement.is_some_and(|agreement| !agreement.licences.is_empty());
+        let (id, ours) = (child.id, child.initiator);
+        self.succession.begin(id, old, ours, licensed, now);
+        self.note_draining(old);
+        self.install(child, Some(old), now);
+    }
+
+    /// The peer deleted what was replaced: its successor carries everything from now on.
+    fn child_retired(&mut self, old: ChildSaId) {
+        if let Some(new) = self.succession.heir_of(old) {
+            self.prefer(new);
+        }
+        self.worker.retire(old);
+        self.note_draining(old);
+    }
+
+    fn note_draining(&mut self, old: ChildSaId) {
+        if let Some(old) = self.children.get_mut(&old) {
+            old.status.draining = true;
+        }
+    }
+
+    /// Sends on those successors from now on that peers and licensed nodes are ready for.
+    fn switch(&mut self, now: Instant) {
+        for id in self.succession.ready(|id| self.grants.settled(id), now) {
+            self.prefer(id);
+        }
+    }
+
+    fn prefer(&mut self, id: ChildSaId) {
+        self.worker.prefer(id);
+        self.succession.settle(id);
+    }
+
+    fn ike_rekeyed(&mut self, sa: IkeSaId, peer: String) {
+        if self.key_log {
+            self.log_ike_keys(sa);
+        }
+        self.events.push_back(Event::IkeRekeyed { peer });
+    }
+
+    /// Enters a child in every book; packets that come on it are opened from now on.
+    fn install(&mut self, child: ChildSa<Secret>, old: Option<ChildSaId>, now: Instant) {
         if self.key_log {
             let lines = keylog::esp_lines(&child);
             self.events.extend(
@@ -482,6 +608,7 @@ impl Node {
             .filter(|peer| matches!(peer.role, Role::Licensed));
         self.grants.enter(
             &child,
+            old,
             licensed.map(|peer| (&peer.name, &peer.identity)),
             &mut self.rng,
             now,
@@ -493,17 +620,12 @@ impl Node {
             local: child.local.clone(),
             remote: child.remote.clone(),
             path: child.path,
+            draining: false,
             received: Traffic::default(),
             sent: Traffic::default(),
         };
-        self.events.push_back(Event::ChildUp {
-            peer: child.peer.clone(),
-            inbound: status.inbound,
-            outbound: status.outbound,
-            zoned: status.zoned,
-        });
         let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
-        if let Err(unusable) = self.worker.install(child) {
+        if let Err(unusable) = self.worker.install_beside(child) {
             self.refused(Some(peer), unusable.to_string(), now);
             return self.ike.close(ike, now);
         }
@@ -521,6 +643,10 @@ impl Node {
     }
 
     fn child_down(&mut self, id: ChildSaId, now: Instant) {
+        if let Some(new) = self.succession.heir_of(id) {
+            self.prefer(new);
+        }
+        self.succession.settle(id);
         self.worker.remove(id);
         if let Some((csa, nodes)) = self.grants.remove(id) {
             for name in nodes {
@@ -530,7 +656,10 @@ impl Node {
             }
         }
         if let Some(child) = self.children.remove(&id) {
-            self.events.push_back(Event::ChildDown { peer: child.peer });
+            // One that was replaced is missed by nobody.
+            if !child.status.draining {
+                self.events.push_back(Event::ChildDown { peer: child.peer });
+            }
         }
     }
 

@@ -44,6 +44,8 @@ pub struct ChildStatus {
     pub outbound: Spi,
     /// Whether it is a composite SA.
     pub zoned: bool,
+    /// Whether a newer one has its place: it only waits for what is under way.
+    pub draining: bool,
     /// What of ours it carries.
     pub local: Vec<TrafficSelector>,
     /// What of the peer's it carries.

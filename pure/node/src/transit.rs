@@ -59,6 +59,7 @@ pub(crate) struct Transit {
 /// A grant and whose it is.
 struct Held {
     sa: IkeSaId,
+    line: CsaId,
     status: HeldGrant,
 }
 
@@ -101,8 +102,9 @@ impl Transit {
             payload_zone: grant.payload_zone,
             until: now + grant.lifetime,
         };
+        let line = grant.line;
         self.licensed.install(grant)?;
-        self.held.insert(status.csa, Held { sa, status });
+        self.held.insert(status.csa, Held { sa, line, status });
         Ok(())
     }
 
@@ -128,7 +130,10 @@ impl Transit {
             self.pairs.remove(&spi);
         }
         if let Some(snoop) = &mut self.snoop {
-            snoop.forget(csa);
+            snoop.retire(csa);
+            if self.held.values().all(|other| other.line != held.line) {
+                snoop.forget(held.line);
+            }
         }
         Some(held.status.gateway)
     }
@@ -224,13 +229,14 @@ impl Transit {
             (Some(snoop), Some((flow, header))) => {
                 counters.segments += 1;
                 let segment = Segment {
-                    csa: Some(view.csa()),
+                    line: self.held.get(&view.csa()).map(|held| held.line),
                     flow,
                     header,
                     payload_len: view.payload_len(),
                     sealed: packet,
                     fresh: true,
                     position: Some(Position {
+                        csa: view.csa(),
                         seq: view.seq(),
                         highest: view.highest(),
                         window: view.window(),
@@ -257,7 +263,7 @@ impl Transit {
         };
         self.counters.segments += 1;
         let segment = Segment {
-            csa: None,
+            line: None,
             flow: header.flow(),
             payload_len: header.payload().len() - tcp.header_len,
             header: tcp,

@@ -24,7 +24,7 @@
 //! with SACK two of three recoveries.
 
 use crate::Verdict;
-use crate::flow::{Context, Flow, Held};
+use crate::flow::{Context, EspSeq, Flow, Held};
 use crate::repair::is_ours;
 use std::time::Duration;
 use wire::tcp::{Flags, Header, OptionValue, SackBlocks, Seq};
@@ -38,7 +38,7 @@ pub(crate) struct Acknowledgement<'a> {
     pure: bool,
     sack: Option<SackBlocks<'a>>,
     sealed: &'a [u8],
-    esp_seq: Option<u32>,
+    esp_seq: Option<EspSeq>,
 }
 
 impl<'a> Acknowledgement<'a> {
@@ -47,7 +47,7 @@ impl<'a> Acknowledgement<'a> {
         header: &Header<'a>,
         payload_len: usize,
         sealed: &'a [u8],
-        esp_seq: Option<u32>,
+        esp_seq: Option<EspSeq>,
     ) -> Option<Self> {
         let carries = Flags::SYN
             .union(Flags::FIN)
@@ -135,7 +135,7 @@ impl Flow {
     pub(crate) fn release(&mut self, ctx: &mut Context<'_>) {
         let Some(held) = self.held.take() else { return };
         ctx.counters.held += 1;
-        if ctx.ack_reach.allows(held.esp_seq) {
+        if ctx.reaches.allow(crate::Side::Wireless, held.esp_seq) {
             ctx.outbox.push_back((crate::Side::Wired, held.sealed));
         } else {
             ctx.counters.too_old += 1;
@@ -218,11 +218,11 @@ impl Flow {
             self.arrived.0 += 1;
         }
         self.repair(ctx);
-        let (attempts, reach) = (ctx.config.attempts, ctx.data_reach);
+        let (attempts, reaches) = (ctx.config.attempts, ctx.reaches);
         let ours = self
             .cache
             .hole(acked)
-            .is_some_and(|hole| is_ours(hole, attempts, reach));
+            .is_some_and(|hole| is_ours(hole, attempts, reaches));
         self.suppress_unless(self.sender_behind || !ours, ctx)
     }
 
@@ -247,9 +247,9 @@ impl Flow {
         let Some(edge) = edge else {
             return Verdict::Forward;
         };
-        let (attempts, reach) = (ctx.config.attempts, ctx.data_reach);
+        let (attempts, reaches) = (ctx.config.attempts, ctx.reaches);
         let ours = self.cache.covers(ack.number, edge, |entry| {
-            entry.sacked || is_ours(entry, attempts, reach)
+            entry.sacked || is_ours(entry, attempts, reaches)
         });
         let until = match &self.held {
             Some(held) => held.until,

@@ -5,6 +5,7 @@
 //! wireless hop is a queue, so once a packet sent later has arrived, one sent before it and still
 //! missing is lost.
 
+use crate::flow::EspSeq;
 use model::Instant;
 use std::collections::VecDeque;
 use wire::tcp::Seq;
@@ -24,7 +25,7 @@ pub(crate) struct Entry {
     /// The packet.
     pub(crate) sealed: Vec<u8>,
     /// Its ESP sequence number, if it has one.
-    pub(crate) esp_seq: Option<u32>,
+    pub(crate) esp_seq: Option<EspSeq>,
     /// Its first transmission.
     pub(crate) first: Order,
     /// Its last transmission.
@@ -121,7 +122,7 @@ impl Cache {
 
     /// Puts the sender's newer copy of the packet in the place of the old one: its ESP sequence
     /// number stays inside the replay window longer.
-    pub(crate) fn replace(&mut self, index: usize, sealed: &[u8], esp_seq: Option<u32>) {
+    pub(crate) fn replace(&mut self, index: usize, sealed: &[u8], esp_seq: Option<EspSeq>) {
         if let Some(entry) = self.entries.get_mut(index) {
             self.octets = self.octets - entry.sealed.len() + sealed.len();
             entry.sealed = sealed.to_vec();

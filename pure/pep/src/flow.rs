@@ -6,9 +6,9 @@
 use crate::cache::{Cache, Entry, Order, Place};
 use crate::repair::Cause;
 use crate::rtt::Rtt;
-use crate::{Config, Counters, Side, State};
-use model::{Deadline, Instant};
-use std::collections::VecDeque;
+use crate::{Config, Counters, Position, Side, State};
+use model::{CsaId, Deadline, Instant};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wire::tcp::Seq;
 
@@ -25,29 +25,63 @@ const MOST_ECHOES: u32 = 64;
 /// What every rule works with beside the connection itself.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
-    /// How far back packets to the receiver may be sent again.
-    pub(crate) data_reach: Reach,
-    /// The same for packets to the sender.
-    pub(crate) ack_reach: Reach,
+    /// How far back packets may be sent again.
+    pub(crate) reaches: &'a Reaches,
     pub(crate) counters: &'a mut Counters,
     pub(crate) outbox: &'a mut VecDeque<(Side, Vec<u8>)>,
     pub(crate) now: Instant,
 }
 
-/// How far back in a direction's ESP sequence space a packet may be sent again.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reach {
-    /// The highest number seen.
-    pub(crate) highest: u32,
-    /// The endpoint's replay window.
-    pub(crate) window: u32,
+/// An ESP sequence number, in the space of one composite SA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EspSeq {
+    csa: CsaId,
+    number: u32,
 }
 
-impl Reach {
+impl EspSeq {
+    pub(crate) fn of(position: Position) -> Self {
+        Self {
+            csa: position.csa,
+            number: position.seq,
+        }
+    }
+}
+
+/// How far back in each direction's ESP sequence space a packet may be sent again, by the side it
+/// came from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reaches(BTreeMap<(CsaId, Side), Reach>);
+
+/// How far one direction of one composite SA is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reach {
+    /// The highest number seen.
+    highest: u32,
+    /// The endpoint's replay window.
+    window: u32,
+}
+
+impl Reaches {
+    /// Remembers how far a direction is, for all connections in the SA.
+    pub(crate) fn note(&mut self, from: Side, position: Position) {
+        let reach = self.0.entry((position.csa, from)).or_default();
+        reach.highest = reach.highest.max(position.highest).max(position.seq);
+        reach.window = position.window;
+    }
+
+    /// The SA is no more: nothing of it may be sent again.
+    pub(crate) fn forget(&mut self, csa: CsaId) {
+        self.0.retain(|(of, _), _| *of != csa);
+    }
+
     /// Less than half the endpoint's window behind (DESIGN section 7): the other half is for what
     /// the node has not seen yet and for what waits in the queue. TCP in the clear always may.
-    pub(crate) fn allows(self, esp_seq: Option<u32>) -> bool {
-        esp_seq.is_none_or(|seq| self.highest.saturating_sub(seq) < self.window / 2)
+    pub(crate) fn allow(&self, from: Side, esp_seq: Option<EspSeq>) -> bool {
+        esp_seq.is_none_or(|EspSeq { csa, number }| {
+            let reach = self.0.get(&(csa, from)).copied().unwrap_or_default();
+            reach.highest.saturating_sub(number) < reach.window / 2
+        })
     }
 }
 
@@ -58,14 +92,14 @@ pub(crate) struct Data<'a> {
     pub(crate) end: Seq,
     pub(crate) fin: bool,
     pub(crate) sealed: &'a [u8],
-    pub(crate) esp_seq: Option<u32>,
+    pub(crate) esp_seq: Option<EspSeq>,
 }
 
 /// An acknowledgement that is kept back for a while.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) sealed: Vec<u8>,
-    pub(crate) esp_seq: Option<u32>,
+    pub(crate) esp_seq: Option<EspSeq>,
     pub(crate) until: Instant,
 }
 

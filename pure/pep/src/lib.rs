@@ -24,8 +24,8 @@
 //!   payload, no SYN, FIN, RST or URG.
 //! * What is not fresh by the node's replay window is forwarded and changes nothing.
 //! * State belongs to a connection *within one composite SA* (or in the clear). Another SA with
-//!   the same inner addresses meets other state. After a rekey a connection starts anew here; what
-//!   was in flight is the endpoints' to repair.
+//!   the same inner addresses meets other state. A rekey does not end it: the new SA goes on in the
+//!   old one's line, and what was sealed by either is sent again as long as its keys are held.
 //! * TCP in the clear works alike. There copies do reach the receiver, which answers each with a
 //!   duplicate acknowledgement; these echoes are counted and not taken for losses.
 //! * Memory is bounded by [`Config`]: connections, packets of one connection, octets of all.

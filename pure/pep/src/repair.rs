@@ -17,7 +17,7 @@
 
 use crate::Side;
 use crate::cache::Entry;
-use crate::flow::{Context, Flow, Reach};
+use crate::flow::{Context, Flow, Reaches};
 
 /// Why a packet is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Flow {
                 ctx.counters.given_up += 1;
                 continue;
             }
-            if !ctx.data_reach.allows(entry.esp_seq) {
+            if !ctx.reaches.allow(Side::Wired, entry.esp_seq) {
                 ctx.counters.too_old += 1;
                 entry.attempts = ctx.config.attempts;
                 continue;
@@ -85,6 +85,6 @@ impl Flow {
 
 /// Whether a packet can still be repaired without the sender: not one that the sender itself sent
 /// again, with attempts left or the last one on its way, and within reach.
-pub(crate) fn is_ours(entry: &Entry, attempts: u8, reach: Reach) -> bool {
-    !entry.from_sender && entry.attempts < attempts && reach.allows(entry.esp_seq)
+pub(crate) fn is_ours(entry: &Entry, attempts: u8, reaches: &Reaches) -> bool {
+    !entry.from_sender && entry.attempts < attempts && reaches.allow(Side::Wired, entry.esp_seq)
 }

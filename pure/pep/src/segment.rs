@@ -15,6 +15,8 @@ pub enum Side {
 /// direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
+    /// The composite SA whose sequence space it is.
+    pub csa: CsaId,
     /// The packet's own ESP sequence number.
     pub seq: u32,
     /// The highest one the node has seen in this direction, this packet included.
@@ -26,9 +28,10 @@ pub struct Position {
 /// A TCP segment on its way through the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// The composite SA that carries it; `None` for TCP in the clear. Both directions of a
-    /// connection travel in the same one, and no other SA can touch the connection's state.
-    pub csa: Option<CsaId>,
+    /// The line of composite SAs that carries it, by the name of the first one: a rekey does not
+    /// change it. `None` for TCP in the clear. Both directions of a connection travel in the
+    /// same line, and no other SA can touch the connection's state.
+    pub line: Option<CsaId>,
     /// Addresses and ports as this packet carries them.
     pub flow: Flow,
     /// Its TCP header.

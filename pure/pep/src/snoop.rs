@@ -1,8 +1,8 @@
 //! The table of connections and the outside of the proxy.
 
 use crate::acknowledgement::Acknowledgement;
-use crate::flow::{Context, Data, Flow, Reach};
-use crate::{Config, Counters, FlowStatus, Position, Segment, Side, Verdict};
+use crate::flow::{Context, Data, EspSeq, Flow, Reaches};
+use crate::{Config, Counters, FlowStatus, Segment, Side, Verdict};
 use model::{CsaId, Deadline, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use wire::tcp::Flags;
@@ -14,18 +14,18 @@ use wire::tcp::Flags;
 pub struct Snoop {
     config: Config,
     flows: BTreeMap<Key, Flow>,
-    reaches: BTreeMap<(CsaId, Side), Reach>,
+    reaches: Reaches,
     /// Octets in all caches.
     octets: usize,
     outbox: VecDeque<(Side, Vec<u8>)>,
     counters: Counters,
 }
 
-/// A connection in the direction of its data, within the SA that carries it: nobody but the two
+/// A connection in the direction of its data, within the line of SAs that carries it: nobody but the two
 /// ends of that SA can touch its state, and overlapping private addresses never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    csa: Option<CsaId>,
+    line: Option<CsaId>,
     flow: model::Flow,
 }
 
@@ -35,17 +35,22 @@ impl Snoop {
         Self {
             config,
             flows: BTreeMap::new(),
-            reaches: BTreeMap::new(),
+            reaches: Reaches::default(),
             octets: 0,
             outbox: VecDeque::new(),
             counters: Counters::default(),
         }
     }
 
-    /// Forgets everything about a composite SA: its keys are gone, its packets mean nothing.
-    pub fn forget(&mut self, csa: CsaId) {
-        self.flows.retain(|key, _| key.csa != Some(csa));
-        self.reaches.retain(|(of, _), _| *of != csa);
+    /// A composite SA is no more: none of its packets is sent again.
+    pub fn retire(&mut self, csa: CsaId) {
+        self.reaches.forget(csa);
+    }
+
+    /// Forgets everything about a line of composite SAs: their keys are gone, their packets mean
+    /// nothing.
+    pub fn forget(&mut self, line: CsaId) {
+        self.flows.retain(|key, _| key.line != Some(line));
         self.octets = self.flows.values().map(|flow| flow.cache.octets()).sum();
     }
 
@@ -56,7 +61,9 @@ impl Snoop {
             self.counters.not_fresh += 1;
             return Verdict::Forward;
         }
-        self.note_position(from, segment);
+        if let Some(position) = segment.position {
+            self.reaches.note(from, position);
+        }
         let opens = segment.header.flags.contains(Flags::SYN);
         if opens || segment.header.flags.contains(Flags::RST) {
             self.remove(&Key::of(from, segment));
@@ -110,7 +117,7 @@ impl Snoop {
     /// The connections, in no order that means anything.
     pub fn flows(&self) -> impl Iterator<Item = FlowStatus> {
         self.flows.iter().map(|(key, flow)| FlowStatus {
-            csa: key.csa,
+            line: key.line,
             flow: key.flow,
             state: flow.state(),
             packets: flow.cache.len(),
@@ -138,7 +145,7 @@ impl Snoop {
             end: segment.header.seq + sequence_len,
             fin: segment.header.flags.contains(Flags::FIN),
             sealed: segment.sealed,
-            esp_seq: segment.position.map(|position| position.seq),
+            esp_seq: segment.position.map(EspSeq::of),
         };
         self.make_room_for(data.sealed.len(), now);
         if !self.flows.contains_key(&key) {
@@ -151,7 +158,7 @@ impl Snoop {
 
     fn handle_ack(&mut self, segment: &Segment<'_>, now: Instant) -> Verdict {
         let key = Key::of(Side::Wireless, segment);
-        let esp_seq = segment.position.map(|position| position.seq);
+        let esp_seq = segment.position.map(EspSeq::of);
         let ack = Acknowledgement::read(
             &segment.header,
             segment.payload_len,
@@ -176,14 +183,9 @@ impl Snoop {
         rule: impl FnOnce(&mut Flow, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let flow = self.flows.get_mut(key)?;
-        let reach = |side| {
-            let lane = key.csa.and_then(|csa| self.reaches.get(&(csa, side)));
-            lane.copied().unwrap_or_default()
-        };
         let mut ctx = Context {
             config: &self.config,
-            data_reach: reach(Side::Wired),
-            ack_reach: reach(Side::Wireless),
+            reaches: &self.reaches,
             counters: &mut self.counters,
             outbox: &mut self.outbox,
             now,
@@ -192,21 +194,6 @@ impl Snoop {
         let result = rule(flow, &mut ctx);
         self.octets = self.octets - before + flow.cache.octets();
         Some(result)
-    }
-
-    /// Remembers how far the direction's ESP sequence numbers are, for all connections in the SA.
-    fn note_position(&mut self, from: Side, segment: &Segment<'_>) {
-        let (Some(csa), Some(position)) = (segment.csa, segment.position) else {
-            return;
-        };
-        let reach = self.reaches.entry((csa, from)).or_default();
-        let Position {
-            seq,
-            highest,
-            window,
-        } = position;
-        reach.highest = reach.highest.max(highest).max(seq);
-        reach.window = window;
     }
 
     fn make_room_for_a_flow(&mut self) {
@@ -264,7 +251,7 @@ impl Key {
             },
         };
         Self {
-            csa: segment.csa,
+            line: segment.line,
             flow,
         }
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatus {
-    /// The composite SA that carries it; `None` for TCP in the clear.
-    pub csa: Option<CsaId>,
+    /// The line of composite SAs that carries it, by the name of the first; `None` for TCP in the clear.
+    pub line: Option<CsaId>,
     /// Addresses and ports in the direction of the data: from the wired sender.
     pub flow: Flow,
     /// What the proxy is doing about it.

@@ -262,7 +262,7 @@ fn a_composite_sa_is_forgotten_with_all_its_connections_and_no_other() {
     bench.down(&Packet::data(seq(0), 100).esp(1));
     assert_eq!(bench.snoop.flows().count(), 2);
     bench.forget();
-    assert_eq!((bench.flow().csa, bench.flow().packets), (None, 2));
+    assert_eq!((bench.flow().line, bench.flow().packets), (None, 2));
     bench.run(99);
     bench.down(&Packet::data(seq(2), 100));
     bench.ack(2);

@@ -11,6 +11,7 @@ use control::{Changed, Daemon, Failure, Keylog, PeerState, Response};
 pub fn response(response: &Response, paint: Paint) -> String {
     match response {
         Response::Up(changed) | Response::Down(changed) => peers(changed, paint),
+        Response::Rekey(changed) => asked(changed),
         Response::Status(status) => status::show(status, paint),
         Response::Zones(zones) => zones::show(zones, paint),
         Response::Flows(flows) => flows::show(flows, paint),
@@ -42,6 +43,14 @@ fn peers(changed: &Changed, paint: Paint) -> String {
             clean(&peer.name),
             state(peer.state, paint)
         )
+    };
+    changed.peers.iter().map(line).collect()
+}
+
+fn asked(changed: &Changed) -> String {
+    let line = |peer: &control::PeerChanged| {
+        let name = clean(&peer.name);
+        format!("{name} is asked for new keys; `strata status` shows them\n")
     };
     changed.peers.iter().map(line).collect()
 }

@@ -68,8 +68,16 @@ fn show_child(text: &mut String, child: &Child) {
         ChildKind::Zoned => "zoned",
     };
     let (spi_in, spi_out) = (clean(&child.spi_in), clean(&child.spi_out));
+    let draining = if child.draining {
+        ", being replaced"
+    } else {
+        ""
+    };
     let (local, remote) = (list(&child.local), list(&child.remote));
-    let _ = writeln!(text, "  sa        {kind}, in {spi_in}, out {spi_out}");
+    let _ = writeln!(
+        text,
+        "  sa        {kind}, in {spi_in}, out {spi_out}{draining}"
+    );
     let _ = writeln!(text, "  carries   {local} <-> {remote}");
     let _ = writeln!(text, "  received  {}", traffic(child.received));
     let _ = writeln!(text, "  sent      {}", traffic(child.sent));
@@ -131,6 +139,7 @@ mod tests {
             children: vec![Child {
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
+                draining: false,
                 kind: ChildKind::Zoned,
                 local: vec!["10.1.0.2/32".to_owned()],
                 remote: vec!["10.8.0.0/16".to_owned(), "fd00:8::/64".to_owned()],

@@ -109,6 +109,7 @@ fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
     };
     Some(Grant {
         csa: CsaId(1),
+        line: CsaId(1),
         grant: 1,
         payload_zone: ZoneId(zones.len() as u8),
         suites: zones.iter().map(|(_, suite)| *suite).collect(),

@@ -23,6 +23,7 @@ fn grant(kind: &Kind, zones: &[u8]) -> Grant<Secret> {
     };
     Grant {
         csa: CsaId(7),
+        line: CsaId(7),
         grant: 1,
         payload_zone: ZoneId(agreed.len() as u8),
         suites: agreed.iter().map(|(_, suite)| *suite).collect(),

@@ -1,6 +1,7 @@
 //! What the exchanges carry: the table of payloads, and finding them in a message.
 
 pub(crate) mod auth;
+pub(crate) mod create_child;
 pub(crate) mod init;
 pub(crate) mod rules;
 

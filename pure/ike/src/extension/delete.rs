@@ -7,6 +7,14 @@ pub(crate) fn ike_sa() -> Payload {
     Payload::Delete(Delete::IkeSa)
 }
 
+/// The request that deletes a child, by the SPI we receive on.
+pub(crate) fn child(inbound: model::Spi) -> Payload {
+    Payload::Delete(Delete::Children {
+        protocol: Protocol::ESP,
+        spis: vec![inbound],
+    })
+}
+
 /// Whether a request closes the IKE SA. Children go with it.
 pub(crate) fn closes_ike_sa(request: &Message) -> bool {
     request.payloads.contains(&ike_sa())

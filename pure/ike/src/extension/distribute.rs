@@ -17,6 +17,7 @@ use wire::ike::{
 pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
     let offer = GrantOffer {
         csa: grant.csa,
+        line: grant.line,
         grant: grant.grant,
         payload_zone: grant.payload_zone,
         window: grant.window,
@@ -45,6 +46,7 @@ pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
     };
     let grant = Grant {
         csa: offer.csa,
+        line: offer.line,
         grant: offer.grant,
         payload_zone: offer.payload_zone,
         suites: offer.suites.clone(),

@@ -8,13 +8,13 @@
 //!
 //! ```text
 //! H      = SHA-256("Strata zone map 1" | ZONE_MAP | SPI of the initiator | SPI of the responder)
-//! KEYMAT = prf+(SK_d, Ni | Nr | H)
+//! KEYMAT = prf+(SK_d, [g^ir |] Ni | Nr | H)
 //!        = (key | salt) of zones 1 to P, initiator to responder, then the same back
 //! ```
 
 use crate::config::{Stance, ZonePolicy};
 use crate::exchange::{find_notify, notify};
-use crate::keys::{ProvedKeys, SALT_LEN, own_first};
+use crate::keys::{ChildKeys, SALT_LEN, own_first};
 use crypto::sha256;
 use model::{Half, Keys, Licence, MapKind, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey};
 use wire::ike::{Message, NotifyType, Payload, decode_zone_map, encode_zone_map};
@@ -58,6 +58,22 @@ pub(crate) fn answer(
     }
 }
 
+/// What is left of an agreement when its SA is made anew: never more than there was, nor more than
+/// the policies allow now. One that was plain stays plain.
+pub(crate) fn renew(
+    policy: &ZonePolicy,
+    offered: Option<ZoneAgreement>,
+    before: Option<&ZoneAgreement>,
+) -> Result<Option<ZoneAgreement>, Required> {
+    let both = answer(policy, offered)?.zip(before);
+    let same = both.filter(|(agreed, before)| agreed.zones == before.zones);
+    Ok(same.map(|(agreed, before)| ZoneAgreement {
+        window: agreed.window.min(before.window),
+        licences: common_licences(&agreed.licences, &before.licences),
+        ..agreed
+    }))
+}
+
 /// What the initiator makes of an answer.
 pub(crate) enum Outcome {
     /// Both ends agree, perhaps on plain ESP.
@@ -96,7 +112,7 @@ pub(crate) fn missing_licences(
 
 /// Both directions of a composite SA, inbound first.
 pub(crate) fn halves(
-    keys: &ProvedKeys,
+    keys: &ChildKeys<'_>,
     agreement: &ZoneAgreement,
     initiator: bool,
     own_spi: Spi,
@@ -206,6 +222,22 @@ mod tests {
         assert!(!check_changed(|a| a.window += 1));
         assert!(!check_changed(|a| a.zones[0].suite = Suite::Aes256Gcm16));
         assert!(!check_changed(|a| a.zones.swap(0, 1)));
+    }
+
+    #[test]
+    fn an_agreement_made_anew_is_never_more_than_before() {
+        let policy = policy(Stance::Accept);
+        let wide = offer(&policy).unwrap();
+        let mut narrow = wide.clone();
+        (narrow.window, narrow.licences) = (4096, Vec::new());
+        let renewed = |offered: &ZoneAgreement, before: Option<&ZoneAgreement>| {
+            let renewed = renew(&policy, Some(offered.clone()), before);
+            renewed.unwrap_or_else(|Required| panic!("zones are not required"))
+        };
+        assert_eq!(renewed(&wide, Some(&wide)), Some(wide.clone()));
+        assert_eq!(renewed(&wide, Some(&narrow)), Some(narrow.clone()));
+        assert_eq!(renewed(&narrow, Some(&wide)), Some(narrow));
+        assert_eq!(renewed(&wide, None), None);
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl AuthSent {
         let child = self
             .child
             .zip(peer)
-            .map(|(offer, peer)| offer.settle(peer, response, &keys));
+            .map(|(offer, peer)| offer.settle(peer, response, keys.first_child()));
         match child.transpose() {
             Ok(child) => Established::begin(keys, beginning, child, core, ctx),
             Err(why) => Closing::begin(keys, why, core, ctx),

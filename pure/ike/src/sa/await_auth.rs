@@ -279,7 +279,8 @@ fn answer_child(
     if beginning.nat.is_none() {
         return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
     }
-    child::answer(peer, request, beginning.private, keys, ctx.rng).map(Some)
+    let (private, keys) = (beginning.private, keys.first_child());
+    child::answer(peer, request, private, None, keys, ctx.rng).map(Some)
 }
 
 /// The peer of an identity: configured for the address it comes from, or for any.

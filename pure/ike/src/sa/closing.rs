@@ -1,5 +1,6 @@
 //! The end of an IKE SA: waiting for the answer to our Delete, or only remembering the last answer.
 
+use super::protected::Genuine;
 use super::{Arrived, Context, Core, State};
 use crate::counters::DropReason;
 use crate::event::DownReason;
@@ -80,17 +81,11 @@ impl Closing {
         self.finish(core, ctx)
     }
 
-    /// The peer may be closing too: its Delete is answered as ours is going to be. Whatever else it
-    /// wants comes too late (RFC 7296 section 2.25.2).
+    /// The peer may be closing too: its Delete is answered as ours is going to be.
     fn answer(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) else {
-            return;
-        };
-        let payloads = match request {
-            Ok(request) if request.header.exchange == ExchangeType::INFORMATIONAL => Vec::new(),
-            _ => vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())],
-        };
-        core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+        if let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) {
+            answer_late(request, &mut self.keys, arrived, core, ctx);
+        }
     }
 
     fn send_delete(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
@@ -108,6 +103,72 @@ impl Closing {
             None => State::Gone,
         }
     }
+}
+
+/// The SA was rekeyed by the peer, which is going to delete it. Until then it answers what comes
+/// late: the request for the successor again, if our answer was lost, and requests that crossed it.
+pub(crate) struct Retired {
+    pub(crate) keys: ProvedKeys,
+    until: Instant,
+}
+
+impl Retired {
+    pub(super) fn begin(keys: ProvedKeys, ctx: &Context<'_>) -> State {
+        let until = ctx.now + ctx.config.timers.linger;
+        State::Retired(Box::new(Self { keys, until }))
+    }
+
+    pub(super) fn handle(
+        mut self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if arrived.datagram.header().flags.response {
+            ctx.drop(DropReason::MessageId);
+            return State::Retired(self);
+        }
+        let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) else {
+            return State::Retired(self);
+        };
+        let closed = request.as_ref().is_ok_and(delete::closes_ike_sa);
+        answer_late(request, &mut self.keys, arrived, core, ctx);
+        match closed {
+            true => State::Lingering(Lingering::until(self.until)),
+            false => State::Retired(self),
+        }
+    }
+
+    /// A peer that forgot to delete it is reminded.
+    pub(super) fn handle_timeout(self: Box<Self>, core: &mut Core, ctx: &mut Context<'_>) -> State {
+        match self.until <= ctx.now {
+            true => Closing::quietly(self.keys, core, ctx),
+            false => State::Retired(self),
+        }
+    }
+
+    pub(super) const fn deadline(&self) -> Deadline {
+        Deadline {
+            at: self.until,
+            reason: "a rekeyed IKE SA waits to be deleted by the peer",
+        }
+    }
+}
+
+/// Whatever else than a Delete the peer wants of an SA that ends comes too late (RFC 7296 section
+/// 2.25.2).
+fn answer_late(
+    request: Genuine,
+    keys: &mut ProvedKeys,
+    arrived: &Arrived<'_>,
+    core: &mut Core,
+    ctx: &mut Context<'_>,
+) {
+    let payloads = match request {
+        Ok(request) if request.header.exchange == ExchangeType::INFORMATIONAL => Vec::new(),
+        _ => vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())],
+    };
+    core.respond(&mut keys.cipher, arrived, payloads, ctx);
 }
 
 /// The SA is gone, but our last answer may have been lost: a peer that repeats its last request

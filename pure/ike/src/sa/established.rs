@@ -1,19 +1,22 @@
 //! Both ends proved who they are: requests of either side, one at a time in each direction.
 
+use super::children::{Age, Children, Due, Life, lifetimes};
 use super::closing::{Closing, Lingering};
 use super::protected::Complaint;
+use super::rekey_child::named;
 use super::task::{self, Task};
 use super::{Arrived, Context, Core, State};
 use crate::child::{self, Terms};
 use crate::config::{Config, PeerRole};
 use crate::event::{DownReason, Event, GrantRefusal, Refusal};
+use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
 use crate::extension::contact::Contact;
 use crate::extension::nat::Nat;
 use crate::extension::{delete, distribute, liveness};
 use crate::keys::ProvedKeys;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, CsaId, Deadline, Grant, Instant, Spi};
+use model::{ChildSaId, CsaId, Deadline, Grant, Instant, Spi};
 use std::collections::{BTreeSet, VecDeque};
 use wire::ike::{ExchangeType, Message, NotifyType, Payload, RefusalCode};
 
@@ -22,13 +25,15 @@ pub(crate) struct Established {
     pub(crate) nat: Option<Nat>,
     /// What decides between this SA and another with the same peer.
     pub(crate) contact: Contact,
-    children: Vec<Child>,
+    pub(super) children: Children,
+    /// When the SA's own keys have to be replaced.
+    pub(super) age: Age,
     /// Whether the peer understands private numbers.
-    private: bool,
+    pub(super) private: bool,
     /// Requests that wait for the window.
-    waiting: VecDeque<Task>,
+    pub(super) waiting: VecDeque<Task>,
     /// The request under way.
-    running: Option<Task>,
+    pub(super) running: Option<Task>,
     heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
     grants: BTreeSet<CsaId>,
@@ -41,12 +46,6 @@ pub(super) struct Beginning {
     pub(super) private: bool,
     /// Whether the initiator said that it has no other IKE SA with the responder.
     pub(super) initial: bool,
-}
-
-struct Child {
-    id: ChildSaId,
-    inbound: Spi,
-    outbound: Spi,
 }
 
 impl Established {
@@ -66,7 +65,13 @@ impl Established {
                 since: ctx.now,
                 initial: beginning.initial,
             },
-            children: Vec::new(),
+            children: Children::default(),
+            age: Age::begin(
+                lifetimes(core, ctx.config).ike,
+                ctx.config,
+                ctx.rng,
+                ctx.now,
+            ),
             private: beginning.private,
             waiting: VecDeque::new(),
             running: None,
@@ -123,7 +128,7 @@ impl Established {
     }
 
     pub(crate) fn children(&self) -> Vec<ChildSaId> {
-        self.children.iter().map(|child| child.id).collect()
+        self.children.ids()
     }
 
     pub(super) fn handle(
@@ -143,16 +148,52 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let due = self.deadline(core, ctx.config);
+        if self.is_too_old(core, ctx) {
+            return self.close(DownReason::LifetimeOver, core, ctx);
+        }
+        let due = self.liveness(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
             self.ask(Task::Liveness, core, ctx);
         }
         State::Established(self)
     }
 
+    /// Has keys replaced and children deleted whose time has come; `true` if it is too late.
+    fn is_too_old(&mut self, core: &mut Core, ctx: &mut Context<'_>) -> bool {
+        while let Some(due) = self.children.pop_due(ctx.now) {
+            match due {
+                Due::Rekey(child) => self.rekey_child(child, core, ctx),
+                Due::Delete(child) => self.delete_child(child, core, ctx),
+                Due::Forget(child) => {
+                    self.children.remove(child);
+                    ctx.event(Event::ChildDown { child });
+                }
+                Due::End => return true,
+            }
+        }
+        let past = |at: Option<Instant>| at.is_some_and(|at| at <= ctx.now);
+        if past(self.age.over_at) {
+            return true;
+        }
+        if past(self.age.renew_at) {
+            self.rekey_ike(core, ctx);
+        }
+        false
+    }
+
+    /// The next thing that time brings.
+    pub(super) fn deadline(&self, core: &Core, config: &Config) -> Option<Deadline> {
+        let renewal = |at| Deadline {
+            at,
+            reason: "keys are replaced, or an SA is deleted",
+        };
+        let ages = self.children.next().into_iter().chain(self.age.next());
+        ages.map(renewal).chain(self.liveness(core, config)).min()
+    }
+
     /// Silence matters only while nothing is under way: a request that is not answered ends the SA
     /// by itself.
-    pub(super) fn deadline(&self, core: &Core, config: &Config) -> Option<Deadline> {
+    fn liveness(&self, core: &Core, config: &Config) -> Option<Deadline> {
         let quiet = core.requests.is_idle();
         let peer = core.peer.map(|index| &config.peers[index])?;
         quiet.then(|| liveness::deadline(self.heard, peer.liveness))?
@@ -195,14 +236,40 @@ impl Established {
                 Some(notify @ NotifyType::INVALID_SYNTAX) => {
                     self.end(DownReason::Unreadable { notify }, core, ctx)
                 }
-                _ => {
-                    if let Some(task) = task {
-                        task.conclude(&response, core, ctx);
-                    }
-                    self.send_next(core, ctx);
-                    State::Established(self)
-                }
+                _ => self.conclude(task, &response, core, ctx),
             },
+        }
+    }
+
+    /// Our request was answered. An answer to the others says nothing beyond that the peer is there.
+    fn conclude(
+        mut self: Box<Self>,
+        task: Option<Task>,
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let concluded = match task {
+            Some(Task::RekeyIke(rekey)) => {
+                return self.conclude_rekey_ike(*rekey, response, core, ctx);
+            }
+            Some(Task::RekeyChild(rekey)) => self.conclude_rekey_child(*rekey, response, core, ctx),
+            Some(Task::DeleteChild(child, _)) => {
+                self.children.straggle(child, ctx);
+                Ok(())
+            }
+            Some(Task::Distribute(grant)) => {
+                task::conclude_grant(&grant, response, core, ctx);
+                Ok(())
+            }
+            Some(Task::Liveness | Task::Revoke(_)) | None => Ok(()),
+        };
+        match concluded {
+            Err(why) => self.close(why, core, ctx),
+            Ok(()) => {
+                self.send_next(core, ctx);
+                State::Established(self)
+            }
         }
     }
 
@@ -245,11 +312,7 @@ impl Established {
                 self.respond(vec![answer], arrived, core, ctx);
                 State::Established(self)
             }
-            ExchangeType::CREATE_CHILD_SA => {
-                let answer = notify(NotifyType::NO_ADDITIONAL_SAS, Vec::new());
-                self.respond(vec![answer], arrived, core, ctx);
-                State::Established(self)
-            }
+            ExchangeType::CREATE_CHILD_SA => self.handle_create_child(request, arrived, core, ctx),
             // An initial exchange again, or a private one without the vendor ID: genuine, but
             // "invalid because some type, length, or value was out of range".
             _ => {
@@ -259,6 +322,26 @@ impl Established {
                 self.end(DownReason::Misbehaved(why), core, ctx)
             }
         }
+    }
+
+    /// New keys are made; a child beside the one there is, is not: a policy has one.
+    fn handle_create_child(
+        mut self: Box<Self>,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
+            Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, core, ctx),
+            Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, core, ctx),
+            Some(Wish::Another) | None => {
+                ctx.refused(Some(core.name(ctx.config)), Refusal::AnotherChild);
+                vec![notify(NotifyType::NO_ADDITIONAL_SAS, Vec::new())]
+            }
+        };
+        self.respond(answer, arrived, core, ctx);
+        State::Established(self)
     }
 
     fn handle_informational(
@@ -271,7 +354,7 @@ impl Established {
         let fatal = first_error(request).filter(|kind| is_fatal(*kind));
         let closes = delete::closes_ike_sa(request);
         let deleted = self.delete_children(request, ctx);
-        let childless = !deleted.is_empty() && self.children.is_empty();
+        let childless = !deleted.is_empty() && self.children.is_over();
         self.take_back(request, core, ctx);
         let answer = delete::paired(deleted).into_iter().collect();
         self.respond(answer, arrived, core, ctx);
@@ -281,7 +364,10 @@ impl Established {
                 self.end(DownReason::AuthenticationRefused { ours }, core, ctx)
             }
             (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),
-            (None, true, _) => self.end(DownReason::ClosedByPeer, core, ctx),
+            (None, true, _) => match self.inherit(core, ctx) {
+                Ok(()) => State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger)),
+                Err(state) => state.end(DownReason::ClosedByPeer, core, ctx),
+            },
             (None, false, true) => self.close(DownReason::ChildDeleted, core, ctx),
             (None, false, false) => State::Established(self),
         }
@@ -331,14 +417,31 @@ impl Established {
     fn delete_children(&mut self, request: &Message, ctx: &mut Context<'_>) -> Vec<Spi> {
         let mut deleted = Vec::new();
         for spi in delete::children(request) {
-            let found = self.children.iter().position(|child| child.outbound == spi);
-            if let Some(index) = found {
-                let child = self.children.swap_remove(index);
-                ctx.event(Event::ChildDown { child: child.id });
-                deleted.push(child.inbound);
+            let Some(child) = self.children.by_outbound(spi) else {
+                continue;
+            };
+            let (id, inbound, life) = (child.id, child.inbound, child.life);
+            match life {
+                Life::Current(_) => {
+                    self.children.remove(id);
+                    ctx.event(Event::ChildDown { child: id });
+                }
+                Life::Replaced { .. } | Life::Deleting => self.children.straggle(Some(id), ctx),
+                Life::Straggling(_) => {}
+            }
+            // One that we are deleting ourselves is left out of the answer (section 1.4.1).
+            if life != Life::Deleting {
+                deleted.push(inbound);
             }
         }
         deleted
+    }
+
+    /// One that was replaced has been there long enough.
+    fn delete_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
+        if let Some(inbound) = self.children.get_mut(id).map(|child| child.inbound) {
+            self.ask(Task::DeleteChild(Some(id), inbound), core, ctx);
+        }
     }
 
     fn add_child(&mut self, terms: Terms, core: &Core, ctx: &mut Context<'_>) {
@@ -351,23 +454,10 @@ impl Established {
             }
         }
         let id = ctx.child_id();
-        self.children.push(Child {
-            id,
-            inbound: terms.inbound.spi,
-            outbound: terms.outbound.spi,
-        });
-        ctx.event(Event::ChildUp(Box::new(ChildSa {
-            id,
-            ike: core.id,
-            peer: peer.name.clone(),
-            path: core.path,
-            local: terms.local,
-            remote: terms.remote,
-            inbound: terms.inbound,
-            outbound: terms.outbound,
-            agreement: terms.agreement,
-            initiator: core.initiator,
-        })));
+        let age = Age::begin(peer.lifetimes.child, ctx.config, ctx.rng, ctx.now);
+        self.children.add(id, &terms, age);
+        let child = named(id, terms, core.initiator, core, ctx);
+        ctx.event(Event::ChildUp(Box::new(child)));
     }
 
     /// The SA is over for both ends; our last answer is kept for a while.
@@ -379,7 +469,7 @@ impl Established {
     }
 
     fn drop_children(&mut self, ctx: &mut Context<'_>) {
-        for child in self.children.drain(..) {
+        for child in self.children.drain() {
             ctx.event(Event::ChildDown { child: child.id });
         }
     }
@@ -390,7 +480,7 @@ impl Established {
         }
     }
 
-    fn respond(
+    pub(super) fn respond(
         &mut self,
         payloads: Vec<Payload>,
         arrived: &Arrived<'_>,
@@ -400,15 +490,33 @@ impl Established {
         core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
     }
 
-    fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+    /// Everything that is asked of the peer or is going to be.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.waiting.iter().chain(&self.running)
+    }
+
+    /// Whether what was to be asked has come about meanwhile.
+    fn is_moot(&self, task: &Task) -> bool {
+        match task {
+            Task::RekeyChild(rekey) => !self.children.is_current(rekey.old),
+            Task::DeleteChild(Some(child), _) => !self.children.is_deleting(*child),
+            _ => false,
+        }
+    }
+
+    pub(super) fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if !core.requests.is_idle() {
             return;
         }
-        if let Some(task) = self.waiting.pop_front() {
+        while let Some(task) = self.waiting.pop_front() {
+            if self.is_moot(&task) {
+                continue;
+            }
             let attempts = task.attempts(&ctx.config.timers);
             let (exchange, payloads) = (task.exchange(), task.payloads());
             core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
             self.running = Some(task);
+            return;
         }
     }
 }

@@ -5,6 +5,8 @@
 //!  responder:  (stateless) ── IKE_SA_INIT ──> AwaitAuth ── peer proved ──> Established
 //!  both:       Established ── close ──> Closing ── answered or given up ──> Gone
 //!              Established, AwaitAuth ── ended by a request of the peer ──> Lingering ──> Gone
+//!              Established ── rekeyed ──> a new Established, and this one ends:
+//!                  by us: Closing        by the peer: Retired ── deleted ──> Lingering
 //! ```
 //!
 //! A state is a struct that holds what is known there and nothing else; handling a message consumes
@@ -12,10 +14,13 @@
 
 pub(crate) mod auth_sent;
 pub(crate) mod await_auth;
+mod children;
 pub(crate) mod closing;
 pub(crate) mod established;
 pub(crate) mod init_sent;
 mod protected;
+mod rekey_child;
+mod rekey_ike;
 pub(crate) mod task;
 
 use crate::config::{Config, Peer};
@@ -24,7 +29,7 @@ use crate::event::{DownReason, Event, Refusal};
 use crate::window::{Due, Requests, Responses};
 use auth_sent::AuthSent;
 use await_auth::AwaitAuth;
-use closing::{Closing, Lingering};
+use closing::{Closing, Lingering, Retired};
 use crypto::Rng;
 use established::Established;
 use init_sent::InitSent;
@@ -58,6 +63,7 @@ pub(crate) enum State {
     AwaitAuth(Box<AwaitAuth>),
     Established(Box<Established>),
     Closing(Box<Closing>),
+    Retired(Box<Retired>),
     Lingering(Lingering),
     Gone,
 }
@@ -79,6 +85,10 @@ pub(crate) struct Output {
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
     pub(crate) children: u64,
+    /// IKE SAs that were named so far.
+    pub(crate) sas: u64,
+    /// SAs that came of one that was rekeyed; the engine takes them in.
+    pub(crate) heirs: Vec<Sa>,
 }
 
 /// A datagram that was found to be for an SA.
@@ -108,6 +118,7 @@ impl Sa {
             State::AwaitAuth(state) => state.handle(arrived, core, ctx),
             State::Established(state) => state.handle(arrived, core, ctx),
             State::Closing(state) => state.handle(arrived, core, ctx),
+            State::Retired(state) => state.handle(arrived, core, ctx),
             State::Lingering(state) => state.handle(arrived, core, ctx),
             State::Gone => State::Gone,
         };
@@ -132,6 +143,7 @@ impl Sa {
             (State::Closing(state), Some(_)) => state.give_up(core, ctx),
             (State::AwaitAuth(state), _) => state.handle_timeout(ctx),
             (State::Established(state), None) => state.handle_timeout(core, ctx),
+            (State::Retired(state), _) => state.handle_timeout(core, ctx),
             (State::Lingering(state), _) => state.handle_timeout(ctx),
             (state, _) => state,
         };
@@ -142,6 +154,7 @@ impl Sa {
         let own = match &self.state {
             State::AwaitAuth(state) => Some(state.deadline()),
             State::Established(state) => state.deadline(&self.core, config),
+            State::Retired(state) => Some(state.deadline()),
             State::Lingering(state) => Some(state.deadline()),
             State::InitSent(_) | State::AuthSent(_) | State::Closing(_) | State::Gone => None,
         };
@@ -159,7 +172,7 @@ impl Sa {
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
             State::Established(state) => state.close(why, core, ctx),
             State::InitSent(_) | State::AuthSent(_) => core.gone(why, ctx),
-            State::AwaitAuth(_) => State::Gone,
+            State::AwaitAuth(_) | State::Retired(_) => State::Gone,
             state => state,
         };
     }
@@ -244,6 +257,14 @@ impl Core {
     }
 }
 
+impl Output {
+    /// A name for an IKE SA.
+    pub(crate) const fn sa_id(&mut self) -> IkeSaId {
+        self.sas += 1;
+        IkeSaId(self.sas)
+    }
+}
+
 impl Context<'_> {
     /// Sends a message; on the shared port it gets the non-ESP marker (RFC 3948 section 2.2).
     pub(crate) fn transmit(&mut self, path: Path, message: &[u8]) {
@@ -271,6 +292,22 @@ impl Context<'_> {
     /// The datagram that is being handled is acted upon.
     pub(crate) const fn take(&mut self) {
         self.out.counters.taken += 1;
+    }
+
+    /// A name for an IKE SA.
+    pub(crate) const fn sa_id(&mut self) -> IkeSaId {
+        self.out.sa_id()
+    }
+
+    /// An SPI for an IKE SA, not zero. That one of ours has the same 64 bits is not going to happen;
+    /// then the older one would not be heard any more.
+    pub(crate) fn ike_spi(&mut self) -> u64 {
+        loop {
+            let spi = self.rng.u64();
+            if spi != 0 {
+                return spi;
+            }
+        }
     }
 
     pub(crate) const fn child_id(&mut self) -> ChildSaId {

@@ -1,11 +1,13 @@
 //! What we ask of a peer on an established IKE SA, one request each.
 
+use super::rekey_child::ChildRekey;
+use super::rekey_ike::IkeRekey;
 use super::{Context, Core};
 use crate::config::Timers;
 use crate::event::{Event, GrantRefusal};
-use crate::extension::distribute;
+use crate::extension::{delete, distribute};
 use crypto::Secret;
-use model::{CsaId, Grant};
+use model::{ChildSaId, CsaId, Grant, Spi};
 use wire::ike::{ExchangeType, Message, Payload};
 
 /// One request.
@@ -16,6 +18,12 @@ pub(crate) enum Task {
     Distribute(Box<Grant<Secret>>),
     /// The end of a licence.
     Revoke(CsaId),
+    /// New keys for a child.
+    RekeyChild(Box<ChildRekey>),
+    /// New keys for the IKE SA.
+    RekeyIke(Box<IkeRekey>),
+    /// The end of a child, by the SPI we receive on; no name if it never carried anything.
+    DeleteChild(Option<ChildSaId>, Spi),
 }
 
 impl Task {
@@ -23,13 +31,18 @@ impl Task {
     pub(super) const fn attempts(&self, timers: &Timers) -> u32 {
         match self {
             Self::Liveness => timers.liveness_attempts,
-            Self::Distribute(_) | Self::Revoke(_) => timers.attempts,
+            Self::Distribute(_)
+            | Self::Revoke(_)
+            | Self::RekeyChild(_)
+            | Self::RekeyIke(_)
+            | Self::DeleteChild(..) => timers.attempts,
         }
     }
 
     pub(super) const fn exchange(&self) -> ExchangeType {
         match self {
-            Self::Liveness | Self::Revoke(_) => ExchangeType::INFORMATIONAL,
+            Self::Liveness | Self::Revoke(_) | Self::DeleteChild(..) => ExchangeType::INFORMATIONAL,
+            Self::RekeyChild(_) | Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
         }
     }
@@ -39,24 +52,29 @@ impl Task {
             Self::Liveness => Vec::new(),
             Self::Distribute(grant) => distribute::payloads(grant),
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
+            Self::RekeyChild(rekey) => rekey.payloads.clone(),
+            Self::RekeyIke(rekey) => rekey.payloads.clone(),
+            Self::DeleteChild(_, spi) => vec![delete::child(*spi)],
         }
     }
+}
 
-    /// The response came. An answer to the other two says nothing beyond that the peer is there.
-    pub(super) fn conclude(self, response: &Message, core: &Core, ctx: &mut Context<'_>) {
-        let Self::Distribute(grant) = self else {
-            return;
-        };
-        let sa = core.id;
-        ctx.event(match distribute::outcome(&grant, response) {
-            Ok(()) => Event::GrantAccepted {
-                sa,
-                csa: grant.csa,
-                grant: grant.grant,
-            },
-            Err(why) => refused(&grant, why, core),
-        });
-    }
+/// The licensed node answered.
+pub(super) fn conclude_grant(
+    grant: &Grant<Secret>,
+    response: &Message,
+    core: &Core,
+    ctx: &mut Context<'_>,
+) {
+    let sa = core.id;
+    ctx.event(match distribute::outcome(grant, response) {
+        Ok(()) => Event::GrantAccepted {
+            sa,
+            csa: grant.csa,
+            grant: grant.grant,
+        },
+        Err(why) => refused(grant, why, core),
+    });
 }
 
 /// The event for a grant that was not taken.

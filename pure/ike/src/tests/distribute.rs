@@ -14,6 +14,7 @@ pub(crate) fn grant(number: u16) -> Grant<Secret> {
     };
     Grant {
         csa: CsaId(77),
+        line: CsaId(77),
         grant: number,
         payload_zone: ZoneId(2),
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],

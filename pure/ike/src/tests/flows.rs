@@ -2,6 +2,7 @@
 
 use super::distribute::{gateway_of_node, grant, node};
 use super::pair::{Host, Pair, Side};
+use super::rekey::{rekey_child, rekey_ike};
 use super::trace::{Step, What};
 use super::zones::zoned;
 use super::*;
@@ -186,6 +187,88 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "rekey-child",
+        title: "New keys for a tunnel",
+        about: "CREATE_CHILD_SA with REKEY_SA (RFC 7296 section 1.3.3), new nonces and a key \
+                exchange. Both ends accept packets on both children; after a time of draining, who \
+                asked deletes the old one.",
+        play: || {
+            let mut pair = story();
+            rekey_child(&mut pair, Side::Left);
+            pair.pass(Duration::from_secs(60));
+            pair
+        },
+    },
+    Flow {
+        page: "rekey-ike",
+        title: "New keys for an IKE SA",
+        about: "The successor has SPIs of its own (RFC 7296 section 1.3.2) and takes over name and \
+                children. Who asked deletes what is left of the old one.",
+        play: || {
+            let mut pair = story();
+            rekey_ike(&mut pair, Side::Left);
+            pair.pass(Duration::from_secs(60));
+            pair
+        },
+    },
+    Flow {
+        page: "rekey-child-both",
+        title: "Both ends want new keys for a tunnel at once",
+        about: "Two successors come about. That with the lowest of the four nonces is deleted by \
+                who asked for it (RFC 7296 section 2.8.1); it never carried anything.",
+        play: || {
+            let mut pair = story();
+            rekey_child(&mut pair, Side::Left);
+            rekey_child(&mut pair, Side::Right);
+            pair.pass(Duration::from_secs(60));
+            pair
+        },
+    },
+    Flow {
+        page: "rekey-ike-both",
+        title: "Both ends want new keys for an IKE SA at once",
+        about: "The same for the IKE SA (RFC 7296 section 2.8.2): each end knows which successor \
+                stays when it has seen all four nonces, and hands over only then.",
+        play: || {
+            let mut pair = story();
+            rekey_ike(&mut pair, Side::Left);
+            rekey_ike(&mut pair, Side::Right);
+            pair.pass(Duration::from_secs(120));
+            pair
+        },
+    },
+    Flow {
+        page: "rekey-ike-unnoticed",
+        title: "Both ends want new keys, and one does not notice",
+        about: "The left end's request is lost. The right end has its own answered and deletes the \
+                old IKE SA; the left one then takes over the right one's successor.",
+        play: || {
+            let mut pair = story();
+            rekey_ike(&mut pair, Side::Left);
+            pair.intercept();
+            pair.trace.lose(1);
+            rekey_ike(&mut pair, Side::Right);
+            pair.pass(Duration::from_secs(120));
+            pair
+        },
+    },
+    Flow {
+        page: "rekey-refused",
+        title: "The peer makes no new keys",
+        about: "Its policy has changed since. The old keys are used, and asked to be replaced, until \
+                their lifetime is over.",
+        play: || {
+            let mut left = mobile();
+            left.peers[0].suites = vec![Suite::Aes128Gcm16];
+            left.peers[0].lifetimes.child = Duration::from_secs(10);
+            left.timers.retry = Duration::from_secs(20);
+            let (mut pair, _) = up(left, gateway());
+            pair.right.engine.config.peers[0].suites = vec![Suite::Aes256Gcm16];
+            pair.pass(Duration::from_secs(120));
+            pair
+        },
+    },
+    Flow {
         page: "key-refused",
         title: "A grant is refused",
         about: "Keys are taken from the configured gateway only. Here the node believes the sender \
@@ -218,6 +301,11 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
 ];
+
+/// A tunnel that is up.
+fn story() -> Pair {
+    up(mobile(), gateway()).0
+}
 
 fn connected(left: Config, right: Config) -> Pair {
     let mut pair = Pair::new(left, right);

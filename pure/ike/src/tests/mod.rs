@@ -13,6 +13,7 @@ mod nat;
 mod pair;
 mod peek;
 mod refusal;
+mod rekey;
 mod states;
 mod trace;
 mod zones;
@@ -59,6 +60,11 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
         groups: vec![Group::X25519, Group::P256],
         liveness: Duration::ZERO,
+        lifetimes: crate::Lifetimes {
+            child: Duration::ZERO,
+            ike: Duration::ZERO,
+            pfs: true,
+        },
     }
 }
 

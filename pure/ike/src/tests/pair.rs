@@ -312,6 +312,7 @@ impl Host {
     pub(crate) fn children(&self) -> Vec<&ChildSa<Secret>> {
         let up = self.events.iter().filter_map(|event| match event {
             Event::ChildUp(child) => Some(&**child),
+            Event::ChildRekeyed { new, .. } => Some(&**new),
             _ => None,
         });
         let down = |child: &&ChildSa<Secret>| {

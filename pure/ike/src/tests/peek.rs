@@ -32,6 +32,7 @@ fn cipher(sa: &Sa) -> Option<&Cipher> {
         State::AwaitAuth(state) => Some(&state.keys.cipher),
         State::Established(state) => Some(&state.keys.cipher),
         State::Closing(state) => Some(&state.keys.cipher),
+        State::Retired(state) => Some(&state.keys.cipher),
         State::InitSent(_) | State::Lingering(_) | State::Gone => None,
     }
 }
@@ -42,6 +43,7 @@ fn cipher_mut(sa: &mut Sa) -> Option<&mut Cipher> {
         State::AwaitAuth(state) => Some(&mut state.keys.cipher),
         State::Established(state) => Some(&mut state.keys.cipher),
         State::Closing(state) => Some(&mut state.keys.cipher),
+        State::Retired(state) => Some(&mut state.keys.cipher),
         State::InitSent(_) | State::Lingering(_) | State::Gone => None,
     }
 }

@@ -10,6 +10,7 @@ use super::pair::{Flying, Pair, Side};
 use super::trace;
 use super::*;
 use crate::extension::distribute;
+use crate::sa::Sa;
 use pages::Machine;
 use std::fmt::Write;
 use wire::ike::{
@@ -28,6 +29,7 @@ const INTRODUCTION: &str = "# An IKE SA\n\n\
     | AwaitAuth | responder: IKE_AUTH of a stranger, for a bounded time |\n\
     | Established | requests of either side |\n\
     | Closing | the answer to our Delete |\n\
+    | Retired | the peer's Delete: the peer asked for the successor that took over |\n\
     | Lingering | nothing: it gives its last answer again to who asks again, and has no keys |\n\n\
     ## Changes\n\n";
 
@@ -95,6 +97,18 @@ const STAGES: &[Stage] = &[
         state: "Closing",
         subject: Side::Left,
         prepare: closing,
+    },
+    Stage {
+        state: "Retired",
+        subject: Side::Right,
+        prepare: || {
+            let mut pair = Pair::new(mobile(), gateway());
+            let id = pair.connect();
+            pair.with(Side::Left, |engine, now| engine.rekey_ike(id, now));
+            pair.deliver_next();
+            pair.deliver_next();
+            pair
+        },
     },
     Stage {
         state: "Lingering",
@@ -211,7 +225,7 @@ const HAPPENINGS: &[(&str, Happening)] = &[
     (
         "CREATE_CHILD_SA request: SA, Nonce",
         Request(ExchangeType::CREATE_CHILD_SA, |_| {
-            let proposal = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], model::Spi(4096));
+            let proposal = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
             vec![
                 Payload::SecurityAssociation(vec![proposal]),
                 Payload::Nonce(vec![1; 32]),
@@ -332,6 +346,13 @@ fn a_change_of_state_that_cannot_be_is_not_documented() {
     assert_eq!(machine.without(&Machine::read(PAGE)).count(), 1);
 }
 
+/// The IKE SA that the first message began, which may have a successor.
+fn first_sa(pair: &mut Pair, side: Side) -> Option<&Sa> {
+    let first = Header::peek(&pair.sent[0].message).expect("a message");
+    let mut sas = pair.host(side).engine.sas.values();
+    sas.find(|sa| sa.core.spi_i == first.spi_i)
+}
+
 fn row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     cells.map(|cell| format!(" {cell} |")).collect()
 }
@@ -393,8 +414,7 @@ impl Stage {
     }
 
     fn state_of(&self, pair: &mut Pair) -> Option<&'static str> {
-        let sa = pair.host(self.subject).engine.sas.values().next();
-        sa.map(|sa| trace::name(&sa.state))
+        first_sa(pair, self.subject).map(|sa| trace::name(&sa.state))
     }
 
     fn drops(&self, pair: &mut Pair) -> Vec<(&'static str, u64)> {
@@ -420,8 +440,7 @@ impl Stage {
     ) -> Vec<u8> {
         let payloads = payloads(pair);
         let sas = [self.subject, self.subject.other()].map(|side| {
-            let sas = &pair.host(side).engine.sas;
-            sas.values().next().map(|sa| {
+            first_sa(pair, side).map(|sa| {
                 (
                     sa.core.spi_i,
                     sa.core.spi_r,

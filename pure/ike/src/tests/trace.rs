@@ -18,7 +18,8 @@ pub(crate) struct Trace {
     pub(crate) begun: Instant,
     /// Every change of state of an IKE SA, at either end.
     pub(crate) machine: Machine,
-    states: [BTreeMap<IkeSaId, Seen>; 2],
+    /// By the SPI at that end: a rekeyed SA and its successor are two.
+    states: [BTreeMap<u64, Seen>; 2],
 }
 
 /// One thing that happened.
@@ -45,7 +46,7 @@ pub(crate) enum What {
 #[derive(Clone, Copy)]
 struct Seen {
     state: &'static str,
-    own_spi: u64,
+    sa: IkeSaId,
 }
 
 /// What an engine was given to do.
@@ -63,19 +64,20 @@ impl Trace {
         let now: BTreeMap<_, _> = engine
             .sas
             .iter()
-            .map(|(id, sa)| {
-                let (state, own_spi) = (name(&sa.state), sa.core.own_spi());
-                (*id, Seen { state, own_spi })
+            .map(|(sa, of)| {
+                let state = name(&of.state);
+                (of.core.own_spi(), Seen { state, sa: *sa })
             })
             .collect();
-        let ids: std::collections::BTreeSet<_> = before.keys().chain(now.keys()).collect();
-        for id in ids {
-            let (old, new) = (before.get(id), now.get(id));
+        let spis: std::collections::BTreeSet<_> = before.keys().chain(now.keys()).collect();
+        for spi in spis {
+            let (old, new) = (before.get(spi), now.get(spi));
             let (from, to) = (old.map(|seen| seen.state), new.map(|seen| seen.state));
-            if from != to {
-                let spi = old.or(new).map(|seen| seen.own_spi);
-                self.machine.note(from, to, &cause.of(spi, old.is_none()));
-                self.push(at, side, What::State { sa: *id, from, to });
+            if from != to
+                && let Some(Seen { sa, .. }) = old.or(new)
+            {
+                self.machine.note(from, to, &cause.of(*spi, old.is_none()));
+                self.push(at, side, What::State { sa: *sa, from, to });
             }
         }
         self.states[side as usize] = now;
@@ -122,7 +124,7 @@ impl Trace {
 
 impl Cause<'_> {
     /// What it was to the IKE SA that receives on an SPI.
-    fn of(self, own_spi: Option<u64>, begins: bool) -> String {
+    fn of(self, own_spi: u64, begins: bool) -> String {
         let message = match self {
             Self::Command if begins => return "`initiate`".to_owned(),
             Self::Command => return "`close` or `shutdown`".to_owned(),
@@ -132,7 +134,7 @@ impl Cause<'_> {
         let Ok(header) = wire::ike::Header::peek(message) else {
             return "an unreadable message".to_owned();
         };
-        let named = [header.spi_i, header.spi_r].map(Some).contains(&own_spi);
+        let named = [header.spi_i, header.spi_r].contains(&own_spi);
         if !named && !begins {
             return "a newer IKE SA of the same peer".to_owned();
         }
@@ -152,6 +154,7 @@ pub(crate) const fn name(state: &State) -> &'static str {
         State::AwaitAuth(_) => "AwaitAuth",
         State::Established(_) => "Established",
         State::Closing(_) => "Closing",
+        State::Retired(_) => "Retired",
         State::Lingering(_) => "Lingering",
         State::Gone => "Gone",
     }

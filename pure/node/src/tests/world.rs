@@ -11,7 +11,8 @@
 use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
-    Config, DropReason, Event, Node, Packet, Peer, Role, Side, Sink, Stance, Verdict, ZonePolicy,
+    Config, DropReason, Event, Lifetimes, Node, Packet, Peer, Role, Side, Sink, Stance, Verdict,
+    ZonePolicy,
 };
 use crypto::{Rng, Secret};
 use model::{
@@ -537,6 +538,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         role,
         suites: vec![Suite::Aes128Gcm16],
         liveness: Duration::from_secs(30),
+        lifetimes: Lifetimes::default(),
     }
 }
 

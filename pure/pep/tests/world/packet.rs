@@ -109,13 +109,14 @@ impl Packet {
     /// sequence number of its direction.
     pub fn segment<'a>(&'a self, flow: Flow, sealed: &'a [u8], highest: u32) -> Segment<'a> {
         Segment {
-            csa: self.esp_seq.map(|_| CSA),
+            line: self.esp_seq.map(|_| CSA),
             flow,
             header: self.header(),
             payload_len: self.payload_len,
             sealed,
             fresh: true,
             position: self.esp_seq.map(|seq| Position {
+                csa: CSA,
                 seq,
                 highest,
                 window: WINDOW,

@@ -159,6 +159,8 @@ fn read_suite(r: &mut Reader<'_>) -> Result<Suite, Malformed> {
 pub struct GrantOffer {
     /// The composite SA.
     pub csa: CsaId,
+    /// The first of its line.
+    pub line: CsaId,
     /// The grant's number.
     pub grant: u16,
     /// The payload zone's serial.
@@ -178,6 +180,7 @@ pub struct GrantOffer {
 impl Codec for GrantOffer {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.csa.0.to_be_bytes());
+        out.extend_from_slice(&self.line.0.to_be_bytes());
         out.extend_from_slice(&self.grant.to_be_bytes());
         out.extend_from_slice(&[self.payload_zone.0, self.suites.len() as u8]);
         out.extend_from_slice(&self.window.to_be_bytes());
@@ -191,13 +194,14 @@ impl Codec for GrantOffer {
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (csa, grant) = (CsaId(r.u64()?), r.u16()?);
+        let (csa, line, grant) = (CsaId(r.u64()?), CsaId(r.u64()?), r.u16()?);
         let (payload_zone, zones) = (ZoneId(r.u8()?), r.u8()?);
         if !(2..=MAX_ZONES).contains(&zones.into()) || payload_zone.0 != zones {
             return Err(Malformed::Value("the GRANT payload"));
         }
         Ok(Self {
             csa,
+            line,
             grant,
             payload_zone,
             window: r.u32()?,

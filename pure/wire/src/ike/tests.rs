@@ -349,10 +349,12 @@ fn proposal() -> impl Strategy<Value = Proposal> {
 }
 
 fn grant() -> impl Strategy<Value = GrantOffer> {
-    let numbers = any::<(u64, u16, u32, u32, u32, u32)>();
-    (numbers, vec(suite(), 2..=8)).prop_map(|((csa, grant, window, seconds, from, to), suites)| {
+    let numbers = any::<(u64, u64, u16, u32, u32, u32, u32)>();
+    (numbers, vec(suite(), 2..=8)).prop_map(|(numbers, suites)| {
+        let (csa, line, grant, window, seconds, from, to) = numbers;
         GrantOffer {
             csa: CsaId(csa),
+            line: CsaId(line),
             grant,
             payload_zone: ZoneId(suites.len() as u8),
             window,

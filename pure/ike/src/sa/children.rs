@@ -1,0 +1,258 @@
+//! The children of an IKE SA, from the exchange that made each until nothing of it can arrive.
+//!
+//! ```text
+//!  Current ── a successor is agreed ──> Replaced ── drained ──> Deleting ── answered ──> Straggling
+//!     │                                    └────── deleted by the peer ───────────────────┘  │
+//!     └── deleted by the peer, or the IKE SA ends ──────────────────────────────> gone <─────┘
+//! ```
+//!
+//! Who began the exchange that made the successor deletes the one it replaced (RFC 7296 section
+//! 2.8). The other end would do it in the end, so that a peer which forgets does not make us keep
+//! keys for ever.
+
+use super::Context;
+use crate::child::Terms;
+use crate::config::{Config, Lifetimes, PeerRole, Timers};
+use crate::event::Event;
+use crypto::Rng;
+use model::{ChildSaId, Instant, Spi, ZoneAgreement};
+use std::time::Duration;
+
+/// A peer that asks for one successor after the other gets no more while it has so many children.
+const MOST: usize = 16;
+
+/// So many that we replaced are drained at once; then the oldest has had its time.
+const MOST_DRAINED: usize = 4;
+
+/// Keys are used for a quarter longer than their lifetime, but at least for so long, while the peer
+/// cannot or does not want to make new ones.
+const LEAST_GRACE: Duration = Duration::from_secs(60);
+
+/// The children, oldest first.
+#[derive(Default)]
+pub(crate) struct Children(Vec<Child>);
+
+/// One of them.
+pub(crate) struct Child {
+    pub(crate) id: ChildSaId,
+    pub(crate) inbound: Spi,
+    pub(crate) outbound: Spi,
+    pub(crate) agreement: Option<ZoneAgreement>,
+    pub(crate) life: Life,
+}
+
+/// How far a child is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// There is no newer one.
+    Current(Age),
+    /// A newer one has its place; it is deleted then.
+    Replaced {
+        /// When.
+        delete_at: Instant,
+        /// Whether it is for us to do it.
+        ours: bool,
+    },
+    /// Its Delete waits to be sent, or for its answer.
+    Deleting,
+    /// Deleted at both ends; what is under way may arrive until then.
+    Straggling(Instant),
+}
+
+/// When keys have to be replaced, if ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Age {
+    /// When the peer is asked for new ones. `None` while it is being asked.
+    pub(crate) renew_at: Option<Instant>,
+    /// When they must not be used any longer.
+    pub(crate) over_at: Option<Instant>,
+}
+
+/// What a child's time has come for.
+pub(crate) enum Due {
+    Rekey(ChildSaId),
+    Delete(ChildSaId),
+    Forget(ChildSaId),
+    /// It is too old, and there is no other.
+    End,
+}
+
+impl Age {
+    /// The age of keys made now. Who hands keys to licensed nodes asks first: it alone knows when
+    /// the nodes hold the new ones.
+    pub(crate) fn begin(lifetime: Duration, config: &Config, rng: &mut Rng, now: Instant) -> Self {
+        if lifetime.is_zero() {
+            return Self::default();
+        }
+        let peers = &config.peers;
+        let grants = peers
+            .iter()
+            .any(|peer| matches!(peer.role, PeerRole::Licensed));
+        let least = if grants { 750 } else { 900 };
+        let permille = least + rng.u32() % 100;
+        Self {
+            renew_at: Some(now + lifetime * permille / 1000),
+            over_at: Some(now + lifetime + LEAST_GRACE.max(lifetime / 4)),
+        }
+    }
+
+    /// The peer could not do it just now.
+    pub(crate) fn try_again(&mut self, timers: &Timers, rng: &mut Rng, now: Instant) {
+        let permille = 1000 + rng.u32() % 1000;
+        self.renew_at = Some(now + timers.retry * permille / 1000);
+    }
+
+    pub(crate) fn next(self) -> Option<Instant> {
+        self.renew_at.into_iter().chain(self.over_at).min()
+    }
+}
+
+impl Children {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Child> {
+        self.0.iter()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<ChildSaId> {
+        self.0.iter().map(|child| child.id).collect()
+    }
+
+    /// Whether none is left that could carry anything.
+    pub(crate) fn is_over(&self) -> bool {
+        let straggling = |child: &Child| matches!(child.life, Life::Straggling(_));
+        self.0.iter().all(straggling)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= MOST
+    }
+
+    /// Whether one waits to be deleted by us.
+    pub(crate) fn is_deleting(&self, id: ChildSaId) -> bool {
+        let deleting = |child: &Child| child.id == id && child.life == Life::Deleting;
+        self.0.iter().any(deleting)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ChildSaId) -> Option<&mut Child> {
+        self.0.iter_mut().find(|child| child.id == id)
+    }
+
+    /// The one whose packets from us carry an SPI, unless it is deleted.
+    pub(crate) fn by_outbound(&mut self, spi: Spi) -> Option<&mut Child> {
+        let lives = |child: &&mut Child| !matches!(child.life, Life::Straggling(_));
+        self.0
+            .iter_mut()
+            .filter(lives)
+            .find(|child| child.outbound == spi)
+    }
+
+    /// Whether a child has no newer one.
+    pub(crate) fn is_current(&self, id: ChildSaId) -> bool {
+        let current = |child: &Child| child.id == id && matches!(child.life, Life::Current(_));
+        self.0.iter().any(current)
+    }
+
+    pub(crate) fn add(&mut self, id: ChildSaId, terms: &Terms, age: Age) {
+        self.0.push(Child {
+            id,
+            inbound: terms.inbound.spi,
+            outbound: terms.outbound.spi,
+            agreement: terms.agreement.clone(),
+            life: Life::Current(age),
+        });
+    }
+
+    pub(crate) fn remove(&mut self, id: ChildSaId) {
+        self.0.retain(|child| child.id != id);
+    }
+
+    /// Takes all of them out.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Child> {
+        self.0.drain(..)
+    }
+
+    /// A newer child has its place. `ours`: because we asked for it.
+    pub(crate) fn replace(&mut self, id: ChildSaId, ours: bool, timers: &Timers, now: Instant) {
+        let Some(child) = self.get_mut(id) else {
+            return;
+        };
+        let licensed = child
+            .agreement
+            .as_ref()
+            .is_some_and(|a| !a.licences.is_empty());
+        let drain = if licensed {
+            timers.drain_licensed
+        } else {
+            timers.drain
+        };
+        // The end that should delete it has this time and as much again.
+        let delete_at = now
+            + if ours {
+                drain
+            } else {
+                timers.drain_licensed * 2
+            };
+        child.life = Life::Replaced { delete_at, ours };
+        self.hasten(now);
+    }
+
+    /// One that was replaced is deleted at both ends: we send nothing more on it.
+    pub(crate) fn straggle(&mut self, id: Option<ChildSaId>, ctx: &mut Context<'_>) {
+        let until = ctx.now + ctx.config.timers.stragglers;
+        if let Some(child) = id.and_then(|id| self.get_mut(id)) {
+            child.life = Life::Straggling(until);
+            ctx.event(Event::ChildRetired { child: child.id });
+        }
+    }
+
+    /// What is due, one at a time.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
+        let due = |child: &&mut Child| child.next().is_some_and(|at| at <= now);
+        let child = self.0.iter_mut().find(due)?;
+        Some(match &mut child.life {
+            Life::Current(age) if age.over_at.is_some_and(|at| at <= now) => {
+                *age = Age::default();
+                Due::End
+            }
+            Life::Current(age) => {
+                age.renew_at = None;
+                Due::Rekey(child.id)
+            }
+            Life::Replaced { .. } | Life::Deleting => {
+                child.life = Life::Deleting;
+                Due::Delete(child.id)
+            }
+            Life::Straggling(_) => Due::Forget(child.id),
+        })
+    }
+
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.0.iter().filter_map(Child::next).min()
+    }
+
+    fn hasten(&mut self, now: Instant) {
+        let drained = |child: &&mut Child| matches!(child.life, Life::Replaced { ours: true, .. });
+        let many = self.0.iter_mut().filter(drained).count();
+        let oldest = self.0.iter_mut().filter(drained);
+        for child in oldest.take(many.saturating_sub(MOST_DRAINED)) {
+            let (delete_at, ours) = (now, true);
+            child.life = Life::Replaced { delete_at, ours };
+        }
+    }
+}
+
+impl Child {
+    fn next(&self) -> Option<Instant> {
+        match self.life {
+            Life::Current(age) => age.next(),
+            Life::Replaced { delete_at, .. } => Some(delete_at),
+            Life::Deleting => None,
+            Life::Straggling(until) => Some(until),
+        }
+    }
+}
+
+/// A peer's lifetimes, for a peer that the configuration has.
+pub(crate) fn lifetimes(core: &super::Core, config: &Config) -> Lifetimes {
+    core.peer(config)
+        .map_or_else(Lifetimes::default, |peer| peer.lifetimes)
+}

@@ -1,0 +1,522 @@
+//! New keys for children and for the IKE SA itself.
+
+use super::distribute::grant;
+use super::pair::{Host, Pair, Side, fit, keys_of};
+use super::*;
+use crate::{DownReason, Event};
+use crypto::Secret;
+use model::{ChildSa, ChildSaId, IkeSaId};
+use std::time::Duration;
+use wire::ike::{Header, NotifyType};
+
+const BOTH: [Side; 2] = [Side::Left, Side::Right];
+
+/// Ends with lifetimes of their own, zero for ever.
+fn living(child: Duration, ike: Duration) -> Pair {
+    let (mut left, mut right) = (mobile(), gateway());
+    for config in [&mut left, &mut right] {
+        let lifetimes = &mut config.peers[0].lifetimes;
+        (lifetimes.child, lifetimes.ike) = (child, ike);
+    }
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    pair
+}
+
+pub(crate) fn connected() -> Pair {
+    living(Duration::ZERO, Duration::ZERO)
+}
+
+fn zoned() -> Pair {
+    let (mut left, mut right) = (mobile(), gateway());
+    for config in [&mut left, &mut right] {
+        *zones_of(config) = two_zones(Stance::Require, "node.example.net");
+    }
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    pair
+}
+
+impl Host {
+    fn ike(&self) -> IkeSaId {
+        let mut sas = self.engine.sas();
+        sas.find(|sa| sa.state == crate::SaState::Established)
+            .unwrap()
+            .id
+    }
+
+    /// Successors of children in the order of their coming: the old one, and the new.
+    fn successors(&self) -> Vec<(ChildSaId, &ChildSa<Secret>)> {
+        let rekeyed = self.events.iter().filter_map(|event| match event {
+            Event::ChildRekeyed { old, new } => Some((*old, &**new)),
+            _ => None,
+        });
+        rekeyed.collect()
+    }
+
+    fn newest(&self) -> &ChildSa<Secret> {
+        let live = self.children();
+        live.last().copied().unwrap()
+    }
+
+    fn ike_rekeys(&self) -> usize {
+        let rekeyed = |event: &&Event| matches!(event, Event::IkeRekeyed { .. });
+        self.events.iter().filter(rekeyed).count()
+    }
+}
+
+pub(crate) fn rekey_child(pair: &mut Pair, side: Side) {
+    let (sa, child) = {
+        let host = pair.host(side);
+        (host.ike(), host.newest().id)
+    };
+    pair.with(side, |engine, now| engine.rekey_child(sa, child, now));
+}
+
+pub(crate) fn rekey_ike(pair: &mut Pair, side: Side) {
+    let sa = pair.host(side).ike();
+    pair.with(side, |engine, now| engine.rekey_ike(sa, now));
+}
+
+/// Both ends agree: one IKE SA, one child and its successor's keys, nothing left over.
+fn is_settled(pair: &mut Pair) -> bool {
+    let one = pair.left.children().len() == 1 && pair.right.children().len() == 1;
+    one && fit(pair.left.newest(), pair.right.newest()) && ikes_fit(pair)
+}
+
+fn ikes_fit(pair: &Pair) -> bool {
+    let of = |host: &Host| {
+        let keys = host.engine.key_log(host.ike()).unwrap();
+        (keys.spi_i, keys.spi_r, keys.sk_ei.expose().to_vec())
+    };
+    let sas = pair.left.engine.sas().count() + pair.right.engine.sas().count();
+    of(&pair.left) == of(&pair.right) && sas == 2
+}
+
+#[test]
+fn a_child_is_rekeyed_by_either_end_and_the_old_one_stays_for_a_while() {
+    for side in BOTH {
+        for mut pair in [connected(), zoned()] {
+            let (before, agreement) = {
+                let old = pair.left.child();
+                (keys_of(&old.inbound), old.agreement.clone())
+            };
+            rekey_child(&mut pair, side);
+            pair.settle();
+            for host in [&pair.left, &pair.right] {
+                assert_eq!(host.children().len(), 2, "both are there");
+                assert_eq!(host.successors().len(), 1);
+            }
+            let new = pair.left.newest();
+            assert!(fit(new, pair.right.newest()));
+            assert_ne!(keys_of(&new.inbound), before);
+            assert_eq!(new.agreement, agreement);
+            assert_eq!(new.initiator, side == Side::Left);
+            pair.pass(Duration::from_secs(60));
+            assert!(is_settled(&mut pair));
+            assert!(pair.left.down_reasons().is_empty());
+        }
+    }
+}
+
+#[test]
+fn keys_of_a_successor_come_from_a_key_exchange_if_one_end_wants_it() {
+    let sizes = [(true, true), (false, false)].map(|(left, right)| {
+        let (mut mobile, mut gateway) = (mobile(), gateway());
+        mobile.peers[0].lifetimes.pfs = left;
+        gateway.peers[0].lifetimes.pfs = right;
+        let mut pair = Pair::new(mobile, gateway);
+        pair.connect();
+        rekey_child(&mut pair, Side::Left);
+        pair.settle();
+        assert!(fit(pair.left.newest(), pair.right.newest()));
+        pair.sent[4].message.len()
+    });
+    // A KE payload, and three transforms to choose from: two groups, and none.
+    assert_eq!(sizes[0] - sizes[1], 40 + 24);
+}
+
+#[test]
+fn an_ike_sa_is_rekeyed_by_either_end_and_keeps_its_name_and_children() {
+    for side in BOTH {
+        let mut pair = connected();
+        let (names, child) = ((pair.left.ike(), pair.right.ike()), pair.left.child().id);
+        let before = pair.left.engine.key_log(names.0).unwrap();
+        rekey_ike(&mut pair, side);
+        pair.settle();
+        assert_eq!((pair.left.ike(), pair.right.ike()), names);
+        let after = pair.left.engine.key_log(names.0).unwrap();
+        assert!(after.spi_i != before.spi_i && after.sk_ei != before.sk_ei);
+        assert_eq!(pair.left.child().id, child);
+        assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
+        pair.pass(Duration::from_secs(120));
+        assert!(is_settled(&mut pair));
+        // What comes next goes on the new one, with message IDs from zero.
+        rekey_child(&mut pair, Side::Left);
+        let header = Header::peek(&pair.sent.last().unwrap().message).unwrap();
+        assert_eq!((header.message_id, header.spi_i), (0, after.spi_i));
+        pair.settle();
+        assert!(fit(pair.left.newest(), pair.right.newest()));
+        assert!(pair.left.down_reasons().is_empty());
+    }
+}
+
+#[test]
+fn what_a_rekeyed_ike_sa_has_to_do_is_done_on_its_successor() {
+    let mut pair = connected();
+    rekey_ike(&mut pair, Side::Left);
+    // Waits behind it.
+    rekey_child(&mut pair, Side::Left);
+    pair.settle();
+    assert_eq!(pair.left.successors().len(), 1);
+    assert!(fit(pair.left.newest(), pair.right.newest()));
+}
+
+#[test]
+fn keys_are_replaced_when_their_lifetime_is_over_and_not_long_before() {
+    let hour = Duration::from_secs(3600);
+    let mut pair = living(hour, 4 * hour);
+    pair.pass(hour * 9 / 10 - Duration::from_secs(1));
+    assert!(pair.left.successors().is_empty() && pair.right.successors().is_empty());
+    pair.pass(hour / 10 + Duration::from_secs(1));
+    assert_eq!(pair.left.successors().len(), 1);
+    pair.pass(24 * hour);
+    assert!((25..30).contains(&pair.left.successors().len()));
+    assert!((6..8).contains(&pair.left.ike_rekeys()));
+    assert!(pair.left.down_reasons().is_empty());
+    assert!(fit(pair.left.newest(), pair.right.newest()));
+}
+
+#[test]
+fn who_hands_keys_to_licensed_nodes_asks_first() {
+    let hour = Duration::from_secs(3600);
+    let (mut left, mut right) = (mobile(), gateway());
+    left.peers[0].lifetimes.child = hour;
+    right.peers[0].lifetimes.child = hour;
+    right.peers.push(peer("node", PeerRole::Licensed));
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    pair.pass(24 * hour);
+    let asked = |host: &Host| {
+        let all = host.successors();
+        all.iter().filter(|(_, new)| new.initiator).count()
+    };
+    assert_eq!(asked(&pair.left), 0);
+    assert!(asked(&pair.right) > 20);
+}
+
+#[test]
+fn rekeys_survive_a_network_that_loses_doubles_and_reorders() {
+    for seed in 0..40 {
+        let mut pair = Pair::seeded(mobile(), gateway(), seed);
+        pair.connect();
+        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        for round in 0..6 {
+            let side = BOTH[usize::from(seed.wrapping_add(round) % 2)];
+            match round % 3 {
+                0 => rekey_ike(&mut pair, side),
+                _ => rekey_child(&mut pair, side),
+            }
+            pair.pass(Duration::from_secs(60));
+        }
+        pair.pass(Duration::from_secs(300));
+        assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+        assert_eq!(pair.left.successors().len(), 4, "seed {seed}");
+        assert_eq!(pair.right.successors().len(), 4, "seed {seed}");
+        assert_eq!(pair.left.ike_rekeys(), 2, "seed {seed}");
+        assert!(pair.left.down_reasons().is_empty(), "seed {seed}");
+    }
+}
+
+/// The exchanges of section 2.8.1, with every order of their four messages.
+#[test]
+fn of_two_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() {
+    let mut losers = [0, 0];
+    for seed in 0..20 {
+        for first in 0..4 {
+            let mut pair = Pair::seeded(mobile(), gateway(), seed);
+            pair.connect();
+            rekey_child(&mut pair, Side::Left);
+            rekey_child(&mut pair, Side::Right);
+            let mut requests = pair.intercept();
+            if first % 2 == 1 {
+                requests.reverse();
+            }
+            requests.iter().for_each(|request| pair.deliver(request));
+            let mut answers = pair.intercept();
+            if first / 2 == 1 {
+                answers.reverse();
+            }
+            answers.iter().for_each(|answer| pair.deliver(answer));
+            pair.pass(Duration::from_secs(120));
+            assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+            let ours = pair.left.newest().initiator;
+            assert_ne!(ours, pair.right.newest().initiator);
+            losers[usize::from(ours)] += 1;
+        }
+    }
+    assert!(losers.iter().all(|&count| count > 10), "{losers:?}");
+}
+
+/// Section 2.8.1, the second sequence of events: A's request is lost, B notices nothing.
+#[test]
+fn a_request_that_comes_when_the_peers_own_is_done_is_refused_and_forgotten() {
+    let mut pair = connected();
+    rekey_child(&mut pair, Side::Left);
+    let late = pair.intercept().remove(0);
+    rekey_child(&mut pair, Side::Right);
+    pair.settle();
+    pair.deliver(&late);
+    pair.pass(Duration::from_secs(60));
+    assert!(is_settled(&mut pair));
+    assert_eq!(pair.left.successors().len(), 1);
+    assert!(pair.left.refusals().is_empty() && pair.left.down_reasons().is_empty());
+}
+
+#[test]
+fn of_two_ike_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() {
+    let mut losers = [0, 0];
+    for seed in 0..20 {
+        for order in 0..4 {
+            let mut pair = Pair::seeded(mobile(), gateway(), seed);
+            pair.connect();
+            rekey_ike(&mut pair, Side::Left);
+            rekey_ike(&mut pair, Side::Right);
+            let mut requests = pair.intercept();
+            if order % 2 == 1 {
+                requests.reverse();
+            }
+            requests.iter().for_each(|request| pair.deliver(request));
+            let mut answers = pair.intercept();
+            if order / 2 == 1 {
+                answers.reverse();
+            }
+            answers.iter().for_each(|answer| pair.deliver(answer));
+            pair.pass(Duration::from_secs(120));
+            assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+            assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
+            let id = pair.left.ike();
+            let ours = pair.left.engine.sas().find(|sa| sa.id == id).unwrap();
+            losers[usize::from(ours.initiator)] += 1;
+        }
+    }
+    assert!(losers.iter().all(|&count| count > 10), "{losers:?}");
+}
+
+/// Section 2.8.2: the one that did not notice is closing the old SA when the other's request comes.
+#[test]
+fn an_ike_rekey_that_only_one_end_notices_to_be_double_ends_in_the_other_one() {
+    let mut pair = connected();
+    rekey_ike(&mut pair, Side::Left);
+    pair.intercept();
+    rekey_ike(&mut pair, Side::Right);
+    pair.pass(Duration::from_secs(120));
+    assert!(is_settled(&mut pair), "{:?}", pair.left.events);
+    assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
+}
+
+#[test]
+fn simultaneous_rekeys_of_everything_settle_whatever_the_network_does() {
+    for seed in 0..60 {
+        let mut pair = Pair::seeded(mobile(), gateway(), seed);
+        pair.connect();
+        (pair.lost, pair.doubled, pair.overtaken) = (250, 200, 200);
+        for _ in 0..3 {
+            for side in BOTH {
+                rekey_child(&mut pair, side);
+                rekey_ike(&mut pair, side);
+            }
+            pair.pass(Duration::from_secs(20));
+        }
+        pair.pass(Duration::from_secs(400));
+        assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+        assert!(pair.left.down_reasons().is_empty(), "seed {seed}");
+        assert!(pair.right.down_reasons().is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_rekey_that_meets_the_end_of_the_sa_ends_with_it() {
+    for rekey in [rekey_child, rekey_ike] {
+        let mut pair = connected();
+        rekey(&mut pair, Side::Left);
+        pair.with(Side::Right, |engine, now| engine.shutdown(now));
+        pair.pass(Duration::from_secs(120));
+        assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedByPeer]);
+        assert!(pair.left.children().is_empty());
+        let left = pair.left.engine.sas().count() + pair.right.engine.sas().count();
+        assert_eq!(left, 0);
+    }
+}
+
+#[test]
+fn a_busy_peer_is_asked_again() {
+    let mut pair = connected();
+    // The right end waits for the answer to a request of its own.
+    let right = pair.right.ike();
+    pair.with(Side::Right, |engine, now| {
+        engine.revoke(right, model::CsaId(1), now);
+    });
+    pair.intercept();
+    rekey_ike(&mut pair, Side::Left);
+    pair.deliver_next();
+    let refusal = pair.intercept().remove(0);
+    let id = pair.left.ike();
+    let payloads = pair.left.engine.open_raw(id, &refusal.message).payloads;
+    assert!(format!("{payloads:?}").contains("TEMPORARY_FAILURE"));
+    pair.deliver(&refusal);
+    pair.pass(Duration::from_secs(120));
+    assert!(is_settled(&mut pair));
+    assert_eq!(pair.left.ike_rekeys(), 1);
+    assert!(pair.left.refusals().is_empty());
+}
+
+#[test]
+fn a_repeated_request_makes_one_successor() {
+    for rekey in [rekey_child, rekey_ike] {
+        let mut pair = connected();
+        rekey(&mut pair, Side::Left);
+        let request = pair.intercept().remove(0);
+        for _ in 0..3 {
+            pair.deliver(&request);
+        }
+        let answers = pair.intercept();
+        assert!(
+            answers
+                .windows(2)
+                .all(|two| two[0].message == two[1].message)
+        );
+        answers.iter().for_each(|answer| pair.deliver(answer));
+        pair.pass(Duration::from_secs(60));
+        assert!(is_settled(&mut pair));
+    }
+}
+
+#[test]
+fn a_child_that_does_not_exist_is_not_rekeyed() {
+    use super::attack::ask_sealed;
+    use crate::exchange::create_child::rekey_sa;
+    use wire::ike::{ExchangeType, Payload};
+    let mut pair = connected();
+    let id = pair.left.ike();
+    let request = |spi| {
+        let proposal = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
+        let mut payloads = vec![
+            Payload::SecurityAssociation(vec![proposal]),
+            Payload::Nonce(vec![7; 32]),
+        ];
+        payloads.extend(spi);
+        payloads
+    };
+    let kind = ExchangeType::CREATE_CHILD_SA;
+    let named = request(Some(rekey_sa(model::Spi(0x1234_5678))));
+    let answer = ask_sealed(&mut pair, id, kind, named);
+    let [Payload::Notify(notify)] = &answer[..] else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(notify.kind, NotifyType::CHILD_SA_NOT_FOUND);
+    assert_eq!(notify.spi, 0x1234_5678_u32.to_be_bytes());
+    let answer = ask_sealed(&mut pair, id, kind, request(None));
+    assert!(format!("{answer:?}").contains("NO_ADDITIONAL_SAS"));
+    assert!(pair.right.refusals()[0].contains("another tunnel"));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
+#[test]
+fn a_licensed_nodes_sa_is_rekeyed_with_its_grants_and_gets_no_child() {
+    let gateway = host("gateway", peer("node", PeerRole::Licensed));
+    let node = host("node", peer("gateway", PeerRole::Gateway));
+    for side in BOTH {
+        let mut pair = Pair::new(gateway.clone(), node.clone());
+        let id = pair.connect();
+        let grant = grant(1);
+        pair.with(Side::Left, |engine, now| engine.distribute(id, grant, now));
+        pair.settle();
+        rekey_ike(&mut pair, side);
+        pair.settle();
+        assert!(ikes_fit(&pair));
+        // The successor knows the grant: it can be taken back, once.
+        for _ in 0..2 {
+            pair.with(Side::Left, |engine, now| {
+                engine.revoke(id, model::CsaId(77), now);
+            });
+        }
+        pair.settle();
+        let revoked = |event: &&Event| matches!(event, Event::Revoked { .. });
+        assert_eq!(pair.right.events.iter().filter(revoked).count(), 1);
+    }
+}
+
+#[test]
+fn a_peer_that_refuses_new_keys_is_left_before_the_old_ones_are_too_old() {
+    let hour = Duration::from_secs(3600);
+    let (mut left, right) = (mobile(), gateway());
+    left.peers[0].lifetimes.child = hour;
+    left.peers[0].suites = vec![Suite::Aes128Gcm16];
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    // The gateway's policy has changed: it would not agree to that suite any more.
+    let mut strict = gateway();
+    strict.peers[0].suites = vec![Suite::Aes256Gcm16];
+    pair.right.engine.config = strict;
+    pair.pass(hour);
+    assert!(
+        pair.left.refusals()[0].contains("NO_PROPOSAL_CHOSEN"),
+        "{:?}",
+        pair.left.refusals()
+    );
+    assert_eq!(pair.left.children().len(), 1, "the old keys do for now");
+    pair.pass(hour / 2);
+    assert_eq!(pair.left.down_reasons(), [&DownReason::LifetimeOver]);
+}
+
+#[test]
+fn licences_are_never_more_after_a_rekey_and_less_where_a_policy_says_less() {
+    for (side, other) in [(Side::Left, Side::Right), (Side::Right, Side::Left)] {
+        let mut pair = zoned();
+        let wider = vec![licence("node.example.net"), licence("thief.example.net")];
+        for side in BOTH {
+            let config = &mut pair.host(side).engine.config;
+            zones_of(config).licences = wider.clone();
+        }
+        rekey_child(&mut pair, side);
+        pair.settle();
+        let agreed = |pair: &Pair| pair.left.newest().agreement.clone().unwrap().licences;
+        assert_eq!(agreed(&pair), [licence("node.example.net")]);
+        zones_of(&mut pair.host(other).engine.config)
+            .licences
+            .clear();
+        rekey_child(&mut pair, side);
+        pair.settle();
+        assert!(agreed(&pair).is_empty());
+        zones_of(&mut pair.host(other).engine.config).licences = wider;
+        rekey_child(&mut pair, side);
+        pair.settle();
+        assert!(agreed(&pair).is_empty(), "what is gone does not come back");
+        assert!(fit(pair.left.newest(), pair.right.newest()));
+    }
+}
+
+#[test]
+fn a_peer_that_asks_without_end_gets_a_bounded_number_of_children() {
+    let mut pair = connected();
+    for _ in 0..100 {
+        rekey_child(&mut pair, Side::Left);
+        pair.settle();
+    }
+    assert!(pair.right.children().len() <= 16);
+    pair.pass(Duration::from_secs(300));
+    assert!(is_settled(&mut pair));
+}
+
+#[test]
+fn a_peer_that_never_deletes_what_it_replaced_is_helped() {
+    let mut pair = connected();
+    rekey_child(&mut pair, Side::Left);
+    pair.settle();
+    // The left end never gets to it.
+    pair.left.engine.config.timers.drain = Duration::from_secs(86_400);
+    let before = pair.right.children().len();
+    pair.pass(Duration::from_secs(120));
+    assert!(before == 2 && pair.right.children().len() == 1);
+}
