@@ -68,6 +68,7 @@ fn licensed(kind: &Kind) -> Option<Licensed> {
     let mut node = Licensed::new();
     let grant = Grant {
         csa: CsaId(1),
+        line: CsaId(1),
         grant: 1,
         payload_zone: payload_zone(kind),
         suites: zones(kind).iter().map(|(_, suite)| *suite).collect(),

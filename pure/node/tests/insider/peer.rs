@@ -12,7 +12,7 @@
 //! ```
 
 use crypto::{Aead, AeadAlgorithm, Secret};
-use ike::{Config, Engine, KeyLog, Peer, PeerRole, Stance, ZonePolicy};
+use ike::{Config, Engine, KeyLog, Lifetimes, Peer, PeerRole, Stance, ZonePolicy};
 use model::{
     CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Licence, Path, Right, Spi, Suite,
     TrafficSelector, ZoneId, ZoneSelector,
@@ -121,6 +121,7 @@ fn grant() -> Grant<Secret> {
     };
     Grant {
         csa: CsaId(1),
+        line: CsaId(1),
         grant: 1,
         payload_zone: ZoneId(2),
         suites: vec![SUITE; 2],
@@ -141,6 +142,7 @@ fn engine(own: &str, other: &str, role: PeerRole, seed: u8) -> Engine {
         role,
         suites: vec![SUITE],
         liveness: Duration::from_secs(30),
+        lifetimes: Lifetimes::default(),
     };
     let identity = own.parse().expect("any text is an identity");
     Engine::new(Config::new(identity, vec![peer]), [seed; 32], Instant::ZERO)

@@ -3,7 +3,7 @@
 use super::Configuration;
 use crypto::Secret;
 use model::{Group, Identity, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
-use node::{Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
+use node::{Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -109,6 +109,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],
         liveness: Duration::from_secs(30),
+        lifetimes: Lifetimes::default(),
     }
 }
 
