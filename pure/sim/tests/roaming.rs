@@ -3,7 +3,7 @@
 
 use crypto::Secret;
 use model::{Group, Instant, Suite, TrafficSelector, ZoneSelector};
-use node::{Config, Node, Peer, Role, Stance, ZonePolicy};
+use node::{Config, Lifetimes, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -144,6 +144,7 @@ fn config(
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],
         liveness: LIVENESS,
+        lifetimes: Lifetimes::default(),
     }];
     Config {
         identity: identity(name),
