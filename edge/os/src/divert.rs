@@ -29,8 +29,8 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ESP: u8 = 50;
 
-/// Behind the local table, before that of [`crate::routes`].
-const PRIORITY: u32 = 7290;
+/// The priority of its rules: behind the local table, before that of [`crate::routes`].
+pub const PRIORITY: u32 = 7290;
 
 /// No packet is too long for the detour; what leaves is fragmented or refused on the real interface.
 const MTU: u16 = 65_535;

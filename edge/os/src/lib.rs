@@ -32,6 +32,7 @@ pub use error::Error;
 pub use lock::Lock;
 pub use netlink::Netlink;
 pub use netns::NetNs;
+pub use owner::Owner;
 pub use poll::Poller;
 pub use prefix::{Family, Prefix};
 pub use resolver::Resolver;

@@ -122,7 +122,7 @@ impl Lock {
 
 /// Opens what was locked, by us or by a predecessor. Without `nft` nothing can have been.
 pub fn remove() -> Result<(), Error> {
-    if !program::exists("nft") {
+    if !is_possible() {
         return Ok(());
     }
     let rules = format!("add table inet {TABLE}\ndelete table inet {TABLE}\n");
@@ -156,8 +156,13 @@ fn packets(listing: &str, counter: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
+/// Whether this machine can lock: the program that filters is there.
+pub fn is_possible() -> bool {
+    program::exists("nft")
+}
+
 fn require_nft() -> Result<(), Error> {
-    match program::exists("nft") {
+    match is_possible() {
         true => Ok(()),
         false => Err(Error::NoFilter),
     }

@@ -27,7 +27,7 @@ pub fn ask(socket: &Path, request: &Request, output: &Output) -> Exit {
             }
             verdict(&response, waits > 0)
         }
-        Err(error) => output.fail(exit(&error), &Failure::new(error.to_string(), error.fix())),
+        Err(error) => output.fail(exit(&error), &unanswered(&error)),
     }
 }
 
@@ -40,6 +40,19 @@ fn verdict(response: &Response, waited: bool) -> Exit {
         }
         _ => Exit::Done,
     }
+}
+
+/// Who finds no daemon may have come because something cannot be reached.
+fn unanswered(error: &NoAnswer) -> Failure {
+    let held = os::Routes::held().unwrap_or_default();
+    if held.is_empty() || exit(error) != Exit::Unreachable {
+        return Failure::new(error.to_string(), error.fix());
+    }
+    let held: Vec<_> = held.iter().map(ToString::to_string).collect();
+    Failure::new(
+        format!("{error}; {} is held back meanwhile", held.join(", ")),
+        format!("{}; or open it with `stratad --unlock`", error.fix()),
+    )
 }
 
 fn exit(error: &NoAnswer) -> Exit {

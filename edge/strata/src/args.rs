@@ -36,6 +36,12 @@ pub enum Verb {
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
+    /// Examine this machine: what keeps Strata from working, why it matters, what changes it
+    Doctor {
+        /// The configuration
+        #[arg(default_value = config::DEFAULT_FILE)]
+        file: PathBuf,
+    },
     /// Try it all on this machine: a protected download over a lossy link, measured; no root
     Demo(Demo),
     /// Measure the figures of the papers on this machine, and judge them; no root

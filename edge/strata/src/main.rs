@@ -4,6 +4,7 @@ mod answer;
 mod args;
 mod check;
 mod demo;
+mod doctor;
 mod figures;
 mod output;
 mod show;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     match args.verb {
         Verb::Ask(question) => answer::ask(&args.socket, &question.into(), &output).into(),
         Verb::Check { file } => check::run(&file, &output).into(),
+        Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
         Verb::Demo(demo) => demo::run(&demo, &output).into(),
         Verb::Lab(lab) => figures::run(&lab, &output).into(),
     }

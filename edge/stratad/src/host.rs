@@ -51,6 +51,7 @@ pub fn lock(config: &Config) -> anyhow::Result<()> {
 /// Opens what was locked. The configuration is not asked: it may be lost, or have changed.
 pub fn unlock() -> anyhow::Result<()> {
     refuse_in_use()?;
+    Divert::remove_leftovers()?;
     Routes::remove_leftovers()?;
     Ok(lock::remove()?)
 }

@@ -42,6 +42,7 @@ const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
 const DNS: &str = "edge/lab/tests/e2e_dns.rs";
+const DOCTOR: &str = "edge/lab/tests/e2e_doctor.rs";
 const DOWNLOAD: &str = "pure/pep/tests/download.rs";
 const NODE_RECOVERY: &str = "pure/node/src/tests/recovery.rs";
 
@@ -192,6 +193,27 @@ pub const FEATURES: &[Feature] = &[
             (DNS, "the_start_after_a_crash_gives_the_former_servers_back"),
             (CRASH, "a_crash_anywhere_leaves_nothing_after_the_next_stop"),
         ]),
+    },
+    Feature {
+        name: "Examining a machine",
+        keys: &[],
+        verbs: &["doctor"],
+        works: Tests(&[
+            (
+                DOCTOR,
+                "a_healthy_host_has_no_finding_with_a_daemon_or_without",
+            ),
+            (
+                DOCTOR,
+                "a_healthy_licensed_node_has_no_finding_with_a_daemon_or_without",
+            ),
+            (DOCTOR, "a_strict_reverse_path_is_found_where_it_matters"),
+        ]),
+        refuses: Tests(&[
+            (DOCTOR, "without_a_configuration_the_machine_is_examined"),
+            (DOCTOR, "missing_rights_are_told"),
+        ]),
+        recovers: Tests(&[(DOCTOR, "what_a_killed_daemon_left_is_found")]),
     },
     Feature {
         name: "Zones",

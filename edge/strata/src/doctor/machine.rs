@@ -1,0 +1,246 @@
+//! The machine: rights, devices, ports, programs, the clock, and what a dead daemon left.
+
+use super::finding::Finding;
+use config::Config;
+use os::resolver::{self, Keeper};
+use os::{Error, Netlink, Routes, Udp, clock, divert, lock, routes, sysctl};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, SystemTime};
+
+/// A clock before 2024 was never set.
+const FIRST_LIGHT: Duration = Duration::from_secs(1_704_067_200);
+
+/// The bits of capabilities(7) that stratad needs.
+const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (10, "CAP_NET_BIND_SERVICE")];
+
+/// Looks at all of it.
+pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
+    let mut findings = vec![
+        tun_device(),
+        user_namespaces(),
+        clock(
+            SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default(),
+            clock::is_synchronised(),
+        ),
+    ];
+    if !runs {
+        findings.push(rights());
+        findings.extend(ports(config));
+        findings.extend(leftovers());
+    }
+    findings.push(name_servers(config, runs));
+    if config.is_some_and(|config| config.peers.iter().any(is_locked)) {
+        findings.push(filter());
+    }
+    findings
+}
+
+fn is_locked(peer: &config::Peer) -> bool {
+    peer.leak == config::Leak::Never
+}
+
+fn tun_device() -> Finding {
+    const NODE: &str = "/dev/net/tun";
+    const WHY: &str = "protected packets come and go through a device of this kind";
+    let opened = File::options().read(true).write(true).open(NODE);
+    match opened.map_err(|error| error.kind()) {
+        Ok(_) => Finding::good("tun", format!("{NODE} can be opened")),
+        Err(ErrorKind::PermissionDenied) => {
+            let seen = format!("{NODE} is closed to this user");
+            Finding::doubt("tun", seen, WHY, format!("chmod 666 {NODE}"))
+        }
+        Err(_) => {
+            let fix = "modprobe tun (in a container: start it with `--device /dev/net/tun`)";
+            Finding::fail("tun", format!("{NODE} cannot be opened"), WHY, fix)
+        }
+    }
+}
+
+fn user_namespaces() -> Finding {
+    const CHECK: &str = "user namespaces";
+    let forbidding = [
+        ("user.max_user_namespaces", "0", "10000"),
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ];
+    let forbids = |(name, value, _): &&(&str, &str, &str)| {
+        sysctl::get(name).is_ok_and(|found| found == *value)
+    };
+    match forbidding.iter().find(forbids) {
+        None => Finding::good(CHECK, "ordinary users may make them"),
+        Some((name, value, wanted)) => Finding::doubt(
+            CHECK,
+            format!("{name} is {value}"),
+            "`strata demo` and `strata lab` need root then; stratad does not care",
+            format!("sysctl -w {name}={wanted}"),
+        ),
+    }
+}
+
+fn clock(now: Duration, synchronised: Option<bool>) -> Finding {
+    const WHY: &str = "certificates are judged by it; tunnels have a clock of their own";
+    const FIX: &str = "timedatectl set-ntp true (or start another NTP client)";
+    match synchronised {
+        _ if now < FIRST_LIGHT => Finding::fail("clock", "it was never set", WHY, FIX),
+        Some(true) => Finding::good("clock", "set, and kept by a time server"),
+        Some(false) => Finding::doubt("clock", "nobody keeps it right", WHY, FIX),
+        None => Finding::doubt(
+            "clock",
+            "the kernel does not tell whether it is right",
+            WHY,
+            FIX,
+        ),
+    }
+}
+
+fn rights() -> Finding {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+    let lacks = |(bit, _): &(u32, _)| effective.unwrap_or(0) >> bit & 1 == 0;
+    let missing: Vec<_> = NEEDED
+        .into_iter()
+        .filter(lacks)
+        .map(|(_, name)| name)
+        .collect();
+    match missing.is_empty() {
+        true => Finding::good("rights", "those that stratad needs"),
+        false => Finding::doubt(
+            "rights",
+            format!("this user lacks {}", missing.join(" and ")),
+            "what stratad will be able to do cannot be told from here",
+            "run `sudo strata doctor`",
+        ),
+    }
+}
+
+/// No daemon of ours has them: can they be had?
+fn ports(config: Option<&Config>) -> Vec<Finding> {
+    const WHY: &str = "IKE and ESP arrive at these ports";
+    let listen = config.map_or((500, 4500), |config| (config.listen.ike, config.listen.nat));
+    let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let ports = [listen.0, listen.1].into_iter();
+    let sockets = ports.flat_map(|port| any.map(|any| SocketAddr::new(any, port)));
+    let finding = |error: Error| match error {
+        Error::PortTaken { port, owner } => Some(Finding::fail(
+            "ports",
+            format!("UDP port {port} is taken{owner}"),
+            WHY,
+            "stop who has it, for strongSwan `systemctl stop strongswan-starter`, \
+             or choose another port in [listen]",
+        )),
+        Error::NoFamily { .. } => None,
+        error => Some(Finding::doubt(
+            "ports",
+            error.to_string(),
+            WHY,
+            "run `sudo strata doctor`",
+        )),
+    };
+    let mut findings: Vec<_> = sockets
+        .filter_map(|socket| Udp::bind(socket, None).err())
+        .filter_map(finding)
+        .collect();
+    findings.dedup();
+    if findings.is_empty() {
+        findings.push(Finding::good(
+            "ports",
+            format!("UDP {} and {} are free", listen.0, listen.1),
+        ));
+    }
+    findings
+}
+
+/// Rules and black holes, where nobody runs whom they could belong to.
+fn leftovers() -> Vec<Finding> {
+    const CHECK: &str = "leftovers";
+    let held = Routes::held().unwrap_or_default();
+    let rules = Netlink::open().and_then(|netlink| netlink.rules());
+    let ours = [divert::PRIORITY, routes::PRIORITY];
+    let rules = rules.unwrap_or_default();
+    let rules = rules
+        .iter()
+        .filter(|rule| ours.contains(&rule.priority))
+        .count();
+    let mut findings = Vec::new();
+    if !held.is_empty() {
+        let held: Vec<_> = held.iter().map(ToString::to_string).collect();
+        findings.push(Finding::doubt(
+            CHECK,
+            format!("{} cannot be reached: held back for a tunnel", held.join(", ")),
+            "a stratad was killed, or stopped with `leak = \"never\"`, so that nothing leaves in clear",
+            "start stratad, or open it with `stratad --unlock`",
+        ));
+    } else if rules > 0 {
+        findings.push(Finding::doubt(
+            CHECK,
+            format!("{rules} routing rules of a stratad that no longer runs"),
+            "they lead nowhere, and packets take the ordinary way",
+            "start stratad, or remove them with `stratad --unlock`",
+        ));
+    } else {
+        findings.push(Finding::good(CHECK, "none"));
+    }
+    findings
+}
+
+fn name_servers(config: Option<&Config>, runs: bool) -> Finding {
+    const CHECK: &str = "name servers";
+    let named = config.and_then(|config| config.tunnel.resolver.clone());
+    let file = match named.map_or_else(Keeper::of_this_machine, Keeper::File) {
+        Keeper::Resolved => return Finding::good(CHECK, "kept by systemd-resolved"),
+        Keeper::Resolvconf => return Finding::good(CHECK, "kept by resolvconf"),
+        Keeper::File(file) => file,
+    };
+    let shown = file.display();
+    if runs || !resolver::is_ours(&file) {
+        let whose = if resolver::is_ours(&file) {
+            "ours"
+        } else {
+            "not ours"
+        };
+        return Finding::good(CHECK, format!("{shown}, {whose}"));
+    }
+    let aside = resolver::aside(&file);
+    Finding::fail(
+        CHECK,
+        format!("{shown} names servers behind a tunnel that is not there"),
+        "no name can be resolved: stratad was killed before it could put the former list back",
+        format!("start stratad, or `mv {} {shown}`", aside.display()),
+    )
+}
+
+fn filter() -> Finding {
+    match lock::is_possible() {
+        true => Finding::good("nft", "installed"),
+        false => Finding::fail(
+            "nft",
+            "the program nft is missing",
+            "a peer has `leak = \"never\"`, which is a table of nftables",
+            "apt-get install nftables",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_clock_is_never_set_not_kept_not_told_or_right() {
+        let now = FIRST_LIGHT + Duration::from_secs(1);
+        let verdict = |now, synchronised| clock(now, synchronised).verdict;
+        assert_eq!(
+            verdict(Duration::from_secs(3600), Some(true)),
+            Verdict::Fail
+        );
+        assert_eq!(verdict(now, Some(false)), Verdict::Doubt);
+        assert_eq!(verdict(now, None), Verdict::Doubt);
+        assert_eq!(verdict(now, Some(true)), Verdict::Good);
+    }
+}

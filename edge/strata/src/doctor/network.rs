@@ -1,0 +1,190 @@
+//! What the configuration makes of this machine's network: ways that packets would not survive.
+
+use super::finding::Finding;
+use config::{Action, Config, Divert, Peer};
+use os::{Family, Netlink, divert, sysctl};
+use std::net::{IpAddr, UdpSocket};
+
+/// What the longest sealed packet has beyond the inner one: 117 octets with IPv6 outside
+/// ([`config::DEFAULT_MTU`]); 20 fewer with IPv4.
+const OVERHEAD: u32 = 117;
+
+/// Looks at all of it.
+pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
+    let mut findings = reverse_paths(config);
+    findings.extend(config.peers.iter().filter_map(|peer| mtu(config, peer)));
+    if config.peers.iter().any(|peer| peer.address.is_none()) {
+        findings.push(forwarding(
+            "hosts behind this gateway are not reached",
+            true,
+        ));
+    }
+    if let Some(divert) = &config.divert {
+        findings.push(forwarding(
+            "a licensed node passes on the packets of others",
+            false,
+        ));
+        findings.extend(diversion(divert, runs));
+    }
+    findings
+}
+
+/// Packets of a peer whose own address is protected seem to come from the wrong side.
+fn reverse_paths(config: &Config) -> Vec<Finding> {
+    const CHECK: &str = "rp_filter";
+    let is_inside = |peer: &Peer| {
+        let inside = |address| protects(config, address);
+        peer.address
+            .is_some_and(|address| address.is_ipv4() && inside(address))
+    };
+    if !config.peers.iter().any(is_inside) {
+        return vec![Finding::good(CHECK, "no peer's own address is protected")];
+    }
+    let links = Netlink::open().and_then(|netlink| netlink.links());
+    let links = links.unwrap_or_default();
+    let strict = links.iter().filter(|link| {
+        *link != "lo"
+            && **link != config.tunnel.name
+            && sysctl::strict_reverse_path(link).unwrap_or(false)
+    });
+    let mut findings: Vec<_> = strict
+        .map(|link| {
+            Finding::fail(
+                CHECK,
+                format!("{link} checks reverse paths strictly"),
+                "a peer's own address is protected, so answers to it would take the tunnel, and \
+                 its packets are dropped on arrival",
+                format!("sysctl -w net.ipv4.conf.{link}.rp_filter=2 net.ipv4.conf.all.rp_filter=2"),
+            )
+        })
+        .collect();
+    if findings.is_empty() {
+        findings.push(Finding::good(CHECK, "no interface checks strictly"));
+    }
+    findings
+}
+
+fn protects(config: &Config, address: IpAddr) -> bool {
+    let remote = config.peers.iter().flat_map(|peer| &peer.remote);
+    let bypass = |policy: &&config::Policy| policy.action == Action::Bypass;
+    let bypassed = config.policies.iter().filter(bypass);
+    remote
+        .into_iter()
+        .any(|remote| remote.contains(address, 0, None))
+        && !bypassed
+            .into_iter()
+            .any(|policy| policy.remote.contains(address, 0, None))
+}
+
+/// Whether the longest packet fits the interface that leads to a peer.
+fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
+    let peer = peer.address?;
+    let overhead = if peer.is_ipv4() {
+        OVERHEAD - 20
+    } else {
+        OVERHEAD
+    };
+    let wanted = u32::from(config.tunnel.mtu) + overhead;
+    let Some((interface, mtu)) = way_to(peer) else {
+        let why = "the tunnel cannot be set up from this network";
+        let fix = format!("connect to a network; `ip route get {peer}` shows the way");
+        return Some(Finding::doubt(
+            "mtu",
+            format!("there is no way to {peer}"),
+            why,
+            fix,
+        ));
+    };
+    let seen = format!("{interface} takes {mtu} octets, the longest sealed packet has {wanted}");
+    Some(match mtu >= wanted {
+        true => Finding::good("mtu", seen),
+        false => Finding::doubt(
+            "mtu",
+            seen,
+            "long packets are fragmented, which is slow and passes fewer firewalls",
+            format!(
+                "mtu = {} in [tunnel]",
+                (mtu.saturating_sub(overhead)).max(1280)
+            ),
+        ),
+    })
+}
+
+/// The interface whose address the kernel would send from, and its MTU. Nothing is sent.
+fn way_to(peer: IpAddr) -> Option<(String, u32)> {
+    let any = if peer.is_ipv4() {
+        "0.0.0.0:0"
+    } else {
+        "[::]:0"
+    };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect((peer, 500)).ok()?;
+    let ours = socket.local_addr().ok()?.ip();
+    let netlink = Netlink::open().ok()?;
+    let has_it = |link: &String| {
+        let addresses = netlink.addresses(link).unwrap_or_default();
+        addresses.iter().any(|prefix| prefix.address == ours)
+    };
+    let link = netlink.links().ok()?.into_iter().find(has_it)?;
+    let mtu = netlink.mtu(&link).ok()?;
+    Some((link, mtu))
+}
+
+fn forwarding(why: &'static str, may_be_meant: bool) -> Finding {
+    const CHECK: &str = "forwarding";
+    let refused = |family: Family| sysctl::require_forwarding(family).err();
+    match (refused(Family::V4), refused(Family::V6)) {
+        (Some(error), Some(_)) => {
+            let seen = "this machine forwards neither IPv4 nor IPv6";
+            let fix = error.to_string();
+            let fix = fix.split('`').nth(1).unwrap_or(&fix).to_owned();
+            match may_be_meant {
+                true => Finding::doubt(CHECK, seen, why, fix),
+                false => Finding::fail(CHECK, seen, why, fix),
+            }
+        }
+        (None, None) => Finding::good(CHECK, "IPv4 and IPv6"),
+        (None, Some(_)) => Finding::good(CHECK, "IPv4 only"),
+        (Some(_), None) => Finding::good(CHECK, "IPv6 only"),
+    }
+}
+
+/// Both interfaces, and rules for both (DESIGN section 7).
+fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
+    const CHECK: &str = "divert";
+    let netlink = Netlink::open();
+    let links = netlink
+        .as_ref()
+        .map_or_else(|_| Vec::new(), |n| n.links().unwrap_or_default());
+    let rules = netlink
+        .as_ref()
+        .map_or_else(|_| Vec::new(), |n| n.rules().unwrap_or_default());
+    let side = |interface: &String| {
+        let ours = |rule: &&os::netlink::Rule| {
+            rule.priority == divert::PRIORITY && rule.iif.as_ref() == Some(interface)
+        };
+        if !links.contains(interface) {
+            let fix = "ip link (shows the names); correct [divert]";
+            let why = "stratad does not start without it";
+            Finding::fail(
+                CHECK,
+                format!("there is no interface {interface}"),
+                why,
+                fix,
+            )
+        } else if runs && !rules.iter().any(|rule| ours(&rule)) {
+            Finding::fail(
+                CHECK,
+                format!("no rule diverts what comes in at {interface}"),
+                "without rules on both sides nothing is repaired, and reverse-path checks drop packets",
+                "somebody removed it: systemctl restart strata",
+            )
+        } else {
+            Finding::good(CHECK, interface.clone())
+        }
+    };
+    [&config.wired, &config.wireless]
+        .into_iter()
+        .map(side)
+        .collect()
+}
