@@ -112,7 +112,12 @@ impl Established {
     ) -> Vec<Payload> {
         let later = || vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
         let full = self.children.is_full();
+        // One that we do not know may be the successor whose answer has not arrived yet.
+        let expecting = matches!(self.running, Some(Task::RekeyChild(_)));
         let Some(old) = self.children.by_outbound(spi) else {
+            if expecting {
+                return later();
+            }
             return vec![about(NotifyType::CHILD_SA_NOT_FOUND, spi)];
         };
         // One that is replaced is about to be deleted (section 2.25.1).

@@ -371,6 +371,20 @@ fn a_busy_peer_is_asked_again() {
     assert!(pair.left.refusals().is_empty());
 }
 
+/// The right end answered, and wants newer keys before its answer has arrived.
+#[test]
+fn a_successor_that_is_not_known_yet_is_rekeyed_later() {
+    let mut pair = connected();
+    rekey_child(&mut pair, Side::Left);
+    pair.deliver_next();
+    pair.intercept();
+    rekey_child(&mut pair, Side::Right);
+    pair.pass(Duration::from_secs(120));
+    assert!(is_settled(&mut pair), "{:?}", pair.left.events);
+    assert_eq!(pair.left.successors().len(), 2);
+    assert!(pair.left.down_reasons().is_empty());
+}
+
 #[test]
 fn a_repeated_request_makes_one_successor() {
     for rekey in [rekey_child, rekey_ike] {

@@ -1,6 +1,7 @@
 //! Invariant 1: no (key, nonce) pair is ever used twice.
 
 use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
+use crate::Rekey;
 use crypto::Rng;
 use model::Keys;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,6 +99,10 @@ fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
             2 => world.restart(LICENSED),
             3 => drop(world.nodes[MOBILE].down("gw", world.now)),
             4 => drop(world.nodes[MOBILE].up("gw", world.now)),
+            5 => drop(world.nodes[MOBILE].rekey("gw", Rekey::Children, world.now)),
+            6 => drop(world.nodes[MOBILE].rekey("gw", Rekey::Ike, world.now)),
+            7 => drop(world.nodes[GATEWAY].rekey("alice", Rekey::Children, world.now)),
+            8 => drop(world.nodes[GATEWAY].rekey("fa", Rekey::Ike, world.now)),
             _ => {}
         }
         world.run_for(Duration::from_secs(60));
@@ -109,7 +114,7 @@ fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
         ledger.seen
     );
     assert!(
-        ledger.keys.len() > 20,
+        ledger.keys.len() > 100,
         "only {} SAs were made",
         ledger.keys.len()
     );

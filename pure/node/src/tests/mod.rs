@@ -7,6 +7,7 @@ mod invariants;
 mod ledger;
 mod operations;
 mod recovery;
+mod rekey;
 mod snoop;
 mod states;
 mod watch;

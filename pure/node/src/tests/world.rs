@@ -89,6 +89,8 @@ pub struct World {
     pub dropped: [Vec<DropReason>; 3],
     pub wireless: Hop,
     pub wired: Hop,
+    /// How many of a thousand IKE messages are lost besides.
+    pub ike_lost: u16,
     /// Hosts that are switched off.
     pub off: [bool; 3],
     /// Hosts that nothing reaches that is for them.
@@ -139,6 +141,7 @@ impl World {
             dropped: Default::default(),
             wireless: Hop::default(),
             wired: Hop::default(),
+            ike_lost: 0,
             off: [false; 3],
             deaf: [false; 3],
             outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
@@ -345,7 +348,9 @@ impl World {
                 };
                 let marker = if path.local.port() == 500 { 0 } else { 4 };
                 self.ike.push((who, transmit.payload[marker..].to_vec()));
-                self.depart(who, path, transmit.payload);
+                if self.rng.u16() % 1000 >= self.ike_lost {
+                    self.depart(who, path, transmit.payload);
+                }
             }
             while let Some((to, packet)) = self.nodes[who].poll_resend() {
                 let socket = |address: usize, port: usize| {
