@@ -26,6 +26,8 @@ pub const THEIRS: Connection<'_> = Connection {
     remote: "10.1.0.1/32",
     ike: "aes128gcm16-prfsha256-x25519",
     esp: "aes128gcm16",
+    ike_rekey: "4h",
+    rekey: "1h",
 };
 
 /// Our end, which waits for `strata up`.

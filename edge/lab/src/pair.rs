@@ -13,6 +13,7 @@
 //! passes the host between: a router, or a licensed node, or where somebody taps the wire.
 
 use crate::daemon::Daemon;
+use crate::emulator::{Emulator, Settings};
 use crate::host::Host;
 use crate::testbed::Testbed;
 use crate::wire;
@@ -50,6 +51,8 @@ const NODE_KEY: &str = "a key between gateway and licensed node";
 /// The three hosts.
 pub struct Pair {
     bed: Testbed,
+    /// The wire between mobile node and the host between, if it is not an ideal one.
+    _hop: Option<Emulator>,
     /// The mobile node, which connects.
     pub mobile: Host,
     /// The host that all packets pass.
@@ -101,15 +104,29 @@ impl Pair {
     /// # Errors
     /// The kernel refuses.
     pub fn new(name: &str) -> Result<Self> {
+        Self::with_hop(name, None)
+    }
+
+    /// The same with a wire to the mobile node that is slow, late and makes errors.
+    ///
+    /// # Errors
+    /// As [`Pair::new`].
+    pub fn with_lossy_hop(name: &str, hop: sim::Settings) -> Result<Self> {
+        Self::with_hop(name, Some(hop))
+    }
+
+    fn with_hop(name: &str, hop: Option<sim::Settings>) -> Result<Self> {
         let bed = Testbed::new(name)?;
         let (mobile, gateway) = (bed.host("mobile")?, bed.host("gateway")?);
         let between = bed.host("between")?;
         between.sysctl("net.ipv4.ip_forward", "1")?;
         between.sysctl("net.ipv6.conf.all.forwarding", "1")?;
-        wire::veth(
-            mobile.end("eth0", &["10.3.0.2/24", "2001:db8:3::2/64"]),
-            between.end("wireless", &["10.3.0.1/24", "2001:db8:3::1/64"]),
-        )?;
+        let near = mobile.end("eth0", &["10.3.0.2/24", "2001:db8:3::2/64"]);
+        let far = between.end("wireless", &["10.3.0.1/24", "2001:db8:3::1/64"]);
+        let hop = match hop {
+            None => wire::veth(near, far).map(|()| None)?,
+            Some(hop) => Some(wire::emulated(near, far, Settings::symmetric(hop), 1)?),
+        };
         wire::veth(
             between.end("wired", &["192.0.2.2/24", "2001:db8:2::2/64"]),
             gateway.end("eth0", &["192.0.2.1/24", "2001:db8:2::1/64"]),
@@ -122,6 +139,7 @@ impl Pair {
         }
         Ok(Self {
             bed,
+            _hop: hop,
             mobile,
             between,
             gateway,

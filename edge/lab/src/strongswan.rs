@@ -50,6 +50,10 @@ pub struct Connection<'a> {
     pub ike: &'a str,
     /// Proposals for the child SA.
     pub esp: &'a str,
+    /// How long keys of the IKE SA are used.
+    pub ike_rekey: &'a str,
+    /// How long keys of the child SA are used.
+    pub rekey: &'a str,
 }
 
 /// The name of a connection's child in charon's messages.
@@ -165,6 +169,8 @@ impl Connection<'_> {
             remote,
             ike,
             esp,
+            ike_rekey,
+            rekey,
         } = self;
         format!(
             r#"connections {{
@@ -174,6 +180,9 @@ impl Connection<'_> {
     remote_addrs = {peer_address}
     proposals = {ike}
     encap = yes
+    rekey_time = {ike_rekey}
+    over_time = 1h
+    rand_time = 0
     local {{
       auth = psk
       id = {id}
@@ -187,6 +196,9 @@ impl Connection<'_> {
         local_ts = {local}
         remote_ts = {remote}
         esp_proposals = {esp}
+        rekey_time = {rekey}
+        life_time = 2h
+        rand_time = 0
       }}
     }}
   }}

@@ -8,7 +8,7 @@ use lab::strongswan::Connection;
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -19,6 +19,9 @@ fn main() -> ExitCode {
         strongswan_guessing_another_group_is_led_to_ours,
         strongswan_with_its_default_proposals_answers,
         aes_256_is_agreed_where_both_ends_ask_for_it,
+        strongswan_rekeys_child_and_ike_sa_while_octets_flow,
+        strata_rekeys_child_and_ike_sa_while_octets_flow,
+        new_keys_come_from_a_key_exchange_where_strongswan_wants_one,
         a_delete_from_strongswan_takes_our_end_down,
         a_delete_from_us_takes_strongswans_end_down,
         stopping_strata_takes_strongswans_end_down,
@@ -190,6 +193,59 @@ fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
     charon.wait_until(DEADLINE, |sas| sas.contains("encr-keysize=256"))?;
     transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
     check_traffic(&strata, 0, MB)
+}
+
+fn strongswan_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let (ike_rekey, rekey) = ("3s", "1s");
+    let often = Connection {
+        ike_rekey,
+        rekey,
+        ..THEIRS
+    };
+    let (mut strata, charon) = duo.start(OURS, &often)?;
+    charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
+    carry_until_rekeyed(&duo, &mut strata)
+}
+
+fn strata_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let often = format!("{OURS}rekey = \"2s\"\nike_rekey = \"3s\"\n");
+    let (mut strata, _charon) = duo.start(&often, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    carry_until_rekeyed(&duo, &mut strata)
+}
+
+/// Ours asks with a group and without; it wants one.
+fn new_keys_come_from_a_key_exchange_where_strongswan_wants_one() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let esp = "aes128gcm16-x25519";
+    let (mut strata, charon) = duo.start(OURS, &Connection { esp, ..THEIRS })?;
+    strata.strata("up theirs --wait")?;
+    strata.strata("rekey theirs")?;
+    strata
+        .process()
+        .wait_for_log("tunnel has new keys", DEADLINE)?;
+    charon.wait_until(DEADLINE, |sas| sas.contains("dh-group=CURVE_25519"))?;
+    carry_20_mb_each_way(&duo)
+}
+
+/// Transfers until both kinds of keys were replaced three times, without an octet lost.
+fn carry_until_rekeyed(duo: &Duo, strata: &mut Daemon) -> Result<()> {
+    let often = |log: &str| {
+        let count = |what| log.matches(what).count();
+        count("tunnel has new keys") >= 3 && count("IKE SA has new keys") >= 3
+    };
+    let started = Instant::now();
+    let mut log = String::new();
+    while !often(&log) {
+        ensure!(started.elapsed() < DEADLINE * 6, "{log}");
+        carry_20_mb_each_way(duo)?;
+        log = strata.process().log();
+    }
+    ensure!(!log.contains("down"), "{log}");
+    Ok(())
 }
 
 fn a_delete_from_strongswan_takes_our_end_down() -> Result<()> {

@@ -159,6 +159,12 @@ fn limits_are_kept_and_told() {
             "1s and 3600s",
         ),
         ("liveness = \"2h\"", "peer.office.liveness", "1s and 3600s"),
+        ("rekey = \"25h\"", "peer.office.rekey", "1s and 86400s"),
+        (
+            "ike_rekey = \"0s\"",
+            "peer.office.ike_rekey",
+            "1s and 86400s",
+        ),
     ] {
         let fault = only_fault_in_office(&format!("{lines}\n"));
         assert!(

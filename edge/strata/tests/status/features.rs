@@ -37,6 +37,8 @@ const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
+const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
+const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
 const REFUSAL: &str = "edge/lab/tests/e2e_refusal.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
@@ -128,6 +130,41 @@ pub const FEATURES: &[Feature] = &[
             (GROUPS, "no_common_group_is_a_readable_refusal"),
         ]),
         recovers: Tests(&[(GROUPS, "a_forged_correction_does_not_choose_the_group")]),
+    },
+    Feature {
+        name: "New keys without loss",
+        keys: &["peer.rekey", "peer.pfs", "*.ike_rekey"],
+        verbs: &["rekey"],
+        works: Tests(&[
+            (REKEY, "a_stream_loses_no_packet_through_twenty_rekeys"),
+            (
+                REKEY,
+                "downloads_go_on_through_twenty_rekeys_with_a_licensed_node",
+            ),
+            (
+                STRONGSWAN,
+                "strongswan_rekeys_child_and_ike_sa_while_octets_flow",
+            ),
+            (
+                STRONGSWAN,
+                "strata_rekeys_child_and_ike_sa_while_octets_flow",
+            ),
+            (
+                STRONGSWAN,
+                "new_keys_come_from_a_key_exchange_where_strongswan_wants_one",
+            ),
+        ]),
+        refuses: Tests(&[
+            (REKEY, "rekeys_that_cannot_be_are_refused_with_the_fix"),
+            (FAULTS, "limits_are_kept_and_told"),
+        ]),
+        recovers: Tests(&[
+            (REKEY, "downloads_go_on_through_rekeys_over_a_lossy_hop"),
+            (
+                NODE_REKEY,
+                "a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost",
+            ),
+        ]),
     },
     Feature {
         name: "Liveness",

@@ -348,7 +348,7 @@ impl World {
                 };
                 let marker = if path.local.port() == 500 { 0 } else { 4 };
                 self.ike.push((who, transmit.payload[marker..].to_vec()));
-                if self.rng.u16() % 1000 >= self.ike_lost {
+                if self.ike_lost == 0 || self.rng.u16() % 1000 >= self.ike_lost {
                     self.depart(who, path, transmit.payload);
                 }
             }

@@ -1,0 +1,217 @@
+//! New keys while packets flow: nothing is lost, and a licensed node goes on reading.
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::pair::{self, DEADLINE, GATEWAY, LICENSED, MOBILE, Pair, Terms, Tunnel};
+use lab::runner;
+use lab::transfer::transfer;
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::num::NonZeroU64;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        a_stream_loses_no_packet_through_twenty_rekeys,
+        downloads_go_on_through_twenty_rekeys_with_a_licensed_node,
+        downloads_go_on_through_rekeys_over_a_lossy_hop,
+        rekeys_that_cannot_be_are_refused_with_the_fix,
+    ])
+}
+
+/// Between two packets of the stream.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The stream is over when nothing came for so long.
+const SILENCE: Duration = Duration::from_secs(1);
+
+const MB: u64 = 1_000_000;
+
+/// A thousand numbered packets a second, from the mobile node to the gateway, each of which arrives
+/// once. They go through zones that a licensed node may read.
+fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
+    let (pair, _licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
+    let (sent, arrived) = meanwhile(
+        |stop| stream(&pair.mobile, &pair.gateway, stop),
+        || (0..20).try_for_each(|round| rekey(&mut tunnel, round)),
+    )?;
+    ensure!(sent > 1000, "only {sent} packets were sent");
+    ensure!(arrived == sent, "{arrived} of {sent} packets arrived");
+    let status = tunnel.gateway.strata("status")?;
+    let drops = &status["status"]["drops"];
+    ensure!(drops == &Value::Object(Default::default()), "{drops}");
+    Ok(())
+}
+
+/// Every octet is compared, in both directions, with SNOOP between the ends.
+fn downloads_go_on_through_twenty_rekeys_with_a_licensed_node() -> Result<()> {
+    let (pair, licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
+    let downloads = meanwhile(
+        |stop| downloads(&pair, 20 * MB, stop),
+        || (0..20).try_for_each(|round| rekey(&mut tunnel, round)),
+    )?;
+    ensure!(downloads > 0, "no download came to its end");
+    reads_the_newest(&licensed, &tunnel)
+}
+
+/// Packets of IKE are lost as well: a rekey takes longer, and nothing else.
+fn downloads_go_on_through_rekeys_over_a_lossy_hop() -> Result<()> {
+    let hop = sim::Settings {
+        rate: NonZeroU64::new(20_000_000),
+        delay: Duration::from_millis(2),
+        queue: 200,
+        bit_error_rate: 1.0 / 256_000.0,
+    };
+    let (pair, licensed, mut tunnel) = licensed(Pair::with_lossy_hop("rekey", hop)?)?;
+    meanwhile(
+        |stop| downloads(&pair, MB, stop),
+        || (0..6).try_for_each(|round| rekey(&mut tunnel, round)),
+    )?;
+    reads_the_newest(&licensed, &tunnel)
+}
+
+fn rekeys_that_cannot_be_are_refused_with_the_fix() -> Result<()> {
+    let pair = Pair::new("rekey")?;
+    let tunnel = pair.start(os::Family::V4, Terms::ZONED, Terms::ZONED)?;
+    is_refused(&tunnel.mobile, "rekey nobody", "strata status")?;
+    is_refused(&tunnel.mobile, "rekey office", "strata up office")?;
+    tunnel.up()?;
+    let licensed = pair.start_licensed(LICENSED)?;
+    let is_up = |status: &Value| status["status"]["peers"][1]["state"] == "up";
+    tunnel.gateway.wait_until("status", DEADLINE, is_up)?;
+    is_refused(&tunnel.gateway, "rekey fa", "--ike")?;
+    tunnel.gateway.strata("rekey fa --ike")?;
+    let mut licensed = licensed;
+    let process = licensed.process();
+    process.wait_for_log("IKE SA has new keys", DEADLINE)
+}
+
+fn is_refused(daemon: &Daemon, words: &str, fix: &str) -> Result<()> {
+    let Err(refusal) = daemon.strata_text(words) else {
+        bail!("`strata {words}` was not refused");
+    };
+    let refusal = format!("{refusal:?}");
+    ensure!(refusal.contains(fix), "{fix:?} is not in {refusal}");
+    Ok(())
+}
+
+/// A tunnel whose headers a licensed node reads.
+fn licensed(pair: Pair) -> Result<(Pair, Daemon, Tunnel)> {
+    let licensed = pair.start_licensed(LICENSED)?;
+    let tunnel = pair.start_up(Terms::LICENSED)?;
+    licensed.wait_until("zones", DEADLINE, |zones| !held(zones).is_empty())?;
+    Ok((pair, licensed, tunnel))
+}
+
+/// Runs something until something else has come to its end.
+fn meanwhile<T: Send>(
+    run: impl FnOnce(&AtomicBool) -> Result<T> + Send,
+    act: impl FnOnce() -> Result<()>,
+) -> Result<T> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let running = scope.spawn(|| run(&stop));
+        let acted = act();
+        stop.store(true, Relaxed);
+        let outcome = running.join().expect("it returns its errors");
+        acted?;
+        outcome
+    })
+}
+
+/// Asks for new keys at one end, every fifth time for the IKE SA, and waits until both have them.
+fn rekey(tunnel: &mut Tunnel, round: usize) -> Result<()> {
+    let ends = [
+        (&mut tunnel.gateway, "alice"),
+        (&mut tunnel.mobile, "office"),
+    ];
+    let ike = if round % 5 == 4 { " --ike" } else { "" };
+    let asking = round % 2;
+    let what = match ike {
+        "" => "tunnel has new keys",
+        _ => "IKE SA has new keys",
+    };
+    let told = |log: &str| log.matches(what).count();
+    let before = [
+        told(&ends[0].0.process().log()),
+        told(&ends[1].0.process().log()),
+    ];
+    let words = format!("rekey {}{ike}", ends[asking].1);
+    ends[asking].0.strata(&words)?;
+    for ((daemon, _), before) in ends.into_iter().zip(before) {
+        let again = |log: &str| (told(log) > before).then_some(());
+        let deadline = DEADLINE * 3;
+        let waited = daemon.process().wait_for(what, deadline, again);
+        waited.with_context(|| format!("round {round}, `strata {words}`"))?;
+    }
+    Ok(())
+}
+
+/// Sends until told to stop; gives how many packets were sent, and how many arrived.
+fn stream(from: &Host, to: &Host, stop: &AtomicBool) -> Result<(u64, u64)> {
+    let address = (GATEWAY[0].parse::<std::net::IpAddr>()?, 0);
+    let inward = to.inside(|| Ok(UdpSocket::bind(address)?))?;
+    inward.set_read_timeout(Some(SILENCE))?;
+    let target = inward.local_addr()?;
+    let out = from.inside(|| Ok(UdpSocket::bind((MOBILE[0], 0))?))?;
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| receive(&inward));
+        let mut sent = 0_u64;
+        let mut due = Instant::now();
+        while !stop.load(Relaxed) {
+            out.send_to(&sent.to_be_bytes(), target)?;
+            sent += 1;
+            due += PAUSE;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        let arrived = receiving.join().expect("a receiver returns its errors")?;
+        Ok((sent, arrived))
+    })
+}
+
+/// Counts packets until none comes any more; each number may come once.
+fn receive(socket: &UdpSocket) -> Result<u64> {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut number = [0; 8];
+    while socket.recv(&mut number).is_ok() {
+        let number = u64::from_be_bytes(number);
+        ensure!(seen.insert(number), "packet {number} came twice");
+    }
+    Ok(seen.len() as u64)
+}
+
+/// Downloads and uploads until told to stop; gives how many came to their end.
+fn downloads(pair: &Pair, octets: u64, stop: &AtomicBool) -> Result<u64> {
+    let mut count = 0;
+    while !stop.load(Relaxed) {
+        transfer(&pair.gateway, &pair.mobile, MOBILE[0], octets)?;
+        transfer(&pair.mobile, &pair.gateway, GATEWAY[0], octets / 10)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The licensed node holds the keys of the SA that is in use.
+fn reads_the_newest(licensed: &Daemon, tunnel: &Tunnel) -> Result<()> {
+    let status = tunnel.gateway.strata("status")?;
+    let children = pair::children(&status);
+    let current = children.iter().find(|child| child["draining"] == false);
+    let spi = current.map(|child| child["spi_in"].clone());
+    let spi = spi.context("the gateway has no tunnel")?;
+    let reads = |zones: &Value| {
+        held(zones)
+            .iter()
+            .any(|grant| grant.to_string().contains(spi.as_str().unwrap_or("none")))
+    };
+    licensed.wait_until("zones", DEADLINE, reads).map(drop)
+}
+
+/// The grants that a licensed node holds.
+fn held(zones: &Value) -> Vec<Value> {
+    let held = zones["zones"]["held"].as_array();
+    held.cloned().unwrap_or_default()
+}
