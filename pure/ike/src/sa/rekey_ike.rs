@@ -209,7 +209,7 @@ impl Established {
             ..
         } = rekey;
         match (first_error(response), rival) {
-            (Some(_), Some(rival)) => return self.retire(rival.heir, core, ctx),
+            (Some(_), Some(rival)) => self.retire(rival.heir, core, ctx),
             (Some(error), None) => {
                 self.note_refused_heir(error, corrected, response, core, ctx);
                 self.send_next(core, ctx);
@@ -367,7 +367,7 @@ impl Heir {
     fn core(&self, old: &Core, ctx: &mut Context<'_>) -> Core {
         Core {
             id: ctx.sa_id(),
-            peer: old.peer.clone(),
+            peer: old.peer,
             initiator: self.ours,
             spi_i: self.spi_i,
             spi_r: self.spi_r,
