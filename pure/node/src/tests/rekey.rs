@@ -84,7 +84,8 @@ fn a_stream_loses_nothing_through_twenty_rekeys_and_the_node_reads_all_of_it() {
 fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
     let mut world = World::connected(without_snoop());
     world.ike_lost = 333;
-    assert!(stream_through_rekeys(&mut world) > 10);
+    // Some are replaced again before anything was sent on them.
+    assert!(stream_through_rekeys(&mut world) > 5);
     // What is not opened went in the seconds in which a grant was on its way.
     let transit = world.nodes[LICENSED].transit_counters();
     assert!(transit.opaque > 2 * 8000 * 8 / 10, "{transit:?}");
