@@ -15,6 +15,7 @@
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings};
 use crate::host::Host;
+use crate::process::until;
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::Result;
@@ -137,6 +138,9 @@ impl Pair {
         ] {
             via.iter().try_for_each(|via| host.route("default", via))?;
         }
+        for (host, wires) in [(&mobile, 1), (&between, 2), (&gateway, 1)] {
+            await_addresses(host, wires)?;
+        }
         Ok(Self {
             bed,
             _hop: hop,
@@ -211,6 +215,17 @@ impl Pair {
     pub fn keep(&self) {
         self.bed.keep();
     }
+}
+
+/// The kernel adds the routes to new IPv6 addresses, two for each wire, when it gets to it; whoever
+/// compares routes would see them come.
+fn await_addresses(host: &Host, wires: usize) -> Result<()> {
+    let what = format!("the IPv6 addresses of {}", host.name());
+    until(&what, DEADLINE, || {
+        let routes = host.run("ip -6 route show table local")?;
+        let on_wires = |line: &&str| line.starts_with("local ") && !line.contains(" dev lo ");
+        Ok((routes.lines().filter(on_wires).count() >= 2 * wires).then_some(()))
+    })
 }
 
 /// The daemons at both ends.
