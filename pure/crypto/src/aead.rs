@@ -179,7 +179,7 @@ mod tests {
         });
         let mut done = 0;
         for (group, test) in groups.flat_map(|g| g.tests.iter().map(move |t| (g, t))) {
-            let aead = Aead::new(algorithm(group.key_size as usize), &test.key).unwrap();
+            let aead = Aead::new(algorithm(group.key_size), &test.key).unwrap();
             let nonce = test.nonce.to_vec().try_into().unwrap();
             let mut octets = test.ct.to_vec();
             let opened = aead.open(&nonce, &test.aad, &mut octets, &test.tag);
