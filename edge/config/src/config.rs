@@ -3,7 +3,7 @@
 use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
-    Divert, Error, Gateway, Licensed, Listen, Peer, Policy, Snoop, Tunnel, Warning, check,
+    Divert, Error, Gateway, Licensed, Listen, Peer, Places, Policy, Snoop, Tunnel, Warning, check,
 };
 use model::Identity;
 use std::fmt;
@@ -46,6 +46,8 @@ pub struct Config {
     pub log: Level,
     /// What is legal, but may not be meant.
     pub warnings: Vec<Warning>,
+    /// Where in the file its keys stand.
+    pub places: Places,
 }
 
 /// How much is logged.
@@ -84,8 +86,10 @@ pub fn load(file: &Path) -> Result<Config, Error> {
     let directory = file.parent().unwrap_or(Path::new(""));
     let context = Context::new(directory);
     let config = read(&text, &context);
+    let places = Places::new(file, &text, &context.asked.borrow());
     context.into_faults(file, &text)?;
-    Ok(config.expect("a reader that returns nothing has recorded a fault"))
+    let config = config.expect("a reader that returns nothing has recorded a fault");
+    Ok(Config { places, ..config })
 }
 
 /// `None` only after a fault was recorded, but faults may have been recorded anyway.
@@ -134,6 +138,7 @@ impl Config {
             snoop,
             log: log.unwrap_or(Level::Info),
             warnings: Vec::new(),
+            places: Places::default(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a configuration, and where.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -91,10 +92,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a reader of the file shares with all its parts: where files beside it are, and the faults
-/// so far.
+/// What a reader of the file shares with all its parts: where files beside it are, the keys that
+/// were asked for, and the faults so far.
 pub(crate) struct Context {
     pub directory: PathBuf,
+    /// Every key that was asked for, and where in octets it was found.
+    pub asked: RefCell<BTreeMap<String, Option<usize>>>,
     found: RefCell<Vec<Found>>,
 }
 
@@ -110,6 +113,7 @@ impl Context {
     pub fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
+            asked: RefCell::default(),
             found: RefCell::default(),
         }
     }

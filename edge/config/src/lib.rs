@@ -7,20 +7,26 @@
 //! faults is empty does a [`Config`] exist. What is legal but worth a second look (above all a
 //! licensed payload) is in [`Config::warnings`].
 //!
+//! [`Config::diff`] compares a running daemon's configuration with a new one, key by key, and says
+//! what each change needs.
+//!
 //! The examples in `examples/` are the reference for people; the fields of the types here say what
 //! each key means and what it is when left out.
 
 mod check;
 mod config;
+mod diff;
 mod divert;
 mod fault;
 mod listen;
 mod party;
 mod peer;
+mod place;
 mod policy;
 mod prefix;
 mod psk;
 mod reader;
+mod setting;
 #[cfg(test)]
 mod tests;
 mod tunnel;
@@ -28,13 +34,16 @@ mod value;
 mod warning;
 
 pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};
+pub use diff::{Change, What};
 pub use divert::{Divert, Snoop};
 pub use fault::{Error, Fault, Faults};
 pub use listen::Listen;
 pub use party::{Gateway, Licensed, Party};
 pub use peer::{HEADERS, Leak, PAYLOAD, Peer, Stance, Start, ZonePolicy};
+pub use place::Places;
 pub use policy::{Action, Policy};
 pub use prefix::Prefix;
 pub use psk::Psk;
+pub use setting::Effect;
 pub use tunnel::{DEFAULT_MTU, Tunnel};
 pub use warning::Warning;

@@ -39,6 +39,14 @@ impl<'a> Value<'a> {
         None
     }
 
+    /// The whole name of a key below.
+    fn dotted(&self, key: &str) -> String {
+        match self.name.as_str() {
+            "" => key.to_owned(),
+            parent => format!("{parent}.{key}"),
+        }
+    }
+
     /// What is found at a path of keys below, for checks that look at several tables.
     pub fn at(&self, path: &[&str]) -> Option<Self> {
         path.iter().try_fold(self.clone(), |value, key| {
@@ -83,10 +91,7 @@ impl<'a> Table<'a> {
 
     fn entry(&self, key: &str) -> Option<(Range<usize>, Value<'a>)> {
         let (key, value) = self.entries.get_key_value(key)?;
-        let name = match self.value.name.as_str() {
-            "" => key.get_ref().to_string(),
-            parent => format!("{parent}.{}", key.get_ref()),
-        };
+        let name = self.value.dotted(key.get_ref());
         let value = Value {
             inner: value.get_ref(),
             context: self.value.context,
@@ -104,7 +109,11 @@ impl<'a> Table<'a> {
     /// A key's value, unread.
     pub fn value(&mut self, key: &'static str) -> Option<Value<'a>> {
         self.asked.push(key);
-        self.entry(key).map(|(_, value)| value)
+        let found = self.entry(key);
+        let at = found.as_ref().map(|(span, _)| span.start);
+        let mut asked = self.value.context.asked.borrow_mut();
+        asked.insert(self.value.dotted(key), at);
+        found.map(|(_, value)| value)
     }
 
     /// A key that may be left out. `None` also if its value is wrong: then there is a fault.
@@ -156,7 +165,10 @@ impl<'a> Table<'a> {
         name: &str,
         read: impl Fn(&str, Table<'a>) -> Option<T>,
     ) -> Option<T> {
-        let (_, value) = self.entry(name)?;
+        let (span, value) = self.entry(name)?;
+        let mut asked = self.value.context.asked.borrow_mut();
+        asked.insert(value.name.clone(), Some(span.start));
+        drop(asked);
         let Some(table) = Table::new(&value) else {
             return value.wrong_type("a table", &format!("write it below [{key}.NAME]"));
         };

@@ -1,0 +1,330 @@
+//! Every key with its value, and what a new value of it needs.
+//!
+//! Each struct of the configuration is taken apart here field by field, so that a key cannot be
+//! added without saying what happens when it changes under a running daemon.
+
+use crate::{
+    Action, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy, Psk, Snoop,
+    Start, Tunnel, ZonePolicy,
+};
+use crate::{Leak, Level, Stance};
+use model::{Licence, Right};
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a new value of a key needs before it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it holds at once.
+    Applied,
+    /// The SAs it speaks of are made anew.
+    Anew,
+    /// The daemon has to be started again.
+    Restart,
+}
+
+/// A table of the file, or the place of one that was left out.
+pub(crate) struct Section {
+    /// Its dotted name.
+    pub name: String,
+    /// Whether it comes and goes as a whole, and what that needs.
+    pub whole: Option<Effect>,
+    pub settings: Vec<Setting>,
+}
+
+/// One key.
+pub(crate) struct Setting {
+    /// Below its table; empty if it is the table.
+    pub key: String,
+    pub value: Value,
+    pub effect: Effect,
+}
+
+/// What two settings are compared by.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Value {
+    Shown(String),
+    /// Never shown to anybody.
+    Secret(Psk),
+}
+
+/// Everything a configuration says, left out or not.
+pub(crate) fn sections(config: &Config) -> Vec<Section> {
+    let Config {
+        identity,
+        tunnel,
+        socket,
+        listen,
+        peers,
+        licensed,
+        gateways,
+        policies,
+        divert,
+        snoop,
+        log,
+        warnings: _,
+        places: _,
+    } = config;
+    let mut sections = vec![
+        fixed("node", vec![anew("id", identity)]),
+        fixed("tunnel", self::tunnel(tunnel)),
+        fixed("listen", self::listen(listen)),
+        fixed("control", vec![restart("socket", socket.display())]),
+        fixed("log", vec![applied("level", level(*log))]),
+    ];
+    sections.extend(peers.iter().map(peer));
+    sections.extend(licensed.iter().map(self::licensed));
+    sections.extend(gateways.iter().map(gateway));
+    sections.extend(policies.iter().enumerate().map(policy));
+    sections.extend(divert.iter().map(self::divert));
+    let snoop = snoop.clone().unwrap_or_default();
+    sections.push(fixed("snoop", self::snoop(&snoop)));
+    sections
+}
+
+fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
+    let Tunnel {
+        name,
+        mtu,
+        addresses,
+        dns,
+        resolver,
+    } = tunnel;
+    vec![
+        restart("name", name),
+        restart("mtu", mtu),
+        restart("addresses", list(addresses)),
+        restart("dns", list(dns)),
+        restart("resolver", file(resolver.as_deref())),
+    ]
+}
+
+fn listen(listen: &Listen) -> Vec<Setting> {
+    let Listen {
+        addresses,
+        ike,
+        nat,
+    } = listen;
+    vec![
+        restart("addresses", list(addresses)),
+        restart("ike", ike),
+        restart("nat", nat),
+    ]
+}
+
+fn peer(peer: &Peer) -> Section {
+    let Peer {
+        party,
+        address,
+        local,
+        remote,
+        start,
+        leak,
+        rekey,
+        pfs,
+        zones: ZonePolicy { stance, licences },
+    } = peer;
+    let mut settings = self::party(party);
+    settings.extend([
+        anew("address", any(*address)),
+        anew("local", list(local)),
+        anew("remote", list(remote)),
+        applied("start", self::start(*start)),
+        applied("leak", self::leak(*leak)),
+        applied("rekey", time(*rekey)),
+        applied("pfs", pfs),
+        anew("zones", self::stance(*stance)),
+        anew("licences", list(licences.iter().map(licence))),
+    ]);
+    named("peer", party, settings)
+}
+
+fn licensed(licensed: &Licensed) -> Section {
+    let Licensed { party, address } = licensed;
+    let mut settings = self::party(party);
+    settings.push(anew("address", address));
+    named("licensed", party, settings)
+}
+
+fn gateway(gateway: &Gateway) -> Section {
+    let Gateway { party, address } = gateway;
+    let mut settings = self::party(party);
+    settings.push(anew("address", any(*address)));
+    named("gateway", party, settings)
+}
+
+fn party(party: &Party) -> Vec<Setting> {
+    let Party {
+        name: _,
+        identity,
+        psk,
+        suites,
+        groups,
+        liveness,
+        ike_rekey,
+    } = party;
+    vec![
+        anew("id", identity),
+        Setting {
+            key: "psk".to_owned(),
+            value: Value::Secret(psk.clone()),
+            effect: Effect::Anew,
+        },
+        anew("suite", list(suites)),
+        anew("groups", list(groups)),
+        applied("liveness", time(*liveness)),
+        applied("ike_rekey", time(*ike_rekey)),
+    ]
+}
+
+fn policy((index, policy): (usize, &Policy)) -> Section {
+    let Policy { action, remote } = policy;
+    let action = match action {
+        Action::Bypass => "bypass",
+        Action::Discard => "discard",
+    };
+    Section {
+        name: format!("policy[{index}]"),
+        whole: Some(Effect::Applied),
+        settings: vec![applied("", format!("{action} {remote}"))],
+    }
+}
+
+fn divert(divert: &Divert) -> Section {
+    let Divert {
+        wired,
+        wireless,
+        clear_tcp,
+    } = divert;
+    Section {
+        name: "divert".to_owned(),
+        whole: Some(Effect::Restart),
+        settings: vec![
+            restart("wired", wired),
+            restart("wireless", wireless),
+            restart("clear_tcp", clear_tcp),
+        ],
+    }
+}
+
+fn snoop(snoop: &Snoop) -> Vec<Setting> {
+    let Snoop {
+        enabled,
+        flows,
+        packets,
+        octets,
+    } = snoop;
+    vec![
+        applied("enabled", enabled),
+        applied("flows", flows),
+        applied("packets", packets),
+        applied("octets", size(*octets)),
+    ]
+}
+
+/// A table that is always there, be it with its defaults.
+fn fixed(name: &str, settings: Vec<Setting>) -> Section {
+    Section {
+        name: name.to_owned(),
+        whole: None,
+        settings,
+    }
+}
+
+fn named(kind: &str, party: &Party, settings: Vec<Setting>) -> Section {
+    Section {
+        name: format!("{kind}.{}", party.name),
+        whole: Some(Effect::Applied),
+        settings,
+    }
+}
+
+fn setting(key: &str, value: impl Display, effect: Effect) -> Setting {
+    Setting {
+        key: key.to_owned(),
+        value: Value::Shown(value.to_string()),
+        effect,
+    }
+}
+
+fn applied(key: &str, value: impl Display) -> Setting {
+    setting(key, value, Effect::Applied)
+}
+
+fn anew(key: &str, value: impl Display) -> Setting {
+    setting(key, value, Effect::Anew)
+}
+
+fn restart(key: &str, value: impl Display) -> Setting {
+    setting(key, value, Effect::Restart)
+}
+
+fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<_> = items.into_iter().map(|item| item.to_string()).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn file(path: Option<&Path>) -> String {
+    path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+}
+
+fn any(address: Option<IpAddr>) -> String {
+    address.map_or_else(|| "any".to_owned(), |address| address.to_string())
+}
+
+fn licence(licence: &Licence) -> String {
+    let Licence { node, zone, right } = licence;
+    let zone = if *zone == PAYLOAD {
+        "payload"
+    } else {
+        "headers"
+    };
+    let right = match right {
+        Right::Read => "read",
+    };
+    format!("{node} {right} {zone}")
+}
+
+const fn start(start: Start) -> &'static str {
+    match start {
+        Start::Auto => "auto",
+        Start::Manual => "manual",
+    }
+}
+
+const fn leak(leak: Leak) -> &'static str {
+    match leak {
+        Leak::Never => "never",
+        Leak::Stopped => "stopped",
+    }
+}
+
+const fn stance(stance: Stance) -> &'static str {
+    match stance {
+        Stance::Accept => "accept",
+        Stance::Require => "require",
+        Stance::Refuse => "refuse",
+    }
+}
+
+fn level(level: Level) -> String {
+    level.to_string()
+}
+
+fn time(duration: Duration) -> String {
+    match duration.subsec_millis() {
+        0 => format!("{}s", duration.as_secs()),
+        _ => format!("{}ms", duration.as_millis()),
+    }
+}
+
+fn size(octets: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = units.iter().find(|(unit, _)| octets.is_multiple_of(*unit));
+    unit.map_or_else(
+        || format!("{octets}B"),
+        |(unit, name)| format!("{}{name}", octets / unit),
+    )
+}

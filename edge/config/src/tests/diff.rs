@@ -1,0 +1,400 @@
+//! What a changed file changes, key by key.
+
+use super::Folder;
+use crate::setting::sections;
+use crate::{Change, Config, Effect, What};
+use std::collections::BTreeSet;
+
+/// Every key there is. The values are not the defaults.
+const FULL: &str = r#"[node]
+id = "gw.example.net"
+[tunnel]
+name = "strata1"
+mtu = 1300
+addresses = ["10.8.0.1/16"]
+dns = ["10.1.0.53"]
+resolver = "/etc/other.conf"
+[listen]
+addresses = ["198.51.100.7"]
+ike = 501
+nat = 4501
+[control]
+socket = "/run/other.sock"
+[log]
+level = "warn"
+[peer.alice]
+address = "192.0.2.1"
+id = "alice@example.net"
+psk = "alice.psk"
+suite = "aes256gcm16"
+groups = "p256"
+liveness = "20s"
+ike_rekey = "2h"
+local = ["10.8.0.0/16"]
+remote = ["10.1.0.2/32"]
+start = "manual"
+leak = "never"
+rekey = "40m"
+pfs = false
+zones = "require"
+licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
+[licensed.fa]
+address = "10.3.0.1"
+id = "fa.example.net"
+psk = "fa.psk"
+suite = "aes256gcm16"
+groups = "p256"
+liveness = "20s"
+ike_rekey = "2h"
+[gateway.gw]
+address = "10.3.0.2"
+id = "other.example.net"
+psk = "gw.psk"
+suite = "aes256gcm16"
+groups = "p256"
+liveness = "20s"
+ike_rekey = "2h"
+[[policy]]
+action = "discard"
+remote = "10.8.9.0/24"
+protocol = "tcp"
+ports = 25
+[divert]
+wired = "eth1"
+wireless = "wlan1"
+clear_tcp = true
+[snoop]
+enabled = false
+flows = 100
+packets = 100
+octets = "1MiB"
+"#;
+
+/// One change of each key: the key, what is written, what is written instead, and what that needs.
+const CHANGES: &[(&str, &str, &str, Effect)] = {
+    use Effect::{Anew, Applied, Restart};
+    &[
+        ("node.id", "id = \"gw", "id = \"gate", Anew),
+        ("tunnel.name", "strata1", "strata2", Restart),
+        ("tunnel.mtu", "1300", "1301", Restart),
+        ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
+        ("tunnel.dns", "10.1.0.53", "10.1.0.54", Restart),
+        ("tunnel.resolver", "other.conf", "another.conf", Restart),
+        ("listen.addresses", "100.7", "100.8", Restart),
+        ("listen.ike", "ike = 501", "ike = 500", Restart),
+        ("listen.nat", "nat = 4501", "nat = 4500", Restart),
+        ("control.socket", "other.sock", "another.sock", Restart),
+        ("log.level", "warn", "debug", Applied),
+        ("peer.alice.address", "192.0.2.1", "192.0.2.9", Anew),
+        ("peer.alice.id", "alice@example.net", "al@example.net", Anew),
+        ("peer.alice.psk", "alice.psk", "office.psk", Anew),
+        ("peer.alice.suite", "aes256gcm16", "aes128gcm16", Anew),
+        ("peer.alice.groups", "p256", "x25519", Anew),
+        ("peer.alice.liveness", "20s", "1500ms", Applied),
+        ("peer.alice.local", "[\"10.8.0.0/16", "[\"10.8.0.0/17", Anew),
+        ("peer.alice.remote", "10.1.0.2/32", "10.1.0.3/32", Anew),
+        ("peer.alice.start", "manual", "auto", Applied),
+        ("peer.alice.rekey", "40m", "50m", Applied),
+        ("peer.alice.pfs", "pfs = false", "pfs = true", Applied),
+        ("peer.alice.ike_rekey", "2h", "3h", Applied),
+        (
+            "licensed.fa.ike_rekey",
+            "\"2h\"\n[gateway",
+            "\"3h\"\n[gateway",
+            Applied,
+        ),
+        (
+            "gateway.gw.ike_rekey",
+            "\"2h\"\n[[policy",
+            "\"3h\"\n[[policy",
+            Applied,
+        ),
+        ("peer.alice.leak", "never", "stopped", Applied),
+        ("peer.alice.zones", "require", "accept", Anew),
+        (
+            "peer.alice.licences",
+            "[\"headers\"]",
+            "[\"headers\", \"payload\"]",
+            Anew,
+        ),
+        ("licensed.fa.address", "10.3.0.1", "10.3.0.3", Anew),
+        (
+            "licensed.fa.id",
+            "\"fa.example.net\"\npsk",
+            "\"fb.example.net\"\npsk",
+            Anew,
+        ),
+        ("licensed.fa.psk", "fa.psk", "office.psk", Anew),
+        (
+            "licensed.fa.groups",
+            "p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[gateway",
+            "x25519\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[gateway",
+            Anew,
+        ),
+        (
+            "licensed.fa.suite",
+            "fa.psk\"\nsuite = \"aes256",
+            "fa.psk\"\nsuite = \"aes128",
+            Anew,
+        ),
+        (
+            "licensed.fa.liveness",
+            "\"20s\"\nike_rekey = \"2h\"\n[gateway",
+            "\"21s\"\nike_rekey = \"2h\"\n[gateway",
+            Applied,
+        ),
+        ("gateway.gw.address", "10.3.0.2", "10.3.0.4", Anew),
+        (
+            "gateway.gw.id",
+            "other.example.net",
+            "another.example.net",
+            Anew,
+        ),
+        ("gateway.gw.psk", "gw.psk", "office.psk", Anew),
+        (
+            "gateway.gw.groups",
+            "p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[[policy",
+            "x25519\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[[policy",
+            Anew,
+        ),
+        (
+            "gateway.gw.suite",
+            "gw.psk\"\nsuite = \"aes256",
+            "gw.psk\"\nsuite = \"aes128",
+            Anew,
+        ),
+        (
+            "gateway.gw.liveness",
+            "\"20s\"\nike_rekey = \"2h\"\n[[policy",
+            "\"21s\"\nike_rekey = \"2h\"\n[[policy",
+            Applied,
+        ),
+        (
+            "policy[0]",
+            "discard\"\nremote = \"10.8.9.0/24\"\nprotocol = \"tcp\"\nports = 25",
+            "bypass\"\nremote = \"10.8.9.0/24\"",
+            Applied,
+        ),
+        ("policy[0]", "10.8.9.0/24", "10.8.8.0/24", Applied),
+        (
+            "policy[0]",
+            "protocol = \"tcp\"",
+            "protocol = \"udp\"",
+            Applied,
+        ),
+        ("policy[0]", "ports = 25", "ports = \"25-26\"", Applied),
+        ("divert.wired", "eth1", "eth2", Restart),
+        ("divert.wireless", "wlan1", "wlan2", Restart),
+        (
+            "divert.clear_tcp",
+            "clear_tcp = true",
+            "clear_tcp = false",
+            Restart,
+        ),
+        (
+            "snoop.enabled",
+            "enabled = false",
+            "enabled = true",
+            Applied,
+        ),
+        ("snoop.flows", "flows = 100", "flows = 101", Applied),
+        ("snoop.packets", "packets = 100", "packets = 101", Applied),
+        ("snoop.octets", "1MiB", "2000KiB", Applied),
+        (
+            "peer.bob",
+            "[licensed.fa]",
+            "[peer.bob]\nid = \"b\"\npsk = \"gw.psk\"\nlocal = [\"10.0.0.0/8\"]\nremote = [\"10.9.0.0/16\"]\n[licensed.fa]",
+            Applied,
+        ),
+        (
+            "licensed.fb",
+            "[licensed.fa]",
+            "[licensed.fb]\nid = \"b\"\npsk = \"gw.psk\"\naddress = \"192.0.2.2\"\n[licensed.fa]",
+            Applied,
+        ),
+        (
+            "gateway.g2",
+            "[gateway.gw]",
+            "[gateway.g2]\nid = \"b\"\npsk = \"gw.psk\"\n[gateway.gw]",
+            Applied,
+        ),
+        (
+            "policy[1]",
+            "[divert]",
+            "[[policy]]\naction = \"bypass\"\nremote = \"10.9.0.0/16\"\n[divert]",
+            Applied,
+        ),
+    ]
+};
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.key("office.psk", b"another key that is long enough\n", 0o600);
+    folder
+}
+
+/// The dotted keys of all settings.
+fn keys(config: &Config) -> BTreeSet<String> {
+    let sections = sections(config);
+    let dotted = sections.iter().flat_map(|section| {
+        let settings = section.settings.iter();
+        settings.map(|setting| section.dotted(setting))
+    });
+    dotted.collect()
+}
+
+#[test]
+fn every_key_says_what_happens_when_it_changes() {
+    let folder = folder();
+    let full = folder.load(FULL).unwrap();
+    for &(key, from, to, effect) in CHANGES {
+        assert!(FULL.contains(from), "{key}");
+        let new = folder.load(&FULL.replacen(from, to, 1)).unwrap();
+        let [change] = &full.diff(&new)[..] else {
+            panic!("{key}: {:?}", full.diff(&new));
+        };
+        assert_eq!((change.key.as_str(), change.effect), (key, effect));
+        let back = &new.diff(&full)[..];
+        assert_eq!((back.len(), back[0].effect), (1, effect), "{key}");
+    }
+    let changed: BTreeSet<_> = CHANGES.iter().map(|change| change.0.to_owned()).collect();
+    assert_eq!(keys(&full).difference(&changed).count(), 0);
+}
+
+/// A key that the reader knows and the comparison does not would change nothing, in silence.
+#[test]
+fn every_key_that_can_be_written_is_compared() {
+    let full = folder().load(FULL).unwrap();
+    let compared = keys(&full);
+    for key in full.places.keys() {
+        let below = |outer: &str, inner: &str| {
+            inner
+                .strip_prefix(outer)
+                .is_some_and(|rest| rest.starts_with(['.', '[']))
+        };
+        let known = compared.contains(key)
+            || compared
+                .iter()
+                .any(|known| below(known, key) || below(key, known));
+        assert!(known, "{key} is in no setting");
+    }
+    for key in &compared {
+        let written = full
+            .places
+            .keys()
+            .any(|place| place.starts_with(key.as_str()));
+        assert!(written, "{key} is not in the full file");
+    }
+}
+
+#[test]
+fn the_same_in_other_words_is_no_change() {
+    let folder = folder();
+    let config = folder.load(FULL).unwrap();
+    let other = FULL
+        .replace("suite = \"aes256gcm16\"", "suite = [\"aes256gcm16\"]")
+        .replace("20s", "20000ms")
+        .replace("1MiB", "1024KiB")
+        .replace("[[policy]]", "# a remark\n[[policy]]");
+    assert_eq!(config.diff(&folder.load(&other).unwrap()), []);
+    let brief = "[node]\nid = \"a\"\n[gateway.gw]\nid = \"b\"\npsk = \"gw.psk\"\n[divert]\nwired = \"a\"\nwireless = \"b\"\n";
+    let long = format!("{brief}[listen]\nike = 500\n[snoop]\nenabled = true\n");
+    let (brief, long) = (folder.load(brief).unwrap(), folder.load(&long).unwrap());
+    assert_eq!(brief.diff(&long), []);
+}
+
+#[test]
+fn a_secret_is_compared_by_its_octets_and_never_shown() {
+    let folder = folder();
+    let old = folder.load(FULL).unwrap();
+    folder.key("alice.psk", b"fedcba9876543210fedcba9876543210\n", 0o600);
+    let changes = old.diff(&folder.load(FULL).unwrap());
+    assert_eq!(
+        changes,
+        [Change {
+            key: "peer.alice.psk".to_owned(),
+            what: What::SecretChanged,
+            effect: Effect::Anew
+        }]
+    );
+    let shown = format!("{changes:?}");
+    assert!(
+        !shown.contains("fedcba") && !shown.contains("102"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn values_are_shown_as_a_person_writes_them() {
+    let folder = folder();
+    let old = folder.load(FULL).unwrap();
+    let values = |from: &str, to: &str| {
+        let new = folder.load(&FULL.replacen(from, to, 1)).unwrap();
+        match &old.diff(&new)[0].what {
+            What::Changed { before, after } => format!("{before} -> {after}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(values("20s", "1500ms"), "20s -> 1500ms");
+    assert_eq!(values("1MiB", "66000B"), "1MiB -> 66000B");
+    assert_eq!(values("address = \"192.0.2.1\"\n", ""), "192.0.2.1 -> any");
+    assert_eq!(
+        values("[\"headers\"]", "[\"headers\", \"payload\"]"),
+        "[fa.example.net read headers] -> [fa.example.net read headers, fa.example.net read payload]"
+    );
+    assert_eq!(
+        values("ports = 25", "ports = 26"),
+        "discard 10.8.9.0/24 protocol 6 ports 25-25 -> discard 10.8.9.0/24 protocol 6 ports 26-26"
+    );
+}
+
+#[test]
+fn what_needs_a_restart_stays_and_is_told_again_the_next_time() {
+    let folder = folder();
+    let running = folder.load(FULL).unwrap();
+    for &(key, from, to, effect) in CHANGES {
+        let new = folder.load(&FULL.replacen(from, to, 1)).unwrap();
+        let kept = new.clone().keeping(&running);
+        let left = kept.diff(&new);
+        assert_eq!(left.len(), usize::from(effect == Effect::Restart), "{key}");
+        assert!(
+            kept.diff(&running)
+                .iter()
+                .all(|change| change.effect != Effect::Restart)
+        );
+    }
+    let (diverted, plain) = (
+        FULL.to_owned(),
+        FULL[..FULL.find("[divert]").unwrap()].to_owned(),
+    );
+    let changes = running.diff(&folder.load(&plain).unwrap());
+    let divert = changes.iter().find(|change| change.key == "divert");
+    assert_eq!(
+        divert.map(|change| (&change.what, change.effect)),
+        Some((&What::Removed, Effect::Restart))
+    );
+    let kept = folder.load(&plain).unwrap().keeping(&running);
+    assert_eq!(kept.divert, folder.load(&diverted).unwrap().divert);
+}
+
+#[test]
+fn a_key_is_found_on_its_line_and_one_left_out_on_that_of_its_table() {
+    let config = folder().load(FULL).unwrap();
+    let line = |key: &str| {
+        config
+            .places
+            .line(key)
+            .map(|line| FULL.lines().nth(line - 1))
+    };
+    assert_eq!(
+        line("peer.alice.liveness"),
+        Some(Some("liveness = \"20s\""))
+    );
+    assert_eq!(line("peer.alice.nothing"), Some(Some("[peer.alice]")));
+    assert_eq!(
+        line("licensed.fa.id"),
+        Some(Some("id = \"fa.example.net\""))
+    );
+    assert_eq!(line("node.id"), Some(Some("id = \"gw.example.net\"")));
+    assert_eq!(line("pear.alice.id"), None);
+}
