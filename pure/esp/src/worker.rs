@@ -138,6 +138,11 @@ impl Worker {
         self.order.retain(|spi| self.sas.contains_key(spi));
     }
 
+    /// Other policies from now on. SAs carry what they were made for.
+    pub fn set_policies(&mut self, spd: Spd) {
+        self.spd = spd;
+    }
+
     /// Sends an SA's packets another way from now on.
     pub fn move_path(&mut self, id: ChildSaId, path: Path) {
         for sa in self.sas.values_mut().filter(|sa| sa.id == id) {

@@ -37,6 +37,11 @@ impl Config {
             natt_port: NATT_PORT,
         }
     }
+
+    /// The peer of a name.
+    pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.name == name)
+    }
 }
 
 /// Somebody we talk to.
@@ -84,9 +89,30 @@ impl Default for Lifetimes {
     }
 }
 
+impl Peer {
+    /// Whether SAs that were made with these terms are also what the new ones ask for. Every field
+    /// has its place here, so that a new one cannot be forgotten.
+    pub(crate) fn agrees(&self, new: &Self) -> bool {
+        let Self {
+            name,
+            address,
+            identity,
+            psk,
+            role,
+            suites,
+            groups,
+            liveness: _,
+            lifetimes: _,
+        } = self;
+        (name, address, identity) == (&new.name, &new.address, &new.identity)
+            && (psk, role) == (&new.psk, &new.role)
+            && (suites, groups) == (&new.suites, &new.groups)
+    }
+}
+
 /// What a peer is to us. Every right hangs on it: keys go only to licensed nodes, grants are taken
 /// only from gateways, children are made only with VPN peers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerRole {
     /// The other end of a tunnel.
     Vpn {
@@ -116,7 +142,7 @@ pub enum Stance {
 }
 
 /// What this endpoint accepts about zones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZonePolicy {
     /// How strongly they are wanted.
     pub stance: Stance,

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::counters::DropReason;
 use crate::event::{ApiMisuse, DownReason, Event, GrantRefusal};
 use crate::exchange::notify;
-use crate::extension::contact::{self, Contact};
+use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::cookie;
 use crate::half_open::HalfOpen;
 use crate::proposal::IkeMenu;
@@ -33,7 +33,7 @@ pub struct Engine {
     by_spi: BTreeMap<u64, IkeSaId>,
     pub(crate) half_open: HalfOpen,
     cookies: cookie::Jar,
-    timeline: Timeline,
+    pub(crate) timeline: Timeline,
     next_stray_answer: Instant,
 }
 
@@ -58,21 +58,18 @@ impl Engine {
     /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
     /// in [`Event::IkeUp`] or [`Event::IkeDown`].
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
-        let mut peers = self.config.peers.iter();
-        let index = peers
-            .position(|known| known.name == peer)
-            .ok_or(ApiMisuse::UnknownPeer)?;
+        let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
+        let (name, menu) = (known.name.clone(), IkeMenu::of(known));
         let being_made = |sa: &Sa| {
             let making = matches!(sa.state, State::InitSent(_) | State::AuthSent(_));
-            sa.core.peer == Some(index) && making
+            sa.core.peer.as_deref() == Some(peer) && making
         };
         if self.sas.values().any(being_made) {
             return Err(ApiMisuse::AlreadyInitiating);
         }
-        let mut core = self.new_core(path, true);
+        let mut core = self.new_core(path, true, now);
         core.spi_i = self.fresh_spi();
-        core.peer = Some(index);
-        let menu = IkeMenu::of(&self.config.peers[index]);
+        core.peer = Some(name);
         let state = InitSent::begin(&mut core, menu, &mut self.context(false, now));
         Ok(self.insert(Sa { core, state }))
     }
@@ -199,8 +196,11 @@ impl Engine {
         if !was_up && self.contact(id).is_some() {
             // The old SA's end is told before the new one's beginning.
             let news = self.out.events.split_off(before);
-            self.replace_older(id, now);
+            let stays = self.replace_older(id, now);
             self.out.events.extend(news);
+            if !stays {
+                self.close_for(id, DownReason::Replaced, now);
+            }
         }
     }
 
@@ -241,7 +241,7 @@ impl Engine {
     }
 
     fn respond(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
-        let mut core = self.new_core(arrived.path, false);
+        let mut core = self.new_core(arrived.path, false, now);
         core.spi_i = request.header.spi_i;
         core.spi_r = self.fresh_spi();
         let mut ctx = self.context(false, now);
@@ -327,30 +327,28 @@ impl Engine {
         self.context(false, now).transmit(path, &answer);
     }
 
-    /// `new` was just authenticated: which older SAs with the same peer go?
-    fn replace_older(&mut self, new: IkeSaId, now: Instant) {
+    /// `new` was just authenticated: older SAs with the same peer may have to go, or it has.
+    /// Whether it stays.
+    fn replace_older(&mut self, new: IkeSaId, now: Instant) -> bool {
         let Some(contact) = self.contact(new) else {
-            return;
+            return true;
         };
-        let peer = self.sas.get(&new).and_then(|sa| sa.core.peer);
+        let peer = self.sas.get(&new).and_then(|sa| sa.core.peer.clone());
         let older: Vec<_> = self
             .sas
             .iter()
             .filter(|(id, sa)| **id != new && sa.core.peer == peer)
-            .filter(|(id, _)| {
-                self.contact(**id)
-                    .is_some_and(|old| contact::replaces(contact, old))
-            })
-            .map(|(id, _)| *id)
+            .filter_map(|(id, sa)| Some((*id, &sa.established()?.contact)))
+            .map(|(id, old)| (id, contact::fate(&contact, old)))
             .collect();
-        // An initiator that says it has no other SA would not answer a Delete of one.
-        let forgotten = contact.initial && !contact.ours;
-        for id in older {
-            match forgotten {
-                true => self.abandon(id, now),
-                false => self.close_for(id, DownReason::Replaced, now),
+        for (id, fate) in &older {
+            match fate {
+                Fate::OldForgotten => self.abandon(*id, now),
+                Fate::OldGoes => self.close_for(*id, DownReason::Replaced, now),
+                Fate::NewGoes | Fate::Both => {}
             }
         }
+        older.iter().all(|(_, fate)| *fate != Fate::NewGoes)
     }
 
     fn abandon(&mut self, id: IkeSaId, now: Instant) {
@@ -361,7 +359,7 @@ impl Engine {
         });
     }
 
-    fn close_for(&mut self, id: IkeSaId, why: DownReason, now: Instant) {
+    pub(crate) fn close_for(&mut self, id: IkeSaId, why: DownReason, now: Instant) {
         self.with_sa(id, now, |sa, ctx| sa.close(why, ctx));
     }
 
@@ -386,7 +384,7 @@ impl Engine {
         let Some(mut sa) = self.sas.remove(&id) else {
             return;
         };
-        let acquainted = sa.core.peer.is_some_and(|peer| self.knows(peer));
+        let acquainted = sa.core.peer.as_deref().is_some_and(|peer| self.knows(peer));
         run(&mut sa, &mut self.context(acquainted, now));
         self.half_open.settle(&sa);
         self.timeline.set(id, None);
@@ -401,13 +399,13 @@ impl Engine {
     }
 
     /// Whether an IKE SA with a peer is up.
-    fn knows(&self, peer: usize) -> bool {
+    fn knows(&self, peer: &str) -> bool {
         let mut sas = self.sas.values();
-        sas.any(|sa| sa.core.peer == Some(peer) && sa.established().is_some())
+        sas.any(|sa| sa.core.peer.as_deref() == Some(peer) && sa.established().is_some())
     }
 
     fn contact(&self, id: IkeSaId) -> Option<Contact> {
-        Some(self.sas.get(&id)?.established()?.contact)
+        Some(self.sas.get(&id)?.established()?.contact.clone())
     }
 
     fn insert(&mut self, sa: Sa) -> IkeSaId {
@@ -418,12 +416,13 @@ impl Engine {
         id
     }
 
-    const fn new_core(&mut self, path: Path, initiator: bool) -> Core {
+    const fn new_core(&mut self, path: Path, initiator: bool, now: Instant) -> Core {
         let id = self.out.sa_id();
         Core {
             id,
             peer: None,
             initiator,
+            began: now,
             spi_i: 0,
             spi_r: 0,
             path,

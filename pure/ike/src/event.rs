@@ -177,6 +177,12 @@ pub enum DownReason {
     /// Its keys, or a child's, have reached the end of their lifetime.
     #[error("its keys reached the end of their lifetime, and the peer made no new ones")]
     LifetimeOver,
+    /// The configuration asks for other terms now.
+    #[error("its configuration changed: it is made anew")]
+    Reconfigured,
+    /// The configuration has the peer no more.
+    #[error("it was taken out of the configuration")]
+    Removed,
     /// The same peer has a newer IKE SA.
     #[error("replaced by a newer IKE SA of the same peer")]
     Replaced,
@@ -356,7 +362,7 @@ impl Refusal {
 #[non_exhaustive]
 pub enum GrantRefusal {
     /// It said why.
-    #[error("the node refused the grant: {0}")]
+    #[error("the node refused the grant: {code}; {}", grant_advice(*.0), code = .0)]
     Code(RefusalCode),
     /// It answered with an error of IKE.
     #[error("the node could not take the grant: {0}")]
@@ -382,6 +388,17 @@ pub enum ApiMisuse {
     /// No peer of that name.
     #[error("the configuration has no peer of that name")]
     UnknownPeer,
+}
+
+/// What a person can do about a refused grant.
+const fn grant_advice(code: RefusalCode) -> &'static str {
+    match code {
+        RefusalCode::NOT_A_LICENSED_NODE | RefusalCode::NOT_THE_GATEWAY => {
+            "it has to know us by a [gateway.NAME] with our `id`"
+        }
+        RefusalCode::TOO_MANY_GRANTS => "it holds as many as it can",
+        _ => "both ends should run the same release",
+    }
 }
 
 /// What a person can do about an error notify.

@@ -53,6 +53,8 @@ pub(crate) struct ProvedKeys {
     pub(crate) cipher: Cipher,
     sk_d: Secret,
     nonces: Vec<u8>,
+    /// The lower of both nonces, which decides between SAs that were made at once.
+    pub(crate) lowest_nonce: Vec<u8>,
 }
 
 impl UnprovedKeys {
@@ -90,6 +92,7 @@ impl UnprovedKeys {
         ProvedKeys {
             cipher: self.cipher,
             sk_d: self.sk_d,
+            lowest_nonce: self.nonce_i.clone().min(self.nonce_r.clone()),
             nonces: [self.nonce_i, self.nonce_r].concat(),
         }
     }
@@ -128,6 +131,7 @@ impl ProvedKeys {
             cipher: keys.cipher,
             sk_d: keys.sk_d,
             nonces,
+            lowest_nonce: inputs.nonce_i.min(inputs.nonce_r).to_vec(),
         }
     }
 }
@@ -267,6 +271,7 @@ mod tests {
             cipher: keys.cipher,
             sk_d: keys.sk_d,
             nonces: Vec::new(),
+            lowest_nonce: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@
 //! An [`Engine`]'s methods are of four kinds.
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
-//!   [`Engine::rekey_child`], [`Engine::rekey_ike`],
+//!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
 //!   [`Engine::distribute`], [`Engine::revoke`], [`Engine::note_inbound`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
@@ -27,6 +27,7 @@
 //! verified. The responder never repeats a message on its own. What strangers cost is bounded in
 //! number and time.
 
+mod attempt;
 mod auth;
 mod child;
 mod config;
@@ -38,6 +39,7 @@ mod extension;
 mod half_open;
 mod keys;
 mod proposal;
+mod reconfigure;
 mod sa;
 mod selectors;
 mod status;
@@ -46,6 +48,7 @@ mod tests;
 mod timeline;
 mod window;
 
+pub use attempt::{Attempt, End, Offer};
 pub use config::{
     Config, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers, ZonePolicy,
 };

@@ -1,5 +1,6 @@
 //! What an engine shows of its IKE SAs.
 
+use crate::attempt::Attempt;
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::extension::nat::Nat;
@@ -83,6 +84,16 @@ impl Engine {
         })
     }
 
+    /// What the last attempt with a peer showed.
+    pub fn attempt(&self, peer: &str) -> Option<&Attempt> {
+        self.out.attempts.get(peer)
+    }
+
+    /// What the last attempt of somebody showed who has not proved to be any peer.
+    pub const fn stranger(&self) -> Option<&Attempt> {
+        self.out.attempts.stranger()
+    }
+
     /// How often each thing happened.
     pub const fn counters(&self) -> &Counters {
         &self.out.counters
@@ -108,7 +119,7 @@ impl Engine {
         };
         Some(SaStatus {
             id: sa.core.id,
-            peer: sa.core.peer(&self.config).map(|peer| peer.name.clone()),
+            peer: sa.core.peer.clone(),
             state,
             initiator: sa.core.initiator,
             spi_i: sa.core.spi_i,

@@ -38,6 +38,9 @@ pub enum Suite {
 }
 
 impl Suite {
+    /// Every suite.
+    pub const ALL: [Self; 3] = [Self::Aes128Gcm16, Self::Aes256Gcm16, Self::ChaCha20Poly1305];
+
     /// Octets of encryption key, without the 4 of salt.
     pub const fn key_len(self) -> usize {
         match self {

@@ -8,8 +8,8 @@
 
 use crypto::{Rng, Secret};
 use model::{
-    ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, Instant, Keys, Licence,
-    ZoneAgreement, ZoneId,
+    ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, IkeSaId, Instant, Keys,
+    Licence, ZoneAgreement, ZoneId,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,6 +50,10 @@ pub(crate) struct Holder {
     pub name: String,
     pub node: Identity,
     pub state: GrantState,
+    /// The IKE SA it was sent on.
+    sa: Option<IkeSaId>,
+    /// Why it was refused, for a person.
+    pub refusal: Option<String>,
     pub since: Instant,
 }
 
@@ -146,6 +150,8 @@ impl Grants {
                 name: name.clone(),
                 node: node.clone(),
                 state: GrantState::Pending,
+                sa: None,
+                refusal: None,
                 since: now,
             })
             .collect();
@@ -161,6 +167,35 @@ impl Grants {
         (!holders.is_empty()).then(|| holders.iter().all(settled))
     }
 
+    /// A licensed node has become known: it is owed every composite SA that licenses it.
+    pub fn admit(&mut self, name: &str, node: &Identity, now: Instant) {
+        let licensing = |csa: &&mut Csa| csa.licences(node).next().is_some();
+        for csa in self.0.values_mut().filter(licensing) {
+            csa.holders.push(Holder {
+                name: name.to_owned(),
+                node: node.clone(),
+                state: GrantState::Pending,
+                sa: None,
+                refusal: None,
+                since: now,
+            });
+        }
+    }
+
+    /// A licensed node is known no more. Gives the child SAs whose keys it may hold: they have to
+    /// be made anew, for what a node has learnt cannot be taken back (invariant 5).
+    pub fn dismiss(&mut self, name: &str) -> Vec<ChildSaId> {
+        let mut read = Vec::new();
+        for (child, csa) in &mut self.0 {
+            let held = |holder: &Holder| holder.name == name && holder.state != GrantState::Pending;
+            if csa.holders.iter().any(held) {
+                read.push(*child);
+            }
+            csa.holders.retain(|holder| holder.name != name);
+        }
+        read
+    }
+
     /// Forgets a composite SA; returns its name and the nodes that may hold keys to it.
     pub fn remove(&mut self, child: ChildSaId) -> Option<(CsaId, Vec<String>)> {
         let csa = self.0.remove(&child)?;
@@ -171,10 +206,11 @@ impl Grants {
         Some((csa.id, told.map(|holder| holder.name).collect()))
     }
 
-    /// Takes out the grants that wait for one node; its IKE SA is up.
+    /// Takes out the grants that wait for one node, to be sent on its IKE SA.
     pub fn take_pending(
         &mut self,
         name: &str,
+        sa: IkeSaId,
         lifetime: Duration,
         now: Instant,
     ) -> Vec<Grant<Secret>> {
@@ -193,16 +229,17 @@ impl Grants {
             } else {
                 GrantState::Refused
             };
-            (csa.holders[index].state, csa.holders[index].since) = (state, now);
+            let holder = &mut csa.holders[index];
+            (holder.state, holder.sa, holder.since) = (state, Some(sa), now);
             grants.extend(grant);
         }
         grants
     }
 
-    /// A node's IKE SA is gone: whatever it held is owed again.
-    pub fn node_lost(&mut self, name: &str, now: Instant) {
+    /// An IKE SA is gone: whatever was sent on it is owed again.
+    pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) {
         for holder in self.0.values_mut().flat_map(|csa| &mut csa.holders) {
-            if holder.name == name {
+            if holder.sa == Some(sa) {
                 (holder.state, holder.since) = (GrantState::Pending, now);
             }
         }
@@ -232,17 +269,23 @@ impl Grants {
         })
     }
 
-    /// A node answered; returns the composite SA concerned and the node's identity.
+    /// A node answered, with the reason if it refused; returns the composite SA concerned and the
+    /// node's identity.
     pub fn answered(
         &mut self,
         name: &str,
         id: CsaId,
-        state: GrantState,
+        refusal: Option<String>,
         now: Instant,
     ) -> Option<(&Csa, Identity)> {
         let csa = self.0.values_mut().find(|csa| csa.id == id)?;
         let holder = csa.holders.iter_mut().find(|holder| holder.name == name)?;
-        (holder.state, holder.since) = (state, now);
+        holder.since = now;
+        holder.state = match refusal {
+            None => GrantState::Held,
+            Some(_) => GrantState::Refused,
+        };
+        holder.refusal = refusal;
         let node = holder.node.clone();
         Some((csa, node))
     }

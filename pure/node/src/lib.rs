@@ -5,7 +5,8 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::shutdown`]) say what the operator wants.
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reconfigure`],
+//!   [`Node::shutdown`]) say what the operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`];
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
@@ -26,6 +27,7 @@ mod grants;
 mod keylog;
 mod node;
 mod peers;
+mod reconfigure;
 mod status;
 mod succession;
 #[cfg(test)]
@@ -36,6 +38,7 @@ pub use config::{Action, Config, Lifetimes, Peer, Policy, Role, SnoopConfig, Sta
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;
+pub use ike::{Attempt, DownReason, End, Offer, Refusal};
 pub use keylog::KeyLog;
 pub use node::{CannotRekey, Node, Rekey, UnknownPeer};
 pub use pep::{FlowStatus, Side};

@@ -1,7 +1,7 @@
 //! The composition: commands, inputs, outputs, and the one place where engines meet.
 
-use crate::config::{Config, Peer, Role};
-use crate::grants::{GrantState, Grants};
+use crate::config::{Config, Peer, Policy, Role};
+use crate::grants::Grants;
 use crate::peers::Peers;
 use crate::status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
 use crate::succession::Succession;
@@ -44,17 +44,19 @@ pub enum CannotRekey {
 
 /// One host: see the crate's documentation for how to drive it.
 pub struct Node {
-    peers: Vec<Peer>,
-    wishes: Peers,
-    ike: ike::Engine,
-    worker: Worker,
+    pub(crate) peers: Vec<Peer>,
+    /// Names of the peers that the configuration wants up.
+    pub(crate) start: Vec<String>,
+    pub(crate) wishes: Peers,
+    pub(crate) ike: ike::Engine,
+    pub(crate) worker: Worker,
     pub(crate) grants: Grants,
-    transit: Transit,
-    children: BTreeMap<ChildSaId, Child>,
+    pub(crate) transit: Transit,
+    pub(crate) children: BTreeMap<ChildSaId, Child>,
     succession: Succession,
     rng: Rng,
     ike_port: u16,
-    grant_lifetime: Duration,
+    pub(crate) grant_lifetime: Duration,
     key_log: bool,
     /// Why somebody who is no configured peer was last refused.
     stranger: Option<(Instant, String)>,
@@ -63,8 +65,8 @@ pub struct Node {
 }
 
 /// What the composition remembers of a child SA.
-struct Child {
-    peer: String,
+pub(crate) struct Child {
+    pub(crate) peer: String,
     ike: IkeSaId,
     /// Newest packet that `ike` was told about.
     heard: Option<Instant>,
@@ -76,24 +78,15 @@ impl Node {
     /// ever have: 32 octets from the operating system in production.
     pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
-        let reachable = |peer: &Peer| peer.address.is_some() && !matches!(peer.role, Role::Gateway);
-        let vpn = |peer: &&Peer| matches!(peer.role, Role::Vpn { .. });
-        let spd = Spd::new(
-            config.policies,
-            config.peers.iter().filter(vpn).map(protected).collect(),
-        );
+        let spd = spd(config.policies, &config.peers);
         let ike_config = ike::Config {
             natt_port: config.natt_port,
             ..ike::Config::new(config.identity, config.peers.clone())
         };
         let mut node = Self {
-            wishes: Peers::new(
-                config
-                    .peers
-                    .iter()
-                    .map(|peer| (peer.name.clone(), reachable(peer))),
-            ),
+            wishes: Peers::default(),
             ike: ike::Engine::new(ike_config, rng.array(), now),
+            start: wanted(&config.start, &config.peers),
             peers: config.peers,
             worker: Worker::new(spd),
             grants: Grants::default(),
@@ -108,17 +101,11 @@ impl Node {
             transmits: VecDeque::new(),
             events: VecDeque::new(),
         };
-        // Licensed nodes are always wanted: keys must be able to leave as soon as they exist.
-        let licensed = node
-            .peers
-            .iter()
-            .filter(|peer| matches!(peer.role, Role::Licensed));
-        let wanted: Vec<_> = licensed
-            .map(|peer| peer.name.clone())
-            .chain(config.start)
-            .collect();
-        for name in wanted {
-            node.wishes.want(&name, true, now);
+        for peer in &node.peers {
+            node.wishes.know(&peer.name, is_reachable(peer));
+        }
+        for name in &node.start {
+            node.wishes.want(name, true, now);
         }
         node.initiate_due(now);
         node
@@ -287,6 +274,16 @@ impl Node {
         self.stranger.as_ref()
     }
 
+    /// What the last attempt with a peer showed.
+    pub fn attempt(&self, peer: &str) -> Option<&ike::Attempt> {
+        self.ike.attempt(peer)
+    }
+
+    /// What the last attempt of somebody showed who has not proved to be any peer.
+    pub const fn stranger(&self) -> Option<&ike::Attempt> {
+        self.ike.stranger()
+    }
+
     /// Composite SAs of this endpoint.
     pub fn composite_sas(&self) -> Vec<CsaStatus> {
         let holders = |csa: &crate::grants::Csa| {
@@ -294,6 +291,7 @@ impl Node {
                 name: holder.name.clone(),
                 node: holder.node.clone(),
                 state: holder.state,
+                refusal: holder.refusal.clone(),
                 since: holder.since,
                 licences: csa.licences(&holder.node).cloned().collect(),
             };
@@ -390,7 +388,7 @@ impl Node {
         }
     }
 
-    fn initiate_due(&mut self, now: Instant) {
+    pub(crate) fn initiate_due(&mut self, now: Instant) {
         for name in self.wishes.due(now) {
             let Some(address) = self.peer(&name).and_then(|peer| peer.address) else {
                 continue;
@@ -429,7 +427,7 @@ impl Node {
 
     /// Turns what the engines have to say into commands for each other. Only place where they
     /// are asked.
-    fn drain(&mut self, now: Instant) {
+    pub(crate) fn drain(&mut self, now: Instant) {
         while let Some(report) = self.worker.poll_report() {
             self.handle_report(report, now);
         }
@@ -520,15 +518,28 @@ impl Node {
         for gateway in self.transit.gateway_lost(sa) {
             self.events.push_back(Event::GrantDropped { gateway });
         }
-        if self
-            .wishes
-            .get(&peer)
-            .is_some_and(|entry| entry.sa == Some(sa))
-        {
-            self.grants.node_lost(&peer, now);
-        }
+        self.grants.node_lost(sa, now);
         self.wishes.down(&peer, Some(sa), why.clone(), now);
-        self.events.push_back(Event::PeerDown { peer, why });
+        self.events.push_back(Event::PeerDown {
+            peer: peer.clone(),
+            why,
+        });
+        self.fall_back(&peer, now);
+    }
+
+    /// Of two IKE SAs that were made at once the one that goes may be the one that came last, or
+    /// that grants went by.
+    fn fall_back(&mut self, peer: &str, now: Instant) {
+        let without = self
+            .wishes
+            .get(peer)
+            .is_some_and(|entry| entry.sa.is_none());
+        let is_up = |sa: &ike::SaStatus| sa.since.is_some() && sa.peer.as_deref() == Some(peer);
+        let other = self.ike.sas().find(is_up).map(|sa| sa.id);
+        if let Some(other) = other.filter(|_| without) {
+            self.wishes.up(peer, other, now);
+        }
+        self.distribute(peer, now);
     }
 
     fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
@@ -664,11 +675,11 @@ impl Node {
     }
 
     /// Sends a licensed node whatever it is owed, if its IKE SA is up.
-    fn distribute(&mut self, name: &str, now: Instant) {
+    pub(crate) fn distribute(&mut self, name: &str, now: Instant) {
         let Some(sa) = self.established(name) else {
             return;
         };
-        for grant in self.grants.take_pending(name, self.grant_lifetime, now) {
+        for grant in self.grants.take_pending(name, sa, self.grant_lifetime, now) {
             self.ike.distribute(sa, grant, now);
         }
     }
@@ -689,12 +700,8 @@ impl Node {
         now: Instant,
     ) {
         let Some(name) = self.name(sa) else { return };
-        let state = if refusal.is_none() {
-            GrantState::Held
-        } else {
-            GrantState::Refused
-        };
-        let Some((csa, node)) = self.grants.answered(&name, csa, state, now) else {
+        let answered = self.grants.answered(&name, csa, refusal.clone(), now);
+        let Some((csa, node)) = answered else {
             return;
         };
         let rights = csa
@@ -747,6 +754,27 @@ impl Node {
             self.events.extend(line.map(Event::KeyLog));
         }
     }
+}
+
+/// The policies of a host, and what its peers are to carry.
+pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
+    let vpn = |peer: &&Peer| matches!(peer.role, Role::Vpn { .. });
+    Spd::new(policies, peers.iter().filter(vpn).map(protected).collect())
+}
+
+/// Everybody to be up without a word from the operator. Licensed nodes always are: keys must be able
+/// to leave as soon as they exist.
+pub(crate) fn wanted(start: &[String], peers: &[Peer]) -> Vec<String> {
+    let licensed = peers
+        .iter()
+        .filter(|peer| matches!(peer.role, Role::Licensed));
+    let licensed = licensed.map(|peer| peer.name.clone());
+    licensed.chain(start.iter().cloned()).collect()
+}
+
+/// Whether we can begin with a peer. With a gateway whose grants we take we never do.
+pub(crate) const fn is_reachable(peer: &Peer) -> bool {
+    peer.address.is_some() && !matches!(peer.role, Role::Gateway)
 }
 
 /// Selectors that must never leave in clear, even while the peer is down.

@@ -11,6 +11,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
 /// The wishes and their state, by name of the peer's table.
+#[derive(Default)]
 pub(crate) struct Peers(BTreeMap<String, Entry>);
 
 /// One peer's state.
@@ -31,20 +32,35 @@ pub(crate) struct Entry {
 }
 
 impl Peers {
-    pub fn new(names: impl Iterator<Item = (String, bool)>) -> Self {
-        Self(
-            names
-                .map(|(name, reachable)| {
-                    (
-                        name,
-                        Entry {
-                            reachable,
-                            ..Entry::default()
-                        },
-                    )
-                })
-                .collect(),
-        )
+    /// Enters a peer, or learns whether it can be reached now.
+    pub fn know(&mut self, name: &str, reachable: bool) {
+        self.0.entry(name.to_owned()).or_default().reachable = reachable;
+    }
+
+    /// Forgets every peer that is not among these.
+    pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| keeps(name));
+    }
+
+    /// A peer's IKE SA is on its way out because its terms changed: it has none any more, and is
+    /// initiated at once if it is wanted.
+    pub fn renew(&mut self, name: &str, now: Instant) {
+        if let Some(entry) = self.0.get_mut(name) {
+            let (reachable, wanted) = (entry.reachable, entry.wanted);
+            *entry = Entry {
+                reachable,
+                wanted,
+                retry_at: (wanted && reachable).then_some(now),
+                ..Entry::default()
+            };
+        }
+    }
+
+    /// A peer is not to be brought back when it goes; if it is up it stays.
+    pub fn release(&mut self, name: &str) {
+        if let Some(entry) = self.0.get_mut(name) {
+            (entry.wanted, entry.retry_at) = (false, None);
+        }
     }
 
     pub fn get(&self, name: &str) -> Option<&Entry> {
@@ -136,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_wanted_peer_is_tried_again_with_exponential_back_off_up_to_a_minute() {
-        let mut peers = Peers::new([("gw".to_owned(), true)].into_iter());
+        let mut peers = Peers::default();
+        peers.know("gw", true);
         let mut now = Instant::ZERO;
         assert_eq!(peers.want("gw", true, now), Some(()));
         let mut waits = Vec::new();
@@ -153,7 +170,8 @@ mod tests {
 
     #[test]
     fn the_end_of_an_old_ike_sa_does_not_touch_the_one_that_replaced_it() {
-        let mut peers = Peers::new([("alice".to_owned(), false)].into_iter());
+        let mut peers = Peers::default();
+        peers.know("alice", false);
         peers.up("alice", IkeSaId(2), Instant::ZERO);
         peers.down(
             "alice",

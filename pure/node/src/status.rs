@@ -84,6 +84,8 @@ pub struct GrantStatus {
     pub node: Identity,
     /// How far the grant is.
     pub state: GrantState,
+    /// Why it was refused, for a person.
+    pub refusal: Option<String>,
     /// Since when.
     pub since: Instant,
     /// What it allows.

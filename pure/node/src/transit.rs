@@ -154,6 +154,14 @@ impl Transit {
             .collect()
     }
 
+    /// Other limits for SNOOP, or SNOOP on or off. Flows that are known stay known.
+    pub fn set_snoop(&mut self, config: Option<pep::Config>) {
+        match (&mut self.snoop, config) {
+            (Some(snoop), Some(config)) => snoop.set_config(config),
+            (snoop, config) => *snoop = config.map(Snoop::new),
+        }
+    }
+
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let expiry = self.held.values().map(|held| held.status.until).min();
         let expiry = expiry.map(|at| Deadline {

@@ -42,6 +42,12 @@ impl Snoop {
         }
     }
 
+    /// Other limits from now on. A cache that is longer than they allow takes nothing more until
+    /// acknowledgements have made room.
+    pub const fn set_config(&mut self, config: Config) {
+        self.config = config;
+    }
+
     /// A composite SA is no more: none of its packets is sent again.
     pub fn retire(&mut self, csa: CsaId) {
         self.reaches.forget(csa);

@@ -1,16 +1,13 @@
 //! Which of several IKE SAs with one peer stay (RFC 7296 section 2.4, INITIAL_CONTACT).
 //!
 //! A peer that comes back after a crash or from another network makes a new IKE SA; once that is
-//! authenticated, the old one is of no use to it. But two ends that call each other at the same
-//! moment must not throw away each other's SA, so one that *we* began shortly before stays.
+//! authenticated, the old one is of no use to it. Two ends that call each other at the same moment
+//! make two SAs, and one of them has to go: as where two rekeyings cross, that with the lowest of
+//! the four nonces (section 2.8). Both ends see that and delete it, so none waits for the other.
 
 use crate::exchange::{find_notify, notify};
 use model::Instant;
-use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
-
-/// Both ends began within this time of each other: neither has crashed in between.
-const CROSSING: Duration = Duration::from_secs(10);
 
 /// What an initiator adds to IKE_AUTH if it has no other IKE SA with the peer.
 pub(crate) const fn payload() -> Payload {
@@ -23,51 +20,97 @@ pub(crate) fn is_initial(request: &Message) -> bool {
 }
 
 /// An IKE SA as far as this question goes.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Contact {
     /// Whether we began it.
     pub(crate) ours: bool,
+    /// When its first message was sent or came.
+    pub(crate) began: Instant,
     /// Since when it is up.
     pub(crate) since: Instant,
     /// Whether its initiator said that it has no other.
     pub(crate) initial: bool,
+    /// The lower of its two nonces.
+    pub(crate) lowest_nonce: Vec<u8>,
 }
 
-/// Whether `new`, just authenticated, takes the place of `old` with the same peer.
-pub(crate) fn replaces(new: Contact, old: Contact) -> bool {
-    let same_side = new.ours == old.ours;
-    let peer_forgot = new.initial && !new.ours && new.since - old.since > CROSSING;
-    same_side || peer_forgot
+/// What becomes of an IKE SA and of a newer one with the same peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Both stay.
+    Both,
+    /// The old one goes.
+    OldGoes,
+    /// The old one goes, and the peer would not understand that we delete it: it has forgotten it.
+    OldForgotten,
+    /// The new one goes.
+    NewGoes,
+}
+
+/// What becomes of `old` now that `new` with the same peer is authenticated.
+///
+/// An initiator that has the old one does not say that it has no other. So one that says so either
+/// forgot it, or began before it was up.
+pub(crate) fn fate(new: &Contact, old: &Contact) -> Fate {
+    let crossed = new.began <= old.since;
+    match (new.ours == old.ours, crossed) {
+        (true, _) if new.ours || !new.initial => Fate::OldGoes,
+        (true, _) => Fate::OldForgotten,
+        (false, true) if new.lowest_nonce > old.lowest_nonce => Fate::OldGoes,
+        (false, true) => Fate::NewGoes,
+        (false, false) if new.initial && !new.ours => Fate::OldForgotten,
+        (false, false) => Fate::Both,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
-    fn contact(ours: bool, seconds: u64, initial: bool) -> Contact {
-        let since = Instant::from_origin(Duration::from_secs(seconds));
+    /// One that takes a second from its first message until it is up.
+    fn contact(ours: bool, began: u64, initial: bool, nonce: u8) -> Contact {
+        let at = |seconds| Instant::from_origin(Duration::from_secs(seconds));
         Contact {
             ours,
-            since,
+            began: at(began),
+            since: at(began + 1),
             initial,
+            lowest_nonce: vec![nonce; 32],
         }
     }
 
     #[test]
     fn a_peer_that_begins_again_replaces_what_it_began() {
-        assert!(replaces(contact(false, 1, false), contact(false, 0, true)));
-        assert!(replaces(contact(true, 1, false), contact(true, 0, true)));
+        let old = |ours| contact(ours, 0, true, 9);
+        assert_eq!(
+            fate(&contact(false, 5, false, 0), &old(false)),
+            Fate::OldGoes
+        );
+        assert_eq!(fate(&contact(true, 5, false, 0), &old(true)), Fate::OldGoes);
     }
 
     #[test]
-    fn two_ends_that_call_each_other_at_once_keep_both() {
-        assert!(!replaces(contact(false, 1, true), contact(true, 0, true)));
-        assert!(!replaces(contact(true, 1, true), contact(false, 0, true)));
+    fn of_two_that_cross_the_one_with_the_lowest_nonce_goes_at_both_ends() {
+        for ours in [false, true] {
+            let (high, low) = (contact(ours, 1, true, 9), contact(!ours, 0, true, 1));
+            assert_eq!(fate(&high, &low), Fate::OldGoes);
+            let (high, low) = (contact(!ours, 0, true, 9), contact(ours, 1, true, 1));
+            assert_eq!(fate(&low, &high), Fate::NewGoes);
+        }
     }
 
     #[test]
     fn a_peer_that_forgot_everything_replaces_even_what_we_began() {
-        assert!(replaces(contact(false, 11, true), contact(true, 0, true)));
-        assert!(!replaces(contact(false, 11, false), contact(true, 0, true)));
+        for ours in [false, true] {
+            let (new, old) = (contact(false, 2, true, 1), contact(ours, 0, true, 9));
+            assert_eq!(fate(&new, &old), Fate::OldForgotten);
+        }
+    }
+
+    #[test]
+    fn a_peer_that_remembers_the_old_one_may_have_two() {
+        let (new, old) = (contact(false, 2, false, 1), contact(true, 0, true, 9));
+        assert_eq!(fate(&new, &old), Fate::Both);
     }
 }

@@ -84,7 +84,7 @@ impl AuthSent {
     /// An error in the clear proves nothing; it is told, and the genuine response waited for.
     fn note_unproved(&self, message: &Message, core: &Core, ctx: &mut Context<'_>) {
         if let Some(error) = first_error(message) {
-            let peer = core.name(ctx.config);
+            let peer = core.name();
             ctx.refused(Some(peer), Refusal::Unproved(error));
         }
     }
@@ -95,6 +95,10 @@ impl AuthSent {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        let private = self.private;
+        ctx.out
+            .attempts
+            .learn(core, |theirs| theirs.read_auth(response, false, private));
         let Some(proof) = Proof::of_responder(response) else {
             return core.gone(refusal(response, ctx), ctx);
         };

@@ -8,6 +8,7 @@ use super::closing::{Closing, Lingering};
 use super::established::{Beginning, Established};
 use super::protected::Complaint;
 use super::{Arrived, Context, Core, State};
+use crate::attempt::{End, Offer, of_initiator};
 use crate::auth::{Claim, PeerProved};
 use crate::child;
 use crate::config::{Config, Peer};
@@ -64,7 +65,9 @@ impl AwaitAuth {
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
         let allowed = IkeMenu::of_all(&ctx.config.peers);
         let Some(choice) = choose_ike(init.proposals, &allowed) else {
-            ctx.refused(None, Refusal::no_ike_proposal(allowed));
+            let why = Refusal::no_ike_proposal(allowed);
+            refuse_first(request, why.clone(), core, ctx);
+            ctx.refused(None, why);
             return Err(Rejected::Answered(
                 NotifyType::NO_PROPOSAL_CHOSEN,
                 Vec::new(),
@@ -157,38 +160,47 @@ impl AwaitAuth {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let (index, proved) = match self.verify(request, arrived.path.remote.ip(), ctx.config) {
+        let (peer, proved) = match self.verify(request, arrived.path.remote.ip(), ctx.config) {
             Ok(verified) => verified,
             Err(why) => {
+                self.refuse(request, &why, core, ctx);
                 ctx.refused(None, why);
                 let payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
                 core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
                 return self.linger();
             }
         };
-        core.peer = Some(index);
+        core.peer = Some(peer.name.clone());
         core.path = arrived.path;
-        self.admit(
-            &ctx.config.peers[index],
-            proved,
-            request,
-            arrived,
+        ctx.attempt(
             core,
-            ctx,
-        )
+            of_initiator(&self.request, Some(request), self.private),
+        );
+        self.admit(peer, proved, request, arrived, core, ctx)
+    }
+
+    /// Keeps what the initiator said, which has not proved to be whom it claims to be.
+    fn refuse(&self, request: &Message, why: &Refusal, core: &Core, ctx: &mut Context<'_>) {
+        let config = ctx.config;
+        let claimed = why
+            .claimed()
+            .and_then(|claimed| config.peers.iter().find(|peer| peer.identity == *claimed));
+        let theirs = of_initiator(&self.request, Some(request), self.private);
+        let attempts = &mut ctx.out.attempts;
+        attempts.refuse(core, claimed, config, theirs, why.clone(), ctx.now);
     }
 
     /// Which peer it is, and that it is. The work is the same for an identity nobody has.
-    fn verify(
+    fn verify<'c>(
         &self,
         request: &Message,
         from: IpAddr,
-        config: &Config,
-    ) -> Result<(usize, PeerProved), Refusal> {
+        config: &'c Config,
+    ) -> Result<(&'c Peer, PeerProved), Refusal> {
         let proof = Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
         let found = find_peer(&config.peers, &proof, from);
         let nobodys = Secret::new(vec![0; 32]);
-        let psk = found.as_ref().map_or(&nobodys, |(_, peer)| &peer.psk);
+        let psk = found.as_ref().map_or(&nobodys, |peer| &peer.psk);
         let claim = Claim {
             message: &self.request,
             nonce: &self.keys.nonce_r,
@@ -196,7 +208,7 @@ impl AwaitAuth {
             identity: proof.identity,
         };
         let verified = claim.verify(proof.proof, psk);
-        let (index, peer) = found?;
+        let peer = found?;
         if let Some(wanted) = responder_identity(request).filter(|id| **id != config.identity) {
             return Err(Refusal::NotWhoWeAre {
                 wanted: wanted.clone(),
@@ -204,7 +216,7 @@ impl AwaitAuth {
             });
         }
         let wrong_key = || Refusal::WrongKey(peer.identity.clone());
-        verified.map(|proved| (index, proved)).ok_or_else(wrong_key)
+        verified.map(|proved| (peer, proved)).ok_or_else(wrong_key)
     }
 
     /// The peer is who it says it is: our own proof, and the child.
@@ -242,6 +254,7 @@ impl AwaitAuth {
             }
             Err((kind, why)) => {
                 payloads.push(notify(kind, Vec::new()));
+                ctx.out.attempts.end(core, End::Refused(why.clone()));
                 ctx.refused(Some(peer.name.clone()), why);
                 None
             }
@@ -253,6 +266,14 @@ impl AwaitAuth {
             false => Established::begin(keys, beginning, child, core, ctx),
         }
     }
+}
+
+/// Keeps what an initiator offered whose first request is refused.
+fn refuse_first(request: &Message, why: Refusal, core: &Core, ctx: &mut Context<'_>) {
+    let mut theirs = Offer::default();
+    theirs.read_init(request);
+    let attempts = &mut ctx.out.attempts;
+    attempts.refuse(core, None, ctx.config, theirs, why, ctx.now);
 }
 
 /// The child a request asks for, answered; or that it asks for none and needs none.
@@ -284,22 +305,18 @@ fn answer_child(
 }
 
 /// The peer of an identity: configured for the address it comes from, or for any.
-fn find_peer<'c>(
-    peers: &'c [Peer],
-    proof: &Proof<'_>,
-    from: IpAddr,
-) -> Result<(usize, &'c Peer), Refusal> {
+fn find_peer<'c>(peers: &'c [Peer], proof: &Proof<'_>, from: IpAddr) -> Result<&'c Peer, Refusal> {
     let named = || {
-        let peers = peers.iter().enumerate();
-        peers.filter(|(_, peer)| peer.identity == *proof.identity)
+        let peers = peers.iter();
+        peers.filter(|peer| peer.identity == *proof.identity)
     };
     let identity = || proof.identity.clone();
     if named().next().is_none() {
         return Err(Refusal::UnknownIdentity(identity()));
     }
     named()
-        .find(|(_, peer)| peer.address == Some(from))
-        .or_else(|| named().find(|(_, peer)| peer.address.is_none()))
+        .find(|peer| peer.address == Some(from))
+        .or_else(|| named().find(|peer| peer.address.is_none()))
         .ok_or_else(|| Refusal::WrongAddress {
             identity: identity(),
             address: from,

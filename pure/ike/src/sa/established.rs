@@ -6,6 +6,7 @@ use super::protected::Complaint;
 use super::rekey_child::named;
 use super::task::{self, Task};
 use super::{Arrived, Context, Core, State};
+use crate::attempt::End;
 use crate::child::{self, Terms};
 use crate::config::{Config, PeerRole};
 use crate::event::{DownReason, Event, GrantRefusal, Refusal};
@@ -58,13 +59,15 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         let mut state = Box::new(Self {
-            keys,
-            nat: beginning.nat,
             contact: Contact {
                 ours: core.initiator,
+                began: core.began,
                 since: ctx.now,
                 initial: beginning.initial,
+                lowest_nonce: keys.lowest_nonce.clone(),
             },
+            keys,
+            nat: beginning.nat,
             children: Children::default(),
             age: Age::begin(
                 lifetimes(core, ctx.config).ike,
@@ -78,9 +81,10 @@ impl Established {
             heard: ctx.now,
             grants: BTreeSet::new(),
         });
+        ctx.out.attempts.end(core, End::Up);
         ctx.event(Event::IkeUp {
             sa: core.id,
-            peer: core.name(ctx.config),
+            peer: core.name(),
             initiator: core.initiator,
         });
         if let Some(terms) = child {
@@ -195,7 +199,7 @@ impl Established {
     /// by itself.
     fn liveness(&self, core: &Core, config: &Config) -> Option<Deadline> {
         let quiet = core.requests.is_idle();
-        let peer = core.peer.map(|index| &config.peers[index])?;
+        let peer = core.peer(config)?;
         quiet.then(|| liveness::deadline(self.heard, peer.liveness))?
     }
 
@@ -336,7 +340,7 @@ impl Established {
             Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, core, ctx),
             Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, core, ctx),
             Some(Wish::Another) | None => {
-                ctx.refused(Some(core.name(ctx.config)), Refusal::AnotherChild);
+                ctx.refused(Some(core.name()), Refusal::AnotherChild);
                 vec![notify(NotifyType::NO_ADDITIONAL_SAS, Vec::new())]
             }
         };
@@ -456,7 +460,7 @@ impl Established {
         let id = ctx.child_id();
         let age = Age::begin(peer.lifetimes.child, ctx.config, ctx.rng, ctx.now);
         self.children.add(id, &terms, age);
-        let child = named(id, terms, core.initiator, core, ctx);
+        let child = named(id, terms, core.initiator, core);
         ctx.event(Event::ChildUp(Box::new(child)));
     }
 

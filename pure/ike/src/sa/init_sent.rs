@@ -6,6 +6,7 @@
 
 use super::auth_sent::AuthSent;
 use super::{Arrived, Context, Core, State};
+use crate::attempt::Offer;
 use crate::counters::DropReason;
 use crate::event::{DownReason, Refusal};
 use crate::exchange::init::{self, Init, NONCE_LEN};
@@ -50,6 +51,7 @@ struct Answer {
 impl InitSent {
     /// Sends the first message.
     pub(crate) fn begin(core: &mut Core, menu: IkeMenu, ctx: &mut Context<'_>) -> State {
+        ctx.attempt(core, Offer::default());
         let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
         extensions.push(vendor_id());
         let mut state = Box::new(Self {
@@ -82,6 +84,9 @@ impl InitSent {
             ctx.drop(DropReason::UnexpectedExchange);
             return State::InitSent(self);
         }
+        ctx.out
+            .attempts
+            .learn(core, |theirs| theirs.read_init(response));
         if let Some(cookie) = cookie::asked(response) {
             return self.send_cookie(cookie, core, ctx);
         }
@@ -127,6 +132,7 @@ impl InitSent {
         let timers = &ctx.config.timers;
         core.requests
             .sent(exchange, octets, timers.attempts, timers, ctx.now);
+        ctx.out.attempts.sent(core, false);
     }
 
     fn key_pair(&self, group: Group) -> KeyPair {
@@ -177,7 +183,7 @@ impl InitSent {
         ctx: &mut Context<'_>,
     ) -> State {
         if self.refused.replace(error) != Some(error) {
-            let peer = core.name(ctx.config);
+            let peer = core.name();
             ctx.refused(Some(peer), Refusal::Unproved(error));
         }
         ctx.drop(DropReason::Unauthenticated);

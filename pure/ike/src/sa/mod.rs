@@ -23,6 +23,7 @@ mod rekey_child;
 mod rekey_ike;
 pub(crate) mod task;
 
+use crate::attempt::{Attempts, End, Offer};
 use crate::config::{Config, Peer};
 use crate::counters::{Counters, DropReason};
 use crate::event::{DownReason, Event, Refusal};
@@ -46,10 +47,12 @@ pub(crate) struct Sa {
 /// What every state has.
 pub(crate) struct Core {
     pub(crate) id: IkeSaId,
-    /// Index into the configuration; a responder learns it in IKE_AUTH.
-    pub(crate) peer: Option<usize>,
+    /// The peer's name in the configuration; a responder learns it in IKE_AUTH.
+    pub(crate) peer: Option<String>,
     /// Whether we are the original initiator.
     pub(crate) initiator: bool,
+    /// When its first message was sent or came.
+    pub(crate) began: Instant,
     pub(crate) spi_i: u64,
     pub(crate) spi_r: u64,
     pub(crate) path: Path,
@@ -84,6 +87,7 @@ pub(crate) struct Output {
     pub(crate) transmits: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
+    pub(crate) attempts: Attempts,
     pub(crate) children: u64,
     /// IKE SAs that were named so far.
     pub(crate) sas: u64,
@@ -130,6 +134,7 @@ impl Sa {
         let due = core.requests.handle_timeout(&ctx.config.timers, ctx.now);
         if let Due::Again(octets) = due {
             ctx.out.counters.retransmitted += 1;
+            ctx.out.attempts.sent(core, true);
             return ctx.transmit(core.path, &octets);
         }
         let gave_up = match due {
@@ -201,15 +206,14 @@ impl Core {
         }
     }
 
-    /// The peer, once it is known which one.
+    /// The peer, once it is known which one, and for as long as the configuration has it.
     pub(crate) fn peer<'c>(&self, config: &'c Config) -> Option<&'c Peer> {
-        config.peers.get(self.peer?)
+        config.peer(self.peer.as_deref()?)
     }
 
     /// The peer's name, empty until it is known.
-    pub(crate) fn name(&self, config: &Config) -> String {
-        self.peer(config)
-            .map_or_else(String::new, |peer| peer.name.clone())
+    pub(crate) fn name(&self) -> String {
+        self.peer.clone().unwrap_or_default()
     }
 
     /// A header of ours.
@@ -240,7 +244,8 @@ impl Core {
     }
 
     pub(crate) fn announce_down(&self, why: DownReason, ctx: &mut Context<'_>) {
-        let (sa, peer) = (self.id, self.name(ctx.config));
+        ctx.out.attempts.end(self, End::Down(why.clone()));
+        let (sa, peer) = (self.id, self.name());
         ctx.event(Event::IkeDown { sa, peer, why });
     }
 
@@ -282,7 +287,16 @@ impl Context<'_> {
     }
 
     pub(crate) fn refused(&mut self, peer: Option<String>, why: Refusal) {
+        if let Some(peer) = &peer {
+            self.out.attempts.remark(peer, &why);
+        }
         self.event(Event::Refused { peer, why });
+    }
+
+    /// Keeps what is known of the attempt that an SA begins.
+    pub(crate) fn attempt(&mut self, core: &Core, theirs: Offer) {
+        let attempts = &mut self.out.attempts;
+        attempts.begin(core, self.config, theirs, self.now);
     }
 
     pub(crate) const fn drop(&mut self, why: DropReason) {

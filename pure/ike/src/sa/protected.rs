@@ -100,6 +100,7 @@ impl Core {
         let timers = &ctx.config.timers;
         self.requests
             .sent(exchange, octets, attempts, timers, ctx.now);
+        ctx.out.attempts.sent(self, false);
     }
 }
 

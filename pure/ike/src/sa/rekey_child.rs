@@ -235,7 +235,7 @@ impl Established {
                 return Ok(());
             }
             (NotifyType::TEMPORARY_FAILURE, _) => {}
-            _ => ctx.refused(Some(core.name(ctx.config)), Refusal::RekeyRefused(error)),
+            _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
         }
         if let Some(Life::Current(age)) = self.children.get_mut(rekey.old).map(|c| &mut c.life) {
             age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
@@ -258,7 +258,7 @@ impl Established {
         self.children
             .replace(old, ours, &ctx.config.timers, ctx.now);
         self.children.add(id, &terms, age);
-        let new = Box::new(named(id, terms, ours, core, ctx));
+        let new = Box::new(named(id, terms, ours, core));
         ctx.event(Event::ChildRekeyed { old, new });
         id
     }
@@ -277,12 +277,11 @@ pub(super) fn named(
     terms: Terms,
     initiator: bool,
     core: &Core,
-    ctx: &Context<'_>,
 ) -> ChildSa<crypto::Secret> {
     ChildSa {
         id,
         ike: core.id,
-        peer: core.name(ctx.config),
+        peer: core.name(),
         path: core.path,
         local: terms.local,
         remote: terms.remote,

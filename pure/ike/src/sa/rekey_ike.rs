@@ -237,7 +237,7 @@ impl Established {
                 return self.ask_for_heir(group, true, core, ctx);
             }
             (NotifyType::TEMPORARY_FAILURE, _) => {}
-            _ => ctx.refused(Some(core.name(ctx.config)), Refusal::RekeyRefused(error)),
+            _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
         }
         self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
     }
@@ -346,7 +346,7 @@ impl Established {
             .retain(|task| !matches!(task, Task::RekeyIke(_)));
         let lifetime = lifetimes(core, ctx.config).ike;
         self.age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
-        let (sa, peer) = (next.id, next.name(ctx.config));
+        let (sa, peer) = (next.id, next.name());
         ctx.event(Event::IkeRekeyed { sa, peer });
         self.send_next(&mut next, ctx);
         let state = State::Established(self);
@@ -367,8 +367,9 @@ impl Heir {
     fn core(&self, old: &Core, ctx: &mut Context<'_>) -> Core {
         Core {
             id: ctx.sa_id(),
-            peer: old.peer,
+            peer: old.peer.clone(),
             initiator: self.ours,
+            began: old.began,
             spi_i: self.spi_i,
             spi_r: self.spi_r,
             path: old.path,

@@ -98,8 +98,9 @@ pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         page: "simultaneous",
         title: "Both ends begin at once",
-        about: "Two IKE SAs come up. Neither replaces the other: INITIAL_CONTACT counts only from \
-                a peer that has had time to crash (RFC 7296 section 2.4).",
+        about: "Two IKE SAs come up, and one stays: not that with the lowest of the four nonces, as \
+                where two rekeyings cross (RFC 7296 section 2.8). INITIAL_CONTACT of a peer that \
+                began before the other SA was up says nothing.",
         play: || {
             let mut pair = Pair::new(mobile(), gateway());
             pair.initiate(Side::Left);

@@ -127,19 +127,6 @@ fn shutdown_ends_attempts_and_half_open_sas_too() {
 }
 
 #[test]
-fn two_ends_that_begin_at_once_both_come_up() {
-    let mut pair = Pair::new(mobile(), gateway());
-    pair.initiate(Side::Left);
-    pair.initiate(Side::Right);
-    pair.settle();
-    assert_eq!((pair.left.up(), pair.right.up()), (2, 2));
-    for child in pair.left.children() {
-        assert!(pair.right.children().iter().any(|other| fit(child, other)));
-    }
-    assert!(pair.left.down_reasons().is_empty());
-}
-
-#[test]
 fn a_peer_that_comes_back_replaces_its_old_sa_only_when_it_is_authenticated() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.connect();

@@ -1,7 +1,9 @@
 //! Engines against each other on virtual time.
 
 mod attack;
+mod attempt;
 mod cookie;
+mod crossing;
 mod distribute;
 mod ending;
 mod flows;
@@ -12,6 +14,7 @@ mod loss;
 mod nat;
 mod pair;
 mod peek;
+mod reconfigure;
 mod refusal;
 mod rekey;
 mod states;

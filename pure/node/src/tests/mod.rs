@@ -6,6 +6,7 @@ mod grants;
 mod invariants;
 mod ledger;
 mod operations;
+mod reconfigure;
 mod recovery;
 mod rekey;
 mod snoop;

@@ -3,8 +3,8 @@
 
 use super::watch::{GRANT, PEER, Watch};
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
-use crate::Stance;
-use crypto::Rng;
+use crate::{Config, Stance};
+use crypto::{Rng, Secret};
 use std::time::Duration;
 
 /// Everything that is known to make a difference.
@@ -20,6 +20,8 @@ const STORIES: &[fn() -> World] = &[
     || told(GATEWAY, "fa"),
     || World::connected(payload_alone()),
     refused,
+    || changed(MOBILE),
+    || changed(GATEWAY),
     || {
         let mut world = World::connected(Policies::default());
         minutes(&mut world, 120);
@@ -76,6 +78,33 @@ fn refused() -> World {
     world.policies.stance = Stance::Refuse;
     world.restart(GATEWAY);
     minutes(&mut world, 5);
+    world
+}
+
+/// An operator changes the configuration of an endpoint, with time to settle in between and without.
+fn changed(who: usize) -> World {
+    const CHANGES: [fn(&mut Config); 6] = [
+        |config| config.start.clear(),
+        |config| drop(config.peers.remove(0)),
+        |config| drop(config.peers.pop()),
+        |config| {
+            config
+                .peers
+                .iter_mut()
+                .for_each(|peer| peer.psk = Secret::new(vec![7; 32]))
+        },
+        |config| config.identity = "new.example.net".parse().expect("an identity"),
+        |config| config.peers[0].name.push('2'),
+    ];
+    let mut world = World::connected(Policies::default());
+    for change in CHANGES {
+        for millis in [0, 3, 60_000] {
+            world.reconfigure(who, change);
+            world.run_for(Duration::from_millis(millis));
+            world.reconfigure(who, |_| {});
+            world.run_for(Duration::from_millis(millis));
+        }
+    }
     world
 }
 

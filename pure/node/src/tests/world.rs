@@ -202,6 +202,16 @@ impl World {
             .collect()
     }
 
+    /// A host's configuration changes while it runs; gives the peers made anew.
+    pub fn reconfigure(&mut self, who: usize, change: impl FnOnce(&mut Config)) -> Vec<String> {
+        let mut config = config(who, &self.policies);
+        change(&mut config);
+        let anew = self.nodes[who].reconfigure(config, self.now);
+        self.look(who, "a changed configuration");
+        self.collect();
+        anew.into_iter().collect()
+    }
+
     /// Sends one datagram into a host's tunnel.
     pub fn send(&mut self, from: usize, datagram: &[u8]) {
         let mut outlet = Outlet::default();

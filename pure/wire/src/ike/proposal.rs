@@ -8,9 +8,10 @@
 //!  attribute: AF (1 bit) | Type (15 bits) | value (2) if AF, else length (2) and value
 //! ```
 
-use super::{EncryptionId, EsnId, GroupId, PrfId, Protocol, TransformType};
+use super::{EncryptionId, EsnId, GroupId, IntegrityId, PrfId, Protocol, TransformType};
 use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
 use model::Suite;
+use std::fmt;
 
 /// SA payloads with more proposals are not read.
 pub const MAX_PROPOSALS: usize = 64;
@@ -116,6 +117,26 @@ impl Transform {
     /// Whether sequence numbers are extended.
     pub const fn esn(id: EsnId) -> Self {
         Self::plain(TransformType::ESN, id.0)
+    }
+}
+
+impl fmt::Display for Transform {
+    /// As the registry of its kind calls it, a cipher with the length of its key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            TransformType::ENCR => write!(f, "{}", EncryptionId(self.id)),
+            TransformType::PRF => write!(f, "{}", PrfId(self.id)),
+            TransformType::INTEG => write!(f, "{}", IntegrityId(self.id)),
+            TransformType::KE => write!(f, "{}", GroupId(self.id)),
+            TransformType::ESN => write!(f, "{}", EsnId(self.id)),
+            TransformType(kind) => write!(f, "{} of type {kind}", self.id),
+        }?;
+        self.attributes
+            .iter()
+            .try_for_each(|attribute| match attribute {
+                Attribute::KeyLength(bits) => write!(f, "-{bits}"),
+                Attribute::Other { kind, .. } => write!(f, " with attribute {kind}"),
+            })
     }
 }
 

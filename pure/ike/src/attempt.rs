@@ -1,0 +1,300 @@
+//! What the last attempt with each peer showed, for a person who asks why there is no tunnel.
+//!
+//! There is one record for each configured peer and one for all strangers together, so nobody can
+//! fill memory. What an initiator claims that has proved nothing is kept under the name it claims
+//! only while nothing of that peer is up or under way; otherwise it counts as a stranger's.
+
+use crate::config::{Config, Peer, PeerRole};
+use crate::event::{DownReason, Refusal};
+use crate::exchange::auth::{Child, responder_identity};
+use crate::exchange::{find, find_notify, first_error};
+use crate::extension::zones;
+use crate::proposal::{IkeMenu, offer_esp, offer_ike};
+use crate::sa::Core;
+use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
+use std::collections::BTreeMap;
+use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
+
+/// More of a list than this is not kept.
+const MOST: usize = 64;
+
+/// The last time that an IKE SA with a peer was to be made, or was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    sa: IkeSaId,
+    /// When it began.
+    pub began: Instant,
+    /// Whether we began it.
+    pub initiator: bool,
+    /// Between which addresses and ports.
+    pub path: Path,
+    /// How often the request that is or was awaiting an answer was sent.
+    pub tries: u32,
+    /// What we offered or would accept.
+    pub ours: Offer,
+    /// What the other end offered or answered, as far as it said.
+    pub theirs: Offer,
+    /// What was remarkable and ended nothing.
+    pub remarks: Vec<Refusal>,
+    /// How it ended; `None` while it is under way.
+    pub end: Option<End>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The IKE SA is up.
+    Up,
+    /// It is not, or not any more.
+    Down(DownReason),
+    /// We refused.
+    Refused(Refusal),
+}
+
+/// What one end wants of an IKE SA and its child. Empty where it did not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Algorithms for IKE.
+    pub ike: Vec<Transform>,
+    /// Algorithms for ESP.
+    pub esp: Vec<Transform>,
+    /// Who it says it is.
+    pub identity: Option<Identity>,
+    /// Whom it expects at the other end.
+    pub expects: Option<Identity>,
+    /// How it proves its identity.
+    pub auth: Option<AuthMethod>,
+    /// What of its own the tunnel is to carry.
+    pub local: Vec<TrafficSelector>,
+    /// What of the other end's the tunnel is to carry.
+    pub remote: Vec<TrafficSelector>,
+    /// Zones and licences.
+    pub zones: Option<ZoneAgreement>,
+    /// The error it answered with.
+    pub error: Option<NotifyType>,
+}
+
+impl Offer {
+    /// What the configuration of a peer allows.
+    fn of(peer: &Peer, config: &Config) -> Self {
+        let mut offer = Self {
+            ike: kept(offer_ike(&IkeMenu::of(peer)).transforms),
+            identity: Some(config.identity.clone()),
+            expects: Some(peer.identity.clone()),
+            auth: Some(AuthMethod::SHARED_KEY),
+            ..Self::default()
+        };
+        if let PeerRole::Vpn {
+            local,
+            remote,
+            zones,
+        } = &peer.role
+        {
+            offer.esp = kept(offer_esp(&peer.suites, &[], Spi(0)).transforms);
+            offer.local = kept(local.clone());
+            offer.remote = kept(remote.clone());
+            offer.zones = zones::offer(zones);
+        }
+        offer
+    }
+
+    /// What a message of IKE_SA_INIT says of its sender.
+    pub(crate) fn read_init(&mut self, message: &Message) {
+        self.ike = transforms(message);
+        self.error = first_error(message);
+        // It names the one group it would take (RFC 7296 section 1.3).
+        let group = find_notify(message, NotifyType::INVALID_KE_PAYLOAD);
+        if let Some(&[high, low]) = group.map(|notify| notify.data.as_slice()) {
+            let group = GroupId(u16::from_be_bytes([high, low]));
+            self.ike.push(Transform::group(group));
+        }
+    }
+
+    /// What a message of IKE_AUTH says of its sender.
+    pub(crate) fn read_auth(&mut self, message: &Message, initiator: bool, private: bool) {
+        let (idi, idr) = (initiator_identity(message), responder_identity(message));
+        (self.identity, self.expects) = match initiator {
+            true => (idi.cloned(), idr.cloned()),
+            false => (idr.cloned(), None),
+        };
+        self.auth = find(message, |payload| match payload {
+            Payload::Authentication(proof) => Some(proof.method),
+            _ => None,
+        });
+        self.esp = transforms(message);
+        if let Some(child) = Child::read(message) {
+            let (local, remote) = match initiator {
+                true => (child.initiator, child.responder),
+                false => (child.responder, child.initiator),
+            };
+            (self.local, self.remote) = (kept(local.to_vec()), kept(remote.to_vec()));
+        }
+        self.zones = private.then(|| zones::read(message)).flatten();
+        self.error = first_error(message);
+    }
+}
+
+/// The records.
+#[derive(Default)]
+pub(crate) struct Attempts {
+    of: BTreeMap<String, Attempt>,
+    stranger: Option<Attempt>,
+    /// IKE SAs that are up, and whose they are.
+    up: BTreeMap<IkeSaId, String>,
+}
+
+impl Attempts {
+    pub(crate) fn get(&self, peer: &str) -> Option<&Attempt> {
+        self.of.get(peer)
+    }
+
+    pub(crate) const fn stranger(&self) -> Option<&Attempt> {
+        self.stranger.as_ref()
+    }
+
+    /// Forgets all peers but those the configuration has.
+    pub(crate) fn retain(&mut self, config: &Config) {
+        self.of.retain(|name, _| config.peer(name).is_some());
+    }
+
+    /// We begin an IKE SA, or somebody has proved to be a peer.
+    pub(crate) fn begin(&mut self, core: &Core, config: &Config, theirs: Offer, now: Instant) {
+        let Some(peer) = core.peer(config) else {
+            return;
+        };
+        let attempt = Attempt::new(core, Offer::of(peer, config), theirs, now);
+        self.of.insert(peer.name.clone(), attempt);
+    }
+
+    /// Somebody was refused who has proved nothing: `claimed` is the peer it says it is.
+    pub(crate) fn refuse(
+        &mut self,
+        core: &Core,
+        claimed: Option<&Peer>,
+        config: &Config,
+        theirs: Offer,
+        why: Refusal,
+        now: Instant,
+    ) {
+        let ours = claimed.map_or_else(
+            || Offer {
+                identity: Some(config.identity.clone()),
+                ..Offer::default()
+            },
+            |peer| Offer::of(peer, config),
+        );
+        let attempt = Attempt {
+            end: Some(End::Refused(why)),
+            ..Attempt::new(core, ours, theirs, now)
+        };
+        match claimed.filter(|peer| !self.is_busy(&peer.name)) {
+            Some(peer) => drop(self.of.insert(peer.name.clone(), attempt)),
+            None => self.stranger = Some(attempt),
+        }
+    }
+
+    /// Learns what the other end of an attempt says.
+    pub(crate) fn learn(&mut self, core: &Core, learn: impl FnOnce(&mut Offer)) {
+        if let Some(attempt) = self.current(core) {
+            attempt.path = core.path;
+            learn(&mut attempt.theirs);
+        }
+    }
+
+    /// A request is sent: the first time, or once more.
+    pub(crate) fn sent(&mut self, core: &Core, again: bool) {
+        if let Some(attempt) = self.current(core) {
+            attempt.path = core.path;
+            attempt.tries = if again { attempt.tries + 1 } else { 1 };
+        }
+    }
+
+    /// Something was remarkable.
+    pub(crate) fn remark(&mut self, peer: &str, remark: &Refusal) {
+        if let Some(attempt) = self.of.get_mut(peer)
+            && attempt.remarks.len() < MOST
+            && !attempt.remarks.contains(remark)
+            && attempt.end != Some(End::Refused(remark.clone()))
+        {
+            attempt.remarks.push(remark.clone());
+        }
+    }
+
+    /// An attempt ended, or an IKE SA that it made.
+    pub(crate) fn end(&mut self, core: &Core, end: End) {
+        match (&end, &core.peer) {
+            (End::Up, Some(peer)) => drop(self.up.insert(core.id, peer.clone())),
+            _ => drop(self.up.remove(&core.id)),
+        }
+        if let Some(attempt) = self.current(core) {
+            attempt.end = Some(end);
+        }
+    }
+
+    fn current(&mut self, core: &Core) -> Option<&mut Attempt> {
+        let attempt = self.of.get_mut(core.peer.as_ref()?)?;
+        (attempt.sa == core.id).then_some(attempt)
+    }
+
+    /// Whether something of a peer is up or under way.
+    fn is_busy(&self, peer: &str) -> bool {
+        let under_way = |attempt: &Attempt| attempt.end.is_none();
+        self.up.values().any(|up| up == peer) || self.of.get(peer).is_some_and(under_way)
+    }
+}
+
+impl Attempt {
+    const fn new(core: &Core, ours: Offer, theirs: Offer, now: Instant) -> Self {
+        Self {
+            sa: core.id,
+            began: now,
+            initiator: core.initiator,
+            path: core.path,
+            tries: 0,
+            ours,
+            theirs,
+            remarks: Vec::new(),
+            end: None,
+        }
+    }
+}
+
+/// What an initiator said of itself in both of its requests. The first is there as octets.
+pub(crate) fn of_initiator(first: &[u8], second: Option<&Message>, private: bool) -> Offer {
+    let mut offer = Offer::default();
+    if let Ok(Datagram::Clear(first)) = Datagram::decode(first) {
+        offer.read_init(&first);
+    }
+    if let Some(second) = second {
+        offer.read_auth(second, true, private);
+    }
+    offer
+}
+
+fn initiator_identity(message: &Message) -> Option<&Identity> {
+    find(message, |payload| match payload {
+        Payload::IdInitiator(identity) => Some(identity),
+        _ => None,
+    })
+}
+
+/// Every algorithm that the SA payload of a message names.
+fn transforms(message: &Message) -> Vec<Transform> {
+    let proposals: Option<&Vec<Proposal>> = find(message, |payload| match payload {
+        Payload::SecurityAssociation(proposals) => Some(proposals),
+        _ => None,
+    });
+    let all = proposals.into_iter().flatten();
+    kept(all.flat_map(|proposal| proposal.transforms.clone()))
+}
+
+/// A list without repetitions, as far as it is kept.
+fn kept<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for item in items {
+        if kept.len() < MOST && !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    kept
+}

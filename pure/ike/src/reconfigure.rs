@@ -1,0 +1,62 @@
+//! Another configuration for a running engine.
+//!
+//! An IKE SA remembers its peer by name, so no change of the list can make it belong to somebody
+//! else. What was agreed with a peer stays as long as the new configuration asks for the same: such
+//! SAs do not notice. Where it asks for something else they are deleted, in an orderly way and with
+//! their children, and it is for our owner to begin anew.
+
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::event::DownReason;
+use model::{IkeSaId, Instant};
+
+/// Commands.
+impl Engine {
+    /// Works by another configuration from now on; gives the names of the peers whose terms
+    /// changed. Ports stay as they are: sockets are bound to them.
+    pub fn reconfigure(&mut self, config: Config, now: Instant) -> Vec<String> {
+        let natt_port = self.config.natt_port;
+        let old = std::mem::replace(
+            &mut self.config,
+            Config {
+                natt_port,
+                ..config
+            },
+        );
+        let same_self = old.identity == self.config.identity;
+        let kept = old.peers.iter().filter_map(|before| {
+            let after = self.config.peer(&before.name)?;
+            Some((before, after))
+        });
+        let changed: Vec<_> = kept
+            .filter(|(before, after)| !same_self || !before.agrees(after))
+            .map(|(before, _)| before.name.clone())
+            .collect();
+        for (id, why) in self.outdated(&changed) {
+            self.close_for(id, why, now);
+        }
+        self.out.attempts.retain(&self.config);
+        // Times to wait may have changed.
+        for (id, sa) in &self.sas {
+            self.timeline.set(*id, sa.poll_timeout(&self.config));
+        }
+        changed
+    }
+
+    /// Deletes an IKE SA and its children because what was agreed is no longer wanted.
+    pub fn renew(&mut self, sa: IkeSaId, now: Instant) {
+        self.close_for(sa, DownReason::Reconfigured, now);
+    }
+
+    fn outdated(&self, changed: &[String]) -> Vec<(IkeSaId, DownReason)> {
+        let why = |name: &String| match self.config.peer(name) {
+            None => Some(DownReason::Removed),
+            Some(_) => changed.contains(name).then_some(DownReason::Reconfigured),
+        };
+        let named = self.sas.iter().filter_map(|(id, sa)| {
+            let name = sa.core.peer.as_ref()?;
+            Some((*id, why(name)?))
+        });
+        named.collect()
+    }
+}
