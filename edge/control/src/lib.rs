@@ -13,8 +13,10 @@
 
 mod client;
 mod envelope;
+mod explain;
 mod flows;
 mod line;
+mod reload;
 mod request;
 mod response;
 mod server;
@@ -25,8 +27,10 @@ mod zones;
 
 pub use client::{Client, NoAnswer};
 pub use envelope::VERSION;
+pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};
 pub use flows::{Flow, Flows, SnoopCounters};
 pub use line::LONGEST_REQUEST;
+pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
 pub use server::{CannotListen, ClientId, Server};

@@ -38,6 +38,16 @@ pub enum Request {
         /// An absolute path; `None` stops it.
         directory: Option<PathBuf>,
     },
+    /// Read the configuration again. Answered by [`crate::Reload`].
+    Reload {
+        /// Only say what would change.
+        dry_run: bool,
+    },
+    /// [`crate::Explain`].
+    Explain {
+        /// Name of the peer's table.
+        peer: String,
+    },
     /// Counters as OpenMetrics text.
     Metrics,
     /// [`crate::Daemon`].

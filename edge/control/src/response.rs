@@ -1,6 +1,6 @@
 //! What is answered.
 
-use crate::{Flows, PeerState, Status, Zones};
+use crate::{Explain, Flows, PeerState, Reload, Status, Zones};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -22,6 +22,10 @@ pub enum Response {
     Flows(Flows),
     /// To [`crate::Request::Keylog`].
     Keylog(Keylog),
+    /// To [`crate::Request::Reload`].
+    Reload(Reload),
+    /// To [`crate::Request::Explain`].
+    Explain(Explain),
     /// To [`crate::Request::Metrics`]: OpenMetrics text.
     Metrics(String),
     /// To [`crate::Request::Version`].

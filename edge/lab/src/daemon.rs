@@ -34,8 +34,7 @@ impl Host {
     /// It is not built, or it ended; the message has its log.
     pub fn stratad(&self, config: &str) -> Result<Daemon> {
         let socket = self.directory().join("api.sock");
-        let control = format!("\n[control]\nsocket = \"{}\"\n", socket.display());
-        let config = self.file("strata.toml", &format!("{config}{control}"))?;
+        let config = write(self, config, &socket)?;
         let process = start(self, &config, &socket)?;
         Ok(Daemon {
             host: self.clone(),
@@ -109,6 +108,14 @@ impl Daemon {
         waited.with_context(|| format!("its log:\n{}", self.process.log()))
     }
 
+    /// Writes another configuration, which it reads when it is told to.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn configure(&self, config: &str) -> Result<()> {
+        write(&self.host, config, &self.socket).map(drop)
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
@@ -154,6 +161,11 @@ impl Daemon {
         self.process = start(&self.host, &self.config, &self.socket)?;
         Ok(())
     }
+}
+
+fn write(host: &Host, config: &str, socket: &Path) -> Result<PathBuf> {
+    let control = format!("\n[control]\nsocket = \"{}\"\n", socket.display());
+    host.file("strata.toml", &format!("{config}{control}"))
 }
 
 fn start(host: &Host, config: &Path, socket: &Path) -> Result<Process> {

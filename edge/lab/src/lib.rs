@@ -37,5 +37,6 @@ pub mod strongswan;
 pub mod testbed;
 mod text;
 pub mod transfer;
+pub mod volley;
 pub mod wire;
 pub mod wiretap;

@@ -328,7 +328,8 @@ start = "{start}"
     )
 }
 
-fn gateway_config(terms: Terms<'_>) -> String {
+/// The gateway's configuration without `[control]`.
+pub fn gateway_config(terms: Terms<'_>) -> String {
     let terms = terms.text();
     format!(
         r#"

@@ -31,13 +31,15 @@ pub fn ask(socket: &Path, request: &Request, output: &Output) -> Exit {
     }
 }
 
-/// `up` is a wish; only who waits for its fulfilment hears that it failed.
+/// `up` is a wish; only who waits for its fulfilment hears that it failed. A file with faults is a
+/// wrong configuration here as it is for `check`.
 fn verdict(response: &Response, waited: bool) -> Exit {
     match response {
         Response::Up(Changed { peers }) if waited => {
             let all_up = peers.iter().all(|peer| peer.state == PeerState::Up);
             if all_up { Exit::Done } else { Exit::No }
         }
+        Response::Reload(reload) if !reload.faults.is_empty() => Exit::Usage,
         _ => Exit::Done,
     }
 }

@@ -86,11 +86,22 @@ pub enum Question {
     Zones,
     /// Show the TCP flows that this licensed node repairs
     Flows,
+    /// Explain why a peer is up or not, and which line to change
+    Explain {
+        /// Name of a [peer.NAME], [licensed.NAME] or [gateway.NAME]
+        peer: String,
+    },
     /// Write the keys of new SAs for Wireshark: whoever reads them reads everything
     Keylog {
         /// A folder, or `off`
         #[arg(value_name = "DIR|off", value_parser = folder_or_off)]
         folder: Folder,
+    },
+    /// Apply what changed in stratad's configuration, and leave alone what did not
+    Reload {
+        /// Only show what would change
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Print counters as OpenMetrics text
     Metrics,
@@ -122,9 +133,11 @@ impl From<Question> for Request {
             Question::Status => Self::Status,
             Question::Zones => Self::Zones,
             Question::Flows => Self::Flows,
+            Question::Explain { peer } => Self::Explain { peer },
             Question::Keylog { folder } => Self::Keylog {
                 directory: folder.0,
             },
+            Question::Reload { dry_run } => Self::Reload { dry_run },
             Question::Metrics => Self::Metrics,
             Question::Version => Self::Version,
         }

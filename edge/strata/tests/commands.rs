@@ -184,6 +184,9 @@ fn without_a_daemon_every_verb_ends_with_3_and_says_what_to_do() {
         &["status"][..],
         &["zones"],
         &["flows"],
+        &["explain", "office"],
+        &["reload"],
+        &["reload", "--dry-run"],
         &["up"],
         &["up", "office", "--wait=1"],
         &["down"],
@@ -283,6 +286,56 @@ fn json_is_the_daemons_answer_made_safe_for_a_terminal() {
 }
 
 #[test]
+fn reload_asks_for_what_was_typed_and_a_file_with_faults_is_wrong_usage() {
+    let good = r#"{"version":1,"reload":{"file":"/a.toml","applied":true,"changes":[{"key":"peer.bob",
+        "kind":"added","before":null,"after":null,"effect":"applied"}],"faults":[],"warnings":[],"made_anew":[]}}"#;
+    let bad = r#"{"version":1,"reload":{"file":"/a.toml","applied":false,"changes":[],"faults":[{"line":3,
+        "column":1,"key":"node.id","message":"is empty","fix":"write it"}],"warnings":[],"made_anew":[]}}"#;
+    for (words, answer, question, code, printed) in [
+        (
+            &["reload"][..],
+            good,
+            r#"{"version":1,"request":"reload","dry_run":false}"#,
+            0,
+            "+ peer.bob\n1 applied\n",
+        ),
+        (
+            &["reload", "--dry-run"],
+            bad,
+            r#"{"version":1,"request":"reload","dry_run":true}"#,
+            2,
+            "/a.toml:3:1: node.id: is empty\n  fix: write it\nnothing is changed: 1 error\n",
+        ),
+    ] {
+        let folder = Folder::new();
+        let daemon = folder.daemon(&answer.replace('\n', ""));
+        let output = folder.strata(words);
+        assert_eq!(output.status.code(), Some(code), "{}", err(&output));
+        assert_eq!(out(&output), printed);
+        assert_eq!(daemon.join().expect("the daemon was asked"), question);
+    }
+}
+
+#[test]
+fn explain_asks_about_one_peer_and_shows_what_is_known() {
+    let folder = Folder::new();
+    let daemon = folder.daemon(
+        r#"{"version":1,"explain":{"peer":"office","state":"down","attempt":null,"stranger":null,"refused_grants":[]}}"#,
+    );
+    let output = folder.strata(&["explain", "office"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(
+        out(&output),
+        "office down\nnothing was tried since stratad started\n"
+    );
+    let question = daemon.join().expect("the daemon was asked");
+    assert_eq!(
+        question,
+        r#"{"version":1,"request":"explain","peer":"office"}"#
+    );
+}
+
+#[test]
 fn keylog_is_loud_and_its_folder_absolute() {
     let folder = Folder::new();
     let daemon = folder.daemon(r#"{"version":1,"keylog":{"directory":"/tmp/keys"}}"#);
@@ -308,6 +361,8 @@ fn wrong_usage_ends_with_2() {
         &[],
         &["up", "--wait=0"],
         &["keylog"],
+        &["explain"],
+        &["reload", "now"],
         &["status", "extra"],
     ] {
         assert_eq!(

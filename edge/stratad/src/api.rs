@@ -1,5 +1,6 @@
 //! The daemon's end of its API: requests to commands, the node's state to answers.
 
+use crate::explain::explain;
 use crate::keylog::Keys;
 use crate::outlet::Losses;
 use crate::{metrics, view};
@@ -18,6 +19,14 @@ pub struct Api {
     server: Server,
     facts: view::Facts,
     waiting: Vec<Waiting>,
+    reloads: Vec<Reload>,
+}
+
+/// A `reload` that the daemon has to carry out.
+pub struct Reload {
+    client: ClientId,
+    /// Only say what would change.
+    pub dry_run: bool,
 }
 
 /// An `up --wait` that is not answered yet.
@@ -36,7 +45,23 @@ impl Api {
             server,
             facts: view::Facts::new(config, now),
             waiting: Vec::new(),
+            reloads: Vec::new(),
         })
+    }
+
+    /// Speaks of another configuration from now on.
+    pub fn reconfigure(&mut self, config: &Config) {
+        self.facts.reconfigure(config);
+    }
+
+    /// The next `reload` that is asked for.
+    pub fn poll_reload(&mut self) -> Option<Reload> {
+        self.reloads.pop()
+    }
+
+    /// Answers it.
+    pub fn reloaded(&mut self, reload: &Reload, response: &Response) {
+        self.server.answer(reload.client, response);
     }
 
     /// Answers whatever can be answered now.
@@ -122,6 +147,14 @@ impl Api {
             }
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
+            Request::Explain { peer } => match explain(&self.facts, node, &peer, now) {
+                Some(explained) => Response::Explain(explained),
+                None => Response::Error(unknown(&peer, node)),
+            },
+            Request::Reload { dry_run } => {
+                self.reloads.push(Reload { client, dry_run });
+                return None;
+            }
             Request::Keylog { directory } => keylog(directory, node, keys),
             Request::Metrics => Response::Metrics(metrics::text(node, &losses.with_lock(locked))),
             Request::Version => Response::Daemon(Daemon {
@@ -208,6 +241,14 @@ fn peer_changed(peer: &node::PeerStatus) -> PeerChanged {
         state,
         reason: reason.map(|(_, reason)| reason.clone()),
     }
+}
+
+/// Everybody can be explained, not only tunnels.
+fn unknown(name: &str, node: &Node) -> Failure {
+    let known: Vec<_> = node.peers().into_iter().map(|peer| peer.name).collect();
+    let fix = format!("name one of: {}", known.join(", "));
+    let name = name.escape_debug();
+    Failure::new(format!("the configuration has nobody named {name}"), fix)
 }
 
 fn keylog(directory: Option<PathBuf>, node: &mut Node, keys: &mut Keys) -> Response {

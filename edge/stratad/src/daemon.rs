@@ -9,10 +9,12 @@ use crate::api::Api;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::keylog::Keys;
+use crate::log::Log;
 use crate::outlet::{Losses, Outlet};
-use crate::setup;
+use crate::{reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
+use control::{Failure, Reload, Response};
 use model::{Instant, Path};
 use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
@@ -43,6 +45,9 @@ mod token {
 
 /// The running daemon.
 pub struct Daemon {
+    /// What holds now.
+    config: Config,
+    log: Log,
     node: Node,
     host: Host,
     api: Api,
@@ -58,14 +63,16 @@ pub struct Daemon {
 
 impl Daemon {
     /// Sets the host up and starts the node. Errors say what to change.
-    pub fn start(config: &Config) -> Result<Self> {
-        let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT])?;
+    pub fn start(config: Config, log: Log) -> Result<Self> {
+        let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
         // The API first: it tells whether another daemon runs with this configuration.
-        let api = Api::open(config, now)?;
-        let host = Host::open(config)?;
+        let api = Api::open(&config, now)?;
+        let host = Host::open(&config)?;
         let daemon = Self {
-            node: Node::new(setup::node(config), entropy::seed(), now),
+            node: Node::new(setup::node(&config), entropy::seed(), now),
+            config,
+            log,
             host,
             api,
             keys: Keys::default(),
@@ -81,7 +88,7 @@ impl Daemon {
         tracing::info!(
             "stratad {} runs as {}",
             env!("CARGO_PKG_VERSION"),
-            config.identity
+            daemon.config.identity
         );
         Ok(daemon)
     }
@@ -91,7 +98,7 @@ impl Daemon {
         let mut ready = Vec::new();
         self.carry_out(clock::now());
         crash::point("first-message-sent");
-        while self.signals.next_signal().is_none() {
+        while !self.is_told_to_stop() {
             let deadlines = [self.node.poll_timeout(), self.api.poll_timeout()];
             let deadline = deadlines.into_iter().flatten().min();
             self.poller
@@ -111,6 +118,71 @@ impl Daemon {
             self.api.settle(&self.node, now);
         }
         self.stop()
+    }
+
+    /// Takes the signals that have come. SIGHUP is `strata reload` for those who prefer it.
+    fn is_told_to_stop(&mut self) -> bool {
+        while let Some(signal) = self.signals.next_signal() {
+            if signal != Signal::SIGHUP {
+                return true;
+            }
+            self.reload(false, clock::now());
+        }
+        false
+    }
+
+    /// Reads the configuration again. If it has faults nothing changes.
+    fn reload(&mut self, dry_run: bool, now: Instant) -> Response {
+        let file = self.config.places.file().to_owned();
+        let response = match config::load(&file) {
+            Ok(new) if dry_run => self.compare(&new),
+            Ok(new) => self.reconfigure(new, now),
+            Err(error) => reload::refusal(&file, &error),
+        };
+        if !dry_run {
+            reload::journal(&response);
+        }
+        response
+    }
+
+    fn compare(&self, new: &Config) -> Response {
+        Response::Reload(reload::report(&self.config, new))
+    }
+
+    /// Only the difference has consequences. Routes come first: they alone can fail.
+    fn reconfigure(&mut self, new: Config, now: Instant) -> Response {
+        let report = reload::report(&self.config, &new);
+        let new = new.keeping(&self.config);
+        if let Err(error) = self.lead(&new) {
+            let failed = format!("the routes cannot be changed: {error}");
+            if let Err(error) = self.lead(&self.config.clone()) {
+                tracing::error!("nor can they be put back: {error}");
+            }
+            return Response::Error(Failure::new(failed, "nothing else was changed; try again"));
+        }
+        let made_anew = self.node.reconfigure(setup::node(&new), now);
+        self.api.reconfigure(&new);
+        self.log.set(new.log);
+        self.config = new;
+        self.carry_out(now);
+        Response::Reload(Reload {
+            applied: true,
+            made_anew: made_anew.into_iter().collect(),
+            ..report
+        })
+    }
+
+    /// Leads what a configuration protects into the tunnel, whose device may come or go with it.
+    fn lead(&mut self, config: &Config) -> Result<()> {
+        let had_tunnel = self.host.tunnel.is_some();
+        self.host.reconfigure(config)?;
+        if let Some(tunnel) = &self.host.tunnel
+            && !had_tunnel
+        {
+            self.poller
+                .add(&tunnel.tun, token::TUNNEL, Interest::Read)?;
+        }
+        Ok(())
     }
 
     fn stop(mut self) -> Result<()> {
@@ -149,14 +221,21 @@ impl Daemon {
     fn handle(&mut self, ready: Ready, now: Instant) {
         match ready.token {
             token::SIGNALS => {}
-            token::API => self
-                .api
-                .serve(&mut self.node, &mut self.keys, &self.losses, now),
+            token::API => self.serve(now),
             token::TUNNEL => self.read_tunnel(),
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
             token if token < token::NATT => self.read_ike((token - token::IKE) as usize, now),
             token => self.read_natt((token - token::NATT) as usize, now),
+        }
+    }
+
+    fn serve(&mut self, now: Instant) {
+        self.api
+            .serve(&mut self.node, &mut self.keys, &self.losses, now);
+        while let Some(asked) = self.api.poll_reload() {
+            let response = self.reload(asked.dry_run, now);
+            self.api.reloaded(&asked, &response);
         }
     }
 

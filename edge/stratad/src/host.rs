@@ -10,7 +10,7 @@ use config::Config;
 use model::Path;
 use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
-use os::{Divert, Error, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
+use os::{Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -114,6 +114,25 @@ impl Host {
         }
     }
 
+    /// Protects what another configuration says: the lock closes before anything opens and opens
+    /// after everything is closed. The tunnel device comes with the first peer and goes with the
+    /// last.
+    pub fn reconfigure(&mut self, config: &Config) -> Result<(), Error> {
+        let lock = plan::lock(config);
+        lock.as_ref().map_or(Ok(()), Lock::set)?;
+        match (&mut self.tunnel, config.peers.is_empty()) {
+            (Some(tunnel), false) => tunnel.lead(config)?,
+            (None, false) => self.tunnel = Some(Tunnel::open(config)?),
+            (tunnel, true) => {
+                if let Some(mut tunnel) = tunnel.take() {
+                    tunnel.plan.held.clear();
+                    tunnel.close()?;
+                }
+            }
+        }
+        lock.map_or_else(lock::remove, |_| Ok(()))
+    }
+
     /// Sends a UDP payload from the socket of the path's local port and family.
     pub fn send(&self, path: Path, payload: &[u8]) -> io::Result<()> {
         let fits =
@@ -153,21 +172,29 @@ impl Tunnel {
             crash::point("address-given");
         }
         let routes = Routes::open(tun.name())?;
-        let plan = plan::plan(config);
-        for peer in &config.peers {
-            peer.address
-                .map_or(Ok(()), |address| routes.check_peer(&plan, address))?;
-        }
-        routes.set(&plan)?;
-        crash::point("routes-set");
-        Ok(Self {
+        let mut tunnel = Self {
             tun,
             routes,
-            plan,
+            plan: Plan::default(),
             resolver,
             servers: config.tunnel.dns.clone(),
             resolves: false,
-        })
+        };
+        tunnel.lead(config)?;
+        Ok(tunnel)
+    }
+
+    /// Leads what a configuration protects into the tunnel, and nothing else.
+    fn lead(&mut self, config: &Config) -> Result<(), Error> {
+        let plan = plan::plan(config);
+        for peer in &config.peers {
+            peer.address
+                .map_or(Ok(()), |address| self.routes.check_peer(&plan, address))?;
+        }
+        self.routes.set(&plan)?;
+        crash::point("routes-set");
+        self.plan = plan;
+        Ok(())
     }
 
     /// Has programs ask the name servers behind the tunnel while it is up.

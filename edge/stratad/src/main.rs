@@ -5,20 +5,21 @@
 
 mod api;
 mod daemon;
+mod explain;
 mod host;
 mod journal;
 mod keylog;
+mod log;
 mod metrics;
 mod outlet;
 mod plan;
+mod reload;
 mod setup;
 mod view;
 
 use clap::Parser;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracing_subscriber::filter::LevelFilter;
 
 /// IPsec for networks that move, lose packets and slow down.
 #[derive(Parser)]
@@ -64,11 +65,11 @@ fn main() -> ExitCode {
     if arguments.lock {
         return verdict(host::lock(&config));
     }
-    log_to_stderr(config.log);
+    let log = log::Log::open(config.log);
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    match daemon::Daemon::start(&config).and_then(daemon::Daemon::run) {
+    match daemon::Daemon::start(config, log).and_then(daemon::Daemon::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
@@ -85,20 +86,4 @@ fn verdict(result: anyhow::Result<()>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn log_to_stderr(level: config::Level) {
-    let level = match level {
-        config::Level::Error => LevelFilter::ERROR,
-        config::Level::Warn => LevelFilter::WARN,
-        config::Level::Info => LevelFilter::INFO,
-        config::Level::Debug => LevelFilter::DEBUG,
-        config::Level::Trace => LevelFilter::TRACE,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
 }

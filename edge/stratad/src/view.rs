@@ -2,7 +2,7 @@
 
 use crate::outlet::Losses;
 use crate::plan;
-use config::Config;
+use config::{Config, Places};
 use control::{
     Child, ChildKind, Composite, Flow, Flows, GrantState, Held, Holder, Peer, PeerKind, PeerState,
     Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones, zone_name,
@@ -22,6 +22,8 @@ pub struct Facts {
     /// Names of VPN peers, and whether we can connect to them.
     tunnels: BTreeMap<String, bool>,
     licensed: BTreeSet<String>,
+    /// Where the keys of the file stand.
+    places: Places,
 }
 
 impl Facts {
@@ -59,12 +61,18 @@ impl Facts {
                 .iter()
                 .map(|licensed| licensed.party.name.clone())
                 .collect(),
+            places: config.places.clone(),
         }
     }
 
     /// Whether something is locked.
     pub fn is_locked(&self) -> bool {
         !self.locked.is_empty()
+    }
+
+    /// The facts of another configuration of the same daemon.
+    pub fn reconfigure(&mut self, config: &Config) {
+        *self = Self::new(config, self.started);
     }
 
     /// Names of all VPN peers.
@@ -79,6 +87,21 @@ impl Facts {
             .filter(|(_, reachable)| **reachable)
             .map(|(name, _)| name.clone())
             .collect()
+    }
+
+    /// Where the keys of the file stand.
+    pub const fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The table of a peer in dotted form.
+    pub fn table(&self, name: &str) -> String {
+        let kind = match self.kind(name) {
+            PeerKind::Vpn => "peer",
+            PeerKind::Licensed => "licensed",
+            PeerKind::Gateway => "gateway",
+        };
+        format!("{kind}.{name}")
     }
 
     fn kind(&self, name: &str) -> PeerKind {

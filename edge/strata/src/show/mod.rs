@@ -1,6 +1,8 @@
 //! Answers as text: one function for each, from values to a screen, and nothing else.
 
+mod explain;
 mod flows;
+mod reload;
 mod status;
 mod zones;
 
@@ -15,7 +17,9 @@ pub fn response(response: &Response, paint: Paint) -> String {
         Response::Status(status) => status::show(status, paint),
         Response::Zones(zones) => zones::show(zones, paint),
         Response::Flows(flows) => flows::show(flows, paint),
+        Response::Explain(explain) => explain::show(explain, paint),
         Response::Keylog(keylog) => keys(keylog),
+        Response::Reload(reload) => reload::show(reload, paint),
         Response::Metrics(text) => text.clone(),
         Response::Daemon(daemon) => versions(daemon),
         Response::Error(failure) => self::failure(failure, paint),

@@ -31,6 +31,7 @@ use Evidence::{Missing, NotNeeded, Tests};
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
+const EXPLAIN: &str = "edge/lab/tests/e2e_explain.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
@@ -40,6 +41,7 @@ const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
 const REFUSAL: &str = "edge/lab/tests/e2e_refusal.rs";
+const RELOAD: &str = "edge/lab/tests/e2e_reload.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
@@ -387,6 +389,45 @@ pub const FEATURES: &[Feature] = &[
             (COMMANDS, "what_the_daemon_refuses_ends_with_1"),
         ]),
         recovers: Tests(&[(COMMANDS, "a_closed_pipe_is_no_panic")]),
+    },
+    Feature {
+        name: "Changing a running daemon",
+        keys: &[],
+        verbs: &["reload"],
+        works: Tests(&[
+            (
+                RELOAD,
+                "a_tunnel_that_did_not_change_loses_no_packet_and_keeps_its_spis",
+            ),
+            (RELOAD, "sighup_does_the_same_and_tells_the_journal"),
+            (RELOAD, "a_removed_peer_goes_with_its_routes"),
+            (RELOAD, "an_added_peer_comes_up"),
+            (RELOAD, "after_a_licence_is_removed_the_node_opens_nothing"),
+        ]),
+        refuses: Tests(&[
+            (
+                RELOAD,
+                "a_file_with_faults_changes_nothing_and_names_them_all",
+            ),
+            (RELOAD, "what_needs_a_restart_is_told_until_it_is_done"),
+        ]),
+        recovers: Tests(&[(RELOAD, "a_file_that_is_gone_changes_nothing")]),
+    },
+    Feature {
+        name: "Explaining a failure",
+        keys: &[],
+        verbs: &["explain"],
+        works: Tests(&[
+            (EXPLAIN, "suites_without_a_common_one"),
+            (EXPLAIN, "another_key"),
+            (EXPLAIN, "an_identity_that_nobody_has"),
+            (EXPLAIN, "selectors_without_a_common_packet"),
+            (EXPLAIN, "zones_that_only_one_end_requires"),
+            (EXPLAIN, "a_licence_that_only_one_end_gives"),
+            (EXPLAIN, "a_tunnel_that_is_up"),
+        ]),
+        refuses: Tests(&[(EXPLAIN, "a_peer_that_nobody_knows_is_told_with_those_known")]),
+        recovers: Tests(&[(EXPLAIN, "no_answer_at_all")]),
     },
     Feature {
         name: "Keys for Wireshark",

@@ -1,0 +1,85 @@
+//! Numbered datagrams to and fro, of which each is waited for: what says that not one was lost.
+
+use crate::host::Host;
+use anyhow::{Context, Result, ensure};
+use std::net::{IpAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Datagrams under way at once, in each direction.
+const VOLLEY: u32 = 32;
+
+/// Octets of each: a number and a rest.
+const LENGTH: usize = 1000;
+
+/// A datagram that takes longer is lost.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Keeps datagrams flying between an address of one host and an address of another while
+/// `meanwhile` runs; gives what that gives, and how many flew.
+///
+/// # Errors
+/// A datagram was lost or came out of turn, or `meanwhile` failed.
+pub fn volleys<T>(
+    near: (&Host, &str),
+    far: (&Host, &str),
+    meanwhile: impl FnOnce() -> Result<T>,
+) -> Result<(T, u64)> {
+    let (near, far) = (socket(near)?, socket(far)?);
+    near.connect(far.local_addr()?)?;
+    far.connect(near.local_addr()?)?;
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let flying = scope.spawn(|| fly(&near, &far, &over));
+        let result = meanwhile();
+        over.store(true, Ordering::Relaxed);
+        let flew = flying.join().expect("a volley returns its errors");
+        Ok((result?, flew?))
+    })
+}
+
+fn socket((host, address): (&Host, &str)) -> Result<UdpSocket> {
+    let address: IpAddr = address.parse()?;
+    let socket = host.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
+    socket.set_read_timeout(Some(SILENCE))?;
+    Ok(socket)
+}
+
+/// One volley each way is the least, and one more follows the end: what happened has had the time
+/// to do harm.
+fn fly(near: &UdpSocket, far: &UdpSocket, over: &AtomicBool) -> Result<u64> {
+    let mut next = 0;
+    loop {
+        let last = over.load(Ordering::Relaxed);
+        send(near, next)?;
+        send(far, next)?;
+        receive(far, next)?;
+        receive(near, next)?;
+        next += VOLLEY;
+        if last {
+            return Ok(u64::from(next) * 2);
+        }
+    }
+}
+
+fn send(socket: &UdpSocket, first: u32) -> Result<()> {
+    let mut datagram = [0; LENGTH];
+    for number in first..first + VOLLEY {
+        datagram[..4].copy_from_slice(&number.to_be_bytes());
+        socket.send(&datagram)?;
+    }
+    Ok(())
+}
+
+fn receive(socket: &UdpSocket, first: u32) -> Result<()> {
+    let mut datagram = [0; LENGTH];
+    for number in first..first + VOLLEY {
+        let received = socket.recv(&mut datagram);
+        received.with_context(|| format!("datagram {number} was lost"))?;
+        let [a, b, c, d, ..] = datagram;
+        let came = u32::from_be_bytes([a, b, c, d]);
+        ensure!(came == number, "datagram {came} came instead of {number}");
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! `strata explain`: what happened, both ends side by side, and what to change.
+
+use super::state;
+use crate::text::{Paint, clean, plural, span};
+use control::{Account, Explain, Fix, Outcome, Row, Verdict};
+use std::fmt::Write;
+
+/// Columns grow no wider than this; what is longer pushes the rest of its line aside.
+const WIDEST: usize = 48;
+
+/// The whole answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
+pub fn show(explain: &Explain, paint: Paint) -> String {
+    let name = paint.bold(&clean(&explain.peer));
+    let mut text = format!("{name} {}\n", state(explain.state, paint));
+    match &explain.attempt {
+        Some(account) => show_account(&mut text, account, paint),
+        None => text.push_str("nothing was tried since stratad started\n"),
+    }
+    if let Some(stranger) = &explain.stranger {
+        let heading = paint.bold("somebody was refused who may have been this peer");
+        let _ = writeln!(text, "\n{heading}");
+        show_account(&mut text, stranger, paint);
+    }
+    for refused in &explain.refused_grants {
+        let (node, reason) = (clean(&refused.node), clean(&refused.reason));
+        let _ = writeln!(text, "\n{node} took no keys: {reason}");
+    }
+    text
+}
+
+fn show_account(text: &mut String, account: &Account, paint: Paint) {
+    let _ = writeln!(text, "{}", headline(account, paint));
+    show_rows(text, &account.rows, paint);
+    for remark in &account.remarks {
+        let _ = writeln!(text, "{} {}", paint.doubtful("note:"), clean(remark));
+    }
+    for fix in &account.fixes {
+        let _ = writeln!(text, "fix: {}", self::fix(fix));
+    }
+}
+
+fn headline(account: &Account, paint: Paint) -> String {
+    let who = if account.initiator { "we" } else { "it" };
+    let (remote, ago) = (account.remote, span(account.seconds_ago));
+    let end = match account.outcome {
+        Outcome::Up => paint.good("it is up"),
+        Outcome::Trying => format!("{}, asked {}", paint.doubtful("no end yet"), times(account)),
+        Outcome::Failed => {
+            let reason = account.reason.as_deref().unwrap_or("it failed");
+            paint.bad(&clean(reason))
+        }
+    };
+    let tried = match (account.outcome, account.initiator) {
+        (Outcome::Failed, true) => format!(", asked {}", times(account)),
+        _ => String::new(),
+    };
+    format!("{who} began {ago} ago with {remote}{tried}: {end}")
+}
+
+fn times(account: &Account) -> String {
+    plural(account.tries.into(), "time")
+}
+
+fn show_rows(text: &mut String, rows: &[Row], paint: Paint) {
+    let cells: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let theirs = row.theirs.as_deref().unwrap_or("-");
+            [clean(&row.what), clean(&row.ours), clean(theirs)]
+        })
+        .collect();
+    if cells.is_empty() {
+        return;
+    }
+    let width = |column: usize, head: &str| {
+        let widths = cells.iter().map(|row| row[column].chars().count());
+        let widest = widths.chain([head.len()]).max().unwrap_or(0);
+        widest.min(WIDEST)
+    };
+    let (what, ours, theirs) = (width(0, ""), width(1, "here"), width(2, "there"));
+    let _ = writeln!(text, "  {:what$}  {:ours$}  there", "", "here");
+    let mut wrong = rows.iter().position(is_wrong);
+    for (index, (row, [a, b, c])) in rows.iter().zip(&cells).enumerate() {
+        let mark = match (row.verdict, wrong.take_if(|first| *first == index)) {
+            (Verdict::Differs, Some(_)) => paint.bad("  <== this differs"),
+            (Verdict::Suspect, Some(_)) => paint.doubtful("  <== it did not say; look here"),
+            (Verdict::Differs, None) => paint.bad("  <- differs as well"),
+            (Verdict::Fits | Verdict::Suspect | Verdict::Unknown, _) => String::new(),
+        };
+        let line = format!("  {a:what$}  {b:ours$}  {c:theirs$}{mark}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+const fn is_wrong(row: &Row) -> bool {
+    matches!(row.verdict, Verdict::Differs | Verdict::Suspect)
+}
+
+fn fix(fix: &Fix) -> String {
+    let change = clean(&fix.change);
+    let Some(file) = &fix.file else {
+        return format!("at the other end: {change}");
+    };
+    let line = fix.line.map_or_else(String::new, |line| format!(":{line}"));
+    let key = fix
+        .key
+        .as_deref()
+        .map_or_else(String::new, |key| format!(" ({})", clean(key)));
+    format!("{}{line}{key}: {change}", clean(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::PLAIN;
+    use super::*;
+    use control::{PeerState, RefusedGrant};
+
+    fn row(what: &str, ours: &str, theirs: Option<&str>, verdict: Verdict) -> Row {
+        Row {
+            what: what.to_owned(),
+            ours: ours.to_owned(),
+            theirs: theirs.map(str::to_owned),
+            verdict,
+        }
+    }
+
+    fn explain(evil: &str) -> Explain {
+        let fix = |file: Option<&str>, change: &str| Fix {
+            file: file.map(str::to_owned),
+            line: file.map(|_| 12),
+            key: file.map(|_| "peer.office.suite".to_owned()),
+            change: change.to_owned(),
+        };
+        let attempt = Account {
+            outcome: Outcome::Failed,
+            reason: Some(format!("no suite in common{evil}")),
+            seconds_ago: 75,
+            initiator: true,
+            remote: "192.0.2.1:500".parse().unwrap(),
+            tries: 16,
+            rows: vec![
+                row(
+                    "IKE cipher",
+                    "AES_GCM_16-128",
+                    Some("AES_CBC-256"),
+                    Verdict::Differs,
+                ),
+                row(
+                    "key exchange",
+                    "CURVE25519",
+                    Some("CURVE25519"),
+                    Verdict::Fits,
+                ),
+                row(
+                    "IKE PRF",
+                    "HMAC_SHA2_256",
+                    Some("HMAC_SHA1"),
+                    Verdict::Differs,
+                ),
+                row("who it is", &format!("gw{evil}"), None, Verdict::Unknown),
+            ],
+            remarks: vec![format!("zones{evil}")],
+            fixes: vec![
+                fix(Some("/etc/strata/strata.toml"), "write `suite = ...`"),
+                fix(None, &format!("allow ours{evil}")),
+            ],
+        };
+        Explain {
+            peer: "office".to_owned(),
+            state: PeerState::Down,
+            stranger: Some(Account {
+                outcome: Outcome::Trying,
+                reason: None,
+                initiator: false,
+                rows: vec![row("proof", "a", None, Verdict::Suspect)],
+                remarks: Vec::new(),
+                fixes: Vec::new(),
+                ..attempt.clone()
+            }),
+            attempt: Some(attempt),
+            refused_grants: vec![RefusedGrant {
+                node: "fa.example.net".to_owned(),
+                reason: format!("no{evil}"),
+            }],
+        }
+    }
+
+    #[test]
+    fn both_ends_stand_side_by_side_and_the_first_mismatch_is_marked() {
+        let expected = "\
+office down
+we began 1 min 15 s ago with 192.0.2.1:500, asked 16 times: no suite in common
+                here            there
+  IKE cipher    AES_GCM_16-128  AES_CBC-256  <== this differs
+  key exchange  CURVE25519      CURVE25519
+  IKE PRF       HMAC_SHA2_256   HMAC_SHA1    <- differs as well
+  who it is     gw              -
+note: zones
+fix: /etc/strata/strata.toml:12 (peer.office.suite): write `suite = ...`
+fix: at the other end: allow ours
+
+somebody was refused who may have been this peer
+it began 1 min 15 s ago with 192.0.2.1:500: no end yet, asked 16 times
+         here  there
+  proof  a     -      <== it did not say; look here
+
+fa.example.net took no keys: no
+";
+        assert_eq!(show(&explain(""), PLAIN), expected);
+    }
+
+    #[test]
+    fn nothing_a_peer_says_reaches_the_terminal_raw() {
+        let shown = show(&explain("\x1b]0;x\x07\u{202e}"), PLAIN);
+        assert!(!shown.contains(['\x1b', '\x07', '\u{202e}']), "{shown:?}");
+    }
+}

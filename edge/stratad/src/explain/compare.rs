@@ -1,0 +1,232 @@
+//! What both ends wanted, side by side, and where they differ.
+
+use control::{Row, Verdict, zone_name};
+use model::{Licence, TrafficSelector, ZoneAgreement};
+use node::{Attempt, DownReason, End, Offer, Refusal};
+use std::fmt::Display;
+use wire::ike::{AuthMethod, NotifyType, Transform, TransformType};
+
+/// What both ends have to agree on, in the order in which it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    IkeCipher,
+    Prf,
+    Integrity,
+    KeyExchange,
+    OurIdentity,
+    TheirIdentity,
+    Authentication,
+    EspCipher,
+    SequenceNumbers,
+    OurTraffic,
+    TheirTraffic,
+    Zones,
+    Licences,
+}
+
+impl Topic {
+    const ALL: [Self; 13] = [
+        Self::IkeCipher,
+        Self::Prf,
+        Self::Integrity,
+        Self::KeyExchange,
+        Self::OurIdentity,
+        Self::TheirIdentity,
+        Self::Authentication,
+        Self::EspCipher,
+        Self::SequenceNumbers,
+        Self::OurTraffic,
+        Self::TheirTraffic,
+        Self::Zones,
+        Self::Licences,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::IkeCipher => "IKE cipher",
+            Self::Prf => "IKE PRF",
+            Self::Integrity => "IKE integrity",
+            Self::KeyExchange => "key exchange",
+            Self::OurIdentity => "who we are",
+            Self::TheirIdentity => "who it is",
+            Self::Authentication => "proof",
+            Self::EspCipher => "ESP cipher",
+            Self::SequenceNumbers => "extended numbers",
+            Self::OurTraffic => "prefixes here",
+            Self::TheirTraffic => "prefixes there",
+            Self::Zones => "zones",
+            Self::Licences => "licences",
+        }
+    }
+}
+
+/// Every topic of which at least one end said something, or at which the end points.
+pub fn rows(attempt: &Attempt) -> Vec<Row> {
+    let rows = Topic::ALL.map(|topic| row(topic, attempt));
+    rows.into_iter().flatten().collect()
+}
+
+/// How both ends stand to a topic.
+pub fn verdict(topic: Topic, attempt: &Attempt) -> Verdict {
+    let said = theirs(topic, &attempt.theirs).is_some();
+    let suspect = suspects(attempt).contains(&topic);
+    match (said, suspect) {
+        (true, _) if !fits(topic, attempt) => Verdict::Differs,
+        (true, _) => Verdict::Fits,
+        (false, true) => Verdict::Suspect,
+        (false, false) => Verdict::Unknown,
+    }
+}
+
+fn row(topic: Topic, attempt: &Attempt) -> Option<Row> {
+    let (ours, theirs) = (ours(topic, &attempt.ours), theirs(topic, &attempt.theirs));
+    if ours.is_none() && theirs.is_none() && !suspects(attempt).contains(&topic) {
+        return None;
+    }
+    Some(Row {
+        what: topic.name().to_owned(),
+        ours: ours.unwrap_or_else(|| "none".to_owned()),
+        theirs,
+        verdict: verdict(topic, attempt),
+    })
+}
+
+fn ours(topic: Topic, ours: &Offer) -> Option<String> {
+    match topic {
+        Topic::OurIdentity => ours.identity.as_ref().map(ToString::to_string),
+        Topic::TheirIdentity => ours.expects.as_ref().map(ToString::to_string),
+        Topic::OurTraffic => list(&ours.local),
+        Topic::TheirTraffic => list(&ours.remote),
+        _ => common(topic, ours),
+    }
+}
+
+/// The other end's `local` is our `remote`, and so on.
+fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
+    match topic {
+        Topic::OurIdentity => theirs.expects.as_ref().map(ToString::to_string),
+        Topic::TheirIdentity => theirs.identity.as_ref().map(ToString::to_string),
+        Topic::OurTraffic => list(&theirs.remote),
+        Topic::TheirTraffic => list(&theirs.local),
+        // Who asks for a child and says nothing of zones wants none.
+        Topic::Zones if theirs.zones.is_none() && !theirs.esp.is_empty() => Some("none".to_owned()),
+        _ => common(topic, theirs),
+    }
+}
+
+fn common(topic: Topic, offer: &Offer) -> Option<String> {
+    match topic {
+        Topic::IkeCipher => list(of(TransformType::ENCR, &offer.ike)),
+        Topic::Prf => list(of(TransformType::PRF, &offer.ike)),
+        Topic::Integrity => list(of(TransformType::INTEG, &offer.ike)),
+        Topic::KeyExchange => list(of(TransformType::KE, &offer.ike)),
+        Topic::Authentication => offer.auth.map(|method| proof(method).to_owned()),
+        Topic::EspCipher => list(of(TransformType::ENCR, &offer.esp)),
+        Topic::SequenceNumbers => list(of(TransformType::ESN, &offer.esp)),
+        Topic::Zones => offer.zones.as_ref().map(zones),
+        Topic::Licences => list(offer.zones.iter().flat_map(licences)),
+        Topic::OurIdentity | Topic::TheirIdentity | Topic::OurTraffic | Topic::TheirTraffic => None,
+    }
+}
+
+fn fits(topic: Topic, attempt: &Attempt) -> bool {
+    let Attempt { ours, theirs, .. } = attempt;
+    let share = |kind, ours: &[Transform], theirs: &[Transform]| {
+        of(kind, ours).any(|ours| of(kind, theirs).any(|theirs| ours == theirs))
+    };
+    match topic {
+        Topic::IkeCipher => share(TransformType::ENCR, &ours.ike, &theirs.ike),
+        Topic::Prf => share(TransformType::PRF, &ours.ike, &theirs.ike),
+        // An AEAD stands for both; NONE beside it says the same.
+        Topic::Integrity => {
+            of(TransformType::INTEG, &theirs.ike).any(|integrity| integrity.id == 0)
+        }
+        Topic::KeyExchange => share(TransformType::KE, &ours.ike, &theirs.ike),
+        Topic::OurIdentity => ours.identity == theirs.expects,
+        Topic::TheirIdentity => ours.expects == theirs.identity,
+        Topic::Authentication => ours.auth == theirs.auth && !suspects(attempt).contains(&topic),
+        Topic::EspCipher => share(TransformType::ENCR, &ours.esp, &theirs.esp),
+        Topic::SequenceNumbers => share(TransformType::ESN, &ours.esp, &theirs.esp),
+        Topic::OurTraffic => overlap(&ours.local, &theirs.remote),
+        Topic::TheirTraffic => overlap(&ours.remote, &theirs.local),
+        Topic::Zones => {
+            let agreed = |zones: &Option<ZoneAgreement>| zones.as_ref().map(|z| z.zones.clone());
+            agreed(&ours.zones) == agreed(&theirs.zones)
+        }
+        Topic::Licences => {
+            let theirs: Vec<_> = theirs.zones.iter().flat_map(|z| &z.licences).collect();
+            let mut ours = ours.zones.iter().flat_map(|z| &z.licences);
+            ours.all(|licence| theirs.contains(&licence))
+        }
+    }
+}
+
+/// What the end of an attempt points at, even where the other end did not say what it wants.
+fn suspects(attempt: &Attempt) -> &'static [Topic] {
+    let ike = &[Topic::IkeCipher, Topic::Prf, Topic::KeyExchange];
+    let of_notify = |notify| match notify {
+        NotifyType::NO_PROPOSAL_CHOSEN => &ike[..],
+        NotifyType::INVALID_KE_PAYLOAD => &[Topic::KeyExchange],
+        _ => &[],
+    };
+    match &attempt.end {
+        None => attempt.theirs.error.map_or(&[], of_notify),
+        Some(End::Up) => &[],
+        Some(End::Refused(Refusal::WrongKey(_) | Refusal::AuthenticationMethod))
+        | Some(End::Down(DownReason::WrongKey)) => &[Topic::Authentication],
+        Some(End::Down(DownReason::AuthenticationRefused { .. })) => {
+            &[Topic::OurIdentity, Topic::Authentication]
+        }
+        Some(End::Down(DownReason::Refused { notify })) => of_notify(*notify),
+        Some(End::Down(DownReason::ChildRefused { notify })) => match *notify {
+            NotifyType::NO_PROPOSAL_CHOSEN => &[Topic::EspCipher, Topic::SequenceNumbers],
+            NotifyType::TS_UNACCEPTABLE => &[Topic::OurTraffic, Topic::TheirTraffic],
+            NotifyType::ZONES_REQUIRED => &[Topic::Zones],
+            _ => &[],
+        },
+        Some(End::Down(DownReason::ZonesRequired) | End::Refused(Refusal::ZonesRequired)) => {
+            &[Topic::Zones]
+        }
+        Some(End::Down(_) | End::Refused(_)) => &[],
+    }
+}
+
+fn of(kind: TransformType, transforms: &[Transform]) -> impl Iterator<Item = &Transform> {
+    transforms
+        .iter()
+        .filter(move |transform| transform.kind == kind)
+}
+
+fn overlap(ours: &[TrafficSelector], theirs: &[TrafficSelector]) -> bool {
+    let common = |a: &TrafficSelector| theirs.iter().any(|b| a.intersection(b).is_some());
+    ours.iter().any(common)
+}
+
+fn list<T: Display>(items: impl IntoIterator<Item = T>) -> Option<String> {
+    let items: Vec<_> = items.into_iter().map(|item| item.to_string()).collect();
+    (!items.is_empty()).then(|| items.join(", "))
+}
+
+const fn proof(method: AuthMethod) -> &'static str {
+    match method {
+        AuthMethod::SHARED_KEY => "a pre-shared key",
+        AuthMethod::RSA_SIGNATURE | AuthMethod::DIGITAL_SIGNATURE => "a certificate",
+        _ => "something else",
+    }
+}
+
+fn zones(agreement: &ZoneAgreement) -> String {
+    let zones = agreement.zones.iter();
+    let names = zones.map(|zone| format!("{} {}", zone_name(zone.selector), zone.suite));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn licences(agreement: &ZoneAgreement) -> impl Iterator<Item = String> {
+    let zone = |licence: &Licence| {
+        let mut zones = agreement.zones.iter();
+        let zone = zones.find(|zone| zone.id == licence.zone);
+        zone.map_or("?", |zone| zone_name(zone.selector))
+    };
+    let licences = agreement.licences.iter();
+    licences.map(move |licence| format!("{} reads {}", licence.node, zone(licence)))
+}

@@ -1,0 +1,80 @@
+//! `strata explain`: what the node knows of the last attempt with a peer, for a person.
+//!
+//! [`compare`] puts both ends side by side, [`remedy`] says which line to change.
+
+mod compare;
+mod remedy;
+
+use crate::view::{self, Facts};
+use control::{Account, Explain, Outcome, RefusedGrant};
+use model::Instant;
+use node::{Attempt, End, GrantState, Node, PeerState, PeerStatus, Refusal};
+use remedy::Remedy;
+
+/// The answer about one peer; `None` if there is none of that name.
+pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<Explain> {
+    let peers = node.peers();
+    let peer = peers.iter().find(|peer| peer.name == name)?;
+    let table = facts.table(name);
+    let remedy = Remedy {
+        places: facts.places(),
+        table: &table,
+    };
+    let attempt = node.attempt(name);
+    let stranger = node
+        .stranger()
+        .filter(|stranger| may_be(stranger, peer, attempt, facts));
+    Some(Explain {
+        peer: peer.name.clone(),
+        state: view::state(peer),
+        attempt: attempt.map(|attempt| account(attempt, &remedy, now)),
+        stranger: stranger.map(|stranger| account(stranger, &remedy, now)),
+        refused_grants: refused_grants(node, name),
+    })
+}
+
+/// Whether a stranger may have been a peer that is not up: nothing newer is known of that peer, and
+/// it came from where the peer is expected.
+fn may_be(stranger: &Attempt, peer: &PeerStatus, attempt: Option<&Attempt>, facts: &Facts) -> bool {
+    let newest = attempt.is_none_or(|attempt| attempt.began < stranger.began);
+    let expected = peer.remote.map(|remote| remote.ip());
+    let from = stranger.path.remote.ip();
+    let there = !facts.reachable().contains(&peer.name) || expected == Some(from);
+    peer.state != PeerState::Up && newest && there
+}
+
+fn account(attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
+    let (outcome, reason) = match &attempt.end {
+        Some(End::Up) => (Outcome::Up, None),
+        Some(End::Down(why)) => (Outcome::Failed, Some(why.to_string())),
+        Some(End::Refused(why)) => (Outcome::Failed, Some(why.to_string())),
+        None => (Outcome::Trying, None),
+    };
+    Account {
+        outcome,
+        reason,
+        seconds_ago: now.since(attempt.began).as_secs(),
+        initiator: attempt.initiator,
+        remote: attempt.path.remote,
+        tries: attempt.tries,
+        rows: compare::rows(attempt),
+        remarks: attempt.remarks.iter().map(Refusal::to_string).collect(),
+        fixes: remedy.fixes(attempt),
+    }
+}
+
+/// Nodes that did not take the keys to a peer's packets, or the peer itself if it is such a node.
+fn refused_grants(node: &Node, name: &str) -> Vec<RefusedGrant> {
+    let csas = node.composite_sas();
+    let grants = csas.iter().flat_map(|csa| {
+        let grants = csa.grants.iter();
+        grants.filter(move |grant| csa.peer == name || grant.name == name)
+    });
+    let refused = grants.filter(|grant| grant.state == GrantState::Refused);
+    refused
+        .map(|grant| RefusedGrant {
+            node: grant.node.to_string(),
+            reason: grant.refusal.clone().unwrap_or_default(),
+        })
+        .collect()
+}

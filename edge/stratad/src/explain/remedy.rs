@@ -1,0 +1,235 @@
+//! Which line to change, and what to write there.
+
+use super::compare::{Topic, verdict};
+use config::Places;
+use control::{Fix, Verdict};
+use model::{Group, Identity, Suite, TrafficSelector};
+use node::{Attempt, DownReason, End, Refusal};
+use wire::ike::{GroupId, NotifyType, Transform};
+
+/// Where the lines about one peer are.
+pub struct Remedy<'a> {
+    /// All lines.
+    pub places: &'a Places,
+    /// The peer's table in dotted form.
+    pub table: &'a str,
+}
+
+impl Remedy<'_> {
+    /// What to change, the likeliest first; nothing if the attempt is under way or all is well.
+    pub fn fixes(&self, attempt: &Attempt) -> Vec<Fix> {
+        let mut fixes = match &attempt.end {
+            None | Some(End::Up) => self.for_error(attempt),
+            Some(End::Down(why)) => self.for_end(why, attempt),
+            Some(End::Refused(why)) => self.for_refusal(why, attempt),
+        };
+        let remarks = attempt.remarks.iter();
+        fixes.extend(remarks.flat_map(|remark| self.for_remark(remark)));
+        fixes
+    }
+
+    fn for_end(&self, why: &DownReason, attempt: &Attempt) -> Vec<Fix> {
+        let peer = attempt.path.remote.ip();
+        match why {
+            DownReason::Refused { .. } => self.for_error(attempt),
+            DownReason::WrongKey => vec![self.key()],
+            DownReason::AuthenticationRefused { ours } => vec![
+                self.key(),
+                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+            ],
+            DownReason::WrongIdentity { theirs, .. } => vec![self.identity(theirs)],
+            DownReason::ChildRefused { notify } => match *notify {
+                NotifyType::NO_PROPOSAL_CHOSEN => {
+                    let mut fixes = self.suite(&attempt.theirs.esp);
+                    let group = "or write a group that is allowed for us there";
+                    fixes.push(self.at("groups", group));
+                    fixes
+                }
+                NotifyType::TS_UNACCEPTABLE => self.selectors(attempt),
+                NotifyType::ZONES_REQUIRED => vec![self.at("zones", "write `zones = \"require\"`")],
+                _ => Vec::new(),
+            },
+            DownReason::ZonesRequired => self.zones(),
+            DownReason::Unreachable { .. } => self.silence(attempt),
+            DownReason::AuthUnanswered { port } => vec![elsewhere(format!(
+                "let UDP port {port} pass between here and {peer}"
+            ))],
+            DownReason::NotChildless => vec![elsewhere(
+                "use an implementation that knows RFC 6023, as Strata does",
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    fn for_refusal(&self, why: &Refusal, attempt: &Attempt) -> Vec<Fix> {
+        match why {
+            Refusal::NoIkeProposal { .. } => self.algorithms(attempt),
+            Refusal::NoEspProposal { .. } => self.suite(&attempt.theirs.esp),
+            Refusal::UnknownIdentity(theirs) => vec![self.identity(theirs)],
+            Refusal::WrongKey(_) => vec![self.key()],
+            Refusal::AuthenticationMethod => vec![elsewhere("use a pre-shared key there as well")],
+            Refusal::NotWhoWeAre { wanted, ours } => vec![
+                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+                self.fix("node.id", format!("or write `id = \"{wanted}\"` here")),
+            ],
+            Refusal::WrongAddress { address, .. } => vec![self.at(
+                "address",
+                format!("write `address = \"{address}\"`, or remove the line"),
+            )],
+            Refusal::TrafficSelectors => self.selectors(attempt),
+            Refusal::ZonesRequired => self.zones(),
+            Refusal::NoChildForRole => {
+                vec![self.fix(self.table, "a tunnel needs a [peer.NAME]".to_owned())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn for_remark(&self, remark: &Refusal) -> Vec<Fix> {
+        match remark {
+            Refusal::LicenceNotAccepted(licence) => vec![self.at(
+                "licences",
+                format!(
+                    "list the licence for {} there too, or remove it here",
+                    licence.node
+                ),
+            )],
+            Refusal::ZonesNotAgreed => self.zones(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// An error notify that proves nothing, but is all there is.
+    fn for_error(&self, attempt: &Attempt) -> Vec<Fix> {
+        match attempt.theirs.error {
+            Some(NotifyType::NO_PROPOSAL_CHOSEN) => self.suite(&attempt.theirs.ike),
+            Some(NotifyType::INVALID_KE_PAYLOAD) => self.algorithms(attempt),
+            None if attempt.end.is_none() && attempt.tries > 1 => self.silence(attempt),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Nothing came back, so far or at all.
+    fn silence(&self, attempt: &Attempt) -> Vec<Fix> {
+        let remote = attempt.path.remote.ip();
+        vec![
+            self.at("address", format!("is {remote} the right one?")),
+            elsewhere("start stratad there, and let UDP ports 500 and 4500 pass"),
+        ]
+    }
+
+    /// Suite and group can be chosen here; whatever else differs has to be allowed there.
+    fn algorithms(&self, attempt: &Attempt) -> Vec<Fix> {
+        let differs = |topic: &Topic| verdict(*topic, attempt) == Verdict::Differs;
+        if differs(&Topic::IkeCipher) {
+            return self.suite(&attempt.theirs.ike);
+        }
+        if differs(&Topic::KeyExchange) {
+            return self.group(&attempt.theirs.ike);
+        }
+        let kinds = [
+            (Topic::Prf, "PRF"),
+            (Topic::Integrity, "AEAD without integrity"),
+        ];
+        let other = kinds.iter().filter(|(topic, _)| differs(topic));
+        other
+            .map(|(_, what)| elsewhere(format!("allow our {what} there: it is shown above")))
+            .collect()
+    }
+
+    /// A suite that the other end offers, if it offers one that we know.
+    fn suite(&self, theirs: &[Transform]) -> Vec<Fix> {
+        let offered = |suite: &&Suite| {
+            let forms = [false, true].map(|implicit| Transform::suite(**suite, implicit));
+            forms.iter().any(|form| theirs.contains(form))
+        };
+        vec![match Suite::ALL.iter().find(offered) {
+            Some(suite) => self.at("suite", format!("write `suite = \"{suite}\"`")),
+            None if theirs.is_empty() => {
+                self.at("suite", "write a suite that is allowed there as well")
+            }
+            None => elsewhere("allow one of our suites there: they are shown above"),
+        }]
+    }
+
+    /// A group that the other end offers, if it offers one that we know.
+    fn group(&self, theirs: &[Transform]) -> Vec<Fix> {
+        let known = [
+            (Group::X25519, GroupId::CURVE25519),
+            (Group::P256, GroupId::SECP256R1),
+        ];
+        let offered = |(_, id): &&(Group, GroupId)| theirs.contains(&Transform::group(*id));
+        vec![match known.iter().find(offered) {
+            Some((group, _)) => self.at("groups", format!("write `groups = \"{group}\"`")),
+            None => elsewhere("allow one of our groups there: they are shown above"),
+        }]
+    }
+
+    fn key(&self) -> Fix {
+        self.at(
+            "psk",
+            "put the same key into this file and into that of the other end",
+        )
+    }
+
+    fn identity(&self, theirs: &Identity) -> Fix {
+        self.at(
+            "id",
+            format!("write `id = \"{theirs}\"` if that is who it is"),
+        )
+    }
+
+    fn zones(&self) -> Vec<Fix> {
+        vec![
+            elsewhere("write `zones = \"accept\"` or `zones = \"require\"` in its table for us"),
+            self.at(
+                "zones",
+                "or write `zones = \"accept\"` here: then it may be plain",
+            ),
+        ]
+    }
+
+    fn selectors(&self, attempt: &Attempt) -> Vec<Fix> {
+        let sides = [
+            (Topic::OurTraffic, "local", &attempt.theirs.remote),
+            (Topic::TheirTraffic, "remote", &attempt.theirs.local),
+        ];
+        let sides = sides
+            .into_iter()
+            .filter(|(topic, ..)| verdict(*topic, attempt) != Verdict::Fits);
+        sides
+            .map(|(_, key, theirs)| match theirs.is_empty() {
+                true => self.at(key, "write what is allowed for us there"),
+                false => self.at(key, format!("write `{key} = [{}]`", quoted(theirs))),
+            })
+            .collect()
+    }
+
+    fn at(&self, key: &str, change: impl Into<String>) -> Fix {
+        self.fix(&format!("{}.{key}", self.table), change.into())
+    }
+
+    fn fix(&self, key: &str, change: String) -> Fix {
+        Fix {
+            file: Some(self.places.file().display().to_string()),
+            line: self.places.line(key),
+            key: Some(key.to_owned()),
+            change,
+        }
+    }
+}
+
+/// Something to do at the other end.
+fn elsewhere(change: impl Into<String>) -> Fix {
+    Fix {
+        file: None,
+        line: None,
+        key: None,
+        change: change.into(),
+    }
+}
+
+fn quoted(selectors: &[TrafficSelector]) -> String {
+    let quoted: Vec<_> = selectors.iter().map(|one| format!("\"{one}\"")).collect();
+    quoted.join(", ")
+}

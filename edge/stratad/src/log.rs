@@ -1,0 +1,41 @@
+//! The log on standard error, whose level changes while we run.
+
+use config::Level;
+use std::io::IsTerminal;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt, registry, reload};
+
+/// The log's level.
+pub struct Log(reload::Handle<LevelFilter, Registry>);
+
+impl Log {
+    /// Begins to log.
+    pub fn open(level: Level) -> Self {
+        let (filter, handle) = reload::Layer::new(filter(level));
+        let lines = fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false);
+        registry().with(filter).with(lines).init();
+        Self(handle)
+    }
+
+    /// Logs this much from now on.
+    pub fn set(&self, level: Level) {
+        if let Err(error) = self.0.modify(|filter| *filter = self::filter(level)) {
+            tracing::error!("the log stays at its level: {error}");
+        }
+    }
+}
+
+const fn filter(level: Level) -> LevelFilter {
+    match level {
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Trace => LevelFilter::TRACE,
+    }
+}

@@ -1,0 +1,172 @@
+//! Reading the configuration again: what is different, in the words of the API.
+
+use config::{Config, Error, What};
+use control::{Change, ChangeKind, Effect, Failure, Fault, Reload, Response};
+use std::path::Path;
+
+/// What is different between the configuration that holds and a new one.
+pub fn report(running: &Config, new: &Config) -> Reload {
+    Reload {
+        file: new.places.file().display().to_string(),
+        changes: running.diff(new).iter().map(change).collect(),
+        warnings: new.warnings.iter().map(ToString::to_string).collect(),
+        ..Reload::default()
+    }
+}
+
+fn change(change: &config::Change) -> Change {
+    let (kind, before, after) = match &change.what {
+        What::Added => (ChangeKind::Added, None, None),
+        What::Removed => (ChangeKind::Removed, None, None),
+        What::SecretChanged => (ChangeKind::Changed, None, None),
+        What::Changed { before, after } => (
+            ChangeKind::Changed,
+            Some(before.clone()),
+            Some(after.clone()),
+        ),
+    };
+    Change {
+        key: change.key.clone(),
+        kind,
+        before,
+        after,
+        effect: match change.effect {
+            config::Effect::Applied => Effect::Applied,
+            config::Effect::Anew => Effect::Anew,
+            config::Effect::Restart => Effect::Restart,
+        },
+    }
+}
+
+/// Nothing changes: the file is not good.
+pub fn refusal(file: &Path, error: &Error) -> Response {
+    let faults = match error {
+        Error::Invalid(faults) => &faults.faults,
+        Error::Unreadable { .. } => {
+            let message = error.to_string();
+            let message = message.lines().next().unwrap_or_default();
+            return Response::Error(Failure::new(message, error.fix()));
+        }
+    };
+    let fault = |fault: &config::Fault| Fault {
+        line: fault.line,
+        column: fault.column,
+        key: fault.key.clone(),
+        message: fault.problem.clone(),
+        fix: fault.fix.clone(),
+    };
+    Response::Reload(Reload {
+        file: file.display().to_string(),
+        faults: faults.iter().map(fault).collect(),
+        ..Reload::default()
+    })
+}
+
+/// Tells the journal.
+pub fn journal(response: &Response) {
+    match response {
+        Response::Reload(reload) => {
+            for fault in &reload.faults {
+                let Fault {
+                    line,
+                    column,
+                    key,
+                    message,
+                    fix,
+                } = fault;
+                let file = &reload.file;
+                tracing::error!("{file}:{line}:{column}: {key}: {message}; fix: {fix}");
+            }
+            if !reload.faults.is_empty() {
+                tracing::error!("nothing is changed: the configuration has errors");
+            }
+            for warning in &reload.warnings {
+                tracing::warn!("{warning}");
+            }
+            for change in &reload.changes {
+                tracing::info!("configuration: {change}");
+            }
+        }
+        Response::Error(failure) => {
+            tracing::error!(
+                "nothing is changed: {}; fix: {}",
+                failure.message,
+                failure.fix
+            );
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::setup;
+    use config::{Config, Effect};
+    use model::Instant;
+    use node::Node;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    const FILE: &str = r#"[node]
+id = "gw.example.net"
+[peer.alice]
+address = "192.0.2.1"
+id = "alice@example.net"
+psk = "a.psk"
+local = ["10.8.0.0/16"]
+remote = ["10.1.0.2/32"]
+zones = "require"
+start = "manual"
+leak = "stopped"
+liveness = "20s"
+suite = "aes128gcm16"
+groups = "x25519"
+licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
+"#;
+
+    fn load(folder: &Path, text: &str) -> Config {
+        let file = folder.join("strata.toml");
+        fs::write(&file, text).expect("a temporary file can be written");
+        config::load(&file).expect("it is good")
+    }
+
+    /// What `config` says of a change and what the node does about it are written in two places.
+    #[test]
+    fn exactly_what_is_said_to_be_made_anew_is_made_anew() {
+        let name = format!("stratad-reload-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).expect("a temporary folder can be made");
+        for (name, key) in [
+            ("a.psk", "one key, long enough"),
+            ("b.psk", "another key, too"),
+        ] {
+            let path = folder.join(name);
+            fs::write(&path, key).expect("a temporary file can be written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        }
+        let before = load(&folder, FILE);
+        for (from, to) in [
+            ("gw.example", "gate.example"),
+            ("192.0.2.1", "192.0.2.2"),
+            ("alice@", "al@"),
+            ("a.psk", "b.psk"),
+            ("10.8.0.0", "10.9.0.0"),
+            ("10.1.0.2", "10.1.0.3"),
+            ("require", "accept"),
+            ("manual", "auto"),
+            ("stopped", "never"),
+            ("20s", "21s"),
+            ("aes128gcm16", "aes256gcm16"),
+            ("x25519", "p256"),
+            ("fa.example", "fb.example"),
+        ] {
+            let after = load(&folder, &FILE.replace(from, to));
+            let said = before.diff(&after)[0].effect == Effect::Anew;
+            let mut node = Node::new(setup::node(&before), [1; 32], Instant::ZERO);
+            let anew = node.reconfigure(setup::node(&after), Instant::ZERO);
+            assert_eq!(anew.contains("alice"), said, "{from} -> {to}");
+        }
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}
