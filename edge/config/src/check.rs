@@ -1,7 +1,7 @@
 //! What only shows when several tables are looked at together.
 
 use crate::reader::Value;
-use crate::{Config, PAYLOAD, Party, Peer, Warning};
+use crate::{Action, Config, PAYLOAD, Party, Peer, Warning};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -70,6 +70,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(config.peers.iter().flat_map(one_family));
     warnings.extend(overlaps(&config.peers));
     warnings.extend(name_servers(config));
+    warnings.extend(idle_discards(config));
     if config.divert.is_none() && !config.gateways.is_empty() {
         warnings.push(Warning::NothingDiverted);
     }
@@ -132,6 +133,18 @@ fn name_servers(config: &Config) -> impl Iterator<Item = Warning> {
         move |server: &&IpAddr| !remote().any(|remote| remote.contains(**server, 0, None));
     let servers = config.tunnel.dns.iter().filter(outside);
     servers.map(|&server| Warning::NameServerOutside { server })
+}
+
+/// Discards are looked for in the tunnel, and only what peers claim is routed there.
+fn idle_discards(config: &Config) -> impl Iterator<Item = Warning> {
+    let remote = || config.peers.iter().flat_map(|peer| &peer.remote);
+    let discards = config.policies.iter();
+    let discards = discards.filter(|policy| policy.action == Action::Discard);
+    let idle = discards
+        .filter(move |policy| remote().all(|remote| remote.intersection(&policy.remote).is_none()));
+    idle.map(|policy| Warning::DiscardOutside {
+        packets: policy.remote.to_string(),
+    })
 }
 
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {

@@ -120,7 +120,7 @@ impl Config {
         let peers = file.named("peer", Peer::read);
         let licensed = file.named("licensed", Licensed::read);
         let gateways = file.named("gateway", Gateway::read);
-        let policies = file.optional("policy", |value| value.list(Policy::read));
+        let policies = file.optional("policy", Policy::read_all);
         let divert = file.optional("divert", Divert::read);
         let snoop = file.optional("snoop", Snoop::read);
         let log = file.optional("log", level);

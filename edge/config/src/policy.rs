@@ -24,7 +24,30 @@ pub enum Action {
 }
 
 impl Policy {
-    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+    /// All of them, in the file's order.
+    ///
+    /// What is bypassed never enters the tunnel, where discards are looked for: so a bypass takes
+    /// what it names from every discard, and one that comes after such a discard would be the
+    /// second match that wins.
+    pub(crate) fn read_all(value: &Value<'_>) -> Option<Vec<Self>> {
+        let policies = value.list(Self::read)?;
+        for (index, (policy, place)) in policies.iter().zip(value.elements()).enumerate() {
+            let before = policies[..index].iter().position(|before| {
+                before.action == Action::Discard
+                    && policy.action == Action::Bypass
+                    && before.remote.intersection(&policy.remote).is_some()
+            });
+            if let Some(before) = before {
+                place.fault::<()>(
+                    format!("policy[{before}] discards some of what this bypasses, and routes would not ask it"),
+                    "put the bypass first, where it wins, or let the two have nothing in common",
+                );
+            }
+        }
+        Some(policies)
+    }
+
+    fn read(value: &Value<'_>) -> Option<Self> {
         let mut table = value.table()?;
         let choices = [("bypass", Action::Bypass), ("discard", Action::Discard)];
         let action = table.required("action", "\"discard\"", |value| value.choice(&choices));

@@ -60,18 +60,23 @@ impl<'a> Value<'a> {
 
     /// Every element of an array, if all are good.
     pub fn list<T>(&self, read: impl Fn(&Self) -> Option<T>) -> Option<Vec<T>> {
-        let Some(array) = self.inner.as_array() else {
+        if self.inner.as_array().is_none() {
             return self.wrong_type("a list", "put it in [ ]");
-        };
-        let elements = array.iter().enumerate().map(|(i, element)| Self {
+        }
+        // Collected first, so that the second element's fault is found too.
+        let read: Vec<_> = self.elements().map(|element| read(&element)).collect();
+        read.into_iter().collect()
+    }
+
+    /// The elements of an array.
+    pub fn elements(&self) -> impl Iterator<Item = Self> {
+        let elements = self.inner.as_array().into_iter().flat_map(|a| a.iter());
+        elements.enumerate().map(|(i, element)| Self {
             inner: element.get_ref(),
             context: self.context,
             name: format!("{}[{i}]", self.name),
             span: element.span(),
-        });
-        // Collected first, so that the second element's fault is found too.
-        let read: Vec<_> = elements.map(|element| read(&element)).collect();
-        read.into_iter().collect()
+        })
     }
 
     pub fn wrong_type<T>(&self, expected: &str, fix: &str) -> Option<T> {

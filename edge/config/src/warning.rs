@@ -63,6 +63,12 @@ pub enum Warning {
         /// The server.
         server: IpAddr,
     },
+    /// A discard of what is not routed into any tunnel.
+    #[error("no tunnel leads to {packets}: a discard stops nothing there, it is sent in clear")]
+    DiscardOutside {
+        /// What it speaks of.
+        packets: String,
+    },
     /// A licensed node that never sees a packet.
     #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]
     NothingDiverted,

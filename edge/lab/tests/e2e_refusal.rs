@@ -15,6 +15,7 @@ use std::time::Duration;
 fn main() -> ExitCode {
     runner::run(lab::tests![
         a_port_that_is_taken_is_told_with_the_fix,
+        an_address_that_is_not_there_is_told_with_the_fix,
         a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on,
         missing_rights_are_told_with_the_fix,
         a_missing_tun_device_is_told_with_the_fix,
@@ -54,6 +55,18 @@ fn a_port_that_is_taken_is_told_with_the_fix() -> Result<()> {
         )?;
         drop(taken);
     }
+    Ok(())
+}
+
+fn an_address_that_is_not_there_is_told_with_the_fix() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let before = pair::traces(&pair.mobile)?;
+    for address in ["10.3.0.77", "2001:db8:3::77"] {
+        let listen = format!("{}[listen]\naddresses = [\"{address}\"]\n", config());
+        let told = format!("no interface has the address {address}: correct it in [listen]");
+        expect(start(&pair.mobile, &listen)?, FAILED, &[&told])?;
+    }
+    ensure!(pair::traces(&pair.mobile)? == before, "something is left");
     Ok(())
 }
 

@@ -329,6 +329,33 @@ fn bypass_takes_prefixes_only() {
 }
 
 #[test]
+fn a_bypass_after_a_discard_that_it_would_open_is_refused() {
+    let policy =
+        |action, remote| format!("[[policy]]\naction = \"{action}\"\nremote = \"{remote}\"\n");
+    let discard = policy("discard", "10.8.9.0/24") + "protocol = \"tcp\"\nports = 25\n";
+    let bypass = policy("bypass", "10.8.0.0/20");
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}{discard}{bypass}")),
+        "14:1 policy[1] | policy[0] discards some of what this bypasses, and routes would not ask it | \
+         put the bypass first, where it wins, or let the two have nothing in common"
+    );
+    let apart = policy("bypass", "10.8.10.0/24");
+    for good in [bypass + &discard, discard + &apart] {
+        assert_eq!(warnings(&format!("{NODE}{OFFICE}{good}")), []);
+    }
+}
+
+#[test]
+fn a_discard_that_no_tunnel_leads_to_is_told() {
+    let policy = "[[policy]]\naction = \"discard\"\nremote = \"10.9.0.0/16\"\n";
+    let packets = "10.9.0.0/16".to_owned();
+    assert_eq!(
+        warnings(&format!("{NODE}{OFFICE}{policy}")),
+        [Warning::DiscardOutside { packets }]
+    );
+}
+
+#[test]
 fn a_peer_without_an_address_cannot_be_started() {
     let waiting = format!("{NODE}{OFFICE}start = \"auto\"\n").replace("address", "#");
     assert!(only_fault(&waiting).contains("there is no `address` to connect to"));

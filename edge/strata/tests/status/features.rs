@@ -22,11 +22,9 @@ pub enum Evidence {
     Tests(&'static [(&'static str, &'static str)]),
     /// It does not apply, for a reason.
     NotNeeded(&'static str),
-    /// Nobody has shown it.
-    Missing,
 }
 
-use Evidence::{Missing, NotNeeded, Tests};
+use Evidence::{NotNeeded, Tests};
 
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
@@ -37,6 +35,7 @@ const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
+const POLICY: &str = "edge/lab/tests/e2e_policy.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
@@ -363,16 +362,29 @@ pub const FEATURES: &[Feature] = &[
             "policy.ports",
         ],
         verbs: &[],
-        works: Missing,
-        refuses: Tests(&[(FAULTS, "bypass_takes_prefixes_only")]),
-        recovers: Missing,
+        works: Tests(&[
+            (POLICY, "what_is_bypassed_goes_in_clear_and_comes_back"),
+            (POLICY, "what_is_discarded_goes_nowhere_and_is_counted"),
+            (POLICY, "the_first_match_wins"),
+        ]),
+        refuses: Tests(&[
+            (
+                POLICY,
+                "a_bypass_of_what_was_discarded_is_refused_with_the_fix",
+            ),
+            (FAULTS, "bypass_takes_prefixes_only"),
+        ]),
+        recovers: Tests(&[(
+            POLICY,
+            "exceptions_hold_while_a_daemon_is_dead_and_after_it",
+        )]),
     },
     Feature {
         name: "Listening on some addresses only",
         keys: &["listen.addresses"],
         verbs: &[],
-        works: Missing,
-        refuses: Missing,
+        works: Tests(&[(POLICY, "a_daemon_answers_on_the_addresses_of_its_list_only")]),
+        refuses: Tests(&[(REFUSAL, "an_address_that_is_not_there_is_told_with_the_fix")]),
         recovers: NotNeeded("sockets are opened once"),
     },
     Feature {

@@ -120,8 +120,8 @@ const CORRECT: &str = "Correct edge/strata/tests/status/features.rs, then write 
 const INTRODUCTION: &str = "# Status\n\n\
     What can be turned on today, and what was seen of it. A feature works where a test drives it \
     through `strata` and `stratad` between network namespaces; it refuses where a test shows what a \
-    person is told; it recovers where a test takes packets, processes or peers away. **Missing** is \
-    what nobody has shown yet.\n\n\
+    person is told; it recovers where a test takes packets, processes or peers away. What nobody has \
+    shown has no place here.\n\n\
     | feature | works | refuses | recovers |\n|---|---|---|---|\n";
 
 /// Whether a claim is for a key: itself, or its last part for every kind of peer.
@@ -152,7 +152,6 @@ fn summary(evidence: &Evidence) -> String {
         Evidence::Tests([_]) => "1 test".to_owned(),
         Evidence::Tests(tests) => format!("{} tests", tests.len()),
         Evidence::NotNeeded(_) => "–".to_owned(),
-        Evidence::Missing => "**missing**".to_owned(),
     }
 }
 
@@ -167,7 +166,6 @@ fn details(evidence: &Evidence) -> String {
             files.collect::<Vec<_>>().join("; ")
         }
         Evidence::NotNeeded(why) => (*why).to_owned(),
-        Evidence::Missing => "**missing**".to_owned(),
     }
 }
 
@@ -185,7 +183,7 @@ impl Feature {
             .into_iter()
             .flat_map(|(_, evidence)| match evidence {
                 Evidence::Tests(tests) => *tests,
-                Evidence::NotNeeded(_) | Evidence::Missing => &[],
+                Evidence::NotNeeded(_) => &[],
             })
     }
 
