@@ -8,5 +8,6 @@ mod line;
 mod netlink;
 mod netns;
 mod routes;
+mod tcp;
 mod tun;
 mod udp;
