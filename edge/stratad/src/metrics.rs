@@ -76,6 +76,7 @@ fn ike(registry: &mut Registry, node: &Node) {
     );
     let datagrams = [
         ("received", counters.received),
+        ("taken", counters.taken),
         ("sent", counters.sent),
         ("retransmitted", counters.retransmitted),
         ("answered_again", counters.answered_again),
