@@ -322,6 +322,9 @@ pub enum Refusal {
     /// An unprotected notify: it may be forged, so we keep trying.
     #[error("somebody answers {0} in its name; that is not proved, so we keep trying")]
     Unproved(NotifyType),
+    /// An unprotected answer that lacks what we need: it may be forged, so we keep trying.
+    #[error("somebody answers in its name, but {0}; that is not proved, so we keep trying")]
+    UnprovedLack(Box<DownReason>),
     /// A peer that is no gateway of ours sent keys.
     #[error("it sent a grant, but is not configured as our gateway")]
     NotOurGateway,

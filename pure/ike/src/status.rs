@@ -3,11 +3,11 @@
 use crate::attempt::Attempt;
 use crate::counters::Counters;
 use crate::engine::Engine;
+use crate::event::DownReason;
 use crate::extension::nat::Nat;
 use crate::sa::{Sa, State};
 use crypto::Secret;
 use model::{ChildSaId, IkeSaId, Instant, Path, Suite};
-use wire::ike::NotifyType;
 
 /// How far an IKE SA is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct SaStatus {
     /// Its children.
     pub children: Vec<ChildSaId>,
     /// The last unprotected refusal, while it is being made.
-    pub refused: Option<NotifyType>,
+    pub refused: Option<DownReason>,
 }
 
 /// The keys of an IKE SA, for the decryption of a capture. Only for who asked for it.
@@ -114,7 +114,7 @@ impl Engine {
         };
         let up = sa.established();
         let refused = match &sa.state {
-            State::InitSent(init) => init.refused,
+            State::InitSent(init) => init.refused.clone(),
             _ => None,
         };
         Some(SaStatus {

@@ -17,13 +17,14 @@ use crate::proposal::{IkeMenu, check_ike, group_id, offer_ike};
 use crypto::{KeyPair, Rng, Secret};
 use model::{Group, Suite};
 use std::collections::BTreeMap;
-use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{Datagram, ExchangeType, Message, Payload};
 use zeroize::Zeroizing;
 
 pub(crate) struct InitSent {
-    /// What the private value is drawn from. A public value that is refused would use the key pair
-    /// up; nothing was agreed with it, so it may be made again for the response that is genuine.
-    seed: Zeroizing<[u8; 32]>,
+    /// What the private values are drawn from, one seed for each group. A public value that is
+    /// refused would use the key pair up; nothing was agreed with it, so it may be made again for
+    /// the response that is genuine.
+    pub(crate) seeds: BTreeMap<Group, Zeroizing<[u8; 32]>>,
     nonce: [u8; NONCE_LEN],
     /// What is offered, whichever group was guessed.
     menu: IkeMenu,
@@ -36,8 +37,8 @@ pub(crate) struct InitSent {
     extensions: Vec<Payload>,
     /// The message as it was sent last with each group: AUTH covers the one that is answered.
     sent: BTreeMap<Group, Vec<u8>>,
-    /// The last refusal, by whomever.
-    pub(crate) refused: Option<NotifyType>,
+    /// Why the last answer could not be used, by whomever it was.
+    pub(crate) refused: Option<DownReason>,
 }
 
 /// What a response that fits tells.
@@ -54,10 +55,15 @@ impl InitSent {
         ctx.attempt(core, Offer::default());
         let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
         extensions.push(vendor_id());
+        let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
+        let groups = menu.groups.iter().copied().chain([guess]);
+        let mut draw = Rng::from_seed(ctx.rng.array());
         let mut state = Box::new(Self {
-            seed: Zeroizing::new(ctx.rng.array()),
+            seeds: groups
+                .map(|group| (group, Zeroizing::new(draw.array())))
+                .collect(),
             nonce: ctx.rng.array(),
-            guess: menu.groups.first().copied().unwrap_or(Group::X25519),
+            guess,
             menu,
             guesses: 0,
             cookie: None,
@@ -94,13 +100,14 @@ impl InitSent {
             return self.send_group(group, core, ctx);
         }
         if let Some(error) = first_error(response) {
-            return self.remember(error, core, ctx);
+            let (why, told) = (
+                DownReason::Refused { notify: error },
+                Refusal::Unproved(error),
+            );
+            return self.remember(why, told, core, ctx);
         }
         match self.read(response) {
-            Ok(answer) => {
-                ctx.take();
-                self.proceed(&answer, arrived, response, core, ctx)
-            }
+            Ok(answer) => self.proceed(&answer, arrived, response, core, ctx),
             Err(why) => {
                 ctx.drop(why);
                 State::InitSent(self)
@@ -112,7 +119,7 @@ impl InitSent {
     pub(super) fn give_up(self, core: &Core, ctx: &mut Context<'_>) -> State {
         let address = core.path.remote.ip();
         let why = match self.refused {
-            Some(notify) => DownReason::Refused { notify },
+            Some(why) => why,
             None => DownReason::Unreachable { address },
         };
         core.gone(why, ctx)
@@ -136,7 +143,7 @@ impl InitSent {
     }
 
     fn key_pair(&self, group: Group) -> KeyPair {
-        init::key_pair(group, &mut Rng::from_seed(*self.seed))
+        init::key_pair(group, &mut Rng::from_seed(*self.seeds[&group]))
     }
 
     fn send_cookie(
@@ -178,13 +185,15 @@ impl InitSent {
 
     fn remember(
         mut self: Box<Self>,
-        error: NotifyType,
+        why: DownReason,
+        told: Refusal,
         core: &Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        if self.refused.replace(error) != Some(error) {
+        if self.refused.as_ref() != Some(&why) {
             let peer = core.name();
-            ctx.refused(Some(peer), Refusal::Unproved(error));
+            ctx.refused(Some(peer), told);
+            self.refused = Some(why);
         }
         ctx.drop(DropReason::Unauthenticated);
         State::InitSent(self)
@@ -217,8 +226,10 @@ impl InitSent {
         })
     }
 
+    /// Goes on with an answer, unless its sender cannot do what we need it for. That is no better
+    /// proved than a refusal, and no better believed.
     fn proceed(
-        self,
+        self: Box<Self>,
         answer: &Answer,
         arrived: &Arrived<'_>,
         response: &Message,
@@ -229,12 +240,15 @@ impl InitSent {
         let no_child = core
             .peer(ctx.config)
             .is_some_and(|peer| childless::is_wanted(&peer.role));
-        if no_child && !childless::is_supported(response) {
-            return core.gone(DownReason::NotChildless, ctx);
+        let lack = match no_child {
+            true => (!childless::is_supported(response)).then_some(DownReason::NotChildless),
+            false => nat.is_none().then_some(DownReason::NoNatTraversal),
+        };
+        if let Some(why) = lack {
+            let told = Refusal::UnprovedLack(Box::new(why.clone()));
+            return self.remember(why, told, core, ctx);
         }
-        if !no_child && nat.is_none() {
-            return core.gone(DownReason::NoNatTraversal, ctx);
-        }
+        ctx.take();
         core.requests.answered();
         core.spi_r = response.header.spi_r;
         core.path = match nat {

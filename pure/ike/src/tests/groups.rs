@@ -85,6 +85,21 @@ fn a_wrong_guess_is_corrected_over_a_network_that_loses_doubles_and_reorders() {
     }
 }
 
+/// Both public values of one attempt are sent if the first guess is corrected: who breaks one group
+/// must not learn the other's private value with it.
+#[test]
+fn every_group_has_a_seed_of_its_own() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    let mut sas = pair.left.engine.sas.values();
+    let Some(crate::sa::State::InitSent(state)) = sas.next().map(|sa| &sa.state) else {
+        panic!("the first message was just sent");
+    };
+    let seeds: Vec<_> = state.seeds.iter().collect();
+    assert_eq!(seeds.len(), 2);
+    assert_ne!(seeds[0].1, seeds[1].1);
+}
+
 /// Otherwise anybody on the path could choose the weaker of two groups (RFC 7296 section 2.7).
 #[test]
 fn a_forged_correction_does_not_choose_the_group() {

@@ -118,23 +118,38 @@ fn who_is_behind_a_nat_does_not_follow() {
     pair.settle();
 }
 
+/// RFC 7296 section 2.21.1: nothing of the answer is proved, so a better one is waited for.
 #[test]
-fn a_peer_without_nat_traversal_is_refused_with_the_reason() {
+fn a_peer_without_nat_traversal_is_given_up_with_the_reason_when_no_better_answer_comes() {
     use wire::ike::{Datagram, NotifyType, Payload};
-    let mut pair = Pair::new(mobile(), gateway());
-    pair.initiate(Side::Left);
-    pair.deliver_next();
-    let mut answer = pair.intercept().remove(0);
-    let Ok(Datagram::Clear(mut message)) = Datagram::decode(&answer.message) else {
-        panic!("IKE_SA_INIT is in the clear");
-    };
-    message.payloads.retain(|payload| {
-        !matches!(payload, Payload::Notify(n) if n.kind == NotifyType::NAT_DETECTION_SOURCE_IP)
-    });
-    answer.message = message.encode();
-    pair.deliver(&answer);
-    let why = pair.left.down_reasons()[0].to_string();
-    assert!(why.contains("does not detect NATs"), "{why}");
+    for genuine_comes in [true, false] {
+        let mut pair = Pair::new(mobile(), gateway());
+        pair.initiate(Side::Left);
+        pair.deliver_next();
+        let genuine = pair.intercept().remove(0);
+        let Ok(Datagram::Clear(mut message)) = Datagram::decode(&genuine.message) else {
+            panic!("IKE_SA_INIT is in the clear");
+        };
+        message.payloads.retain(|payload| {
+            !matches!(payload, Payload::Notify(n) if n.kind == NotifyType::NAT_DETECTION_SOURCE_IP)
+        });
+        let mut stripped = genuine.clone();
+        stripped.message = message.encode();
+        pair.deliver(&stripped);
+        pair.deliver(&stripped);
+        assert!(pair.left.down_reasons().is_empty(), "it waits");
+        assert_eq!(pair.left.refusals().len(), 1, "told once");
+        if genuine_comes {
+            pair.deliver(&genuine);
+            pair.settle();
+            assert!(fit(pair.left.child(), pair.right.child()));
+        } else {
+            pair.lost = 1000;
+            pair.pass(Duration::from_secs(600));
+            let why = pair.left.down_reasons()[0].to_string();
+            assert!(why.contains("does not detect NATs"), "{why}");
+        }
+    }
 }
 
 #[test]
