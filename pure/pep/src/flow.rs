@@ -279,7 +279,7 @@ impl Flow {
     /// Does what is due, but for forgetting the connection.
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context<'_>) {
         if self.held.as_ref().is_some_and(|held| held.until <= ctx.now) {
-            self.release(ctx);
+            self.release(ctx.reaches, ctx.counters, ctx.outbox);
         }
         if self.persist_due(ctx.config).is_some_and(|at| at <= ctx.now) {
             self.persisted = true;

@@ -56,8 +56,9 @@ impl Snoop {
     /// Forgets everything about a line of composite SAs: their keys are gone, their packets mean
     /// nothing.
     pub fn forget(&mut self, line: CsaId) {
-        self.flows.retain(|key, _| key.line != Some(line));
-        self.octets = self.flows.values().map(|flow| flow.cache.octets()).sum();
+        let of_line = |key: &&Key| key.line == Some(line);
+        let keys: Vec<_> = self.flows.keys().filter(of_line).copied().collect();
+        keys.iter().for_each(|key| self.remove(key));
     }
 
     /// A TCP segment that came from a side. Everything not suppressed goes on as it came.
@@ -234,9 +235,11 @@ impl Snoop {
         self.remove(key);
     }
 
+    /// Forgets a connection. An acknowledgement that it holds is the sender's.
     fn remove(&mut self, key: &Key) {
-        if let Some(flow) = self.flows.remove(key) {
+        if let Some(mut flow) = self.flows.remove(key) {
             self.octets -= flow.cache.octets();
+            flow.release(&self.reaches, &mut self.counters, &mut self.outbox);
         }
     }
 }

@@ -147,6 +147,33 @@ fn an_acknowledgement_is_held_no_longer_than_a_sender_can_bear() {
 }
 
 #[test]
+fn a_connection_that_gives_way_or_ends_lets_go_of_the_acknowledgement_it_holds() {
+    let newer = |bench: &mut Bench| {
+        bench.port = 2;
+        bench.data(0);
+    };
+    let reset = |bench: &mut Bench| {
+        bench.down(&Packet::data(seq(10), 0).flags(Flags::RST));
+    };
+    let endings: [fn(&mut Bench); 2] = [newer, reset];
+    for end in endings {
+        let mut bench = Bench::with(Config {
+            flows: 1,
+            ..Config::default()
+        });
+        (0..10).for_each(|n| bench.data(n));
+        bench.ack(0);
+        bench.sack(0, &[(1, 4), (5, 6)]);
+        let held = world::bench::sack(4, &[(5, 6)]);
+        assert_eq!(bench.up(&held), SUPPRESS);
+        bench.sent();
+        end(&mut bench);
+        assert_eq!(bench.sent(), [(Side::Wired, held)]);
+        assert_eq!(bench.snoop.counters().held, 1);
+    }
+}
+
+#[test]
 fn an_acknowledgement_that_reports_a_loss_of_the_senders_is_not_held() {
     let mut bench = Bench::with_data(3);
     for n in 4..8 {
