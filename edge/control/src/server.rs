@@ -9,9 +9,10 @@
 
 use crate::line::{LONGEST_REQUEST, Lines};
 use crate::{Failure, Request, Response};
+use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -58,6 +59,8 @@ pub struct Server {
     epoll: Epoll,
     clients: BTreeMap<ClientId, Client>,
     next: u64,
+    /// A descriptor to give up when there are no others.
+    spare: Option<File>,
 }
 
 #[derive(Debug)]
@@ -110,6 +113,7 @@ impl Server {
             epoll,
             clients: BTreeMap::new(),
             next: 0,
+            spare: spare(),
         })
     }
 
@@ -150,9 +154,7 @@ impl Server {
     }
 
     fn accept(&mut self) {
-        // Errors are this connection's (it has gone) or the system's (no descriptors): in both
-        // cases there is nothing to do but to try again when the listener is ready again.
-        while let Ok((stream, _)) = self.listener.accept() {
+        while let Some(stream) = self.next_connection() {
             if stream.set_nonblocking(true).is_err() {
                 continue;
             }
@@ -169,6 +171,27 @@ impl Server {
                 self.next += 1;
                 self.clients.insert(id, client);
             }
+        }
+    }
+
+    /// The next connection that waits. Without a descriptor for it the listener would stay ready
+    /// for ever: the spare one is given up to take the connection and close it, so that its client
+    /// learns that it is refused. Other errors are a connection's own: it has gone.
+    fn next_connection(&mut self) -> Option<UnixStream> {
+        loop {
+            let error = match self.listener.accept() {
+                Ok((stream, _)) => return Some(stream),
+                Err(error) => error,
+            };
+            match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EMFILE | Errno::ENFILE) => {}
+                Some(Errno::ECONNABORTED | Errno::EINTR) => continue,
+                _ => return None,
+            }
+            drop(self.spare.take());
+            let refused = self.listener.accept().map(drop);
+            self.spare = spare();
+            refused.ok()?;
         }
     }
 
@@ -306,6 +329,10 @@ impl Client {
             }
         }
     }
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
 }
 
 fn is_passing(error: &io::Error) -> bool {
