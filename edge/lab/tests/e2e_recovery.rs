@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         sigterm_of_the_mobile_node_takes_the_gateways_end_down,
         sigterm_of_the_gateway_takes_the_mobile_nodes_end_down,
         sigterm_leaves_no_device_rule_route_or_socket,
+        a_daemon_whose_device_is_removed_ends_with_the_reason,
     ])
 }
 
@@ -28,6 +29,22 @@ const OCTETS: u64 = 1_000_000;
 /// The other end has to find out first: a second of silence, then all the unanswered questions
 /// after which IKE takes a peer for dead.
 const NOTICED: Duration = Duration::from_secs(40);
+
+/// A device that is gone can be read from for ever: without an end that is a busy loop.
+fn a_daemon_whose_device_is_removed_ends_with_the_reason() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let before = traces(&pair)?;
+    let mut tunnel = start_by_itself(&pair, Terms::PLAIN)?;
+    pair.mobile.run("ip link del strata0")?;
+    let status = tunnel.mobile.process().wait(DEADLINE)?;
+    let log = tunnel.mobile.process().log();
+    ensure!(!status.success(), "{status}: {log}");
+    ensure!(log.contains("strata0 was removed"), "{log}");
+    let nobody = |status: &Value| pair::children(status).is_empty();
+    tunnel.gateway.wait_until("status", DEADLINE, nobody)?;
+    tunnel.gateway.stop()?;
+    same(&before, &traces(&pair)?)
+}
 
 fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     let pair = Pair::new("recovery")?;

@@ -4,6 +4,13 @@ use crate::{Family, owner::Owner};
 use std::io;
 use std::net::IpAddr;
 
+/// Whether a device cannot be used any more because somebody has removed it.
+pub fn is_gone(error: &io::Error) -> bool {
+    use nix::errno::Errno::{EBADFD, ENODEV};
+    let errno = error.raw_os_error().map(nix::errno::Errno::from_raw);
+    matches!(errno, Some(EBADFD | ENODEV))
+}
+
 /// A refusal of the operating system. Where the cause is known the text ends with the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

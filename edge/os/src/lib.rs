@@ -28,7 +28,7 @@ mod tun;
 mod udp;
 
 pub use divert::Divert;
-pub use error::Error;
+pub use error::{Error, is_gone};
 pub use lock::Lock;
 pub use netlink::Netlink;
 pub use netns::NetNs;

@@ -29,6 +29,10 @@ const BATCH: usize = 64;
 /// Batches taken from one descriptor before the others get their turn.
 const TURNS: usize = 4;
 
+/// Buffers that are kept for the next burst. One system call with GRO may bring far more, and each
+/// of them has room for the longest packet.
+const KEPT: usize = 2 * BATCH;
+
 /// The longest IP packet.
 const LONGEST: usize = 65_535;
 
@@ -59,6 +63,8 @@ pub struct Daemon {
     batch: Vec<Packet>,
     arrived: Arrived,
     transit: Vec<u8>,
+    /// Why there is no going on.
+    broken: Option<anyhow::Error>,
 }
 
 impl Daemon {
@@ -83,6 +89,7 @@ impl Daemon {
             batch: (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect(),
             arrived: Arrived::default(),
             transit: vec![0; LONGEST],
+            broken: None,
         };
         daemon.watch().context("preparing to wait for events")?;
         tracing::info!(
@@ -93,12 +100,13 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Runs until SIGTERM or SIGINT, then deletes all SAs and takes everything out of the system.
+    /// Runs until SIGTERM or SIGINT, or until a device is gone; then deletes all SAs and takes
+    /// everything out of the system.
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
         self.carry_out(clock::now());
         crash::point("first-message-sent");
-        while !self.is_told_to_stop() {
+        while self.broken.is_none() && !self.is_told_to_stop() {
             let deadlines = [self.node.poll_timeout(), self.api.poll_timeout()];
             let deadline = deadlines.into_iter().flatten().min();
             self.poller
@@ -117,7 +125,12 @@ impl Daemon {
             self.carry_out(now);
             self.api.settle(&self.node, now);
         }
-        self.stop()
+        let broken = self.broken.take().map_or(Ok(()), Err);
+        let stopped = self.stop();
+        if let (Err(_), Err(also)) = (&broken, &stopped) {
+            tracing::error!("and cleaning up failed as well: {also:#}");
+        }
+        broken.and(stopped)
     }
 
     /// Takes the signals that have come. SIGHUP is `strata reload` for those who prefer it.
@@ -246,11 +259,15 @@ impl Daemon {
         };
         for _ in 0..TURNS {
             let mut filled = 0;
+            let mut failed = None;
             for packet in &mut self.batch {
-                let Ok(len) = tunnel.tun.recv(packet.space()) else {
-                    break;
-                };
-                packet.set_len(len);
+                match tunnel.tun.recv(packet.space()) {
+                    Ok(len) => packet.set_len(len),
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
                 filled += 1;
             }
             let mut outlet = Outlet {
@@ -258,8 +275,9 @@ impl Daemon {
                 losses: &mut self.losses,
             };
             self.node.seal(&mut self.batch[..filled], &mut outlet);
-            if filled < BATCH {
-                return;
+            if let Some(error) = failed {
+                let what = tunnel.tun.name();
+                return self.losses.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -270,8 +288,9 @@ impl Daemon {
         for _ in 0..TURNS {
             let read =
                 udp.recv(|arrival, payload| node.handle_datagram(arrival.path, payload, now));
-            if read.is_err() {
-                return;
+            if let Err(error) = read {
+                let what = "the socket for IKE";
+                return self.losses.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -293,8 +312,9 @@ impl Daemon {
             self.node.open(arrived.packets(), &mut outlet, now);
             arrived.clear();
             self.arrived = arrived;
-            if read.is_err() {
-                return;
+            if let Err(error) = read {
+                let what = "the socket for ESP";
+                return self.losses.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -305,8 +325,12 @@ impl Daemon {
             return;
         };
         for _ in 0..TURNS * BATCH {
-            let Ok(len) = divert.recv(os_side(from), &mut self.transit) else {
-                return;
+            let len = match divert.recv(os_side(from), &mut self.transit) {
+                Ok(len) => len,
+                Err(error) => {
+                    let what = divert.tun(os_side(from)).name();
+                    return self.losses.not_read(what, &error, &mut self.broken);
+                }
             };
             let packet = &mut self.transit[..len];
             if self.node.transit(from, packet, now) == Verdict::Forward {
@@ -391,7 +415,8 @@ const fn os_side(side: Side) -> divert::Side {
     }
 }
 
-/// Packets copied out of the receive buffers, in buffers that are used again and again.
+/// Packets copied out of the receive buffers, in buffers that are used again and again: as many as a
+/// common burst needs.
 #[derive(Default)]
 struct Arrived {
     packets: Vec<Packet>,
@@ -414,6 +439,32 @@ impl Arrived {
     }
 
     fn clear(&mut self) {
+        self.packets.truncate(KEPT);
         self.filled = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_burst_is_taken_whole_and_its_buffers_are_not_kept() {
+        let end = std::net::SocketAddr::from(([192, 0, 2, 1], 4500));
+        let path = Path {
+            local: end,
+            remote: end,
+        };
+        let mut arrived = Arrived::default();
+        for round in 0..3_u8 {
+            for _ in 0..2048 {
+                arrived.push(path, &[round; 40]);
+            }
+            let packets = arrived.packets();
+            assert_eq!(packets.len(), 2048);
+            assert!(packets.iter().all(|packet| packet.octets() == [round; 40]));
+            arrived.clear();
+            assert_eq!((arrived.packets.len(), arrived.filled), (KEPT, 0));
+        }
     }
 }

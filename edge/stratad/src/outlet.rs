@@ -7,6 +7,7 @@ use crate::host::Host;
 use model::Path;
 use node::{DropReason, Packet, Sink};
 use os::{Divert, divert, lock};
+use std::io;
 
 /// Packets that the system did not take, since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct Losses {
     pub delivered: u64,
     /// Transit packets that could not be written back.
     pub forwarded: u64,
+    /// Reads that failed, of devices and sockets that are still there.
+    pub read: u64,
     /// Keys for analysis that could not be written.
     pub keys: u64,
     /// Packets that the lock has stopped outside the tunnel.
@@ -30,6 +33,7 @@ impl Losses {
             ("send", self.sent),
             ("deliver", self.delivered),
             ("forward", self.forwarded),
+            ("read", self.read),
             ("keylog", self.keys),
             ("leave", self.lock.leaving),
             ("enter_to_inside", self.lock.to_inside),
@@ -49,6 +53,23 @@ impl Losses {
         });
         let lock = lock.unwrap_or_default();
         Self { lock, ..self }
+    }
+
+    /// A read of `what` failed. That there is nothing to read is no fault; most others pass and are
+    /// counted. A device that is gone stays ready for ever: then `broken` says so.
+    pub fn not_read(&mut self, what: &str, error: &io::Error, broken: &mut Option<anyhow::Error>) {
+        use io::ErrorKind::{Interrupted, WouldBlock};
+        if matches!(error.kind(), WouldBlock | Interrupted) {
+            return;
+        }
+        self.read += 1;
+        if os::is_gone(error) {
+            *broken = Some(anyhow::anyhow!(
+                "{what} was removed while stratad used it ({error})\n  fix: start stratad again, and keep other programs away from {what}"
+            ));
+        } else {
+            tracing::debug!("cannot read {what}: {error}");
+        }
     }
 
     /// Writes one transit packet back, to leave on a side.
