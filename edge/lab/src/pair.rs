@@ -138,8 +138,10 @@ impl Pair {
         ] {
             via.iter().try_for_each(|via| host.route("default", via))?;
         }
-        for (host, wires) in [(&mobile, 1), (&between, 2), (&gateway, 1)] {
-            await_addresses(host, wires)?;
+        // A point-to-point device has no link-local address.
+        let on_hop = if hop.is_some() { 1 } else { 2 };
+        for (host, addresses) in [(&mobile, on_hop), (&between, on_hop + 2), (&gateway, 2)] {
+            await_addresses(host, addresses)?;
         }
         Ok(Self {
             bed,
@@ -217,14 +219,14 @@ impl Pair {
     }
 }
 
-/// The kernel adds the routes to new IPv6 addresses, two for each wire, when it gets to it; whoever
-/// compares routes would see them come.
-fn await_addresses(host: &Host, wires: usize) -> Result<()> {
+/// The kernel adds the routes to new IPv6 addresses when it gets to it; whoever compares routes would
+/// see them come.
+fn await_addresses(host: &Host, addresses: usize) -> Result<()> {
     let what = format!("the IPv6 addresses of {}", host.name());
     until(&what, DEADLINE, || {
         let routes = host.run("ip -6 route show table local")?;
         let on_wires = |line: &&str| line.starts_with("local ") && !line.contains(" dev lo ");
-        Ok((routes.lines().filter(on_wires).count() >= 2 * wires).then_some(()))
+        Ok((routes.lines().filter(on_wires).count() >= addresses).then_some(()))
     })
 }
 
