@@ -4,7 +4,7 @@
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
 //! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`]: what end-to-end tests are made of.
-//! * [`canary`]: whether plaintext shows up where it must not.
+//! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
@@ -16,6 +16,7 @@
 //! Devices, addresses and routes are made through `os`, not by tools of the system. Everything
 //! dies with the process that made it.
 
+pub mod bait;
 pub mod canary;
 pub mod daemon;
 pub mod demo;

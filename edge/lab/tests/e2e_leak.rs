@@ -1,10 +1,8 @@
 //! No packet to or from a protected prefix ever leaves in clear, whatever state the tunnel is in.
-//!
-//! The host between the endpoints is tapped. The mobile node has a default route, so any packet
-//! that the tunnel does not take would pass there. The last packet of each round is a marker that
-//! is meant to leave in clear: once it was seen, so was everything sent before it.
+//! The host between the endpoints is tapped, and bait is laid.
 
 use anyhow::{Result, bail, ensure};
+use lab::bait::{self, BETWEEN, DISCARD, SECRET, leak, leaks, no_leak, round, socket};
 use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms};
@@ -14,11 +12,8 @@ use lab::transfer::transfer;
 use lab::wiretap::{Seen, Wiretap};
 use nix::sys::socket::{setsockopt, sockopt};
 use os::Family;
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -46,16 +41,6 @@ fn main() -> ExitCode {
         without_nft_a_lock_is_refused_before_anything_is_set_up,
     ])
 }
-
-/// In every packet that tests for leaks; never in the marker.
-const SECRET: &str = "this must not be seen";
-
-/// Ends each round, in each family; goes to the host between, which nobody protects.
-const MARKER: &str = "the last packet of this round";
-const BETWEEN: [&str; 2] = ["10.3.0.1", "2001:db8:3::1"];
-
-/// Nobody listens there.
-const DISCARD: u16 = 9;
 
 /// The detector detects: the same packets, the same tap, but nobody protects them.
 fn without_a_daemon_the_tap_sees_clear_packets() -> Result<()> {
@@ -145,14 +130,9 @@ fn nothing_leaks_while_a_killed_daemon_starts_again() -> Result<()> {
     let mut mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
     mobile.wait_until("status", DEADLINE, pair::is_up)?;
     mobile.process().crash()?;
-    let up = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let tempting = scope.spawn(|| tempt_until(&pair.mobile, &up));
-        let started = mobile.start_again();
-        let started = started.and_then(|()| mobile.wait_until("status", DEADLINE, pair::is_up));
-        up.store(true, Relaxed);
-        tempting.join().expect("it returns its errors")?;
-        started
+    bait::lay_while(&pair.mobile, &GATEWAY, || {
+        mobile.start_again()?;
+        mobile.wait_until("status", DEADLINE, pair::is_up)
     })?;
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
@@ -378,7 +358,7 @@ fn a_lock_of_everything_lets_the_tunnel_work() -> Result<()> {
         }
         BETWEEN
             .iter()
-            .try_for_each(|address| tempt(&pair.mobile, address))?;
+            .try_for_each(|address| bait::lay(&pair.mobile, address))?;
         // Sent after them, and by the same way.
         transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)?;
         let mut seen = Vec::new();
@@ -455,87 +435,7 @@ fn stratad(host: &Host, words: &str) -> Result<()> {
     host.run_command(command, DEADLINE).map(drop)
 }
 
-/// Sends whatever might leak, then the markers; returns everything that passed the tap so far.
-fn round(host: &Host, tap: &Wiretap, destinations: &[&str]) -> Result<Vec<Seen>> {
-    destinations
-        .iter()
-        .try_for_each(|destination| tempt(host, destination))?;
-    for address in BETWEEN {
-        send(host, SocketAddr::new(address.parse()?, DISCARD), MARKER)?;
-    }
-    let mut seen = Vec::new();
-    for address in BETWEEN {
-        // One family may be slower, as long as its first packet waits for a neighbour's answer.
-        let to: IpAddr = address.parse()?;
-        let is_marker = |seen: &Seen| seen.destination == to && seen.has_text(MARKER);
-        if !seen.iter().any(is_marker) {
-            seen.extend(tap.read_until(DEADLINE, is_marker)?);
-        }
-    }
-    Ok(seen)
-}
-
 /// The same at the other end: the marker comes from there.
 fn round_of_the_gateway(pair: &Pair, tap: &Wiretap) -> Result<Vec<Seen>> {
     round(&pair.gateway, tap, &MOBILE)
-}
-
-/// A datagram and the start of a TCP connection to an address that is protected. Both may fail:
-/// that is how a black hole looks from inside.
-fn tempt(host: &Host, destination: &str) -> Result<()> {
-    let destination = SocketAddr::new(destination.parse()?, DISCARD);
-    let _ = send(host, destination, SECRET);
-    host.inside(|| {
-        let _ = TcpStream::connect_timeout(&destination, Duration::from_millis(20));
-        Ok(())
-    })
-}
-
-fn tempt_until(host: &Host, done: &AtomicBool) -> Result<()> {
-    while !done.load(Relaxed) {
-        GATEWAY
-            .iter()
-            .try_for_each(|address| tempt(host, address))?;
-    }
-    Ok(())
-}
-
-fn send(host: &Host, destination: SocketAddr, text: &str) -> Result<()> {
-    host.inside(|| {
-        socket(destination)?.send_to(text.as_bytes(), destination)?;
-        Ok(())
-    })
-}
-
-/// One that may send there, even if that is a broadcast address.
-fn socket(destination: SocketAddr) -> Result<UdpSocket> {
-    let any = match destination {
-        SocketAddr::V4(_) => "0.0.0.0:0",
-        SocketAddr::V6(_) => "[::]:0",
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.set_broadcast(true)?;
-    Ok(socket)
-}
-
-/// The control of a test that nothing leaks.
-fn leak(seen: &[Seen]) -> Result<()> {
-    let secret = seen.iter().any(|seen| seen.has_text(SECRET));
-    ensure!(secret, "the detector is blind: {seen:?}");
-    Ok(())
-}
-
-fn no_leak(seen: &[Seen]) -> Result<()> {
-    let leaks = leaks(seen);
-    ensure!(leaks.is_empty(), "seen in clear: {leaks:?}");
-    Ok(())
-}
-
-/// What shows an address inside the tunnel, or the secret text.
-fn leaks(seen: &[Seen]) -> Vec<&Seen> {
-    let inside = pair::inside();
-    let touches = |seen: &Seen| inside.iter().any(|prefix| seen.touches(*prefix));
-    seen.iter()
-        .filter(|seen| seen.has_text(SECRET) || touches(seen))
-        .collect()
 }
