@@ -1,5 +1,5 @@
-//! `kill -9` at every marked point of set-up and teardown: the next start and an orderly stop leave
-//! the machine as it was.
+//! `kill -9` at every marked point of set-up, rekey and teardown: the next start and an orderly stop
+//! leave the machine as it was.
 //!
 //! The points are those of [`os::crash`]. A daemon that is told to die at one is started, comes up,
 //! is stopped, and must have died on the way. What it leaves differs from point to point; what is
@@ -7,10 +7,11 @@
 
 use anyhow::{Result, bail, ensure};
 use lab::host::Host;
-use lab::pair::{self, DEADLINE, Pair, Terms};
+use lab::pair::{self, DEADLINE, GATEWAY, Pair, Terms};
 use lab::process::Process;
 use lab::runner;
 use lab::testbed::find_binary;
+use lab::transfer::transfer;
 use nix::sys::signal::Signal;
 use os::Family;
 use os::crash::POINTS;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         a_crash_anywhere_leaves_nothing_after_the_next_stop,
         a_crash_does_leave_something,
+        after_a_crash_inside_a_rekey_the_tunnel_comes_back,
         a_point_that_does_not_exist_is_refused,
     ])
 }
@@ -50,11 +52,35 @@ fn a_crash_anywhere_leaves_nothing_after_the_next_stop() -> Result<()> {
 
 /// The control: without the next start the same comparison fails.
 fn a_crash_does_leave_something() -> Result<()> {
-    for point in ["routes-set", "resolver-swapped", "divert-rule-added"] {
+    let points = [
+        "routes-set",
+        "resolver-swapped",
+        "rekey-ike-done",
+        "divert-rule-added",
+    ];
+    for point in points {
         let bed = Bed::new(point)?;
         let before = bed.traces()?;
         bed.crash_at(point)?;
         ensure!(bed.traces()? != before, "{point} leaves nothing");
+    }
+    Ok(())
+}
+
+/// The gateway has keys that nobody else has any more, or waits for an answer.
+fn after_a_crash_inside_a_rekey_the_tunnel_comes_back() -> Result<()> {
+    for point in POINTS.into_iter().filter(is_rekey) {
+        let bed = Bed::new(point)?;
+        let gateway = bed.pair.start_gateway(Terms::PLAIN)?;
+        bed.die_at(point)?;
+        let mut process = bed.start(&[])?;
+        process.wait_for_log("runs as", DEADLINE)?;
+        gateway.wait_until("status", DEADLINE, |status| {
+            pair::is_up(status) && pair::children(status).len() == 1
+        })?;
+        transfer(&bed.pair.mobile, &bed.pair.gateway, GATEWAY[0], 10_000)?;
+        let status = process.terminate(DEADLINE)?;
+        ensure!(status.success(), "{point}: {status}: {}", process.log());
     }
     Ok(())
 }
@@ -127,20 +153,39 @@ impl Bed {
         self.host().start("stratad", command)
     }
 
-    /// Through set-up and teardown, as far as it comes.
     fn crash_at(&self, point: &str) -> Result<()> {
         let _gateway = self.pair.start_gateway(Terms::PLAIN)?;
+        self.die_at(point)
+    }
+
+    /// Through set-up, rekey and teardown, as far as it comes.
+    fn die_at(&self, point: &str) -> Result<()> {
         let mut process = self.start(&["--die-at", point])?;
         let up = |log: &str| log.contains(self.is_up()).then_some(());
         // If it died before, that is seen below.
         let _ = process.wait_for("the daemon to be up", DEADLINE, up);
-        let status = process.terminate(DEADLINE)?;
+        let status = match is_rekey(&point) {
+            true => {
+                self.rekey(point.contains("-ike-"))?;
+                process.wait(DEADLINE)?
+            }
+            false => process.terminate(DEADLINE)?,
+        };
         let killed = status.signal() == Some(Signal::SIGKILL as i32);
         ensure!(
             killed,
             "{point} is never reached: {status}, {}",
             process.log()
         );
+        Ok(())
+    }
+
+    /// Asks for new keys. There is no answer where the daemon dies before it has given it.
+    fn rekey(&self, ike: bool) -> Result<()> {
+        let mut command = self.host().command(find_binary("strata")?);
+        command.args(["--socket", "api.sock", "rekey", "office"]);
+        command.args(ike.then_some("--ike"));
+        let _ = self.host().run_command(command, DEADLINE);
         Ok(())
     }
 
@@ -187,6 +232,10 @@ impl Bed {
         }
         Ok(traces)
     }
+}
+
+fn is_rekey(point: &&str) -> bool {
+    point.starts_with("rekey-")
 }
 
 /// Every setting of the network that can be read, and its value.

@@ -5,8 +5,9 @@ use nix::sys::signal::{Signal, raise};
 use std::sync::OnceLock;
 
 /// All of them. Those that begin with `lock-` need something to be locked, those that begin with
-/// `divert-` a licensed node, all others a tunnel.
-pub const POINTS: [&str; 19] = [
+/// `divert-` a licensed node, all others a tunnel, of which those that begin with `rekey-` need new
+/// keys to be asked for.
+pub const POINTS: [&str; 23] = [
     "lock-set",
     "sockets-bound",
     "tun-made",
@@ -18,6 +19,10 @@ pub const POINTS: [&str; 19] = [
     "tunnel-up",
     "resolver-written",
     "resolver-swapped",
+    "rekey-child-asked",
+    "rekey-child-done",
+    "rekey-ike-asked",
+    "rekey-ike-done",
     "deletes-sent",
     "resolver-restored",
     "rule-removed",

@@ -10,6 +10,7 @@ use control::{
 };
 use model::{Deadline, Instant};
 use node::{CannotRekey, Node, Rekey};
+use os::crash;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -210,7 +211,13 @@ impl Waiting {
 fn rekey(peer: String, ike: bool, node: &mut Node, now: Instant) -> Response {
     let what = if ike { Rekey::Ike } else { Rekey::Children };
     let failure = match node.rekey(&peer, what, now) {
-        Ok(()) => return Response::Rekey(changed(node, &[peer])),
+        Ok(()) => {
+            crash::point(match what {
+                Rekey::Ike => "rekey-ike-asked",
+                Rekey::Children => "rekey-child-asked",
+            });
+            return Response::Rekey(changed(node, &[peer]));
+        }
         Err(failure) => failure,
     };
     let fix = match failure {

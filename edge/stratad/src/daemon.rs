@@ -377,6 +377,10 @@ impl Daemon {
                 self.journal.tell(&event, now);
                 if let Event::ChildUp { .. } | Event::ChildDown { .. } = event {
                     self.resolve();
+                } else if let Event::ChildRekeyed { .. } = event {
+                    crash::point("rekey-child-done");
+                } else if let Event::IkeRekeyed { .. } = event {
+                    crash::point("rekey-ike-done");
                 }
             }
         }
