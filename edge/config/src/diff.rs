@@ -1,7 +1,7 @@
 //! What is different between two configurations, and what that needs.
 
-use crate::Config;
 use crate::setting::{Effect, Section, Setting, Value, sections};
+use crate::{Config, Tunnel};
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,10 @@ impl Config {
     #[must_use]
     pub fn keeping(self, running: &Self) -> Self {
         Self {
-            tunnel: running.tunnel.clone(),
+            tunnel: Tunnel {
+                dns: self.tunnel.dns,
+                ..running.tunnel.clone()
+            },
             socket: running.socket.clone(),
             listen: running.listen.clone(),
             divert: running.divert.clone(),

@@ -96,7 +96,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
         restart("name", name),
         restart("mtu", mtu),
         restart("addresses", list(addresses)),
-        restart("dns", list(dns)),
+        applied("dns", list(dns)),
         restart("resolver", file(resolver.as_deref())),
     ]
 }

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         names_are_asked_for_behind_the_tunnel_while_it_is_up,
         a_lost_tunnel_gives_the_former_servers_back,
+        a_reload_changes_whom_programs_ask,
         the_start_after_a_crash_gives_the_former_servers_back,
         without_the_key_the_list_is_not_touched,
         a_file_that_cannot_be_written_does_not_cost_the_tunnel,
@@ -105,6 +106,39 @@ fn a_lost_tunnel_gives_the_former_servers_back() -> Result<()> {
     bed.until_asked()?;
     gateway.stop()?;
     bed.until_restored()
+}
+
+fn a_reload_changes_whom_programs_ask() -> Result<()> {
+    const OTHER: &str = "10.8.0.54";
+    let bed = Bed::new()?;
+    let _gateway = bed.pair.start_gateway(Terms::PLAIN)?;
+    let with = bed.config("manual");
+    let without = with.replace(&format!("dns = [\"{SERVER}\"]\n"), "");
+    let mut mobile = bed.pair.mobile.stratad(&without)?;
+    mobile.strata_text("up office --wait")?;
+    ensure!(bed.is_restored()?, "nobody asked for another server");
+    let change = |config: &str| {
+        mobile.configure(config)?;
+        mobile.strata_text("reload")
+    };
+    change(&with)?;
+    ensure!(bed.text()?.contains(SERVER), "{}", bed.text()?);
+    let text = change(&with.replace(SERVER, OTHER))?;
+    let line = "~ tunnel.dns [10.8.0.53] -> [10.8.0.54] (applied)\n";
+    ensure!(text.contains(line), "{text}");
+    let now = bed.text()?;
+    ensure!(now.contains(OTHER) && !now.contains(SERVER), "{now}");
+    change(&without)?;
+    ensure!(bed.is_restored()?, "{}", bed.text()?);
+    mobile.strata_text("down office")?;
+    mobile.wait_until("status", DEADLINE, pair::is_down)?;
+    change(&with)?;
+    ensure!(bed.is_restored()?, "asked without a tunnel");
+    mobile.strata_text("up office --wait")?;
+    bed.until_asked()?;
+    mobile.stop()?;
+    ensure!(bed.is_restored()?, "{}", bed.text()?);
+    Ok(())
 }
 
 fn the_start_after_a_crash_gives_the_former_servers_back() -> Result<()> {

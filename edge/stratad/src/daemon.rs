@@ -178,6 +178,7 @@ impl Daemon {
         self.log.set(new.log);
         self.config = new;
         self.carry_out(now);
+        self.resolve();
         Response::Reload(Reload {
             applied: true,
             made_anew: made_anew.into_iter().collect(),

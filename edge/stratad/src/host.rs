@@ -33,9 +33,10 @@ pub struct Tunnel {
     routes: Routes,
     plan: Plan,
     resolver: Resolver,
+    /// Whom programs are to ask while a tunnel is up.
     servers: Vec<IpAddr>,
-    /// Whether programs ask `servers`.
-    resolves: bool,
+    /// Whom they ask; nobody of ours if empty.
+    asked: Vec<IpAddr>,
 }
 
 /// Closes what is protected before any daemon runs: at boot, before there is a network.
@@ -177,14 +178,15 @@ impl Tunnel {
             routes,
             plan: Plan::default(),
             resolver,
-            servers: config.tunnel.dns.clone(),
-            resolves: false,
+            servers: Vec::new(),
+            asked: Vec::new(),
         };
         tunnel.lead(config)?;
         Ok(tunnel)
     }
 
-    /// Leads what a configuration protects into the tunnel, and nothing else.
+    /// Leads what a configuration protects into the tunnel, and nothing else. Its name servers are
+    /// asked from the next [`Tunnel::resolve`] on.
     fn lead(&mut self, config: &Config) -> Result<(), Error> {
         let plan = plan::plan(config);
         for peer in &config.peers {
@@ -194,22 +196,24 @@ impl Tunnel {
         self.routes.set(&plan)?;
         crash::point("routes-set");
         self.plan = plan;
+        self.servers.clone_from(&config.tunnel.dns);
         Ok(())
     }
 
     /// Has programs ask the name servers behind the tunnel while it is up.
     pub fn resolve(&mut self, up: bool) -> Result<(), Error> {
-        if self.servers.is_empty() || self.resolves == up {
+        let servers = if up { self.servers.as_slice() } else { &[] };
+        if self.asked == servers {
             return Ok(());
         }
-        match up {
-            true => self.resolver.set(&self.servers)?,
-            false => {
+        match servers {
+            [] => {
                 self.resolver.restore()?;
                 crash::point("resolver-restored");
             }
+            servers => self.resolver.set(servers)?,
         }
-        self.resolves = up;
+        self.asked = servers.to_vec();
         Ok(())
     }
 

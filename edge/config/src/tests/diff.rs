@@ -78,7 +78,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("tunnel.name", "strata1", "strata2", Restart),
         ("tunnel.mtu", "1300", "1301", Restart),
         ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
-        ("tunnel.dns", "10.1.0.53", "10.1.0.54", Restart),
+        ("tunnel.dns", "10.1.0.53", "10.1.0.54", Applied),
         ("tunnel.resolver", "other.conf", "another.conf", Restart),
         ("listen.addresses", "100.7", "100.8", Restart),
         ("listen.ike", "ike = 501", "ike = 500", Restart),
