@@ -1,7 +1,7 @@
 //! `strata doctor`: each fault it knows is made here, and found; a machine without faults has none.
 //!
-//! The clock and whether users may make namespaces belong to the machine that runs the tests, so
-//! those two are left out of what a healthy host must not have.
+//! The clock, and whether users may make namespaces or the kernel is a real one, belong to the
+//! machine that runs the tests, so those are left out of what a healthy host must not have.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::host::Host;
@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         a_lock_without_a_daemon_is_told_also_by_status,
         a_missing_filter_is_found,
         a_missing_tun_is_found,
+        a_clock_that_went_back_is_found,
+        forbidden_user_namespaces_are_found,
         missing_rights_are_told,
         a_short_mtu_and_a_missing_way_are_found,
         a_gateway_and_a_licensed_node_that_do_not_forward_are_found,
@@ -78,7 +80,7 @@ impl Report {
 
     /// Nothing but good findings.
     fn is_healthy(&self) -> Result<()> {
-        const MACHINES: [&str; 2] = ["clock", "user namespaces"];
+        const MACHINES: [&str; 3] = ["clock", "offload", "user namespaces"];
         for finding in self.findings() {
             let of_the_machine = MACHINES.iter().any(|check| finding["check"] == *check);
             ensure!(of_the_machine || finding["verdict"] == "ok", "{finding}");
@@ -215,7 +217,37 @@ fn a_missing_filter_is_found() -> Result<()> {
 fn a_missing_tun_is_found() -> Result<()> {
     let pair = bed()?;
     let hide = "mount -t tmpfs none /dev/net";
-    Report::when(&pair.mobile, &mobile_config(), hide)?.has("tun", "fail", "modprobe tun")
+    Report::when(&pair.mobile, &mobile_config(), hide)?.has("tun", "fail", "modprobe tun")?;
+    let replace = "mount --bind /dev/null /dev/net/tun";
+    Report::when(&pair.mobile, &mobile_config(), replace)?.has("tun", "fail", "something else")
+}
+
+fn a_clock_that_went_back_is_found() -> Result<()> {
+    let pair = bed()?;
+    let report = |date: &str| {
+        let touch = format!("touch --date='{date}' doctor.toml");
+        Report::when(&pair.mobile, &mobile_config(), &touch)
+    };
+    report("3 hours")?.has("clock", "warn", "it went back")?;
+    let now = report("3 hours ago")?.has("clock", "warn", "it went back");
+    ensure!(now.is_err(), "a file of this morning is no clock");
+    Ok(())
+}
+
+/// The limit belongs to a namespace of users, and so does the right to change it.
+fn forbidden_user_namespaces_are_found() -> Result<()> {
+    let pair = bed()?;
+    let report = |limit: &str| {
+        let file = "/proc/sys/user/max_user_namespaces";
+        let wrapper =
+            format!("unshare --user --map-root-user sh -c '{limit} >{file}; exec \"$@\"' -");
+        Report::through(&pair.mobile, &mobile_config(), "true", &wrapper)
+    };
+    let told = "sysctl -w user.max_user_namespaces=10000";
+    report("echo 0")?.has("user namespaces", "warn", told)?;
+    let allowed = report("echo 1000")?.has("user namespaces", "warn", told);
+    ensure!(allowed.is_err(), "they are allowed");
+    Ok(())
 }
 
 fn missing_rights_are_told() -> Result<()> {

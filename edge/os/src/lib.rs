@@ -24,7 +24,7 @@ pub mod routes;
 pub mod signals;
 pub mod sysctl;
 pub mod tcp;
-mod tun;
+pub mod tun;
 mod udp;
 
 pub use divert::Divert;

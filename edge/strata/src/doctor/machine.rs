@@ -1,9 +1,11 @@
 //! The machine: rights, devices, ports, programs, the clock, and what a dead daemon left.
+//!
+//! What is read and what is made of it are apart where a test cannot make the machine so.
 
 use super::finding::Finding;
 use config::Config;
 use os::resolver::{self, Keeper};
-use os::{Error, Netlink, Routes, Udp, clock, divert, lock, routes, sysctl};
+use os::{Error, Netlink, Routes, Udp, clock, divert, lock, routes, sysctl, tun};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,21 +14,17 @@ use std::time::{Duration, SystemTime};
 /// A clock before 2024 was never set.
 const FIRST_LIGHT: Duration = Duration::from_secs(1_704_067_200);
 
+/// What a file may be from the future, as where folders are shared between machines.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The bits of capabilities(7) that stratad needs.
 const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (10, "CAP_NET_BIND_SERVICE")];
 
 /// Looks at all of it.
 pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
-    let mut findings = vec![
-        tun_device(),
-        user_namespaces(),
-        clock(
-            SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default(),
-            clock::is_synchronised(),
-        ),
-    ];
+    let mut findings = tun_device();
+    findings.push(user_namespaces());
+    findings.push(time_of_day(config));
     if !runs {
         findings.push(rights());
         findings.extend(ports(config));
@@ -43,20 +41,45 @@ fn is_locked(peer: &config::Peer) -> bool {
     peer.leak == config::Leak::Never
 }
 
-fn tun_device() -> Finding {
+fn tun_device() -> Vec<Finding> {
     const NODE: &str = "/dev/net/tun";
     const WHY: &str = "protected packets come and go through a device of this kind";
+    const FIX: &str = "modprobe tun (in a container: start it with `--device /dev/net/tun`)";
     let opened = File::options().read(true).write(true).open(NODE);
-    match opened.map_err(|error| error.kind()) {
-        Ok(_) => Finding::good("tun", format!("{NODE} can be opened")),
-        Err(ErrorKind::PermissionDenied) => {
+    let offers_offload = opened.as_ref().ok().map(tun::offers_offload);
+    match (opened.map_err(|error| error.kind()), offers_offload) {
+        (Ok(_), Some(Some(offers))) => {
+            let opened = format!("{NODE} can be opened");
+            vec![Finding::good("tun", opened), offload(offers)]
+        }
+        (Err(ErrorKind::PermissionDenied), _) => {
             let seen = format!("{NODE} is closed to this user");
-            Finding::doubt("tun", seen, WHY, format!("chmod 666 {NODE}"))
+            let fix = format!("chmod 666 {NODE}");
+            vec![Finding::doubt("tun", seen, WHY, fix)]
         }
-        Err(_) => {
-            let fix = "modprobe tun (in a container: start it with `--device /dev/net/tun`)";
-            Finding::fail("tun", format!("{NODE} cannot be opened"), WHY, fix)
+        (Ok(_), _) => vec![Finding::fail(
+            "tun",
+            format!("{NODE} is something else"),
+            WHY,
+            FIX,
+        )],
+        (Err(_), _) => {
+            let seen = format!("{NODE} cannot be opened");
+            vec![Finding::fail("tun", seen, WHY, FIX)]
         }
+    }
+}
+
+fn offload(offers: bool) -> Finding {
+    const CHECK: &str = "offload";
+    match offers {
+        true => Finding::good(CHECK, "a TUN takes many packets at once"),
+        false => Finding::doubt(
+            CHECK,
+            "a TUN takes one packet at a time",
+            "tunnels work, but the processor limits them earlier on fast links",
+            "run it on a Linux kernel of its own, not on one that is imitated (gVisor)",
+        ),
     }
 }
 
@@ -81,11 +104,33 @@ fn user_namespaces() -> Finding {
     }
 }
 
-fn clock(now: Duration, synchronised: Option<bool>) -> Finding {
+fn time_of_day(config: Option<&Config>) -> Finding {
+    let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH);
+    let written = config.and_then(|config| config.places.file().metadata().ok()?.modified().ok());
+    clock(
+        since(SystemTime::now()).unwrap_or_default(),
+        written
+            .and_then(|time| since(time).ok())
+            .unwrap_or_default(),
+        clock::is_synchronised(),
+    )
+}
+
+/// A configuration that was `written` in the future tells of a clock that has jumped.
+fn clock(now: Duration, written: Duration, synchronised: Option<bool>) -> Finding {
     const WHY: &str = "certificates are judged by it; tunnels have a clock of their own";
     const FIX: &str = "timedatectl set-ntp true (or start another NTP client)";
     match synchronised {
         _ if now < FIRST_LIGHT => Finding::fail("clock", "it was never set", WHY, FIX),
+        _ if now + PATIENCE < written => Finding::doubt(
+            "clock",
+            format!(
+                "it went back: the configuration was written {} minutes in the future",
+                (written - now).as_secs() / 60
+            ),
+            WHY,
+            FIX,
+        ),
         Some(true) => Finding::good("clock", "set, and kept by a time server"),
         Some(false) => Finding::doubt("clock", "nobody keeps it right", WHY, FIX),
         None => Finding::doubt(
@@ -232,9 +277,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_tun_that_takes_one_packet_at_a_time_is_told() {
+        assert_eq!(offload(false).verdict, Verdict::Doubt);
+        assert_eq!(offload(true).verdict, Verdict::Good);
+    }
+
+    #[test]
+    fn a_clock_that_went_back_is_told() {
+        let now = FIRST_LIGHT + Duration::from_secs(1);
+        let after = |seconds| clock(now, now + Duration::from_secs(seconds), Some(true));
+        assert_eq!(after(60).verdict, Verdict::Good);
+        assert_eq!(after(120).verdict, Verdict::Doubt);
+        assert!(after(120).seen.contains("2 minutes"), "{}", after(120).seen);
+    }
+
+    #[test]
     fn a_clock_is_never_set_not_kept_not_told_or_right() {
         let now = FIRST_LIGHT + Duration::from_secs(1);
-        let verdict = |now, synchronised| clock(now, synchronised).verdict;
+        let verdict = |now, synchronised| clock(now, FIRST_LIGHT, synchronised).verdict;
         assert_eq!(
             verdict(Duration::from_secs(3600), Some(true)),
             Verdict::Fail

@@ -41,6 +41,8 @@ const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
 const REFUSAL: &str = "edge/lab/tests/e2e_refusal.rs";
 const RELOAD: &str = "edge/lab/tests/e2e_reload.rs";
+const RELOCK: &str = "edge/lab/tests/e2e_relock.rs";
+const SELECTORS: &str = "edge/lab/tests/e2e_selectors.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
@@ -75,6 +77,14 @@ pub const FEATURES: &[Feature] = &[
             (STRONGSWAN, "strata_connects_and_20_mb_pass_each_way"),
         ]),
         refuses: Tests(&[
+            (
+                SELECTORS,
+                "a_source_outside_the_selectors_does_not_enter_the_tunnel",
+            ),
+            (
+                SELECTORS,
+                "a_source_outside_the_selectors_does_not_leave_the_tunnel",
+            ),
             (STRONGSWAN, "an_unknown_identity_is_refused_with_a_reason"),
             (
                 STRONGSWAN,
@@ -165,6 +175,7 @@ pub const FEATURES: &[Feature] = &[
                 NODE_REKEY,
                 "a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost",
             ),
+            (CRASH, "after_a_crash_inside_a_rekey_the_tunnel_comes_back"),
         ]),
     },
     Feature {
@@ -194,6 +205,8 @@ pub const FEATURES: &[Feature] = &[
                 "a_local_network_of_the_attackers_attracts_nothing_that_is_locked",
             ),
             (LEAK, "the_peers_own_address_is_no_hole"),
+            (RELOCK, "what_both_files_lock_is_never_seen"),
+            (RELOCK, "the_lock_is_what_the_file_says"),
         ]),
         refuses: Tests(&[
             (
@@ -204,11 +217,13 @@ pub const FEATURES: &[Feature] = &[
                 LEAK,
                 "without_nft_a_lock_is_refused_before_anything_is_set_up",
             ),
+            (RELOCK, "a_refused_reload_leaves_the_lock_as_it_was"),
         ]),
         recovers: Tests(&[
             (LEAK, "nothing_leaks_after_the_daemon_was_killed"),
             (LEAK, "nothing_leaks_while_a_killed_daemon_starts_again"),
             (LEAK, "a_start_without_the_key_opens_what_was_locked"),
+            (RELOCK, "a_lock_that_came_by_reload_outlives_the_daemon"),
         ]),
     },
     Feature {
@@ -217,6 +232,7 @@ pub const FEATURES: &[Feature] = &[
         verbs: &[],
         works: Tests(&[
             (DNS, "names_are_asked_for_behind_the_tunnel_while_it_is_up"),
+            (DNS, "a_reload_changes_whom_programs_ask"),
             (DNS, "resolved_is_told_where_it_runs"),
             (DNS, "resolvconf_is_told_where_it_is_installed"),
         ]),
@@ -246,6 +262,8 @@ pub const FEATURES: &[Feature] = &[
                 "a_healthy_licensed_node_has_no_finding_with_a_daemon_or_without",
             ),
             (DOCTOR, "a_strict_reverse_path_is_found_where_it_matters"),
+            (DOCTOR, "a_clock_that_went_back_is_found"),
+            (DOCTOR, "forbidden_user_namespaces_are_found"),
         ]),
         refuses: Tests(&[
             (DOCTOR, "without_a_configuration_the_machine_is_examined"),
