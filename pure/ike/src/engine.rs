@@ -19,7 +19,9 @@ use crypto::{Rng, Secret};
 use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Path, Transmit};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, NotifyType, VERSION_2};
+use wire::ike::{
+    Datagram, ExchangeType, Flags, Header, Message, NotifyType, RefusalCode, VERSION_2,
+};
 
 /// Unprotected answers to strangers of another version: not more often than this.
 const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
@@ -108,6 +110,20 @@ impl Engine {
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.ask(Task::Revoke(csa), core, ctx);
+        });
+    }
+
+    /// Licensed node: answers [`Event::Granted`], by the grant's composite SA and number: it is in
+    /// use, or why not.
+    pub fn answer_grant(
+        &mut self,
+        sa: IkeSaId,
+        name: (CsaId, u16),
+        refusal: Option<RefusalCode>,
+        now: Instant,
+    ) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.answer_grant(name, refusal, core, ctx);
         });
     }
 

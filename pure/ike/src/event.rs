@@ -68,8 +68,9 @@ pub enum Event {
         /// Where the peer is now.
         path: Path,
     },
-    /// Licensed node: a gateway's grant arrived and was acknowledged. A grant for a composite SA
-    /// that is held already replaces the earlier one.
+    /// Licensed node: a gateway hands us a grant. What became of it is told to the gateway by
+    /// [`crate::Engine::answer_grant`], before anything else is handed in. A grant for a composite
+    /// SA that is held already replaces the earlier one.
     Granted {
         /// The IKE SA it came on.
         sa: IkeSaId,

@@ -8,11 +8,12 @@ use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::{Event, KeyLog, Side, TransitCounters, Verdict, keylog};
 use crypto::{Rng, Secret};
-use esp::{Packet, Sink, Spd, Traffic, Worker};
+use esp::{Packet, Sink, Spd, Traffic, Unusable, Worker};
 use model::{ChildSa, ChildSaId, Deadline, Grant, Identity, IkeSaId, Instant, Path, Transmit};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
+use wire::ike::RefusalCode;
 
 /// A command named a peer that the configuration does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -455,11 +456,7 @@ impl Node {
             ike::Event::GrantRefused { sa, csa, why, .. } => {
                 self.grant_answered(sa, csa, Some(why.to_string()), now)
             }
-            ike::Event::Revoked { sa, csa } => {
-                if let Some(gateway) = self.transit.revoke(sa, csa) {
-                    self.events.push_back(Event::GrantDropped { gateway });
-                }
-            }
+            ike::Event::Revoked { sa, csa } => self.revoked(sa, csa),
             ike::Event::Refused { peer, why } => {
                 let peer = peer.or_else(|| self.claimed(&why));
                 self.refused(peer, why.to_string(), now);
@@ -724,19 +721,34 @@ impl Node {
             .iter()
             .map(|(zone, ..)| *zone)
             .collect();
-        match self
+        let name = (grant.csa, grant.grant);
+        let installed = self
             .transit
-            .install(sa, gateway.clone(), identity, grant, now)
-        {
-            Ok(()) => self.events.push_back(Event::GrantHeld { gateway, zones }),
-            Err(unusable) => self.refused(Some(gateway), unusable.to_string(), now),
+            .install(sa, gateway.clone(), identity, grant, now);
+        let refusal = match installed {
+            Ok(()) => {
+                self.events.push_back(Event::GrantHeld { gateway, zones });
+                None
+            }
+            Err(unusable) => {
+                self.revoked(sa, name.0);
+                self.refused(Some(gateway), unusable.to_string(), now);
+                Some(refusal_code(unusable))
+            }
+        };
+        self.ike.answer_grant(sa, name, refusal, now);
+    }
+
+    /// A grant is not ours any more.
+    fn revoked(&mut self, sa: IkeSaId, csa: model::CsaId) {
+        if let Some(gateway) = self.transit.revoke(sa, csa) {
+            self.events.push_back(Event::GrantDropped { gateway });
         }
     }
 
-    /// Name of the peer whose IKE SA this is.
+    /// Name of the peer whose IKE SA this is, be it the newest or not.
     fn name(&self, sa: IkeSaId) -> Option<String> {
-        let (name, _) = self.wishes.iter().find(|(_, entry)| entry.sa == Some(sa))?;
-        Some(name.clone())
+        self.ike.sas().find(|status| status.id == sa)?.peer
     }
 
     fn path_moved(&mut self, children: &[ChildSaId], path: Path) {
@@ -760,6 +772,16 @@ impl Node {
 pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
     let vpn = |peer: &&Peer| matches!(peer.role, Role::Vpn { .. });
     Spd::new(policies, peers.iter().filter(vpn).map(protected).collect())
+}
+
+/// What a gateway is told of a grant that cannot be used.
+const fn refusal_code(why: Unusable) -> RefusalCode {
+    match why {
+        Unusable::Crowded => RefusalCode::TOO_MANY_GRANTS,
+        Unusable::KeyLength | Unusable::Zones | Unusable::NoDesignatedZone | Unusable::Spi => {
+            RefusalCode::INVALID_GRANT
+        }
+    }
 }
 
 /// Everybody to be up without a word from the operator. Licensed nodes always are: keys must be able

@@ -58,13 +58,17 @@ pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
     is_sound(&grant).then_some(grant)
 }
 
-/// The answer to a grant: taken, or refused with a code.
-pub(crate) fn reply(request: &Message, code: Option<RefusalCode>) -> Payload {
+/// Which grant a request hands out: its composite SA and its number.
+pub(crate) fn name(request: &Message) -> (CsaId, u16) {
     let offer = find(request, |payload| match payload {
         Payload::Grant(offer) => Some((offer.csa, offer.grant)),
         _ => None,
     });
-    let (csa, grant) = offer.unwrap_or((CsaId(0), 0));
+    offer.unwrap_or((CsaId(0), 0))
+}
+
+/// The answer to a grant: taken, or refused with a code.
+pub(crate) fn reply((csa, grant): (CsaId, u16), code: Option<RefusalCode>) -> Payload {
     let kind = match code {
         None => NotifyType::KEY_ACCEPTED,
         Some(_) => NotifyType::KEY_REFUSED,

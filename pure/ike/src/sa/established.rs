@@ -17,9 +17,9 @@ use crate::extension::nat::Nat;
 use crate::extension::{delete, distribute, liveness};
 use crate::keys::ProvedKeys;
 use crypto::Secret;
-use model::{ChildSaId, CsaId, Deadline, Grant, Instant, Spi};
+use model::{ChildSaId, CsaId, Deadline, Grant, Instant, Path, Spi};
 use std::collections::{BTreeSet, VecDeque};
-use wire::ike::{ExchangeType, Message, NotifyType, Payload, RefusalCode};
+use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCode};
 
 pub(crate) struct Established {
     pub(crate) keys: ProvedKeys,
@@ -38,6 +38,15 @@ pub(crate) struct Established {
     heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
     grants: BTreeSet<CsaId>,
+    /// Licensed node: a grant that our owner has not answered yet.
+    offered: Option<Offered>,
+}
+
+/// A request that hands out a grant.
+struct Offered {
+    name: (CsaId, u16),
+    octets: Vec<u8>,
+    path: Path,
 }
 
 /// What is known at the beginning.
@@ -80,6 +89,7 @@ impl Established {
             running: None,
             heard: ctx.now,
             grants: BTreeSet::new(),
+            offered: None,
         });
         ctx.out.attempts.end(core, End::Up);
         ctx.event(Event::IkeUp {
@@ -312,8 +322,10 @@ impl Established {
         match request.header.exchange {
             ExchangeType::INFORMATIONAL => self.handle_informational(request, arrived, core, ctx),
             ExchangeType::KEY_DISTRIBUTE if self.private => {
-                let answer = self.take_grant(request, core, ctx);
-                self.respond(vec![answer], arrived, core, ctx);
+                if let Err(code) = self.take_grant(request, arrived, core, ctx) {
+                    let answer = distribute::reply(distribute::name(request), Some(code));
+                    self.respond(vec![answer], arrived, core, ctx);
+                }
                 State::Established(self)
             }
             ExchangeType::CREATE_CHILD_SA => self.handle_create_child(request, arrived, core, ctx),
@@ -377,12 +389,17 @@ impl Established {
         }
     }
 
-    /// Licensed node: a grant came. Only our gateway may send one.
-    fn take_grant(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) -> Payload {
-        let refuse = |code| distribute::reply(request, Some(code));
-        let Some(peer) = core.peer(ctx.config) else {
-            return refuse(RefusalCode::NOT_THE_GATEWAY);
-        };
+    /// Licensed node: a grant came. Only our gateway may send one, and our owner has to say whether
+    /// it can be used.
+    fn take_grant(
+        &mut self,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), RefusalCode> {
+        let peer = core.peer(ctx.config);
+        let peer = peer.ok_or(RefusalCode::NOT_THE_GATEWAY)?;
         let role = match peer.role {
             PeerRole::Gateway => None,
             PeerRole::Licensed => Some(RefusalCode::NOT_A_LICENSED_NODE),
@@ -390,19 +407,45 @@ impl Established {
         };
         if let Some(code) = role {
             ctx.refused(Some(peer.name.clone()), Refusal::NotOurGateway);
-            return refuse(code);
+            return Err(code);
         }
-        let Some(grant) = distribute::read(request) else {
-            return refuse(RefusalCode::INVALID_GRANT);
-        };
+        let grant = distribute::read(request).ok_or(RefusalCode::INVALID_GRANT)?;
         let known = self.grants.contains(&grant.csa);
         if !known && self.grants.len() >= ctx.config.limits.grants {
-            return refuse(RefusalCode::TOO_MANY_GRANTS);
+            return Err(RefusalCode::TOO_MANY_GRANTS);
         }
-        self.grants.insert(grant.csa);
+        self.offered = Some(Offered {
+            name: distribute::name(request),
+            octets: arrived.octets.to_vec(),
+            path: arrived.path,
+        });
         let (sa, gateway) = (core.id, peer.identity.clone());
         ctx.event(Event::Granted { sa, gateway, grant });
-        distribute::reply(request, None)
+        Ok(())
+    }
+
+    /// Licensed node: what became of the grant that came last; a refused one is not held any more.
+    pub(crate) fn answer_grant(
+        &mut self,
+        name: (CsaId, u16),
+        refusal: Option<RefusalCode>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let Some(offered) = self.offered.take_if(|offered| offered.name == name) else {
+            return;
+        };
+        match refusal {
+            None => self.grants.insert(name.0),
+            Some(_) => self.grants.remove(&name.0),
+        };
+        let datagram = Datagram::decode(&offered.octets).expect("it was decoded when it came");
+        let arrived = Arrived {
+            datagram,
+            octets: &offered.octets,
+            path: offered.path,
+        };
+        self.respond(vec![distribute::reply(name, refusal)], &arrived, core, ctx);
     }
 
     /// Licensed node: grants are taken back.

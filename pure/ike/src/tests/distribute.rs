@@ -75,6 +75,31 @@ fn a_grant_arrives_as_it_was_sent_and_is_acknowledged() {
     assert_eq!(answers(&pair), [Ok(1)]);
 }
 
+/// The gateway must not believe that a node reads what it does not (and `settled` waits for that).
+#[test]
+fn a_grant_that_the_node_cannot_use_is_refused_and_not_held() {
+    let (mut pair, id) = connected();
+    pair.right.unusable = Some(RefusalCode::TOO_MANY_GRANTS);
+    pair.with(Side::Left, |engine, now| {
+        engine.distribute(id, grant(1), now)
+    });
+    pair.settle();
+    let refused = GrantRefusal::Code(RefusalCode::TOO_MANY_GRANTS);
+    assert_eq!(answers(&pair), [Err(refused)]);
+    pair.right.unusable = None;
+    pair.with(Side::Left, |engine, now| engine.revoke(id, CsaId(77), now));
+    pair.with(Side::Left, |engine, now| {
+        engine.distribute(id, grant(2), now)
+    });
+    pair.settle();
+    assert_eq!(answers(&pair), [Err(refused), Ok(2)]);
+    let revoked = |event: &Event| matches!(event, Event::Revoked { .. });
+    assert!(
+        !pair.right.events.iter().any(revoked),
+        "there was nothing to take back"
+    );
+}
+
 #[test]
 fn grants_wait_for_each_other_and_survive_loss() {
     let (mut pair, id) = connected();

@@ -12,6 +12,7 @@ use model::{ChildSa, IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
+use wire::ike::RefusalCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -33,6 +34,8 @@ pub(crate) struct Host {
     /// The name of its first peer.
     peer: String,
     pub(crate) events: Vec<Event>,
+    /// Why it cannot use the grants that come.
+    pub(crate) unusable: Option<RefusalCode>,
 }
 
 /// A datagram as it reaches its receiver.
@@ -221,6 +224,11 @@ impl Pair {
         self.trace.look(self.now, side, &host.engine, cause);
         while let Some(event) = host.engine.poll_event() {
             self.trace.told(self.now, side, &event);
+            if let Event::Granted { sa, grant, .. } = &event {
+                let name = (grant.csa, grant.grant);
+                let unusable = host.unusable;
+                host.engine.answer_grant(*sa, name, unusable, self.now);
+            }
             host.events.push(event);
         }
         while let Some(transmit) = self.host(side).engine.poll_transmit() {
@@ -299,6 +307,7 @@ impl Host {
             peer: config.peers[0].name.clone(),
             engine: Engine::new(config, [seed.wrapping_mul(3) + number; 32], Instant::ZERO),
             events: Vec::new(),
+            unusable: None,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
 use crate::{Event, GrantState, Stance};
-use model::ZoneId;
+use crypto::Secret;
+use model::{CsaId, Grant, GrantHalf, IkeSaId, Spi, Suite, ZoneId};
 use std::time::Duration;
 
 /// Lets a little traffic flow both ways and returns whether all of it arrived.
@@ -11,6 +12,44 @@ fn traffic_flows(world: &mut World) -> bool {
     let back = world.segment(GATEWAY, 1, &[0xa5; 1300]);
     world.run_for(Duration::from_secs(1));
     world.delivered[GATEWAY].contains(&there) && world.delivered[MOBILE].contains(&back)
+}
+
+/// The licensed node has grants of gateways that do not know of each other and have all chosen the
+/// SPI that ours is going to grant.
+pub fn crowded() -> World {
+    let mut world = World::connected(Policies::default());
+    let held = world.nodes[LICENSED].held_grants().remove(0);
+    world
+        .command(GATEWAY, |node, now| node.down("fa", now))
+        .unwrap();
+    world.run_for(Duration::from_secs(5));
+    for number in 1..=4 {
+        let half = |spi, fill| GrantHalf {
+            spi,
+            zones: vec![(ZoneId(1), Suite::Aes128Gcm16, Secret::new(vec![fill; 20]))],
+        };
+        let other = Grant {
+            csa: CsaId(number),
+            line: CsaId(number),
+            grant: 1,
+            payload_zone: ZoneId(2),
+            suites: vec![Suite::Aes128Gcm16; 2],
+            window: 4096,
+            lifetime: Duration::from_secs(3600),
+            from_gateway: half(held.from_gateway, 1),
+            to_gateway: half(Spi(0x1000 + number as u32), 2),
+        };
+        let (ours, now) = (held.identity.clone(), world.now);
+        world.nodes[LICENSED]
+            .transit
+            .install(IkeSaId(1000), "other".to_owned(), ours, other, now)
+            .unwrap();
+    }
+    world
+        .command(GATEWAY, |node, now| node.up("fa", now))
+        .unwrap();
+    world.run_for(Duration::from_secs(5));
+    world
 }
 
 #[test]
@@ -100,6 +139,35 @@ fn when_the_tunnel_ends_the_node_forgets_its_keys() {
     world.run_for(Duration::from_secs(5));
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 0);
     assert!(world.nodes[GATEWAY].composite_sas().is_empty());
+}
+
+/// What a gateway believes and what its node holds is the same, also where the node cannot.
+#[test]
+fn a_grant_that_cannot_be_used_is_refused_and_the_reason_told() {
+    let world = crowded();
+    let csas = world.nodes[GATEWAY].composite_sas();
+    let grant = &csas[0].grants[0];
+    assert_eq!(grant.state, GrantState::Refused);
+    assert!(
+        grant
+            .refusal
+            .as_ref()
+            .unwrap()
+            .contains("as many as it can")
+    );
+    let held = world.nodes[LICENSED].held_grants();
+    assert!(held.iter().all(|grant| grant.gateway == "other"));
+}
+
+#[test]
+fn a_grant_is_taken_on_any_ike_sa_of_its_gateway() {
+    let mut world = World::connected(Policies::default());
+    let now = world.now;
+    world.nodes[LICENSED].wishes.up("gw", IkeSaId(1000), now);
+    world.run_for(Duration::from_secs(3600));
+    assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
+    let csas = world.nodes[GATEWAY].composite_sas();
+    assert_eq!(csas[0].grants[0].state, GrantState::Held);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `docs/states/peer.md` and `docs/states/grant.md`: how far a peer is, and how far a grant, as
 //! they were seen to change.
 
+use super::grants::crowded;
 use super::watch::{GRANT, PEER, Watch};
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
+use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence, license};
 use crate::{Config, Stance};
 use crypto::{Rng, Secret};
 use std::time::Duration;
@@ -20,6 +21,7 @@ const STORIES: &[fn() -> World] = &[
     || told(GATEWAY, "fa"),
     || World::connected(payload_alone()),
     refused,
+    crowded,
     || changed(MOBILE),
     || changed(GATEWAY),
     || {
@@ -121,14 +123,15 @@ fn storm(seed: u64) -> World {
     for _ in 0..60 {
         let (who, on) = ((rng.u32() % 3) as usize, !rng.u32().is_multiple_of(3));
         let lost = (rng.u32() % 500) as u16;
-        match rng.u32() % 7 {
+        match rng.u32() % 8 {
             0 => world.restart(who),
             1 => world.off[who] = !on,
             2 => world.wired.lost = lost,
             3 => world.wireless.lost = lost,
             4 => tell(&mut world, MOBILE, "gw", on),
             5 => tell(&mut world, GATEWAY, "fa", on),
-            _ => tell(&mut world, GATEWAY, "alice", on),
+            6 => tell(&mut world, GATEWAY, "alice", on),
+            _ => license(&mut world, who % 2, on),
         }
         world.run_for(Duration::from_millis((rng.u32() % 40_000).into()));
     }

@@ -557,6 +557,16 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
     }
 }
 
+/// An endpoint's configuration is read again, with its licences or without any.
+pub fn license(world: &mut World, who: usize, licensed: bool) {
+    world.reconfigure(who, |config| {
+        let Role::Vpn { zones, .. } = &mut config.peers[0].role else {
+            panic!("the first peer of an endpoint is the other end of the tunnel");
+        };
+        zones.licences.retain(|_| licensed);
+    });
+}
+
 pub fn identity(who: usize) -> Identity {
     NAMES[who].parse().unwrap()
 }
