@@ -14,7 +14,8 @@ pub enum Request {
         /// Answer when they are up or when this many seconds have passed; `None` is at once.
         wait_seconds: Option<u64>,
     },
-    /// Take peers down and leave them down. Answered by [`crate::Response::Down`].
+    /// Take peers down and leave them down: until `up`, or a restart, they are refused if they begin.
+    /// Answered by [`crate::Response::Down`].
     Down {
         /// Name of the peer's table; `None` is every peer.
         peer: Option<String>,

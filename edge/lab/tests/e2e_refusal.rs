@@ -6,6 +6,7 @@ use lab::pair::{self, Pair, Terms};
 use lab::runner;
 use lab::testbed::{find_binary, find_command};
 use os::Family;
+use serde_json::{Value, json};
 use std::net::UdpSocket;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -24,10 +25,14 @@ fn main() -> ExitCode {
         a_cli_without_a_daemon_says_how_to_start_one,
         a_peer_that_does_not_exist_is_told_with_those_that_do,
         a_refused_start_leaves_nothing_behind,
+        a_peer_that_begins_is_refused_while_its_tunnel_is_down_here,
     ])
 }
 
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The pauses between attempts grow up to a minute.
+const LONGER: Duration = Duration::from_secs(70);
 
 /// Something failed.
 const FAILED: i32 = 1;
@@ -67,6 +72,27 @@ fn an_address_that_is_not_there_is_told_with_the_fix() -> Result<()> {
         expect(start(&pair.mobile, &listen)?, FAILED, &[&told])?;
     }
     ensure!(pair::traces(&pair.mobile)? == before, "something is left");
+    Ok(())
+}
+
+fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
+    let pair = Pair::new("refusal")?;
+    let tunnel = pair.start_up(Terms::PLAIN)?;
+    tunnel.gateway.strata_text("down alice")?;
+    let told = |text: &'static str| move |status: &Value| status.to_string().contains(text);
+    let notify = told("TEMPORARY_FAILURE");
+    tunnel.mobile.wait_until("status", DEADLINE, notify)?;
+    let explained = tunnel.mobile.strata_text("explain office")?;
+    ensure!(explained.contains("strata up"), "{explained}");
+    let here = told("taken down here");
+    tunnel.gateway.wait_until("status", DEADLINE, here)?;
+    let metrics = tunnel.gateway.ask("metrics", json!({}))?;
+    let counted = r#"kind=\"refused\"} "#;
+    let counted = metrics.split_once(counted).map_or("", |(_, rest)| rest);
+    ensure!(counted.starts_with(|c| matches!(c, '1'..='9')), "{metrics}");
+    // Without a name it is for those as well who have to come by themselves.
+    tunnel.gateway.strata_text("up")?;
+    tunnel.mobile.wait_until("status", LONGER, pair::is_up)?;
     Ok(())
 }
 

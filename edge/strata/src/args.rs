@@ -67,7 +67,7 @@ pub enum Question {
         )]
         wait: Option<u64>,
     },
-    /// Take tunnels down and leave them down
+    /// Take tunnels down; until `up` the other end is refused as well
     Down {
         /// Name of a [peer.NAME]; without it every peer
         peer: Option<String>,

@@ -111,13 +111,18 @@ impl Api {
         let locked = self.facts.is_locked();
         Some(match request {
             Request::Up { peer, wait_seconds } => {
-                let peers = match self.select(peer, view::Facts::reachable) {
+                let everybody = peer.is_none();
+                let mut peers = match self.select(peer) {
                     Ok(peers) => peers,
                     Err(failure) => return Some(Response::Error(failure)),
                 };
                 for name in &peers {
                     node.up(name, now)
                         .expect("the node knows every name that was selected");
+                }
+                if everybody {
+                    // The others are let in now, and come when they like.
+                    peers = self.facts.reachable();
                 }
                 let Some(seconds) = wait_seconds else {
                     return Some(Response::Up(changed(node, &peers)));
@@ -131,7 +136,7 @@ impl Api {
                 });
                 return None;
             }
-            Request::Down { peer } => match self.select(peer, view::Facts::tunnels) {
+            Request::Down { peer } => match self.select(peer) {
                 Ok(peers) => {
                     for name in &peers {
                         node.down(name, now)
@@ -166,15 +171,11 @@ impl Api {
     }
 
     /// The one peer that was named, or all that the request can be about.
-    fn select(
-        &self,
-        peer: Option<String>,
-        all: fn(&view::Facts) -> Vec<String>,
-    ) -> Result<Vec<String>, Failure> {
-        let Some(name) = peer else {
-            return Ok(all(&self.facts));
-        };
+    fn select(&self, peer: Option<String>) -> Result<Vec<String>, Failure> {
         let known = self.facts.tunnels();
+        let Some(name) = peer else {
+            return Ok(known);
+        };
         if known.contains(&name) {
             return Ok(vec![name]);
         }

@@ -77,6 +77,7 @@ fn ike(registry: &mut Registry, node: &Node) {
     let datagrams = [
         ("received", counters.received),
         ("taken", counters.taken),
+        ("refused", counters.refused),
         ("sent", counters.sent),
         ("retransmitted", counters.retransmitted),
         ("answered_again", counters.answered_again),

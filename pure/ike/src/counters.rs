@@ -54,6 +54,8 @@ pub struct Counters {
     pub received: u64,
     /// Datagrams that were acted upon: genuine ones, and first messages of a handshake that fit.
     pub taken: u64,
+    /// Initiators that were refused when they said who they are; a part of `taken`.
+    pub refused: u64,
     /// Datagrams sent, retransmissions included.
     pub sent: u64,
     /// Requests sent again.

@@ -17,7 +17,7 @@ use crate::timeline::Timeline;
 use crate::window::{Arrival, Requests, Responses};
 use crypto::{Rng, Secret};
 use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Path, Transmit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::ike::{
     Datagram, ExchangeType, Flags, Header, Message, NotifyType, RefusalCode, VERSION_2,
@@ -37,6 +37,8 @@ pub struct Engine {
     cookies: cookie::Jar,
     pub(crate) timeline: Timeline,
     next_stray_answer: Instant,
+    /// Peers that are refused whoever begins.
+    pub(crate) barred: BTreeSet<String>,
 }
 
 /// Commands.
@@ -54,6 +56,7 @@ impl Engine {
             cookies: cookie::Jar::default(),
             timeline: Timeline::default(),
             next_stray_answer: now,
+            barred: BTreeSet::new(),
         }
     }
 
@@ -74,6 +77,15 @@ impl Engine {
         core.peer = Some(name);
         let state = InitSent::begin(&mut core, menu, &mut self.context(false, now));
         Ok(self.insert(Sa { core, state }))
+    }
+
+    /// Refuses a peer that begins, or lets it in again. It is told TEMPORARY_FAILURE once both ends
+    /// have proved who they are. IKE SAs that are up stay up.
+    pub fn bar(&mut self, peer: &str, barred: bool) {
+        match barred {
+            true => self.barred.insert(peer.to_owned()),
+            false => self.barred.remove(peer),
+        };
     }
 
     /// Deletes an IKE SA and its children. Children are down at once, [`Event::IkeDown`] follows
@@ -460,6 +472,7 @@ impl Engine {
     const fn context(&mut self, acquainted: bool, now: Instant) -> Context<'_> {
         Context {
             config: &self.config,
+            barred: &self.barred,
             rng: &mut self.rng,
             out: &mut self.out,
             acquainted,

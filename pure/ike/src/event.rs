@@ -320,6 +320,9 @@ pub enum Refusal {
     /// Licences we would give and the peer does not.
     #[error("it does not accept our licence for zone {} to {}: that node will not be able to read it", .0.zone, .0.node)]
     LicenceNotAccepted(Licence),
+    /// Our operator wants it down.
+    #[error("it was taken down here; `strata up` lets it in again")]
+    TakenDown,
     /// An unprotected notify: it may be forged, so we keep trying.
     #[error("somebody answers {0} in its name; that is not proved, so we keep trying")]
     Unproved(NotifyType),
@@ -421,6 +424,9 @@ fn advice(notify: NotifyType) -> &'static str {
             "zones are required there: set `zones` here like there, or make the peer accept plain ESP"
         }
         NotifyType::INVALID_MAJOR_VERSION => "the peer speaks another version of IKE",
+        NotifyType::TEMPORARY_FAILURE => {
+            "somebody has taken it down there; `strata up` there lets us in again"
+        }
         NotifyType::NO_ADDITIONAL_SAS => "our role there allows no tunnel",
         NotifyType::AUTHENTICATION_FAILED => "compare `id` and `psk` at both ends",
         _ => "the peer's log may say more",

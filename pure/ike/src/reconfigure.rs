@@ -36,6 +36,7 @@ impl Engine {
             self.close_for(id, why, now);
         }
         self.out.attempts.retain(&self.config);
+        self.barred.retain(|name| self.config.peer(name).is_some());
         // Times to wait may have changed.
         for (id, sa) in &self.sas {
             self.timeline.set(*id, sa.poll_timeout(&self.config));

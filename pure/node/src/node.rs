@@ -117,14 +117,16 @@ impl Node {
     /// Wants a peer up, and keeps it up. Errors if there is no such peer.
     pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         self.wishes.want(peer, true, now).ok_or(UnknownPeer)?;
+        self.ike.bar(peer, false);
         self.initiate_due(now);
         Ok(())
     }
 
-    /// Wants a peer down: deletes its SAs and does not come back by itself. There are several if
-    /// both ends began at once.
+    /// Wants a peer down: deletes its SAs, and until [`Self::up`] neither end brings it back: if the
+    /// peer begins it is refused. There are several SAs if both ends began at once.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
+        self.ike.bar(peer, true);
         let sas = self.ike.sas();
         let with_peer = sas.filter(|sa| sa.peer.as_deref() == Some(peer));
         let ids: Vec<_> = with_peer.map(|sa| sa.id).collect();

@@ -90,6 +90,10 @@ pub const FEATURES: &[Feature] = &[
                 STRONGSWAN,
                 "selectors_outside_ours_are_refused_with_a_reason",
             ),
+            (
+                REFUSAL,
+                "a_peer_that_begins_is_refused_while_its_tunnel_is_down_here",
+            ),
             (REFUSAL, "a_port_that_is_taken_is_told_with_the_fix"),
             (
                 REFUSAL,

@@ -47,6 +47,7 @@ impl Remedy<'_> {
                 }
                 NotifyType::TS_UNACCEPTABLE => self.selectors(attempt),
                 NotifyType::ZONES_REQUIRED => vec![self.at("zones", "write `zones = \"require\"`")],
+                NotifyType::TEMPORARY_FAILURE => vec![elsewhere("run `strata up` for us there")],
                 _ => Vec::new(),
             },
             DownReason::ZonesRequired => self.zones(),

@@ -119,11 +119,12 @@ impl AuthSent {
             initial: !ctx.acquainted,
         };
         let peer = core.peer(ctx.config);
-        let child = self
-            .child
-            .zip(peer)
-            .map(|(offer, peer)| offer.settle(peer, response, keys.first_child()));
-        match child.transpose() {
+        let child = match self.child.zip(peer) {
+            Some((offer, peer)) => offer.settle(peer, response, keys.first_child()).map(Some),
+            None => first_error(response)
+                .map_or(Ok(None), |notify| Err(DownReason::ChildRefused { notify })),
+        };
+        match child {
             Ok(child) => Established::begin(keys, beginning, child, core, ctx),
             Err(why) => Closing::begin(keys, why, core, ctx),
         }

@@ -164,6 +164,7 @@ impl AwaitAuth {
             Ok(verified) => verified,
             Err(why) => {
                 self.refuse(request, &why, core, ctx);
+                ctx.out.counters.refused += 1;
                 ctx.refused(None, why);
                 let payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
                 core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
@@ -247,23 +248,23 @@ impl AwaitAuth {
         let mut keys = self.keys.proved(proved);
         let outcome = answer_child(peer, request, beginning, self.group, &keys, ctx);
         let child = match outcome {
-            Ok(None) => None,
-            Ok(Some((answer, terms))) => {
-                payloads.extend(answer);
-                Some(terms)
+            Ok(child) => {
+                let (answer, terms) = child.unzip();
+                payloads.extend(answer.into_iter().flatten());
+                Ok(terms)
             }
             Err((kind, why)) => {
                 payloads.push(notify(kind, Vec::new()));
+                ctx.out.counters.refused += 1;
                 ctx.out.attempts.end(core, End::Refused(why.clone()));
                 ctx.refused(Some(peer.name.clone()), why);
-                None
+                Err(())
             }
         };
-        let useless = child.is_none() && !childless::is_wanted(&peer.role);
         core.respond(&mut keys.cipher, arrived, payloads, ctx);
-        match useless {
-            true => Closing::quietly(keys, core, ctx),
-            false => Established::begin(keys, beginning, child, core, ctx),
+        match child {
+            Ok(child) => Established::begin(keys, beginning, child, core, ctx),
+            Err(()) => Closing::quietly(keys, core, ctx),
         }
     }
 }
@@ -276,7 +277,8 @@ fn refuse_first(request: &Message, why: Refusal, core: &Core, ctx: &mut Context<
     attempts.refuse(core, None, ctx.config, theirs, why, ctx.now);
 }
 
-/// The child a request asks for, answered; or that it asks for none and needs none.
+/// The child a request asks for, answered; or that it asks for none and needs none. What is refused
+/// makes the IKE SA useless, be it for a child or not.
 fn answer_child(
     peer: &Peer,
     request: &Message,
@@ -285,6 +287,9 @@ fn answer_child(
     keys: &ProvedKeys,
     ctx: &mut Context<'_>,
 ) -> Result<Option<child::Answer>, (NotifyType, Refusal)> {
+    if ctx.barred.contains(&peer.name) {
+        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
+    }
     let suite = keys.cipher.suite;
     if !peer.suites.contains(&suite) || !peer.groups.contains(&group) {
         let allowed = IkeMenu::of(peer);

@@ -35,7 +35,7 @@ use crypto::Rng;
 use established::Established;
 use init_sent::InitSent;
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use wire::ike::{Datagram, ExchangeType, Flags, Header, VERSION_2};
 
 /// One IKE SA.
@@ -74,6 +74,7 @@ pub(crate) enum State {
 /// What the engine lends to an SA that is handling something.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
+    pub(crate) barred: &'a BTreeSet<String>,
     pub(crate) rng: &'a mut Rng,
     pub(crate) out: &'a mut Output,
     /// Whether another IKE SA with the same peer is up.

@@ -34,6 +34,43 @@ fn a_wrong_pre_shared_key_is_named_at_both_ends() {
     );
 }
 
+/// For a peer with a tunnel and for one without a child.
+#[test]
+fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
+    let licensed = (distribute::gateway_of_node(), distribute::node());
+    for (left, right) in [(mobile(), gateway()), licensed] {
+        let mut pair = Pair::new(left, right);
+        let name = pair.right.engine.config.peers[0].name.clone();
+        pair.with(Side::Right, |engine, _| engine.bar(&name, true));
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(600));
+        assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+        assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
+        let why = pair.left.down_reasons()[0].to_string();
+        assert!(why.contains("`strata up` there lets us in"), "{why}");
+        assert!(pair.right.refusals()[0].contains("taken down here"));
+        assert_eq!(pair.right.engine.counters().refused, 1);
+        pair.with(Side::Right, |engine, _| engine.bar(&name, false));
+        pair.connect();
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    }
+}
+
+/// What another peer may use is not this one's, also where no tunnel is asked for.
+#[test]
+fn a_peer_without_a_child_gets_no_ike_sa_with_a_suite_that_is_not_its_own() {
+    let (mut left, mut right) = (distribute::gateway_of_node(), distribute::node());
+    let mut other = right.peers[0].clone();
+    (other.name, other.identity) = ("other".to_owned(), "other.example.net".parse().unwrap());
+    other.suites = vec![Suite::Aes256Gcm16];
+    left.peers[0].suites = other.suites.clone();
+    right.peers[0].suites = vec![Suite::Aes128Gcm16];
+    right.peers.push(other);
+    let (left, right) = refused(left, right);
+    assert!(left.contains("NO_PROPOSAL_CHOSEN"), "{left}");
+    assert!(!right.is_empty());
+}
+
 #[test]
 fn an_unknown_identity_gives_the_initiator_the_same_answer() {
     let (mut left, right) = (mobile(), gateway());

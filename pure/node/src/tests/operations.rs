@@ -7,7 +7,10 @@
 //! `STRATA_OPERATIONS=SEED,LISTS cargo test -p node operations`.
 
 use super::ledger::Ledger;
-use super::world::{Flight, GATEWAY, Hop, LICENSED, MOBILE, NAMES, Policies, World, address};
+use super::world::{
+    Flight, GATEWAY, Hop, LICENSED, MOBILE, NAMES, Policies, World, address, license,
+};
+use crate::Rekey::Children;
 use crypto::Rng;
 use model::{Path, ZoneId};
 use proptest::prelude::*;
@@ -37,8 +40,12 @@ enum Operation {
     Tunnel { up: bool },
     /// The gateway wants the licensed node to have keys, or no longer.
     Licence { given: bool },
-    /// The gateway ends the tunnel.
-    Close,
+    /// The gateway ends the tunnel and lets nobody in, or lets in again.
+    Gate { open: bool },
+    /// An end makes new keys, for the tunnel or for its IKE SA.
+    Rekey { who: usize, ike: bool },
+    /// A host's configuration is read again, with a licence or without.
+    Reconfigure { who: usize, licensed: bool },
     /// A process dies without a word, and another takes its place.
     Restart { who: usize },
     /// A host is cut off, or not any more.
@@ -54,6 +61,9 @@ enum Operation {
 }
 
 use Operation::*;
+
+/// What each end calls the tunnel.
+const TUNNELS: [&str; 2] = ["gw", "alice"];
 
 /// Lists that failed once.
 const FOUND: &[(&str, &[Operation])] = &[];
@@ -71,7 +81,10 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0..3_u64).prop_map(|days| Wait { millis: days * 86_400_000 }),
         2 => any::<bool>().prop_map(|up| Tunnel { up }),
         2 => any::<bool>().prop_map(|given| Licence { given }),
-        1 => Just(Close),
+        2 => any::<bool>().prop_map(|open| Gate { open }),
+        4 => (0..2_usize, any::<bool>()).prop_map(|(who, ike)| Rekey { who, ike }),
+        2 => (0..2_usize, any::<bool>())
+            .prop_map(|(who, licensed)| Reconfigure { who, licensed }),
         3 => host.clone().prop_map(|who| Restart { who }),
         3 => (host.clone(), any::<bool>()).prop_map(|(who, on)| Power { who, on }),
         2 => (0..4_u8).prop_map(|address| Rebind { address }),
@@ -135,9 +148,18 @@ impl Trial {
             Licence { given: false } => world
                 .command(GATEWAY, |node, now| node.down("fa", now))
                 .unwrap(),
-            Close => world
+            Gate { open: true } => world
+                .command(GATEWAY, |node, now| node.up("alice", now))
+                .unwrap(),
+            Gate { open: false } => world
                 .command(GATEWAY, |node, now| node.down("alice", now))
                 .unwrap(),
+            Rekey { who, ike } => {
+                let what = if ike { crate::Rekey::Ike } else { Children };
+                // Refused while there is nothing to make keys for.
+                let _ = world.command(who, |node, now| node.rekey(TUNNELS[who], what, now));
+            }
+            Reconfigure { who, licensed } => license(world, who, licensed),
             Restart { who } => world.restart(who),
             Power { who, on } => world.off[who] = !on,
             Rebind { address } => {
@@ -235,6 +257,12 @@ impl Trial {
         let world = &mut self.world;
         (world.wireless, world.wired) = (Hop::default(), Hop::default());
         world.off = [false; 3];
+        for who in [MOBILE, GATEWAY] {
+            license(world, who, true);
+        }
+        world
+            .command(GATEWAY, |node, now| node.up("alice", now))
+            .unwrap();
         world
             .command(MOBILE, |node, now| node.up("gw", now))
             .unwrap();

@@ -71,6 +71,23 @@ fn the_tunnel_comes_up_over_hops_that_lose_repeat_and_delay() {
 
 /// Each end began an IKE SA; one stays, and it is the one that `down` ends.
 #[test]
+fn what_the_responder_took_down_stays_down_until_it_lets_the_peer_in() {
+    let mut world = World::connected(Policies::default());
+    world
+        .command(GATEWAY, |node, now| node.down("alice", now))
+        .unwrap();
+    world.run_for(Duration::from_secs(600));
+    assert!(!world.tunnel_is_up());
+    let (_, why) = world.nodes[MOBILE].peers()[0].refusal.clone().unwrap();
+    assert!(why.contains("`strata up` there"), "{why}");
+    world
+        .command(GATEWAY, |node, now| node.up("alice", now))
+        .unwrap();
+    world.run_for(Duration::from_secs(70));
+    assert!(world.tunnel_is_up());
+}
+
+#[test]
 fn two_ends_that_begin_at_once_keep_one_tunnel_and_down_ends_it() {
     let mut world = World::new(Policies {
         both_begin: true,
