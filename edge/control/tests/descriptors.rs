@@ -12,7 +12,7 @@ use std::time::Duration;
 
 fn is_ready(server: &Server) -> bool {
     let mut fds = [PollFd::new(server.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
+    poll(&mut fds, PollTimeout::ZERO).expect("a descriptor can be polled") == 1
 }
 
 /// Serves until nothing is to be done. Panics if there is no end to it: a daemon would spin.
