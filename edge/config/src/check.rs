@@ -9,6 +9,7 @@ use std::net::IpAddr;
 /// Rules between tables. Records faults; the file's values are found again by their names.
 pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     unique_parties(config, root);
+    provable_parties(config, root);
     // The file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();
     if config.peers.is_empty() && config.gateways.is_empty() && nothing_diverted {
@@ -24,6 +25,31 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
             "without [divert] there are no packets to look at",
             "add [divert] with `wired` and `wireless`, or remove [snoop]",
         );
+    }
+}
+
+/// Without a `psk` it takes certificates on both sides.
+fn provable_parties(config: &Config, root: &Value<'_>) {
+    if config.credential.is_some() && !config.authorities.is_empty() {
+        return;
+    }
+    for (kind, party) in parties(config) {
+        // A certificate that cannot be used has a fault of its own.
+        let certificates = ["cert", "ca"]
+            .iter()
+            .all(|key| root.at(&["node", key]).is_some());
+        if let Some(table) = root.at(&[kind, &party.name])
+            && party.psk.is_none()
+            && !certificates
+        {
+            table.fault::<()>(
+                "`psk` is missing",
+                format!(
+                    "add `psk = \"{}.psk\"`, or `cert`, `key` and `ca` in [node] to use certificates",
+                    party.name
+                ),
+            );
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The whole file.
 
+use crate::credential::{self, Credential};
 use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
     Divert, Error, Gateway, Licensed, Listen, Peer, Places, Policy, Snoop, Tunnel, Warning, check,
 };
+use crypto::Certificate;
 use model::Identity;
 use std::fmt;
 use std::ops::Range;
@@ -24,6 +26,10 @@ const LONGEST_SOCKET_PATH: usize = 107;
 pub struct Config {
     /// `[node] id`: who we are, to everybody.
     pub identity: Identity,
+    /// `[node] cert` and `key`: what we prove that with to peers without a `psk`.
+    pub credential: Option<Credential>,
+    /// `[node] ca`: whose certificates we believe.
+    pub authorities: Vec<Certificate>,
     /// `[tunnel]`.
     pub tunnel: Tunnel,
     /// `[control] socket`: the daemon's API. Default [`DEFAULT_SOCKET`].
@@ -112,8 +118,17 @@ fn read(text: &str, context: &Context) -> Option<Config> {
 }
 
 impl Config {
+    /// Our chain and the CAs, whose end is to be told beforehand.
+    pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
+        let ours = self
+            .credential
+            .iter()
+            .flat_map(|credential| &credential.chain);
+        ours.chain(&self.authorities)
+    }
+
     fn read(mut file: Table<'_>) -> Option<Self> {
-        let identity = identity(&mut file);
+        let node = Node::read(&mut file);
         let tunnel = Tunnel::read(file.value("tunnel"));
         let socket = file.optional("control", socket);
         let listen = Listen::read(file.value("listen"));
@@ -126,7 +141,9 @@ impl Config {
         let log = file.optional("log", level);
         file.finish();
         Some(Self {
-            identity: identity?,
+            identity: node.identity?,
+            credential: node.credential,
+            authorities: node.authorities,
             tunnel: tunnel?,
             socket: socket.unwrap_or_else(|| DEFAULT_SOCKET.into()),
             listen: listen?,
@@ -143,15 +160,34 @@ impl Config {
     }
 }
 
-fn identity(file: &mut Table<'_>) -> Option<Identity> {
-    let Some(value) = file.value("node") else {
-        let fix = "add the two lines `[node]` and `id = \"gw.example.net\"`: who we are";
-        return file.whole().fault("[node] is missing", fix);
-    };
-    let mut node = value.table()?;
-    let identity = node.required("id", "\"gw.example.net\"", Value::identity);
-    node.finish();
-    identity
+/// `[node]`: who we are, and how we prove it.
+#[derive(Default)]
+struct Node {
+    identity: Option<Identity>,
+    credential: Option<Credential>,
+    authorities: Vec<Certificate>,
+}
+
+impl Node {
+    fn read(file: &mut Table<'_>) -> Self {
+        let Some(value) = file.value("node") else {
+            let fix = "add the two lines `[node]` and `id = \"gw.example.net\"`: who we are";
+            file.whole().fault::<()>("[node] is missing", fix);
+            return Self::default();
+        };
+        let Some(mut node) = value.table() else {
+            return Self::default();
+        };
+        let identity = node.required("id", "\"gw.example.net\"", Value::identity);
+        let credential = Credential::read(&mut node, identity.as_ref());
+        let authorities = node.optional("ca", credential::authorities);
+        node.finish();
+        Self {
+            identity,
+            credential,
+            authorities: authorities.unwrap_or_default(),
+        }
+    }
 }
 
 fn socket(value: &Value<'_>) -> Option<PathBuf> {

@@ -15,9 +15,11 @@
 
 mod check;
 mod config;
+mod credential;
 mod diff;
 mod divert;
 mod fault;
+mod key;
 mod listen;
 mod party;
 mod peer;
@@ -34,9 +36,11 @@ mod value;
 mod warning;
 
 pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};
+pub use credential::{Credential, expiry, today};
 pub use diff::{Change, What};
 pub use divert::{Divert, Snoop};
 pub use fault::{Error, Fault, Faults};
+pub use key::PrivateKey;
 pub use listen::Listen;
 pub use party::{Gateway, Licensed, Party};
 pub use peer::{HEADERS, Leak, PAYLOAD, Peer, Stance, Start, ZonePolicy};

@@ -20,8 +20,9 @@ pub struct Party {
     pub name: String,
     /// `id`: who it has to prove to be, octet by octet.
     pub identity: Identity,
-    /// `psk`: name of a file beside this one, mode 0600, with the pre-shared key.
-    pub psk: Psk,
+    /// `psk`: name of a file beside this one, mode 0600, with the pre-shared key. Without one, either
+    /// end proves who it is by certificate.
+    pub psk: Option<Psk>,
     /// `suite`: one suite or a list, best first. Default `["aes128gcm16", "aes256gcm16",
     /// "chacha20poly1305"]`.
     pub suites: Vec<Suite>,
@@ -54,17 +55,22 @@ pub struct Gateway {
 impl Party {
     pub(crate) fn read(name: &str, table: &mut Table<'_>) -> Option<Self> {
         let identity = table.required("id", "\"gw.example.net\"", Value::identity);
-        let psk = table.required("psk", &format!("\"{name}.psk\""), psk);
+        let has_key = table.value("psk").is_some();
+        let psk = table.optional("psk", psk);
+        let faulty = has_key && psk.is_none();
         let suites = table.optional("suite", Value::suites);
         let groups = table.optional("groups", Value::groups);
         let second = Duration::from_secs(1);
         let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
         let (hour, day) = (second * 3600, second * 86_400);
         let ike_rekey = table.optional("ike_rekey", |value| value.duration(second..=day));
+        if faulty {
+            return None;
+        }
         Some(Self {
             name: name.to_owned(),
             identity: identity?,
-            psk: psk?,
+            psk,
             suites: suites.unwrap_or_else(|| DEFAULT_SUITES.to_vec()),
             groups: groups.unwrap_or_else(|| vec![Group::X25519, Group::P256]),
             liveness: liveness.unwrap_or(second * 30),

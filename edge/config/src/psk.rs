@@ -33,27 +33,50 @@ impl fmt::Debug for Psk {
     }
 }
 
-/// Why a file is no key.
+/// Why a file holds no secret.
 #[derive(Debug)]
 enum Unusable {
     Missing,
     Unreadable(io::Error),
     NotAFile,
     Exposed(u32),
-    Short(usize),
-    Long,
 }
 
-/// Reads the key whose file a value names. The value itself never gets into a message: it may be
-/// the secret, written here by mistake.
+/// Reads the key whose file a value names.
 pub(crate) fn psk(value: &Value<'_>) -> Option<Psk> {
+    let mut octets = secret(value, LONGEST, MAKE_ONE)?;
+    for end in [b'\n', b'\r'] {
+        if octets.last() == Some(&end) {
+            octets.pop();
+        }
+    }
+    let problem = match octets.len() {
+        SHORTEST..=LONGEST => return Some(Psk(octets)),
+        length @ ..SHORTEST => {
+            format!(
+                "the key has {length} octets, fewer than {SHORTEST}: it could be guessed offline"
+            )
+        }
+        _ => format!("the key has more than {LONGEST} octets"),
+    };
+    value.fault(problem, MAKE_ONE)
+}
+
+/// Reads the file that a value names, which nobody but its owner may use; at most a few octets more
+/// than the longest. The value itself never gets into a message: it may be the secret, written here
+/// by mistake.
+pub(crate) fn secret(
+    value: &Value<'_>,
+    longest: usize,
+    make_one: &str,
+) -> Option<Zeroizing<Vec<u8>>> {
     let directory = &value.context.directory;
     let name = value.text()?;
-    let (problem, fix) = match read(&directory.join(name)) {
-        Ok(psk) => return Some(psk),
+    let (problem, fix) = match read(&directory.join(name), longest) {
+        Ok(octets) => return Some(octets),
         Err(Unusable::Missing) => (
             format!("there is no such file in {}", directory.display()),
-            format!("name a file, never the key itself; {MAKE_ONE}"),
+            format!("name a file, never the key itself; {make_one}"),
         ),
         Err(Unusable::Unreadable(error)) => (
             format!("cannot read the file: {error}"),
@@ -61,27 +84,17 @@ pub(crate) fn psk(value: &Value<'_>) -> Option<Psk> {
         ),
         Err(Unusable::NotAFile) => (
             "this is not a regular file".to_owned(),
-            format!("name a file; {MAKE_ONE}"),
+            format!("name a file; {make_one}"),
         ),
         Err(Unusable::Exposed(mode)) => (
             format!("others than its owner may use the file (mode {mode:04o})"),
             "chmod 0600 it, and replace the key if others had access".to_owned(),
         ),
-        Err(Unusable::Short(octets)) => (
-            format!(
-                "the key has {octets} octets, fewer than {SHORTEST}: it could be guessed offline"
-            ),
-            MAKE_ONE.to_owned(),
-        ),
-        Err(Unusable::Long) => (
-            format!("the key has more than {LONGEST} octets"),
-            MAKE_ONE.to_owned(),
-        ),
     };
     value.fault(problem, fix)
 }
 
-fn read(path: &Path) -> Result<Psk, Unusable> {
+fn read(path: &Path, longest: usize) -> Result<Zeroizing<Vec<u8>>, Unusable> {
     // Looked at before it is opened: opening a FIFO would wait for a writer.
     let metadata = path.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
@@ -93,20 +106,11 @@ fn read(path: &Path) -> Result<Psk, Unusable> {
         return Err(Unusable::Exposed(mode));
     }
     // All the room at once: growing would leave copies behind that nobody zeroises.
-    let mut octets = Zeroizing::new(Vec::with_capacity(LONGEST + 3));
-    file.take(LONGEST as u64 + 3)
+    let mut octets = Zeroizing::new(Vec::with_capacity(longest + 3));
+    file.take(longest as u64 + 3)
         .read_to_end(&mut octets)
         .map_err(unreadable)?;
-    for end in [b'\n', b'\r'] {
-        if octets.last() == Some(&end) {
-            octets.pop();
-        }
-    }
-    match octets.len() {
-        ..SHORTEST => Err(Unusable::Short(octets.len())),
-        SHORTEST..=LONGEST => Ok(Psk(octets)),
-        _ => Err(Unusable::Long),
-    }
+    Ok(octets)
 }
 
 fn unreadable(error: io::Error) -> Unusable {

@@ -7,8 +7,9 @@ use crate::{
     Action, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy, Psk, Snoop,
     Start, Tunnel, ZonePolicy,
 };
-use crate::{Leak, Level, Stance};
-use model::{Licence, Right};
+use crate::{Credential, Leak, Level, Stance};
+use crypto::{Certificate, PublicKey, sha256};
+use model::{Identity, Licence, Right};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::Path;
@@ -46,14 +47,18 @@ pub(crate) struct Setting {
 #[derive(PartialEq, Eq)]
 pub(crate) enum Value {
     Shown(String),
-    /// Never shown to anybody.
-    Secret(Psk),
+    /// A pre-shared key, never shown to anybody.
+    Psk(Option<Psk>),
+    /// A private key, told from others by its public one and not shown either.
+    Key(Option<PublicKey>),
 }
 
 /// Everything a configuration says, left out or not.
 pub(crate) fn sections(config: &Config) -> Vec<Section> {
     let Config {
         identity,
+        credential,
+        authorities,
         tunnel,
         socket,
         listen,
@@ -68,7 +73,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         places: _,
     } = config;
     let mut sections = vec![
-        fixed("node", vec![anew("id", identity)]),
+        fixed("node", node(identity, credential.as_ref(), authorities)),
         fixed("tunnel", self::tunnel(tunnel)),
         fixed("listen", self::listen(listen)),
         fixed("control", vec![restart("socket", socket.display())]),
@@ -82,6 +87,26 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     let snoop = snoop.clone().unwrap_or_default();
     sections.push(fixed("snoop", self::snoop(&snoop)));
     sections
+}
+
+/// What is established was proved when it began, so another certificate does not end it.
+fn node(
+    identity: &Identity,
+    credential: Option<&Credential>,
+    authorities: &[Certificate],
+) -> Vec<Setting> {
+    let chain = credential.map_or(&[][..], |credential| &credential.chain);
+    let key = credential.map(|credential| credential.key.public());
+    vec![
+        anew("id", identity),
+        applied("cert", list(chain.iter().map(certificate))),
+        Setting {
+            key: "key".to_owned(),
+            value: Value::Key(key),
+            effect: Effect::Applied,
+        },
+        applied("ca", list(authorities.iter().map(certificate))),
+    ]
 }
 
 fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
@@ -169,7 +194,7 @@ fn party(party: &Party) -> Vec<Setting> {
         anew("id", identity),
         Setting {
             key: "psk".to_owned(),
-            value: Value::Secret(psk.clone()),
+            value: Value::Psk(psk.clone()),
             effect: Effect::Anew,
         },
         anew("suite", list(suites)),
@@ -272,6 +297,15 @@ fn file(path: Option<&Path>) -> String {
 
 fn any(address: Option<IpAddr>) -> String {
     address.map_or_else(|| "any".to_owned(), |address| address.to_string())
+}
+
+/// Whose it is and until when; the fingerprint's beginning tells a renewed one in any case.
+fn certificate(certificate: &Certificate) -> String {
+    let Certificate {
+        subject, not_after, ..
+    } = certificate;
+    let [a, b, c, d, ..] = sha256(&[&certificate.der]);
+    format!("{subject} until {not_after} ({a:02x}{b:02x}{c:02x}{d:02x})")
 }
 
 fn licence(licence: &Licence) -> String {

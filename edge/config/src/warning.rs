@@ -1,11 +1,32 @@
 //! What is legal, but may not be meant.
 
+use crypto::UnixTime;
 use model::Identity;
 use std::net::IpAddr;
 
 /// Something to look at twice. The text says what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
+    /// A certificate of ours, or of a CA, is no longer valid.
+    #[error(
+        "the certificate of `{subject}` EXPIRED on {end}: peers are refused until it is renewed"
+    )]
+    Expired {
+        /// Whose it is.
+        subject: String,
+        /// When it ended.
+        end: UnixTime,
+    },
+    /// It will soon be so.
+    #[error("the certificate of `{subject}` expires in {days} days, on {end}: renew it")]
+    Expires {
+        /// Whose it is.
+        subject: String,
+        /// When it ends.
+        end: UnixTime,
+        /// Whole days until then.
+        days: u64,
+    },
     /// A licence opens the payload.
     #[error(
         "PAYLOAD LICENSED: {node} may read everything in the tunnel with {peer}; \

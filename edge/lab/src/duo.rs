@@ -21,7 +21,7 @@ pub const THEIRS: Connection<'_> = Connection {
     peer_id: "ours.example",
     address: "192.0.2.2",
     peer_address: "192.0.2.1",
-    psk: PSK,
+    psk: Some(PSK),
     local: "10.2.0.0/24",
     remote: "10.1.0.1/32",
     ike: "aes128gcm16-prfsha256-x25519",

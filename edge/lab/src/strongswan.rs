@@ -26,7 +26,7 @@ const SWANCTL_DEADLINE: Duration = Duration::from_secs(30);
 /// portable code has a tenth of the speed. `curve25519` and `kernel-libipsec` are in Debian's
 /// extra packages. `kernel-netlink` sets the routes into the tunnel.
 const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
-                       openssl kernel-libipsec kernel-netlink socket-default vici";
+                       openssl pem pkcs1 pkcs8 pubkey x509 constraints kernel-libipsec kernel-netlink socket-default vici";
 
 /// One connection with one child, both ends as charon sees them. It answers, and connects when
 /// told to ([`Charon::initiate`]).
@@ -40,8 +40,9 @@ pub struct Connection<'a> {
     pub address: &'a str,
     /// The peer's outer address.
     pub peer_address: &'a str,
-    /// The key: any octets but quotes and newlines.
-    pub psk: &'a str,
+    /// The key: any octets but quotes and newlines. Without it both ends prove themselves by
+    /// certificate: charon's is `x509/end.pem`, its key in `private`, its CAs in `x509ca`.
+    pub psk: Option<&'a str>,
     /// Our traffic selectors, separated by commas.
     pub local: &'a str,
     /// The peer's traffic selectors.
@@ -149,6 +150,7 @@ impl Charon {
         let swanctl = find_command("swanctl", "strongswan-swanctl")?;
         let mut command = self.host.command(swanctl);
         command.env("STRONGSWAN_CONF", "strongswan.conf");
+        command.env("SWANCTL_DIR", self.host.directory());
         command.args(words.split_whitespace());
         command.args(["--uri", "unix://vici"]);
         self.host.run_command(command, SWANCTL_DEADLINE)
@@ -159,12 +161,19 @@ impl Connection<'_> {
     /// `encap` makes charon believe in a NAT: without one it would send raw ESP, which
     /// `kernel-libipsec` cannot.
     fn settings(&self) -> String {
+        let (auth, certificate) = match self.psk {
+            Some(_) => ("psk", ""),
+            None => ("pubkey", "certs = end.pem"),
+        };
+        let psk = self.psk.map_or_else(String::new, |psk| {
+            format!("secrets {{\n  ike {{\n    secret = \"{psk}\"\n  }}\n}}\n")
+        });
         let Self {
             id,
             peer_id,
             address,
             peer_address,
-            psk,
+            psk: _,
             local,
             remote,
             ike,
@@ -184,11 +193,12 @@ impl Connection<'_> {
     over_time = 1h
     rand_time = 0
     local {{
-      auth = psk
+      auth = {auth}
+      {certificate}
       id = {id}
     }}
     remote {{
-      auth = psk
+      auth = {auth}
       id = {peer_id}
     }}
     children {{
@@ -203,12 +213,7 @@ impl Connection<'_> {
     }}
   }}
 }}
-secrets {{
-  ike {{
-    secret = "{psk}"
-  }}
-}}
-"#
+{psk}"#
         )
     }
 }
@@ -232,7 +237,7 @@ fn daemon_settings() -> String {
   }}
 }}
 swanctl {{
-  load = random
+  load = random openssl pem pkcs1 pkcs8 x509
 }}
 "
     )

@@ -3,8 +3,10 @@
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS, add_inner_address};
+use lab::host::Host;
 use lab::runner;
 use lab::strongswan::Connection;
+use lab::testbed::find_binary;
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -19,6 +21,10 @@ fn main() -> ExitCode {
         strongswan_guessing_another_group_is_led_to_ours,
         strongswan_with_its_default_proposals_answers,
         aes_256_is_agreed_where_both_ends_ask_for_it,
+        chacha20_poly1305_is_agreed_for_both_sas,
+        our_guess_of_a_group_is_led_to_strongswans,
+        ecdsa_certificates_with_intermediates_convince_strongswan,
+        ed25519_certificates_with_intermediates_convince_strongswan,
         strongswan_rekeys_child_and_ike_sa_while_octets_flow,
         strata_rekeys_child_and_ike_sa_while_octets_flow,
         new_keys_come_from_a_key_exchange_where_strongswan_wants_one,
@@ -195,6 +201,84 @@ fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
     check_traffic(&strata, 0, MB)
 }
 
+fn chacha20_poly1305_is_agreed_for_both_sas() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let (ike, esp) = ("chacha20poly1305-prfsha256-x25519", "chacha20poly1305");
+    let ours = OURS.replace("psk = ", "suite = [\"chacha20poly1305\"]\npsk = ");
+    let (strata, charon) = duo.start(&ours, &Connection { ike, esp, ..THEIRS })?;
+    strata.strata("up theirs --wait")?;
+    let both = |sas: &str| sas.matches("encr-alg=CHACHA20_POLY1305").count() == 2;
+    charon.wait_until(DEADLINE, both)?;
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
+    check_traffic(&strata, MB, MB)
+}
+
+/// We guess X25519, which this charon does not have.
+fn our_guess_of_a_group_is_led_to_strongswans() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let ike = "aes128gcm16-prfsha256-ecp256";
+    let (strata, charon) = duo.start(OURS, &Connection { ike, ..THEIRS })?;
+    strata.strata("up theirs --wait")?;
+    charon.wait_until(DEADLINE, |sas| sas.contains("dh-group=ECP_256"))?;
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+    check_traffic(&strata, 0, MB)
+}
+
+fn ecdsa_certificates_with_intermediates_convince_strongswan() -> Result<()> {
+    certificates_convince_strongswan("--p256")
+}
+
+fn ed25519_certificates_with_intermediates_convince_strongswan() -> Result<()> {
+    certificates_convince_strongswan("--ed25519")
+}
+
+/// Each end has a CA of its own under one root, and knows nothing but the root of the other's.
+fn certificates_convince_strongswan(kind: &str) -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    strata(&duo.ours, &format!("pki ca --name Root --out root {kind}"))?;
+    for (name, id) in [("ours", THEIRS.peer_id), ("theirs", THEIRS.id)] {
+        let middle = format!("pki ca --name {name} --by root --out {name} {kind}");
+        strata(&duo.ours, &middle)?;
+        let end = format!("pki issue --ca {name} --id {id} --out made {kind}");
+        strata(&duo.ours, &end)?;
+    }
+    for (file, place) in [
+        ("made/theirs.example.pem", "x509/end.pem"),
+        ("made/theirs.example.key", "private/end.key"),
+        ("theirs/ca.pem", "x509ca/theirs.pem"),
+        ("root/ca.pem", "x509ca/root.pem"),
+    ] {
+        let place = duo.theirs.directory().join(place);
+        std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
+        std::fs::copy(duo.ours.directory().join(file), place)?;
+    }
+    let ours = OURS
+        .replace("psk = \"theirs.psk\"\n", "")
+        .replace("[tunnel]", OUR_CERTIFICATE);
+    let psk = None;
+    let (strata, charon) = duo.start(&ours, &Connection { psk, ..THEIRS })?;
+    strata.strata("up theirs --wait")?;
+    carry_20_mb_each_way(&duo)?;
+    strata.strata("down theirs")?;
+    charon.wait_until(DEADLINE, nothing)?;
+    charon.initiate()?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
+    strata.wait_until("status", DEADLINE, is_up).map(drop)
+}
+
+const OUR_CERTIFICATE: &str = r#"cert = "made/ours.example.pem"
+key = "made/ours.example.key"
+ca = ["root/ca.pem"]
+[tunnel]"#;
+
+/// Runs `strata` on a host, in its folder.
+fn strata(host: &Host, words: &str) -> Result<String> {
+    let mut command = host.command(find_binary("strata")?);
+    command.args(words.split_whitespace());
+    host.run_command(command, DEADLINE)
+}
+
 fn strongswan_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
     let duo = Duo::new("strongswan")?;
     let (ike_rekey, rekey) = ("3s", "1s");
@@ -278,7 +362,7 @@ fn stopping_strata_takes_strongswans_end_down() -> Result<()> {
 
 fn a_wrong_key_of_strongswan_is_refused_with_a_reason() -> Result<()> {
     let duo = Duo::new("strongswan")?;
-    let psk = "another key of many octets";
+    let psk = Some("another key of many octets");
     let (strata, charon) = duo.start(OURS, &Connection { psk, ..THEIRS })?;
     let refusal = refused(charon.initiate())?;
     ensure!(refusal.contains("AUTHENTICATION_FAILED"), "{refusal}");
@@ -287,7 +371,7 @@ fn a_wrong_key_of_strongswan_is_refused_with_a_reason() -> Result<()> {
 
 fn strongswans_refusal_of_a_wrong_key_is_told() -> Result<()> {
     let duo = Duo::new("strongswan")?;
-    let psk = "another key of many octets";
+    let psk = Some("another key of many octets");
     let (strata, charon) = duo.start(OURS, &Connection { psk, ..THEIRS })?;
     let refusal = refused(strata.strata_text("up theirs --wait"))?;
     check_reason(&strata, &["AUTHENTICATION_FAILED"])?;

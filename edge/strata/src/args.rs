@@ -2,6 +2,7 @@
 
 use clap::{Args as Group, Parser, Subcommand};
 use control::Request;
+use model::Identity;
 use std::path::PathBuf;
 
 /// IPsec with zones: see and steer stratad, check configurations, try it all without a network.
@@ -44,6 +45,9 @@ pub enum Verb {
     },
     /// Try it all on this machine: a protected download over a lossy link, measured; no root
     Demo(Demo),
+    /// Make certificates, and look into them; needs no daemon
+    #[command(subcommand)]
+    Pki(Pki),
     /// Measure the figures of the papers on this machine, and judge them; no root
     #[command(subcommand)]
     Lab(Lab),
@@ -168,6 +172,66 @@ pub struct Demo {
     /// Keep configurations and logs
     #[arg(long)]
     pub keep: bool,
+}
+
+/// What is done with certificates.
+#[derive(Debug, Subcommand)]
+pub enum Pki {
+    /// Make a CA: `ca.pem`, which peers name in `ca`, and `ca.key`, which stays where it is
+    Ca {
+        /// What it is called
+        #[arg(long)]
+        name: String,
+        /// The folder of the CA that it stands under; without it, it is a root
+        #[arg(long, value_name = "DIR")]
+        by: Option<PathBuf>,
+        #[command(flatten)]
+        made: Made,
+        /// Days it is valid
+        #[arg(long, default_value_t = 3650, value_parser = days())]
+        days: u64,
+    },
+    /// Issue a certificate: `ID.pem` for `cert` and `ID.key` for `key`
+    Issue {
+        /// The folder of the CA
+        #[arg(long, value_name = "DIR")]
+        ca: PathBuf,
+        /// Whose it is: `alice@example.net`, `gw.example.net` or an address, as in `id`
+        #[arg(long)]
+        id: Identity,
+        #[command(flatten)]
+        made: Made,
+        /// Days it is valid, at most as long as its CA
+        #[arg(long, default_value_t = 365, value_parser = days())]
+        days: u64,
+    },
+    /// Show what the certificates of a PEM file say
+    Show {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// How a certificate and its key are made.
+#[derive(Debug, Group)]
+pub struct Made {
+    /// An Ed25519 key (RFC 8420)
+    #[arg(long)]
+    pub ed25519: bool,
+    /// An ECDSA P-256 key, which every peer with RFC 7427 understands: the default
+    #[arg(long, conflicts_with = "ed25519")]
+    pub p256: bool,
+    /// The folder for both files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+    /// Replace what is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A hundred years at most: later ends do not fit every reader.
+fn days() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=36_500)
 }
 
 /// What the lab does.

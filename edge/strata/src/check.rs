@@ -29,7 +29,9 @@ pub fn run(file: &Path, output: &Output) -> Exit {
 }
 
 fn good(file: &Path, config: &Config, output: &Output) -> Exit {
-    let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    let expiry = config::expiry(config.certificates(), config::today());
+    let warnings = expiry.iter().chain(&config.warnings);
+    let warnings: Vec<_> = warnings.map(ToString::to_string).collect();
     if output.json {
         output.print_json(&report(file, &[], &warnings));
         return Exit::Done;

@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod figures;
 mod output;
+mod pki;
 mod show;
 mod text;
 
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Verb::Check { file } => check::run(&file, &output).into(),
         Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
         Verb::Demo(demo) => demo::run(&demo, &output).into(),
+        Verb::Pki(pki) => pki::run(&pki, &output).into(),
         Verb::Lab(lab) => figures::run(&lab, &output).into(),
     }
 }

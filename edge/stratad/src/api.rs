@@ -162,7 +162,11 @@ impl Api {
                 return None;
             }
             Request::Keylog { directory } => keylog(directory, node, keys),
-            Request::Metrics => Response::Metrics(metrics::text(node, &losses.with_lock(locked))),
+            Request::Metrics => Response::Metrics(metrics::text(
+                node,
+                &losses.with_lock(locked),
+                self.facts.certificates(),
+            )),
             Request::Version => Response::Daemon(Daemon {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 pid: std::process::id(),

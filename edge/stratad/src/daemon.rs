@@ -104,6 +104,7 @@ impl Daemon {
     /// everything out of the system.
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
+        self.node.set_wall_clock(config::today());
         self.carry_out(clock::now());
         crash::point("first-message-sent");
         while self.broken.is_none() && !self.is_told_to_stop() {
@@ -112,6 +113,7 @@ impl Daemon {
             self.poller
                 .wait(deadline.map(|deadline| deadline.at), &mut ready)?;
             let now = clock::now();
+            self.node.set_wall_clock(config::today());
             for event in &ready {
                 self.handle(*event, now);
             }

@@ -66,7 +66,8 @@ fn main() -> ExitCode {
         return verdict(host::lock(&config));
     }
     let log = log::Log::open(config.log);
-    for warning in &config.warnings {
+    let expiry = config::expiry(config.certificates(), config::today());
+    for warning in expiry.iter().chain(&config.warnings) {
         tracing::warn!("{warning}");
     }
     match daemon::Daemon::start(config, log).and_then(daemon::Daemon::run) {

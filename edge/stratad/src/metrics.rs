@@ -2,6 +2,7 @@
 //! that a packet costs nothing but an addition.
 
 use crate::outlet::Losses;
+use crypto::Certificate;
 use node::Node;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -12,7 +13,7 @@ use prometheus_client::registry::Registry;
 type Labels = [(&'static str, &'static str); 1];
 
 /// Everything that is counted.
-pub fn text(node: &Node, losses: &Losses) -> String {
+pub fn text(node: &Node, losses: &Losses, certificates: &[Certificate]) -> String {
     let mut registry = Registry::with_prefix("strata");
     esp(&mut registry, node);
     ike(&mut registry, node);
@@ -25,6 +26,7 @@ pub fn text(node: &Node, losses: &Losses) -> String {
         losses.iter(),
     );
     gauges(&mut registry, node);
+    ends(&mut registry, certificates);
     let mut text = String::new();
     encode(&mut text, &registry).expect("writing to a String cannot fail");
     text
@@ -138,6 +140,18 @@ fn gauges(registry: &mut Registry, node: &Node) {
         "Grants held as a licensed node",
         node.held_grants().len(),
     );
+}
+
+/// For an alarm long before the two weeks in which the daemon warns by itself.
+fn ends(registry: &mut Registry, certificates: &[Certificate]) {
+    let family = Family::<[(&'static str, String); 1], Gauge>::default();
+    for certificate in certificates {
+        let subject = [("subject", certificate.subject.clone())];
+        let end = i64::try_from(certificate.not_after.0).unwrap_or(i64::MAX);
+        family.get_or_create(&subject).set(end);
+    }
+    let help = "When a certificate ends, in seconds since 1970";
+    registry.register("certificate_end_seconds", help, family);
 }
 
 fn family(

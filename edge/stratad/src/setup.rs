@@ -1,8 +1,9 @@
 //! From what a person wrote to what a [`node::Node`] needs.
 
 use config::{Action, Config, Party, Peer, Stance};
-use crypto::Secret;
+use crypto::{Secret, TrustStore};
 use model::{Suite, ZoneSelector};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a licensed node may keep a grant's keys without hearing of its gateway again.
@@ -28,6 +29,8 @@ pub fn node(config: &Config) -> node::Config {
     let snoop = config.snoop.clone().unwrap_or_default();
     node::Config {
         identity: config.identity.clone(),
+        credential: config.credential.as_ref().map(credential),
+        trust: TrustStore::new(config.authorities.clone()),
         start: start.map(|peer| peer.party.name.clone()).collect(),
         peers: vpn.chain(licensed).chain(gateways).collect(),
         ike_port: config.listen.ike,
@@ -79,7 +82,10 @@ fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> n
         name: party.name.clone(),
         address,
         identity: party.identity.clone(),
-        psk: Secret::new(party.psk.expose().to_vec()),
+        psk: party
+            .psk
+            .as_ref()
+            .map(|psk| Secret::new(psk.expose().to_vec())),
         suites: party.suites.clone(),
         groups: party.groups.clone(),
         liveness: party.liveness,
@@ -88,6 +94,24 @@ fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> n
             ..node::Lifetimes::default()
         },
         role,
+    }
+}
+
+fn credential(from: &config::Credential) -> node::Credential {
+    node::Credential {
+        chain: from.chain.iter().map(|one| one.der.clone()).collect(),
+        algorithm: from.key.public().algorithm,
+        signer: Arc::new(Key(from.key.clone())),
+    }
+}
+
+/// The private key, as the node borrows it.
+#[derive(Debug)]
+struct Key(Arc<config::PrivateKey>);
+
+impl node::Signer for Key {
+    fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        self.0.sign(octets)
     }
 }
 

@@ -7,6 +7,7 @@ use control::{
     Child, ChildKind, Composite, Flow, Flows, GrantState, Held, Holder, Peer, PeerKind, PeerState,
     Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones, zone_name,
 };
+use crypto::Certificate;
 use model::{Identity, Instant, Right};
 use node::{ChildStatus, CsaStatus, HeldGrant, Node, PeerStatus};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ pub struct Facts {
     identity: String,
     roles: Vec<Role>,
     warnings: Vec<String>,
+    /// Ours and those of CAs, whose end is to be told beforehand.
+    certificates: Vec<Certificate>,
     locked: Vec<String>,
     started: Instant,
     /// Names of VPN peers, and whether we can connect to them.
@@ -54,6 +57,7 @@ impl Facts {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            certificates: config.certificates().cloned().collect(),
             started: now,
             tunnels: tunnels.collect(),
             licensed: config
@@ -68,6 +72,18 @@ impl Facts {
     /// Whether something is locked.
     pub fn is_locked(&self) -> bool {
         !self.locked.is_empty()
+    }
+
+    /// What a person should look at today.
+    fn warnings(&self) -> Vec<String> {
+        let expiry = config::expiry(&self.certificates, config::today());
+        let expiry = expiry.iter().map(ToString::to_string);
+        expiry.chain(self.warnings.iter().cloned()).collect()
+    }
+
+    /// Our certificates and those of CAs.
+    pub fn certificates(&self) -> &[Certificate] {
+        &self.certificates
     }
 
     /// The facts of another configuration of the same daemon.
@@ -128,7 +144,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         identity: facts.identity.clone(),
         roles: facts.roles.clone(),
         uptime_seconds: now.since(facts.started).as_secs(),
-        warnings: facts.warnings.clone(),
+        warnings: facts.warnings(),
         locked: facts.locked.clone(),
         peers,
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),

@@ -8,8 +8,8 @@ pub fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 octets")
 }
 
-/// SHA-1 of the parts one after the other. Only for the NAT detection notifies, which fix this
-/// hash and ask nothing of it but to look different (RFC 7296 section 2.23).
+/// SHA-1 of the parts one after the other. Only where RFC 7296 fixes this hash and asks nothing of it
+/// but to look different: NAT detection (section 2.23) and the names of CAs (section 3.7).
 pub fn sha1(parts: &[&[u8]]) -> [u8; 20] {
     let digest = hash(&SHA1_FOR_LEGACY_USE_ONLY, parts);
     digest.as_ref().try_into().expect("SHA-1 has 20 octets")

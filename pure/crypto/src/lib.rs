@@ -9,17 +9,26 @@
 
 mod aead;
 mod agreement;
+mod calendar;
+mod certificate;
 mod digest;
 mod prf;
 mod rng;
 mod secret;
+mod signature;
+mod trust;
+mod verifier;
 
 pub use aead::{Aead, AeadAlgorithm, BadIcv, BadKey, ICV_LEN, NONCE_LEN};
 pub use agreement::{BadPublicValue, Group, KeyPair};
+pub use calendar::UnixTime;
+pub use certificate::{Certificate, Name, NoCertificate};
 pub use digest::{sha1, sha256};
 pub use prf::Prf;
 pub use rng::Rng;
 pub use secret::{Secret, equal};
+pub use signature::{PublicKey, SignatureAlgorithm};
+pub use trust::{TrustStore, Untrusted};
 
 #[cfg(test)]
 mod testing {

@@ -11,6 +11,8 @@ use crate::exchange::{find, find_notify, first_error};
 use crate::extension::zones;
 use crate::proposal::{IkeMenu, offer_esp, offer_ike};
 use crate::sa::Core;
+use crate::signature;
+use crypto::Certificate;
 use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
 use std::collections::BTreeMap;
 use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
@@ -64,6 +66,10 @@ pub struct Offer {
     pub expects: Option<Identity>,
     /// How it proves its identity.
     pub auth: Option<AuthMethod>,
+    /// The certificate it proves that with; not all of what it says need be true.
+    pub certificate: Option<Certificate>,
+    /// Our own: the names of the CAs whose certificates we believe.
+    pub authorities: Vec<String>,
     /// What of its own the tunnel is to carry.
     pub local: Vec<TrafficSelector>,
     /// What of the other end's the tunnel is to carry.
@@ -84,6 +90,13 @@ impl Offer {
             auth: Some(AuthMethod::SHARED_KEY),
             ..Self::default()
         };
+        if peer.psk.is_none() {
+            let own = config.credential.as_ref();
+            let authorities = config.trust.authorities().iter();
+            offer.auth = Some(AuthMethod::DIGITAL_SIGNATURE);
+            offer.certificate = own.and_then(|own| signature::first(&own.chain));
+            offer.authorities = kept(authorities.map(|ca| ca.subject.clone()));
+        }
         if let PeerRole::Vpn {
             local,
             remote,
@@ -121,6 +134,7 @@ impl Offer {
             Payload::Authentication(proof) => Some(proof.method),
             _ => None,
         });
+        self.certificate = signature::first(&signature::chain(message));
         self.esp = transforms(message);
         if let Some(child) = Child::read(message) {
             let (local, remote) = match initiator {

@@ -1,4 +1,5 @@
-//! Proofs of identity with a pre-shared key (RFC 7296 section 2.15).
+//! What proves an identity, and proofs with a pre-shared key (RFC 7296 section 2.15). Those by
+//! certificate are in `signature`.
 //!
 //! ```text
 //! AUTH = prf(prf(Shared Secret, "Key Pad for IKEv2"), first message | peer's nonce | prf(SK_p, ID))
@@ -16,6 +17,13 @@ const KEY_PAD: &[u8] = b"Key Pad for IKEv2";
 
 /// Evidence that the peer's AUTH payload verified. There is no other way to get one.
 pub(crate) struct PeerProved(());
+
+impl PeerProved {
+    /// For `signature`, which verified one.
+    pub(crate) const fn by_signature() -> Self {
+        Self(())
+    }
+}
 
 /// What one end proves.
 pub(crate) struct Claim<'a> {
@@ -45,11 +53,16 @@ impl Claim<'_> {
         (shared_key && genuine).then_some(PeerProved(()))
     }
 
-    fn mac(&self, psk: &Secret) -> Secret {
+    /// What is signed.
+    pub(crate) fn octets(&self) -> Vec<u8> {
         let identity = Payload::identity_body(self.identity);
         let identity = PRF.mac(self.proof_key.expose(), &[&identity]);
+        [self.message, self.nonce, identity.expose()].concat()
+    }
+
+    fn mac(&self, psk: &Secret) -> Secret {
         let key = PRF.mac(psk.expose(), &[KEY_PAD]);
-        PRF.mac(key.expose(), &[self.message, self.nonce, identity.expose()])
+        PRF.mac(key.expose(), &[&self.octets()])
     }
 }
 

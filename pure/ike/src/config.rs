@@ -1,6 +1,7 @@
 //! What an engine is told at its start.
 
-use crypto::Secret;
+use crate::signature::Credential;
+use crypto::{Secret, TrustStore};
 use model::{Group, Identity, Licence, Suite, TrafficSelector, ZoneSelector};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,6 +17,10 @@ pub const NATT_PORT: u16 = 4500;
 pub struct Config {
     /// Who we are, to every peer.
     pub identity: Identity,
+    /// What we prove that with to peers without a pre-shared key.
+    pub credential: Option<Credential>,
+    /// Whose certificates we believe.
+    pub trust: TrustStore,
     /// Everybody we talk to.
     pub peers: Vec<Peer>,
     /// How long things take and may take.
@@ -31,6 +36,8 @@ impl Config {
     pub fn new(identity: Identity, peers: Vec<Peer>) -> Self {
         Self {
             identity,
+            credential: None,
+            trust: TrustStore::default(),
             peers,
             timers: Timers::default(),
             limits: Limits::default(),
@@ -53,8 +60,9 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// Who it has to prove to be.
     pub identity: Identity,
-    /// The secret we share with it, and with nobody else.
-    pub psk: Secret,
+    /// The secret we share with it, and with nobody else. `None`: either end proves who it is by
+    /// certificate.
+    pub psk: Option<Secret>,
     /// What it is to us.
     pub role: PeerRole,
     /// Suites for IKE and ESP, the best first.

@@ -15,7 +15,7 @@ use crate::sa::task::Task;
 use crate::sa::{Arrived, Context, Core, Output, Sa, State};
 use crate::timeline::Timeline;
 use crate::window::{Arrival, Requests, Responses};
-use crypto::{Rng, Secret};
+use crypto::{Rng, Secret, UnixTime};
 use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Path, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -39,6 +39,7 @@ pub struct Engine {
     next_stray_answer: Instant,
     /// Peers that are refused whoever begins.
     pub(crate) barred: BTreeSet<String>,
+    today: UnixTime,
 }
 
 /// Commands.
@@ -57,7 +58,13 @@ impl Engine {
             timeline: Timeline::default(),
             next_stray_answer: now,
             barred: BTreeSet::new(),
+            today: UnixTime::default(),
         }
+    }
+
+    /// Tells what the wall clock shows: certificates are valid or not by it. Until then none is.
+    pub const fn set_wall_clock(&mut self, today: UnixTime) {
+        self.today = today;
     }
 
     /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
@@ -477,6 +484,7 @@ impl Engine {
             out: &mut self.out,
             acquainted,
             now,
+            today: self.today,
         }
     }
 

@@ -4,10 +4,10 @@
 //! it, so that a log line reads `peer NAME: REASON`.
 
 use crate::proposal::IkeMenu;
-use crypto::Secret;
+use crypto::{Secret, Untrusted};
 use model::{ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, Licence, Path, Suite};
 use std::net::IpAddr;
-use wire::ike::{NotifyType, RefusalCode};
+use wire::ike::{CertificateRefusal, NotifyType, RefusalCode};
 
 /// Something happened.
 #[derive(Clone, Debug)]
@@ -133,6 +133,28 @@ pub enum DownReason {
         /// Who we said we are.
         ours: Identity,
     },
+    /// The peer did not believe our certificate.
+    #[error(
+        "the peer refused our certificate for {ours} (AUTHENTICATION_FAILED): {}",
+        refusal_of_ours(*.why)
+    )]
+    CertificateRefused {
+        /// Who we said we are.
+        ours: Identity,
+        /// What it said about it, if it is one of ours.
+        why: Option<CertificateRefusal>,
+    },
+    /// The peer's proof is not good enough.
+    #[error("{0}")]
+    BadProof(#[from] BadProof),
+    /// The peer does not verify what we sign with.
+    #[error(
+        "the peer does not verify signatures of our key's kind (RFC 7427): issue our certificate for a key of the kind it names, or use a `psk`"
+    )]
+    SignatureNotAccepted,
+    /// The private key does not work.
+    #[error("our private key cannot sign: look at `cert` and `key` in [node]")]
+    CannotSign,
     /// IKE_SA_INIT was answered, IKE_AUTH was not.
     #[error(
         "the peer answered at first, but not on UDP port {port}; does a firewall block that port?"
@@ -247,12 +269,69 @@ pub enum PeerMisbehaved {
     UnsupportedCritical,
 }
 
+/// Why a proof of identity is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadProof {
+    /// The chain is not believed.
+    #[error("its certificate is not believed: {0}")]
+    Untrusted(#[from] Untrusted),
+    /// The certificate is somebody else's.
+    #[error(
+        "its certificate is not for {claimed} but for {}: issue it anew, or change `id`",
+        either(.names)
+    )]
+    WrongName {
+        /// Who the peer says it is.
+        claimed: Identity,
+        /// Whom the certificate names.
+        names: Vec<String>,
+    },
+    /// Somebody else's signature, or over something else.
+    #[error("its signature was not made for this exchange with the key of its certificate")]
+    WrongSignature,
+    /// Another algorithm.
+    #[error("its signature is of another kind than the key of its certificate")]
+    UnknownSignature,
+    /// A shared key where we want a certificate.
+    #[error(
+        "it has to prove itself by certificate, as it has no `psk` here, but it came with a pre-shared key"
+    )]
+    CertificateExpected,
+    /// A certificate where we want a shared key.
+    #[error(
+        "it has to prove a pre-shared key, as it has a `psk` here, but it came with a certificate"
+    )]
+    SharedKeyExpected,
+}
+
+impl BadProof {
+    /// What the peer is told: only what its certificate alone gives rise to.
+    pub(crate) const fn code(&self) -> Option<CertificateRefusal> {
+        use CertificateRefusal as Code;
+        Some(match self {
+            Self::Untrusted(Untrusted::Expired(_) | Untrusted::AuthorityExpired(_)) => {
+                Code::EXPIRED
+            }
+            Self::Untrusted(Untrusted::NotYetValid(_)) => Code::NOT_YET_VALID,
+            Self::Untrusted(Untrusted::UnknownAuthority(_) | Untrusted::Forged(_)) => {
+                Code::UNKNOWN_AUTHORITY
+            }
+            Self::Untrusted(Untrusted::Usage) => Code::WRONG_USAGE,
+            Self::Untrusted(_) => Code::INVALID,
+            Self::WrongName { .. } => Code::WRONG_NAME,
+            Self::WrongSignature | Self::UnknownSignature => Code::WRONG_SIGNATURE,
+            Self::CertificateExpected | Self::SharedKeyExpected => return None,
+        })
+    }
+}
+
 /// Why something a peer asked for was refused, or its refusal noted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The initiator used another method than a pre-shared key.
-    #[error("it wants to authenticate otherwise than by a pre-shared key")]
+    /// The initiator used another method than a pre-shared key or a certificate.
+    #[error("it wants to authenticate otherwise than by pre-shared key or certificate")]
     AuthenticationMethod,
     /// No peer of that name.
     #[error("no peer with the identity {0} is configured")]
@@ -276,6 +355,19 @@ pub enum Refusal {
     /// Its proof does not verify.
     #[error("the pre-shared key of {0} does not match ours: compare `psk` at both ends")]
     WrongKey(Identity),
+    /// Its proof by certificate is not good enough.
+    #[error("{claimed}: {why}")]
+    BadProof {
+        /// Who it says it is.
+        claimed: Identity,
+        /// What is wrong.
+        why: BadProof,
+    },
+    /// We cannot prove ourselves to it.
+    #[error(
+        "it does not verify signatures of our key's kind (RFC 7427), or our key cannot sign: look at `cert` and `key` in [node]"
+    )]
+    CannotProve,
     /// No proposal of its IKE SA fits.
     #[error(
         "it offers no IKE suite that is allowed here: {} with prfsha256 and {} is; compare `suite` and `groups` at both ends",
@@ -358,6 +450,9 @@ impl Refusal {
         match self {
             Self::UnknownIdentity(identity)
             | Self::WrongKey(identity)
+            | Self::BadProof {
+                claimed: identity, ..
+            }
             | Self::WrongAddress { identity, .. } => Some(identity),
             _ => None,
         }
@@ -430,6 +525,26 @@ fn advice(notify: NotifyType) -> &'static str {
         NotifyType::NO_ADDITIONAL_SAS => "our role there allows no tunnel",
         NotifyType::AUTHENTICATION_FAILED => "compare `id` and `psk` at both ends",
         _ => "the peer's log may say more",
+    }
+}
+
+/// What a person can do about a certificate of ours that was refused.
+fn refusal_of_ours(why: Option<CertificateRefusal>) -> &'static str {
+    match why {
+        Some(CertificateRefusal::EXPIRED) => "it, or its CA, has expired; issue it anew",
+        Some(CertificateRefusal::NOT_YET_VALID) => "it is not valid yet there; compare the clocks",
+        Some(CertificateRefusal::UNKNOWN_AUTHORITY) => {
+            "our CA is not trusted there; add it to `ca` there, and the intermediates to our `cert`"
+        }
+        Some(CertificateRefusal::WRONG_NAME) => "our `id` is not a name in it; issue it anew",
+        Some(CertificateRefusal::WRONG_USAGE) => "its key usage does not allow IKE; issue it anew",
+        Some(CertificateRefusal::WRONG_SIGNATURE) => {
+            "our signature does not verify: is `key` that of `cert`?"
+        }
+        Some(_) => "it breaks a rule of RFC 5280; the peer's log says which",
+        None => {
+            "our `id` is unknown or has a `psk` there, or it does not believe our CA; its log may say more"
+        }
     }
 }
 

@@ -42,6 +42,7 @@ mod proposal;
 mod reconfigure;
 mod sa;
 mod selectors;
+mod signature;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ pub use config::{
 };
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
-pub use event::{ApiMisuse, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
+pub use event::{ApiMisuse, BadProof, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
 pub use extension::nat::Nat;
+pub use signature::{Credential, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

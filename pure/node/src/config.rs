@@ -1,15 +1,20 @@
 //! What a host is configured to be.
 
+use crypto::TrustStore;
 use model::Identity;
 
 pub use esp::{Action, Policy};
-pub use ike::{Lifetimes, Peer, PeerRole as Role, Stance, ZonePolicy};
+pub use ike::{Credential, Lifetimes, Peer, PeerRole as Role, Signer, Stance, ZonePolicy};
 pub use pep::Config as SnoopConfig;
 
 /// Everything a [`crate::Node`] needs to know before it starts.
 pub struct Config {
     /// Who we are, to every peer.
     pub identity: Identity,
+    /// What we prove that with to peers without a pre-shared key.
+    pub credential: Option<Credential>,
+    /// Whose certificates we believe.
+    pub trust: TrustStore,
     /// VPN peers, licensed nodes we give keys to, gateways whose grants we take. A VPN peer or a
     /// licensed node with an address is one we connect to.
     pub peers: Vec<Peer>,

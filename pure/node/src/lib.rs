@@ -34,7 +34,10 @@ mod succession;
 mod tests;
 mod transit;
 
-pub use config::{Action, Config, Lifetimes, Peer, Policy, Role, SnoopConfig, Stance, ZonePolicy};
+pub use config::{
+    Action, Config, Credential, Lifetimes, Peer, Policy, Role, Signer, SnoopConfig, Stance,
+    ZonePolicy,
+};
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;

@@ -7,7 +7,7 @@ use crate::status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, P
 use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::{Event, KeyLog, Side, TransitCounters, Verdict, keylog};
-use crypto::{Rng, Secret};
+use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Sink, Spd, Traffic, Unusable, Worker};
 use model::{ChildSa, ChildSaId, Deadline, Grant, Identity, IkeSaId, Instant, Path, Transmit};
 use std::collections::{BTreeMap, VecDeque};
@@ -82,6 +82,8 @@ impl Node {
         let spd = spd(config.policies, &config.peers);
         let ike_config = ike::Config {
             natt_port: config.natt_port,
+            credential: config.credential,
+            trust: config.trust,
             ..ike::Config::new(config.identity, config.peers.clone())
         };
         let mut node = Self {
@@ -113,6 +115,11 @@ impl Node {
     }
 
     // Commands.
+
+    /// Tells what the wall clock shows: certificates are valid or not by it. Until then none is.
+    pub const fn set_wall_clock(&mut self, today: UnixTime) {
+        self.ike.set_wall_clock(today);
+    }
 
     /// Wants a peer up, and keeps it up. Errors if there is no such peer.
     pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {

@@ -135,7 +135,7 @@ fn config(
         name: peer.to_owned(),
         address: address.map(Into::into),
         identity: identity(peer),
-        psk: Secret::new(b"a key for this test".to_vec()),
+        psk: Some(Secret::new(b"a key for this test".to_vec())),
         role: Role::Vpn {
             local: vec![local.clone()],
             remote: vec![remote.clone()],
@@ -148,6 +148,8 @@ fn config(
     }];
     Config {
         identity: identity(name),
+        credential: None,
+        trust: crypto::TrustStore::default(),
         start: address.iter().map(|_| peer.to_owned()).collect(),
         peers,
         ike_port: 500,

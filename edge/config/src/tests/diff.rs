@@ -4,10 +4,15 @@ use super::Folder;
 use crate::setting::sections;
 use crate::{Change, Config, Effect, What};
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 /// Every key there is. The values are not the defaults.
 const FULL: &str = r#"[node]
 id = "gw.example.net"
+cert = "first.pem"
+key = "first.key"
+ca = ["first.pem"]
 [tunnel]
 name = "strata1"
 mtu = 1300
@@ -75,6 +80,13 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
     use Effect::{Anew, Applied, Restart};
     &[
         ("node.id", "id = \"gw", "id = \"gate", Anew),
+        ("node.cert", "cert = \"first", "cert = \"renewed", Applied),
+        (
+            "node.ca",
+            "ca = [\"first.pem\"",
+            "ca = [\"first.pem\", \"second.pem\"",
+            Applied,
+        ),
         ("tunnel.name", "strata1", "strata2", Restart),
         ("tunnel.mtu", "1300", "1301", Restart),
         ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
@@ -227,9 +239,22 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
     ]
 };
 
+/// What openssl made: a certificate, the same renewed, and one for another key.
+const CERTIFICATES: [&str; 5] = [
+    "first.pem",
+    "first.key",
+    "renewed.pem",
+    "second.pem",
+    "second.key",
+];
+
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.key("office.psk", b"another key that is long enough\n", 0o600);
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates");
+    for name in CERTIFICATES {
+        folder.key(name, &fs::read(made.join(name)).unwrap(), 0o600);
+    }
     folder
 }
 
@@ -258,7 +283,43 @@ fn every_key_says_what_happens_when_it_changes() {
         assert_eq!((back.len(), back[0].effect), (1, effect), "{key}");
     }
     let changed: BTreeSet<_> = CHANGES.iter().map(|change| change.0.to_owned()).collect();
-    assert_eq!(keys(&full).difference(&changed).count(), 0);
+    let keys = keys(&full);
+    let others: Vec<_> = keys.difference(&changed).collect();
+    assert_eq!(others, ["node.key"], "it fits no other certificate");
+}
+
+#[test]
+fn a_certificate_is_shown_and_its_key_is_not() {
+    let folder = folder();
+    let old = folder.load(FULL).unwrap();
+    let text = FULL.replacen("cert = \"first", "cert = \"second", 1);
+    let new = folder.load(&text.replace("first.key", "second.key"));
+    let changes = old.diff(&new.unwrap());
+    let [cert, key] = &changes[..] else {
+        panic!("{changes:?}");
+    };
+    let What::Changed { before, after } = &cert.what else {
+        panic!("{cert:?}");
+    };
+    assert!(before.starts_with("[CN=gw until 21") && before != after);
+    let hidden = Change {
+        key: "node.key".to_owned(),
+        what: What::SecretChanged,
+        effect: Effect::Applied,
+    };
+    assert_eq!(key, &hidden);
+}
+
+/// Renewed in place: the file of the configuration says what it said.
+#[test]
+fn a_certificate_renewed_under_its_name_is_a_change() {
+    let folder = folder();
+    let old = folder.load(FULL).unwrap();
+    let renewed = fs::read(folder.path().join("renewed.pem")).unwrap();
+    folder.key("first.pem", &renewed, 0o600);
+    let changes = old.diff(&folder.load(FULL).unwrap());
+    let keys: Vec<_> = changes.iter().map(|change| change.key.as_str()).collect();
+    assert_eq!(keys, ["node.cert", "node.ca"]);
 }
 
 /// A key that the reader knows and the comparison does not would change nothing, in silence.

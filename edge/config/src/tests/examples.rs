@@ -45,7 +45,7 @@ fn the_example_of_a_gateway_waits_for_its_peer_and_has_the_licensed_nodes_key() 
         config.peers[0].zones.licences[0].node
     );
     assert_eq!(
-        config.licensed[0].party.psk.expose(),
+        config.licensed[0].party.psk.as_ref().unwrap().expose(),
         b"0123456789abcdef0123456789abcdef"
     );
 }

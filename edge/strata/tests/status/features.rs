@@ -26,6 +26,7 @@ pub enum Evidence {
 
 use Evidence::{NotNeeded, Tests};
 
+const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
@@ -35,6 +36,7 @@ const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
+const PKI: &str = "edge/lab/tests/e2e_pki.rs";
 const POLICY: &str = "edge/lab/tests/e2e_policy.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
@@ -130,6 +132,58 @@ pub const FEATURES: &[Feature] = &[
         recovers: NotNeeded("a key is a file"),
     },
     Feature {
+        name: "Certificates",
+        keys: &["node.cert", "node.key", "node.ca"],
+        verbs: &[],
+        works: Tests(&[
+            (PKI, "ecdsa_certificates_carry_a_tunnel"),
+            (
+                PKI,
+                "ed25519_certificates_with_an_intermediate_carry_a_tunnel",
+            ),
+            (PKI, "a_certificate_that_ends_soon_is_warned_of"),
+            (PKI, "a_licensed_node_with_a_certificate_gets_its_grant"),
+            (
+                STRONGSWAN,
+                "ecdsa_certificates_with_intermediates_convince_strongswan",
+            ),
+            (
+                STRONGSWAN,
+                "ed25519_certificates_with_intermediates_convince_strongswan",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                PKI,
+                "an_expired_certificate_is_refused_and_both_ends_say_so",
+            ),
+            (
+                PKI,
+                "a_certificate_of_an_unknown_ca_is_refused_and_both_ends_say_so",
+            ),
+            (PKI, "a_ca_of_the_same_name_with_another_key_is_refused"),
+            (
+                PKI,
+                "an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file",
+            ),
+        ]),
+        recovers: Tests(&[(
+            CERTIFICATES,
+            "certificates_survive_a_network_that_loses_doubles_and_reorders",
+        )]),
+    },
+    Feature {
+        name: "A CA of one's own",
+        keys: &[],
+        verbs: &["pki ca", "pki issue", "pki show"],
+        works: Tests(&[(
+            PKI,
+            "certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them",
+        )]),
+        refuses: Tests(&[(PKI, "strata_pki_replaces_nothing_unless_told_to")]),
+        recovers: NotNeeded("a certificate is a file"),
+    },
+    Feature {
         name: "Choice of suites and groups",
         keys: &["*.suite", "*.groups"],
         verbs: &[],
@@ -139,6 +193,8 @@ pub const FEATURES: &[Feature] = &[
                 STRONGSWAN,
                 "strongswan_guessing_another_group_is_led_to_ours",
             ),
+            (STRONGSWAN, "chacha20_poly1305_is_agreed_for_both_sas"),
+            (STRONGSWAN, "our_guess_of_a_group_is_led_to_strongswans"),
         ]),
         refuses: Tests(&[
             (FAULTS, "limits_are_kept_and_told"),

@@ -8,14 +8,16 @@ use super::established::{Beginning, Established};
 use super::{Arrived, Context, Core, State};
 use crate::auth::{Claim, PeerProved};
 use crate::child;
+use crate::config::{Config, Peer};
 use crate::counters::DropReason;
-use crate::event::{DownReason, Refusal};
+use crate::event::{BadProof, DownReason, Refusal};
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
 use crate::extension::contact;
 use crate::extension::nat::Nat;
 use crate::keys::UnprovedKeys;
-use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
+use crate::signature;
+use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AuthSent {
     pub(crate) keys: UnprovedKeys,
@@ -29,8 +31,14 @@ pub(crate) struct AuthSent {
 }
 
 impl AuthSent {
-    /// Sends IKE_AUTH; `first` is our message of IKE_SA_INIT.
-    pub(super) fn begin(mut self, first: &[u8], core: &mut Core, ctx: &mut Context<'_>) -> State {
+    /// Sends IKE_AUTH; `first` is our message of IKE_SA_INIT, `answer` what it was answered with.
+    pub(super) fn begin(
+        mut self,
+        first: &[u8],
+        answer: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
         let Some(peer) = core.peer(ctx.config) else {
             return State::Gone;
         };
@@ -40,11 +48,16 @@ impl AuthSent {
             proof_key: &self.keys.own_proof,
             identity: &ctx.config.identity,
         };
-        let proof = claim.prove(&peer.psk);
+        let (certificates, proof) = match prove(&claim, peer, answer, ctx.config) {
+            Ok(proof) => proof,
+            Err(why) => return core.gone(why, ctx),
+        };
         let mut payloads = vec![Payload::IdInitiator(ctx.config.identity.clone())];
         if !ctx.acquainted {
             payloads.push(contact::payload());
         }
+        payloads.extend(certificates);
+        payloads.extend(signature::request(ctx.config).filter(|_| peer.psk.is_none()));
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.push(Payload::Authentication(proof));
         self.child = child::Offer::new(peer, self.private, ctx.rng);
@@ -100,13 +113,16 @@ impl AuthSent {
             .attempts
             .learn(core, |theirs| theirs.read_auth(response, false, private));
         let Some(proof) = Proof::of_responder(response) else {
-            return core.gone(refusal(response, ctx), ctx);
+            return core.gone(refusal(response, core, ctx), ctx);
         };
-        let proved = match self.verify(&proof, core, ctx) {
+        let proved = match self.verify(&proof, response, core, ctx) {
             Ok(proved) => proved,
             Err(why) => {
                 // The peer believes the SA is up; tell it otherwise (RFC 7296 section 2.21.2).
-                let payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
+                let mut payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
+                if let (DownReason::BadProof(why), true) = (&why, self.private) {
+                    payloads.extend(signature::explanation(why));
+                }
                 let exchange = ExchangeType::INFORMATIONAL;
                 core.request(&mut self.keys.cipher, exchange, payloads, 1, ctx);
                 return core.gone(why, ctx);
@@ -133,6 +149,7 @@ impl AuthSent {
     fn verify(
         &self,
         proof: &Proof<'_>,
+        response: &Message,
         core: &Core,
         ctx: &Context<'_>,
     ) -> Result<PeerProved, DownReason> {
@@ -149,18 +166,44 @@ impl AuthSent {
             proof_key: &self.keys.peer_proof,
             identity: proof.identity,
         };
-        claim
-            .verify(proof.proof, &peer.psk)
-            .ok_or(DownReason::WrongKey)
+        let signed = proof.proof.method == AuthMethod::DIGITAL_SIGNATURE;
+        let (trust, today) = (&ctx.config.trust, ctx.today);
+        match (&peer.psk, signed) {
+            (Some(psk), false) => claim.verify(proof.proof, psk).ok_or(DownReason::WrongKey),
+            (None, true) => Ok(signature::verify(
+                &claim,
+                proof.proof,
+                response,
+                trust,
+                today,
+            )?),
+            (Some(_), true) => Err(BadProof::SharedKeyExpected.into()),
+            (None, false) => Err(BadProof::CertificateExpected.into()),
+        }
     }
 }
 
+/// Our CERT payloads, where there are any, and our AUTH.
+fn prove(
+    claim: &Claim<'_>,
+    peer: &Peer,
+    answer: &Message,
+    config: &Config,
+) -> Result<(Vec<Payload>, Authentication), DownReason> {
+    if let Some(psk) = &peer.psk {
+        return Ok((Vec::new(), claim.prove(psk)));
+    }
+    let credential = config.credential.as_ref().ok_or(DownReason::CannotSign)?;
+    if !credential.is_accepted(answer) {
+        return Err(DownReason::SignatureNotAccepted);
+    }
+    credential.prove(claim).ok_or(DownReason::CannotSign)
+}
+
 /// Why a response has no AUTH payload.
-fn refusal(response: &Message, ctx: &Context<'_>) -> DownReason {
+fn refusal(response: &Message, core: &Core, ctx: &Context<'_>) -> DownReason {
     match first_error(response) {
-        Some(NotifyType::AUTHENTICATION_FAILED) => DownReason::AuthenticationRefused {
-            ours: ctx.config.identity.clone(),
-        },
+        Some(NotifyType::AUTHENTICATION_FAILED) => core.proof_refused(response, ctx),
         Some(notify @ (NotifyType::INVALID_SYNTAX | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD)) => {
             DownReason::Unreadable { notify }
         }

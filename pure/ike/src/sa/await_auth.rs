@@ -13,7 +13,7 @@ use crate::auth::{Claim, PeerProved};
 use crate::child;
 use crate::config::{Config, Peer};
 use crate::counters::DropReason;
-use crate::event::Refusal;
+use crate::event::{BadProof, Refusal};
 use crate::exchange::auth::{Child, Proof, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, notify, rules, vendor_id};
@@ -21,10 +21,11 @@ use crate::extension::nat::{self, Nat};
 use crate::extension::{childless, contact};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::proposal::{IkeMenu, choose_ike, group_id};
-use crypto::Secret;
+use crate::signature;
+use crypto::{Secret, UnixTime};
 use model::{Deadline, Group, Instant};
 use std::net::IpAddr;
-use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AwaitAuth {
     pub(crate) keys: UnprovedKeys,
@@ -34,6 +35,8 @@ pub(crate) struct AwaitAuth {
     group: Group,
     nat: Option<Nat>,
     private: bool,
+    /// Whether the initiator verifies signatures like ours.
+    accepts_signature: bool,
     expires: Instant,
 }
 
@@ -84,6 +87,8 @@ impl AwaitAuth {
             .agree(&init.key.public)
             .map_err(|_| drop(DropReason::KeyExchange))?;
         payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng));
+        payloads.extend(signature::request(ctx.config));
+        payloads.extend(signature::announcement(ctx.config));
         payloads.push(childless::payload());
         payloads.push(vendor_id());
         let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
@@ -106,6 +111,11 @@ impl AwaitAuth {
             group: choice.group,
             nat: nat::detect(request, core.path),
             private: is_ours(request),
+            accepts_signature: ctx
+                .config
+                .credential
+                .as_ref()
+                .is_some_and(|credential| credential.is_accepted(request)),
             expires: ctx.now + ctx.config.timers.half_open,
         })))
     }
@@ -160,13 +170,19 @@ impl AwaitAuth {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let (peer, proved) = match self.verify(request, arrived.path.remote.ip(), ctx.config) {
+        let verified = self
+            .verify(request, arrived.path.remote.ip(), ctx.config, ctx.today)
+            .and_then(|(peer, proved)| Ok((peer, proved, self.prove(peer, ctx.config)?)));
+        let (peer, proved, ours) = match verified {
             Ok(verified) => verified,
             Err(why) => {
                 self.refuse(request, &why, core, ctx);
                 ctx.out.counters.refused += 1;
+                let mut payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
+                if let (Refusal::BadProof { why, .. }, true) = (&why, self.private) {
+                    payloads.extend(signature::explanation(why));
+                }
                 ctx.refused(None, why);
-                let payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
                 core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
                 return self.linger();
             }
@@ -177,7 +193,7 @@ impl AwaitAuth {
             core,
             of_initiator(&self.request, Some(request), self.private),
         );
-        self.admit(peer, proved, request, arrived, core, ctx)
+        self.admit(peer, (proved, ours), request, arrived, core, ctx)
     }
 
     /// Keeps what the initiator said, which has not proved to be whom it claims to be.
@@ -197,49 +213,78 @@ impl AwaitAuth {
         request: &Message,
         from: IpAddr,
         config: &'c Config,
+        today: UnixTime,
     ) -> Result<(&'c Peer, PeerProved), Refusal> {
         let proof = Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
-        let found = find_peer(&config.peers, &proof, from);
-        let nobodys = Secret::new(vec![0; 32]);
-        let psk = found.as_ref().map_or(&nobodys, |peer| &peer.psk);
         let claim = Claim {
             message: &self.request,
             nonce: &self.keys.nonce_r,
             proof_key: &self.keys.peer_proof,
             identity: proof.identity,
         };
-        let verified = claim.verify(proof.proof, psk);
+        let refused = |why| Refusal::BadProof {
+            claimed: proof.identity.clone(),
+            why,
+        };
+        let found = find_peer(&config.peers, &proof, from);
+        if proof.proof.method == AuthMethod::DIGITAL_SIGNATURE {
+            let verified = signature::verify(&claim, proof.proof, request, &config.trust, today);
+            let proved = verified.map_err(refused)?;
+            let peer = found?;
+            is_meant(request, config)?;
+            return match peer.psk {
+                None => Ok((peer, proved)),
+                Some(_) => Err(refused(BadProof::SharedKeyExpected)),
+            };
+        }
+        let nobodys = Secret::new(vec![0; 32]);
+        let psk = found.as_ref().ok().and_then(|peer| peer.psk.as_ref());
+        let verified = claim.verify(proof.proof, psk.unwrap_or(&nobodys));
         let peer = found?;
-        if let Some(wanted) = responder_identity(request).filter(|id| **id != config.identity) {
-            return Err(Refusal::NotWhoWeAre {
-                wanted: wanted.clone(),
-                ours: config.identity.clone(),
-            });
+        is_meant(request, config)?;
+        if peer.psk.is_none() {
+            return Err(refused(BadProof::CertificateExpected));
         }
         let wrong_key = || Refusal::WrongKey(peer.identity.clone());
         verified.map(|proved| (peer, proved)).ok_or_else(wrong_key)
+    }
+
+    /// Our own CERT payloads, where there are any, and our AUTH.
+    fn prove(
+        &self,
+        peer: &Peer,
+        config: &Config,
+    ) -> Result<(Vec<Payload>, Authentication), Refusal> {
+        let claim = Claim {
+            message: &self.response,
+            nonce: &self.keys.nonce_i,
+            proof_key: &self.keys.own_proof,
+            identity: &config.identity,
+        };
+        if let Some(psk) = &peer.psk {
+            return Ok((Vec::new(), claim.prove(psk)));
+        }
+        let credential = config
+            .credential
+            .as_ref()
+            .filter(|_| self.accepts_signature);
+        let proof = credential.and_then(|credential| credential.prove(&claim));
+        proof.ok_or(Refusal::CannotProve)
     }
 
     /// The peer is who it says it is: our own proof, and the child.
     fn admit(
         self: Box<Self>,
         peer: &Peer,
-        proved: PeerProved,
+        (proved, (certificates, proof)): (PeerProved, (Vec<Payload>, Authentication)),
         request: &Message,
         arrived: &Arrived<'_>,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let claim = Claim {
-            message: &self.response,
-            nonce: &self.keys.nonce_i,
-            proof_key: &self.keys.own_proof,
-            identity: &ctx.config.identity,
-        };
-        let mut payloads = vec![
-            Payload::IdResponder(ctx.config.identity.clone()),
-            Payload::Authentication(claim.prove(&peer.psk)),
-        ];
+        let mut payloads = vec![Payload::IdResponder(ctx.config.identity.clone())];
+        payloads.extend(certificates);
+        payloads.push(Payload::Authentication(proof));
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
@@ -307,6 +352,17 @@ fn answer_child(
     }
     let (private, keys) = (beginning.private, keys.first_child());
     child::answer(peer, request, private, None, keys, ctx.rng).map(Some)
+}
+
+/// Whether the initiator looks for us, if it says whom it looks for.
+fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
+    match responder_identity(request).filter(|id| **id != config.identity) {
+        None => Ok(()),
+        Some(wanted) => Err(Refusal::NotWhoWeAre {
+            wanted: wanted.clone(),
+            ours: config.identity.clone(),
+        }),
+    }
 }
 
 /// The peer of an identity: configured for the address it comes from, or for any.

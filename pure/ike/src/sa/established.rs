@@ -376,8 +376,8 @@ impl Established {
         self.respond(answer, arrived, core, ctx);
         match (fatal, closes, childless) {
             (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
-                let ours = ctx.config.identity.clone();
-                self.end(DownReason::AuthenticationRefused { ours }, core, ctx)
+                let why = core.proof_refused(request, ctx);
+                self.end(why, core, ctx)
             }
             (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),
             (None, true, _) => match self.inherit(core, ctx) {

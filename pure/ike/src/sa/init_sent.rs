@@ -14,6 +14,7 @@ use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::{childless, cookie, guess, nat};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::proposal::{IkeMenu, check_ike, group_id, offer_ike};
+use crate::signature;
 use crypto::{KeyPair, Rng, Secret};
 use model::{Group, Suite};
 use std::collections::BTreeMap;
@@ -54,6 +55,7 @@ impl InitSent {
     pub(crate) fn begin(core: &mut Core, menu: IkeMenu, ctx: &mut Context<'_>) -> State {
         ctx.attempt(core, Offer::default());
         let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
+        extensions.extend(signature::announcement(ctx.config));
         extensions.push(vendor_id());
         let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
         let groups = menu.groups.iter().copied().chain([guess]);
@@ -271,6 +273,6 @@ impl InitSent {
             nat,
             private: is_ours(response),
         }
-        .begin(&self.sent[&answer.group], core, ctx)
+        .begin(&self.sent[&answer.group], response, core, ctx)
     }
 }

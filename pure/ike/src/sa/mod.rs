@@ -27,16 +27,17 @@ use crate::attempt::{Attempts, End, Offer};
 use crate::config::{Config, Peer};
 use crate::counters::{Counters, DropReason};
 use crate::event::{DownReason, Event, Refusal};
+use crate::signature;
 use crate::window::{Due, Requests, Responses};
 use auth_sent::AuthSent;
 use await_auth::AwaitAuth;
 use closing::{Closing, Lingering, Retired};
-use crypto::Rng;
+use crypto::{Rng, UnixTime};
 use established::Established;
 use init_sent::InitSent;
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
 use std::collections::{BTreeSet, VecDeque};
-use wire::ike::{Datagram, ExchangeType, Flags, Header, VERSION_2};
+use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, VERSION_2};
 
 /// One IKE SA.
 pub(crate) struct Sa {
@@ -80,6 +81,8 @@ pub(crate) struct Context<'a> {
     /// Whether another IKE SA with the same peer is up.
     pub(crate) acquainted: bool,
     pub(crate) now: Instant,
+    /// What the wall clock shows now.
+    pub(crate) today: UnixTime,
 }
 
 /// What waits to be polled.
@@ -235,6 +238,18 @@ impl Core {
                 response,
             },
             message_id,
+        }
+    }
+
+    /// Why the peer did not accept our proof, as far as it says.
+    pub(crate) fn proof_refused(&self, refusal: &Message, ctx: &Context<'_>) -> DownReason {
+        let ours = ctx.config.identity.clone();
+        match self.peer(ctx.config).is_some_and(|peer| peer.psk.is_none()) {
+            true => DownReason::CertificateRefused {
+                ours,
+                why: signature::explained(refusal),
+            },
+            false => DownReason::AuthenticationRefused { ours },
         }
     }
 

@@ -458,7 +458,7 @@ fn a_peer_cannot_take_anothers_identity_with_its_own_key() {
     let mut second = right.peers[0].clone();
     second.name = "thief".to_owned();
     second.identity = "thief.example.net".parse().unwrap();
-    second.psk = Secret::new(b"the thief's own secret".to_vec());
+    second.psk = Some(Secret::new(b"the thief's own secret".to_vec()));
     right.peers.push(second.clone());
     thief.peers[0].psk = second.psk;
     let mut pair = Pair::new(thief, right);
@@ -552,7 +552,7 @@ fn one_address_cannot_use_up_everybodys_room() {
 #[test]
 fn refused_initiators_still_count_as_half_open() {
     let (mut left, right) = (mobile(), gateway());
-    left.peers[0].psk = Secret::new(b"another".to_vec());
+    left.peers[0].psk = Some(Secret::new(b"another".to_vec()));
     let mut pair = Pair::new(left, right);
     pair.connect();
     assert_eq!(pair.right.engine.half_open(), 1);

@@ -88,7 +88,7 @@ fn no_suite_in_common_shows_both_offers_to_the_responder_and_the_refusal_to_the_
 #[test]
 fn a_wrong_key_is_kept_under_the_name_that_was_claimed() {
     let mut left = mobile();
-    left.peers[0].psk = Secret::new(vec![7; 32]);
+    left.peers[0].psk = Some(Secret::new(vec![7; 32]));
     let mut pair = Pair::new(left, gateway());
     pair.connect();
     let why = refused(of(&pair, Side::Right));
@@ -103,7 +103,7 @@ fn what_a_stranger_claims_does_not_touch_the_record_of_a_peer_that_is_up() {
     pair.connect();
     let before = of(&pair, Side::Right).cloned();
     let mut impostor = mobile();
-    impostor.peers[0].psk = Secret::new(vec![7; 32]);
+    impostor.peers[0].psk = Some(Secret::new(vec![7; 32]));
     pair.restart(Side::Left, Host::seeded(impostor, 9, 1));
     pair.connect();
     assert_eq!(of(&pair, Side::Right).cloned(), before);

@@ -80,7 +80,7 @@ pub(crate) const FLOWS: &[Flow] = &[
                 the half-open ones, so that failing fast gains a stranger nothing.",
         play: || {
             let mut left = mobile();
-            left.peers[0].psk = Secret::new(b"another".to_vec());
+            left.peers[0].psk = Some(Secret::new(b"another".to_vec()));
             connected(left, gateway())
         },
     },

@@ -2,6 +2,7 @@
 
 mod attack;
 mod attempt;
+mod certificates;
 mod cookie;
 mod crossing;
 mod distribute;
@@ -58,7 +59,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         name: name.to_owned(),
         address: None,
         identity: format!("{name}.example.net").parse().unwrap(),
-        psk: Secret::new(b"a secret that both ends know".to_vec()),
+        psk: Some(Secret::new(b"a secret that both ends know".to_vec())),
         role,
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
         groups: vec![Group::X25519, Group::P256],

@@ -83,7 +83,7 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
         ("identity", |c| {
             c.peers[1].identity = "other.example.net".parse().unwrap()
         }),
-        ("psk", |c| c.peers[1].psk = Secret::new(vec![7; 32])),
+        ("psk", |c| c.peers[1].psk = Some(Secret::new(vec![7; 32]))),
         ("suites", |c| c.peers[1].suites = vec![Suite::Aes256Gcm16]),
         ("selectors", |c| {
             c.peers[1].role = vpn("10.0.0.0/15", "10.8.0.0/24", ZonePolicy::default())
@@ -113,7 +113,7 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
 #[test]
 fn a_new_secret_is_the_only_one_that_opens_the_door_again() {
     let mut pair = connected();
-    let new = Secret::new(b"another secret, for both".to_vec());
+    let new = Some(Secret::new(b"another secret, for both".to_vec()));
     change(&mut pair, |config| config.peers[1].psk = new.clone());
     pair.settle();
     pair.connect();
@@ -153,7 +153,7 @@ fn an_attempt_under_way_does_not_survive_the_terms_it_began_with() {
         pair.initiate(Side::Left);
         (0..passed).for_each(|_| assert!(pair.deliver_next()));
         let mut config = mobile();
-        config.peers[0].psk = Secret::new(vec![7; 32]);
+        config.peers[0].psk = Some(Secret::new(vec![7; 32]));
         pair.with(Side::Left, |engine, now| engine.reconfigure(config, now));
         assert_eq!(pair.left.down_reasons(), [&DownReason::Reconfigured]);
         pair.settle();

@@ -25,7 +25,7 @@ pub(crate) fn refused(left: Config, right: Config) -> (String, String) {
 #[test]
 fn a_wrong_pre_shared_key_is_named_at_both_ends() {
     let (mut left, right) = (mobile(), gateway());
-    left.peers[0].psk = Secret::new(b"another".to_vec());
+    left.peers[0].psk = Some(Secret::new(b"another".to_vec()));
     let (left, right) = refused(left, right);
     assert!(left.contains("pre-shared keys differ"), "{left}");
     assert!(

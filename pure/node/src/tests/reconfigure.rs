@@ -49,7 +49,7 @@ fn stranger(name: &str) -> crate::Peer {
         name: name.to_owned(),
         address: Some("192.0.2.200".parse().unwrap()),
         identity: format!("{name}@example.net").parse().unwrap(),
-        psk: Secret::new(b"another key of that length".to_vec()),
+        psk: Some(Secret::new(b"another key of that length".to_vec())),
         role: Role::Gateway,
         suites: vec![model::Suite::Aes256Gcm16],
         groups: vec![model::Group::X25519],
@@ -129,7 +129,7 @@ fn an_added_peer_is_initiated_at_once_if_it_is_to_start() {
 fn a_peer_with_other_terms_is_made_anew_without_a_wait() {
     let mut world = World::connected(Policies::default());
     let before = spis(&world, MOBILE);
-    let key = Secret::new(b"a key that both ends get".to_vec());
+    let key = Some(Secret::new(b"a key that both ends get".to_vec()));
     let anew = world.reconfigure(GATEWAY, |config| config.peers[0].psk = key.clone());
     assert_eq!(anew, ["alice"]);
     let anew = world.reconfigure(MOBILE, |config| config.peers[0].psk = key);

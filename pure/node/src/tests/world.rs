@@ -528,6 +528,8 @@ fn config(who: usize, policies: &Policies) -> Config {
     };
     Config {
         identity: identity(who),
+        credential: None,
+        trust: crypto::TrustStore::default(),
         start: match who {
             MOBILE => vec!["gw".to_owned()],
             GATEWAY if policies.both_begin => vec!["alice".to_owned()],
@@ -549,7 +551,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         address,
         identity: identity(who),
         groups: vec![model::Group::X25519],
-        psk: Secret::new(PSK.as_bytes().to_vec()),
+        psk: Some(Secret::new(PSK.as_bytes().to_vec())),
         role,
         suites: vec![Suite::Aes128Gcm16],
         liveness: Duration::from_secs(30),

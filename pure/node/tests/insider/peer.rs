@@ -138,7 +138,7 @@ fn engine(own: &str, other: &str, role: PeerRole, seed: u8) -> Engine {
         address: None,
         identity: other.parse().expect("any text is an identity"),
         groups: vec![Group::X25519],
-        psk: Secret::new(b"known to both".to_vec()),
+        psk: Some(Secret::new(b"known to both".to_vec())),
         role,
         suites: vec![SUITE],
         liveness: Duration::from_secs(30),

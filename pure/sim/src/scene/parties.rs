@@ -1,7 +1,7 @@
 //! What the nodes of a download are configured to be: as `stratad` would be for the demo.
 
 use super::Configuration;
-use crypto::Secret;
+use crypto::{Secret, TrustStore};
 use model::{Group, Identity, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use node::{Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr};
@@ -88,6 +88,8 @@ impl Parties {
 fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
     Config {
         identity: identity(name),
+        credential: None,
+        trust: TrustStore::default(),
         peers,
         start: Vec::new(),
         ike_port: 500,
@@ -104,7 +106,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         name: name.to_owned(),
         address: address.map(IpAddr::V4),
         identity: identity(who),
-        psk: Secret::new(b"a key for simulations only".to_vec()),
+        psk: Some(Secret::new(b"a key for simulations only".to_vec())),
         role,
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],

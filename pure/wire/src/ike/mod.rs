@@ -32,8 +32,9 @@ pub use private::{
 };
 pub use proposal::{Attribute, MAX_PROPOSALS, MAX_TRANSFORMS, Proposal, Transform};
 pub use registry::{
-    AuthMethod, EncryptionId, EsnId, ExchangeType, GroupId, IdType, IntegrityId, KeyDirection,
-    NotifyType, PayloadType, PrfId, Protocol, RefusalCode, TransformType, TsType,
+    AuthMethod, CertificateEncoding, CertificateRefusal, EncryptionId, EsnId, ExchangeType,
+    GroupId, IdType, IntegrityId, KeyDirection, NotifyType, PayloadType, PrfId, Protocol,
+    RefusalCode, TransformType, TsType,
 };
 pub use sealed::{IV_LEN, NotOpened, Sealed};
 pub use selector::TrafficSelectors;

@@ -2,8 +2,8 @@
 
 use super::identification::{encode_identity, read_identity};
 use super::{
-    AuthMethod, Delete, GrantOffer, GroupId, Notify, PayloadType, Proposal, SecretShare,
-    TrafficSelectors,
+    AuthMethod, CertificateEncoding, Delete, GrantOffer, GroupId, Notify, PayloadType, Proposal,
+    SecretShare, TrafficSelectors,
 };
 use crate::codec::{Codec, Malformed, Reader};
 use model::Identity;
@@ -24,6 +24,20 @@ pub enum Payload {
     IdResponder(Identity),
     /// The proof of identity (section 3.8).
     Authentication(Authentication),
+    /// A certificate of the sender's chain (section 3.6).
+    Certificate {
+        /// What the data is.
+        encoding: CertificateEncoding,
+        /// One certificate.
+        data: Vec<u8>,
+    },
+    /// The CAs that the sender believes (section 3.7).
+    CertificateRequest {
+        /// What kind of certificate is wanted.
+        encoding: CertificateEncoding,
+        /// SHA-1 hashes of the CAs' keys, one after the other.
+        data: Vec<u8>,
+    },
     /// A nonce of 16 to 256 octets (section 3.9).
     Nonce(Vec<u8>),
     /// An error or a status (section 3.10).
@@ -78,6 +92,8 @@ impl Payload {
             Self::IdInitiator(_) => PayloadType::IDI,
             Self::IdResponder(_) => PayloadType::IDR,
             Self::Authentication(_) => PayloadType::AUTH,
+            Self::Certificate { .. } => PayloadType::CERT,
+            Self::CertificateRequest { .. } => PayloadType::CERTREQ,
             Self::Nonce(_) => PayloadType::NONCE,
             Self::Notify(_) => PayloadType::NOTIFY,
             Self::Delete(_) => PayloadType::DELETE,
@@ -104,6 +120,10 @@ impl Payload {
                 encode_identity(identity, out);
             }
             Self::Authentication(proof) => proof.encode(out),
+            Self::Certificate { encoding, data } | Self::CertificateRequest { encoding, data } => {
+                encoding.encode(out);
+                out.extend_from_slice(data);
+            }
             Self::Nonce(octets) | Self::VendorId(octets) => out.extend_from_slice(octets),
             Self::Notify(notify) => notify.encode(out),
             Self::Delete(delete) => delete.encode(out),
@@ -126,6 +146,14 @@ impl Payload {
             PayloadType::IDI => Self::IdInitiator(read_identity(&mut r)?),
             PayloadType::IDR => Self::IdResponder(read_identity(&mut r)?),
             PayloadType::AUTH => Self::Authentication(Authentication::read(&mut r)?),
+            PayloadType::CERT => Self::Certificate {
+                encoding: CertificateEncoding::read(&mut r)?,
+                data: r.rest().to_vec(),
+            },
+            PayloadType::CERTREQ => Self::CertificateRequest {
+                encoding: CertificateEncoding::read(&mut r)?,
+                data: r.rest().to_vec(),
+            },
             PayloadType::NONCE => Self::Nonce(read_nonce(&mut r)?),
             PayloadType::NOTIFY => Self::Notify(Notify::read(&mut r)?),
             PayloadType::DELETE => Self::Delete(Delete::read(&mut r)?),
@@ -196,6 +224,8 @@ const fn name_of(kind: PayloadType) -> &'static str {
         PayloadType::IDI => "the IDi payload",
         PayloadType::IDR => "the IDr payload",
         PayloadType::AUTH => "the AUTH payload",
+        PayloadType::CERT => "a CERT payload",
+        PayloadType::CERTREQ => "a CERTREQ payload",
         PayloadType::NONCE => "the Nonce payload",
         PayloadType::NOTIFY => "a Notify payload",
         PayloadType::DELETE => "a Delete payload",

@@ -148,6 +148,7 @@ registry! {
         ZONE_MAP = 41100,
         KEY_ACCEPTED = 41101,
         REVOKE = 41102,
+        CERTIFICATE_REFUSED = 41103,
     }
 }
 
@@ -158,6 +159,24 @@ registry! {
         NOT_THE_GATEWAY = 2,
         INVALID_GRANT = 3,
         TOO_MANY_GRANTS = 4,
+    }
+}
+
+registry! {
+    /// Certificate encodings (RFC 7296 section 3.6).
+    pub struct CertificateEncoding(u8) { X509_SIGNATURE = 4, HASH_AND_URL = 12 }
+}
+
+registry! {
+    /// Private: why a certificate was refused, beside AUTHENTICATION_FAILED.
+    pub struct CertificateRefusal(u16) {
+        EXPIRED = 1,
+        NOT_YET_VALID = 2,
+        UNKNOWN_AUTHORITY = 3,
+        WRONG_NAME = 4,
+        WRONG_USAGE = 5,
+        WRONG_SIGNATURE = 6,
+        INVALID = 7,
     }
 }
 

@@ -1,0 +1,128 @@
+//! `cert`, `key` and `ca` of `[node]`: what we prove ourselves with by certificate, and whose
+//! certificates we believe.
+
+use crate::key::{PrivateKey, private_key};
+use crate::reader::{Table, Value};
+use crate::warning::Warning;
+use crypto::{Certificate, Name, UnixTime};
+use model::Identity;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Days before the end of a certificate from which on it is warned of.
+const NOTICE: u64 = 14;
+
+/// Our certificate, with the key to it.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    /// `cert`: a PEM file with our certificate, then the intermediates up to a CA that peers trust.
+    pub chain: Vec<Certificate>,
+    /// `key`: a PEM file, mode 0600.
+    pub key: Arc<PrivateKey>,
+}
+
+impl Credential {
+    /// Reads `cert` and `key`, which belong together.
+    pub(crate) fn read(node: &mut Table<'_>, identity: Option<&Identity>) -> Option<Self> {
+        let certificate = node.value("cert");
+        let key = node.optional("key", private_key);
+        let Some(certificate) = certificate else {
+            if let Some(key) = node.value("key") {
+                key.fault::<()>("a key without its certificate", "add `cert = \"gw.pem\"`");
+            }
+            return None;
+        };
+        let chain = certificates(&certificate)?;
+        if node.value("key").is_none() {
+            return certificate.fault("a certificate without its key", "add `key = \"gw.key\"`");
+        }
+        let key = key?;
+        if chain[0].key.as_ref() != Some(&key.public()) {
+            return certificate.fault(
+                "the first certificate in this file is not for the key in `key`",
+                "name the key that it was issued for, or put our own certificate first",
+            );
+        }
+        if !chain[0].may_sign {
+            return certificate.fault(
+                "its key usage does not allow signatures",
+                "issue it anew with the key usage digitalSignature",
+            );
+        }
+        if let Some(identity) = identity.filter(|identity| !vouches(&chain[0], identity)) {
+            return certificate.fault(
+                format!("{identity} is not among its subjectAltNames, and peers would refuse it"),
+                "issue it anew for this name, or change `id`",
+            );
+        }
+        Some(Self {
+            chain,
+            key: Arc::new(key),
+        })
+    }
+}
+
+/// Reads `ca`: one file or a list, each with one CA or more.
+pub(crate) fn authorities(value: &Value<'_>) -> Option<Vec<Certificate>> {
+    let all = match value.inner.is_str() {
+        true => certificates(value)?,
+        false => value.list(certificates)?.concat(),
+    };
+    match all.iter().find(|certificate| !certificate.is_ca) {
+        None => Some(all),
+        Some(other) => value.fault(
+            format!("`{}` is not the certificate of a CA", other.subject),
+            "name the certificate of the CA that issued the peer's",
+        ),
+    }
+}
+
+/// What there is to say today about when these certificates end.
+pub fn expiry<'c>(
+    certificates: impl IntoIterator<Item = &'c Certificate>,
+    today: UnixTime,
+) -> Vec<Warning> {
+    let warn = |certificate: &Certificate| {
+        let (subject, end) = (certificate.subject.clone(), certificate.not_after);
+        match end.days_after(today) {
+            _ if end < today => Some(Warning::Expired { subject, end }),
+            days if days < NOTICE => Some(Warning::Expires { subject, end, days }),
+            _ => None,
+        }
+    };
+    certificates.into_iter().filter_map(warn).collect()
+}
+
+/// What the wall clock shows.
+pub fn today() -> UnixTime {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    UnixTime(since.map_or(0, |since| since.as_secs()))
+}
+
+/// Whether a certificate names an identity, octet by octet.
+fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
+    certificate.names.iter().any(|name| match (name, identity) {
+        (Name::Dns(name), Identity::Fqdn(identity))
+        | (Name::Email(name), Identity::Email(identity)) => name == identity,
+        (Name::Address(name), Identity::Address(identity)) => name == identity,
+        _ => false,
+    })
+}
+
+/// The certificates of the PEM file that a value names.
+fn certificates(value: &Value<'_>) -> Option<Vec<Certificate>> {
+    let path = value.context.directory.join(value.text()?);
+    let pem = std::fs::read(&path).or_else(|error| {
+        let problem = format!("cannot read {}: {error}", path.display());
+        value
+            .fault(problem, "name a PEM file beside this one")
+            .ok_or(())
+    });
+    let certificates = Certificate::all_from_pem(&pem.ok()?).ok();
+    certificates.or_else(|| {
+        value.fault(
+            "there is no X.509 certificate in this file",
+            "name a PEM file: it has lines `-----BEGIN CERTIFICATE-----`",
+        )
+    })
+}

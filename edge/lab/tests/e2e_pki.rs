@@ -1,0 +1,399 @@
+//! Certificates instead of pre-shared keys, made by openssl: tunnels, refusals that both ends can
+//! read, and warnings before a certificate ends.
+
+use anyhow::{Result, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, is_up, refusal};
+use lab::runner;
+use lab::testbed::find_binary;
+use lab::transfer::transfer;
+use serde_json::Value;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        ecdsa_certificates_carry_a_tunnel,
+        ed25519_certificates_with_an_intermediate_carry_a_tunnel,
+        an_expired_certificate_is_refused_and_both_ends_say_so,
+        a_certificate_of_an_unknown_ca_is_refused_and_both_ends_say_so,
+        a_ca_of_the_same_name_with_another_key_is_refused,
+        a_certificate_for_another_use_is_refused_and_both_ends_say_so,
+        a_certificate_that_ends_soon_is_warned_of,
+        an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file,
+        certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them,
+        strata_pki_replaces_nothing_unless_told_to,
+        a_licensed_node_with_a_certificate_gets_its_grant,
+    ])
+}
+
+const OCTETS: u64 = 1_000_000;
+
+const EC: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
+const ED25519: &str = "ed25519";
+
+/// How one end's certificate is made.
+#[derive(Clone, Copy)]
+struct Order<'a> {
+    /// The key, in openssl's words.
+    key: &'a str,
+    /// Whether an intermediate stands between it and the CA.
+    intermediate: bool,
+    /// When it ends, in openssl's words.
+    validity: &'a str,
+    /// More lines of extensions.
+    extensions: &'a str,
+}
+
+const GOOD: Order<'_> = Order {
+    key: EC,
+    intermediate: false,
+    validity: "-days 365",
+    extensions: "",
+};
+
+fn ecdsa_certificates_carry_a_tunnel() -> Result<()> {
+    a_tunnel(GOOD)
+}
+
+fn ed25519_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
+    a_tunnel(Order {
+        key: ED25519,
+        intermediate: true,
+        ..GOOD
+    })
+}
+
+fn an_expired_certificate_is_refused_and_both_ends_say_so() -> Result<()> {
+    let validity = "-startdate 20200101000000Z -enddate 20200201000000Z";
+    is_refused(
+        Order { validity, ..GOOD },
+        "expired on 2020-02-01",
+        "has expired",
+    )
+}
+
+fn a_certificate_for_another_use_is_refused_and_both_ends_say_so() -> Result<()> {
+    let extensions = "extendedKeyUsage=codeSigning";
+    is_refused(
+        Order { extensions, ..GOOD },
+        "key usage",
+        "key usage does not allow IKE",
+    )
+}
+
+fn a_certificate_of_an_unknown_ca_is_refused_and_both_ends_say_so() -> Result<()> {
+    an_impostor("Another CA", "none of the CAs in `ca`")
+}
+
+fn a_ca_of_the_same_name_with_another_key_is_refused() -> Result<()> {
+    an_impostor("Lab CA", "made by another key")
+}
+
+fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
+    let pair = Pair::new("pki")?;
+    let order = Order {
+        validity: "-days 5",
+        ..GOOD
+    };
+    authority(&pair.mobile, EC, "Lab CA")?;
+    let mut mobile = start(
+        &pair.mobile,
+        "email:alice@example.net",
+        order,
+        MOBILE_CONFIG,
+    )?;
+    let status = mobile.strata("status")?;
+    let warned = |text: &str| text.contains("CN=end.pem CN` expires in");
+    ensure!(
+        warned(&status["status"]["warnings"].to_string()),
+        "{status}"
+    );
+    let metrics = mobile.strata_text("metrics")?;
+    ensure!(
+        metrics.contains("strata_certificate_end_seconds{subject=\"CN=end.pem CN\"}"),
+        "{metrics}"
+    );
+    mobile
+        .process()
+        .wait_for_log("CN=end.pem CN` expires in", DEADLINE)
+}
+
+fn an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file() -> Result<()> {
+    let pair = Pair::new("pki")?;
+    authority(&pair.mobile, EC, "Lab CA")?;
+    let Err(refused) = start(&pair.mobile, "email:bob@example.net", GOOD, MOBILE_CONFIG) else {
+        anyhow::bail!("stratad started with somebody else's certificate");
+    };
+    let text = format!("{refused:?}");
+    ensure!(text.contains("not among its subjectAltNames"), "{text}");
+    Ok(())
+}
+
+/// A root, a CA under it, and one certificate of each kind.
+fn certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them() -> Result<()> {
+    let pair = Pair::new("pki")?;
+    let (mobile, gateway) = (&pair.mobile, &pair.gateway);
+    strata(mobile, "pki ca --name Root --out root")?;
+    strata(mobile, "pki ca --name Middle --by root --out middle")?;
+    let issue = "pki issue --ca middle --out made --id";
+    strata(mobile, &format!("{issue} alice@example.net --ed25519"))?;
+    strata(mobile, &format!("{issue} gw.example.net"))?;
+    for name in ["alice@example.net", "gw.example.net"] {
+        let told = mobile.run(&format!(
+            "openssl verify -x509_strict -CAfile root/ca.pem -untrusted middle/ca.pem made/{name}.pem"
+        ))?;
+        ensure!(told.contains("OK"), "{told}");
+    }
+    let shown = strata(mobile, "pki show made/gw.example.net.pem --json")?;
+    let shown: Value = serde_json::from_str(&shown)?;
+    ensure!(
+        shown["pki"]["certificates"][0]["names"][0] == "gw.example.net"
+            && shown["pki"]["certificates"][1]["subject"] == "CN=Middle",
+        "{shown}"
+    );
+    hand_out(mobile, mobile, "alice@example.net")?;
+    hand_out(mobile, gateway, "gw.example.net")?;
+    let gateway = gateway.stratad(GATEWAY_CONFIG)?;
+    let mobile = mobile.stratad(MOBILE_CONFIG)?;
+    carries_data(&pair, &mobile, &gateway)
+}
+
+fn a_licensed_node_with_a_certificate_gets_its_grant() -> Result<()> {
+    let pair = Pair::new("pki")?;
+    let maker = &pair.mobile;
+    strata(maker, "pki ca --name Root --out root")?;
+    for (host, id) in [
+        (&pair.mobile, "alice@example.net"),
+        (&pair.gateway, "gw.example.net"),
+        (&pair.between, LICENSED),
+    ] {
+        strata(maker, &format!("pki issue --ca root --out made --id {id}"))?;
+        hand_out(maker, host, id)?;
+    }
+    let zones = format!("zones = \"require\"\nlicences = {HEADERS}\n");
+    let node = format!("[licensed.fa]\naddress = \"192.0.2.2\"\nid = \"{LICENSED}\"\n");
+    let licensed = pair.between.stratad(LICENSED_CONFIG)?;
+    let gateway = format!("{GATEWAY_CONFIG}{zones}{node}");
+    let gateway = pair.gateway.stratad(&gateway)?;
+    let mobile = pair.mobile.stratad(&format!("{MOBILE_CONFIG}{zones}"))?;
+    carries_data(&pair, &mobile, &gateway)?;
+    let held = |zones: &Value| {
+        let held = zones["zones"]["held"].as_array();
+        held.is_some_and(|held| held.len() == 1 && held[0]["identity"] == "gw.example.net")
+    };
+    licensed.wait_until("zones", DEADLINE, held).map(drop)
+}
+
+/// Gives a host what `strata pki` made for it in another one's folder.
+fn hand_out(maker: &Host, host: &Host, id: &str) -> Result<()> {
+    let read = |file: &str| std::fs::read_to_string(maker.directory().join(file));
+    host.secret("end.key", &read(&format!("made/{id}.key"))?)?;
+    host.file("chain.pem", &read(&format!("made/{id}.pem"))?)?;
+    host.file("ca.pem", &read("root/ca.pem")?).map(drop)
+}
+
+fn strata_pki_replaces_nothing_unless_told_to() -> Result<()> {
+    let pair = Pair::new("pki")?;
+    strata(&pair.mobile, "pki ca --name Root")?;
+    let key = || std::fs::read(pair.mobile.directory().join("ca.key"));
+    let before = key()?;
+    let Err(refused) = strata(&pair.mobile, "pki ca --name Root") else {
+        anyhow::bail!("a CA was replaced");
+    };
+    let text = format!("{refused:?}");
+    ensure!(
+        text.contains("ca.key is there already") && text.contains("--force"),
+        "{text}"
+    );
+    ensure!(key()? == before);
+    strata(&pair.mobile, "pki ca --name Root --force")?;
+    ensure!(key()? != before);
+    let mode = pair.mobile.run("stat -c %a ca.key")?;
+    ensure!(mode.trim() == "600", "{mode}");
+    Ok(())
+}
+
+/// Both ends have certificates of this kind of one CA, and data passes.
+fn a_tunnel(order: Order<'_>) -> Result<()> {
+    let (pair, mobile, gateway) = both(order)?;
+    carries_data(&pair, &mobile, &gateway)
+}
+
+fn carries_data(pair: &Pair, mobile: &Daemon, gateway: &Daemon) -> Result<()> {
+    mobile.strata_text("up office --wait")?;
+    gateway.wait_until("status", DEADLINE, is_up)?;
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
+}
+
+/// The mobile node's certificate is of this kind, and the gateway does not believe it.
+fn is_refused(order: Order<'_>, there: &str, here: &str) -> Result<()> {
+    let (_pair, mobile, gateway) = both(order)?;
+    told(&mobile, &gateway, there, here)
+}
+
+/// The mobile node's certificate is of a CA of this name that the gateway has never seen.
+fn an_impostor(name: &str, there: &str) -> Result<()> {
+    let pair = Pair::new("pki")?;
+    authority(&pair.gateway, EC, "Lab CA")?;
+    authority(&pair.mobile, EC, name)?;
+    let gateway = start(&pair.gateway, "DNS:gw.example.net", GOOD, GATEWAY_CONFIG)?;
+    let mobile = start(&pair.mobile, "email:alice@example.net", GOOD, MOBILE_CONFIG)?;
+    told(&mobile, &gateway, there, "our CA is not trusted there")
+}
+
+fn told(mobile: &Daemon, gateway: &Daemon, there: &str, here: &str) -> Result<()> {
+    let Err(refused) = mobile.strata_text("up office --wait") else {
+        anyhow::bail!("the certificate was believed");
+    };
+    let text = format!("{refused:?}");
+    ensure!(text.contains(here), "{here:?} is not in: {text}");
+    let said = |status: &Value| status["status"].to_string().contains(there);
+    let status = gateway.wait_until("status", DEADLINE, said)?;
+    ensure!(!is_up(&status), "{status}");
+    let status = mobile.strata("status")?;
+    ensure!(refusal(&status).contains(here), "{status}");
+    Ok(())
+}
+
+/// Both daemons, with certificates of one CA; the mobile node's as ordered.
+fn both(order: Order<'_>) -> Result<(Pair, Daemon, Daemon)> {
+    let pair = Pair::new("pki")?;
+    authority(&pair.mobile, order.key, "Lab CA")?;
+    for file in ["ca.pem", "ca.key"] {
+        let text = std::fs::read_to_string(pair.mobile.directory().join(file))?;
+        pair.gateway.secret(file, &text)?;
+    }
+    let good = Order {
+        validity: GOOD.validity,
+        extensions: GOOD.extensions,
+        ..order
+    };
+    let gateway = start(&pair.gateway, "DNS:gw.example.net", good, GATEWAY_CONFIG)?;
+    let mobile = start(
+        &pair.mobile,
+        "email:alice@example.net",
+        order,
+        MOBILE_CONFIG,
+    )?;
+    Ok((pair, mobile, gateway))
+}
+
+/// Runs `strata` on a host, in its folder.
+fn strata(host: &Host, words: &str) -> Result<String> {
+    let mut command = host.command(find_binary("strata")?);
+    command.args(words.split_whitespace());
+    host.run_command(command, DEADLINE)
+}
+
+/// `ca.pem` and `ca.key`.
+fn authority(host: &Host, key: &str, name: &str) -> Result<()> {
+    make_key(host, key, "ca.key")?;
+    host.secret("ca.cnf", &format!("[req]\ndistinguished_name=dn\nprompt=no\nx509_extensions=ca\n[dn]\nCN={name}\n[ca]\nbasicConstraints=critical,CA:TRUE\n"))?;
+    host.run("openssl req -x509 -config ca.cnf -key ca.key -days 3650 -out ca.pem")?;
+    Ok(())
+}
+
+/// A daemon with a certificate for a name, issued as ordered by the CA in its folder.
+fn start(host: &Host, name: &str, order: Order<'_>, config: &str) -> Result<Daemon> {
+    let plain = "-days 365";
+    let ca = "basicConstraints=critical,CA:TRUE\n";
+    let end = format!("subjectAltName={name}\n{}\n", order.extensions);
+    if order.intermediate {
+        issue(host, "middle", "ca", order.key, plain, ca)?;
+        issue(host, "end", "middle", order.key, order.validity, &end)?;
+        let read = |name| std::fs::read_to_string(host.directory().join(name));
+        host.file(
+            "chain.pem",
+            &format!("{}{}", read("end.pem")?, read("middle.pem")?),
+        )?;
+    } else {
+        issue(host, "end", "ca", order.key, order.validity, &end)?;
+        std::fs::copy(
+            host.directory().join("end.pem"),
+            host.directory().join("chain.pem"),
+        )?;
+    }
+    host.stratad(config)
+}
+
+fn issue(
+    host: &Host,
+    name: &str,
+    by: &str,
+    key: &str,
+    validity: &str,
+    extensions: &str,
+) -> Result<()> {
+    make_key(host, key, &format!("{name}.key"))?;
+    host.file(
+        &format!("{name}.cnf"),
+        &format!("[req]\ndistinguished_name=dn\nprompt=no\n[dn]\nCN={name}.pem CN\n"),
+    )?;
+    host.file(&format!("{name}.ext"), extensions)?;
+    host.run(&format!(
+        "openssl req -new -config {name}.cnf -key {name}.key -out {name}.csr"
+    ))?;
+    host.file("index.txt", "")?;
+    host.file("issue.cnf", ISSUE)?;
+    host.run(&format!(
+        "openssl ca -batch -notext -config issue.cnf -cert {by}.pem -keyfile {by}.key \
+         -in {name}.csr -out {name}.pem {validity} -extfile {name}.ext"
+    ))?;
+    Ok(())
+}
+
+fn make_key(host: &Host, key: &str, file: &str) -> Result<()> {
+    host.run(&format!("openssl genpkey -algorithm {key} -out {file}"))?;
+    host.run(&format!("chmod 600 {file}")).map(drop)
+}
+
+/// For openssl's `ca`, the command that can date a certificate back.
+const ISSUE: &str = "[ca]\ndefault_ca=one\n[one]\ndatabase=index.txt\nnew_certs_dir=.\n\
+                     rand_serial=yes\ndefault_md=default\npolicy=any\n[any]\ncommonName=supplied\n";
+
+const MOBILE_CONFIG: &str = r#"
+[node]
+id = "alice@example.net"
+cert = "chain.pem"
+key = "end.key"
+ca = ["ca.pem"]
+[tunnel]
+addresses = ["10.1.0.2/32"]
+[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+start = "manual"
+"#;
+
+const LICENSED_CONFIG: &str = r#"
+[node]
+id = "fa.example.net"
+cert = "chain.pem"
+key = "end.key"
+ca = ["ca.pem"]
+[gateway.gw]
+id = "gw.example.net"
+[divert]
+wired = "wired"
+wireless = "wireless"
+[snoop]
+enabled = true
+"#;
+
+const GATEWAY_CONFIG: &str = r#"
+[node]
+id = "gw.example.net"
+cert = "chain.pem"
+key = "end.key"
+ca = ["ca.pem"]
+[tunnel]
+addresses = ["10.8.0.1/16"]
+[peer.alice]
+id = "alice@example.net"
+local = ["10.8.0.0/16"]
+remote = ["10.1.0.2/32"]
+"#;

@@ -1,0 +1,216 @@
+//! Issuing. The encoding is rcgen's; keys and signatures are the same as the daemon's.
+
+use super::folder;
+use config::PrivateKey;
+use control::Failure;
+use crypto::{Certificate, PublicKey, SignatureAlgorithm, TrustStore, UnixTime, sha1};
+use model::Identity;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyIdMethod, KeyUsagePurpose,
+    SanType, SerialNumber,
+};
+use std::path::Path;
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+
+/// A CA that can issue.
+pub(super) struct Authority {
+    /// Its certificate, then those of the CAs above it, without the root.
+    chain: Vec<Certificate>,
+    key: Key,
+}
+
+/// What was issued.
+pub(super) struct Issued {
+    /// The certificate, then what a peer needs to follow it to the root.
+    pub(super) chain: Vec<Certificate>,
+    /// Its key: PKCS #8 in DER.
+    pub(super) key: Zeroizing<Vec<u8>>,
+}
+
+impl Authority {
+    /// The CA of a folder that [`new_authority`]'s result was saved in.
+    pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
+        let chain = folder::certificates(&folder.join("ca.pem"))?;
+        let key = Key::new(folder::key(&folder.join("ca.key"))?);
+        if chain[0].key.as_ref() != Some(&key.public) || !chain[0].is_ca {
+            return Err(Failure::new(
+                format!(
+                    "ca.pem in {} does not begin with the CA of ca.key",
+                    folder.display()
+                ),
+                "name a folder made by `strata pki ca`",
+            ));
+        }
+        if chain[0].not_after <= config::today() {
+            return Err(Failure::new(
+                format!(
+                    "the CA in {} expired on {}",
+                    folder.display(),
+                    chain[0].not_after
+                ),
+                "make a new one with `strata pki ca`",
+            ));
+        }
+        Ok(Self { chain, key })
+    }
+
+    /// Issues a certificate for an identity. "CAs SHOULD NOT include the ExtendedKeyUsage extension
+    /// in certificates for use with IKE" (RFC 4945 section 5.1.3.12).
+    pub(super) fn issue(
+        &self,
+        id: &Identity,
+        algorithm: SignatureAlgorithm,
+        days: u64,
+    ) -> Result<Issued, Failure> {
+        let text = id.to_string();
+        let mut params = params(&text, days);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.subject_alt_names = vec![match id {
+            Identity::Address(address) => SanType::IpAddress(*address),
+            Identity::Email(_) => SanType::Rfc822Name(text.try_into().map_err(unfit)?),
+            Identity::Fqdn(_) | Identity::Opaque { .. } => {
+                SanType::DnsName(text.try_into().map_err(unfit)?)
+            }
+        }];
+        let issued = certify(params, algorithm, Some(self))?;
+        // What peers will say of it is known before anybody has it.
+        let chain: Vec<_> = issued.chain.iter().map(|one| one.der.clone()).collect();
+        let trust = TrustStore::new(vec![self.chain[0].clone()]);
+        trust.verify(&chain, config::today()).map_err(unfit)?;
+        Ok(issued)
+    }
+
+    /// How it signs: with its name as `strata pki ca` wrote it.
+    fn issuer(&self) -> Result<Issuer<'static, &Key>, Failure> {
+        let subject = &self.chain[0].subject;
+        let name = subject.strip_prefix("CN=").ok_or_else(|| {
+            Failure::new(
+                format!("the CA's name is `{subject}`, and only a CN is written here"),
+                "use a CA made by `strata pki ca`",
+            )
+        })?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.key_identifier_method = self.key.identifier();
+        Ok(Issuer::new(params, &self.key))
+    }
+}
+
+/// Makes a CA: a root, or one under another.
+pub(super) fn new_authority(
+    name: &str,
+    above: Option<&Authority>,
+    algorithm: SignatureAlgorithm,
+    days: u64,
+) -> Result<Issued, Failure> {
+    let mut params = params(name, days);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    certify(params, algorithm, above)
+}
+
+/// Valid from an hour ago, for the clocks of others may be behind.
+fn params(name: &str, days: u64) -> CertificateParams {
+    let now = config::today().0;
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.not_before = date(UnixTime(now.saturating_sub(HOUR)));
+    params.not_after = date(UnixTime(now + days * DAY));
+    params.use_authority_key_identifier_extension = true;
+    params
+}
+
+/// A date of the kind that rcgen takes.
+fn date(time: UnixTime) -> time::OffsetDateTime {
+    rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(time.0)
+}
+
+/// Makes a key, and has it certified: by itself if there is nobody above.
+fn certify(
+    mut params: CertificateParams,
+    algorithm: SignatureAlgorithm,
+    above: Option<&Authority>,
+) -> Result<Issued, Failure> {
+    let (key, der) = PrivateKey::generate(algorithm).ok_or_else(|| {
+        Failure::new(
+            "the system gives no randomness for a key",
+            "try again when it has started",
+        )
+    })?;
+    let key = Key::new(key);
+    // Made of the new key, a number is as unique and as hard to foresee as the key (RFC 5280
+    // sections 4.1.2.2 and 4.2.1.2); the first bit is none of a positive number.
+    params.key_identifier_method = key.identifier();
+    let mut number = sha1(&[&key.public.octets]);
+    number[0] = number[0] & 0x7f | 0x40;
+    params.serial_number = Some(SerialNumber::from_slice(&number));
+    let made = match above {
+        None => params.self_signed(&key),
+        Some(above) => {
+            params.not_after = params.not_after.min(date(above.chain[0].not_after));
+            params.signed_by(&key, &above.issuer()?)
+        }
+    };
+    let made = Certificate::from_der(made.map_err(unfit)?.der());
+    let made = made.map_err(unfit)?;
+    let chain = above.map_or(&[][..], |above| &above.chain);
+    let middle = chain.iter().filter(|ca| ca.subject != ca.issuer);
+    Ok(Issued {
+        chain: std::iter::once(&made).chain(middle).cloned().collect(),
+        key: der,
+    })
+}
+
+fn unfit(error: impl std::fmt::Display) -> Failure {
+    Failure::new(
+        format!("the certificate cannot be made: {error}"),
+        "use another name, or a CA made by `strata pki ca`",
+    )
+}
+
+/// A key as rcgen wants it.
+struct Key {
+    private: PrivateKey,
+    public: PublicKey,
+}
+
+impl Key {
+    fn new(private: PrivateKey) -> Self {
+        let public = private.public();
+        Self { private, public }
+    }
+
+    /// "The 160-bit SHA-1 hash of the value of the BIT STRING subjectPublicKey" (RFC 5280 section
+    /// 4.2.1.2).
+    fn identifier(&self) -> KeyIdMethod {
+        KeyIdMethod::PreSpecified(sha1(&[&self.public.octets]).to_vec())
+    }
+}
+
+impl rcgen::PublicKeyData for Key {
+    fn der_bytes(&self) -> &[u8] {
+        &self.public.octets
+    }
+
+    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
+        match self.public.algorithm {
+            SignatureAlgorithm::EcdsaP256Sha256 => &rcgen::PKCS_ECDSA_P256_SHA256,
+            SignatureAlgorithm::Ed25519 => &rcgen::PKCS_ED25519,
+        }
+    }
+}
+
+impl rcgen::SigningKey for Key {
+    fn sign(&self, octets: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        let signature = self.private.sign(octets);
+        signature.ok_or(rcgen::Error::RemoteKeyError)
+    }
+}

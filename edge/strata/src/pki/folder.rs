@@ -1,0 +1,88 @@
+//! The files of a CA and of what it issued.
+
+use super::authority::Issued;
+use config::PrivateKey;
+use control::Failure;
+use crypto::Certificate;
+use pem::Pem;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// The certificates of a PEM file; at least one.
+pub(super) fn certificates(file: &Path) -> Result<Vec<Certificate>, Failure> {
+    let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    Certificate::all_from_pem(&text).map_err(|_| {
+        Failure::new(
+            format!("there is no X.509 certificate in {}", file.display()),
+            "name a PEM file: it has lines `-----BEGIN CERTIFICATE-----`",
+        )
+    })
+}
+
+/// The private key of a PEM file.
+pub(super) fn key(file: &Path) -> Result<PrivateKey, Failure> {
+    let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    PrivateKey::from_pem(&Zeroizing::new(text)).ok_or_else(|| {
+        Failure::new(
+            format!("{} holds no key for ECDSA P-256 or Ed25519", file.display()),
+            "name a folder made by `strata pki ca`",
+        )
+    })
+}
+
+/// Writes `NAME.key` for its owner alone, then `NAME.pem`. Replaces nothing unless told to.
+pub(super) fn save(
+    issued: &Issued,
+    folder: &Path,
+    name: &str,
+    force: bool,
+) -> Result<Vec<PathBuf>, Failure> {
+    let key = pem::encode(&Pem::new("PRIVATE KEY", issued.key.as_slice()));
+    let key = Zeroizing::new(key);
+    let certificate = |one: &Certificate| Pem::new("CERTIFICATE", one.der.as_slice());
+    let chain: Vec<_> = issued.chain.iter().map(certificate).collect();
+    let chain = pem::encode_many(&chain);
+    let files = [
+        (folder.join(format!("{name}.key")), key.as_str(), 0o600),
+        (folder.join(format!("{name}.pem")), chain.as_str(), 0o644),
+    ];
+    if let Some((there, ..)) = files.iter().find(|(file, ..)| !force && file.exists()) {
+        return Err(Failure::new(
+            format!("{} is there already", there.display()),
+            "choose another folder with `--out`, or replace key and certificate with `--force`",
+        ));
+    }
+    fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+    for (file, text, mode) in &files {
+        write(file, text, *mode).map_err(|error| unwritable(file, &error))?;
+    }
+    Ok(files.into_iter().map(|(file, ..)| file).collect())
+}
+
+/// A new file each time: an old one would keep its mode.
+fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(file)?;
+    file.write_all(text.as_bytes())
+}
+
+fn unreadable(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot read {}: {error}", file.display()),
+        "name a file that is there and that you may read",
+    )
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        format!("cannot write {}: {error}", file.display()),
+        "choose a folder that you may write to with `--out`",
+    )
+}

@@ -1,0 +1,63 @@
+//! The time of the wall clock, which only the validity of certificates hangs on.
+
+use std::fmt;
+
+const DAY: u64 = 86_400;
+
+/// Seconds since the beginning of 1970, without leap seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnixTime(pub u64);
+
+impl UnixTime {
+    /// Whole days from now to here; zero if that is past.
+    pub const fn days_after(self, now: Self) -> u64 {
+        self.0.saturating_sub(now.0) / DAY
+    }
+}
+
+impl fmt::Display for UnixTime {
+    /// `2026-01-31 09:05 UTC`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, second) = (self.0 / DAY, self.0 % DAY);
+        let (year, month, day) = date(days);
+        let (hour, minute) = (second / 3600, second % 3600 / 60);
+        write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    }
+}
+
+/// Year, month and day. Years begin in March here, so that the leap day is the last of its year,
+/// and the months before a month have (153 m + 2) / 5 days.
+const fn date(days_since_1970: u64) -> (u64, u64, u64) {
+    let days = days_since_1970 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next_year) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (era * 400 + year + next_year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values are those of `date --utc`.
+    #[test]
+    fn times_are_shown_as_dates() {
+        for (time, shown) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_340, "2000-02-28 23:59 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (951_868_800, "2000-03-01 00:00 UTC"),
+            (1_735_689_599, "2024-12-31 23:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+        ] {
+            assert_eq!(UnixTime(time).to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! X.509 certificates as IKE uses them (RFC 5280, RFC 4945): what one says. Whether it is to be
+//! believed is [`crate::TrustStore`]'s business.
+
+use crate::{PublicKey, SignatureAlgorithm, UnixTime, sha1};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use std::net::IpAddr;
+use thiserror::Error;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::public_key::PublicKey as Parsed;
+
+/// What a certificate says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The certificate itself.
+    pub der: Vec<u8>,
+    /// Whom it names, as text for people.
+    pub subject: String,
+    /// Who signed it, as text for people.
+    pub issuer: String,
+    /// From when it is valid.
+    pub not_before: UnixTime,
+    /// Until when.
+    pub not_after: UnixTime,
+    /// Its subjectAltNames, without those of kinds that no identity has.
+    pub names: Vec<Name>,
+    /// The key, if it is of a kind that we verify with.
+    pub key: Option<PublicKey>,
+    /// SHA-1 of the SubjectPublicKeyInfo: how CERTREQ names a CA (RFC 7296 section 3.7).
+    pub key_id: [u8; 20],
+    /// Whether it may sign others.
+    pub is_ca: bool,
+    /// Whether its key may sign an exchange (RFC 4945 section 5.1.3.2).
+    pub may_sign: bool,
+}
+
+/// A name that a certificate vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// dNSName.
+    Dns(String),
+    /// rfc822Name.
+    Email(String),
+    /// iPAddress.
+    Address(IpAddr),
+}
+
+/// The octets are no certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("this is not an X.509 certificate")]
+pub struct NoCertificate;
+
+impl Certificate {
+    /// Reads one in DER, to its last octet.
+    pub fn from_der(der: &[u8]) -> Result<Self, NoCertificate> {
+        let (rest, parsed) = X509Certificate::from_der(der).map_err(|_| NoCertificate)?;
+        let usage = parsed.key_usage().map_err(|_| NoCertificate)?;
+        let alternative = parsed.subject_alternative_name();
+        let alternative = alternative.map_err(|_| NoCertificate)?;
+        let names = alternative.map_or(&[][..], |names| &names.value.general_names);
+        let seconds = |time: i64| UnixTime(u64::try_from(time).unwrap_or(0));
+        let validity = parsed.validity();
+        rest.is_empty().then_some(()).ok_or(NoCertificate)?;
+        Ok(Self {
+            der: der.to_vec(),
+            subject: parsed.subject().to_string(),
+            issuer: parsed.issuer().to_string(),
+            not_before: seconds(validity.not_before.timestamp()),
+            not_after: seconds(validity.not_after.timestamp()),
+            names: names.iter().filter_map(name).collect(),
+            key: key(&parsed),
+            key_id: sha1(&[parsed.public_key().raw]),
+            is_ca: parsed.is_ca(),
+            may_sign: usage.is_none_or(|usage| {
+                usage.value.digital_signature() || usage.value.non_repudiation()
+            }),
+        })
+    }
+
+    /// Reads all certificates of a PEM file, in its order; other sections are passed over.
+    pub fn all_from_pem(text: &[u8]) -> Result<Vec<Self>, NoCertificate> {
+        let sections = CertificateDer::pem_slice_iter(text);
+        let read = |section: Result<CertificateDer<'_>, _>| {
+            section.map_or(Err(NoCertificate), |der| Self::from_der(&der))
+        };
+        let certificates: Vec<_> = sections.map(read).collect::<Result<_, _>>()?;
+        (!certificates.is_empty())
+            .then_some(certificates)
+            .ok_or(NoCertificate)
+    }
+}
+
+fn name(name: &GeneralName<'_>) -> Option<Name> {
+    match name {
+        GeneralName::DNSName(text) => Some(Name::Dns((*text).to_owned())),
+        GeneralName::RFC822Name(text) => Some(Name::Email((*text).to_owned())),
+        GeneralName::IPAddress(octets) => {
+            let v4 = <[u8; 4]>::try_from(*octets).map(IpAddr::from);
+            let v6 = <[u8; 16]>::try_from(*octets).map(IpAddr::from);
+            v4.or(v6).ok().map(Name::Address)
+        }
+        _ => None,
+    }
+}
+
+/// Ed25519 and P-256 keys; the length tells P-256 from the other curves, and a point that is not on
+/// it verifies nothing.
+fn key(certificate: &X509Certificate<'_>) -> Option<PublicKey> {
+    const ED25519: &str = "1.3.101.112";
+    const P256_POINT: usize = 65;
+    let info = certificate.public_key();
+    let octets = info.subject_public_key.data.to_vec();
+    let algorithm = match info.parsed().ok()? {
+        Parsed::EC(_) if octets.len() == P256_POINT => SignatureAlgorithm::EcdsaP256Sha256,
+        _ if info.algorithm.algorithm.to_id_string() == ED25519 => SignatureAlgorithm::Ed25519,
+        _ => return None,
+    };
+    Some(PublicKey { algorithm, octets })
+}

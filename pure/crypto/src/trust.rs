@@ -1,0 +1,234 @@
+//! Whom we believe: validating a chain of certificates up to a CA that the operator named
+//! (RFC 5280 section 6, with the rules of RFC 4945 for IKE). The work is webpki's; what is added is
+//! what IKE asks of usage, the CA's own validity, and an answer that a person can act upon.
+
+use crate::UnixTime;
+use crate::certificate::Certificate;
+use crate::verifier;
+use rustls_pki_types::CertificateDer;
+use std::time::Duration;
+use thiserror::Error;
+use webpki::{EndEntityCert, Error, ExtendedKeyUsageValidator, KeyPurposeId, KeyPurposeIdIter};
+
+/// id-kp-ipsecIKE, 1.3.6.1.5.5.7.3.17 (RFC 4945 section 5.1.3.12).
+const IPSEC_IKE: KeyPurposeId<'static> = KeyPurposeId::new(&[0x2b, 6, 1, 5, 5, 7, 3, 17]);
+
+/// anyExtendedKeyUsage, 2.5.29.37.0.
+const ANY: KeyPurposeId<'static> = KeyPurposeId::new(&[0x55, 0x1d, 37, 0]);
+
+/// The CAs that are believed.
+#[derive(Clone, Debug, Default)]
+pub struct TrustStore {
+    authorities: Vec<Certificate>,
+}
+
+/// Why a chain is not believed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Untrusted {
+    /// There is no certificate.
+    #[error("no certificate came")]
+    Missing,
+    /// A certificate cannot be read.
+    #[error("a certificate of the chain cannot be read")]
+    Unreadable,
+    /// It is too late.
+    #[error("a certificate of the chain expired on {0}")]
+    Expired(UnixTime),
+    /// It is too early, or our clock is wrong.
+    #[error("a certificate of the chain is valid only from {0}: compare the clocks")]
+    NotYetValid(UnixTime),
+    /// The CA that signed the chain has expired itself.
+    #[error("the certificate of the CA itself expired on {0}")]
+    AuthorityExpired(UnixTime),
+    /// The chain ends at nobody we know.
+    #[error("it was issued by `{0}`, which leads to none of the CAs in `ca`")]
+    UnknownAuthority(String),
+    /// Somebody else signed in the name of a CA.
+    #[error("the signature of `{0}` on it was made by another key than the one of that CA in `ca`")]
+    Forged(String),
+    /// The certificate is for something else.
+    #[error(
+        "its key usage does not allow IKE: digitalSignature, and no extendedKeyUsage but ipsecIKE"
+    )]
+    Usage,
+    /// The key is of a kind that IKE signatures are not verified with here.
+    #[error("its key is neither ECDSA P-256 nor Ed25519")]
+    UnknownKey,
+    /// Some other rule of RFC 5280 is broken.
+    #[error("the chain breaks a rule of RFC 5280 ({0})")]
+    Invalid(String),
+}
+
+impl TrustStore {
+    /// Believes these CAs.
+    pub const fn new(authorities: Vec<Certificate>) -> Self {
+        Self { authorities }
+    }
+
+    /// Whether nobody is believed.
+    pub const fn is_empty(&self) -> bool {
+        self.authorities.is_empty()
+    }
+
+    /// The CAs.
+    pub fn authorities(&self) -> &[Certificate] {
+        &self.authorities
+    }
+
+    /// Follows a chain, the owner's certificate first and then intermediates in any order, to a CA.
+    /// Gives the owner's certificate.
+    pub fn verify(&self, chain: &[Vec<u8>], at: UnixTime) -> Result<Certificate, Untrusted> {
+        let [first, rest @ ..] = chain else {
+            return Err(Untrusted::Missing);
+        };
+        let owner = Certificate::from_der(first).map_err(|_| Untrusted::Unreadable)?;
+        let issuer = self.follow(&owner, rest, at)?;
+        if at > issuer.not_after {
+            return Err(Untrusted::AuthorityExpired(issuer.not_after));
+        }
+        match (owner.may_sign, &owner.key) {
+            (false, _) => Err(Untrusted::Usage),
+            (true, None) => Err(Untrusted::UnknownKey),
+            (true, Some(_)) => Ok(owner),
+        }
+    }
+
+    /// The CA that a chain leads to.
+    fn follow(
+        &self,
+        owner: &Certificate,
+        rest: &[Vec<u8>],
+        at: UnixTime,
+    ) -> Result<&Certificate, Untrusted> {
+        let der = |octets| CertificateDer::from_slice(octets);
+        let authorities: Vec<_> = self.authorities.iter().map(|ca| der(&ca.der)).collect();
+        let anchors = authorities.iter().map(webpki::anchor_from_trusted_cert);
+        let anchors: Vec<_> = anchors
+            .collect::<Result<_, _>>()
+            .map_err(|error| Untrusted::Invalid(format!("a CA in `ca`: {error}")))?;
+        let rest: Vec<_> = rest.iter().map(|octets| der(octets)).collect();
+        let first = der(&owner.der);
+        let why = |error| untrusted(error, owner);
+        let certificate = EndEntityCert::try_from(&first).map_err(why)?;
+        let algorithms = verifier::ALL;
+        let time = rustls_pki_types::UnixTime::since_unix_epoch(Duration::from_secs(at.0));
+        let path = certificate
+            .verify_for_usage(algorithms, &anchors, &rest, time, ForIke, None, None)
+            .map_err(why)?;
+        let index = anchors.iter().position(|anchor| anchor == path.anchor());
+        index
+            .map(|index| &self.authorities[index])
+            .ok_or(Untrusted::Missing)
+    }
+}
+
+/// "If EKU present AND contains either id-kp-ipsecIKE or anyExtendedKeyUsage, continue" (RFC 4945
+/// section 5.1.3.12); and without any.
+struct ForIke;
+
+impl ExtendedKeyUsageValidator for ForIke {
+    fn validate(&self, mut purposes: KeyPurposeIdIter<'_, '_>) -> Result<(), Error> {
+        let Some(first) = purposes.next() else {
+            return Ok(());
+        };
+        let fits = |purpose: KeyPurposeId<'_>| purpose == IPSEC_IKE || purpose == ANY;
+        let mut found = fits(first?);
+        for purpose in purposes {
+            found |= fits(purpose?);
+        }
+        found.then_some(()).ok_or(Error::EmptyEkuExtension)
+    }
+}
+
+fn untrusted(error: Error, owner: &Certificate) -> Untrusted {
+    let seconds = |time: rustls_pki_types::UnixTime| UnixTime(time.as_secs());
+    match error {
+        Error::CertExpired { not_after, .. } => Untrusted::Expired(seconds(not_after)),
+        Error::CertNotValidYet { not_before, .. } => Untrusted::NotYetValid(seconds(not_before)),
+        Error::UnknownIssuer => Untrusted::UnknownAuthority(owner.issuer.clone()),
+        Error::InvalidSignatureForPublicKey => Untrusted::Forged(owner.issuer.clone()),
+        Error::EmptyEkuExtension => Untrusted::Usage,
+        Error::BadDer | Error::BadDerTime | Error::TrailingData(_) => Untrusted::Unreadable,
+        other => Untrusted::Invalid(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// 2030-03-17, when the certificates that openssl made for the tests of `ike` are valid.
+    const TODAY: UnixTime = UnixTime(1_900_000_000);
+
+    fn certificate(name: &str) -> Certificate {
+        let folder = "../ike/src/tests/certificates";
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let pem = std::fs::read(folder.join(format!("{name}.pem"))).unwrap();
+        Certificate::all_from_pem(&pem).unwrap().remove(0)
+    }
+
+    fn verify(chain: &[&str], at: UnixTime) -> Result<Certificate, Untrusted> {
+        let chain: Vec<_> = chain.iter().map(|name| certificate(name).der).collect();
+        TrustStore::new(vec![certificate("ca")]).verify(&chain, at)
+    }
+
+    #[test]
+    fn a_chain_leads_over_an_intermediate_beside_certificates_that_do_not_matter() {
+        let owner = verify(&["mobile-middle", "other", "middle"], TODAY).unwrap();
+        assert_eq!(
+            owner.names,
+            [crate::Name::Dns("mobile.example.net".to_owned())]
+        );
+        let without = verify(&["mobile-middle"], TODAY);
+        assert!(matches!(without, Err(Untrusted::UnknownAuthority(_))));
+    }
+
+    #[test]
+    fn the_time_is_in_both_ends_of_the_validity() {
+        let ends = certificate("gateway");
+        for at in [ends.not_before, ends.not_after] {
+            assert!(verify(&["gateway"], at).is_ok());
+        }
+        let (before, after) = (ends.not_before.0 - 1, ends.not_after.0 + 1);
+        assert_eq!(
+            verify(&["gateway"], UnixTime(before)),
+            Err(Untrusted::NotYetValid(ends.not_before))
+        );
+        assert_eq!(
+            verify(&["gateway"], UnixTime(after)),
+            Err(Untrusted::Expired(ends.not_after))
+        );
+    }
+
+    #[test]
+    fn a_ca_of_another_name_is_told_from_one_of_another_key() {
+        let unknown = verify(&["mobile-other", "other"], TODAY);
+        assert_eq!(
+            unknown,
+            Err(Untrusted::UnknownAuthority("CN=Other CA".to_owned()))
+        );
+        let forged = verify(&["mobile-same", "same"], TODAY);
+        assert_eq!(forged, Err(Untrusted::Forged("CN=Test CA".to_owned())));
+    }
+
+    #[test]
+    fn an_end_certificate_is_no_ca_and_a_ca_for_another_use_is_no_end() {
+        assert_eq!(verify(&["coder"], TODAY), Err(Untrusted::Usage));
+        assert!(verify(&["ca"], TODAY).is_err());
+    }
+
+    #[test]
+    fn no_damage_to_a_certificate_leaves_it_believed() {
+        let store = TrustStore::new(vec![certificate("ca")]);
+        let good = certificate("gateway").der;
+        for at in 0..good.len() {
+            let mut damaged = good.clone();
+            damaged[at] ^= 1;
+            assert!(store.verify(&[damaged], TODAY).is_err(), "octet {at}");
+            assert!(store.verify(&[good[..at].to_vec()], TODAY).is_err());
+        }
+        assert_eq!(store.verify(&[], TODAY), Err(Untrusted::Missing));
+    }
+}

@@ -1,0 +1,280 @@
+//! Certificates instead of pre-shared keys. Those in `certificates/` are openssl's, valid in 2030.
+
+use super::pair::{Pair, Side, fit};
+use super::*;
+use crate::{Credential, Signer};
+use aws_lc_rs::signature::Ed25519KeyPair;
+use crypto::{Certificate, SignatureAlgorithm, TrustStore, UnixTime};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::ike::{Datagram, Message, NotifyType, Payload};
+
+/// 2030-03-17.
+const TODAY: UnixTime = UnixTime(1_900_000_000);
+
+#[derive(Debug)]
+struct Key(Ed25519KeyPair);
+
+impl Signer for Key {
+    fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        Some(self.0.sign(octets).as_ref().to_vec())
+    }
+}
+
+/// Signs octets that are almost those of the exchange.
+#[derive(Debug)]
+struct Other(Key);
+
+impl Signer for Other {
+    fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        self.0.sign(&[octets, b"!"].concat())
+    }
+}
+
+fn pem(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+fn certificate(name: &str) -> Certificate {
+    let all = Certificate::all_from_pem(&pem(&format!("{name}.pem"))).unwrap();
+    all.into_iter().next().unwrap()
+}
+
+fn key(name: &str) -> Key {
+    let text = String::from_utf8(pem(&format!("{name}.key"))).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('-'));
+    Key(Ed25519KeyPair::from_pkcs8_maybe_unchecked(&base64(&lines.collect::<String>())).unwrap())
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = text.chars().filter_map(|c| DIGITS.find(c));
+    let bits: Vec<_> = bits
+        .flat_map(|d| (0..6).rev().map(move |i| d >> i & 1))
+        .collect();
+    let octet = |bits: &[usize]| bits.iter().fold(0, |octet, bit| octet << 1 | *bit as u8);
+    bits.chunks_exact(8).map(octet).collect()
+}
+
+fn credential(chain: &[&str], key_of: &str) -> Credential {
+    Credential {
+        chain: chain.iter().map(|name| certificate(name).der).collect(),
+        algorithm: SignatureAlgorithm::Ed25519,
+        signer: Arc::new(key(key_of)),
+    }
+}
+
+fn by_certificate(mut config: Config, chain: &[&str]) -> Config {
+    config.peers[0].psk = None;
+    config.credential = Some(credential(chain, chain[0]));
+    config.trust = TrustStore::new(vec![certificate("ca")]);
+    config
+}
+
+fn ends() -> (Config, Config) {
+    (
+        by_certificate(mobile(), &["mobile-ca"]),
+        by_certificate(gateway(), &["gateway"]),
+    )
+}
+
+fn pair(left: Config, right: Config, today: UnixTime, seed: u8) -> Pair {
+    let mut pair = Pair::seeded(left, right, seed);
+    pair.left.engine.set_wall_clock(today);
+    pair.right.engine.set_wall_clock(today);
+    pair
+}
+
+/// Why the left one is down, and what the right one refused.
+fn refused(left: Config, right: Config, today: UnixTime) -> (String, String) {
+    let mut pair = pair(left, right, today, 1);
+    pair.initiate(Side::Left);
+    pair.pass(Duration::from_secs(300));
+    assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+    assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
+    let down = pair.left.down_reasons().first().map(ToString::to_string);
+    let there = pair
+        .right
+        .down_reasons()
+        .into_iter()
+        .map(ToString::to_string);
+    let there = pair
+        .right
+        .refusals()
+        .into_iter()
+        .chain(there)
+        .collect::<Vec<_>>();
+    (down.unwrap_or_default(), there.join("; "))
+}
+
+#[test]
+fn certificates_prove_both_ends_in_messages_of_one_packet() {
+    let (left, right) = ends();
+    let mut pair = pair(left, right, TODAY, 1);
+    pair.connect();
+    assert!(fit(pair.left.child(), pair.right.child()));
+    assert!(pair.sent.iter().all(|flying| flying.message.len() < 1400));
+}
+
+#[test]
+fn an_intermediate_is_followed_and_missed() {
+    let (_, right) = ends();
+    let left = by_certificate(mobile(), &["mobile-middle", "middle"]);
+    let mut pair = pair(left, right.clone(), TODAY, 1);
+    pair.connect();
+    assert!(fit(pair.left.child(), pair.right.child()));
+    assert!(pair.sent.iter().all(|flying| flying.message.len() < 1400));
+    let left = by_certificate(mobile(), &["mobile-middle"]);
+    let (here, there) = refused(left, right, TODAY);
+    assert!(
+        here.contains("add the intermediates") || here.contains("intermediates"),
+        "{here}"
+    );
+    assert!(there.contains("issued by `CN=Middle CA`"), "{there}");
+}
+
+#[test]
+fn certificates_survive_a_network_that_loses_doubles_and_reorders() {
+    for seed in 0..40 {
+        let (left, right) = ends();
+        let mut pair = pair(left, right, TODAY, seed);
+        (pair.lost, pair.doubled, pair.overtaken) = (200, 300, 300);
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(300));
+        assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_certificate_outside_its_time_is_refused_and_both_ends_say_so() {
+    let (left, right) = ends();
+    let (here, there) = refused(left, right, UnixTime(1_950_000_000));
+    assert!(here.contains("has expired"), "{here}");
+    assert!(there.contains("expired on 2031-01-01 00:00 UTC"), "{there}");
+    let (left, right) = ends();
+    let (here, there) = refused(left, right, UnixTime(1_800_000_000));
+    assert!(here.contains("compare the clocks"), "{here}");
+    assert!(there.contains("valid only from 2030-01-01"), "{there}");
+}
+
+#[test]
+fn an_engine_that_was_never_told_the_time_believes_nobody() {
+    let (left, right) = ends();
+    let (_, there) = refused(left, right, UnixTime::default());
+    assert!(there.contains("valid only from"), "{there}");
+}
+
+#[test]
+fn a_chain_to_nobody_we_know_is_refused() {
+    let (_, right) = ends();
+    let left = by_certificate(mobile(), &["mobile-other", "other"]);
+    let (here, there) = refused(left, right, TODAY);
+    assert!(here.contains("our CA is not trusted there"), "{here}");
+    assert!(there.contains("none of the CAs in `ca`"), "{there}");
+}
+
+#[test]
+fn a_ca_of_the_same_name_with_another_key_is_refused() {
+    let (_, right) = ends();
+    let left = by_certificate(mobile(), &["mobile-same", "same"]);
+    let (here, there) = refused(left, right, TODAY);
+    assert!(here.contains("our CA is not trusted there"), "{here}");
+    assert!(there.contains("made by another key"), "{there}");
+}
+
+#[test]
+fn a_certificate_for_another_use_is_refused() {
+    let (_, right) = ends();
+    let left = by_certificate(mobile(), &["coder"]);
+    let (here, there) = refused(left, right, TODAY);
+    assert!(here.contains("key usage does not allow IKE"), "{here}");
+    assert!(there.contains("key usage does not allow IKE"), "{there}");
+}
+
+/// A thief with a genuine certificate of its own, and one who has only copied the mobile node's.
+#[test]
+fn somebody_elses_certificate_proves_nothing() {
+    let (_, right) = ends();
+    let left = by_certificate(mobile(), &["thief"]);
+    let (_, there) = refused(left, right.clone(), TODAY);
+    assert!(
+        there.contains("not for mobile.example.net but for thief.example.net"),
+        "{there}"
+    );
+    let (mut left, _) = ends();
+    left.credential = Some(credential(&["mobile-ca"], "thief"));
+    let (here, there) = refused(left, right, TODAY);
+    assert!(here.contains("our signature does not verify"), "{here}");
+    assert!(there.contains("was not made for this exchange"), "{there}");
+}
+
+#[test]
+fn a_signature_over_other_octets_proves_nothing() {
+    let (mut left, right) = ends();
+    if let Some(credential) = &mut left.credential {
+        credential.signer = Arc::new(Other(key("mobile-ca")));
+    }
+    let (_, there) = refused(left, right, TODAY);
+    assert!(there.contains("was not made for this exchange"), "{there}");
+}
+
+#[test]
+fn a_responder_that_proves_nothing_is_left_and_told_why() {
+    let (left, mut right) = ends();
+    right.credential = Some(credential(&["gateway"], "thief"));
+    let (here, there) = refused(left, right, TODAY);
+    assert!(here.contains("was not made for this exchange"), "{here}");
+    assert!(there.contains("our signature does not verify"), "{there}");
+}
+
+/// Neither kind of proof stands in for the other, whichever end wants which.
+#[test]
+fn a_pre_shared_key_is_not_answered_with_a_certificate_nor_the_other_way_round() {
+    let (left, mut right) = ends();
+    right.peers[0].psk = gateway().peers[0].psk.clone();
+    let (here, _) = refused(left.clone(), right.clone(), TODAY);
+    assert!(here.contains("does not verify signatures"), "{here}");
+    let mut another = right.peers[0].clone();
+    another.psk = None;
+    another.identity = model::Identity::Fqdn("another.example.net".to_owned());
+    right.peers.push(another);
+    let (_, there) = refused(left, right, TODAY);
+    assert!(there.contains("has to prove a pre-shared key"), "{there}");
+    let (mut left, right) = ends();
+    left.peers[0].psk = mobile().peers[0].psk.clone();
+    let (_, there) = refused(left, right, TODAY);
+    assert!(
+        there.contains("has to prove itself by certificate"),
+        "{there}"
+    );
+}
+
+/// RFC 7427 section 4: what is announced is covered by AUTH, so taking it away is noticed at once.
+#[test]
+fn hash_algorithms_that_somebody_takes_away_prevent_the_sa() {
+    for index in [0, 1] {
+        let (left, right) = ends();
+        let mut pair = pair(left, right, TODAY, 1);
+        pair.initiate(Side::Left);
+        if index == 1 {
+            pair.deliver_next();
+        }
+        let mut changed = pair.intercept().remove(0);
+        let Ok(Datagram::Clear(mut message)) = Datagram::decode(&changed.message) else {
+            panic!("IKE_SA_INIT is in the clear");
+        };
+        for payload in &mut message.payloads {
+            if let Payload::Notify(notify) = payload
+                && notify.kind == NotifyType::SIGNATURE_HASH_ALGORITHMS
+            {
+                notify.data = vec![0, 1];
+            }
+        }
+        changed.message = Message::encode(&message);
+        pair.deliver(&changed);
+        pair.pass(Duration::from_secs(300));
+        assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+    }
+}
