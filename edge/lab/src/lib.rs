@@ -3,7 +3,7 @@
 //! * [`testbed`], [`host`], [`wire`]: hosts (namespaces), wires between them and the processes
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
-//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`]: what end-to-end tests are made of.
+//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`], [`openssl`]: what end-to-end tests are made of.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
@@ -28,6 +28,7 @@ pub mod histogram;
 pub mod host;
 pub mod interrupt;
 pub mod obstacle;
+pub mod openssl;
 pub mod page;
 pub mod pair;
 pub mod plot;

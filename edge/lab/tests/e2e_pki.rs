@@ -4,6 +4,7 @@
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::host::Host;
+use lab::openssl::{self, EC, ED25519, GOOD, Order, authority};
 use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, is_up, refusal};
 use lab::runner;
 use lab::testbed::find_binary;
@@ -28,29 +29,6 @@ fn main() -> ExitCode {
 }
 
 const OCTETS: u64 = 1_000_000;
-
-const EC: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
-const ED25519: &str = "ed25519";
-
-/// How one end's certificate is made.
-#[derive(Clone, Copy)]
-struct Order<'a> {
-    /// The key, in openssl's words.
-    key: &'a str,
-    /// Whether an intermediate stands between it and the CA.
-    intermediate: bool,
-    /// When it ends, in openssl's words.
-    validity: &'a str,
-    /// More lines of extensions.
-    extensions: &'a str,
-}
-
-const GOOD: Order<'_> = Order {
-    key: EC,
-    intermediate: false,
-    validity: "-days 365",
-    extensions: "",
-};
 
 fn ecdsa_certificates_carry_a_tunnel() -> Result<()> {
     a_tunnel(GOOD)
@@ -280,78 +258,18 @@ fn both(order: Order<'_>) -> Result<(Pair, Daemon, Daemon)> {
     Ok((pair, mobile, gateway))
 }
 
+/// A daemon with a certificate for a name, issued as ordered by the CA in its folder.
+fn start(host: &Host, name: &str, order: Order<'_>, config: &str) -> Result<Daemon> {
+    openssl::order(host, name, order)?;
+    host.stratad(config)
+}
+
 /// Runs `strata` on a host, in its folder.
 fn strata(host: &Host, words: &str) -> Result<String> {
     let mut command = host.command(find_binary("strata")?);
     command.args(words.split_whitespace());
     host.run_command(command, DEADLINE)
 }
-
-/// `ca.pem` and `ca.key`.
-fn authority(host: &Host, key: &str, name: &str) -> Result<()> {
-    make_key(host, key, "ca.key")?;
-    host.secret("ca.cnf", &format!("[req]\ndistinguished_name=dn\nprompt=no\nx509_extensions=ca\n[dn]\nCN={name}\n[ca]\nbasicConstraints=critical,CA:TRUE\n"))?;
-    host.run("openssl req -x509 -config ca.cnf -key ca.key -days 3650 -out ca.pem")?;
-    Ok(())
-}
-
-/// A daemon with a certificate for a name, issued as ordered by the CA in its folder.
-fn start(host: &Host, name: &str, order: Order<'_>, config: &str) -> Result<Daemon> {
-    let plain = "-days 365";
-    let ca = "basicConstraints=critical,CA:TRUE\n";
-    let end = format!("subjectAltName={name}\n{}\n", order.extensions);
-    if order.intermediate {
-        issue(host, "middle", "ca", order.key, plain, ca)?;
-        issue(host, "end", "middle", order.key, order.validity, &end)?;
-        let read = |name| std::fs::read_to_string(host.directory().join(name));
-        host.file(
-            "chain.pem",
-            &format!("{}{}", read("end.pem")?, read("middle.pem")?),
-        )?;
-    } else {
-        issue(host, "end", "ca", order.key, order.validity, &end)?;
-        std::fs::copy(
-            host.directory().join("end.pem"),
-            host.directory().join("chain.pem"),
-        )?;
-    }
-    host.stratad(config)
-}
-
-fn issue(
-    host: &Host,
-    name: &str,
-    by: &str,
-    key: &str,
-    validity: &str,
-    extensions: &str,
-) -> Result<()> {
-    make_key(host, key, &format!("{name}.key"))?;
-    host.file(
-        &format!("{name}.cnf"),
-        &format!("[req]\ndistinguished_name=dn\nprompt=no\n[dn]\nCN={name}.pem CN\n"),
-    )?;
-    host.file(&format!("{name}.ext"), extensions)?;
-    host.run(&format!(
-        "openssl req -new -config {name}.cnf -key {name}.key -out {name}.csr"
-    ))?;
-    host.file("index.txt", "")?;
-    host.file("issue.cnf", ISSUE)?;
-    host.run(&format!(
-        "openssl ca -batch -notext -config issue.cnf -cert {by}.pem -keyfile {by}.key \
-         -in {name}.csr -out {name}.pem {validity} -extfile {name}.ext"
-    ))?;
-    Ok(())
-}
-
-fn make_key(host: &Host, key: &str, file: &str) -> Result<()> {
-    host.run(&format!("openssl genpkey -algorithm {key} -out {file}"))?;
-    host.run(&format!("chmod 600 {file}")).map(drop)
-}
-
-/// For openssl's `ca`, the command that can date a certificate back.
-const ISSUE: &str = "[ca]\ndefault_ca=one\n[one]\ndatabase=index.txt\nnew_certs_dir=.\n\
-                     rand_serial=yes\ndefault_md=default\npolicy=any\n[any]\ncommonName=supplied\n";
 
 const MOBILE_CONFIG: &str = r#"
 [node]

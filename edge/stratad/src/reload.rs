@@ -9,9 +9,16 @@ pub fn report(running: &Config, new: &Config) -> Reload {
     Reload {
         file: new.places.file().display().to_string(),
         changes: running.diff(new).iter().map(change).collect(),
-        warnings: new.warnings.iter().map(ToString::to_string).collect(),
+        warnings: warnings(new),
         ..Reload::default()
     }
+}
+
+/// What a person should look at today.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let expiry = config::expiry(config.certificates(), config::today());
+    let warnings = expiry.iter().chain(&config.warnings);
+    warnings.map(ToString::to_string).collect()
 }
 
 fn change(change: &config::Change) -> Change {

@@ -4,9 +4,10 @@
 use crate::{PublicKey, SignatureAlgorithm, UnixTime, sha1};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use std::fmt;
 use std::net::IpAddr;
 use thiserror::Error;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
 use x509_parser::public_key::PublicKey as Parsed;
 
 /// What a certificate says.
@@ -63,8 +64,8 @@ impl Certificate {
         rest.is_empty().then_some(()).ok_or(NoCertificate)?;
         Ok(Self {
             der: der.to_vec(),
-            subject: parsed.subject().to_string(),
-            issuer: parsed.issuer().to_string(),
+            subject: text(parsed.subject()),
+            issuer: text(parsed.issuer()),
             not_before: seconds(validity.not_before.timestamp()),
             not_after: seconds(validity.not_after.timestamp()),
             names: names.iter().filter_map(name).collect(),
@@ -88,6 +89,27 @@ impl Certificate {
             .then_some(certificates)
             .ok_or(NoCertificate)
     }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns(name) | Self::Email(name) => f.write_str(&shown(name)),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+fn text(name: &X509Name<'_>) -> String {
+    shown(&name.to_string())
+}
+
+/// Text of a stranger for a person's terminal: short, and without characters that control it.
+fn shown(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let characters = text.chars().take(LONGEST);
+    let visible = characters.map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    visible.collect()
 }
 
 fn name(name: &GeneralName<'_>) -> Option<Name> {

@@ -112,7 +112,7 @@ pub(crate) fn verify(
     if !vouches(&certificate, claim.identity) {
         return Err(BadProof::WrongName {
             claimed: claim.identity.clone(),
-            names: certificate.names.iter().map(text).collect(),
+            names: certificate.names.iter().map(Name::to_string).collect(),
         });
     }
     let key = certificate.key.ok_or(BadProof::UnknownSignature)?;
@@ -176,11 +176,4 @@ pub(crate) fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
         (Name::Address(name), Identity::Address(identity)) => name == identity,
         _ => false,
     })
-}
-
-fn text(name: &Name) -> String {
-    match name {
-        Name::Dns(name) | Name::Email(name) => name.escape_debug().to_string(),
-        Name::Address(address) => address.to_string(),
-    }
 }

@@ -41,7 +41,7 @@ pub use config::{
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;
-pub use ike::{Attempt, DownReason, End, Offer, Refusal};
+pub use ike::{Attempt, BadProof, DownReason, End, Offer, Refusal};
 pub use keylog::KeyLog;
 pub use node::{CannotRekey, Node, Rekey, UnknownPeer};
 pub use pep::{FlowStatus, Side};

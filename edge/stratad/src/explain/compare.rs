@@ -1,8 +1,9 @@
 //! What both ends wanted, side by side, and where they differ.
 
 use control::{Row, Verdict, zone_name};
+use crypto::{Certificate, Name};
 use model::{Licence, TrafficSelector, ZoneAgreement};
-use node::{Attempt, DownReason, End, Offer, Refusal};
+use node::{Attempt, BadProof, DownReason, End, Offer, Refusal};
 use std::fmt::Display;
 use wire::ike::{AuthMethod, NotifyType, Transform, TransformType};
 
@@ -16,6 +17,8 @@ pub enum Topic {
     OurIdentity,
     TheirIdentity,
     Authentication,
+    OurCertificate,
+    TheirCertificate,
     EspCipher,
     SequenceNumbers,
     OurTraffic,
@@ -25,7 +28,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::IkeCipher,
         Self::Prf,
         Self::Integrity,
@@ -33,6 +36,8 @@ impl Topic {
         Self::OurIdentity,
         Self::TheirIdentity,
         Self::Authentication,
+        Self::OurCertificate,
+        Self::TheirCertificate,
         Self::EspCipher,
         Self::SequenceNumbers,
         Self::OurTraffic,
@@ -50,6 +55,8 @@ impl Topic {
             Self::OurIdentity => "who we are",
             Self::TheirIdentity => "who it is",
             Self::Authentication => "proof",
+            Self::OurCertificate => "our certificate",
+            Self::TheirCertificate => "its certificate",
             Self::EspCipher => "ESP cipher",
             Self::SequenceNumbers => "extended numbers",
             Self::OurTraffic => "prefixes here",
@@ -95,6 +102,8 @@ fn ours(topic: Topic, ours: &Offer) -> Option<String> {
     match topic {
         Topic::OurIdentity => ours.identity.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => ours.expects.as_ref().map(ToString::to_string),
+        Topic::OurCertificate => ours.certificate.as_ref().map(certificate),
+        Topic::TheirCertificate => wanted(ours),
         Topic::OurTraffic => list(&ours.local),
         Topic::TheirTraffic => list(&ours.remote),
         _ => common(topic, ours),
@@ -106,6 +115,7 @@ fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
     match topic {
         Topic::OurIdentity => theirs.expects.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => theirs.identity.as_ref().map(ToString::to_string),
+        Topic::TheirCertificate => theirs.certificate.as_ref().map(certificate),
         Topic::OurTraffic => list(&theirs.remote),
         Topic::TheirTraffic => list(&theirs.local),
         // Who asks for a child and says nothing of zones wants none.
@@ -125,7 +135,12 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         Topic::SequenceNumbers => list(of(TransformType::ESN, &offer.esp)),
         Topic::Zones => offer.zones.as_ref().map(zones),
         Topic::Licences => list(offer.zones.iter().flat_map(licences)),
-        Topic::OurIdentity | Topic::TheirIdentity | Topic::OurTraffic | Topic::TheirTraffic => None,
+        Topic::OurIdentity
+        | Topic::TheirIdentity
+        | Topic::OurCertificate
+        | Topic::TheirCertificate
+        | Topic::OurTraffic
+        | Topic::TheirTraffic => None,
     }
 }
 
@@ -145,6 +160,9 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::OurIdentity => ours.identity == theirs.expects,
         Topic::TheirIdentity => ours.expects == theirs.identity,
         Topic::Authentication => ours.auth == theirs.auth && !suspects(attempt).contains(&topic),
+        // What a peer makes of our certificate it tells at most by refusing it.
+        Topic::OurCertificate => true,
+        Topic::TheirCertificate => !suspects(attempt).contains(&topic),
         Topic::EspCipher => share(TransformType::ENCR, &ours.esp, &theirs.esp),
         Topic::SequenceNumbers => share(TransformType::ESN, &ours.esp, &theirs.esp),
         Topic::OurTraffic => overlap(&ours.local, &theirs.remote),
@@ -177,6 +195,20 @@ fn suspects(attempt: &Attempt) -> &'static [Topic] {
         Some(End::Down(DownReason::AuthenticationRefused { .. })) => {
             &[Topic::OurIdentity, Topic::Authentication]
         }
+        Some(
+            End::Down(DownReason::BadProof(why)) | End::Refused(Refusal::BadProof { why, .. }),
+        ) => match why {
+            BadProof::CertificateExpected | BadProof::SharedKeyExpected => &[Topic::Authentication],
+            _ => &[Topic::TheirCertificate],
+        },
+        Some(
+            End::Down(
+                DownReason::CertificateRefused { .. }
+                | DownReason::SignatureNotAccepted
+                | DownReason::CannotSign,
+            )
+            | End::Refused(Refusal::CannotProve),
+        ) => &[Topic::OurCertificate],
         Some(End::Down(DownReason::Refused { notify })) => of_notify(*notify),
         Some(End::Down(DownReason::ChildRefused { notify })) => match *notify {
             NotifyType::NO_PROPOSAL_CHOSEN => &[Topic::EspCipher, Topic::SequenceNumbers],
@@ -212,6 +244,22 @@ const fn proof(method: AuthMethod) -> &'static str {
         AuthMethod::SHARED_KEY => "a pre-shared key",
         AuthMethod::RSA_SIGNATURE | AuthMethod::DIGITAL_SIGNATURE => "a certificate",
         _ => "something else",
+    }
+}
+
+/// What a certificate has to be for us to believe it.
+fn wanted(ours: &Offer) -> Option<String> {
+    let authorities = list(&ours.authorities)?;
+    let identity = ours.expects.as_ref()?;
+    Some(format!("for {identity}, by {authorities}"))
+}
+
+fn certificate(certificate: &Certificate) -> String {
+    let names = certificate.names.iter().map(Name::to_string);
+    let (issuer, end) = (&certificate.issuer, certificate.not_after);
+    match list(names) {
+        Some(names) => format!("for {names}, by {issuer}, until {end}"),
+        None => format!("for no name, by {issuer}, until {end}"),
     }
 }
 

@@ -1,7 +1,9 @@
 //! `strata explain`: what the node knows of the last attempt with a peer, for a person.
 //!
-//! [`compare`] puts both ends side by side, [`remedy`] says which line to change.
+//! [`compare`] puts both ends side by side, [`remedy`] says which line to change, [`certificate`]
+//! if it is one about certificates.
 
+mod certificate;
 mod compare;
 mod remedy;
 

@@ -1,8 +1,10 @@
 //! Which line to change, and what to write there.
 
+use super::certificate;
 use super::compare::{Topic, verdict};
 use config::Places;
 use control::{Fix, Verdict};
+use crypto::Certificate;
 use model::{Group, Identity, Suite, TrafficSelector};
 use node::{Attempt, DownReason, End, Refusal};
 use wire::ike::{GroupId, NotifyType, Transform};
@@ -37,6 +39,12 @@ impl Remedy<'_> {
                 self.key(),
                 elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
             ],
+            DownReason::BadProof(why) => certificate::theirs(self, why, presented(attempt)),
+            DownReason::CertificateRefused { ours, why } => {
+                certificate::ours(self, ours, *why, attempt.ours.certificate.as_ref())
+            }
+            DownReason::SignatureNotAccepted => certificate::other_kind(self),
+            DownReason::CannotSign => vec![self.fix("node.key", "name the key of `cert`")],
             DownReason::WrongIdentity { theirs, .. } => vec![self.identity(theirs)],
             DownReason::ChildRefused { notify } => match *notify {
                 NotifyType::NO_PROPOSAL_CHOSEN => {
@@ -68,7 +76,11 @@ impl Remedy<'_> {
             Refusal::NoEspProposal { .. } => self.suite(&attempt.theirs.esp),
             Refusal::UnknownIdentity(theirs) => vec![self.identity(theirs)],
             Refusal::WrongKey(_) => vec![self.key()],
-            Refusal::AuthenticationMethod => vec![elsewhere("use a pre-shared key there as well")],
+            Refusal::BadProof { why, .. } => certificate::theirs(self, why, presented(attempt)),
+            Refusal::CannotProve => certificate::other_kind(self),
+            Refusal::AuthenticationMethod => {
+                vec![elsewhere("use a pre-shared key or a certificate there")]
+            }
             Refusal::NotWhoWeAre { wanted, ours } => vec![
                 elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
                 self.fix("node.id", format!("or write `id = \"{wanted}\"` here")),
@@ -80,7 +92,7 @@ impl Remedy<'_> {
             Refusal::TrafficSelectors => self.selectors(attempt),
             Refusal::ZonesRequired => self.zones(),
             Refusal::NoChildForRole => {
-                vec![self.fix(self.table, "a tunnel needs a [peer.NAME]".to_owned())]
+                vec![self.fix(self.table, "a tunnel needs a [peer.NAME]")]
             }
             _ => Vec::new(),
         }
@@ -206,22 +218,27 @@ impl Remedy<'_> {
             .collect()
     }
 
-    fn at(&self, key: &str, change: impl Into<String>) -> Fix {
-        self.fix(&format!("{}.{key}", self.table), change.into())
+    pub(super) fn at(&self, key: &str, change: impl Into<String>) -> Fix {
+        self.fix(&format!("{}.{key}", self.table), change)
     }
 
-    fn fix(&self, key: &str, change: String) -> Fix {
+    pub(super) fn fix(&self, key: &str, change: impl Into<String>) -> Fix {
         Fix {
             file: Some(self.places.file().display().to_string()),
             line: self.places.line(key),
             key: Some(key.to_owned()),
-            change,
+            change: change.into(),
         }
     }
 }
 
+/// The certificate that the peer came with.
+const fn presented(attempt: &Attempt) -> Option<&Certificate> {
+    attempt.theirs.certificate.as_ref()
+}
+
 /// Something to do at the other end.
-fn elsewhere(change: impl Into<String>) -> Fix {
+pub(super) fn elsewhere(change: impl Into<String>) -> Fix {
     Fix {
         file: None,
         line: None,

@@ -31,14 +31,8 @@ pub(crate) struct AuthSent {
 }
 
 impl AuthSent {
-    /// Sends IKE_AUTH; `first` is our message of IKE_SA_INIT, `answer` what it was answered with.
-    pub(super) fn begin(
-        mut self,
-        first: &[u8],
-        answer: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    /// Sends IKE_AUTH; `first` is our message of IKE_SA_INIT.
+    pub(super) fn begin(mut self, first: &[u8], core: &mut Core, ctx: &mut Context<'_>) -> State {
         let Some(peer) = core.peer(ctx.config) else {
             return State::Gone;
         };
@@ -48,7 +42,7 @@ impl AuthSent {
             proof_key: &self.keys.own_proof,
             identity: &ctx.config.identity,
         };
-        let (certificates, proof) = match prove(&claim, peer, answer, ctx.config) {
+        let (certificates, proof) = match prove(&claim, peer, ctx.config) {
             Ok(proof) => proof,
             Err(why) => return core.gone(why, ctx),
         };
@@ -187,16 +181,12 @@ impl AuthSent {
 fn prove(
     claim: &Claim<'_>,
     peer: &Peer,
-    answer: &Message,
     config: &Config,
 ) -> Result<(Vec<Payload>, Authentication), DownReason> {
     if let Some(psk) = &peer.psk {
         return Ok((Vec::new(), claim.prove(psk)));
     }
     let credential = config.credential.as_ref().ok_or(DownReason::CannotSign)?;
-    if !credential.is_accepted(answer) {
-        return Err(DownReason::SignatureNotAccepted);
-    }
     credential.prove(claim).ok_or(DownReason::CannotSign)
 }
 

@@ -246,6 +246,12 @@ impl InitSent {
             true => (!childless::is_supported(response)).then_some(DownReason::NotChildless),
             false => nat.is_none().then_some(DownReason::NoNatTraversal),
         };
+        let deaf = core.peer(ctx.config).is_some_and(|peer| {
+            let credential = ctx.config.credential.as_ref();
+            let ours = credential.filter(|_| peer.psk.is_none());
+            ours.is_some_and(|credential| !credential.is_accepted(response))
+        });
+        let lack = lack.or_else(|| deaf.then_some(DownReason::SignatureNotAccepted));
         if let Some(why) = lack {
             let told = Refusal::UnprovedLack(Box::new(why.clone()));
             return self.remember(why, told, core, ctx);
@@ -273,6 +279,6 @@ impl InitSent {
             nat,
             private: is_ours(response),
         }
-        .begin(&self.sent[&answer.group], response, core, ctx)
+        .begin(&self.sent[&answer.group], core, ctx)
     }
 }

@@ -251,10 +251,11 @@ fn a_pre_shared_key_is_not_answered_with_a_certificate_nor_the_other_way_round()
     );
 }
 
-/// RFC 7427 section 4: what is announced is covered by AUTH, so taking it away is noticed at once.
+/// RFC 7427 section 4: what is announced is covered by AUTH, so taking it away is noticed. An
+/// answer without it proves nothing yet: the genuine one is waited for.
 #[test]
-fn hash_algorithms_that_somebody_takes_away_prevent_the_sa() {
-    for index in [0, 1] {
+fn hash_algorithms_that_somebody_takes_away_are_missed() {
+    for (index, up) in [(0, 0), (1, 1)] {
         let (left, right) = ends();
         let mut pair = pair(left, right, TODAY, 1);
         pair.initiate(Side::Left);
@@ -275,6 +276,6 @@ fn hash_algorithms_that_somebody_takes_away_prevent_the_sa() {
         changed.message = Message::encode(&message);
         pair.deliver(&changed);
         pair.pass(Duration::from_secs(300));
-        assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+        assert_eq!((pair.left.up(), pair.right.up()), (up, up), "{index}");
     }
 }

@@ -1,0 +1,102 @@
+//! Certificates made by openssl, in the folder of a host: what a CA that is not ours gives out.
+
+use crate::host::Host;
+use anyhow::Result;
+
+/// A key for ECDSA over P-256, in openssl's words.
+pub const EC: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
+/// A key for Ed25519.
+pub const ED25519: &str = "ed25519";
+
+/// How one end's certificate is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The key, in openssl's words.
+    pub key: &'a str,
+    /// Whether an intermediate stands between it and the CA.
+    pub intermediate: bool,
+    /// When it ends, in openssl's words.
+    pub validity: &'a str,
+    /// More lines of extensions.
+    pub extensions: &'a str,
+}
+
+/// What everybody accepts.
+pub const GOOD: Order<'_> = Order {
+    key: EC,
+    intermediate: false,
+    validity: "-days 365",
+    extensions: "",
+};
+
+/// A CA: `ca.pem` and `ca.key`.
+///
+/// # Errors
+/// openssl failed.
+pub fn authority(host: &Host, key: &str, name: &str) -> Result<()> {
+    make_key(host, key, "ca.key")?;
+    host.secret("ca.cnf", &format!("[req]\ndistinguished_name=dn\nprompt=no\nx509_extensions=ca\n[dn]\nCN={name}\n[ca]\nbasicConstraints=critical,CA:TRUE\n"))?;
+    host.run("openssl req -x509 -config ca.cnf -key ca.key -days 3650 -out ca.pem")?;
+    Ok(())
+}
+
+/// `end.key` and `chain.pem` for a name, as ordered from the CA in the host's folder.
+///
+/// # Errors
+/// openssl failed.
+pub fn order(host: &Host, name: &str, order: Order<'_>) -> Result<()> {
+    let plain = "-days 365";
+    let ca = "basicConstraints=critical,CA:TRUE\n";
+    let end = format!("subjectAltName={name}\n{}\n", order.extensions);
+    if order.intermediate {
+        issue(host, "middle", "ca", order.key, plain, ca)?;
+        issue(host, "end", "middle", order.key, order.validity, &end)?;
+        let read = |name| std::fs::read_to_string(host.directory().join(name));
+        host.file(
+            "chain.pem",
+            &format!("{}{}", read("end.pem")?, read("middle.pem")?),
+        )?;
+    } else {
+        issue(host, "end", "ca", order.key, order.validity, &end)?;
+        std::fs::copy(
+            host.directory().join("end.pem"),
+            host.directory().join("chain.pem"),
+        )?;
+    }
+    Ok(())
+}
+
+fn issue(
+    host: &Host,
+    name: &str,
+    by: &str,
+    key: &str,
+    validity: &str,
+    extensions: &str,
+) -> Result<()> {
+    make_key(host, key, &format!("{name}.key"))?;
+    host.file(
+        &format!("{name}.cnf"),
+        &format!("[req]\ndistinguished_name=dn\nprompt=no\n[dn]\nCN={name}.pem CN\n"),
+    )?;
+    host.file(&format!("{name}.ext"), extensions)?;
+    host.run(&format!(
+        "openssl req -new -config {name}.cnf -key {name}.key -out {name}.csr"
+    ))?;
+    host.file("index.txt", "")?;
+    host.file("issue.cnf", ISSUE)?;
+    host.run(&format!(
+        "openssl ca -batch -notext -config issue.cnf -cert {by}.pem -keyfile {by}.key \
+         -in {name}.csr -out {name}.pem {validity} -extfile {name}.ext"
+    ))?;
+    Ok(())
+}
+
+fn make_key(host: &Host, key: &str, file: &str) -> Result<()> {
+    host.run(&format!("openssl genpkey -algorithm {key} -out {file}"))?;
+    host.run(&format!("chmod 600 {file}")).map(drop)
+}
+
+/// For openssl's `ca`, the command that can date a certificate back.
+const ISSUE: &str = "[ca]\ndefault_ca=one\n[one]\ndatabase=index.txt\nnew_certs_dir=.\n\
+                     rand_serial=yes\ndefault_md=default\npolicy=any\n[any]\ncommonName=supplied\n";

@@ -1,0 +1,197 @@
+//! Which line to change when certificates did not do.
+
+use super::remedy::{Remedy, elsewhere};
+use control::Fix;
+use crypto::{Certificate, Untrusted};
+use model::Identity;
+use node::BadProof;
+use wire::ike::CertificateRefusal;
+
+/// What the peer came with is not good enough.
+pub fn theirs(remedy: &Remedy<'_>, why: &BadProof, theirs: Option<&Certificate>) -> Vec<Fix> {
+    match why {
+        BadProof::Untrusted(why) => untrusted(remedy, why, &issuer(theirs)),
+        BadProof::WrongName { claimed, names } => {
+            let mut fixes = vec![elsewhere(format!(
+                "issue its certificate for {claimed}, its `id`, and say `strata reload`"
+            ))];
+            let name = names.first();
+            fixes.extend(name.map(|name| {
+                let change = format!("or write `id = \"{name}\"`, if that is who it is, and there");
+                remedy.at("id", change)
+            }));
+            fixes
+        }
+        BadProof::WrongSignature | BadProof::UnknownSignature => {
+            vec![elsewhere("name `cert` and `key` that belong together")]
+        }
+        BadProof::CertificateExpected => vec![
+            remedy.at("psk", "add the line, with a key that both ends have"),
+            elsewhere("or remove `psk` from its table for us, and give [node] a `cert`"),
+        ],
+        BadProof::SharedKeyExpected => vec![
+            remedy.at("psk", "remove the line if its certificate is enough"),
+            elsewhere("or write the same `psk` in its table for us"),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
+    match why {
+        Untrusted::UnknownAuthority(_) => vec![
+            remedy.fix("node.ca", format!("add {issuer}, if we may trust it")),
+            elsewhere("or put the intermediates up to one of our CAs into the file of `cert`"),
+        ],
+        Untrusted::Forged(_) => vec![
+            remedy.fix("node.ca", format!("name the newest file of {issuer}")),
+            elsewhere("or issue its certificate anew by the CA that we know"),
+        ],
+        Untrusted::AuthorityExpired(_) => {
+            vec![remedy.fix("node.ca", format!("name a renewed file of {issuer}"))]
+        }
+        Untrusted::NotYetValid(_) => vec![clocks()],
+        _ => vec![elsewhere(
+            "issue its certificate anew (`strata pki issue`), and say `strata reload`",
+        )],
+    }
+}
+
+/// The peer does not take our certificate. Other implementations do not tell why.
+pub fn ours(
+    remedy: &Remedy<'_>,
+    identity: &Identity,
+    why: Option<CertificateRefusal>,
+    ours: Option<&Certificate>,
+) -> Vec<Fix> {
+    let renew = format!("issue it for {identity} (`strata pki issue`), and say `strata reload`");
+    let issuer = issuer(ours);
+    let trust = || {
+        vec![
+            elsewhere(format!("add {issuer} to `ca` there")),
+            remedy.fix("node.cert", "or append the intermediates to this file"),
+        ]
+    };
+    match why {
+        Some(CertificateRefusal::NOT_YET_VALID) => vec![clocks()],
+        Some(CertificateRefusal::UNKNOWN_AUTHORITY) => trust(),
+        Some(CertificateRefusal::WRONG_SIGNATURE) => {
+            vec![remedy.fix("node.key", "name the key that `cert` is for")]
+        }
+        Some(_) => vec![remedy.fix("node.cert", renew)],
+        None => {
+            let table = format!("write `id = \"{identity}\"` without `psk` in its table for us");
+            let mut fixes = vec![elsewhere(table)];
+            fixes.extend(trust());
+            fixes
+        }
+    }
+}
+
+/// The peer verifies other signatures than we make.
+pub fn other_kind(remedy: &Remedy<'_>) -> Vec<Fix> {
+    let change = "name a certificate for a key of the other kind, Ed25519 or ECDSA P-256";
+    vec![remedy.fix("node.cert", change)]
+}
+
+fn clocks() -> Fix {
+    elsewhere("compare the clocks of both ends: `date --utc`")
+}
+
+fn issuer(certificate: Option<&Certificate>) -> String {
+    let name = certificate.map(|certificate| &certificate.issuer);
+    name.map_or_else(|| "its CA".to_owned(), |name| format!("the CA `{name}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::Places;
+    use crypto::UnixTime;
+
+    /// The first fix: its key, and what it says.
+    fn first(fixes: &[Fix]) -> (Option<&str>, &str) {
+        let fix = fixes.first().expect("something can be done");
+        (fix.key.as_deref(), &fix.change)
+    }
+
+    fn remedy(places: &Places) -> Remedy<'_> {
+        Remedy {
+            places,
+            table: "peer.alice",
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_peers_proof_names_what_to_change() {
+        let places = Places::default();
+        let end = UnixTime(0);
+        let name = BadProof::WrongName {
+            claimed: "a.example".parse().expect("any text is an identity"),
+            names: vec!["b.example".to_owned()],
+        };
+        for (why, key, says) in [
+            (BadProof::from(Untrusted::Expired(end)), None, "anew"),
+            (Untrusted::NotYetValid(end).into(), None, "clocks"),
+            (
+                Untrusted::AuthorityExpired(end).into(),
+                Some("node.ca"),
+                "renewed",
+            ),
+            (
+                Untrusted::UnknownAuthority("CN=X".to_owned()).into(),
+                Some("node.ca"),
+                "add its CA",
+            ),
+            (
+                Untrusted::Forged("CN=X".to_owned()).into(),
+                Some("node.ca"),
+                "newest",
+            ),
+            (Untrusted::Usage.into(), None, "anew"),
+            (name.clone(), None, "for a.example"),
+            (BadProof::WrongSignature, None, "belong together"),
+            (
+                BadProof::CertificateExpected,
+                Some("peer.alice.psk"),
+                "add the line",
+            ),
+            (
+                BadProof::SharedKeyExpected,
+                Some("peer.alice.psk"),
+                "remove the line",
+            ),
+        ] {
+            let fixes = theirs(&remedy(&places), &why, None);
+            let (at, change) = first(&fixes);
+            assert_eq!(at, key, "{why}");
+            assert!(change.contains(says), "{why}: {change}");
+        }
+        let fixes = theirs(&remedy(&places), &name, None);
+        let other = fixes.last().expect("there are two ways");
+        assert_eq!(other.key.as_deref(), Some("peer.alice.id"));
+        assert!(other.change.contains("b.example"));
+    }
+
+    #[test]
+    fn what_the_peer_says_of_ours_names_what_to_change() {
+        use CertificateRefusal as Code;
+        let places = Places::default();
+        let identity = "a.example".parse().expect("any text is an identity");
+        for (why, key, says) in [
+            (Some(Code::EXPIRED), Some("node.cert"), "for a.example"),
+            (Some(Code::NOT_YET_VALID), None, "clocks"),
+            (Some(Code::UNKNOWN_AUTHORITY), None, "to `ca` there"),
+            (Some(Code::WRONG_NAME), Some("node.cert"), "for a.example"),
+            (Some(Code::WRONG_USAGE), Some("node.cert"), "for a.example"),
+            (Some(Code::WRONG_SIGNATURE), Some("node.key"), "`cert`"),
+            (Some(Code(999)), Some("node.cert"), "for a.example"),
+            (None, None, "without `psk`"),
+        ] {
+            let fixes = ours(&remedy(&places), &identity, why, None);
+            let (at, change) = first(&fixes);
+            assert_eq!(at, key, "{why:?}");
+            assert!(change.contains(says), "{why:?}: {change}");
+        }
+    }
+}
