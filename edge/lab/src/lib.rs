@@ -3,7 +3,8 @@
 //! * [`testbed`], [`host`], [`wire`]: hosts (namespaces), wires between them and the processes
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
-//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`], [`openssl`]: what end-to-end tests are made of.
+//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`], [`openssl`],
+//!   [`certified`], [`account`]: what end-to-end tests are made of.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
@@ -16,8 +17,10 @@
 //! Devices, addresses and routes are made through `os`, not by tools of the system. Everything
 //! dies with the process that made it.
 
+pub mod account;
 pub mod bait;
 pub mod canary;
+pub mod certified;
 pub mod daemon;
 pub mod demo;
 pub mod duo;

@@ -1,9 +1,12 @@
 //! Each failure of two daemons, and what `strata explain` says of it at either end.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
+use lab::account::{expect_fix, expect_row, row, wait, wait_for};
+use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both};
 use lab::daemon::Daemon;
+use lab::openssl::{EC, GOOD, Order, authority};
 use lab::pair::{
-    DEADLINE, HEADERS, LICENSED, Pair, Terms, Tunnel, gateway_config, licensed_config,
+    HEADERS, LICENSED, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, licensed_config,
     mobile_config,
 };
 use lab::runner;
@@ -22,6 +25,11 @@ fn main() -> ExitCode {
         selectors_without_a_common_packet,
         zones_that_only_one_end_requires,
         a_licence_that_only_one_end_gives,
+        certificates_that_are_believed,
+        an_expired_certificate,
+        a_certificate_of_an_unknown_ca,
+        a_psk_where_a_certificate_is_expected,
+        a_certificate_where_a_psk_is_expected,
         no_answer_at_all,
         a_node_that_refuses_a_grant,
         a_peer_that_nobody_knows_is_told_with_those_known,
@@ -207,6 +215,103 @@ fn a_licence_that_only_one_end_gives() -> Result<()> {
     expect_fix(attempt, "peer.office.licences", &mobile, LICENSED)
 }
 
+fn certificates_that_are_believed() -> Result<()> {
+    let (_pair, tunnel) = both(GOOD)?;
+    tunnel.up()?;
+    for (daemon, peer) in ends(&tunnel) {
+        let explained = wait(daemon, peer, "up")?;
+        let attempt = &explained["attempt"];
+        expect_row(attempt, "proof", "fits")?;
+        expect_row(attempt, "its certificate", "fits")?;
+        // What a peer makes of ours it says by being up.
+        expect_row(attempt, "our certificate", "unknown")?;
+        let wanted = row(attempt, "its certificate")["ours"].to_string();
+        ensure!(wanted.contains(&format!("by CN={CA}")), "{wanted}");
+        ensure!(attempt["fixes"] == serde_json::json!([]), "{attempt}");
+    }
+    Ok(())
+}
+
+fn an_expired_certificate() -> Result<()> {
+    let (_pair, tunnel) = both(Order {
+        validity: "-startdate 20200101000000Z -enddate 20200201000000Z",
+        ..GOOD
+    })?;
+    let [mobile, gateway] = refused(&tunnel)?;
+    let theirs = row(&gateway, "its certificate");
+    ensure!(
+        theirs["theirs"].to_string().contains("until 2020-02-01"),
+        "{theirs}"
+    );
+    expect_row(&gateway, "who it is", "fits")?;
+    expect_row(&gateway, "its certificate", "differs")?;
+    ensure!(
+        gateway["fixes"]
+            .to_string()
+            .contains("issue its certificate anew"),
+        "{gateway}"
+    );
+    expect_row(&mobile, "our certificate", "suspect")?;
+    expect_fix(
+        &mobile,
+        "node.cert",
+        MOBILE_CONFIG,
+        "issue it for alice@example.net",
+    )
+}
+
+fn a_certificate_of_an_unknown_ca() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    authority(&pair.gateway, EC, CA)?;
+    authority(&pair.mobile, EC, "Another CA")?;
+    let gateway = certified::start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
+    let mobile = certified::start(&pair.mobile, ALICE, GOOD, MOBILE_CONFIG)?;
+    let [mobile, gateway] = refused(&Tunnel { mobile, gateway })?;
+    expect_row(&gateway, "its certificate", "differs")?;
+    let add = "add the CA `CN=Another CA`";
+    expect_fix(&gateway, "node.ca", GATEWAY_CONFIG, add)?;
+    expect_row(&mobile, "our certificate", "suspect")?;
+    let there = format!("{add} to `ca` there");
+    ensure!(mobile["fixes"][0]["change"] == there, "{mobile}");
+    expect_fix(&mobile, "node.cert", MOBILE_CONFIG, "intermediates")
+}
+
+fn a_psk_where_a_certificate_is_expected() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    authority(&pair.gateway, EC, CA)?;
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    let config = mobile_config(Family::V4, Terms::PLAIN, "manual");
+    let mobile = pair.mobile.stratad(&config)?;
+    let gateway = certified::start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
+    let [mobile, gateway] = refused(&Tunnel { mobile, gateway })?;
+    expect_row(&gateway, "proof", "differs")?;
+    let proof = row(&gateway, "proof");
+    ensure!(
+        proof["ours"] == "a certificate" && proof["theirs"] == "a pre-shared key",
+        "{proof}"
+    );
+    expect_fix(&gateway, "peer.alice.psk", GATEWAY_CONFIG, "add the line")?;
+    expect_row(&mobile, "proof", "suspect")?;
+    expect_fix(&mobile, "peer.office.psk", &config, "the same key")
+}
+
+/// Who wants only pre-shared keys says of no signature that it verifies it, so the proof never
+/// leaves; that is learnt from an answer which proves nothing, so it is tried again.
+fn a_certificate_where_a_psk_is_expected() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    authority(&pair.mobile, EC, CA)?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    let mobile = certified::start(&pair.mobile, ALICE, GOOD, MOBILE_CONFIG)?;
+    mobile.strata_text("up office")?;
+    let explained = wait_for(&mobile, "office", |explained| {
+        !explained["attempt"]["remarks"][0].is_null()
+    })?;
+    let attempt = &explained["attempt"];
+    expect_row(attempt, "our certificate", "suspect")?;
+    expect_fix(attempt, "node.cert", MOBILE_CONFIG, "the other kind")?;
+    expect_fix(attempt, "peer.office.psk", MOBILE_CONFIG, "add the line")
+}
+
 fn no_answer_at_all() -> Result<()> {
     let pair = Pair::new("explain")?;
     let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
@@ -274,6 +379,14 @@ fn start([mobile, gateway]: [String; 2]) -> Result<(Pair, Tunnel)> {
     Ok((pair, Tunnel { mobile, gateway }))
 }
 
+/// What both ends tell of a tunnel that does not come up.
+fn refused(tunnel: &Tunnel) -> Result<[Value; 2]> {
+    tunnel.mobile.strata_text("up office")?;
+    let mobile = wait(&tunnel.mobile, "office", "failed")?;
+    let gateway = wait(&tunnel.gateway, "alice", "failed")?;
+    Ok([mobile, gateway].map(|explained| explained["attempt"].clone()))
+}
+
 fn ends(tunnel: &Tunnel) -> [(&Daemon, &'static str); 2] {
     [(&tunnel.mobile, "office"), (&tunnel.gateway, "alice")]
 }
@@ -285,46 +398,4 @@ fn with(config: &str, line: &str) -> String {
         &format!("psk = \"tunnel.psk\"\n{line}"),
         1,
     )
-}
-
-/// Waits until the last attempt with a peer came to this.
-fn wait(daemon: &Daemon, peer: &str, outcome: &str) -> Result<Value> {
-    wait_for(daemon, peer, |e| e["attempt"]["outcome"] == outcome)
-}
-
-fn wait_for(daemon: &Daemon, peer: &str, enough: impl Fn(&Value) -> bool) -> Result<Value> {
-    let answer = daemon.wait_until(&format!("explain {peer}"), DEADLINE, |answer| {
-        enough(&answer["explain"])
-    })?;
-    Ok(answer["explain"].clone())
-}
-
-fn row<'a>(account: &'a Value, what: &str) -> &'a Value {
-    let rows = account["rows"].as_array();
-    let found = rows.and_then(|rows| rows.iter().find(|row| row["what"] == what));
-    found.unwrap_or(&Value::Null)
-}
-
-fn expect_row(account: &Value, what: &str, verdict: &str) -> Result<()> {
-    let found = row(account, what);
-    ensure!(
-        found["verdict"] == verdict,
-        "{what} is not {verdict}: {account:#}"
-    );
-    Ok(())
-}
-
-/// A fix that names this key, on its line or on that of its table, and says to write this.
-fn expect_fix(account: &Value, key: &str, config: &str, change: &str) -> Result<()> {
-    let fixes = account["fixes"].as_array();
-    let fix = fixes.and_then(|fixes| fixes.iter().find(|fix| fix["key"] == key));
-    let fix = fix.with_context(|| format!("no fix for {key}: {account:#}"))?;
-    let says = fix["change"].as_str().unwrap_or("");
-    ensure!(says.contains(change), "{fix}");
-    let line = fix["line"].as_u64().context("no line")? as usize;
-    let line = config.lines().nth(line - 1).unwrap_or("");
-    let (table, last) = key.rsplit_once('.').context("a key has a table")?;
-    let there = line.starts_with(last) || line.trim() == format!("[{table}]");
-    ensure!(there, "{key} is not at {line:?}");
-    Ok(())
 }

@@ -2,12 +2,12 @@
 //! read, and warnings before a certificate ends.
 
 use anyhow::{Result, ensure};
+use lab::certified::{ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both, start, strata};
 use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::openssl::{self, EC, ED25519, GOOD, Order, authority};
-use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, is_up, refusal};
+use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
 use lab::runner;
-use lab::testbed::find_binary;
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         a_ca_of_the_same_name_with_another_key_is_refused,
         a_certificate_for_another_use_is_refused_and_both_ends_say_so,
         a_certificate_that_ends_soon_is_warned_of,
+        a_certificate_that_has_ended_is_warned_of_by_check,
         an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file,
         certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them,
         strata_pki_replaces_nothing_unless_told_to,
@@ -65,7 +66,7 @@ fn a_certificate_of_an_unknown_ca_is_refused_and_both_ends_say_so() -> Result<()
 }
 
 fn a_ca_of_the_same_name_with_another_key_is_refused() -> Result<()> {
-    an_impostor("Lab CA", "made by another key")
+    an_impostor(CA, "made by another key")
 }
 
 fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
@@ -74,19 +75,16 @@ fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
         validity: "-days 5",
         ..GOOD
     };
-    authority(&pair.mobile, EC, "Lab CA")?;
-    let mut mobile = start(
-        &pair.mobile,
-        "email:alice@example.net",
-        order,
-        MOBILE_CONFIG,
-    )?;
+    authority(&pair.mobile, EC, CA)?;
+    let mut mobile = start(&pair.mobile, ALICE, order, MOBILE_CONFIG)?;
     let status = mobile.strata("status")?;
     let warned = |text: &str| text.contains("CN=end.pem CN` expires in");
     ensure!(
         warned(&status["status"]["warnings"].to_string()),
         "{status}"
     );
+    let checked = strata(&pair.mobile, "check strata.toml --json")?;
+    ensure!(warned(&checked), "{checked}");
     let metrics = mobile.strata_text("metrics")?;
     ensure!(
         metrics.contains("strata_certificate_end_seconds{subject=\"CN=end.pem CN\"}"),
@@ -97,9 +95,31 @@ fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
         .wait_for_log("CN=end.pem CN` expires in", DEADLINE)
 }
 
+/// It is legal, and of no use.
+fn a_certificate_that_has_ended_is_warned_of_by_check() -> Result<()> {
+    let pair = Pair::new("pki")?;
+    let order = Order {
+        validity: "-startdate 20200101000000Z -enddate 20200201000000Z",
+        ..GOOD
+    };
+    authority(&pair.mobile, EC, CA)?;
+    openssl::order(&pair.mobile, ALICE, order)?;
+    pair.mobile.file("strata.toml", MOBILE_CONFIG)?;
+    let checked = strata(&pair.mobile, "check strata.toml")?;
+    ensure!(
+        checked.contains("warning: the certificate of `CN=end.pem CN` EXPIRED on 2020-02-01"),
+        "{checked}"
+    );
+    ensure!(checked.contains("strata.toml: good:"), "{checked}");
+    openssl::order(&pair.mobile, ALICE, GOOD)?;
+    let checked = strata(&pair.mobile, "check strata.toml")?;
+    ensure!(!checked.contains("warning"), "{checked}");
+    Ok(())
+}
+
 fn an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file() -> Result<()> {
     let pair = Pair::new("pki")?;
-    authority(&pair.mobile, EC, "Lab CA")?;
+    authority(&pair.mobile, EC, CA)?;
     let Err(refused) = start(&pair.mobile, "email:bob@example.net", GOOD, MOBILE_CONFIG) else {
         anyhow::bail!("stratad started with somebody else's certificate");
     };
@@ -134,7 +154,7 @@ fn certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them() -> Resu
     hand_out(mobile, gateway, "gw.example.net")?;
     let gateway = gateway.stratad(GATEWAY_CONFIG)?;
     let mobile = mobile.stratad(MOBILE_CONFIG)?;
-    carries_data(&pair, &mobile, &gateway)
+    carries_data(&pair, &Tunnel { mobile, gateway })
 }
 
 fn a_licensed_node_with_a_certificate_gets_its_grant() -> Result<()> {
@@ -155,7 +175,7 @@ fn a_licensed_node_with_a_certificate_gets_its_grant() -> Result<()> {
     let gateway = format!("{GATEWAY_CONFIG}{zones}{node}");
     let gateway = pair.gateway.stratad(&gateway)?;
     let mobile = pair.mobile.stratad(&format!("{MOBILE_CONFIG}{zones}"))?;
-    carries_data(&pair, &mobile, &gateway)?;
+    carries_data(&pair, &Tunnel { mobile, gateway })?;
     let held = |zones: &Value| {
         let held = zones["zones"]["held"].as_array();
         held.is_some_and(|held| held.len() == 1 && held[0]["identity"] == "gw.example.net")
@@ -194,30 +214,29 @@ fn strata_pki_replaces_nothing_unless_told_to() -> Result<()> {
 
 /// Both ends have certificates of this kind of one CA, and data passes.
 fn a_tunnel(order: Order<'_>) -> Result<()> {
-    let (pair, mobile, gateway) = both(order)?;
-    carries_data(&pair, &mobile, &gateway)
+    let (pair, tunnel) = both(order)?;
+    carries_data(&pair, &tunnel)
 }
 
-fn carries_data(pair: &Pair, mobile: &Daemon, gateway: &Daemon) -> Result<()> {
-    mobile.strata_text("up office --wait")?;
-    gateway.wait_until("status", DEADLINE, is_up)?;
+fn carries_data(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
+    tunnel.up()?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
 }
 
 /// The mobile node's certificate is of this kind, and the gateway does not believe it.
 fn is_refused(order: Order<'_>, there: &str, here: &str) -> Result<()> {
-    let (_pair, mobile, gateway) = both(order)?;
-    told(&mobile, &gateway, there, here)
+    let (_pair, tunnel) = both(order)?;
+    told(&tunnel.mobile, &tunnel.gateway, there, here)
 }
 
 /// The mobile node's certificate is of a CA of this name that the gateway has never seen.
 fn an_impostor(name: &str, there: &str) -> Result<()> {
     let pair = Pair::new("pki")?;
-    authority(&pair.gateway, EC, "Lab CA")?;
+    authority(&pair.gateway, EC, CA)?;
     authority(&pair.mobile, EC, name)?;
-    let gateway = start(&pair.gateway, "DNS:gw.example.net", GOOD, GATEWAY_CONFIG)?;
-    let mobile = start(&pair.mobile, "email:alice@example.net", GOOD, MOBILE_CONFIG)?;
+    let gateway = start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
+    let mobile = start(&pair.mobile, ALICE, GOOD, MOBILE_CONFIG)?;
     told(&mobile, &gateway, there, "our CA is not trusted there")
 }
 
@@ -235,58 +254,6 @@ fn told(mobile: &Daemon, gateway: &Daemon, there: &str, here: &str) -> Result<()
     Ok(())
 }
 
-/// Both daemons, with certificates of one CA; the mobile node's as ordered.
-fn both(order: Order<'_>) -> Result<(Pair, Daemon, Daemon)> {
-    let pair = Pair::new("pki")?;
-    authority(&pair.mobile, order.key, "Lab CA")?;
-    for file in ["ca.pem", "ca.key"] {
-        let text = std::fs::read_to_string(pair.mobile.directory().join(file))?;
-        pair.gateway.secret(file, &text)?;
-    }
-    let good = Order {
-        validity: GOOD.validity,
-        extensions: GOOD.extensions,
-        ..order
-    };
-    let gateway = start(&pair.gateway, "DNS:gw.example.net", good, GATEWAY_CONFIG)?;
-    let mobile = start(
-        &pair.mobile,
-        "email:alice@example.net",
-        order,
-        MOBILE_CONFIG,
-    )?;
-    Ok((pair, mobile, gateway))
-}
-
-/// A daemon with a certificate for a name, issued as ordered by the CA in its folder.
-fn start(host: &Host, name: &str, order: Order<'_>, config: &str) -> Result<Daemon> {
-    openssl::order(host, name, order)?;
-    host.stratad(config)
-}
-
-/// Runs `strata` on a host, in its folder.
-fn strata(host: &Host, words: &str) -> Result<String> {
-    let mut command = host.command(find_binary("strata")?);
-    command.args(words.split_whitespace());
-    host.run_command(command, DEADLINE)
-}
-
-const MOBILE_CONFIG: &str = r#"
-[node]
-id = "alice@example.net"
-cert = "chain.pem"
-key = "end.key"
-ca = ["ca.pem"]
-[tunnel]
-addresses = ["10.1.0.2/32"]
-[peer.office]
-address = "192.0.2.1"
-id = "gw.example.net"
-local = ["10.1.0.2/32"]
-remote = ["10.8.0.0/16"]
-start = "manual"
-"#;
-
 const LICENSED_CONFIG: &str = r#"
 [node]
 id = "fa.example.net"
@@ -300,18 +267,4 @@ wired = "wired"
 wireless = "wireless"
 [snoop]
 enabled = true
-"#;
-
-const GATEWAY_CONFIG: &str = r#"
-[node]
-id = "gw.example.net"
-cert = "chain.pem"
-key = "end.key"
-ca = ["ca.pem"]
-[tunnel]
-addresses = ["10.8.0.1/16"]
-[peer.alice]
-id = "alice@example.net"
-local = ["10.8.0.0/16"]
-remote = ["10.1.0.2/32"]
 "#;

@@ -45,6 +45,7 @@ const REFUSAL: &str = "edge/lab/tests/e2e_refusal.rs";
 const RELOAD: &str = "edge/lab/tests/e2e_reload.rs";
 const RELOCK: &str = "edge/lab/tests/e2e_relock.rs";
 const SELECTORS: &str = "edge/lab/tests/e2e_selectors.rs";
+const RENEWAL: &str = "edge/lab/tests/e2e_renewal.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
@@ -144,6 +145,10 @@ pub const FEATURES: &[Feature] = &[
             (PKI, "a_certificate_that_ends_soon_is_warned_of"),
             (PKI, "a_licensed_node_with_a_certificate_gets_its_grant"),
             (
+                RENEWAL,
+                "a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards",
+            ),
+            (
                 STRONGSWAN,
                 "ecdsa_certificates_with_intermediates_convince_strongswan",
             ),
@@ -165,6 +170,14 @@ pub const FEATURES: &[Feature] = &[
             (
                 PKI,
                 "an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file",
+            ),
+            (
+                RENEWAL,
+                "a_certificate_that_is_not_good_changes_nothing_and_says_what_to_do",
+            ),
+            (
+                RENEWAL,
+                "a_ca_that_is_taken_out_refuses_what_comes_and_leaves_what_is_up",
             ),
         ]),
         recovers: Tests(&[(
@@ -510,6 +523,8 @@ pub const FEATURES: &[Feature] = &[
         works: Tests(&[
             (EXPLAIN, "suites_without_a_common_one"),
             (EXPLAIN, "another_key"),
+            (EXPLAIN, "an_expired_certificate"),
+            (EXPLAIN, "a_certificate_of_an_unknown_ca"),
             (EXPLAIN, "an_identity_that_nobody_has"),
             (EXPLAIN, "selectors_without_a_common_packet"),
             (EXPLAIN, "zones_that_only_one_end_requires"),
@@ -534,10 +549,13 @@ pub const FEATURES: &[Feature] = &[
         name: "Checking a configuration",
         keys: &[],
         verbs: &["check"],
-        works: Tests(&[(
-            COMMANDS,
-            "check_says_that_a_good_file_is_good_and_what_it_does",
-        )]),
+        works: Tests(&[
+            (
+                COMMANDS,
+                "check_says_that_a_good_file_is_good_and_what_it_does",
+            ),
+            (PKI, "a_certificate_that_has_ended_is_warned_of_by_check"),
+        ]),
         refuses: Tests(&[
             (
                 COMMANDS,

@@ -91,7 +91,10 @@ pub fn ours(
 /// The peer verifies other signatures than we make.
 pub fn other_kind(remedy: &Remedy<'_>) -> Vec<Fix> {
     let change = "name a certificate for a key of the other kind, Ed25519 or ECDSA P-256";
-    vec![remedy.fix("node.cert", change)]
+    vec![
+        remedy.fix("node.cert", change),
+        remedy.at("psk", "or add the line, if its table for us has a `psk`"),
+    ]
 }
 
 fn clocks() -> Fix {

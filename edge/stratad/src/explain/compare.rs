@@ -179,47 +179,65 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
     }
 }
 
-/// What the end of an attempt points at, even where the other end did not say what it wants.
+/// What the end of an attempt points at, even where the other end did not say what it wants. While
+/// it is under way, what was answered so far stands for the end.
 fn suspects(attempt: &Attempt) -> &'static [Topic] {
-    let ike = &[Topic::IkeCipher, Topic::Prf, Topic::KeyExchange];
-    let of_notify = |notify| match notify {
-        NotifyType::NO_PROPOSAL_CHOSEN => &ike[..],
-        NotifyType::INVALID_KE_PAYLOAD => &[Topic::KeyExchange],
-        _ => &[],
-    };
-    match &attempt.end {
-        None => attempt.theirs.error.map_or(&[], of_notify),
-        Some(End::Up) => &[],
-        Some(End::Refused(Refusal::WrongKey(_) | Refusal::AuthenticationMethod))
-        | Some(End::Down(DownReason::WrongKey)) => &[Topic::Authentication],
-        Some(End::Down(DownReason::AuthenticationRefused { .. })) => {
-            &[Topic::OurIdentity, Topic::Authentication]
-        }
-        Some(
-            End::Down(DownReason::BadProof(why)) | End::Refused(Refusal::BadProof { why, .. }),
-        ) => match why {
-            BadProof::CertificateExpected | BadProof::SharedKeyExpected => &[Topic::Authentication],
-            _ => &[Topic::TheirCertificate],
-        },
-        Some(
-            End::Down(
-                DownReason::CertificateRefused { .. }
-                | DownReason::SignatureNotAccepted
-                | DownReason::CannotSign,
-            )
-            | End::Refused(Refusal::CannotProve),
-        ) => &[Topic::OurCertificate],
-        Some(End::Down(DownReason::Refused { notify })) => of_notify(*notify),
-        Some(End::Down(DownReason::ChildRefused { notify })) => match *notify {
+    let lack = attempt.remarks.iter().find_map(|remark| match remark {
+        Refusal::UnprovedLack(why) => Some(&**why),
+        _ => None,
+    });
+    match (&attempt.end, attempt.theirs.error, lack) {
+        (Some(End::Up), ..) => &[],
+        (Some(End::Down(why)), ..) => of_end(why),
+        (Some(End::Refused(why)), ..) => of_refusal(why),
+        (None, Some(notify), _) => of_notify(notify),
+        (None, None, Some(why)) => of_end(why),
+        (None, None, None) => &[],
+    }
+}
+
+const fn of_end(why: &DownReason) -> &'static [Topic] {
+    match why {
+        DownReason::WrongKey => &[Topic::Authentication],
+        DownReason::AuthenticationRefused { .. } => &[Topic::OurIdentity, Topic::Authentication],
+        DownReason::BadProof(why) => of_proof(why),
+        DownReason::CertificateRefused { .. }
+        | DownReason::SignatureNotAccepted
+        | DownReason::CannotSign => &[Topic::OurCertificate],
+        DownReason::Refused { notify } => of_notify(*notify),
+        DownReason::ChildRefused { notify } => match *notify {
             NotifyType::NO_PROPOSAL_CHOSEN => &[Topic::EspCipher, Topic::SequenceNumbers],
             NotifyType::TS_UNACCEPTABLE => &[Topic::OurTraffic, Topic::TheirTraffic],
             NotifyType::ZONES_REQUIRED => &[Topic::Zones],
             _ => &[],
         },
-        Some(End::Down(DownReason::ZonesRequired) | End::Refused(Refusal::ZonesRequired)) => {
-            &[Topic::Zones]
-        }
-        Some(End::Down(_) | End::Refused(_)) => &[],
+        DownReason::ZonesRequired => &[Topic::Zones],
+        _ => &[],
+    }
+}
+
+const fn of_refusal(why: &Refusal) -> &'static [Topic] {
+    match why {
+        Refusal::WrongKey(_) | Refusal::AuthenticationMethod => &[Topic::Authentication],
+        Refusal::BadProof { why, .. } => of_proof(why),
+        Refusal::CannotProve => &[Topic::OurCertificate],
+        Refusal::ZonesRequired => &[Topic::Zones],
+        _ => &[],
+    }
+}
+
+const fn of_proof(why: &BadProof) -> &'static [Topic] {
+    match why {
+        BadProof::CertificateExpected | BadProof::SharedKeyExpected => &[Topic::Authentication],
+        _ => &[Topic::TheirCertificate],
+    }
+}
+
+const fn of_notify(notify: NotifyType) -> &'static [Topic] {
+    match notify {
+        NotifyType::NO_PROPOSAL_CHOSEN => &[Topic::IkeCipher, Topic::Prf, Topic::KeyExchange],
+        NotifyType::INVALID_KE_PAYLOAD => &[Topic::KeyExchange],
+        _ => &[],
     }
 }
 

@@ -26,7 +26,7 @@ impl Remedy<'_> {
             Some(End::Refused(why)) => self.for_refusal(why, attempt),
         };
         let remarks = attempt.remarks.iter();
-        fixes.extend(remarks.flat_map(|remark| self.for_remark(remark)));
+        fixes.extend(remarks.flat_map(|remark| self.for_remark(remark, attempt)));
         fixes
     }
 
@@ -98,8 +98,9 @@ impl Remedy<'_> {
         }
     }
 
-    fn for_remark(&self, remark: &Refusal) -> Vec<Fix> {
+    fn for_remark(&self, remark: &Refusal, attempt: &Attempt) -> Vec<Fix> {
         match remark {
+            Refusal::UnprovedLack(why) if attempt.end.is_none() => self.for_end(why, attempt),
             Refusal::LicenceNotAccepted(licence) => vec![self.at(
                 "licences",
                 format!(
@@ -117,7 +118,7 @@ impl Remedy<'_> {
         match attempt.theirs.error {
             Some(NotifyType::NO_PROPOSAL_CHOSEN) => self.suite(&attempt.theirs.ike),
             Some(NotifyType::INVALID_KE_PAYLOAD) => self.algorithms(attempt),
-            None if attempt.end.is_none() && attempt.tries > 1 => self.silence(attempt),
+            None if is_silence(attempt) => self.silence(attempt),
             _ => Vec::new(),
         }
     }
@@ -230,6 +231,11 @@ impl Remedy<'_> {
             change: change.into(),
         }
     }
+}
+
+/// Whether it was asked more than once, and nobody said anything.
+fn is_silence(attempt: &Attempt) -> bool {
+    attempt.end.is_none() && attempt.tries > 1 && attempt.remarks.is_empty()
 }
 
 /// The certificate that the peer came with.
