@@ -8,11 +8,16 @@
 #[path = "../../pure/esp/tests/data_plane/bench.rs"]
 #[allow(dead_code, reason = "shared with the tests of esp")]
 mod bench;
+#[cfg(feature = "engines")]
+pub mod certificate;
 pub mod classify;
 #[cfg(feature = "engines")]
 pub mod config_file;
 #[cfg(feature = "engines")]
 pub mod control_line;
+#[cfg(feature = "engines")]
+#[path = "../../pure/node/tests/insider/credential.rs"]
+mod credential;
 pub mod headers;
 pub mod ike_message;
 pub mod ike_payload;
@@ -41,6 +46,7 @@ pub const READERS: &[Target] = &[
 /// Those that need more.
 #[cfg(feature = "engines")]
 pub const ENGINES: &[Target] = &[
+    ("certificate", certificate::run),
     ("config_file", config_file::run),
     ("control_line", control_line::run),
     ("packet", |octets| _ = packet::play(octets)),

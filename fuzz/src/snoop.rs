@@ -49,7 +49,7 @@ fn segment(snoop: &mut Snoop, step: &[u8], now: Instant) {
     let payload_len = usize::from(u16::from_be_bytes([step[2], step[3]]) % 2000);
     let sealed = vec![0; payload_len + 40];
     let segment = Segment {
-        csa: None,
+        line: None,
         flow: Flow {
             source,
             destination,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use wire::ike::{Datagram, Message, NotifyType, Payload};
 
 /// 2030-03-17.
-const TODAY: UnixTime = UnixTime(1_900_000_000);
+pub(crate) const TODAY: UnixTime = UnixTime(1_900_000_000);
 
 #[derive(Debug)]
 struct Key(Ed25519KeyPair);
@@ -73,14 +73,16 @@ fn by_certificate(mut config: Config, chain: &[&str]) -> Config {
     config
 }
 
-fn ends() -> (Config, Config) {
+/// Mobile node and gateway, each with a certificate of the CA that both believe.
+pub(crate) fn ends() -> (Config, Config) {
     (
         by_certificate(mobile(), &["mobile-ca"]),
         by_certificate(gateway(), &["gateway"]),
     )
 }
 
-fn pair(left: Config, right: Config, today: UnixTime, seed: u8) -> Pair {
+/// Two hosts that know what day it is.
+pub(crate) fn pair(left: Config, right: Config, today: UnixTime, seed: u8) -> Pair {
     let mut pair = Pair::seeded(left, right, seed);
     pair.left.engine.set_wall_clock(today);
     pair.right.engine.set_wall_clock(today);

@@ -1,5 +1,6 @@
 //! `docs/flows/`: a sequence diagram for each exchange, as two engines really held it.
 
+use super::certificates::{self, TODAY};
 use super::distribute::{gateway_of_node, grant, node};
 use super::pair::{Host, Pair, Side};
 use super::rekey::{rekey_child, rekey_ike};
@@ -7,6 +8,7 @@ use super::trace::{Step, What};
 use super::zones::zoned;
 use super::*;
 use crate::Engine;
+use crypto::UnixTime;
 use model::{CsaId, Group, IkeSaId, Instant};
 use std::fmt::Write;
 
@@ -83,6 +85,22 @@ pub(crate) const FLOWS: &[Flow] = &[
             left.peers[0].psk = Some(Secret::new(b"another".to_vec()));
             connected(left, gateway())
         },
+    },
+    Flow {
+        page: "certificates",
+        title: "Certificates instead of a key",
+        about: "Each end says which hashes it verifies signatures with (RFC 7427 section 4), and \
+                then which CAs it believes (RFC 7296 section 3.7). CERT holds the sender's own \
+                certificate and, if there are any, intermediates; AUTH is a signature.",
+        play: || certified(TODAY),
+    },
+    Flow {
+        page: "certificate-refused",
+        title: "An expired certificate",
+        about: "AUTHENTICATION_FAILED says no more than for a wrong key. The private notify beside \
+                it tells a peer of our own kind what is wrong with its certificate, so that both \
+                ends can say it to a person; it tells nothing of who is configured.",
+        play: || certified(UnixTime(TODAY.0 + 365 * 86_400)),
     },
     Flow {
         page: "zones-required",
@@ -310,6 +328,13 @@ fn story() -> Pair {
 
 fn connected(left: Config, right: Config) -> Pair {
     let mut pair = Pair::new(left, right);
+    pair.connect();
+    pair
+}
+
+fn certified(today: UnixTime) -> Pair {
+    let (left, right) = certificates::ends();
+    let mut pair = certificates::pair(left, right, today, 1);
     pair.connect();
     pair
 }

@@ -8,6 +8,7 @@
     reason = "shared with the tests of esp; what a test sets up has to work"
 )]
 mod bench;
+mod credential;
 mod packet;
 mod peer;
 

@@ -11,8 +11,9 @@
 //! payload = type (1) | length (2) | body
 //! ```
 
+use crate::credential;
 use crypto::{Aead, AeadAlgorithm, Secret};
-use ike::{Config, Engine, KeyLog, Lifetimes, Peer, PeerRole, Stance, ZonePolicy};
+use ike::{Config, Credential, Engine, KeyLog, Lifetimes, Peer, PeerRole, Stance, ZonePolicy};
 use model::{
     CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Licence, Path, Right, Spi, Suite,
     TrafficSelector, ZoneId, ZoneSelector,
@@ -21,7 +22,11 @@ use std::time::Duration;
 use wire::ike::{Datagram, HEADER_LEN, Header, Message, PayloadType};
 
 /// How many scenes there are.
-pub const SCENES: u8 = 8;
+pub const SCENES: u8 = 10;
+
+/// Their identities are the names in their certificates.
+const INSIDER: &str = "mobile.example.net";
+const HOST: &str = "gateway.example.net";
 
 const SUITE: Suite = Suite::Aes128Gcm16;
 const MOST_MESSAGES: usize = 16;
@@ -40,6 +45,8 @@ struct Scene {
     /// Messages that are delivered before the insider speaks.
     delivered: usize,
     then: fn(&mut Engine, IkeSaId),
+    /// Whether both prove themselves by certificate.
+    certified: bool,
 }
 
 const WHOLE: usize = 4;
@@ -51,6 +58,7 @@ fn scene(number: u8) -> Scene {
         insider_begins: true,
         delivered: WHOLE,
         then: |_, _| {},
+        certified: false,
     };
     match number % SCENES {
         0 => Scene {
@@ -85,9 +93,21 @@ fn scene(number: u8) -> Scene {
             then: |host, sa| host.close(sa, Instant::ZERO),
             ..tunnel
         },
-        _ => Scene {
+        7 => Scene {
             insider_begins: false,
             then: |host, sa| host.close(sa, Instant::ZERO),
+            ..tunnel
+        },
+        // Certificates of somebody who has proved nothing yet.
+        8 => Scene {
+            delivered: 2,
+            certified: true,
+            ..tunnel
+        },
+        _ => Scene {
+            delivered: 2,
+            insider_begins: false,
+            certified: true,
             ..tunnel
         },
     }
@@ -132,20 +152,38 @@ fn grant() -> Grant<Secret> {
     }
 }
 
-fn engine(own: &str, other: &str, role: PeerRole, seed: u8) -> Engine {
+/// One end, whose name in certificates is this, and who the other one is to it.
+fn engine(
+    own: &str,
+    other: (&str, &str),
+    role: PeerRole,
+    own_proof: Option<Credential>,
+    seed: u8,
+) -> Engine {
+    let (name, other) = other;
+    let identity = |text: &str| text.parse().expect("any text is an identity");
+    let psk = own_proof
+        .is_none()
+        .then(|| Secret::new(b"known to both".to_vec()));
     let peer = Peer {
-        name: other.to_owned(),
+        name: name.to_owned(),
         address: None,
-        identity: other.parse().expect("any text is an identity"),
+        identity: identity(other),
         groups: vec![Group::X25519],
-        psk: Some(Secret::new(b"known to both".to_vec())),
+        psk,
         role,
         suites: vec![SUITE],
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
     };
-    let identity = own.parse().expect("any text is an identity");
-    Engine::new(Config::new(identity, vec![peer]), [seed; 32], Instant::ZERO)
+    let config = Config {
+        trust: credential::trust(),
+        credential: own_proof,
+        ..Config::new(identity(own), vec![peer])
+    };
+    let mut engine = Engine::new(config, [seed; 32], Instant::ZERO);
+    engine.set_wall_clock(credential::TODAY);
+    engine
 }
 
 fn path(local: u8, port: u16) -> Path {
@@ -172,8 +210,12 @@ struct Talk {
 }
 
 fn talk(scene: Scene, delivered: usize) -> Talk {
-    let mut insider = engine("insider", "host", (scene.host)(), 1);
-    let mut host = engine("host", "insider", (scene.insider)(), 2);
+    let proofs = scene
+        .certified
+        .then(|| (credential::mobile(), credential::gateway()));
+    let (mobile, gateway) = proofs.unzip();
+    let mut insider = engine(INSIDER, ("host", HOST), (scene.host)(), mobile, 1);
+    let mut host = engine(HOST, ("insider", INSIDER), (scene.insider)(), gateway, 2);
     let begun = match scene.insider_begins {
         true => insider.initiate("host", path(1, ike::PORT), Instant::ZERO),
         false => host.initiate("insider", path(2, ike::PORT), Instant::ZERO),

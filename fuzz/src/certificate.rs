@@ -1,0 +1,56 @@
+//! Whatever somebody sends as certificates, nobody is believed but whom the CA has certified, and
+//! what a person is shown of them is short and controls no terminal.
+
+use crate::credential::{TODAY, certificates, trust};
+use crypto::{Certificate, TrustStore};
+use std::sync::LazyLock;
+
+/// The CA, and all that it or its intermediate has issued for IKE.
+static KNOWN: LazyLock<(TrustStore, Vec<Certificate>)> = LazyLock::new(|| {
+    let issued: [&[u8]; 4] = [
+        include_bytes!("../../pure/ike/src/tests/certificates/gateway.pem"),
+        include_bytes!("../../pure/ike/src/tests/certificates/mobile-ca.pem"),
+        include_bytes!("../../pure/ike/src/tests/certificates/mobile-middle.pem"),
+        include_bytes!("../../pure/ike/src/tests/certificates/thief.pem"),
+    ];
+    (
+        trust(),
+        issued.iter().flat_map(|pem| certificates(pem)).collect(),
+    )
+});
+
+/// Certificates in DER, each behind two octets that say how long it is.
+pub fn run(octets: &[u8]) {
+    let chain = chain(octets);
+    for der in &chain {
+        if let Ok(certificate) = Certificate::from_der(der) {
+            assert_eq!(certificate.der, *der);
+            look(&certificate);
+        }
+    }
+    let (trust, issued) = &*KNOWN;
+    match trust.verify(&chain, TODAY) {
+        Ok(owner) => assert!(issued.contains(&owner), "{owner:?}"),
+        Err(why) => assert!(!why.to_string().is_empty()),
+    }
+}
+
+fn chain(mut octets: &[u8]) -> Vec<Vec<u8>> {
+    let mut chain = Vec::new();
+    while let Some(([high, low], rest)) = octets.split_first_chunk() {
+        let len = usize::from(u16::from_be_bytes([*high, *low]));
+        let (der, rest) = rest.split_at(len.min(rest.len()));
+        chain.push(der.to_vec());
+        octets = rest;
+    }
+    chain
+}
+
+fn look(certificate: &Certificate) {
+    let names = certificate.names.iter().map(ToString::to_string);
+    let texts = [certificate.subject.clone(), certificate.issuer.clone()];
+    for text in names.chain(texts) {
+        assert!(text.chars().count() <= 200, "{text:?}");
+        assert!(!text.chars().any(char::is_control), "{text:?}");
+    }
+}

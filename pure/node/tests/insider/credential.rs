@@ -1,0 +1,59 @@
+//! Certificates for scenes that are proved by them: those that openssl made for the tests of `ike`,
+//! valid in 2030. Ed25519 makes the same signature each time, so a twin of a handshake says the same.
+
+use aws_lc_rs::signature::Ed25519KeyPair;
+use crypto::{Certificate, SignatureAlgorithm, TrustStore, UnixTime};
+use ike::{Credential, Signer};
+use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::pem::PemObject;
+use std::sync::Arc;
+
+/// 2030-03-17.
+pub const TODAY: UnixTime = UnixTime(1_900_000_000);
+
+const CA: &[u8] = include_bytes!("../../../ike/src/tests/certificates/ca.pem");
+const GATEWAY: &[u8] = include_bytes!("../../../ike/src/tests/certificates/gateway.pem");
+const GATEWAY_KEY: &[u8] = include_bytes!("../../../ike/src/tests/certificates/gateway.key");
+const MIDDLE: &[u8] = include_bytes!("../../../ike/src/tests/certificates/middle.pem");
+const MOBILE: &[u8] = include_bytes!("../../../ike/src/tests/certificates/mobile-middle.pem");
+const MOBILE_KEY: &[u8] = include_bytes!("../../../ike/src/tests/certificates/mobile-middle.key");
+
+/// `mobile.example.net`, by an intermediate.
+pub fn mobile() -> Credential {
+    credential(&[MOBILE, MIDDLE], MOBILE_KEY)
+}
+
+/// `gateway.example.net`.
+pub fn gateway() -> Credential {
+    credential(&[GATEWAY], GATEWAY_KEY)
+}
+
+/// Whom both believe.
+pub fn trust() -> TrustStore {
+    TrustStore::new(certificates(CA))
+}
+
+/// The certificates of a PEM file.
+pub fn certificates(pem: &[u8]) -> Vec<Certificate> {
+    Certificate::all_from_pem(pem).expect("openssl made it")
+}
+
+fn credential(chain: &[&[u8]], key: &[u8]) -> Credential {
+    let key = PrivateKeyDer::from_pem_slice(key).expect("openssl made it");
+    let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.secret_der());
+    let chain = chain.iter().flat_map(|pem| certificates(pem));
+    Credential {
+        chain: chain.map(|certificate| certificate.der).collect(),
+        algorithm: SignatureAlgorithm::Ed25519,
+        signer: Arc::new(Key(key.expect("it is for Ed25519"))),
+    }
+}
+
+#[derive(Debug)]
+struct Key(Ed25519KeyPair);
+
+impl Signer for Key {
+    fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        Some(self.0.sign(octets).as_ref().to_vec())
+    }
+}
