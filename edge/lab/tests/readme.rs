@@ -1,7 +1,8 @@
-//! What the README shows under "Day to day" is what is printed: each command there is run, and each
-//! line below it is one of its answer.
+//! What the README shows below a command is what is printed: each command of such a block is run,
+//! and each line below it is one of its answer.
 
 use anyhow::{Context, Result, ensure};
+use lab::certified::{GATEWAY_CONFIG, strata};
 use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, Pair, Terms};
 use lab::runner;
@@ -10,10 +11,35 @@ use os::Family;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    runner::run(lab::tests![what_is_shown_is_what_is_printed])
+    runner::run(lab::tests![
+        certificates_are_made_as_shown_and_a_host_starts_with_them,
+        what_is_shown_is_what_is_printed,
+    ])
 }
 
 const README: &str = include_str!("../../../README.md");
+
+/// The gateway of the README is that machine as well.
+fn certificates_are_made_as_shown_and_a_host_starts_with_them() -> Result<()> {
+    let pair = Pair::new("readme")?;
+    let host = &pair.gateway;
+    for (command, shown) in commands("Certificates")? {
+        holds(command, &shown, &strata(host, command)?)?;
+    }
+    host.run("cp ca/ca.pem .")?;
+    let keys = blocks("Certificates").nth(1);
+    let keys = keys.and_then(|block| block.strip_prefix("toml\n"));
+    let (id, rest) = GATEWAY_CONFIG.split_once("cert =").context("a cert")?;
+    let (_, rest) = rest.split_once("[tunnel]").context("a tunnel")?;
+    let config = format!("{id}{}[tunnel]{rest}", keys.context("no keys")?);
+    let gateway = host.stratad(&config)?;
+    let status = gateway.strata("status")?;
+    ensure!(
+        status["status"]["warnings"] == serde_json::json!([]),
+        "{status}"
+    );
+    Ok(())
+}
 
 /// The wire is short and the gateway wants another suite, until the file is changed.
 fn what_is_shown_is_what_is_printed() -> Result<()> {
@@ -33,7 +59,9 @@ fn what_is_shown_is_what_is_printed() -> Result<()> {
     let before = format!("{config}suite = \"aes128gcm16\"\n");
     let after = format!("{config}suite = \"aes256gcm16\"\nleak = \"never\"\n");
     let mobile = pair.mobile.stratad(&before)?;
-    for (command, shown) in commands()? {
+    let commands = commands("Day to day")?;
+    ensure!(commands.len() >= 4, "{commands:?}");
+    for (command, shown) in commands {
         if command == "reload" {
             mobile.configure(&after)?;
         }
@@ -43,21 +71,32 @@ fn what_is_shown_is_what_is_printed() -> Result<()> {
                 false => !pair::refusal(status).is_empty(),
             }
         })?;
-        let answer = answer(&pair, &mobile, command)?;
-        for line in shown {
-            let printed = answer.lines().any(|printed| printed == line);
-            ensure!(printed, "{command} does not print {line:?}: {answer}");
-        }
+        holds(command, &shown, &answer(&pair, &mobile, command)?)?;
     }
     Ok(())
 }
 
-/// The commands, without remarks, and what is shown below them.
-fn commands() -> Result<Vec<(&'static str, Vec<&'static str>)>> {
-    let section = README.split("\n## Day to day\n").nth(1);
-    let block = section.and_then(|section| section.split("```\n").nth(1));
+/// Each line that is shown is printed.
+fn holds(command: &str, shown: &[&str], answer: &str) -> Result<()> {
+    for line in shown {
+        let printed = answer.lines().any(|printed| printed == *line);
+        ensure!(printed, "{command} does not print {line:?}: {answer}");
+    }
+    Ok(())
+}
+
+/// The code blocks of a section, with what they say they are.
+fn blocks(section: &str) -> impl Iterator<Item = &'static str> {
+    let section = README.split("\n## ").find(|part| part.starts_with(section));
+    let parts = section.unwrap_or_default().split("```");
+    parts.skip(1).step_by(2)
+}
+
+/// The commands of a section, without remarks, and what is shown below them.
+fn commands(section: &str) -> Result<Vec<(&'static str, Vec<&'static str>)>> {
+    let block = blocks(section).next().context("no block of commands")?;
     let mut commands = Vec::new();
-    for line in block.context("no block of commands")?.lines() {
+    for line in block.lines().skip(1) {
         match line.strip_prefix("$ strata ") {
             Some(command) => {
                 let command = command.split('#').next().unwrap_or_default();
@@ -66,7 +105,7 @@ fn commands() -> Result<Vec<(&'static str, Vec<&'static str>)>> {
             None => commands.last_mut().context("no command")?.1.push(line),
         }
     }
-    ensure!(commands.len() >= 4, "{commands:?}");
+    ensure!(commands.len() >= 3, "{commands:?}");
     Ok(commands)
 }
 

@@ -5,6 +5,7 @@ mod folder;
 
 use crate::args::{Made, Pki};
 use crate::output::{Exit, Output};
+use crate::text::clean;
 use authority::{Authority, Issued};
 use control::Failure;
 use crypto::{Certificate, Name, SignatureAlgorithm};
@@ -74,10 +75,11 @@ fn tell(files: &[PathBuf], chain: &[Certificate], output: &Output) -> Exit {
         });
         output.print_json(&line.to_string());
     } else {
-        let written: String = files.map(|file| format!("wrote {file}\n")).collect();
+        let written: String = files
+            .map(|file| format!("wrote {}\n", clean(&file)))
+            .collect();
         let shown: Vec<_> = chain.iter().map(in_text).collect();
-        let text = format!("{written}{}", shown.join("\n"));
-        output.print(&crate::text::clean(&text));
+        output.print(&format!("{written}{}", shown.join("\n")));
     }
     Exit::Done
 }
@@ -90,9 +92,10 @@ fn in_text(certificate: &Certificate) -> String {
     };
     let kind = if certificate.is_ca { "CA" } else { "end" };
     format!(
-        "subject  {} ({kind})\nissuer   {}\nnames    {names}\nkey      {}\nvalid    {} to {}\n",
-        certificate.subject,
-        certificate.issuer,
+        "subject  {} ({kind})\nissuer   {}\nnames    {}\nkey      {}\nvalid    {} to {}\n",
+        clean(&certificate.subject),
+        clean(&certificate.issuer),
+        clean(&names),
         key(certificate),
         certificate.not_before,
         certificate.not_after,
