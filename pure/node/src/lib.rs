@@ -19,11 +19,12 @@
 //!
 //! The engines do not know each other. `ike` announces child SAs and grants by events, `node`
 //! turns them into `esp` SAs, into the licensed node's views and into KEY_DISTRIBUTE requests.
-//! This happens in one private function, `drain`; nothing else asks an engine for its events.
+//! This happens in one private function, `drain` in `junction.rs`; nothing else asks an engine for its events.
 
 mod config;
 mod event;
 mod grants;
+mod junction;
 mod keylog;
 mod node;
 mod peers;

@@ -1,8 +1,13 @@
 //! What a node shows of itself. Plain values: the daemon turns them into its API's types.
 
-use crate::GrantState;
+use crate::config::Peer;
+use crate::node::{Child, Node};
+use crate::{GrantState, TransitCounters};
 use esp::Traffic;
-use model::{CsaId, Identity, Instant, Licence, Spi, TrafficSelector, ZoneAgreement, ZoneId};
+use model::{
+    ChildSaId, CsaId, Identity, IkeSaId, Instant, Licence, Spi, TrafficSelector, ZoneAgreement,
+    ZoneId,
+};
 use std::net::SocketAddr;
 
 /// How far a peer is.
@@ -111,4 +116,127 @@ pub struct HeldGrant {
     pub payload_zone: ZoneId,
     /// When the keys are forgotten.
     pub until: Instant,
+}
+
+impl Node {
+    /// Every configured peer, in the order of the configuration.
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        self.peers
+            .iter()
+            .filter_map(|peer| self.peer_status(peer))
+            .collect()
+    }
+
+    /// When and why somebody who is no configured peer was last refused.
+    pub const fn refused_stranger(&self) -> Option<&(Instant, String)> {
+        self.stranger.as_ref()
+    }
+
+    /// What the last attempt with a peer showed.
+    pub fn attempt(&self, peer: &str) -> Option<&ike::Attempt> {
+        self.ike.attempt(peer)
+    }
+
+    /// What the last attempt of somebody showed who has not proved to be any peer.
+    pub const fn stranger(&self) -> Option<&ike::Attempt> {
+        self.ike.stranger()
+    }
+
+    /// Composite SAs of this endpoint.
+    pub fn composite_sas(&self) -> Vec<CsaStatus> {
+        let holders = |csa: &crate::grants::Csa| {
+            let status = |holder: &crate::grants::Holder| GrantStatus {
+                name: holder.name.clone(),
+                node: holder.node.clone(),
+                state: holder.state,
+                refusal: holder.refusal.clone(),
+                since: holder.since,
+                licences: csa.licences(&holder.node).cloned().collect(),
+            };
+            csa.holders.iter().map(status).collect()
+        };
+        let status = |csa: &crate::grants::Csa| CsaStatus {
+            csa: csa.id,
+            peer: csa.peer.clone(),
+            inbound: csa.inbound.spi,
+            outbound: csa.outbound.spi,
+            agreement: csa.agreement.clone(),
+            grants: holders(csa),
+        };
+        self.grants.iter().map(status).collect()
+    }
+
+    /// Grants that this licensed node holds.
+    pub fn held_grants(&self) -> Vec<HeldGrant> {
+        self.transit.held().collect()
+    }
+
+    /// Flows under SNOOP.
+    pub fn flows(&self) -> Vec<pep::FlowStatus> {
+        self.transit
+            .snoop()
+            .map_or_else(Vec::new, |snoop| snoop.flows().collect())
+    }
+
+    /// Counters of the data plane.
+    pub fn esp_counters(&self) -> &esp::Counters {
+        self.worker.counters()
+    }
+
+    /// Counters of the IKE engine.
+    pub fn ike_counters(&self) -> &ike::Counters {
+        self.ike.counters()
+    }
+
+    /// Counters of the licensed node.
+    pub fn transit_counters(&self) -> &TransitCounters {
+        self.transit.counters()
+    }
+
+    /// Counters of SNOOP, if it is on.
+    pub fn snoop_counters(&self) -> Option<&pep::Counters> {
+        self.transit.snoop().map(pep::Snoop::counters)
+    }
+
+    fn peer_status(&self, peer: &Peer) -> Option<PeerStatus> {
+        let entry = self.wishes.get(&peer.name)?;
+        let state = match (entry.up_since, entry.sa) {
+            (Some(_), _) => PeerState::Up,
+            (None, Some(_)) => PeerState::Connecting,
+            (None, None) => PeerState::Down,
+        };
+        let children = self
+            .children
+            .iter()
+            .filter(|(_, child)| child.peer == peer.name);
+        Some(PeerStatus {
+            name: peer.name.clone(),
+            identity: peer.identity.clone(),
+            state,
+            remote: self.remote(peer, entry.sa),
+            since: entry.up_since,
+            refusal: entry.refusal.clone(),
+            children: children
+                .map(|(id, child)| self.child_status(*id, child))
+                .collect(),
+        })
+    }
+
+    /// Where the IKE SA's messages go; before there is one, where the configuration says.
+    fn remote(&self, peer: &Peer, sa: Option<IkeSaId>) -> Option<SocketAddr> {
+        let current = self.ike.sas().find(|status| Some(status.id) == sa);
+        let configured = peer
+            .address
+            .map(|address| SocketAddr::new(address, ike::PORT));
+        current.map(|status| status.path.remote).or(configured)
+    }
+
+    fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {
+        let carried = self.worker.traffic(id).unwrap_or_default();
+        ChildStatus {
+            received: carried.opened,
+            sent: carried.sealed,
+            ..child.status.clone()
+        }
+    }
 }

@@ -1,0 +1,363 @@
+//! Where the engines meet: what one of them says becomes commands for the others.
+
+use crate::config::Role;
+use crate::node::{Child, Node};
+use crate::status::ChildStatus;
+use crate::{Event, KeyLog, keylog};
+use crypto::Secret;
+use esp::{Traffic, Unusable};
+use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant, Path};
+use wire::ike::RefusalCode;
+
+impl Node {
+    /// Turns what the engines have to say into commands for each other. Only place where they
+    /// are asked.
+    pub(crate) fn drain(&mut self, now: Instant) {
+        while let Some(report) = self.worker.poll_report() {
+            self.handle_report(report, now);
+        }
+        while let Some(event) = self.ike.poll_event() {
+            self.handle_ike(event, now);
+        }
+        self.switch(now);
+        while let Some(transmit) = self.ike.poll_transmit() {
+            self.transmits.push_back(transmit);
+        }
+    }
+
+    fn handle_ike(&mut self, event: ike::Event, now: Instant) {
+        match event {
+            ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
+            ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
+            ike::Event::ChildUp(child) => self.child_up(*child, now),
+            ike::Event::ChildRekeyed { old, new } => self.child_rekeyed(old, *new, now),
+            ike::Event::ChildRetired { child } => self.child_retired(child),
+            ike::Event::IkeRekeyed { sa, peer } => self.ike_rekeyed(sa, peer),
+            ike::Event::ChildDown { child } => self.child_down(child, now),
+            ike::Event::Granted { sa, gateway, grant } => self.granted(sa, gateway, grant, now),
+            ike::Event::PathMoved { children, path, .. } => self.path_moved(&children, path),
+            ike::Event::GrantAccepted { sa, csa, .. } => self.grant_answered(sa, csa, None, now),
+            ike::Event::GrantRefused { sa, csa, why, .. } => {
+                self.grant_answered(sa, csa, Some(why.to_string()), now)
+            }
+            ike::Event::Revoked { sa, csa } => self.revoked(sa, csa),
+            ike::Event::Refused { peer, why } => {
+                let peer = peer.or_else(|| self.claimed(&why));
+                self.refused(peer, why.to_string(), now);
+            }
+        }
+    }
+
+    fn handle_report(&mut self, report: esp::Report, now: Instant) {
+        match report {
+            esp::Report::RekeySoon(id) => {
+                if let Some(child) = self.children.get(&id) {
+                    self.ike.rekey_child(child.ike, id, now);
+                }
+            }
+            esp::Report::Confirmed(id) => self.succession.confirm(id),
+        }
+    }
+
+    /// The peer that somebody who was refused claimed to be. While that peer is up its line in the
+    /// status is its own: strangers cannot write there.
+    fn claimed(&self, why: &ike::Refusal) -> Option<String> {
+        let claimed = why.claimed()?;
+        let peer = self.peers.iter().find(|peer| peer.identity == *claimed)?;
+        let up = self.wishes.get(&peer.name)?.up_since.is_some();
+        (!up).then(|| peer.name.clone())
+    }
+
+    fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
+        match &peer {
+            Some(name) => self.wishes.refused(name, why.clone(), now),
+            None => self.stranger = Some((now, why.clone())),
+        }
+        self.events.push_back(Event::Refused { peer, why });
+    }
+
+    fn ike_up(&mut self, sa: IkeSaId, peer: String, now: Instant) {
+        self.wishes.up(&peer, sa, now);
+        if self.key_log {
+            self.log_ike_keys(sa);
+        }
+        self.events.push_back(Event::PeerUp { peer: peer.clone() });
+        self.distribute(&peer, now);
+    }
+
+    fn ike_down(&mut self, sa: IkeSaId, peer: String, why: &ike::DownReason, now: Instant) {
+        let why = why.to_string();
+        let children: Vec<_> = self
+            .children
+            .iter()
+            .filter(|(_, child)| child.ike == sa)
+            .map(|(id, _)| *id)
+            .collect();
+        children
+            .into_iter()
+            .for_each(|child| self.child_down(child, now));
+        for gateway in self.transit.gateway_lost(sa) {
+            self.events.push_back(Event::GrantDropped { gateway });
+        }
+        self.grants.node_lost(sa, now);
+        self.wishes.down(&peer, Some(sa), why.clone(), now);
+        self.events.push_back(Event::PeerDown {
+            peer: peer.clone(),
+            why,
+        });
+        self.fall_back(&peer, now);
+    }
+
+    /// Of two IKE SAs that were made at once the one that goes may be the one that came last, or
+    /// that grants went by.
+    fn fall_back(&mut self, peer: &str, now: Instant) {
+        let without = self
+            .wishes
+            .get(peer)
+            .is_some_and(|entry| entry.sa.is_none());
+        let is_up = |sa: &ike::SaStatus| sa.since.is_some() && sa.peer.as_deref() == Some(peer);
+        let other = self.ike.sas().find(is_up).map(|sa| sa.id);
+        if let Some(other) = other.filter(|_| without) {
+            self.wishes.up(peer, other, now);
+        }
+        self.distribute(peer, now);
+    }
+
+    fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
+        self.events.push_back(Event::ChildUp {
+            peer: child.peer.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            zoned: child.agreement.is_some(),
+        });
+        let id = child.id;
+        self.install(child, None, now);
+        self.worker.prefer(id);
+    }
+
+    /// A child takes the place of another, step by step.
+    fn child_rekeyed(&mut self, old: ChildSaId, child: ChildSa<Secret>, now: Instant) {
+        self.events.push_back(Event::ChildRekeyed {
+            peer: child.peer.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+        });
+        let agreement = child.agreement.as_ref();
+        let licensed = agreement.is_some_and(|agreement| !agreement.licences.is_empty());
+        let (id, ours) = (child.id, child.initiator);
+        self.succession.begin(id, old, ours, licensed, now);
+        self.note_draining(old);
+        self.install(child, Some(old), now);
+    }
+
+    /// The peer deleted what was replaced: its successor carries everything from now on.
+    fn child_retired(&mut self, old: ChildSaId) {
+        if let Some(new) = self.succession.heir_of(old) {
+            self.prefer(new);
+        }
+        self.worker.retire(old);
+        self.note_draining(old);
+    }
+
+    fn note_draining(&mut self, old: ChildSaId) {
+        if let Some(old) = self.children.get_mut(&old) {
+            old.status.draining = true;
+        }
+    }
+
+    /// Sends on those successors from now on that peers and licensed nodes are ready for.
+    fn switch(&mut self, now: Instant) {
+        for id in self.succession.ready(|id| self.grants.settled(id), now) {
+            self.prefer(id);
+        }
+    }
+
+    fn prefer(&mut self, id: ChildSaId) {
+        self.worker.prefer(id);
+        self.succession.settle(id);
+    }
+
+    fn ike_rekeyed(&mut self, sa: IkeSaId, peer: String) {
+        if self.key_log {
+            self.log_ike_keys(sa);
+        }
+        self.events.push_back(Event::IkeRekeyed { peer });
+    }
+
+    /// Enters a child in every book; packets that come on it are opened from now on.
+    fn install(&mut self, child: ChildSa<Secret>, old: Option<ChildSaId>, now: Instant) {
+        if self.key_log {
+            let lines = keylog::esp_lines(&child);
+            self.events.extend(
+                lines
+                    .into_iter()
+                    .map(|line| Event::KeyLog(KeyLog::Esp(line))),
+            );
+        }
+        let licensed = self
+            .peers
+            .iter()
+            .filter(|peer| matches!(peer.role, Role::Licensed));
+        self.grants.enter(
+            &child,
+            old,
+            licensed.map(|peer| (&peer.name, &peer.identity)),
+            &mut self.rng,
+            now,
+        );
+        let status = ChildStatus {
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            zoned: child.agreement.is_some(),
+            local: child.local.clone(),
+            remote: child.remote.clone(),
+            path: child.path,
+            draining: false,
+            received: Traffic::default(),
+            sent: Traffic::default(),
+        };
+        let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
+        if let Err(unusable) = self.worker.install_beside(child) {
+            self.refused(Some(peer), unusable.to_string(), now);
+            return self.ike.close(ike, now);
+        }
+        self.children.insert(
+            id,
+            Child {
+                peer,
+                ike,
+                heard: None,
+                status,
+            },
+        );
+        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
+        names.iter().for_each(|name| self.distribute(name, now));
+    }
+
+    fn child_down(&mut self, id: ChildSaId, now: Instant) {
+        if let Some(new) = self.succession.heir_of(id) {
+            self.prefer(new);
+        }
+        self.succession.settle(id);
+        self.worker.remove(id);
+        if let Some((csa, nodes)) = self.grants.remove(id) {
+            for name in nodes {
+                if let Some(sa) = self.established(&name) {
+                    self.ike.revoke(sa, csa, now);
+                }
+            }
+        }
+        if let Some(child) = self.children.remove(&id) {
+            // One that was replaced is missed by nobody.
+            if !child.status.draining {
+                self.events.push_back(Event::ChildDown { peer: child.peer });
+            }
+        }
+    }
+
+    /// Sends a licensed node whatever it is owed, if its IKE SA is up.
+    pub(crate) fn distribute(&mut self, name: &str, now: Instant) {
+        let Some(sa) = self.established(name) else {
+            return;
+        };
+        for grant in self.grants.take_pending(name, sa, self.grant_lifetime, now) {
+            self.ike.distribute(sa, grant, now);
+        }
+    }
+
+    pub(crate) fn established(&self, name: &str) -> Option<IkeSaId> {
+        self.wishes
+            .get(name)
+            .filter(|entry| entry.up_since.is_some())?
+            .sa
+    }
+
+    /// A licensed node answered KEY_DISTRIBUTE; `refusal` is why not.
+    fn grant_answered(
+        &mut self,
+        sa: IkeSaId,
+        csa: model::CsaId,
+        refusal: Option<String>,
+        now: Instant,
+    ) {
+        let Some(name) = self.name(sa) else { return };
+        let answered = self.grants.answered(&name, csa, refusal.clone(), now);
+        let Some((csa, node)) = answered else {
+            return;
+        };
+        let rights = csa
+            .licences(&node)
+            .map(|licence| (licence.zone, licence.right))
+            .collect();
+        let peer = csa.peer.clone();
+        self.events.push_back(match refusal {
+            None => Event::Granted { node, peer, rights },
+            Some(why) => Event::GrantRefused { node, why },
+        });
+    }
+
+    /// KEY_DISTRIBUTE arrived: the keys may be used at once.
+    fn granted(&mut self, sa: IkeSaId, identity: Identity, grant: Grant<Secret>, now: Instant) {
+        let Some(gateway) = self.name(sa) else { return };
+        let zones = grant
+            .from_gateway
+            .zones
+            .iter()
+            .map(|(zone, ..)| *zone)
+            .collect();
+        let name = (grant.csa, grant.grant);
+        let installed = self
+            .transit
+            .install(sa, gateway.clone(), identity, grant, now);
+        let refusal = match installed {
+            Ok(()) => {
+                self.events.push_back(Event::GrantHeld { gateway, zones });
+                None
+            }
+            Err(unusable) => {
+                self.revoked(sa, name.0);
+                self.refused(Some(gateway), unusable.to_string(), now);
+                Some(refusal_code(unusable))
+            }
+        };
+        self.ike.answer_grant(sa, name, refusal, now);
+    }
+
+    /// A grant is not ours any more.
+    fn revoked(&mut self, sa: IkeSaId, csa: model::CsaId) {
+        if let Some(gateway) = self.transit.revoke(sa, csa) {
+            self.events.push_back(Event::GrantDropped { gateway });
+        }
+    }
+
+    /// Name of the peer whose IKE SA this is, be it the newest or not.
+    fn name(&self, sa: IkeSaId) -> Option<String> {
+        self.ike.sas().find(|status| status.id == sa)?.peer
+    }
+
+    fn path_moved(&mut self, children: &[ChildSaId], path: Path) {
+        for id in children {
+            self.worker.move_path(*id, path);
+            if let Some(child) = self.children.get_mut(id) {
+                child.status.path = path;
+            }
+        }
+    }
+
+    pub(crate) fn log_ike_keys(&mut self, sa: IkeSaId) {
+        if let Some(keys) = self.ike.key_log(sa) {
+            let line = keylog::ike_line(&keys).map(KeyLog::Ike);
+            self.events.extend(line.map(Event::KeyLog));
+        }
+    }
+}
+
+/// What a gateway is told of a grant that cannot be used.
+const fn refusal_code(why: Unusable) -> RefusalCode {
+    match why {
+        Unusable::Crowded => RefusalCode::TOO_MANY_GRANTS,
+        Unusable::KeyLength | Unusable::Zones | Unusable::NoDesignatedZone | Unusable::Spi => {
+            RefusalCode::INVALID_GRANT
+        }
+    }
+}
