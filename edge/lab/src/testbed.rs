@@ -20,12 +20,13 @@
 
 use crate::host::Host;
 use crate::obstacle::Obstacle;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use os::{Tun, netns};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Attempts to remove a folder in which others are at work.
 const REMOVALS: usize = 1000;
@@ -80,9 +81,13 @@ pub fn find_binary(name: &str) -> Result<PathBuf, Obstacle> {
         })
 }
 
+/// Whether this process is about to end, so that no testbed is begun any more.
+static ENDING: Mutex<bool> = Mutex::new(false);
+
 /// Removes what the testbeds of this process have in the temporary directory, for a process that
-/// ends without dropping them.
+/// ends without dropping them. There are no new ones after that.
 pub fn remove_all() {
+    *ENDING.lock().unwrap_or_else(PoisonError::into_inner) = true;
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
     let ours = entries.flatten().filter(|entry| {
         let name = entry.file_name();
@@ -107,17 +112,20 @@ impl Testbed {
     /// A new testbed; `name` becomes part of its directory's name.
     ///
     /// # Errors
-    /// The directory cannot be made.
+    /// The directory cannot be made, or [`remove_all`] was called.
     pub fn new(name: &str) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let unique = format!("strata-{name}-{}-{count}", std::process::id());
         let directory = std::env::temp_dir().join(unique);
+        let ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+        ensure!(!*ending, "the process is about to end");
         // Secrets are written here, and nobody may put a file of his own in our way.
         DirBuilder::new()
             .mode(0o700)
             .create(&directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
+        drop(ending);
         let keep = AtomicBool::new(false);
         Ok(Self { directory, keep })
     }

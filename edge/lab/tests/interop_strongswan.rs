@@ -258,13 +258,13 @@ fn certificates_convince_strongswan(kind: &str) -> Result<()> {
         .replace("[tunnel]", OUR_CERTIFICATE);
     let psk = None;
     let (strata, charon) = duo.start(&ours, &Connection { psk, ..THEIRS })?;
-    strata.strata("up theirs --wait")?;
-    carry_20_mb_each_way(&duo)?;
-    strata.strata("down theirs")?;
-    charon.wait_until(DEADLINE, nothing)?;
     charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
     transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
-    strata.wait_until("status", DEADLINE, is_up).map(drop)
+    charon.terminate()?;
+    strata.wait_until("status", DEADLINE, is_down)?;
+    strata.strata("up theirs --wait")?;
+    carry_20_mb_each_way(&duo)
 }
 
 const OUR_CERTIFICATE: &str = r#"cert = "made/ours.example.pem"
