@@ -3,7 +3,8 @@
 //! How many that is, nobody knows beforehand: it depends on the machine and on what else runs on
 //! it. So the crew does as TCP does: it begins with a number, takes a quarter away when cells were
 //! late (once for all that ran at the same time), and dares one more after a full round without
-//! any. A late cell is run again; one that is late again and again keeps its last result, and the
+//! any. Cells do not begin at the same moment, nor end so: to make networks and to take them down
+//! keeps the kernel busy, and the packets of others waiting. A late cell is run again; one that is late again and again keeps its last result, and the
 //! result says so.
 
 use super::cell::{Cell, Measured};
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a late or failed cell is run again.
 const REPEATS: u32 = 3;
@@ -58,10 +59,12 @@ impl Job {
     }
 }
 
-/// Runs all cells with at most `most` at once and tells `watch` what happens.
+/// Runs all cells with at most `most` at once, none sooner than `pace` after the one before, and
+/// tells `watch` what happens.
 pub(super) fn work(
     cells: &[Cell],
     most: usize,
+    pace: Duration,
     run: impl Fn(&Cell) -> Result<Measured> + Sync,
     mut watch: impl FnMut(News<'_>, State),
 ) {
@@ -71,16 +74,19 @@ pub(super) fn work(
     let run = &run;
     thread::scope(|scope| {
         let mut running = 0;
+        let mut next_start = Instant::now();
         loop {
             while running < width.now
+                && Instant::now() >= next_start
                 && let Some(mut job) = jobs.pop_front()
             {
                 job.epoch = width.epoch;
                 let done = done.clone();
                 scope.spawn(move || finish(job, run, &done));
                 running += 1;
+                next_start = Instant::now() + pace;
             }
-            if running == 0 {
+            if running == 0 && jobs.is_empty() {
                 return;
             }
             let finished = next(&results);
@@ -199,7 +205,7 @@ mod tests {
     fn work_on_three(run: impl Fn(&Cell) -> Result<Measured> + Sync) -> (Vec<u32>, u32, u32) {
         let cells = [1, 2, 3].map(cell);
         let (mut done, mut again, mut failed) = (Vec::new(), 0, 0);
-        work(&cells, 2, run, |news, _| match news {
+        work(&cells, 2, Duration::ZERO, run, |news, _| match news {
             News::Tick => {}
             News::Done(measured) => done.push(measured.repeats),
             News::Again(..) => again += 1,

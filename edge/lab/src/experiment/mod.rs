@@ -143,6 +143,15 @@ pub struct Options {
     pub bars: bool,
 }
 
+impl Options {
+    /// From the start of one cell to that of the next: the first ones begin in half the time that
+    /// one takes.
+    fn pace(&self) -> Duration {
+        let one = Duration::from_secs(self.plan.seconds) + OVERHEAD;
+        one / (2 * self.at_once.max(1) as u32)
+    }
+}
+
 /// As many networks as this machine should carry.
 pub fn networks_at_once() -> usize {
     NETWORKS_PER_CORE * environment::cores()
@@ -197,7 +206,8 @@ fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures,
     let stream = Marked::new(CONTENT);
     let run = |cell: &Cell| trial::run(cell, &stream);
     let progress = Progress::new("cells", missing.len(), options);
-    Ok(fill(&missing, store, options.at_once, progress, run))
+    let crew = (options.at_once, options.pace());
+    Ok(fill(&missing, store, crew, progress, run))
 }
 
 /// Runs those that the simulator can run in virtual time, once no emulator is disturbed by it.
@@ -208,7 +218,7 @@ fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
     fill(
         &missing,
         store,
-        environment::cores(),
+        (environment::cores(), Duration::ZERO),
         progress,
         simulation::run,
     )
@@ -218,12 +228,12 @@ fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
 fn fill(
     cells: &[Cell],
     store: &Store,
-    at_once: usize,
+    (at_once, pace): (usize, Duration),
     mut progress: Progress,
     run: impl Fn(&Cell) -> Result<Measured> + Sync,
 ) -> Failures {
     let mut failures = Failures::new();
-    crew::work(cells, at_once, run, |news, state| {
+    crew::work(cells, at_once, pace, run, |news, state| {
         match &news {
             News::Done(measured) => {
                 if let Err(error) = store.save(measured) {
