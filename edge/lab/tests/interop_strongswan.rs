@@ -1,12 +1,11 @@
 //! strongSwan at the other end of a plain tunnel, as initiator and as responder.
 
 use anyhow::{Result, bail, ensure};
+use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS, add_inner_address};
-use lab::host::Host;
 use lab::runner;
 use lab::strongswan::Connection;
-use lab::testbed::find_binary;
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -271,13 +270,6 @@ const OUR_CERTIFICATE: &str = r#"cert = "made/ours.example.pem"
 key = "made/ours.example.key"
 ca = ["root/ca.pem"]
 [tunnel]"#;
-
-/// Runs `strata` on a host, in its folder.
-fn strata(host: &Host, words: &str) -> Result<String> {
-    let mut command = host.command(find_binary("strata")?);
-    command.args(words.split_whitespace());
-    host.run_command(command, DEADLINE)
-}
 
 fn strongswan_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
     let duo = Duo::new("strongswan")?;

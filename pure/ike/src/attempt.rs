@@ -7,7 +7,7 @@
 use crate::config::{Config, Peer, PeerRole};
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::{Child, responder_identity};
-use crate::exchange::{find, find_notify, first_error};
+use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::zones;
 use crate::proposal::{IkeMenu, offer_esp, offer_ike};
 use crate::sa::Core;
@@ -15,7 +15,7 @@ use crate::signature;
 use crypto::Certificate;
 use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
 use std::collections::BTreeMap;
-use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
+use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Transform};
 
 /// More of a list than this is not kept.
 const MOST: usize = 64;
@@ -294,11 +294,7 @@ fn initiator_identity(message: &Message) -> Option<&Identity> {
 
 /// Every algorithm that the SA payload of a message names.
 fn transforms(message: &Message) -> Vec<Transform> {
-    let proposals: Option<&Vec<Proposal>> = find(message, |payload| match payload {
-        Payload::SecurityAssociation(proposals) => Some(proposals),
-        _ => None,
-    });
-    let all = proposals.into_iter().flatten();
+    let all = proposals(message).into_iter().flatten();
     kept(all.flat_map(|proposal| proposal.transforms.clone()))
 }
 

@@ -1,6 +1,6 @@
 //! IKE_AUTH (RFC 7296 section 1.2): who the ends are, and the first child.
 
-use crate::exchange::find;
+use crate::exchange::{find, proposals};
 use model::{Identity, TrafficSelector};
 use wire::ike::{Authentication, Message, Payload, Proposal};
 
@@ -53,10 +53,7 @@ impl<'a> Child<'a> {
     /// All three payloads, or none: a part of them is no child.
     pub(crate) fn read(message: &'a Message) -> Option<Self> {
         Some(Self {
-            proposals: find(message, |payload| match payload {
-                Payload::SecurityAssociation(proposals) => Some(proposals.as_slice()),
-                _ => None,
-            })?,
+            proposals: proposals(message)?,
             initiator: find(message, |payload| match payload {
                 Payload::TsInitiator(selectors) => Some(selectors.0.as_slice()),
                 _ => None,

@@ -1,6 +1,6 @@
 //! CREATE_CHILD_SA (RFC 7296 section 1.3): new keys for an IKE SA or a child of it.
 
-use crate::exchange::{find, init, notifies};
+use crate::exchange::{init, key_exchange, nonce, notifies, proposals};
 use crate::proposal::group_named;
 use crypto::{KeyPair, Rng, Secret};
 use model::Spi;
@@ -30,18 +30,9 @@ pub(crate) struct Renewal<'a> {
 impl<'a> Renewal<'a> {
     pub(crate) fn read(message: &'a Message) -> Option<Self> {
         Some(Self {
-            proposals: find(message, |payload| match payload {
-                Payload::SecurityAssociation(proposals) => Some(proposals.as_slice()),
-                _ => None,
-            })?,
-            nonce: find(message, |payload| match payload {
-                Payload::Nonce(nonce) => Some(nonce.as_slice()),
-                _ => None,
-            })?,
-            key: find(message, |payload| match payload {
-                Payload::KeyExchange(key) => Some(key),
-                _ => None,
-            }),
+            proposals: proposals(message)?,
+            nonce: nonce(message)?,
+            key: key_exchange(message),
         })
     }
 

@@ -1,6 +1,6 @@
 //! IKE_SA_INIT (RFC 7296 section 1.2): algorithms, public values, nonces, in the clear.
 
-use crate::exchange::find;
+use crate::exchange::{key_exchange, nonce, proposals};
 use crate::proposal::group_id;
 use crypto::{KeyPair, Rng};
 use model::Group;
@@ -19,18 +19,9 @@ pub(crate) struct Init<'a> {
 impl<'a> Init<'a> {
     pub(crate) fn read(message: &'a Message) -> Option<Self> {
         Some(Self {
-            proposals: find(message, |payload| match payload {
-                Payload::SecurityAssociation(proposals) => Some(proposals.as_slice()),
-                _ => None,
-            })?,
-            key: find(message, |payload| match payload {
-                Payload::KeyExchange(key) => Some(key),
-                _ => None,
-            })?,
-            nonce: find(message, |payload| match payload {
-                Payload::Nonce(nonce) => Some(nonce.as_slice()),
-                _ => None,
-            })?,
+            proposals: proposals(message)?,
+            key: key_exchange(message)?,
+            nonce: nonce(message)?,
         })
     }
 }

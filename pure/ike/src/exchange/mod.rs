@@ -6,7 +6,9 @@ pub(crate) mod init;
 pub(crate) mod rules;
 
 use crypto::sha256;
-use wire::ike::{Message, Notify, NotifyType, Payload, PayloadType, VENDOR_ID_TEXT};
+use wire::ike::{
+    KeyExchange, Message, Notify, NotifyType, Payload, PayloadType, Proposal, VENDOR_ID_TEXT,
+};
 
 /// A notify about the exchange itself.
 pub(crate) const fn notify(kind: NotifyType, data: Vec<u8>) -> Payload {
@@ -47,6 +49,30 @@ pub(crate) fn find<'a, T>(
     pick: impl Fn(&'a Payload) -> Option<T>,
 ) -> Option<T> {
     message.payloads.iter().find_map(pick)
+}
+
+/// The proposals of its SA payload.
+pub(crate) fn proposals(message: &Message) -> Option<&[Proposal]> {
+    find(message, |payload| match payload {
+        Payload::SecurityAssociation(proposals) => Some(proposals.as_slice()),
+        _ => None,
+    })
+}
+
+/// Its public value.
+pub(crate) fn key_exchange(message: &Message) -> Option<&KeyExchange> {
+    find(message, |payload| match payload {
+        Payload::KeyExchange(key) => Some(key),
+        _ => None,
+    })
+}
+
+/// Its nonce.
+pub(crate) fn nonce(message: &Message) -> Option<&[u8]> {
+    find(message, |payload| match payload {
+        Payload::Nonce(nonce) => Some(nonce.as_slice()),
+        _ => None,
+    })
 }
 
 /// Our vendor ID: private numbers are used only between ends that both sent it.

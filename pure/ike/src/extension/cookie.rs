@@ -11,7 +11,7 @@
 //! cookie = version of the secret | HMAC-SHA-256(secret, Ni | IPi | SPIi)
 //! ```
 
-use crate::exchange::{find, find_notify, has, notify};
+use crate::exchange::{find_notify, has, nonce, notify};
 use crypto::{Prf, Rng, Secret, equal};
 use model::Instant;
 use std::net::IpAddr;
@@ -87,10 +87,7 @@ impl Jar {
 
 /// `None` if the request has no nonce, without which it is no first message.
 fn bake(secret: &Secret, version: u8, request: &Message, from: IpAddr) -> Option<Vec<u8>> {
-    let nonce = find(request, |payload| match payload {
-        Payload::Nonce(nonce) => Some(nonce),
-        _ => None,
-    })?;
+    let nonce = nonce(request)?;
     let address = match from {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
