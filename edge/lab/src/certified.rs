@@ -21,7 +21,14 @@ pub const GW: &str = "DNS:gw.example.net";
 /// # Errors
 /// openssl failed, or a daemon does not start.
 pub fn both(order: Order<'_>) -> Result<(Pair, Tunnel)> {
-    let pair = Pair::new("certified")?;
+    over(Pair::new("certified")?, order)
+}
+
+/// The same, on a testbed that exists.
+///
+/// # Errors
+/// openssl failed, or a daemon does not start.
+pub fn over(pair: Pair, order: Order<'_>) -> Result<(Pair, Tunnel)> {
     authority(&pair.mobile, order.key, CA)?;
     for file in ["ca.pem", "ca.key"] {
         let text = std::fs::read_to_string(pair.mobile.directory().join(file))?;

@@ -73,8 +73,8 @@ fn after_a_crash_inside_a_rekey_the_tunnel_comes_back() -> Result<()> {
         let bed = Bed::new(point)?;
         let gateway = bed.pair.start_gateway(Terms::PLAIN)?;
         bed.die_at(point)?;
-        let mut process = bed.start(&[])?;
-        process.wait_for_log("runs as", DEADLINE)?;
+        let mut process = bed.start_again()?;
+        process.wait_for_log(bed.is_up(), DEADLINE)?;
         gateway.wait_until("status", DEADLINE, |status| {
             pair::is_up(status) && pair::children(status).len() == 1
         })?;
@@ -197,11 +197,16 @@ impl Bed {
         }
     }
 
-    fn start_and_stop(&self) -> Result<()> {
+    fn start_again(&self) -> Result<Process> {
         // What its predecessor said says nothing about it.
         fs::remove_file(self.host().directory().join("stratad.log"))?;
         let mut process = self.start(&[])?;
         process.wait_for_log("runs as", DEADLINE)?;
+        Ok(process)
+    }
+
+    fn start_and_stop(&self) -> Result<()> {
+        let mut process = self.start_again()?;
         let status = process.terminate(DEADLINE)?;
         ensure!(status.success(), "{status}: {}", process.log());
         if self.role == Role::Locked {

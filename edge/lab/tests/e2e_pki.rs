@@ -1,8 +1,8 @@
 //! Certificates instead of pre-shared keys, made by openssl: tunnels, refusals that both ends can
 //! read, and warnings before a certificate ends.
 
-use anyhow::{Result, ensure};
-use lab::certified::{ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both, start, strata};
+use anyhow::{Context as _, Result, ensure};
+use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both, start, strata};
 use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::openssl::{self, EC, ED25519, GOOD, Order, authority};
@@ -10,12 +10,15 @@ use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_u
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
+use std::num::NonZeroU64;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
         ecdsa_certificates_carry_a_tunnel,
         ed25519_certificates_with_an_intermediate_carry_a_tunnel,
+        certificates_come_through_a_lossy_hop_again_and_again,
         an_expired_certificate_is_refused_and_both_ends_say_so,
         a_certificate_of_an_unknown_ca_is_refused_and_both_ends_say_so,
         a_ca_of_the_same_name_with_another_key_is_refused,
@@ -41,6 +44,27 @@ fn ed25519_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
         intermediate: true,
         ..GOOD
     })
+}
+
+/// Two certificates each make long messages, in several IP fragments: each second one loses a part.
+fn certificates_come_through_a_lossy_hop_again_and_again() -> Result<()> {
+    let hop = sim::Settings {
+        rate: NonZeroU64::new(20_000_000),
+        delay: Duration::from_millis(2),
+        queue: 200,
+        bit_error_rate: 1.0 / 50_000.0,
+    };
+    let order = Order {
+        intermediate: true,
+        ..GOOD
+    };
+    let (pair, mut tunnel) = certified::over(Pair::with_lossy_hop("pki", hop)?, order)?;
+    for _ in 0..5 {
+        tunnel.mobile.strata("down office")?;
+        let up = tunnel.mobile.strata("up office --wait=60");
+        up.with_context(|| tunnel.mobile.process().log())?;
+    }
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS / 100)
 }
 
 fn an_expired_certificate_is_refused_and_both_ends_say_so() -> Result<()> {

@@ -21,8 +21,8 @@ pub enum Event {
         /// Whether we began it.
         initiator: bool,
     },
-    /// An IKE SA is gone, or one that we began did not come about. Its children were taken down
-    /// before. Initiators that did not prove who they are leave no event but [`Event::Refused`].
+    /// An IKE SA is down with its children, or one that we began did not come about. A Delete of ours
+    /// may still be on its way: nobody waits for its answer. Initiators that did not prove who they are leave no event but [`Event::Refused`].
     IkeDown {
         /// The IKE SA.
         sa: IkeSaId,

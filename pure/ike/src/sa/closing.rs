@@ -15,39 +15,26 @@ use wire::ike::{ExchangeType, NotifyType};
 /// or nobody answers, the SA is gone.
 pub(crate) struct Closing {
     pub(crate) keys: ProvedKeys,
-    /// What to tell at the end; nothing if the SA never was up for anybody.
-    why: Option<DownReason>,
     delete_sent: bool,
 }
 
 impl Closing {
-    /// Closes for a reason that is told when the SA is gone.
+    /// Closes an SA that is down from now on: nobody has to wait for the peer to answer, who may be
+    /// out of reach.
     pub(super) fn begin(
         keys: ProvedKeys,
         why: DownReason,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        Self::start(keys, Some(why), core, ctx)
+        core.announce_down(why, ctx);
+        Self::quietly(keys, core, ctx)
     }
 
     /// Closes what was refused before it was up.
     pub(super) fn quietly(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        Self::start(keys, None, core, ctx)
-    }
-
-    fn start(
-        keys: ProvedKeys,
-        why: Option<DownReason>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
         let delete_sent = false;
-        let mut state = Box::new(Self {
-            keys,
-            why,
-            delete_sent,
-        });
+        let mut state = Box::new(Self { keys, delete_sent });
         core.requests.hurry(ctx.config.timers.closing_attempts);
         state.send_delete(core, ctx);
         State::Closing(state)
@@ -67,18 +54,13 @@ impl Closing {
             .accept_response(&self.keys.cipher, arrived, ctx)
             .is_some();
         match (answered, self.delete_sent) {
-            (true, true) => self.finish(core, ctx),
+            (true, true) => State::Gone,
             (true, false) => {
                 self.send_delete(core, ctx);
                 State::Closing(self)
             }
             (false, _) => State::Closing(self),
         }
-    }
-
-    /// Nobody answers: the peer finds out by itself.
-    pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
-        self.finish(core, ctx)
     }
 
     /// The peer may be closing too: its Delete is answered as ours is going to be.
@@ -94,13 +76,6 @@ impl Closing {
             let (exchange, payloads) = (ExchangeType::INFORMATIONAL, vec![delete::ike_sa()]);
             core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
             self.delete_sent = true;
-        }
-    }
-
-    fn finish(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
-        match self.why {
-            Some(why) => core.gone(why, ctx),
-            None => State::Gone,
         }
     }
 }

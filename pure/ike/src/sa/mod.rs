@@ -149,7 +149,8 @@ impl Sa {
             (State::InitSent(state), Some(_)) => state.give_up(core, ctx),
             (State::AuthSent(state), Some(_)) => state.give_up(core, ctx),
             (State::Established(state), Some(n)) => state.give_up(n, core, ctx),
-            (State::Closing(state), Some(_)) => state.give_up(core, ctx),
+            // The peer finds out by itself.
+            (State::Closing(_), Some(_)) => State::Gone,
             (State::AwaitAuth(state), _) => state.handle_timeout(ctx),
             (State::Established(state), None) => state.handle_timeout(core, ctx),
             (State::Retired(state), _) => state.handle_timeout(core, ctx),

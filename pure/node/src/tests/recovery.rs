@@ -107,3 +107,27 @@ fn two_ends_that_begin_at_once_keep_one_tunnel_and_down_ends_it() {
     world.run_for(Duration::from_millis(500));
     assert!(world.spis(MOBILE).is_empty() && world.spis(GATEWAY).is_empty());
 }
+
+/// The operator's `down` does not wait for a peer that is out of reach, and no more does `up` after
+/// it.
+#[test]
+fn up_after_down_begins_at_once_though_nobody_answered_the_delete() {
+    let mut world = World::connected(Policies::default());
+    world.off[GATEWAY] = true;
+    world
+        .command(MOBILE, |node, now| node.down("gw", now))
+        .unwrap();
+    assert_eq!(world.nodes[MOBILE].peers()[0].state, PeerState::Down);
+    assert!(world.spis(MOBILE).is_empty());
+    world.run_for(Duration::from_millis(300));
+    world.off[GATEWAY] = false;
+    world
+        .command(MOBILE, |node, now| node.up("gw", now))
+        .unwrap();
+    world.run_for(Duration::from_millis(500));
+    assert!(traffic_arrives(&mut world));
+    // The old SA's end, whenever it comes, takes nothing with it.
+    world.run_for(Duration::from_secs(60));
+    assert!(world.tunnel_is_up());
+    assert_eq!(world.nodes[MOBILE].peers()[0].state, PeerState::Up);
+}
