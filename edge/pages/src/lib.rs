@@ -54,6 +54,34 @@ pub fn list(below: &str) -> Vec<String> {
     names
 }
 
+/// Whether a file of the repository has a test of a name, and something that runs it.
+pub fn runs(file: &str, test: &str) -> bool {
+    let text = std::fs::read_to_string(repository().join(file)).unwrap_or_default();
+    has_test(&text, test)
+}
+
+fn has_test(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    let Some(at) = text.find(&head) else {
+        return false;
+    };
+    let attributed = text[..at].trim_end().ends_with("#[test]");
+    let listed = text[..at]
+        .lines()
+        .any(|line| line.trim().trim_end_matches(',') == name);
+    attributed || listed
+}
+
+/// Tests as a page below `docs/` names them, by their files.
+pub fn cite(tests: &[(&str, &str)]) -> String {
+    let files = tests.chunk_by(|a, b| a.0 == b.0).map(|tests| {
+        let file = tests[0].0;
+        let names: Vec<_> = tests.iter().map(|(_, test)| format!("`{test}`")).collect();
+        format!("[{file}](../{file}): {}", names.join(", "))
+    });
+    files.collect::<Vec<_>>().join("; ")
+}
+
 /// What to type to have the pages of the running test written.
 pub fn command() -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
@@ -102,6 +130,17 @@ fn first_difference<'a>(was: &'a str, is: &'a str) -> Option<(usize, &'a str, &'
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Negative control: what is only written about is no test.
+    #[test]
+    fn a_function_that_nobody_runs_is_no_test() {
+        assert!(has_test("    #[test]\n    fn it_works() {", "it_works"));
+        let listed = "lab::tests![\n  it_works,\n]\nfn it_works() -> Result<()> {";
+        assert!(has_test(listed, "it_works"));
+        assert!(!has_test("fn it_works() -> Result<()> {", "it_works"));
+        assert!(!has_test("// it_works, it_works", "it_works"));
+        assert!(!has_test("#[test]\nfn it_works_too() {", "it_works"));
+    }
 
     #[test]
     fn the_first_line_that_differs_is_told() {

@@ -219,6 +219,38 @@ mod tests {
         assert!(verify(&["ca"], TODAY).is_err());
     }
 
+    fn behind_the_fence(chain: &[&str]) -> Result<Certificate, Untrusted> {
+        let chain: Vec<_> = chain.iter().map(|name| certificate(name).der).collect();
+        TrustStore::new(vec![certificate("fence")]).verify(&chain, TODAY)
+    }
+
+    /// CVE-2026-35331 and its like: a CA vouches for nobody beyond its fence.
+    #[test]
+    fn an_intermediate_vouches_only_for_names_that_its_constraints_leave_it() {
+        assert!(behind_the_fence(&["gateway-permitted", "permitted"]).is_ok());
+        for chain in [
+            ["mobile-permitted", "permitted"],
+            ["mobile-excluded", "excluded"],
+        ] {
+            let refused = behind_the_fence(&chain);
+            assert!(matches!(refused, Err(Untrusted::Invalid(_))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_chain_too_long_to_be_meant_is_not_followed() {
+        let middles = (1..=8).rev().map(|depth| format!("deep-{depth}"));
+        let names: Vec<_> = std::iter::once("mobile-deep".to_owned())
+            .chain(middles)
+            .collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let refused = behind_the_fence(&names);
+        assert!(matches!(refused, Err(Untrusted::Invalid(_))), "{refused:?}");
+        // The same CAs again and again make it no longer a chain, and no longer work.
+        let again: Vec<_> = names.iter().copied().cycle().take(200).collect();
+        assert!(behind_the_fence(&again).is_err());
+    }
+
     #[test]
     fn no_damage_to_a_certificate_leaves_it_believed() {
         let store = TrustStore::new(vec![certificate("ca")]);

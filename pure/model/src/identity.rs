@@ -35,16 +35,45 @@ impl FromStr for Identity {
     }
 }
 
+/// What is shown of an identity that a peer made long: a domain name has at most 253 characters.
+const SHOWN: usize = 256;
+
 impl fmt::Display for Identity {
-    /// As in a configuration file. Control characters are escaped: the text came from a peer.
+    /// As in a configuration file. The text came from a peer: control characters are escaped, and
+    /// no line of a log becomes longer than it has to.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => write!(f, "{address}"),
-            Self::Fqdn(text) | Self::Email(text) => write!(f, "{}", text.escape_debug()),
+        let length = match self {
+            Self::Address(address) => return write!(f, "{address}"),
+            Self::Fqdn(text) | Self::Email(text) => {
+                let mut shown = text.chars().take(SHOWN).flat_map(char::escape_debug);
+                shown.try_for_each(|c| write!(f, "{c}"))?;
+                text.len()
+            }
             Self::Opaque { kind, data } => {
                 write!(f, "type {kind}:")?;
-                data.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+                let mut shown = data.iter().take(SHOWN);
+                shown.try_for_each(|octet| write!(f, "{octet:02x}"))?;
+                data.len()
             }
+        };
+        if length > SHOWN {
+            write!(f, "... ({length} octets)")?;
         }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_makes_long_or_wild_is_shown_short_and_tame() {
+        let long = Identity::Fqdn("a".repeat(60_000)).to_string();
+        assert!(long.ends_with("aaa... (60000 octets)") && long.len() < 300);
+        let wild = Identity::Email("a\u{1b}[2J@b".to_owned()).to_string();
+        assert_eq!(wild, "a\\u{1b}[2J@b");
+        let longest = format!("{}.net", "a".repeat(249));
+        assert_eq!(Identity::Fqdn(longest.clone()).to_string(), longest);
     }
 }

@@ -3,9 +3,10 @@
 //! How many that is, nobody knows beforehand: it depends on the machine and on what else runs on
 //! it. So the crew does as TCP does: it begins with a number, takes a quarter away when cells were
 //! late (once for all that ran at the same time), and dares one more after a full round without
-//! any. Cells do not begin at the same moment, nor end so: to make networks and to take them down
-//! keeps the kernel busy, and the packets of others waiting. A late cell is run again; one that is late again and again keeps its last result, and the
-//! result says so.
+//! any. A machine that stands still now and then delays few cells as much as many, so a quarter of
+//! the number stays. Cells do not begin at the same moment, nor end so: to make networks and to take them down
+//! keeps the kernel busy, and the packets of others waiting. A late cell is run again; one that is
+//! late again and again keeps its last result, and the result says so.
 
 use super::cell::{Cell, Measured};
 use anyhow::{Error, Result, anyhow};
@@ -178,7 +179,7 @@ impl Width {
     fn note(&mut self, late: bool, epoch: u32) {
         self.punctual = if late { 0 } else { self.punctual + 1 };
         if late && epoch == self.epoch {
-            self.now = (self.now * 3 / 4).max(1);
+            self.now = (self.now * 3 / 4).max(self.most.div_ceil(4));
             self.epoch += 1;
         } else if self.punctual > self.now {
             self.punctual = 0;
@@ -259,7 +260,7 @@ mod tests {
         width.note(true, 1);
         assert_eq!(width.now, 9);
         (2..100).for_each(|epoch| width.note(true, epoch));
-        assert_eq!(width.now, 1);
+        assert_eq!(width.now, 4);
         (0..200).for_each(|_| width.note(false, 100));
         assert_eq!(width.now, 16);
     }

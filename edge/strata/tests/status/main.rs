@@ -69,10 +69,8 @@ fn every_named_test_runs() {
             );
         }
         for (file, test) in feature.tests() {
-            let path = pages::repository().join(file);
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(
-                runs(&text, test),
+                pages::runs(file, test),
                 "{}: {file} runs no test `{test}`. {CORRECT}",
                 feature.name
             );
@@ -94,19 +92,6 @@ fn the_page_says_what_the_features_are() {
         }
     }
     pages::check("status.md", &page);
-}
-
-/// Negative control: what is only written about is no test.
-#[test]
-fn a_function_that_nobody_runs_is_no_test() {
-    assert!(runs("    #[test]\n    fn it_works() {", "it_works"));
-    assert!(runs(
-        "lab::tests![\n  it_works,\n]\nfn it_works() -> Result<()> {",
-        "it_works"
-    ));
-    assert!(!runs("fn it_works() -> Result<()> {", "it_works"));
-    assert!(!runs("// it_works, it_works", "it_works"));
-    assert!(!runs("#[test]\nfn it_works_too() {", "it_works"));
 }
 
 const ADD: &str = "Add a feature for it, or add it to one, in edge/strata/tests/status/features.rs: \
@@ -134,19 +119,6 @@ fn covers(claim: &str, key: &str) -> bool {
     of_any || claim == key
 }
 
-/// Whether a file has a test function of a name, and something that runs it.
-fn runs(text: &str, name: &str) -> bool {
-    let head = format!("fn {name}(");
-    let Some(at) = text.find(&head) else {
-        return false;
-    };
-    let attributed = text[..at].trim_end().ends_with("#[test]");
-    let listed = text[..at]
-        .lines()
-        .any(|line| line.trim().trim_end_matches(',') == name);
-    attributed || listed
-}
-
 fn summary(evidence: &Evidence) -> String {
     match evidence {
         Evidence::Tests([_]) => "1 test".to_owned(),
@@ -157,14 +129,7 @@ fn summary(evidence: &Evidence) -> String {
 
 fn details(evidence: &Evidence) -> String {
     match evidence {
-        Evidence::Tests(tests) => {
-            let files = tests.chunk_by(|a, b| a.0 == b.0).map(|tests| {
-                let file = tests[0].0;
-                let names: Vec<_> = tests.iter().map(|(_, test)| format!("`{test}`")).collect();
-                format!("[{file}](../{file}): {}", names.join(", "))
-            });
-            files.collect::<Vec<_>>().join("; ")
-        }
+        Evidence::Tests(tests) => pages::cite(tests),
         Evidence::NotNeeded(why) => (*why).to_owned(),
     }
 }

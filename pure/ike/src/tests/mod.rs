@@ -20,6 +20,7 @@ mod refusal;
 mod rekey;
 mod states;
 mod trace;
+mod weaknesses;
 mod zones;
 
 use crate::{Config, Peer, PeerRole, Stance, ZonePolicy};

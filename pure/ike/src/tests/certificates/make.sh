@@ -37,8 +37,24 @@ issue middle 'Middle CA' ca "$ca"
 for by in ca same other middle; do
     issue "mobile-$by" mobile "$by" 'subjectAltName=DNS:mobile.example.net'
 done
+issue fence 'Fence CA' fence "$ca"
+issue excluded 'Excluded CA' fence "$ca
+nameConstraints=critical,excluded;DNS:mobile.example.net"
+issue permitted 'Permitted CA' fence "$ca
+nameConstraints=critical,permitted;DNS:gateway.example.net"
+for by in excluded permitted; do
+    issue "mobile-$by" mobile "$by" 'subjectAltName=DNS:mobile.example.net'
+done
+issue gateway-permitted gateway permitted 'subjectAltName=DNS:gateway.example.net'
+above=fence
+for depth in 1 2 3 4 5 6 7 8; do
+    issue "deep-$depth" "Deep CA $depth" $above "$ca"
+    above=deep-$depth
+done
+issue mobile-deep mobile deep-8 'subjectAltName=DNS:mobile.example.net'
 issue gateway gateway ca 'subjectAltName=DNS:gateway.example.net'
 issue thief thief ca 'subjectAltName=DNS:thief.example.net'
 issue coder mobile ca "subjectAltName=DNS:mobile.example.net
 extendedKeyUsage=codeSigning"
-rm -f -- *.csr *.ext index.txt* issue.cnf [0-9A-F]*.pem same.key other.key ca.key middle.key
+rm -f -- *.csr *.ext index.txt* issue.cnf [0-9A-F]*.pem same.key other.key ca.key middle.key \
+    fence.key excluded.key permitted.key deep-*.key *-excluded.key *-permitted.key mobile-deep.key

@@ -1,0 +1,865 @@
+//! All that are known, by what they were in.
+
+/// Something others were broken by.
+pub struct Weakness {
+    /// Its place in the list.
+    pub number: usize,
+    /// Where it was.
+    pub seen: &'static str,
+    /// What it was.
+    pub what: &'static str,
+    /// Why we are not.
+    pub answer: Answer,
+}
+
+/// What keeps a weakness from us.
+pub enum Answer {
+    /// Test functions: file and name.
+    Tests(&'static [(&'static str, &'static str)]),
+    /// Nothing here could have it.
+    Nothing(&'static str),
+}
+
+use Answer::{Nothing, Tests};
+
+const ATTACK: &str = "pure/ike/src/tests/attack.rs";
+const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
+const COOKIE: &str = "pure/ike/src/tests/cookie.rs";
+const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
+const AUTHENTIC: &str = "pure/esp/tests/data_plane/authentic.rs";
+const FAULTS: &str = "edge/config/src/tests/faults.rs";
+const FLOOD: &str = "edge/lab/tests/e2e_flood.rs";
+const GROUPS: &str = "pure/ike/src/tests/groups.rs";
+const INSIDER: &str = "pure/node/tests/insider/main.rs";
+const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
+const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
+const LOSS: &str = "pure/ike/src/tests/loss.rs";
+const NAT: &str = "pure/ike/src/tests/nat.rs";
+const OURS: &str = "pure/ike/src/tests/weaknesses.rs";
+const PLAIN: &str = "pure/esp/src/plain.rs";
+const PROPOSAL: &str = "pure/ike/src/proposal.rs";
+const REFUSAL: &str = "pure/ike/src/tests/refusal.rs";
+const REPLAY: &str = "pure/esp/src/replay.rs";
+const SELECTORS: &str = "pure/ike/src/selectors.rs";
+const STATES: &str = "pure/node/tests/flood.rs";
+const TRUST: &str = "pure/crypto/src/trust.rs";
+const WINDOW: &str = "pure/ike/src/window.rs";
+const WIRE: &str = "pure/wire/src/ike/tests.rs";
+
+const NO_EAP: &str = "EAP and RADIUS are not spoken: an IKE_AUTH request without AUTH is refused";
+const NO_RSA: &str = "RSA is not spoken: certificates have ECDSA P-256 or Ed25519 keys";
+const NO_FRAGMENTS: &str = "IKE messages are not fragmented or put together here";
+
+/// Everything.
+pub const WEAKNESSES: &[Weakness] = &[
+    // Parsing, memory, assertions.
+    Weakness {
+        number: 1,
+        seen: "CVE-2014-9221, strongSwan",
+        what: "a key exchange method on the wire meant something inside only",
+        answer: Tests(&[
+            (PROPOSAL, "every_other_group_is_just_not_ours"),
+            (
+                PROPOSAL,
+                "an_unknown_type_or_attribute_makes_a_proposal_unacceptable",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 2,
+        seen: "CVE-2015-3991, strongSwan",
+        what: "payloads of IKEv1 in messages of IKEv2",
+        answer: Tests(&[(OURS, "a_payload_of_any_type_in_any_message_is_harmless")]),
+    },
+    Weakness {
+        number: 3,
+        seen: "CVE-2026-12413, Libreswan",
+        what: "one payload more than the limit, beside a fragment, failed an assertion",
+        answer: Tests(&[(WIRE, "the_number_of_payloads_is_bounded")]),
+    },
+    Weakness {
+        number: 4,
+        seen: "CVE-2013-6076, strongSwan",
+        what: "a crafted fragment dereferenced a null pointer",
+        answer: Nothing(NO_FRAGMENTS),
+    },
+    Weakness {
+        number: 5,
+        seen: "CVE-2016-1287, Cisco ASA",
+        what: "arithmetic over lengths of fragments overflowed a buffer",
+        answer: Nothing(NO_FRAGMENTS),
+    },
+    Weakness {
+        number: 6,
+        seen: "Cisco IOS, 2016",
+        what: "fragments of messages that never become whole filled the memory",
+        answer: Nothing(NO_FRAGMENTS),
+    },
+    Weakness {
+        number: 7,
+        seen: "CVE-2015-3204, Libreswan",
+        what: "names of many unassigned values overflowed the buffer of a log line",
+        answer: Tests(&[
+            (
+                OURS,
+                "an_identity_of_any_length_is_refused_like_a_short_one",
+            ),
+            (
+                "pure/model/src/identity.rs",
+                "what_a_peer_makes_long_or_wild_is_shown_short_and_tame",
+            ),
+            (REFUSAL, "reasons_fit_one_line_and_say_what_to_do"),
+        ]),
+    },
+    Weakness {
+        number: 8,
+        seen: "CVE-2022-23094, Libreswan",
+        what: "logging a packet that belongs to no SA dereferenced a null pointer",
+        answer: Tests(&[
+            (ATTACK, "ike_auth_without_a_beginning_belongs_to_no_sa"),
+            (ATTACK, "every_exchange_type_in_every_state_changes_nothing"),
+        ]),
+    },
+    Weakness {
+        number: 9,
+        seen: "CVE-2020-1763, Libreswan",
+        what: "the same, by an unauthenticated INFORMATIONAL",
+        answer: Tests(&[(ATTACK, "unprotected_notifies_and_deletes_end_nothing")]),
+    },
+    Weakness {
+        number: 10,
+        seen: "CVE-2023-23009, Libreswan",
+        what: "a malformed traffic selector payload was freed twice",
+        answer: Tests(&[
+            (WIRE, "a_length_field_that_lies_is_an_error"),
+            (OURS, "a_payload_of_any_type_in_any_message_is_harmless"),
+        ]),
+    },
+    Weakness {
+        number: 11,
+        seen: "VPP ab63c83",
+        what: "the length and count of traffic selectors were believed",
+        answer: Tests(&[
+            (WIRE, "a_selector_of_an_unknown_type_is_left_out"),
+            (WIRE, "a_selector_that_ends_before_it_starts_is_an_error"),
+            (SELECTORS, "the_answer_is_bounded"),
+        ]),
+    },
+    Weakness {
+        number: 12,
+        seen: "VPP 58e3a98, c3f677c",
+        what: "notifies with too little data, or an SPI of another size, were read beyond their end",
+        answer: Tests(&[(OURS, "a_notify_of_any_kind_and_length_is_harmless")]),
+    },
+    Weakness {
+        number: 13,
+        seen: "CVE-2016-5391, Libreswan",
+        what: "an IKE proposal without a key exchange",
+        answer: Tests(&[
+            (
+                PROPOSAL,
+                "an_answer_that_leaves_a_choice_or_was_not_offered_is_refused",
+            ),
+            (INSIDER, "a_peer_that_speaks_at_random_confuses_nobody"),
+        ]),
+    },
+    Weakness {
+        number: 14,
+        seen: "CVE-2013-6467, Libreswan",
+        what: "payloads that have to be there were missing",
+        answer: Tests(&[
+            (
+                ATTACK,
+                "each_missing_or_doubled_payload_of_the_first_message_is_noticed",
+            ),
+            (
+                "pure/ike/src/exchange/rules.rs",
+                "a_payload_that_is_missing_or_doubled_is_noticed",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 15,
+        seen: "CVE-2016-3071, Libreswan",
+        what: "a transform that was advertised and not there was chosen",
+        answer: Tests(&[(
+            "pure/ike/src/tests/handshake.rs",
+            "every_suite_works_for_ike_and_for_esp",
+        )]),
+    },
+    Weakness {
+        number: 16,
+        seen: "CVE-2024-3652, Libreswan",
+        what: "a proposal whose keys have no octets failed an assertion",
+        answer: Tests(&[
+            (PROPOSAL, "none_may_stand_for_integrity_beside_an_aead"),
+            (
+                "pure/ike/src/tests/handshake.rs",
+                "every_suite_works_for_ike_and_for_esp",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 17,
+        seen: "CVE-2013-6075, strongSwan",
+        what: "an identity was compared as far as the shorter one goes",
+        answer: Tests(&[(
+            OURS,
+            "an_identity_that_only_resembles_a_known_one_is_nobodys",
+        )]),
+    },
+    Weakness {
+        number: 18,
+        seen: "CVE-2013-5018, strongSwan",
+        what: "an odd identity was taken for ASN.1",
+        answer: Tests(&[
+            (
+                OURS,
+                "an_identity_that_only_resembles_a_known_one_is_nobodys",
+            ),
+            (OURS, "a_payload_of_any_type_in_any_message_is_harmless"),
+        ]),
+    },
+    Weakness {
+        number: 19,
+        seen: "CVE-2017-9023, strongSwan",
+        what: "a choice in ASN.1 sent the reader into an endless loop",
+        answer: Tests(&[(TRUST, "no_damage_to_a_certificate_leaves_it_believed")]),
+    },
+    Weakness {
+        number: 20,
+        seen: "CVE-2025-62291, strongSwan",
+        what: "an EAP-MSCHAPv2 failure overflowed the heap",
+        answer: Nothing(NO_EAP),
+    },
+    Weakness {
+        number: 21,
+        seen: "CVE-2026-35330, strongSwan",
+        what: "an EAP-SIM attribute of no length",
+        answer: Nothing(NO_EAP),
+    },
+    Weakness {
+        number: 22,
+        seen: "CVE-2026-25075, strongSwan",
+        what: "the length of an AVP in EAP-TTLS",
+        answer: Nothing(NO_EAP),
+    },
+    Weakness {
+        number: 23,
+        seen: "CVE-2026-35333, strongSwan",
+        what: "a RADIUS attribute shorter than its head",
+        answer: Nothing(NO_EAP),
+    },
+    Weakness {
+        number: 24,
+        seen: "CVE-2025-14733, WatchGuard",
+        what: "a write beyond a buffer before anything was proved, used in the wild",
+        answer: Tests(&[
+            (
+                OURS,
+                "an_identity_of_any_length_is_refused_like_a_short_one",
+            ),
+            (WIRE, "a_message_longer_than_the_limit_is_not_read"),
+        ]),
+    },
+    Weakness {
+        number: 25,
+        seen: "CVE-2025-9242, WatchGuard",
+        what: "the same, by an identity",
+        answer: Tests(&[(
+            OURS,
+            "an_identity_of_any_length_is_refused_like_a_short_one",
+        )]),
+    },
+    Weakness {
+        number: 26,
+        seen: "CVE-2023-28771, Zyxel",
+        what: "the text of an error notify reached a shell",
+        answer: Tests(&[
+            (
+                "edge/strata/src/show/status.rs",
+                "nothing_a_peer_says_reaches_the_terminal_raw",
+            ),
+            (
+                "edge/strata/src/show/explain.rs",
+                "nothing_a_peer_says_reaches_the_terminal_raw",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 27,
+        seen: "CVE-2022-34721, Windows",
+        what: "packets of IKEv1",
+        answer: Tests(&[(ATTACK, "ikev1_is_not_answered_and_later_versions_rarely")]),
+    },
+    Weakness {
+        number: 28,
+        seen: "CVE-2023-21758, Windows",
+        what: "the same, by many of them",
+        answer: Tests(&[(
+            FLOOD,
+            "a_million_malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+        )]),
+    },
+    Weakness {
+        number: 29,
+        seen: "CVE-2020-3230, CVE-2025-20182, Cisco",
+        what: "after a crafted packet no SA could be set up any more",
+        answer: Tests(&[
+            (
+                FLOOD,
+                "a_million_malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+            ),
+            (STATES, "a_responder_with_somebody_half_open"),
+            (STATES, "a_responder_that_is_up"),
+        ]),
+    },
+    Weakness {
+        number: 30,
+        seen: "CVE-2025-20224, CVE-2025-20225, CVE-2025-20239, Cisco",
+        what: "each malformed packet leaked memory",
+        answer: Tests(&[(
+            FLOOD,
+            "a_million_malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+        )]),
+    },
+    Weakness {
+        number: 31,
+        seen: "CVE-2023-41913, strongSwan",
+        what: "a public value longer than its buffer",
+        answer: Tests(&[
+            (
+                ATTACK,
+                "public_values_of_small_order_or_wrong_length_are_refused_by_both_ends",
+            ),
+            (
+                "pure/crypto/src/agreement.rs",
+                "a_value_of_another_length_is_refused",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 32,
+        seen: "CVE-2015-3240, Libreswan; CVE-2026-35332, strongSwan",
+        what: "public values of zero, of small order, beside the curve",
+        answer: Tests(&[
+            (
+                ATTACK,
+                "public_values_of_small_order_or_wrong_length_are_refused_by_both_ends",
+            ),
+            (
+                "pure/crypto/src/agreement.rs",
+                "a_value_of_small_order_is_refused",
+            ),
+            (
+                "pure/crypto/src/agreement.rs",
+                "a_value_beside_the_curve_is_refused",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 33,
+        seen: "OpenBSD iked, erratum 027 of 2026",
+        what: "reads beyond the end, null pointers, states that contradict each other",
+        answer: Tests(&[
+            (WIRE, "every_truncation_is_an_error"),
+            (INSIDER, "a_peer_that_says_anything_confuses_nobody"),
+        ]),
+    },
+    Weakness {
+        number: 34,
+        seen: "GotaTun before 0.7.2",
+        what: "a datagram too large, or put together by GRO, panicked the task that receives",
+        answer: Tests(&[
+            (ATTACK, "datagrams_of_any_length_and_content_are_survived"),
+            (
+                "edge/os/tests/network/udp.rs",
+                "coalesced_datagrams_are_split_again",
+            ),
+        ]),
+    },
+    // States, and ways around authentication.
+    Weakness {
+        number: 35,
+        seen: "CVE-2014-2338, strongSwan",
+        what: "a rekey of an IKE SA that was not established made it one that is",
+        answer: Tests(&[
+            (ATTACK, "every_exchange_type_in_every_state_changes_nothing"),
+            (
+                "pure/ike/src/tests/states.rs",
+                "the_page_tells_every_change_of_state_and_what_comes_of_every_message",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 36,
+        seen: "CVE-2019-12312, Libreswan",
+        what: "INFORMATIONAL before IKE_AUTH",
+        answer: Tests(&[(ATTACK, "every_exchange_type_in_every_state_changes_nothing")]),
+    },
+    Weakness {
+        number: 37,
+        seen: "CVE-2023-30570, Libreswan",
+        what: "the responder's SPI of a failed attempt was used again",
+        answer: Tests(&[(OURS, "the_spi_of_a_refused_attempt_names_nothing_any_more")]),
+    },
+    Weakness {
+        number: 38,
+        seen: "CVE-2023-38710, Libreswan",
+        what: "REKEY_SA for another protocol than ESP",
+        answer: Tests(&[(
+            OURS,
+            "a_rekey_of_an_sa_of_another_protocol_replaces_nothing",
+        )]),
+    },
+    Weakness {
+        number: 39,
+        seen: "CVE-2023-38712, Libreswan",
+        what: "two Deletes in one message",
+        answer: Tests(&[(ATTACK, "deletes_of_the_same_or_of_nothing_are_taken_calmly")]),
+    },
+    Weakness {
+        number: 40,
+        seen: "CVE-2024-2357, Libreswan",
+        what: "a retransmission after the pre-shared key was not found",
+        answer: Tests(&[
+            (
+                REFUSAL,
+                "an_unknown_identity_gives_the_initiator_the_same_answer",
+            ),
+            (OURS, "the_spi_of_a_refused_attempt_names_nothing_any_more"),
+        ]),
+    },
+    Weakness {
+        number: 41,
+        seen: "CVE-2009-0790, Openswan and strongSwan",
+        what: "a liveness check for an SA that does not exist",
+        answer: Tests(&[(ATTACK, "every_exchange_type_in_every_state_changes_nothing")]),
+    },
+    Weakness {
+        number: 42,
+        seen: "CVE-2021-45079, strongSwan",
+        what: "EAP-Success before anything was proved",
+        answer: Nothing(NO_EAP),
+    },
+    Weakness {
+        number: 43,
+        seen: "CVE-2015-8023, strongSwan",
+        what: "a success of EAP-MSCHAPv2 in the wrong state",
+        answer: Nothing(NO_EAP),
+    },
+    Weakness {
+        number: 44,
+        seen: "CVE-2023-26463, strongSwan",
+        what: "the certificate of an EAP-TLS server was not verified",
+        answer: Nothing(NO_EAP),
+    },
+    Weakness {
+        number: 45,
+        seen: "CVE-2015-4171, strongSwan",
+        what: "a client gave its secret to a server before that had proved itself",
+        answer: Tests(&[
+            (
+                CERTIFICATES,
+                "a_responder_that_proves_nothing_is_left_and_told_why",
+            ),
+            (
+                INVARIANTS,
+                "invariant_4_a_node_learns_only_keys_that_both_ends_license",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 46,
+        seen: "CVE-2012-2388, CVE-2013-2944, strongSwan",
+        what: "an error while a signature was verified counted as success",
+        answer: Tests(&[
+            (
+                "pure/ike/src/auth.rs",
+                "nothing_but_the_right_octets_proves",
+            ),
+            (CERTIFICATES, "a_signature_over_other_octets_proves_nothing"),
+            ("pure/crypto/src/signature.rs", "wycheproof_ecdsa_over_p256"),
+            ("pure/crypto/src/signature.rs", "wycheproof_ed25519"),
+        ]),
+    },
+    Weakness {
+        number: 47,
+        seen: "CVE-2018-16151, CVE-2018-16152, strongSwan",
+        what: "RSA signatures of PKCS #1 v1.5 were read leniently",
+        answer: Nothing(NO_RSA),
+    },
+    Weakness {
+        number: 48,
+        seen: "CVE-2026-50721, CVE-2026-50722",
+        what: "the same, and hashes cut short",
+        answer: Nothing(NO_RSA),
+    },
+    Weakness {
+        number: 49,
+        seen: "CVE-2020-16088, OpenIKED",
+        what: "a peer proved itself with another key than that of its identity",
+        answer: Tests(&[
+            (
+                ATTACK,
+                "a_peer_cannot_take_anothers_identity_with_its_own_key",
+            ),
+            (CERTIFICATES, "somebody_elses_certificate_proves_nothing"),
+        ]),
+    },
+    Weakness {
+        number: 50,
+        seen: "unknown key share",
+        what: "an identity was exchanged for another one with a certificate that is good",
+        answer: Tests(&[
+            (CERTIFICATES, "somebody_elses_certificate_proves_nothing"),
+            (ATTACK, "every_flipped_octet_of_ike_auth_is_noticed"),
+            (
+                REFUSAL,
+                "an_initiator_that_looks_for_somebody_else_is_told_apart",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 51,
+        seen: "Cremers, 2011",
+        what: "a responder that has sent IKE_AUTH took that for mutual agreement",
+        answer: Tests(&[(
+            "pure/ike/src/tests/liveness.rs",
+            "a_peer_that_is_gone_is_given_up_with_its_children",
+        )]),
+    },
+    Weakness {
+        number: 52,
+        seen: "Cremers, 2011",
+        what: "our own messages, nonces and public values sent back to us",
+        answer: Tests(&[
+            (ATTACK, "our_own_messages_sent_back_to_us_are_recognised"),
+            (
+                ATTACK,
+                "our_own_nonce_or_public_value_from_the_peer_is_a_reflection",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 53,
+        seen: "CVE-2018-5389; Felsch and others, 2018",
+        what: "who poses as the responder can try out a pre-shared key at leisure",
+        answer: Tests(&[(FAULTS, "a_key_file_must_exist_be_private_and_be_long")]),
+    },
+    Weakness {
+        number: 54,
+        seen: "CVE-2018-0131, CVE-2017-17305, CVE-2018-9129, CVE-2018-8753",
+        what: "RSA encrypted nonces of IKEv1 told who asked often enough what they hid",
+        answer: Tests(&[
+            (ATTACK, "ikev1_is_not_answered_and_later_versions_rarely"),
+            (
+                REFUSAL,
+                "an_unknown_identity_gives_the_initiator_the_same_answer",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 55,
+        seen: "CVE-2019-10155, Libreswan",
+        what: "the integrity of INFORMATIONAL messages was not checked",
+        answer: Tests(&[(
+            ATTACK,
+            "every_flipped_bit_of_a_protected_message_is_noticed",
+        )]),
+    },
+    // Certificates.
+    Weakness {
+        number: 56,
+        seen: "CVE-2026-35331, strongSwan",
+        what: "names that a CA may not vouch for",
+        answer: Tests(&[(
+            TRUST,
+            "an_intermediate_vouches_only_for_names_that_its_constraints_leave_it",
+        )]),
+    },
+    Weakness {
+        number: 57,
+        seen: "CVE-2022-40617, strongSwan",
+        what: "addresses in a certificate were fetched before it was believed",
+        answer: Nothing("nothing that a certificate names is ever fetched"),
+    },
+    Weakness {
+        number: 58,
+        seen: "CVE-2021-41991, strongSwan",
+        what: "endless variants of one certificate filled a cache",
+        answer: Nothing("certificates of peers are not kept after the proof"),
+    },
+    Weakness {
+        number: 59,
+        seen: "CVE-2021-41990, CVE-2018-6459, strongSwan",
+        what: "parameters of RSA-PSS",
+        answer: Nothing(NO_RSA),
+    },
+    Weakness {
+        number: 60,
+        seen: "CVE-2017-9022, CVE-2017-11185, CVE-2018-17540, strongSwan",
+        what: "an RSA modulus that is tiny or even",
+        answer: Nothing(NO_RSA),
+    },
+    Weakness {
+        number: 61,
+        seen: "CVE-2026-14957",
+        what: "chains without end, certificates of a megabyte",
+        answer: Tests(&[
+            (TRUST, "a_chain_too_long_to_be_meant_is_not_followed"),
+            (WIRE, "a_message_longer_than_the_limit_is_not_read"),
+            (WIRE, "the_number_of_payloads_is_bounded"),
+        ]),
+    },
+    // Floods and amplification.
+    Weakness {
+        number: 62,
+        seen: "RFC 8019",
+        what: "first messages in masses",
+        answer: Tests(&[
+            (
+                ATTACK,
+                "a_flood_of_first_messages_is_bounded_in_number_and_time",
+            ),
+            (
+                COOKIE,
+                "addresses_that_nobody_receives_at_cannot_keep_an_honest_initiator_out",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 63,
+        seen: "GotaTun before 0.6.0",
+        what: "one limit for everybody, and a cookie that did not bind the port",
+        answer: Tests(&[
+            (ATTACK, "one_address_cannot_use_up_everybodys_room"),
+            (COOKIE, "who_forges_an_address_cannot_keep_its_owner_out"),
+            (
+                COOKIE,
+                "a_cookie_is_good_for_its_address_its_spi_and_its_nonce_only",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 64,
+        seen: "CVE-2016-5361, Libreswan",
+        what: "a responder repeated its answer to a forged address",
+        answer: Tests(&[
+            (LOSS, "the_responder_never_repeats_anything_on_its_own"),
+            (COOKIE, "asking_for_a_cookie_sends_less_than_came"),
+        ]),
+    },
+    Weakness {
+        number: 65,
+        seen: "Ninet and others, 2018",
+        what: "IKE_AUTH led to another responder leaves half-open SAs there",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/liveness.rs",
+                "an_initiator_that_does_not_go_on_is_forgotten",
+            ),
+            (ATTACK, "refused_initiators_still_count_as_half_open"),
+            (ATTACK, "ike_auth_without_a_beginning_belongs_to_no_sa"),
+        ]),
+    },
+    Weakness {
+        number: 66,
+        seen: "storms of repeated requests",
+        what: "each brought the kept answer again",
+        answer: Tests(&[
+            (
+                ATTACK,
+                "a_storm_of_repeated_requests_is_answered_a_bounded_number_of_times",
+            ),
+            (
+                WINDOW,
+                "a_repeated_request_gets_the_same_answer_a_bounded_number_of_times",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 67,
+        seen: "RFC 6311",
+        what: "message IDs of the past and the far future",
+        answer: Tests(&[(
+            ATTACK,
+            "message_ids_from_the_past_and_the_future_are_dropped",
+        )]),
+    },
+    Weakness {
+        number: 68,
+        seen: "RFC 7296 sections 2.6 and 2.7",
+        what: "cookies and corrections of the group without end, and as a downgrade",
+        answer: Tests(&[
+            (
+                ATTACK,
+                "a_cookie_is_put_in_front_and_a_loop_of_cookies_ends",
+            ),
+            (GROUPS, "endless_corrections_are_followed_three_times"),
+            (GROUPS, "a_forged_correction_does_not_choose_the_group"),
+        ]),
+    },
+    Weakness {
+        number: 69,
+        seen: "RFC 7296 section 2.21.2",
+        what: "a forged refusal ended an attempt",
+        answer: Tests(&[
+            (
+                REFUSAL,
+                "an_unprotected_refusal_is_told_but_the_genuine_answer_still_counts",
+            ),
+            (
+                GROUPS,
+                "the_genuine_answer_to_the_first_guess_counts_after_a_forged_correction",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 70,
+        seen: "CVE-2018-10811, CVE-2026-35328, strongSwan",
+        what: "algorithms that do not go together, loops that do not end",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/handshake.rs",
+                "every_suite_works_for_ike_and_for_esp",
+            ),
+            (INSIDER, "a_peer_that_speaks_at_random_confuses_nobody"),
+        ]),
+    },
+    // The data plane.
+    Weakness {
+        number: 71,
+        seen: "CVE-2022-27666, Linux",
+        what: "a trailer longer than its page overflowed the heap",
+        answer: Tests(&[
+            (
+                "pure/esp/src/packet.rs",
+                "it_never_grows_beyond_its_buffer_nor_takes_more_than_it_has_space_for",
+            ),
+            (AUTHENTIC, "padding_of_any_prescribed_length_is_taken_off"),
+        ]),
+    },
+    Weakness {
+        number: 72,
+        seen: "CVE-2026-43284, Linux",
+        what: "octets were decrypted in place where others read them",
+        answer: Tests(&[(
+            "pure/crypto/src/aead.rs",
+            "one_flipped_bit_is_refused_and_nothing_is_released",
+        )]),
+    },
+    Weakness {
+        number: 73,
+        seen: "CVE-2022-34718, Windows",
+        what: "fragments, padding longer than the payload, next header 59",
+        answer: Tests(&[
+            (PLAIN, "a_pad_length_beyond_the_text_is_bad_padding"),
+            (
+                AUTHENTIC,
+                "a_dummy_packet_moves_the_window_and_is_no_datagram",
+            ),
+            (DATA, "a_plain_packet_shorter_than_its_overhead_is_a_runt"),
+            (INSIDER, "packets_with_any_content_are_delivered_or_dropped"),
+        ]),
+    },
+    Weakness {
+        number: 74,
+        seen: "CVE-2017-7184, CVE-2017-16939, CVE-2025-39965, CVE-2026-31663, Linux",
+        what: "reserved SPIs, widths of the window, SAs that go while packets are under way",
+        answer: Tests(&[
+            (
+                "pure/esp/tests/data_plane/policy.rs",
+                "an_inbound_spi_that_is_taken_or_reserved_is_refused",
+            ),
+            (REPLAY, "a_window_is_never_narrower_nor_wider_than_designed"),
+            (
+                PROPOSAL,
+                "extended_sequence_numbers_and_reserved_spis_are_refused",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 75,
+        seen: "GotaTun, VPP; CVE-2022-46397, VPP",
+        what: "a counter that wraps, or begins again under an old key",
+        answer: Tests(&[
+            (
+                "pure/esp/src/outbound.rs",
+                "after_the_last_number_nothing_is_sealed",
+            ),
+            (
+                "pure/node/src/tests/ledger.rs",
+                "no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts",
+            ),
+            (INVARIANTS, "invariant_1_no_key_and_nonce_pair_twice"),
+        ]),
+    },
+    Weakness {
+        number: 76,
+        seen: "VPP 3b9374f",
+        what: "the same packet twice in one batch passed the replay check twice",
+        answer: Tests(&[(
+            DATA,
+            "a_replayed_packet_is_delivered_once_also_within_one_batch",
+        )]),
+    },
+    Weakness {
+        number: 77,
+        seen: "replay windows",
+        what: "the window moved before the ICV was verified, or wrongly",
+        answer: Tests(&[
+            (REPLAY, "it_does_what_the_naive_model_does"),
+            (DATA, "a_forged_packet_moves_no_window"),
+            (
+                INVARIANTS,
+                "invariant_2_replay_then_authentication_then_the_window_then_release",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 78,
+        seen: "CVE-2006-4436, isakmpd",
+        what: "a responder checked no replay",
+        answer: Tests(&[(
+            INVARIANTS,
+            "invariant_2_replay_then_authentication_then_the_window_then_release",
+        )]),
+    },
+    Weakness {
+        number: 79,
+        seen: "TunnelVision, TunnelCrack, CVE-2019-14899",
+        what: "packets that were led around the tunnel, and sources that belong inside it",
+        answer: Tests(&[
+            (LEAK, "a_more_specific_route_attracts_nothing"),
+            (
+                LEAK,
+                "a_local_network_of_the_attackers_attracts_nothing_that_is_locked",
+            ),
+            (LEAK, "the_peers_own_address_is_no_hole"),
+            (
+                LEAK,
+                "what_comes_from_outside_for_an_address_inside_is_dropped_and_counted",
+            ),
+            (AUTHENTIC, "a_datagram_that_the_sa_may_not_carry_is_dropped"),
+        ]),
+    },
+    Weakness {
+        number: 80,
+        seen: "traffic selectors",
+        what: "an answer that is wider than the question, or of another family, also to a rekey",
+        answer: Tests(&[
+            (SELECTORS, "a_wider_answer_is_not_narrowed"),
+            (OURS, "an_answer_to_a_rekey_never_widens_the_selectors"),
+        ]),
+    },
+    Weakness {
+        number: 81,
+        seen: "RFC 4555 section 5",
+        what: "an address that somebody else wrote into the header",
+        answer: Tests(&[
+            (NAT, "a_replayed_or_forged_message_moves_nobody"),
+            (NAT, "who_is_behind_a_nat_does_not_follow"),
+        ]),
+    },
+];

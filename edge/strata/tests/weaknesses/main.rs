@@ -1,0 +1,72 @@
+//! `docs/weaknesses.md`: what others were broken by, and what keeps it from us.
+//!
+//! The list was gathered from advisories, papers and errata of other projects. Each row names tests that fail if we
+//! had the weakness, or the reason why there is nothing here that could have it; usually what it
+//! was in is not spoken. A test that does not run, or a row that is missing, fails.
+
+mod list;
+
+use list::{Answer, WEAKNESSES, Weakness};
+use std::fmt::Write;
+
+/// How many are known.
+const KNOWN: usize = 81;
+
+#[test]
+fn every_known_weakness_has_its_row() {
+    let numbers: Vec<_> = WEAKNESSES.iter().map(|weakness| weakness.number).collect();
+    let all: Vec<_> = (1..=KNOWN).collect();
+    assert_eq!(numbers, all);
+}
+
+#[test]
+fn every_row_has_a_test_that_runs_or_a_reason() {
+    for weakness in WEAKNESSES {
+        match weakness.answer {
+            Answer::Tests(tests) => {
+                assert!(!tests.is_empty(), "{}: nothing shows it", weakness.number);
+                for (file, test) in tests {
+                    assert!(
+                        pages::runs(file, test),
+                        "{}: {file} runs no test `{test}`. Correct \
+                         edge/strata/tests/weaknesses/list.rs, then write the page anew: \
+                         UPDATE_DOCS=1 cargo test -p strata --test weaknesses",
+                        weakness.number
+                    );
+                }
+            }
+            Answer::Nothing(why) => {
+                assert!(why.len() > 20, "{}: that is no reason", weakness.number);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_page_says_what_the_list_is() {
+    let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
+    for weakness in WEAKNESSES {
+        let _ = writeln!(page, "{}", row(weakness));
+    }
+    pages::check("weaknesses.md", &page);
+}
+
+const INTRODUCTION: &str = "# Known weaknesses\n\n\
+    What IKE and IPsec implementations, ours excepted, were broken by, and the tests that fail if \
+    we were broken by it too. Where there is no test there is nothing that could have the weakness, \
+    and the row says why.\n\n\
+    | | where it was | what it was | what keeps it from us |\n|---|---|---|---|\n";
+
+fn row(weakness: &Weakness) -> String {
+    let Weakness {
+        number,
+        seen,
+        what,
+        answer,
+    } = weakness;
+    let answer = match answer {
+        Answer::Tests(tests) => pages::cite(tests),
+        Answer::Nothing(why) => (*why).to_owned(),
+    };
+    format!("| {number} | {seen} | {what} | {answer} |")
+}
