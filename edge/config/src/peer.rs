@@ -2,7 +2,7 @@
 
 use crate::Party;
 use crate::reader::{Table, Value};
-use model::{Licence, Right, TrafficSelector, ZoneId};
+use model::{Licence, Right, Suite, TrafficSelector, ZoneId};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -87,7 +87,8 @@ impl Peer {
         let second = Duration::from_secs(1);
         let rekey = table.optional("rekey", |value| value.duration(second..=second * 86_400));
         let pfs = table.optional("pfs", Value::boolean);
-        let zones = ZonePolicy::read(&mut table);
+        let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
+        let zones = ZonePolicy::read(&mut table, suites);
         table.finish();
         Some(Self {
             party: party?,
@@ -138,13 +139,20 @@ fn start(table: &mut Table<'_>, address: Option<IpAddr>) -> Start {
 }
 
 impl ZonePolicy {
-    fn read(table: &mut Table<'_>) -> Option<Self> {
+    fn read(table: &mut Table<'_>, suites: &[Suite]) -> Option<Self> {
         let choices = [
             ("accept", Stance::Accept),
             ("require", Stance::Require),
             ("refuse", Stance::Refuse),
         ];
-        let stance = table.optional("zones", |value| value.choice(&choices));
+        let no_aead = suites.iter().find(|suite| suite.hash().is_some());
+        let stance = table.optional("zones", |value| match (value.choice(&choices)?, no_aead) {
+            (Stance::Accept | Stance::Require, Some(suite)) => value.fault(
+                format!("zones need an AEAD, and `suite` allows {suite}, which is none"),
+                format!("leave {suite} out of `suite`, or write `zones = \"refuse\"`"),
+            ),
+            (stance, _) => Some(stance),
+        });
         let refused = table.value("zones").is_none() || stance == Some(Stance::Refuse);
         let licences = table.optional("licences", |value| {
             let licences = value.list(licence)?.concat();

@@ -83,4 +83,12 @@ mod tests {
         let outer = ipv6 + udp + spi_and_sequence + map + next_header + 2 * icv + DEFAULT_MTU;
         assert!((1490..=1500).contains(&outer), "{outer}");
     }
+
+    #[test]
+    fn the_default_mtu_fits_1500_with_blocks_and_the_longest_icv_over_ipv6() {
+        let (ipv6, udp, spi_and_sequence, iv, icv) = (40, 8, 8, 16, 32);
+        let text = (DEFAULT_MTU + 2).next_multiple_of(16);
+        let outer = ipv6 + udp + spi_and_sequence + iv + text + icv;
+        assert!((1490..=1500).contains(&outer), "{outer}");
+    }
 }

@@ -155,11 +155,7 @@ impl<'a> Value<'a> {
 
     /// One suite or a list of them, best first.
     pub fn suites(&self) -> Option<Vec<Suite>> {
-        self.choices(&[
-            ("aes128gcm16", Suite::Aes128Gcm16),
-            ("aes256gcm16", Suite::Aes256Gcm16),
-            ("chacha20poly1305", Suite::ChaCha20Poly1305),
-        ])
+        self.choices(&Suite::ALL.map(|suite| (suite.name(), suite)))
     }
 
     /// One group or a list of them, best first.

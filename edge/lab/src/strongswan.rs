@@ -112,6 +112,15 @@ impl Charon {
         self.swanctl("--terminate --ike peer")
     }
 
+    /// Makes new keys for the IKE SA and for its child, and returns once they are asked for.
+    ///
+    /// # Errors
+    /// There are none to be replaced.
+    pub fn rekey(&self) -> Result<()> {
+        self.swanctl("--rekey --ike peer")?;
+        self.swanctl(&format!("--rekey --child {CHILD}")).map(drop)
+    }
+
     /// Its SAs, in swanctl's format for machines: `state=ESTABLISHED`, `bytes-in=1234`.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         a_tunnel_that_is_up,
         suites_without_a_common_one,
+        suites_without_a_common_hmac,
         groups_without_a_common_one,
         another_key,
         an_identity_that_nobody_has,
@@ -81,6 +82,23 @@ fn suites_without_a_common_one() -> Result<()> {
     ensure!(text.contains("AES_GCM_16-128"), "{text}");
     ensure!(text.contains("<== this differs"), "{text}");
     Ok(())
+}
+
+/// The same cipher, but another HMAC over it.
+fn suites_without_a_common_hmac() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let mobile = with(&mobile, "suite = \"aes128-sha256\"");
+    let gateway = gateway.replace("psk = ", "suite = \"aes128-sha512\"\npsk = ");
+    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
+    let explained = wait_for(&tunnel.mobile, "office", |explained| {
+        row(&explained["attempt"], "IKE cipher")["verdict"] == "suspect"
+    })?;
+    expect_fix(&explained["attempt"], "peer.office.suite", &mobile, "")?;
+    let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
+    let stranger = &explained["stranger"];
+    expect_row(stranger, "IKE integrity", "differs")?;
+    let fix = "suite = \"aes128-sha256\"";
+    expect_fix(stranger, "peer.alice.suite", &gateway, fix)
 }
 
 /// Another peer may use that group, so it is refused only when it is known who asks.

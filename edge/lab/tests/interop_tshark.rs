@@ -5,7 +5,7 @@ use anyhow::{Error, Result, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
 use lab::runner;
-use lab::strongswan::Charon;
+use lab::strongswan::{Charon, Connection};
 use lab::testbed::find_command;
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use os::Prefix;
@@ -20,6 +20,7 @@ use std::time::Duration;
 fn main() -> ExitCode {
     runner::run(lab::tests![
         tshark_opens_ike_and_esp_with_our_keys,
+        tshark_opens_aes_cbc_and_finds_its_hmac_right,
         tshark_without_keys_opens_nothing,
         keys_of_an_earlier_tunnel_open_nothing_of_a_later_one,
         keys_are_written_only_while_asked_for,
@@ -57,9 +58,13 @@ struct Tapped {
 
 impl Tapped {
     fn new() -> Result<Self> {
+        Self::with(OURS, &THEIRS)
+    }
+
+    fn with(ours: &str, theirs: &Connection<'_>) -> Result<Self> {
         let duo = Duo::new("tshark")?;
         let tap = Wiretap::open(&duo.theirs)?;
-        let (strata, _charon) = duo.start(OURS, &THEIRS)?;
+        let (strata, _charon) = duo.start(ours, theirs)?;
         Ok(Self {
             duo,
             tap,
@@ -131,6 +136,7 @@ impl Tapped {
         let mut command = self.duo.ours.command(find_command("tshark", "tshark")?);
         command.env("WIRESHARK_CONFIG_DIR", keys);
         command.args(["-o", "esp.enable_encryption_decode:TRUE"]);
+        command.args(["-o", "esp.enable_authentication_check:TRUE"]);
         command.args(["-r", CAPTURE, "-Y", filter, "-T", "fields", "-e", field]);
         let output = self.duo.ours.run_command(command, TSHARK)?;
         let remark = |line: &&str| line.starts_with("Running as user");
@@ -176,6 +182,21 @@ fn tshark_opens_ike_and_esp_with_our_keys() -> Result<()> {
     tapped.capture()?;
     let reading = tapped.read(&keys)?;
     ensure!(reading.is_complete(), "{reading:?}");
+    Ok(())
+}
+
+/// It knows SHA-256 cut to 128 bits and AES-CBC from others than us.
+fn tshark_opens_aes_cbc_and_finds_its_hmac_right() -> Result<()> {
+    let (ike, esp) = ("aes256-sha256-prfsha256-x25519", "aes256-sha256");
+    let ours = format!("{OURS}suite = \"aes256-sha256\"\n");
+    let tapped = Tapped::with(&ours, &Connection { ike, esp, ..THEIRS })?;
+    let keys = tapped.keylog("keys")?;
+    tapped.capture()?;
+    let reading = tapped.read(&keys)?;
+    ensure!(reading.is_complete(), "{reading:?}");
+    let all = tapped.tshark(&keys, "esp", "esp.sequence")?;
+    let right = tapped.tshark(&keys, "esp.icv_good == 1", "esp.sequence")?;
+    ensure!(all == right && all.len() >= 4, "{all:?}, {right:?}");
     Ok(())
 }
 

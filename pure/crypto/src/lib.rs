@@ -10,6 +10,7 @@
 mod aead;
 mod agreement;
 mod calendar;
+mod cbc;
 mod certificate;
 mod digest;
 mod prf;
@@ -22,6 +23,7 @@ mod verifier;
 pub use aead::{Aead, AeadAlgorithm, BadIcv, BadKey, ICV_LEN, NONCE_LEN};
 pub use agreement::{BadPublicValue, Group, KeyPair};
 pub use calendar::UnixTime;
+pub use cbc::{BLOCK_LEN, CbcHmac, HmacAlgorithm};
 pub use certificate::{Certificate, Name, NoCertificate};
 pub use digest::{sha1, sha256};
 pub use prf::Prf;

@@ -23,11 +23,12 @@ impl Key {
             Suite::Aes128Gcm16 => AeadAlgorithm::Aes128Gcm,
             Suite::Aes256Gcm16 => AeadAlgorithm::Aes256Gcm,
             Suite::ChaCha20Poly1305 => AeadAlgorithm::ChaCha20Poly1305,
+            Suite::Aes128Cbc(_) | Suite::Aes256Cbc(_) => return Err(Unusable::NoAead),
         };
         let mut salt = key_and_salt.clone();
         let key = salt
             .split_off_front(suite.key_len())
-            .filter(|_| salt.len() == SALT_LEN)
+            .filter(|_| salt.len() == suite.salt_len())
             .ok_or(Unusable::KeyLength)?;
         Ok(Self {
             aead: Aead::new(algorithm, key.expose())?,
@@ -60,6 +61,9 @@ pub enum Unusable {
     /// A key that is not as long as key and salt of its suite.
     #[error("a key does not have the length of its suite's key and salt")]
     KeyLength,
+    /// A zone with a suite that is no AEAD.
+    #[error("a zone needs an AEAD")]
+    NoAead,
     /// Keys, zones and agreement that do not speak of the same zones.
     #[error("the keys are not those of the agreed zones")]
     Zones,

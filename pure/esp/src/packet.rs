@@ -2,13 +2,14 @@
 
 use crate::drop::DropReason;
 use model::Path;
-use wire::{esp, zoned};
+use wire::zoned;
 
 /// Octets free before a datagram: what the largest zone map and the most zones add.
 pub const HEADROOM: usize = zoned::MAX_OVERHEAD;
 
-/// Octets free after a datagram: padding, pad length, next header and ICV.
-pub const TAILROOM: usize = 3 + 2 + esp::ICV_LEN;
+/// Octets free after a datagram: padding to a block of AES, pad length, next header and the longest
+/// ICV, that of HMAC-SHA-512-256.
+pub const TAILROOM: usize = 15 + 2 + 32;
 
 /// One packet. The caller owns it, fills it, lends it to a batch and uses it again.
 #[derive(Clone, Debug)]

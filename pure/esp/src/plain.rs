@@ -1,36 +1,56 @@
-//! Plain ESP in tunnel mode with an AEAD (RFC 4303, RFC 4106, RFC 7634, RFC 8750).
+//! Plain ESP in tunnel mode (RFC 4303): with an AEAD (RFC 4106, RFC 7634, RFC 8750), or with AES-CBC
+//! and an HMAC (RFC 3602, RFC 4868).
 //!
 //! ```text
-//! SPI | Seq | IV(8) | datagram, padding 1 2 3 …, pad length, next header | ICV(16)
+//! SPI | Seq | IV(8) | datagram, padding 1 2 3 …, pad length, next header | ICV(16)      an AEAD
+//! SPI | Seq | IV(16) | the same, a multiple of 16 octets | ICV(16, 24 or 32)            AES-CBC
 //! ```
 //!
-//! The IV is the sequence number, on the wire or, if it is implicit, not.
+//! The IV of an AEAD is the sequence number, on the wire or, if it is implicit, not; that of AES-CBC
+//! is the sequence number encrypted. Neither opens anything before its ICV is right, so what is
+//! wrong with a forged packet, its padding or its length, is never known.
 
 use crate::drop::DropReason;
 use crate::key::{Key, Unusable};
 use crate::packet::Packet;
-use crypto::Secret;
-use model::Suite;
+use crypto::{BLOCK_LEN, BadIcv, CbcHmac, HmacAlgorithm, Secret};
+use model::{Sha2, Suite};
 use std::ops::Range;
-use wire::esp::{HEADER_LEN, Header, ICV_LEN};
+use wire::esp::{HEADER_LEN, Header};
 
 const IV_LEN: usize = 8;
 /// Pad length and next header.
 const TRAILER_LEN: usize = 2;
-/// What the encrypted octets are padded to (RFC 4303 section 2.4).
+/// What the encrypted octets are padded to at least (RFC 4303 section 2.4).
 const ALIGNMENT: usize = 4;
 
 /// One direction of a plain SA.
 pub(crate) struct Plain {
-    key: Key,
-    implicit_iv: bool,
+    cipher: Cipher,
+    icv_len: usize,
+}
+
+enum Cipher {
+    Aead {
+        key: Key,
+        implicit_iv: bool,
+    },
+    /// Large, and rare: it has tables for both ways.
+    Cbc(Box<CbcHmac>),
 }
 
 impl Plain {
     pub fn new(suite: Suite, implicit_iv: bool, key: &Secret) -> Result<Self, Unusable> {
+        let cipher = match suite.hash() {
+            None => Cipher::Aead {
+                key: Key::new(suite, key)?,
+                implicit_iv,
+            },
+            Some(hash) => Cipher::Cbc(Box::new(cbc(suite, hash, key)?)),
+        };
         Ok(Self {
-            key: Key::new(suite, key)?,
-            implicit_iv,
+            cipher,
+            icv_len: suite.icv_len(),
         })
     }
 
@@ -41,47 +61,96 @@ impl Plain {
         header: Header,
         next_header: u8,
     ) -> Result<(), DropReason> {
-        let datagram_len = packet.len();
-        let pad_len =
-            (datagram_len + TRAILER_LEN).next_multiple_of(ALIGNMENT) - (datagram_len + TRAILER_LEN);
-        packet.grow(self.text_at(), pad_len + TRAILER_LEN + ICV_LEN)?;
+        let unpadded = packet.len() + TRAILER_LEN;
+        let pad_len = unpadded.next_multiple_of(self.cipher.alignment()) - unpadded;
+        packet.grow(self.text_at(), pad_len + TRAILER_LEN + self.icv_len)?;
         let (front, rest) = packet.octets_mut().split_at_mut(self.text_at());
-        let iv = u64::from(header.seq);
-        front[..HEADER_LEN].copy_from_slice(&header.octets());
-        front[HEADER_LEN..].copy_from_slice(&iv.to_be_bytes()[..self.iv_len()]);
-        let (text, icv) = rest.split_at_mut(rest.len() - ICV_LEN);
-        let trailer = &mut text[datagram_len..];
-        trailer[..pad_len].copy_from_slice(&[1, 2, 3][..pad_len]);
+        let (head, iv) = front.split_at_mut(HEADER_LEN);
+        head.copy_from_slice(&header.octets());
+        let (text, icv) = rest.split_at_mut(rest.len() - self.icv_len);
+        let trailer = &mut text[unpadded - TRAILER_LEN..];
+        for (octet, number) in trailer.iter_mut().zip(1..=pad_len as u8) {
+            *octet = number;
+        }
         trailer[pad_len..].copy_from_slice(&[pad_len as u8, next_header]);
-        icv.copy_from_slice(&self.key.seal(iv, &header.octets(), text));
+        self.cipher.seal(header, iv, text, icv);
         Ok(())
     }
 
     /// Authenticates and decrypts in place; says where the text is.
     pub fn verify(&self, packet: &mut [u8], header: Header) -> Result<Range<usize>, DropReason> {
         let text_at = self.text_at();
-        if packet.len() < text_at + TRAILER_LEN + ICV_LEN {
+        if packet.len() < text_at + TRAILER_LEN + self.icv_len {
             return Err(DropReason::Runt);
         }
         let (front, rest) = packet.split_at_mut(text_at);
-        let iv = match front[HEADER_LEN..].first_chunk() {
-            Some(explicit) => u64::from_be_bytes(*explicit),
-            None => u64::from(header.seq),
-        };
-        let (text, icv) = rest.split_at_mut(rest.len() - ICV_LEN);
-        self.key
-            .open(iv, &header.octets(), text, icv)
-            .map_err(|_| DropReason::BadIcv)?;
+        let (text, icv) = rest.split_at_mut(rest.len() - self.icv_len);
+        self.cipher
+            .open(header, &front[HEADER_LEN..], text, icv)
+            .map_err(|BadIcv| DropReason::BadIcv)?;
         Ok(text_at..text_at + text.len())
     }
 
-    fn text_at(&self) -> usize {
-        HEADER_LEN + self.iv_len()
+    const fn text_at(&self) -> usize {
+        HEADER_LEN + self.cipher.iv_len()
+    }
+}
+
+impl Cipher {
+    const fn iv_len(&self) -> usize {
+        match self {
+            Self::Aead {
+                implicit_iv: true, ..
+            } => 0,
+            Self::Aead { .. } => IV_LEN,
+            Self::Cbc(_) => BLOCK_LEN,
+        }
     }
 
-    fn iv_len(&self) -> usize {
-        if self.implicit_iv { 0 } else { IV_LEN }
+    const fn alignment(&self) -> usize {
+        match self {
+            Self::Aead { .. } => ALIGNMENT,
+            Self::Cbc(_) => BLOCK_LEN,
+        }
     }
+
+    fn seal(&self, header: Header, iv: &mut [u8], text: &mut [u8], icv: &mut [u8]) {
+        let (number, aad) = (u64::from(header.seq), header.octets());
+        match self {
+            Self::Aead { key, .. } => {
+                iv.copy_from_slice(&number.to_be_bytes()[..iv.len()]);
+                icv.copy_from_slice(&key.seal(number, &aad, text));
+            }
+            Self::Cbc(cbc) => {
+                let fresh = cbc.iv(number);
+                iv.copy_from_slice(&fresh);
+                cbc.seal(&fresh, &aad, text, icv);
+            }
+        }
+    }
+
+    fn open(&self, header: Header, iv: &[u8], text: &mut [u8], icv: &[u8]) -> Result<(), BadIcv> {
+        let aad = header.octets();
+        match self {
+            Self::Aead { key, .. } => {
+                let explicit = iv.try_into().map(u64::from_be_bytes);
+                key.open(explicit.unwrap_or(header.seq.into()), &aad, text, icv)
+            }
+            Self::Cbc(cbc) => cbc.open(iv.try_into().map_err(|_| BadIcv)?, &aad, text, icv),
+        }
+    }
+}
+
+/// The cipher's key, then the HMAC's (RFC 7296 section 2.17).
+fn cbc(suite: Suite, hash: Sha2, key: &Secret) -> Result<CbcHmac, Unusable> {
+    let algorithm = match hash {
+        Sha2::Sha256 => HmacAlgorithm::Sha256,
+        Sha2::Sha384 => HmacAlgorithm::Sha384,
+        Sha2::Sha512 => HmacAlgorithm::Sha512,
+    };
+    let keys = key.expose().split_at_checked(suite.key_len());
+    let (key, mac_key) = keys.ok_or(Unusable::KeyLength)?;
+    Ok(CbcHmac::new(algorithm, key, mac_key)?)
 }
 
 /// Cuts an authentic packet down to what its text holds, and says what that is. The padding has to
@@ -158,6 +227,100 @@ mod tests {
             "9165b82829f641e076aaa8266b7fb0f7b11b369907e1ad43",
         ));
         opens(Suite::ChaCha20Poly1305, key, &mut packet, &text);
+    }
+
+    /// Cases 7 and 8, which are in tunnel mode, with an HMAC-SHA-256-128 of Python's.
+    #[test]
+    fn the_packets_of_rfc_3602_section_4_open() {
+        let key = hex(concat!(
+            "0123456789abcdef0123456789abcdef",
+            "0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b"
+        ));
+        let cases = [
+            (
+                concat!(
+                    "45000054090400004001f988c0a87b03c0a87bc808009f76a90a0100b49c083d",
+                    "02a2040008090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20212223",
+                    "2425262728292a2b2c2d2e2f3031323334353637",
+                ),
+                "0102030405060708090a0a04",
+                concat!(
+                    "0000876500000002f4e765244f6407adf13dc1380f673f37",
+                    "773b5241a4c449225e4f3ce5ed611b0c237ca96cf74a93013c1b0ea1a0cf70f8",
+                    "e4ecaec78ac53aad7a0f022b859243c647752e94a859352b8a4d4d2decd136e5",
+                    "c177f132ad3fbfb2201ac9904c74ee0a109e0ca1e4dfe9d5a100b842f1c22f0d",
+                    "b53b4ab25be062bf1159d4e7b247dde6",
+                ),
+            ),
+            (
+                concat!(
+                    "45000044090c00004001f990c0a87b03c0a87bc80800d63caa0a0200c69c083d",
+                    "a3de0300ffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+                    "ffffffff",
+                ),
+                "0102030405060708090a0a04",
+                concat!(
+                    "000087650000000585d47224b5f3dd5d2101d4ea8dffab22",
+                    "15b92683819596a8047232cc00f7048fe45318e11f8a0f62ede3c3fc61203bb5",
+                    "0f980a08c9843fd3a1b06d5c07ff9639b7eb7dfb3512e5de435e7207ed971ef3",
+                    "d2726d9b5ef6affc6d17a0decbb13892",
+                    "314846b808cc0b45048f6900828e649c",
+                ),
+            ),
+        ];
+        for (datagram, trailer, packet) in cases {
+            let text = hex(&format!("{datagram}{trailer}"));
+            let suite = Suite::Aes128Cbc(Sha2::Sha256);
+            opens(suite, key.clone(), &mut hex(packet), &text);
+        }
+    }
+
+    /// Every suite with every length up to two blocks: what is sealed opens to the same, and what
+    /// is cut or damaged says always the same of itself.
+    #[test]
+    fn a_forged_packet_tells_nothing_about_its_padding() {
+        for suite in Suite::ALL {
+            let key = Secret::new((0..suite.keymat_len()).map(|i| i as u8).collect());
+            let plain = Plain::new(suite, false, &key).unwrap();
+            for len in 0..33 {
+                let header = Header {
+                    spi: model::Spi(0x1000),
+                    seq: len + 1,
+                };
+                let datagram = vec![9; len as usize];
+                let mut packet = Packet::from_slice(&datagram);
+                plain.seal(&mut packet, header, 4).unwrap();
+                let sealed = packet.octets().to_vec();
+                let place = plain.verify(packet.octets_mut(), header).unwrap();
+                assert_eq!(unwrap(&mut packet, place), Ok(4));
+                assert_eq!(packet.octets(), datagram);
+                let shortest = plain.text_at() + TRAILER_LEN + plain.icv_len;
+                for at in 8..sealed.len() {
+                    let expected = match at < shortest {
+                        true => DropReason::Runt,
+                        false => DropReason::BadIcv,
+                    };
+                    let cut = plain.verify(&mut sealed[..at].to_vec(), header);
+                    assert_eq!(cut, Err(expected), "{suite}, {at} octets");
+                    let mut damaged = sealed.clone();
+                    damaged[at] ^= 1;
+                    let damaged = plain.verify(&mut damaged, header);
+                    assert_eq!(damaged, Err(DropReason::BadIcv), "{suite}, octet {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_another_length_than_the_suites_are_refused() {
+        for suite in Suite::ALL {
+            let exact = suite.keymat_len();
+            for len in [0, exact - 1, exact + 1] {
+                let key = Secret::new(vec![1; len]);
+                let refused = Plain::new(suite, false, &key).err();
+                assert_eq!(refused, Some(Unusable::KeyLength), "{suite}, {len} octets");
+            }
+        }
     }
 
     fn opens(suite: Suite, key: Vec<u8>, packet: &mut [u8], text: &[u8]) {

@@ -9,13 +9,14 @@ use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::zones;
-use crate::proposal::{IkeMenu, offer_esp, offer_ike};
+use crate::menu::IkeMenu;
+use crate::proposal::{offer_esp, offer_ike};
 use crate::sa::Core;
 use crate::signature;
 use crypto::Certificate;
 use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
 use std::collections::BTreeMap;
-use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Transform};
+use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
 
 /// More of a list than this is not kept.
 const MOST: usize = 64;
@@ -84,7 +85,7 @@ impl Offer {
     /// What the configuration of a peer allows.
     fn of(peer: &Peer, config: &Config) -> Self {
         let mut offer = Self {
-            ike: kept(offer_ike(&IkeMenu::of(peer)).transforms),
+            ike: named(&offer_ike(&IkeMenu::of(peer))),
             identity: Some(config.identity.clone()),
             expects: Some(peer.identity.clone()),
             auth: Some(AuthMethod::SHARED_KEY),
@@ -103,7 +104,7 @@ impl Offer {
             zones,
         } = &peer.role
         {
-            offer.esp = kept(offer_esp(&peer.suites, &[], Spi(0)).transforms);
+            offer.esp = named(&offer_esp(&peer.suites, &[], Spi(0)));
             offer.local = kept(local.clone());
             offer.remote = kept(remote.clone());
             offer.zones = zones::offer(zones);
@@ -294,7 +295,12 @@ fn initiator_identity(message: &Message) -> Option<&Identity> {
 
 /// Every algorithm that the SA payload of a message names.
 fn transforms(message: &Message) -> Vec<Transform> {
-    let all = proposals(message).into_iter().flatten();
+    named(proposals(message).unwrap_or_default())
+}
+
+/// Every algorithm that proposals name.
+fn named(proposals: &[Proposal]) -> Vec<Transform> {
+    let all = proposals.iter();
     kept(all.flat_map(|proposal| proposal.transforms.clone()))
 }
 

@@ -5,7 +5,7 @@ use crate::config::{Peer, PeerRole, ZonePolicy};
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::Child;
 use crate::extension::zones::{self, Outcome};
-use crate::keys::{ChildKeys, SALT_LEN, own_first};
+use crate::keys::{ChildKeys, own_first};
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
@@ -68,7 +68,7 @@ impl Offer {
             return Vec::new();
         };
         let mut payloads = vec![
-            Payload::SecurityAssociation(vec![offer_esp(&peer.suites, &self.groups, self.spi)]),
+            Payload::SecurityAssociation(offer_esp(&peer.suites, &self.groups, self.spi)),
             Payload::TsInitiator(TrafficSelectors(local.clone())),
             Payload::TsResponder(TrafficSelectors(remote.clone())),
         ];
@@ -225,14 +225,14 @@ fn halves(
     }
 }
 
-/// KEYMAT: encryption key and salt of what the initiator sends, then of what the responder sends.
+/// KEYMAT: the keys of what the initiator sends, then of what the responder sends.
 fn plain(
     keys: &ChildKeys<'_>,
     choice: &EspChoice,
     initiator: bool,
     own_spi: Spi,
 ) -> (Half<Secret>, Half<Secret>) {
-    let length = choice.suite.key_len() + SALT_LEN;
+    let length = choice.suite.keymat_len();
     let mut from_responder = keys.keymat(&[], 2 * length);
     let from_initiator = from_responder
         .split_off_front(length)

@@ -8,7 +8,7 @@ use crate::exchange::notify;
 use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::cookie;
 use crate::half_open::HalfOpen;
-use crate::proposal::IkeMenu;
+use crate::menu::IkeMenu;
 use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
 use crate::sa::task::Task;

@@ -3,7 +3,7 @@
 //! A reason says whose fault it is and what to change. The peer's name stands in the event beside
 //! it, so that a log line reads `peer NAME: REASON`.
 
-use crate::proposal::IkeMenu;
+use crate::menu::IkeMenu;
 use crypto::{Secret, Untrusted};
 use model::{ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, Licence, Path, Suite};
 use std::net::IpAddr;

@@ -7,23 +7,23 @@
 //!
 //! ```text
 //! SKEYSEED = prf(Ni | Nr, g^ir)
-//! SK_d | SK_ei | SK_er | SK_pi | SK_pr = prf+(SKEYSEED, Ni | Nr | SPIi | SPIr)
+//! SK_d | SK_ai | SK_ar | SK_ei | SK_er | SK_pi | SK_pr = prf+(SKEYSEED, Ni | Nr | SPIi | SPIr)
 //! ```
+//!
+//! With an AEAD, SK_ai and SK_ar are empty, and SK_ei and SK_er have its salt behind the key.
 //!
 //! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), and so is proved as the old
 //! one was. Each child has [`ChildKeys`]: the nonces of the exchange that made it, and the secret
 //! of a key exchange if there was one (section 2.17).
 
 use crate::auth::PeerProved;
-use crypto::{Aead, AeadAlgorithm, BadIcv, NONCE_LEN, Prf, Secret};
+use crate::cipher::{Cipher, CipherKeys};
+use crypto::{Prf, Secret};
 use model::Suite;
-use wire::ike::{GroupId, IV_LEN, Message, NotOpened, Sealed};
+use wire::ike::GroupId;
 
 /// The only pseudorandom function so far.
 pub(crate) const PRF: Prf = Prf::HmacSha256;
-
-/// Octets of salt behind an AEAD key (RFC 4106 section 8.1, RFC 5282 section 7.1).
-pub(crate) const SALT_LEN: usize = 4;
 
 /// What both ends put into the schedule.
 pub(crate) struct Inputs<'a> {
@@ -66,19 +66,27 @@ impl UnprovedKeys {
 
     fn expand(skeyseed: &Secret, nonces: &[u8], inputs: &Inputs<'_>) -> Self {
         let (spi_i, spi_r) = (inputs.spi_i.to_be_bytes(), inputs.spi_r.to_be_bytes());
-        let cipher_len = inputs.suite.key_len() + SALT_LEN;
-        let length = 3 * PRF.len() + 2 * cipher_len;
+        let mac_len = inputs.suite.mac_key_len();
+        let cipher_len = inputs.suite.key_len() + inputs.suite.salt_len();
+        let length = 3 * PRF.len() + 2 * mac_len + 2 * cipher_len;
         let mut keys = PRF.plus(skeyseed.expose(), &[nonces, &spi_i, &spi_r], length);
         let mut next = |length| {
             keys.split_off_front(length)
                 .expect("prf+ gave as many octets as asked for")
         };
         let sk_d = next(PRF.len());
+        let (sk_ai, sk_ar) = (next(mac_len), next(mac_len));
         let (sk_ei, sk_er) = (next(cipher_len), next(cipher_len));
         let (sk_pi, sk_pr) = (next(PRF.len()), next(PRF.len()));
         let (own_proof, peer_proof) = own_first(inputs.initiator, sk_pi, sk_pr);
+        let keys = CipherKeys {
+            sk_ai,
+            sk_ar,
+            sk_ei,
+            sk_er,
+        };
         Self {
-            cipher: Cipher::new(inputs.suite, sk_ei, sk_er, inputs.initiator),
+            cipher: Cipher::new(inputs.suite, keys, inputs.initiator),
             nonce_i: inputs.nonce_i.to_vec(),
             nonce_r: inputs.nonce_r.to_vec(),
             own_proof,
@@ -166,76 +174,6 @@ impl ChildKeys<'_> {
     }
 }
 
-/// Seals and opens the messages of one IKE SA.
-pub(crate) struct Cipher {
-    pub(crate) suite: Suite,
-    pub(crate) sk_ei: Secret,
-    pub(crate) sk_er: Secret,
-    outbound: Half,
-    inbound: Half,
-    /// The next explicit IV. Each message is sealed once and repeated octet by octet, and either
-    /// direction has its own key, so no nonce comes twice.
-    next_iv: u64,
-}
-
-struct Half {
-    aead: Aead,
-    salt: [u8; SALT_LEN],
-}
-
-impl Cipher {
-    fn new(suite: Suite, sk_ei: Secret, sk_er: Secret, initiator: bool) -> Self {
-        let halves = (Half::new(suite, &sk_ei), Half::new(suite, &sk_er));
-        let (outbound, inbound) = own_first(initiator, halves.0, halves.1);
-        Self {
-            suite,
-            sk_ei,
-            sk_er,
-            outbound,
-            inbound,
-            next_iv: 0,
-        }
-    }
-
-    pub(crate) fn seal(&mut self, message: &Message) -> Vec<u8> {
-        let iv = self.next_iv.to_be_bytes();
-        self.next_iv += 1;
-        message.seal_with(iv, |aad, text| {
-            let nonce = self.outbound.nonce(&iv);
-            self.outbound.aead.seal(&nonce, aad, text)
-        })
-    }
-
-    pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Message, NotOpened<BadIcv>> {
-        sealed.open_with(|iv, aad, text, icv| {
-            let nonce = self.inbound.nonce(iv);
-            self.inbound.aead.open(&nonce, aad, text, icv)
-        })
-    }
-}
-
-impl Half {
-    fn new(suite: Suite, key_and_salt: &Secret) -> Self {
-        let algorithm = match suite {
-            Suite::Aes128Gcm16 => AeadAlgorithm::Aes128Gcm,
-            Suite::Aes256Gcm16 => AeadAlgorithm::Aes256Gcm,
-            Suite::ChaCha20Poly1305 => AeadAlgorithm::ChaCha20Poly1305,
-        };
-        let (key, salt) = key_and_salt.expose().split_at(suite.key_len());
-        Self {
-            aead: Aead::new(algorithm, key).expect("split to the length of the suite's key"),
-            salt: salt.try_into().expect("the schedule gives key and salt"),
-        }
-    }
-
-    fn nonce(&self, iv: &[u8; IV_LEN]) -> [u8; NONCE_LEN] {
-        let mut nonce = [0; NONCE_LEN];
-        nonce[..SALT_LEN].copy_from_slice(&self.salt);
-        nonce[SALT_LEN..].copy_from_slice(iv);
-        nonce
-    }
-}
-
 /// Orders what belongs to the initiator and to the responder as ours and the peer's.
 pub(crate) fn own_first<T>(initiator: bool, of_i: T, of_r: T) -> (T, T) {
     match initiator {
@@ -247,11 +185,15 @@ pub(crate) fn own_first<T>(initiator: bool, of_i: T, of_r: T) -> (T, T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Suite;
+    use model::Sha2;
 
     fn derive(initiator: bool) -> UnprovedKeys {
+        derive_for(Suite::Aes128Gcm16, initiator)
+    }
+
+    fn derive_for(suite: Suite, initiator: bool) -> UnprovedKeys {
         UnprovedKeys::derive(Inputs {
-            suite: Suite::Aes128Gcm16,
+            suite,
             shared: Secret::new(vec![3; 32]),
             nonce_i: &[1; 32],
             nonce_r: &[2; 16],
@@ -292,7 +234,7 @@ mod tests {
             "0a65b3b84a6f4a05fb3558ae3b13cd66c7f5a50a7db93ac36242ddeb40e7e1c8"
         );
         assert_eq!(
-            hex(&successor.cipher.sk_ei),
+            hex(&successor.cipher.keys.sk_ei),
             "faaf90fb9dfcc8b4ad0352b4026c6729b85d1b56"
         );
     }
@@ -333,11 +275,11 @@ mod tests {
             "3f85176c0bb4967f4cd998ce64d11e1be11811abd18d296c05da2ed6a1a122fa"
         );
         assert_eq!(
-            hex(&keys.cipher.sk_ei),
+            hex(&keys.cipher.keys.sk_ei),
             "c89fdfbe380f13cb18b7f7a51c543eade3c3b94e"
         );
         assert_eq!(
-            hex(&keys.cipher.sk_er),
+            hex(&keys.cipher.keys.sk_er),
             "eb17d8052c7a53809f9270a0228cd17f7c59540a"
         );
         assert_eq!(
@@ -350,12 +292,35 @@ mod tests {
         );
     }
 
+    /// The same with keys for an HMAC between SK_d and SK_ei.
+    #[test]
+    fn keys_of_an_hmac_come_before_those_of_the_cipher() {
+        let keys = derive_for(Suite::Aes256Cbc(Sha2::Sha384), true);
+        let CipherKeys {
+            sk_ai,
+            sk_ar,
+            sk_ei,
+            sk_er,
+        } = &keys.cipher.keys;
+        let taken = [&keys.sk_d, sk_ai, sk_ar, sk_ei, sk_er, &keys.own_proof];
+        assert_eq!(taken.map(Secret::len), [32, 48, 48, 32, 32, 32]);
+        assert_eq!(
+            taken.map(hex).concat(),
+            concat!(
+                "3f85176c0bb4967f4cd998ce64d11e1be11811abd18d296c05da2ed6a1a122fac89fdfbe380f13cb",
+                "18b7f7a51c543eade3c3b94eeb17d8052c7a53809f9270a0228cd17f7c59540a7bb2737b7cc161d5",
+                "259b4ac350aa1b0aae9794f2964830612852b343375458cf0f2eaa096ba696937227e210b6985432",
+                "9373b06b28132d0bf41657113d644886b57c0695b66c23c0b3948effa7190c3ae4b2bae05d59ebb4",
+                "fdd58ce16d9d8bfc7a1082f150f2b43fb22ada980078a004c133facb8f393db0dfe0bba2709a4428",
+                "9561132e4088c93657847afce62ce47a5260062c5e131335"
+            )
+        );
+    }
+
     #[test]
     fn both_ends_order_the_keys_alike() {
         let (ours, theirs) = (derive(true), derive(false));
         assert_eq!(ours.own_proof, theirs.peer_proof);
-        assert_eq!(ours.cipher.sk_ei, theirs.cipher.sk_ei);
-        assert_eq!(ours.cipher.outbound.salt, theirs.cipher.inbound.salt);
-        assert_ne!(ours.cipher.outbound.salt, ours.cipher.inbound.salt);
+        assert_eq!(ours.cipher.keys.sk_ei, theirs.cipher.keys.sk_ei);
     }
 }

@@ -18,7 +18,7 @@
 //! # How it is made
 //!
 //! One IKE SA is a state machine whose states are structs (`sa`); what all exchanges have in common
-//! is in `window` (message IDs, retransmission), `keys` (the key schedule, as types) and `exchange`
+//! is in `window` (message IDs, retransmission), `keys` (the key schedule, as types), `cipher` and `exchange`
 //! (which payloads make up which message). Everything that is an extension has a file of its own in
 //! `extension`.
 //!
@@ -30,6 +30,7 @@
 mod attempt;
 mod auth;
 mod child;
+mod cipher;
 mod config;
 mod counters;
 mod engine;
@@ -38,6 +39,7 @@ mod exchange;
 mod extension;
 mod half_open;
 mod keys;
+mod menu;
 mod proposal;
 mod reconfigure;
 mod sa;

@@ -56,6 +56,10 @@ pub struct KeyLog {
     pub spi_i: u64,
     /// The responder's SPI.
     pub spi_r: u64,
+    /// Key of the HMAC over what the initiator sends; empty with an AEAD.
+    pub sk_ai: Secret,
+    /// The same for the responder.
+    pub sk_ar: Secret,
     /// Key and salt of what the initiator sends.
     pub sk_ei: Secret,
     /// Key and salt of what the responder sends.
@@ -78,8 +82,10 @@ impl Engine {
         Some(KeyLog {
             spi_i: sa.core.spi_i,
             spi_r: sa.core.spi_r,
-            sk_ei: cipher.sk_ei.clone(),
-            sk_er: cipher.sk_er.clone(),
+            sk_ai: cipher.keys.sk_ai.clone(),
+            sk_ar: cipher.keys.sk_ar.clone(),
+            sk_ei: cipher.keys.sk_ei.clone(),
+            sk_er: cipher.keys.sk_er.clone(),
             suite: cipher.suite,
         })
     }

@@ -12,7 +12,8 @@ mod zone;
 pub use identity::Identity;
 pub use path::{Path, Transmit};
 pub use sa::{
-    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Group, Half, IkeSaId, Keys, Spi, Suite, ZoneKey,
+    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Group, Half, IkeSaId, Keys, Sha2, Spi, Suite,
+    ZoneKey,
 };
 pub use selector::{Flow, TrafficSelector};
 pub use time::{Deadline, Instant};

@@ -26,7 +26,7 @@ pub struct ChildSaId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CsaId(pub u64);
 
-/// An AEAD with its key length. Numbers are none of the wire's.
+/// How packets and IKE messages are encrypted and authenticated. Numbers are none of the wire's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suite {
     /// AES-128-GCM with a 16-octet ICV (RFC 4106).
@@ -35,28 +35,119 @@ pub enum Suite {
     Aes256Gcm16,
     /// ChaCha20-Poly1305 (RFC 7634).
     ChaCha20Poly1305,
+    /// AES-128-CBC (RFC 3602), then an HMAC over what it gave (RFC 4868).
+    Aes128Cbc(Sha2),
+    /// AES-256-CBC, then an HMAC.
+    Aes256Cbc(Sha2),
 }
 
-impl Suite {
-    /// Every suite.
-    pub const ALL: [Self; 3] = [Self::Aes128Gcm16, Self::Aes256Gcm16, Self::ChaCha20Poly1305];
+/// The hash function of an HMAC, which is cut to half of its output (RFC 4868 section 2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sha2 {
+    /// HMAC-SHA-256-128.
+    Sha256,
+    /// HMAC-SHA-384-192.
+    Sha384,
+    /// HMAC-SHA-512-256.
+    Sha512,
+}
 
-    /// Octets of encryption key, without the 4 of salt.
+impl Sha2 {
+    /// Every hash function.
+    pub const ALL: [Self; 3] = [Self::Sha256, Self::Sha384, Self::Sha512];
+
+    /// Octets of its output, and of an HMAC's key.
+    pub const fn output_len(self) -> usize {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
+}
+
+/// Octets of salt behind the key of an AEAD (RFC 4106 section 8.1, RFC 5282 section 7.1).
+const SALT_LEN: usize = 4;
+
+impl Suite {
+    /// Every suite, the better kind first.
+    pub const ALL: [Self; 9] = [
+        Self::Aes128Gcm16,
+        Self::Aes256Gcm16,
+        Self::ChaCha20Poly1305,
+        Self::Aes128Cbc(Sha2::Sha256),
+        Self::Aes256Cbc(Sha2::Sha256),
+        Self::Aes128Cbc(Sha2::Sha384),
+        Self::Aes256Cbc(Sha2::Sha384),
+        Self::Aes128Cbc(Sha2::Sha512),
+        Self::Aes256Cbc(Sha2::Sha512),
+    ];
+
+    /// Octets of the cipher's key, without salt.
     pub const fn key_len(self) -> usize {
         match self {
-            Self::Aes128Gcm16 => 16,
-            Self::Aes256Gcm16 | Self::ChaCha20Poly1305 => 32,
+            Self::Aes128Gcm16 | Self::Aes128Cbc(_) => 16,
+            Self::Aes256Gcm16 | Self::ChaCha20Poly1305 | Self::Aes256Cbc(_) => 32,
+        }
+    }
+
+    /// Octets of salt behind the cipher's key.
+    pub const fn salt_len(self) -> usize {
+        match self.hash() {
+            None => SALT_LEN,
+            Some(_) => 0,
+        }
+    }
+
+    /// The hash function of its HMAC. An AEAD has none.
+    pub const fn hash(self) -> Option<Sha2> {
+        match self {
+            Self::Aes128Gcm16 | Self::Aes256Gcm16 | Self::ChaCha20Poly1305 => None,
+            Self::Aes128Cbc(hash) | Self::Aes256Cbc(hash) => Some(hash),
+        }
+    }
+
+    /// Octets of the ICV.
+    pub const fn icv_len(self) -> usize {
+        match self.hash() {
+            None => 16,
+            Some(hash) => hash.output_len() / 2,
+        }
+    }
+
+    /// Octets of the HMAC's key.
+    pub const fn mac_key_len(self) -> usize {
+        match self.hash() {
+            None => 0,
+            Some(hash) => hash.output_len(),
+        }
+    }
+
+    /// Octets of all that one direction needs: the cipher's key, then salt or the HMAC's key
+    /// (RFC 7296 section 2.17).
+    pub const fn keymat_len(self) -> usize {
+        self.key_len() + self.salt_len() + self.mac_key_len()
+    }
+
+    /// How people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aes128Gcm16 => "aes128gcm16",
+            Self::Aes256Gcm16 => "aes256gcm16",
+            Self::ChaCha20Poly1305 => "chacha20poly1305",
+            Self::Aes128Cbc(Sha2::Sha256) => "aes128-sha256",
+            Self::Aes128Cbc(Sha2::Sha384) => "aes128-sha384",
+            Self::Aes128Cbc(Sha2::Sha512) => "aes128-sha512",
+            Self::Aes256Cbc(Sha2::Sha256) => "aes256-sha256",
+            Self::Aes256Cbc(Sha2::Sha384) => "aes256-sha384",
+            Self::Aes256Cbc(Sha2::Sha512) => "aes256-sha512",
         }
     }
 }
 
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Aes128Gcm16 => "aes128gcm16",
-            Self::Aes256Gcm16 => "aes256gcm16",
-            Self::ChaCha20Poly1305 => "chacha20poly1305",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -67,6 +158,11 @@ pub enum Group {
     X25519,
     /// The 256-bit random curve of NIST (RFC 5903).
     P256,
+}
+
+impl Group {
+    /// Every group, the better first.
+    pub const ALL: [Self; 2] = [Self::X25519, Self::P256];
 }
 
 impl fmt::Display for Group {
@@ -98,7 +194,7 @@ pub enum Keys<K> {
         suite: Suite,
         /// No IV on the wire (RFC 8750).
         implicit_iv: bool,
-        /// Encryption key and salt.
+        /// The cipher's key, then salt or the HMAC's key: [`Suite::keymat_len`] octets.
         key: K,
     },
     /// Zoned ESP: one key for each agreed zone, in ascending serial.

@@ -356,8 +356,10 @@ impl Node {
 const fn refusal_code(why: Unusable) -> RefusalCode {
     match why {
         Unusable::Crowded => RefusalCode::TOO_MANY_GRANTS,
-        Unusable::KeyLength | Unusable::Zones | Unusable::NoDesignatedZone | Unusable::Spi => {
-            RefusalCode::INVALID_GRANT
-        }
+        Unusable::KeyLength
+        | Unusable::NoAead
+        | Unusable::Zones
+        | Unusable::NoDesignatedZone
+        | Unusable::Spi => RefusalCode::INVALID_GRANT,
     }
 }

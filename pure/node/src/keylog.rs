@@ -5,7 +5,7 @@
 //! such SAs have no line.
 
 use crypto::Secret;
-use model::{ChildSa, Half, Keys, Suite};
+use model::{ChildSa, Half, Keys, Sha2, Suite};
 use std::fmt::Write;
 
 /// Keys for analysis with Wireshark.
@@ -29,15 +29,24 @@ impl std::fmt::Debug for KeyLog {
 
 /// The line for one IKE SA, if Wireshark knows its cipher.
 pub(crate) fn ike_line(keys: &ike::KeyLog) -> Option<String> {
-    let algorithm = match keys.suite {
+    let cipher = match keys.suite {
         Suite::Aes128Gcm16 => "AES-GCM-128 with 16 octet ICV [RFC5282]",
         Suite::Aes256Gcm16 => "AES-GCM-256 with 16 octet ICV [RFC5282]",
+        Suite::Aes128Cbc(_) => "AES-CBC-128 [RFC3602]",
+        Suite::Aes256Cbc(_) => "AES-CBC-256 [RFC3602]",
         Suite::ChaCha20Poly1305 => return None,
+    };
+    let hmac = match keys.suite.hash() {
+        None => "NONE [RFC4306]",
+        Some(Sha2::Sha256) => "HMAC_SHA2_256_128 [RFC4868]",
+        Some(Sha2::Sha384) => "HMAC_SHA2_384_192 [RFC4868]",
+        Some(Sha2::Sha512) => "HMAC_SHA2_512_256 [RFC4868]",
     };
     let (spi_i, spi_r) = (keys.spi_i, keys.spi_r);
     let (ei, er) = (hex(keys.sk_ei.expose()), hex(keys.sk_er.expose()));
-    let ciphers = format!(r#""{algorithm}",,,"NONE [RFC4306]""#);
-    Some(format!("{spi_i:016x},{spi_r:016x},{ei},{er},{ciphers}"))
+    let (ai, ar) = (hex(keys.sk_ai.expose()), hex(keys.sk_ar.expose()));
+    let algorithms = format!(r#""{cipher}",{ai},{ar},"{hmac}""#);
+    Some(format!("{spi_i:016x},{spi_r:016x},{ei},{er},{algorithms}"))
 }
 
 /// The lines for one child SA: both directions, each for both address families.
@@ -57,14 +66,30 @@ fn esp_line(half: &Half<Secret>, family: &str) -> Option<String> {
     let Keys::Plain {
         key,
         implicit_iv: false,
-        suite: Suite::Aes128Gcm16 | Suite::Aes256Gcm16,
+        suite,
     } = &half.keys
     else {
         return None;
     };
-    let (spi, key) = (half.spi, hex(key.expose()));
+    let cipher = match suite {
+        Suite::Aes128Gcm16 | Suite::Aes256Gcm16 => "AES-GCM with 16 octet ICV [RFC4106]",
+        Suite::Aes128Cbc(_) | Suite::Aes256Cbc(_) => "AES-CBC [RFC3602]",
+        Suite::ChaCha20Poly1305 => return None,
+    };
+    let hmac = match suite.hash() {
+        None => "NULL",
+        Some(Sha2::Sha256) => "HMAC-SHA-256-128 [RFC4868]",
+        Some(Sha2::Sha384) => "HMAC-SHA-384-192 [RFC4868]",
+        Some(Sha2::Sha512) => "HMAC-SHA-512-256 [RFC4868]",
+    };
+    let (key, mac_key) = key.expose().split_at(suite.key_len() + suite.salt_len());
+    let mac_key = match mac_key {
+        [] => String::new(),
+        some => format!("0x{}", hex(some)),
+    };
+    let (spi, key) = (half.spi, hex(key));
     Some(format!(
-        r#""{family}","*","*","0x{spi}","AES-GCM with 16 octet ICV [RFC4106]","0x{key}","NULL","""#
+        r#""{family}","*","*","0x{spi}","{cipher}","0x{key}","{hmac}","{mac_key}""#
     ))
 }
 

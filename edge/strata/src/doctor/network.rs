@@ -9,6 +9,9 @@ use std::net::{IpAddr, UdpSocket};
 /// ([`config::DEFAULT_MTU`]); 20 fewer with IPv4.
 const OVERHEAD: u32 = 117;
 
+/// With AES-CBC, whose text is whole blocks: 4 more.
+const CBC_OVERHEAD: u32 = 121;
+
 /// Looks at all of it.
 pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
     let mut findings = reverse_paths(config);
@@ -78,11 +81,16 @@ fn protects(config: &Config, address: IpAddr) -> bool {
 
 /// Whether the longest packet fits the interface that leads to a peer.
 fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
+    let suites = &peer.party.suites;
+    let overhead = match suites.iter().any(|suite| suite.hash().is_some()) {
+        true => CBC_OVERHEAD,
+        false => OVERHEAD,
+    };
     let peer = peer.address?;
     let overhead = if peer.is_ipv4() {
-        OVERHEAD - 20
+        overhead - 20
     } else {
-        OVERHEAD
+        overhead
     };
     let wanted = u32::from(config.tunnel.mtu) + overhead;
     let Some((interface, mtu)) = way_to(peer) else {

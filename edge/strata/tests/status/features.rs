@@ -47,6 +47,8 @@ const RELOCK: &str = "edge/lab/tests/e2e_relock.rs";
 const SELECTORS: &str = "edge/lab/tests/e2e_selectors.rs";
 const RENEWAL: &str = "edge/lab/tests/e2e_renewal.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
+const SUITES: &str = "edge/lab/tests/interop_suites.rs";
+const IKE_SUITES: &str = "pure/ike/src/tests/suites.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
 const DNS: &str = "edge/lab/tests/e2e_dns.rs";
@@ -208,12 +210,28 @@ pub const FEATURES: &[Feature] = &[
             ),
             (STRONGSWAN, "chacha20_poly1305_is_agreed_for_both_sas"),
             (STRONGSWAN, "our_guess_of_a_group_is_led_to_strongswans"),
+            (SUITES, "aes_128_cbc_with_sha_256_carries_both_sas"),
+            (SUITES, "aes_256_cbc_with_sha_384_carries_both_sas"),
+            (SUITES, "aes_256_cbc_with_sha_512_carries_both_sas"),
+            (TSHARK, "tshark_opens_aes_cbc_and_finds_its_hmac_right"),
         ]),
         refuses: Tests(&[
             (FAULTS, "limits_are_kept_and_told"),
+            (FAULTS, "zones_with_a_suite_that_is_no_aead_are_refused"),
+            (EXPLAIN, "suites_without_a_common_hmac"),
             (GROUPS, "no_common_group_is_a_readable_refusal"),
         ]),
-        recovers: Tests(&[(GROUPS, "a_forged_correction_does_not_choose_the_group")]),
+        recovers: Tests(&[
+            (GROUPS, "a_forged_correction_does_not_choose_the_group"),
+            (
+                IKE_SUITES,
+                "a_stripped_offer_is_found_out_before_anything_is_up",
+            ),
+            (
+                IKE_SUITES,
+                "every_suite_protects_both_sas_and_their_successors_over_a_bad_hop",
+            ),
+        ]),
     },
     Feature {
         name: "New keys without loss",

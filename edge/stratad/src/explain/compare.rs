@@ -5,7 +5,7 @@ use crypto::{Certificate, Name};
 use model::{Licence, TrafficSelector, ZoneAgreement};
 use node::{Attempt, BadProof, DownReason, End, Offer, Refusal};
 use std::fmt::Display;
-use wire::ike::{AuthMethod, NotifyType, Transform, TransformType};
+use wire::ike::{AuthMethod, IntegrityId, NotifyType, Transform, TransformType};
 
 /// What both ends have to agree on, in the order in which it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub enum Topic {
     OurCertificate,
     TheirCertificate,
     EspCipher,
+    EspIntegrity,
     SequenceNumbers,
     OurTraffic,
     TheirTraffic,
@@ -28,7 +29,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::IkeCipher,
         Self::Prf,
         Self::Integrity,
@@ -39,6 +40,7 @@ impl Topic {
         Self::OurCertificate,
         Self::TheirCertificate,
         Self::EspCipher,
+        Self::EspIntegrity,
         Self::SequenceNumbers,
         Self::OurTraffic,
         Self::TheirTraffic,
@@ -58,6 +60,7 @@ impl Topic {
             Self::OurCertificate => "our certificate",
             Self::TheirCertificate => "its certificate",
             Self::EspCipher => "ESP cipher",
+            Self::EspIntegrity => "ESP integrity",
             Self::SequenceNumbers => "extended numbers",
             Self::OurTraffic => "prefixes here",
             Self::TheirTraffic => "prefixes there",
@@ -132,6 +135,7 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         Topic::KeyExchange => list(of(TransformType::KE, &offer.ike)),
         Topic::Authentication => offer.auth.map(|method| proof(method).to_owned()),
         Topic::EspCipher => list(of(TransformType::ENCR, &offer.esp)),
+        Topic::EspIntegrity => list(of(TransformType::INTEG, &offer.esp)),
         Topic::SequenceNumbers => list(of(TransformType::ESN, &offer.esp)),
         Topic::Zones => offer.zones.as_ref().map(zones),
         Topic::Licences => list(offer.zones.iter().flat_map(licences)),
@@ -146,16 +150,10 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
 
 fn fits(topic: Topic, attempt: &Attempt) -> bool {
     let Attempt { ours, theirs, .. } = attempt;
-    let share = |kind, ours: &[Transform], theirs: &[Transform]| {
-        of(kind, ours).any(|ours| of(kind, theirs).any(|theirs| ours == theirs))
-    };
     match topic {
         Topic::IkeCipher => share(TransformType::ENCR, &ours.ike, &theirs.ike),
         Topic::Prf => share(TransformType::PRF, &ours.ike, &theirs.ike),
-        // An AEAD stands for both; NONE beside it says the same.
-        Topic::Integrity => {
-            of(TransformType::INTEG, &theirs.ike).any(|integrity| integrity.id == 0)
-        }
+        Topic::Integrity => share_integrity(&ours.ike, &theirs.ike),
         Topic::KeyExchange => share(TransformType::KE, &ours.ike, &theirs.ike),
         Topic::OurIdentity => ours.identity == theirs.expects,
         Topic::TheirIdentity => ours.expects == theirs.identity,
@@ -164,6 +162,7 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::OurCertificate => true,
         Topic::TheirCertificate => !suspects(attempt).contains(&topic),
         Topic::EspCipher => share(TransformType::ENCR, &ours.esp, &theirs.esp),
+        Topic::EspIntegrity => share_integrity(&ours.esp, &theirs.esp),
         Topic::SequenceNumbers => share(TransformType::ESN, &ours.esp, &theirs.esp),
         Topic::OurTraffic => overlap(&ours.local, &theirs.remote),
         Topic::TheirTraffic => overlap(&ours.remote, &theirs.local),
@@ -177,6 +176,16 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
             ours.all(|licence| theirs.contains(&licence))
         }
     }
+}
+
+fn share(kind: TransformType, ours: &[Transform], theirs: &[Transform]) -> bool {
+    of(kind, ours).any(|ours| of(kind, theirs).any(|theirs| ours == theirs))
+}
+
+/// An AEAD stands for both; NONE beside it says the same.
+fn share_integrity(ours: &[Transform], theirs: &[Transform]) -> bool {
+    let none = |integrity: &Transform| integrity.id == IntegrityId::NONE.0;
+    of(TransformType::INTEG, theirs).any(none) || share(TransformType::INTEG, ours, theirs)
 }
 
 /// What the end of an attempt points at, even where the other end did not say what it wants. While

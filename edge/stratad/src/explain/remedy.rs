@@ -155,7 +155,9 @@ impl Remedy<'_> {
     fn suite(&self, theirs: &[Transform]) -> Vec<Fix> {
         let offered = |suite: &&Suite| {
             let forms = [false, true].map(|implicit| Transform::suite(**suite, implicit));
+            let hmac = Transform::integrity(**suite);
             forms.iter().any(|form| theirs.contains(form))
+                && hmac.is_none_or(|hmac| theirs.contains(&hmac))
         };
         vec![match Suite::ALL.iter().find(offered) {
             Some(suite) => self.at("suite", format!("write `suite = \"{suite}\"`")),

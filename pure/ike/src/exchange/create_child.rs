@@ -1,7 +1,7 @@
 //! CREATE_CHILD_SA (RFC 7296 section 1.3): new keys for an IKE SA or a child of it.
 
 use crate::exchange::{init, key_exchange, nonce, notifies, proposals};
-use crate::proposal::group_named;
+use crate::menu::group_named;
 use crypto::{KeyPair, Rng, Secret};
 use model::Spi;
 use wire::ike::{GroupId, KeyExchange, Message, Notify, NotifyType, Payload, Proposal, Protocol};

@@ -1,7 +1,7 @@
 //! IKE_SA_INIT (RFC 7296 section 1.2): algorithms, public values, nonces, in the clear.
 
 use crate::exchange::{key_exchange, nonce, proposals};
-use crate::proposal::group_id;
+use crate::menu::group_id;
 use crypto::{KeyPair, Rng};
 use model::Group;
 use wire::ike::{KeyExchange, Message, Payload, Proposal};
@@ -37,13 +37,13 @@ pub(crate) fn key_pair(group: Group, rng: &mut Rng) -> KeyPair {
 
 /// The three payloads every message of the exchange begins with.
 pub(crate) fn payloads(
-    proposal: Proposal,
+    proposals: Vec<Proposal>,
     group: Group,
     key: &KeyPair,
     nonce: &[u8],
 ) -> Vec<Payload> {
     vec![
-        Payload::SecurityAssociation(vec![proposal]),
+        Payload::SecurityAssociation(proposals),
         Payload::KeyExchange(KeyExchange {
             group: group_id(group),
             public: key.public().to_vec(),

@@ -5,7 +5,7 @@
 //! responder, whose choice AUTH covers, is to find all of them. How often we comply is bounded.
 
 use crate::exchange::{find_notify, has};
-use crate::proposal::group_id;
+use crate::menu::group_id;
 use model::Group;
 use wire::ike::{GroupId, Message, NotifyType, PayloadType};
 

@@ -14,7 +14,7 @@
 
 use crate::config::{Stance, ZonePolicy};
 use crate::exchange::{find_notify, notify};
-use crate::keys::{ChildKeys, SALT_LEN, own_first};
+use crate::keys::{ChildKeys, own_first};
 use crypto::sha256;
 use model::{Half, Keys, Licence, MapKind, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey};
 use wire::ike::{Message, NotifyType, Payload, decode_zone_map, encode_zone_map};
@@ -128,7 +128,7 @@ pub(crate) fn halves(
     let one_way: usize = agreement
         .zones
         .iter()
-        .map(|zone| zone.suite.key_len() + SALT_LEN)
+        .map(|zone| zone.suite.keymat_len())
         .sum();
     let mut keymat = keys.keymat(&bound, 2 * one_way);
     let mut direction = || {
@@ -136,7 +136,7 @@ pub(crate) fn halves(
             zone: zone.id,
             suite: zone.suite,
             key: keymat
-                .split_off_front(zone.suite.key_len() + SALT_LEN)
+                .split_off_front(zone.suite.keymat_len())
                 .expect("the length was summed up from the same zones"),
         };
         agreement.zones.iter().map(zone_key).collect::<Vec<_>>()

@@ -20,7 +20,8 @@ use crate::exchange::{is_ours, notify, rules, vendor_id};
 use crate::extension::nat::{self, Nat};
 use crate::extension::{childless, contact};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
-use crate::proposal::{IkeMenu, choose_ike, group_id};
+use crate::menu::{IkeMenu, group_id};
+use crate::proposal::choose_ike;
 use crate::signature;
 use crypto::{Secret, UnixTime};
 use model::{Deadline, Group, Instant};
@@ -82,7 +83,7 @@ impl AwaitAuth {
         }
         let key = init::key_pair(choice.group, ctx.rng);
         let nonce: [u8; NONCE_LEN] = ctx.rng.array();
-        let mut payloads = init::payloads(choice.answer, choice.group, &key, &nonce);
+        let mut payloads = init::payloads(vec![choice.answer], choice.group, &key, &nonce);
         let shared = key
             .agree(&init.key.public)
             .map_err(|_| drop(DropReason::KeyExchange))?;

@@ -2,10 +2,10 @@
 //! every state that has keys.
 
 use super::{Arrived, Context, Core};
+use crate::cipher::Cipher;
 use crate::counters::DropReason;
 use crate::event::PeerMisbehaved;
 use crate::exchange::rules;
-use crate::keys::Cipher;
 use crate::window::Arrival;
 use wire::ike::{Datagram, ExchangeType, Message, NotOpened, Notify, NotifyType, Payload, Sealed};
 
@@ -121,7 +121,7 @@ fn open(cipher: &Cipher, arrived: &Arrived<'_>, ctx: &mut Context<'_>) -> Option
 fn unseal(cipher: &Cipher, sealed: &Sealed<'_>) -> Option<Genuine> {
     let message = match cipher.open(sealed) {
         Ok(message) => message,
-        Err(NotOpened::Refused(_)) => return None,
+        Err(NotOpened::Refused(_) | NotOpened::Unframed) => return None,
         Err(NotOpened::Malformed(_)) => {
             return Some(Err(Complaint::syntax(PeerMisbehaved::InvalidSyntax)));
         }

@@ -18,7 +18,7 @@ use crate::exchange::create_child::{
     Nonce, Offered, Renewal, about, rekey_sa, renewal, wanted_group,
 };
 use crate::exchange::{first_error, notify};
-use crate::proposal::groups_of;
+use crate::menu::groups_of;
 use model::{ChildSa, ChildSaId, Spi, ZoneAgreement};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 

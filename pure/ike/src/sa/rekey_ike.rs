@@ -18,9 +18,8 @@ use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
 use crate::keys::{Inputs, ProvedKeys};
-use crate::proposal::{
-    IkeMenu, check_successor, choose_successor, group_id, group_named, groups_of, offer_successor,
-};
+use crate::menu::{IkeMenu, group_id, group_named, groups_of};
+use crate::proposal::{check_successor, choose_successor, offer_successor};
 use crate::window::{Requests, Responses};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
@@ -78,7 +77,7 @@ impl Established {
         };
         let (spi, nonce): (_, Nonce) = (ctx.ike_spi(), ctx.rng.array());
         let payloads = vec![
-            Payload::SecurityAssociation(vec![offer_successor(&IkeMenu::of(peer), spi)]),
+            Payload::SecurityAssociation(offer_successor(&IkeMenu::of(peer), spi)),
             Payload::Nonce(nonce.to_vec()),
             key.payload(),
         ];

@@ -410,7 +410,7 @@ fn forgeries(pair: &Pair, exchange: ExchangeType) -> Vec<Flying> {
                     local,
                     remote: local,
                 };
-                let sealed = message.seal_with([0; 8], |_, _| [0; 16]);
+                let sealed = message.seal_with(wire::ike::Frame::AEAD, &[0; 8], |_, _, _| ());
                 for message in [message.encode(), sealed] {
                     forged.push(Flying { to, path, message });
                 }

@@ -1,7 +1,7 @@
 //! Keys of any state, for tests that look into messages or make genuine ones.
 
 use crate::Engine;
-use crate::keys::Cipher;
+use crate::cipher::Cipher;
 use crate::sa::{Sa, State};
 use wire::ike::{Datagram, Message};
 

@@ -216,13 +216,13 @@ fn an_unprotected_refusal_is_told_but_the_genuine_answer_still_counts() {
 fn another_exchange_for_a_child_is_refused_and_the_sa_stays() {
     let mut pair = Pair::new(mobile(), gateway());
     let id = pair.connect();
-    let proposal = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
+    let proposals = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
     let response = attack::ask_sealed(
         &mut pair,
         id,
         wire::ike::ExchangeType::CREATE_CHILD_SA,
         vec![
-            Payload::SecurityAssociation(vec![proposal]),
+            Payload::SecurityAssociation(proposals),
             Payload::Nonce(vec![0; 16]),
         ],
     );

@@ -414,9 +414,9 @@ fn a_child_that_does_not_exist_is_not_rekeyed() {
     let mut pair = connected();
     let id = pair.left.ike();
     let request = |spi| {
-        let proposal = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
+        let proposals = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
         let mut payloads = vec![
-            Payload::SecurityAssociation(vec![proposal]),
+            Payload::SecurityAssociation(proposals),
             Payload::Nonce(vec![7; 32]),
         ];
         payloads.extend(spi);

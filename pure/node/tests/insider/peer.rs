@@ -19,7 +19,7 @@ use model::{
     TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
-use wire::ike::{Datagram, HEADER_LEN, Header, Message, PayloadType};
+use wire::ike::{Datagram, Frame, HEADER_LEN, Header, Message, PayloadType};
 
 /// How many scenes there are.
 pub const SCENES: u8 = 10;
@@ -466,7 +466,7 @@ pub fn honest(number: u8) -> Vec<u8> {
         };
         let (key, salt) = key.expose().split_at(SUITE.key_len());
         let aead = Aead::new(AeadAlgorithm::Aes128Gcm, key).expect("the key has its length");
-        let opened = sealed.open_with(|iv, aad, text, icv| {
+        let opened = sealed.open_with(Frame::AEAD, |iv, aad, text, icv| {
             let nonce = [salt, iv].concat().try_into().expect("4 and 8 octets");
             aead.open(&nonce, aad, text, icv)
         });

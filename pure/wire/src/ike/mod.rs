@@ -36,5 +36,5 @@ pub use registry::{
     GroupId, IdType, IntegrityId, KeyDirection, NotifyType, PayloadType, PrfId, Protocol,
     RefusalCode, TransformType, TsType,
 };
-pub use sealed::{IV_LEN, NotOpened, Sealed};
+pub use sealed::{Frame, NotOpened, Sealed};
 pub use selector::TrafficSelectors;

@@ -140,6 +140,8 @@ fn encode_suite(suite: Suite, out: &mut Vec<u8>) {
     let id = match suite {
         Suite::Aes128Gcm16 | Suite::Aes256Gcm16 => EncryptionId::AES_GCM_16,
         Suite::ChaCha20Poly1305 => EncryptionId::CHACHA20_POLY1305,
+        // Zones have AEADs only: whoever reads this refuses it.
+        Suite::Aes128Cbc(_) | Suite::Aes256Cbc(_) => EncryptionId::AES_CBC,
     };
     id.encode(out);
     out.extend_from_slice(&(suite.key_len() as u16 * 8).to_be_bytes());

@@ -10,7 +10,7 @@
 
 use super::{EncryptionId, EsnId, GroupId, IntegrityId, PrfId, Protocol, TransformType};
 use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
-use model::Suite;
+use model::{Sha2, Suite};
 use std::fmt;
 
 /// SA payloads with more proposals are not read.
@@ -83,8 +83,8 @@ impl Transform {
         }
     }
 
-    /// The AEAD of a suite, with an explicit IV or with the sequence number for one (RFC 8750). A
-    /// cipher with one length of key has no attribute for it (RFC 7296 section 3.3.5).
+    /// The cipher of a suite, with an explicit IV or, if it is an AEAD, with the sequence number for
+    /// one (RFC 8750). A cipher with one length of key has no attribute for it (RFC 7296 section 3.3.5).
     pub fn suite(suite: Suite, implicit_iv: bool) -> Self {
         use EncryptionId as Id;
         let bits = suite.key_len() as u16 * 8;
@@ -101,7 +101,18 @@ impl Transform {
             (Suite::ChaCha20Poly1305, true) => {
                 Self::plain(TransformType::ENCR, Id::CHACHA20_POLY1305_IIV.0)
             }
+            (Suite::Aes128Cbc(_) | Suite::Aes256Cbc(_), _) => Self::encryption(Id::AES_CBC, bits),
         }
+    }
+
+    /// The HMAC of a suite. An AEAD has none.
+    pub fn integrity(suite: Suite) -> Option<Self> {
+        let id = match suite.hash()? {
+            Sha2::Sha256 => IntegrityId::HMAC_SHA2_256_128,
+            Sha2::Sha384 => IntegrityId::HMAC_SHA2_384_192,
+            Sha2::Sha512 => IntegrityId::HMAC_SHA2_512_256,
+        };
+        Some(Self::plain(TransformType::INTEG, id.0))
     }
 
     /// A pseudorandom function.

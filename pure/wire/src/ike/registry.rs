@@ -70,8 +70,13 @@ registry! {
 }
 
 registry! {
-    /// Integrity transforms (RFC 7296 section 3.3.2). AEADs need none.
-    pub struct IntegrityId(u16) { NONE = 0, HMAC_SHA2_256_128 = 12 }
+    /// Integrity transforms (RFC 7296 section 3.3.2, RFC 4868). AEADs need none.
+    pub struct IntegrityId(u16) {
+        NONE = 0,
+        HMAC_SHA2_256_128 = 12,
+        HMAC_SHA2_384_192 = 13,
+        HMAC_SHA2_512_256 = 14,
+    }
 }
 
 registry! {

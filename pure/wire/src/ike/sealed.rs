@@ -1,11 +1,12 @@
-//! The Encrypted payload (RFC 7296 section 3.14) with an AEAD (RFC 5282 section 3).
+//! The Encrypted payload (RFC 7296 section 3.14; with an AEAD, RFC 5282 section 3).
 //!
 //! ```text
-//!  IKE header | (clear payloads, ignored) | generic header of SK | IV (8) | ciphertext | ICV (16)
+//!  IKE header | (clear payloads, ignored) | generic header of SK | IV | ciphertext | ICV
 //!  '----------------- associated data ---------------------------'
 //!  ciphertext = payload chain | padding | pad length (1)
 //! ```
 //!
+//! How long IV and ICV are, and of what the ciphertext is a multiple, is the cipher's [`Frame`].
 //! SK is the last payload; the type field of its generic header names the first payload inside.
 //! The layout is here, the cipher is the caller's.
 
@@ -14,10 +15,28 @@ use super::{HEADER_LEN, Header, Message, PayloadType};
 use crate::codec::{LengthPrefixed, Malformed, Reader};
 use zeroize::Zeroizing;
 
-/// Octets of the explicit IV (RFC 5282 section 4).
-pub const IV_LEN: usize = 8;
+/// What a cipher puts around a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Octets of the IV before it.
+    pub iv_len: usize,
+    /// Its length is a multiple of so many octets.
+    pub block_len: usize,
+    /// Octets of the ICV behind it.
+    pub icv_len: usize,
+}
 
-const ICV_LEN: usize = 16;
+impl Frame {
+    /// That of the AEADs: a stream of octets needs no padding (RFC 5282 sections 3 and 4).
+    pub const AEAD: Self = Self {
+        iv_len: 8,
+        block_len: 1,
+        icv_len: 16,
+    };
+}
+
+/// No cipher puts less around a text, nor is there a text without the length of its padding.
+const SHORTEST: usize = Frame::AEAD.iv_len + Frame::AEAD.icv_len;
 
 /// A message that has not been opened. Nothing in it can be believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +45,7 @@ pub struct Sealed<'a> {
     pub header: Header,
     aad: &'a [u8],
     first: PayloadType,
-    iv: &'a [u8; IV_LEN],
-    text: &'a [u8],
-    icv: &'a [u8; ICV_LEN],
+    body: &'a [u8],
 }
 
 /// Why a sealed message gave no payloads.
@@ -37,6 +54,9 @@ pub enum NotOpened<E> {
     /// The cipher refused it: forged, damaged, or not for these keys.
     #[error("{0}")]
     Refused(E),
+    /// It does not have the cipher's frame: nobody with these keys sealed it.
+    #[error("it is too short, or not whole blocks")]
+    Unframed,
     /// The peer itself sealed something that cannot be read.
     #[error("{0}")]
     Malformed(Malformed),
@@ -75,16 +95,14 @@ impl<'a> Sealed<'a> {
         first: PayloadType,
         body: &'a [u8],
     ) -> Result<Self, Malformed> {
-        let short = Malformed::Truncated("the Encrypted payload");
-        let (iv, rest) = body.split_first_chunk().ok_or(short)?;
-        let (text, icv) = rest.split_last_chunk().ok_or(short)?;
+        if body.len() < SHORTEST {
+            return Err(Malformed::Truncated("the Encrypted payload"));
+        }
         Ok(Self {
             header,
             aad,
             first,
-            iv,
-            text,
-            icv,
+            body,
         })
     }
 
@@ -92,10 +110,12 @@ impl<'a> Sealed<'a> {
     /// its payloads were read.
     pub fn open_with<E>(
         &self,
-        open: impl FnOnce(&[u8; IV_LEN], &[u8], &mut [u8], &[u8; ICV_LEN]) -> Result<(), E>,
+        frame: Frame,
+        open: impl FnOnce(&[u8], &[u8], &mut [u8], &[u8]) -> Result<(), E>,
     ) -> Result<Message, NotOpened<E>> {
-        let mut text = Zeroizing::new(self.text.to_vec());
-        open(self.iv, self.aad, &mut text, self.icv).map_err(NotOpened::Refused)?;
+        let (iv, text, icv) = frame.split(self.body).ok_or(NotOpened::Unframed)?;
+        let mut text = Zeroizing::new(text.to_vec());
+        open(iv, self.aad, &mut text, icv).map_err(NotOpened::Refused)?;
         let payloads = read_inside(self.first, &text).map_err(NotOpened::Malformed)?;
         Ok(Message {
             header: self.header,
@@ -104,12 +124,27 @@ impl<'a> Sealed<'a> {
     }
 }
 
+impl Frame {
+    /// IV, text and ICV.
+    fn split(self, body: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+        let (iv, rest) = body.split_at_checked(self.iv_len)?;
+        let (text, icv) = rest.split_at_checked(rest.len().checked_sub(self.icv_len)?)?;
+        (text.len().is_multiple_of(self.block_len)).then_some((iv, text, icv))
+    }
+
+    /// Octets of padding between `len` octets and the length of the padding.
+    const fn padding(self, len: usize) -> usize {
+        (len + 1).next_multiple_of(self.block_len) - (len + 1)
+    }
+}
+
 impl Message {
-    /// The wire form with all payloads sealed by `seal(associated data, text in place) -> ICV`.
+    /// The wire form with all payloads sealed by `seal(associated data, text in place, ICV)`.
     pub fn seal_with(
         &self,
-        iv: [u8; IV_LEN],
-        seal: impl FnOnce(&[u8], &mut [u8]) -> [u8; ICV_LEN],
+        frame: Frame,
+        iv: &[u8],
+        seal: impl FnOnce(&[u8], &mut [u8], &mut [u8]),
     ) -> Vec<u8> {
         // Large enough never to move: a moved buffer would leave keys behind in freed memory.
         let mut out = Vec::with_capacity(super::MAX_MESSAGE);
@@ -118,17 +153,19 @@ impl Message {
         {
             let head = [first_type(&self.payloads).0, 0];
             let mut body = LengthPrefixed::after(&head, &mut out);
-            body.extend_from_slice(&iv);
+            body.extend_from_slice(iv);
+            let before = body.len();
             encode_chain(&self.payloads, &mut body);
-            body.push(0); // no padding: a stream of octets needs none
-            body.extend_from_slice(&[0; ICV_LEN]);
+            let padding = frame.padding(body.len() - before);
+            body.extend(std::iter::repeat_n(0, padding));
+            body.push(padding as u8);
+            body.extend(std::iter::repeat_n(0, frame.icv_len));
         }
         Header::set_length(&mut out);
-        let icv_at = out.len() - ICV_LEN;
+        let icv_at = out.len() - frame.icv_len;
         let (rest, icv) = out.split_at_mut(icv_at);
         let (aad, body) = rest.split_at_mut(aad_len);
-        let text = &mut body[IV_LEN..];
-        icv.copy_from_slice(&seal(aad, text));
+        seal(aad, &mut body[frame.iv_len..], icv);
         out.shrink_to_fit();
         out
     }

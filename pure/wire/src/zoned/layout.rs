@@ -1,7 +1,7 @@
 //! Where everything is in a packet, from its map and one length.
 
 use super::{BadMap, MAX_ZONES, Map, Run};
-use crate::esp::{HEADER_LEN, ICV_LEN};
+use crate::esp::HEADER_LEN;
 use model::{Suite, ZoneId};
 use std::ops::Range;
 
@@ -81,10 +81,10 @@ impl Layout {
         for (zone, suite) in (1..map.payload_zone.0).zip(suites) {
             let promised = map.promised(ZoneId(zone));
             if promised > 0 {
-                start = layout.push(zone, start, promised, icv_len(*suite));
+                start = layout.push(zone, start, promised, suite.icv_len());
             }
         }
-        let icv_len = icv_len(*suites.last()?);
+        let icv_len = suites.last()?.icv_len();
         let promised = map.promised(map.payload_zone);
         let text_len = payload_len(start, promised, icv_len)?;
         layout.push(map.payload_zone.0, start, text_len, icv_len);
@@ -176,13 +176,6 @@ pub struct Place {
     pub datagram: Range<usize>,
     /// In octets from the SPI.
     pub packet: Range<usize>,
-}
-
-/// Octets of ICV after a zone's text. AEADs have no IV of their own in zoned ESP.
-const fn icv_len(suite: Suite) -> usize {
-    match suite {
-        Suite::Aes128Gcm16 | Suite::Aes256Gcm16 | Suite::ChaCha20Poly1305 => ICV_LEN,
-    }
 }
 
 #[cfg(test)]

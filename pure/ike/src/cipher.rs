@@ -1,0 +1,242 @@
+//! Sealing and opening the messages of one IKE SA (RFC 7296 section 3.14): with an AEAD (RFC 5282,
+//! RFC 7634), or with AES-CBC and an HMAC over the whole message.
+//!
+//! Each message is sealed once and repeated octet by octet, and either direction has keys of its own;
+//! so the number of the message among those that were sealed makes a nonce, or an IV, that never
+//! comes twice.
+
+use crate::keys::own_first;
+use crypto::{Aead, AeadAlgorithm, BLOCK_LEN, BadIcv, CbcHmac, HmacAlgorithm, NONCE_LEN, Secret};
+use model::{Sha2, Suite};
+use wire::ike::{Frame, Message, NotOpened, Sealed};
+
+/// Octets of salt behind an AEAD's key (RFC 5282 section 7.1).
+const SALT_LEN: usize = 4;
+
+/// Seals and opens the messages of one IKE SA.
+pub(crate) struct Cipher {
+    pub(crate) suite: Suite,
+    pub(crate) keys: CipherKeys,
+    outbound: Half,
+    inbound: Half,
+    /// The number of the next message that is sealed.
+    next: u64,
+}
+
+/// What both directions are protected with. An AEAD has no key for an HMAC, but salt behind the
+/// cipher's.
+pub(crate) struct CipherKeys {
+    pub(crate) sk_ai: Secret,
+    pub(crate) sk_ar: Secret,
+    pub(crate) sk_ei: Secret,
+    pub(crate) sk_er: Secret,
+}
+
+enum Half {
+    Aead {
+        aead: Aead,
+        salt: [u8; SALT_LEN],
+    },
+    /// Large, and rare: it has tables for both ways.
+    Cbc(Box<CbcHmac>),
+}
+
+impl Cipher {
+    pub(crate) fn new(suite: Suite, keys: CipherKeys, initiator: bool) -> Self {
+        let of_i = Half::new(suite, &keys.sk_ei, &keys.sk_ai);
+        let of_r = Half::new(suite, &keys.sk_er, &keys.sk_ar);
+        let (outbound, inbound) = own_first(initiator, of_i, of_r);
+        Self {
+            suite,
+            keys,
+            outbound,
+            inbound,
+            next: 0,
+        }
+    }
+
+    pub(crate) fn seal(&mut self, message: &Message) -> Vec<u8> {
+        let (outbound, number) = (&self.outbound, self.next);
+        self.next += 1;
+        let iv = outbound.iv(number);
+        message.seal_with(frame(self.suite), &iv, |aad, text, icv| {
+            outbound.seal(&iv, aad, text, icv);
+        })
+    }
+
+    pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Message, NotOpened<BadIcv>> {
+        sealed.open_with(frame(self.suite), |iv, aad, text, icv| {
+            self.inbound.open(iv, aad, text, icv)
+        })
+    }
+}
+
+/// What a suite puts around a text.
+fn frame(suite: Suite) -> Frame {
+    match suite.hash() {
+        None => Frame::AEAD,
+        Some(_) => Frame {
+            iv_len: BLOCK_LEN,
+            block_len: BLOCK_LEN,
+            icv_len: suite.icv_len(),
+        },
+    }
+}
+
+impl Half {
+    fn new(suite: Suite, sk_e: &Secret, sk_a: &Secret) -> Self {
+        let (key, salt) = sk_e.expose().split_at(suite.key_len());
+        let cbc = |hash| {
+            let algorithm = match hash {
+                Sha2::Sha256 => HmacAlgorithm::Sha256,
+                Sha2::Sha384 => HmacAlgorithm::Sha384,
+                Sha2::Sha512 => HmacAlgorithm::Sha512,
+            };
+            let cbc = CbcHmac::new(algorithm, key, sk_a.expose());
+            Self::Cbc(Box::new(
+                cbc.expect("the schedule gives keys of the suite's lengths"),
+            ))
+        };
+        let aead = |algorithm| Self::Aead {
+            aead: Aead::new(algorithm, key).expect("split to the length of the suite's key"),
+            salt: salt.try_into().expect("the schedule gives key and salt"),
+        };
+        match suite {
+            Suite::Aes128Gcm16 => aead(AeadAlgorithm::Aes128Gcm),
+            Suite::Aes256Gcm16 => aead(AeadAlgorithm::Aes256Gcm),
+            Suite::ChaCha20Poly1305 => aead(AeadAlgorithm::ChaCha20Poly1305),
+            Suite::Aes128Cbc(hash) | Suite::Aes256Cbc(hash) => cbc(hash),
+        }
+    }
+
+    /// The explicit IV of the message of a number.
+    fn iv(&self, number: u64) -> Vec<u8> {
+        match self {
+            Self::Aead { .. } => number.to_be_bytes().to_vec(),
+            Self::Cbc(cbc) => cbc.iv(number).to_vec(),
+        }
+    }
+
+    fn seal(&self, iv: &[u8], aad: &[u8], text: &mut [u8], icv: &mut [u8]) {
+        match self {
+            Self::Aead { aead, salt } => {
+                icv.copy_from_slice(&aead.seal(&nonce(salt, iv), aad, text));
+            }
+            Self::Cbc(cbc) => cbc.seal(&block(iv), aad, text, icv),
+        }
+    }
+
+    fn open(&self, iv: &[u8], aad: &[u8], text: &mut [u8], icv: &[u8]) -> Result<(), BadIcv> {
+        match self {
+            Self::Aead { aead, salt } => aead.open(&nonce(salt, iv), aad, text, icv),
+            Self::Cbc(cbc) => cbc.open(&block(iv), aad, text, icv),
+        }
+    }
+}
+
+fn nonce(salt: &[u8; SALT_LEN], iv: &[u8]) -> [u8; NONCE_LEN] {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..SALT_LEN].copy_from_slice(salt);
+    nonce[SALT_LEN..].copy_from_slice(iv);
+    nonce
+}
+
+fn block(iv: &[u8]) -> [u8; BLOCK_LEN] {
+    iv.try_into().expect("the frame says how long an IV is")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::ike::{Datagram, ExchangeType, Flags, Header, Payload, VERSION_2};
+
+    fn ends(suite: Suite) -> (Cipher, Cipher) {
+        let keys = || {
+            let mac_key = |octet| Secret::new(vec![octet; suite.mac_key_len()]);
+            let key = |octet| Secret::new(vec![octet; suite.key_len() + suite.salt_len()]);
+            CipherKeys {
+                sk_ai: mac_key(1),
+                sk_ar: mac_key(2),
+                sk_ei: key(3),
+                sk_er: key(4),
+            }
+        };
+        let end = |initiator| Cipher::new(suite, keys(), initiator);
+        (end(true), end(false))
+    }
+
+    /// A message with `len` octets in its one payload.
+    fn message(len: usize) -> Message {
+        let header = Header {
+            spi_i: 1,
+            spi_r: 2,
+            version: VERSION_2,
+            exchange: ExchangeType::INFORMATIONAL,
+            flags: Flags::default(),
+            message_id: 3,
+        };
+        let payloads = vec![Payload::VendorId(vec![7; len])];
+        Message { header, payloads }
+    }
+
+    fn opened(cipher: &Cipher, octets: &[u8]) -> Result<Message, NotOpened<BadIcv>> {
+        match Datagram::decode(octets).expect("the length is right") {
+            Datagram::Sealed(sealed) => cipher.open(&sealed),
+            Datagram::Clear(_) => panic!("it was sealed"),
+        }
+    }
+
+    #[test]
+    fn a_message_of_any_length_opens_at_the_other_end_only() {
+        for suite in Suite::ALL {
+            let (mut ours, theirs) = ends(suite);
+            for len in 0..40 {
+                let octets = ours.seal(&message(len));
+                assert_eq!(opened(&theirs, &octets), Ok(message(len)), "{suite}");
+                let reflected = opened(&ours, &octets);
+                assert_eq!(reflected, Err(NotOpened::Refused(BadIcv)), "{suite}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_message_is_never_sealed_to_the_same_octets() {
+        for suite in Suite::ALL {
+            let (mut ours, _) = ends(suite);
+            let mut sealed: Vec<_> = (0..100)
+                .map(|_| ours.seal(&message(9))[32..48].to_vec())
+                .collect();
+            sealed.sort();
+            sealed.dedup();
+            assert_eq!(sealed.len(), 100, "{suite}");
+        }
+    }
+
+    /// Whatever is changed, nothing is said but that it is not genuine: neither padding nor payloads
+    /// are looked at.
+    #[test]
+    fn a_damaged_message_tells_nothing_about_its_inside() {
+        for suite in Suite::ALL {
+            let (mut ours, theirs) = ends(suite);
+            let octets = ours.seal(&message(20));
+            for at in 32..octets.len() {
+                let mut damaged = octets.clone();
+                damaged[at] ^= 0x10;
+                assert_eq!(
+                    opened(&theirs, &damaged),
+                    Err(NotOpened::Refused(BadIcv)),
+                    "{suite}, {at}"
+                );
+            }
+            for cut in 1..octets.len() - 32 - 24 {
+                let mut short = octets[..octets.len() - cut].to_vec();
+                let len = short.len() as u32;
+                short[24..28].copy_from_slice(&len.to_be_bytes());
+                short[30..32].copy_from_slice(&(len as u16 - 28).to_be_bytes());
+                let refused = opened(&theirs, &short);
+                let unknown = [Err(NotOpened::Refused(BadIcv)), Err(NotOpened::Unframed)];
+                assert!(unknown.contains(&refused), "{suite}: {refused:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! What is offered, chosen and answered, without engines.
+
+use crate::menu::IkeMenu;
+use crate::proposal::*;
+use model::{Group, Sha2, Spi, Suite};
+use wire::ike::{
+    Attribute, EncryptionId, EsnId, GroupId, IntegrityId, Proposal, Transform, TransformType,
+};
+
+const BOTH: [Suite; 2] = [Suite::Aes256Gcm16, Suite::Aes128Gcm16];
+const SPI: Spi = Spi(0x1000);
+
+fn menu(suites: &[Suite], groups: &[Group]) -> IkeMenu {
+    IkeMenu {
+        suites: suites.to_vec(),
+        groups: groups.to_vec(),
+    }
+}
+
+/// Both suites with X25519.
+fn both() -> IkeMenu {
+    menu(&BOTH, &[Group::X25519])
+}
+
+fn only(suite: Suite) -> IkeMenu {
+    menu(&[suite], &[Group::X25519])
+}
+
+/// The one proposal of an offer whose suites are all AEADs.
+fn single(offer: Vec<Proposal>) -> Proposal {
+    <[Proposal; 1]>::try_from(offer)
+        .unwrap()
+        .into_iter()
+        .next()
+        .unwrap()
+}
+
+fn ike(menu: &IkeMenu) -> Proposal {
+    single(offer_ike(menu))
+}
+
+fn esp(suites: &[Suite], groups: &[GroupId], spi: Spi) -> Proposal {
+    single(offer_esp(suites, groups, spi))
+}
+
+fn heir(menu: &IkeMenu, spi: u64) -> Proposal {
+    single(offer_successor(menu, spi))
+}
+
+#[test]
+fn our_own_offer_is_chosen_and_the_answer_passes() {
+    let choice = choose_ike(&[ike(&both())], &only(Suite::Aes128Gcm16)).unwrap();
+    assert_eq!(choice.suite, Suite::Aes128Gcm16);
+    assert_eq!(choice.answer.transforms.len(), 3);
+    let answer = std::slice::from_ref(&choice.answer);
+    assert_eq!(check_ike(answer, &both()), Some(choice.clone()));
+}
+
+#[test]
+fn the_responders_order_decides_between_suites() {
+    let choice = choose_esp(
+        &[esp(&BOTH, &[], SPI)],
+        &[Suite::Aes128Gcm16],
+        &[],
+        Spi(999),
+    );
+    let choice = choice.unwrap();
+    assert_eq!((choice.suite, choice.peer_spi), (Suite::Aes128Gcm16, SPI));
+    assert!(choice.implicit_iv);
+    assert_eq!(choice.answer.spi, 999_u32.to_be_bytes());
+}
+
+#[test]
+fn a_peer_without_implicit_ivs_gets_explicit_ones() {
+    let mut offered = esp(&BOTH, &[], SPI);
+    offered
+        .transforms
+        .retain(|transform| transform.id != EncryptionId::AES_GCM_16_IIV.0);
+    let choice = choose_esp(&[offered], &BOTH, &[], Spi(999)).unwrap();
+    assert_eq!(
+        (choice.suite, choice.implicit_iv),
+        (Suite::Aes256Gcm16, false)
+    );
+}
+
+#[test]
+fn an_unknown_type_or_attribute_makes_a_proposal_unacceptable() {
+    let mut strange = ike(&both());
+    strange
+        .transforms
+        .push(Transform::plain(TransformType(6), 35));
+    let mut marked = ike(&only(Suite::Aes128Gcm16));
+    marked.transforms[0]
+        .attributes
+        .push(Attribute::KeyLength(128));
+    assert_eq!(choose_ike(&[strange.clone(), marked], &both()), None);
+    let plain = Proposal {
+        number: 2,
+        ..ike(&both())
+    };
+    let choice = choose_ike(&[strange, plain], &both()).unwrap();
+    assert_eq!(choice.answer.number, 2);
+}
+
+#[test]
+fn none_may_stand_for_integrity_beside_an_aead() {
+    let mut offered = esp(&BOTH, &[], SPI);
+    let hmac = IntegrityId::HMAC_SHA2_256_128.0;
+    offered
+        .transforms
+        .push(Transform::plain(TransformType::INTEG, hmac));
+    assert_eq!(choose_esp(&[offered.clone()], &BOTH, &[], SPI), None);
+    offered
+        .transforms
+        .push(Transform::plain(TransformType::INTEG, 0));
+    let choice = choose_esp(&[offered], &BOTH, &[], SPI).unwrap();
+    assert_eq!(choice.answer.transforms.len(), 3);
+}
+
+#[test]
+fn extended_sequence_numbers_and_reserved_spis_are_refused() {
+    let mut extended = esp(&BOTH, &[], SPI);
+    extended.transforms.pop();
+    extended.transforms.push(Transform::esn(EsnId::YES));
+    assert_eq!(choose_esp(&[extended], &BOTH, &[], SPI), None);
+    assert_eq!(
+        choose_esp(&[esp(&BOTH, &[], Spi(255))], &BOTH, &[], SPI),
+        None
+    );
+}
+
+#[test]
+fn an_answer_that_leaves_a_choice_or_was_not_offered_is_refused() {
+    assert_eq!(check_ike(&[ike(&both())], &both()), None);
+    let one = || ike(&only(Suite::Aes128Gcm16));
+    assert!(check_ike(&[one()], &both()).is_some());
+    assert_eq!(check_ike(&[one()], &only(Suite::Aes256Gcm16)), None);
+    assert_eq!(check_ike(&[one(), one()], &both()), None);
+    assert_eq!(check_ike(&[Proposal { number: 2, ..one() }], &both()), None);
+}
+
+#[test]
+fn the_responders_order_decides_between_groups_and_every_suite_is_chosen() {
+    let suites = [Suite::ChaCha20Poly1305, Suite::Aes256Gcm16];
+    let offered = [ike(&menu(&suites, &[Group::X25519, Group::P256]))];
+    let ours = menu(&BOTH, &[Group::P256, Group::X25519]);
+    let choice = choose_ike(&offered, &ours).unwrap();
+    assert_eq!(
+        (choice.suite, choice.group),
+        (Suite::Aes256Gcm16, Group::P256)
+    );
+    let ours = only(Suite::ChaCha20Poly1305);
+    let choice = choose_ike(&offered, &ours).unwrap();
+    assert_eq!(
+        (choice.suite, choice.group),
+        (ours.suites[0], Group::X25519)
+    );
+    let plain = Transform::plain(TransformType::ENCR, EncryptionId::CHACHA20_POLY1305.0);
+    assert_eq!(choice.answer.transforms[0], plain);
+}
+
+#[test]
+fn a_key_exchange_for_a_child_is_made_where_both_want_one() {
+    let group = GroupId::CURVE25519;
+    let chosen = |offered: &[GroupId], ours: &[GroupId]| {
+        let offer = esp(&BOTH, offered, SPI);
+        let choice = choose_esp(&[offer], &BOTH, ours, Spi(999)).unwrap();
+        let answer = std::slice::from_ref(&choice.answer);
+        let checked = check_esp(answer, &BOTH, offered).unwrap();
+        assert_eq!(checked.group, choice.group);
+        choice.group
+    };
+    assert_eq!(chosen(&[group], &[group]), Some(group));
+    assert_eq!(chosen(&[group], &[]), None);
+    assert_eq!(chosen(&[], &[group]), None);
+    let mut only = esp(&BOTH, &[group], SPI);
+    only.transforms.pop();
+    assert_eq!(choose_esp(&[only], &BOTH, &[], SPI), None);
+}
+
+#[test]
+fn the_offer_for_a_successor_carries_an_spi_and_a_first_one_none() {
+    let offered = [heir(&both(), 7)];
+    assert_eq!(choose_ike(&offered, &both()), None);
+    let (choice, theirs) = choose_successor(&offered, &both(), 8).unwrap();
+    assert_eq!(theirs, 7);
+    let (_, ours) = check_successor(&[choice.answer], &both()).unwrap();
+    assert_eq!(ours, 8);
+    for bare in [heir(&both(), 0), ike(&both())] {
+        assert_eq!(choose_successor(&[bare], &both(), 8), None);
+    }
+}
+
+/// CVE-2014-9221 and its like: no number of a group means anything but itself.
+#[test]
+fn every_other_group_is_just_not_ours() {
+    for id in (0..=u16::MAX).filter(|&id| id != GroupId::CURVE25519.0) {
+        let mut offered = ike(&both());
+        offered.transforms.pop();
+        offered.transforms.push(Transform::group(GroupId(id)));
+        assert_eq!(choose_ike(&[offered], &both()), None, "{id}");
+    }
+}
+
+const CBC: [Suite; 4] = [
+    Suite::Aes256Cbc(Sha2::Sha512),
+    Suite::Aes128Gcm16,
+    Suite::Aes128Cbc(Sha2::Sha256),
+    Suite::Aes256Cbc(Sha2::Sha256),
+];
+
+fn has(proposal: &Proposal, kind: TransformType) -> bool {
+    let mut kinds = proposal.transforms.iter().map(|transform| transform.kind);
+    kinds.any(|found| found == kind)
+}
+
+/// RFC 7296 section 3.3: an AEAD and an integrity transform "MUST NOT" stand in one proposal; nor is
+/// anything offered that is not allowed, such as AES-128 with SHA-512.
+#[test]
+fn suites_stand_together_only_if_any_cipher_goes_with_any_hmac() {
+    for offer in [
+        offer_ike(&menu(&CBC, &[Group::X25519])),
+        offer_esp(&CBC, &[], SPI),
+    ] {
+        let numbers: Vec<_> = offer.iter().map(|proposal| proposal.number).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        let hmacs = offer.iter().map(|proposal| {
+            let of = |kind| proposal.transforms.iter().filter(move |t| t.kind == kind);
+            (
+                of(TransformType::ENCR).count(),
+                of(TransformType::INTEG).map(|t| t.id).next(),
+            )
+        });
+        let ciphers = if has(&offer[0], TransformType::ESN) {
+            2
+        } else {
+            1
+        };
+        let expected = [(1, Some(14)), (ciphers, None), (2, Some(12))];
+        assert_eq!(hmacs.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn every_suite_of_an_offer_is_found_in_the_proposal_that_has_it() {
+    let (offered, esp) = (
+        offer_ike(&menu(&CBC, &[Group::X25519])),
+        offer_esp(&CBC, &[], SPI),
+    );
+    for (suite, number) in CBC.into_iter().zip([1, 2, 3, 3]) {
+        let choice = choose_ike(&offered, &only(suite)).unwrap();
+        assert_eq!((choice.suite, choice.answer.number), (suite, number));
+        let all = menu(&CBC, &[Group::X25519]);
+        assert_eq!(
+            check_ike(std::slice::from_ref(&choice.answer), &all),
+            Some(choice)
+        );
+        let choice = choose_esp(&esp, &[suite], &[], Spi(999)).unwrap();
+        assert_eq!((choice.suite, choice.answer.number), (suite, number));
+        let checked = check_esp(&[choice.answer], &CBC, &[]).unwrap();
+        assert_eq!(
+            (checked.suite, checked.implicit_iv),
+            (suite, choice.implicit_iv)
+        );
+    }
+    assert_eq!(
+        choose_ike(&offered, &only(Suite::Aes128Cbc(Sha2::Sha512))),
+        None
+    );
+}
+
+/// Else who is in the middle, or a careless responder, could pair what was never offered as a pair.
+#[test]
+fn an_answer_with_transforms_of_two_proposals_is_refused() {
+    let all = menu(&CBC, &[Group::X25519]);
+    let choice = choose_ike(&offer_ike(&all), &only(Suite::Aes128Cbc(Sha2::Sha256))).unwrap();
+    for number in [0, 1, 2, 4] {
+        let answer = Proposal {
+            number,
+            ..choice.answer.clone()
+        };
+        assert_eq!(check_ike(&[answer], &all), None, "{number}");
+    }
+    let mut mixed = choice.answer;
+    mixed.transforms[1].id = IntegrityId::HMAC_SHA2_512_256.0;
+    assert_eq!(check_ike(&[mixed], &all), None);
+}
+
+/// Whatever an initiator likes best: a suite of ours that is better is taken if it has it as well.
+#[test]
+fn our_order_decides_between_kinds_of_suites() {
+    let offered = offer_ike(&menu(&CBC, &[Group::X25519]));
+    let ours = [Suite::Aes128Gcm16, Suite::Aes256Cbc(Sha2::Sha512)];
+    let choice = choose_ike(&offered, &menu(&ours, &[Group::X25519])).unwrap();
+    assert_eq!(
+        (choice.suite, choice.answer.number),
+        (Suite::Aes128Gcm16, 2)
+    );
+}
+
+/// strongSwan puts every cipher and every HMAC of its kind into one proposal.
+#[test]
+fn an_hmac_of_ours_is_found_among_others() {
+    let mut offered = offer_ike(&only(Suite::Aes256Cbc(Sha2::Sha384))).remove(0);
+    let others = [
+        Suite::Aes128Cbc(Sha2::Sha256),
+        Suite::Aes256Cbc(Sha2::Sha512),
+    ];
+    for other in others {
+        offered.transforms.insert(0, Transform::suite(other, false));
+        offered
+            .transforms
+            .insert(0, Transform::integrity(other).unwrap());
+    }
+    let choice = choose_ike(&[offered], &only(Suite::Aes128Cbc(Sha2::Sha512))).unwrap();
+    assert_eq!(choice.answer.transforms.len(), 4);
+    assert_eq!(choice.suite, Suite::Aes128Cbc(Sha2::Sha512));
+}
+
+#[test]
+fn a_successor_may_have_another_kind_of_suite() {
+    let offered = offer_successor(&menu(&CBC, &[Group::X25519]), 7);
+    let ours = only(Suite::Aes256Cbc(Sha2::Sha256));
+    let (choice, theirs) = choose_successor(&offered, &ours, 8).unwrap();
+    assert_eq!((choice.answer.number, theirs), (3, 7));
+    let all = menu(&CBC, &[Group::X25519]);
+    let (checked, ours) = check_successor(&[choice.answer], &all).unwrap();
+    assert_eq!((checked.suite, ours), (Suite::Aes256Cbc(Sha2::Sha256), 8));
+}
