@@ -3,8 +3,11 @@
 use crate::psk::secret;
 use crate::reader::Value;
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
-use crypto::{PublicKey, SignatureAlgorithm};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair,
+    EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PSS_SHA256, RsaKeyPair,
+};
+use crypto::{KeyKind, PublicKey};
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
@@ -15,49 +18,61 @@ const LONGEST: usize = 8 * 1024;
 
 const MAKE_ONE: &str = "make key and certificate with `strata pki issue`";
 
+const P256: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
+const P384: &EcdsaSigningAlgorithm = &ECDSA_P384_SHA384_ASN1_SIGNING;
+
 /// A key for signatures. Never shown.
 pub struct PrivateKey(Pair);
 
 enum Pair {
-    Ecdsa(EcdsaKeyPair),
+    P256(EcdsaKeyPair),
+    P384(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
+    Rsa(RsaKeyPair),
 }
 
 impl PrivateKey {
     /// The public key to it.
     pub fn public(&self) -> PublicKey {
-        let (algorithm, octets) = match &self.0 {
-            Pair::Ecdsa(pair) => (
-                SignatureAlgorithm::EcdsaP256Sha256,
-                pair.public_key().as_ref(),
-            ),
-            Pair::Ed25519(pair) => (SignatureAlgorithm::Ed25519, pair.public_key().as_ref()),
+        let (kind, octets) = match &self.0 {
+            Pair::P256(pair) => (KeyKind::P256, pair.public_key().as_ref()),
+            Pair::P384(pair) => (KeyKind::P384, pair.public_key().as_ref()),
+            Pair::Ed25519(pair) => (KeyKind::Ed25519, pair.public_key().as_ref()),
+            Pair::Rsa(pair) => (KeyKind::Rsa, pair.public_key().as_ref()),
         };
         PublicKey {
-            algorithm,
+            kind,
             octets: octets.to_vec(),
         }
     }
 
-    /// A signature over the octets.
+    /// A signature over the octets, made as [`KeyKind::signs_with`] says.
     pub fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
         match &self.0 {
-            Pair::Ecdsa(pair) => {
+            Pair::P256(pair) | Pair::P384(pair) => {
                 let signature = pair.sign(&SystemRandom::new(), octets).ok()?;
                 Some(signature.as_ref().to_vec())
             }
             Pair::Ed25519(pair) => Some(pair.sign(octets).as_ref().to_vec()),
+            Pair::Rsa(pair) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                let random = SystemRandom::new();
+                pair.sign(&RSA_PSS_SHA256, &random, octets, &mut signature)
+                    .ok()?;
+                Some(signature)
+            }
         }
     }
 
-    /// A new key, and its PKCS #8 in DER. `None` if there is no randomness for it.
-    pub fn generate(algorithm: SignatureAlgorithm) -> Option<(Self, Zeroizing<Vec<u8>>)> {
+    /// A new key, and its PKCS #8 in DER. `None` if there is no randomness for it, and for RSA:
+    /// nobody needs a new one.
+    pub fn generate(kind: KeyKind) -> Option<(Self, Zeroizing<Vec<u8>>)> {
         let random = SystemRandom::new();
-        let document = match algorithm {
-            SignatureAlgorithm::EcdsaP256Sha256 => {
-                EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random)
-            }
-            SignatureAlgorithm::Ed25519 => Ed25519KeyPair::generate_pkcs8v1(&random),
+        let document = match kind {
+            KeyKind::P256 => EcdsaKeyPair::generate_pkcs8(P256, &random),
+            KeyKind::P384 => EcdsaKeyPair::generate_pkcs8(P384, &random),
+            KeyKind::Ed25519 => Ed25519KeyPair::generate_pkcs8v1(&random),
+            KeyKind::Rsa => return None,
         };
         let der = Zeroizing::new(document.ok()?.as_ref().to_vec());
         Self::from_der(&der).map(|key| (key, der))
@@ -72,18 +87,20 @@ impl PrivateKey {
     }
 
     fn from_der(der: &[u8]) -> Option<Self> {
-        let ecdsa = EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_ASN1_SIGNING, der);
-        let pair = ecdsa.ok().map(Pair::Ecdsa).or_else(|| {
-            let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der);
-            pair.ok().map(Pair::Ed25519)
-        })?;
+        let ecdsa = |curve| EcdsaKeyPair::from_private_key_der(curve, der).ok();
+        let ed25519 = || Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).ok();
+        let rsa = || RsaKeyPair::from_pkcs8(der).or_else(|_| RsaKeyPair::from_der(der));
+        let pair = (ecdsa(P256).map(Pair::P256))
+            .or_else(|| ecdsa(P384).map(Pair::P384))
+            .or_else(|| ed25519().map(Pair::Ed25519))
+            .or_else(|| rsa().ok().map(Pair::Rsa))?;
         Some(Self(pair))
     }
 }
 
 impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PrivateKey({:?})", self.public().algorithm)
+        write!(f, "PrivateKey({:?})", self.public().kind)
     }
 }
 
@@ -92,7 +109,7 @@ pub(crate) fn private_key(value: &Value<'_>) -> Option<PrivateKey> {
     let pem = secret(value, LONGEST, MAKE_ONE)?;
     PrivateKey::from_pem(&pem).or_else(|| {
         value.fault(
-            "this is no private key for Ed25519 or ECDSA P-256 in PEM, or it has a passphrase",
+            "this is no private key for Ed25519, ECDSA P-256 or P-384, or RSA of 2048 bits or more in PEM, or it has a passphrase",
             MAKE_ONE,
         )
     })

@@ -28,6 +28,7 @@ mod policy;
 mod prefix;
 mod psk;
 mod reader;
+mod set;
 mod setting;
 #[cfg(test)]
 mod tests;

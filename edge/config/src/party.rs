@@ -3,15 +3,10 @@
 use crate::Psk;
 use crate::psk::psk;
 use crate::reader::{Table, Value};
+use crate::set::MODERN;
 use model::{Group, Identity, Suite};
 use std::net::IpAddr;
 use std::time::Duration;
-
-const DEFAULT_SUITES: [Suite; 3] = [
-    Suite::Aes128Gcm16,
-    Suite::Aes256Gcm16,
-    Suite::ChaCha20Poly1305,
-];
 
 /// What `[peer.NAME]`, `[licensed.NAME]` and `[gateway.NAME]` have in common.
 #[derive(Clone, Debug)]
@@ -23,10 +18,11 @@ pub struct Party {
     /// `psk`: name of a file beside this one, mode 0600, with the pre-shared key. Without one, either
     /// end proves who it is by certificate.
     pub psk: Option<Psk>,
-    /// `suite`: one suite or a list, best first. Default `["aes128gcm16", "aes256gcm16",
-    /// "chacha20poly1305"]`.
+    /// `suite`: one suite or a list, best first; or `modern`, `strict` or `legacy`, which stand for
+    /// suites and groups (`config::set`). Default `modern`.
     pub suites: Vec<Suite>,
-    /// `groups`: one group for the key exchange or a list, best first. Default `["x25519", "p256"]`.
+    /// `groups`: one group for the key exchange or a list, best first. Default those of `suite` if
+    /// that is a set, else `["x25519", "p256", "p384"]`.
     pub groups: Vec<Group>,
     /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s.
     pub liveness: Duration,
@@ -58,7 +54,7 @@ impl Party {
         let has_key = table.value("psk").is_some();
         let psk = table.optional("psk", psk);
         let faulty = has_key && psk.is_none();
-        let suites = table.optional("suite", Value::suites);
+        let (suites, of_set) = table.optional("suite", Value::suites).unzip();
         let groups = table.optional("groups", Value::groups);
         let second = Duration::from_secs(1);
         let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
@@ -71,8 +67,10 @@ impl Party {
             name: name.to_owned(),
             identity: identity?,
             psk,
-            suites: suites.unwrap_or_else(|| DEFAULT_SUITES.to_vec()),
-            groups: groups.unwrap_or_else(|| vec![Group::X25519, Group::P256]),
+            suites: suites.unwrap_or_else(|| MODERN.suites.to_vec()),
+            groups: groups
+                .or(of_set.flatten())
+                .unwrap_or_else(|| MODERN.groups.to_vec()),
             liveness: liveness.unwrap_or(second * 30),
             ike_rekey: ike_rekey.unwrap_or(hour * 4),
         })

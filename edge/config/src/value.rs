@@ -2,6 +2,7 @@
 
 use crate::Prefix;
 use crate::reader::{Value, suggestion};
+use crate::set::SETS;
 use model::{Group, Identity, Suite};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -153,14 +154,31 @@ impl<'a> Value<'a> {
         Some(octets)
     }
 
-    /// One suite or a list of them, best first.
-    pub fn suites(&self) -> Option<Vec<Suite>> {
-        self.choices(&Suite::ALL.map(|suite| (suite.name(), suite)))
+    /// One suite or a list of them, best first; or a set by its name, with the groups of it.
+    pub fn suites(&self) -> Option<(Vec<Suite>, Option<Vec<Group>>)> {
+        let set = |name| SETS.iter().find(|(set, _)| Some(*set) == name);
+        if let Some((_, set)) = set(self.inner.as_str()) {
+            return Some((set.suites.to_vec(), Some(set.groups.to_vec())));
+        }
+        let all = Suite::ALL.map(|suite| (suite.name(), Some(suite)));
+        let all: Vec<_> = all
+            .into_iter()
+            .chain(SETS.map(|(name, _)| (name, None)))
+            .collect();
+        let suites = self.choices(&all)?;
+        let suites: Option<Vec<_>> = suites.into_iter().collect();
+        let suites = suites.or_else(|| {
+            self.fault(
+                "a set of suites stands alone",
+                "write `suite = \"modern\"` and the like without a list, or list single suites",
+            )
+        })?;
+        Some((suites, None))
     }
 
     /// One group or a list of them, best first.
     pub fn groups(&self) -> Option<Vec<Group>> {
-        self.choices(&[("x25519", Group::X25519), ("p256", Group::P256)])
+        self.choices(&Group::ALL.map(|group| (group.name(), group)))
     }
 
     fn choices<T: Copy>(&self, all: &[(&str, T)]) -> Option<Vec<T>> {

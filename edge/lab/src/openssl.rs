@@ -5,6 +5,10 @@ use anyhow::Result;
 
 /// A key for ECDSA over P-256, in openssl's words.
 pub const EC: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
+/// A key for ECDSA over P-384.
+pub const P384: &str = "ec -pkeyopt ec_paramgen_curve:P-384";
+/// A key for RSA.
+pub const RSA: &str = "rsa -pkeyopt rsa_keygen_bits:2048";
 /// A key for Ed25519.
 pub const ED25519: &str = "ed25519";
 

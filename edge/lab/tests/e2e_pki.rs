@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both, start, strata};
 use lab::daemon::Daemon;
 use lab::host::Host;
-use lab::openssl::{self, EC, ED25519, GOOD, Order, authority};
+use lab::openssl::{self, EC, ED25519, GOOD, Order, P384, RSA, authority};
 use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
 use lab::runner;
 use lab::transfer::transfer;
@@ -18,6 +18,8 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         ecdsa_certificates_carry_a_tunnel,
         ed25519_certificates_with_an_intermediate_carry_a_tunnel,
+        p384_certificates_with_an_intermediate_carry_a_tunnel,
+        rsa_certificates_with_an_intermediate_carry_a_tunnel,
         certificates_come_through_a_lossy_hop_again_and_again,
         an_expired_certificate_is_refused_and_both_ends_say_so,
         a_certificate_of_an_unknown_ca_is_refused_and_both_ends_say_so,
@@ -41,6 +43,23 @@ fn ecdsa_certificates_carry_a_tunnel() -> Result<()> {
 fn ed25519_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
     a_tunnel(Order {
         key: ED25519,
+        intermediate: true,
+        ..GOOD
+    })
+}
+
+fn p384_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
+    a_tunnel(Order {
+        key: P384,
+        intermediate: true,
+        ..GOOD
+    })
+}
+
+/// Both ends sign with RSASSA-PSS; the CA signed with PKCS #1.
+fn rsa_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
+    a_tunnel(Order {
+        key: RSA,
         intermediate: true,
         ..GOOD
     })

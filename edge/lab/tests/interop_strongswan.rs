@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         our_guess_of_a_group_is_led_to_strongswans,
         ecdsa_certificates_with_intermediates_convince_strongswan,
         ed25519_certificates_with_intermediates_convince_strongswan,
+        p384_certificates_with_intermediates_convince_strongswan,
         strongswan_rekeys_child_and_ike_sa_while_octets_flow,
         strata_rekeys_child_and_ike_sa_while_octets_flow,
         new_keys_come_from_a_key_exchange_where_strongswan_wants_one,
@@ -226,6 +227,10 @@ fn our_guess_of_a_group_is_led_to_strongswans() -> Result<()> {
 
 fn ecdsa_certificates_with_intermediates_convince_strongswan() -> Result<()> {
     certificates_convince_strongswan("--p256")
+}
+
+fn p384_certificates_with_intermediates_convince_strongswan() -> Result<()> {
+    certificates_convince_strongswan("--p384")
 }
 
 fn ed25519_certificates_with_intermediates_convince_strongswan() -> Result<()> {

@@ -1,8 +1,10 @@
 //! strongSwan at the other end with what is not our default: in both roles, with new keys on the way.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
+use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
+use lab::openssl::{self, GOOD, Order, RSA};
 use lab::runner;
 use lab::strongswan::{Charon, Connection};
 use lab::transfer::transfer;
@@ -16,6 +18,11 @@ fn main() -> ExitCode {
         aes_256_cbc_with_sha_384_carries_both_sas,
         aes_256_cbc_with_sha_512_carries_both_sas,
         strongswan_with_its_default_proposals_finds_our_one_hmac,
+        the_strict_set_makes_both_sas_and_their_successors,
+        the_legacy_set_reaches_a_strongswan_without_aeads,
+        the_modern_set_does_not,
+        rsa_certificates_prove_both_ends,
+        an_rsa_key_of_1024_bits_is_refused_with_a_reason,
     ])
 }
 
@@ -60,6 +67,93 @@ fn strongswan_with_its_default_proposals_finds_our_one_hmac() -> Result<()> {
     let words = "integ-alg=HMAC_SHA2_256_128";
     charon.wait_until(DEADLINE, |sas| sas.matches(words).count() == 2)?;
     transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)
+}
+
+/// AES-256-GCM with P-384, also for the keys of the child.
+fn the_strict_set_makes_both_sas_and_their_successors() -> Result<()> {
+    let (ike, esp) = ("aes256gcm16-prfsha256-ecp384", "aes256gcm16-ecp384");
+    let theirs = Connection { ike, esp, ..THEIRS };
+    let (duo, mut strata, charon) = start("suite = \"strict\"", &theirs)?;
+    both_roles(&duo, &mut strata, &charon, |sas| {
+        sas.contains("dh-group=ECP_384") && sas.matches("encr-keysize=256").count() == 2
+    })
+}
+
+/// What a strongSwan is like that knows no AEAD.
+const OLD: Connection<'_> = Connection {
+    ike: "aes128-sha256-prfsha256-ecp256",
+    esp: "aes128-sha256",
+    ..THEIRS
+};
+
+fn the_legacy_set_reaches_a_strongswan_without_aeads() -> Result<()> {
+    let (duo, strata, charon) = start("suite = \"legacy\"", &OLD)?;
+    strata.strata("up theirs --wait")?;
+    carry_20_mb_each_way(&duo)?;
+    charon.terminate()?;
+    strata.wait_until("status", DEADLINE, is_down)?;
+    charon.initiate()?;
+    carry_20_mb_each_way(&duo)
+}
+
+/// Neither end talks the other into what it does not allow.
+fn the_modern_set_does_not() -> Result<()> {
+    let (_duo, strata, charon) = start("suite = \"modern\"", &OLD)?;
+    ensure!(charon.initiate().is_err(), "it was not refused");
+    let status = strata.wait_until("status", DEADLINE, |status| {
+        status["status"].to_string().contains("no IKE suite")
+    })?;
+    ensure!(!is_up(&status), "{status}");
+    Ok(())
+}
+
+/// We sign with RSASSA-PSS, strongSwan with PKCS #1, the CA as openssl does.
+fn rsa_certificates_prove_both_ends() -> Result<()> {
+    let duo = Duo::new("rsa")?;
+    let order = Order { key: RSA, ..GOOD };
+    openssl::authority(&duo.ours, RSA, "RSA CA")?;
+    openssl::order(&duo.ours, "DNS:theirs.example", order)?;
+    for (file, place) in [
+        ("end.pem", "x509/end.pem"),
+        ("end.key", "private/end.key"),
+        ("ca.pem", "x509ca/ca.pem"),
+    ] {
+        let place = duo.theirs.directory().join(place);
+        std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
+        std::fs::copy(duo.ours.directory().join(file), place)?;
+    }
+    openssl::order(&duo.ours, "DNS:ours.example", order)?;
+    let theirs = Connection {
+        psk: None,
+        ..THEIRS
+    };
+    let (mut strata, charon) = duo.start(&with_certificate(), &theirs)?;
+    both_roles(&duo, &mut strata, &charon, |sas| {
+        sas.contains("state=ESTABLISHED")
+    })
+}
+
+/// Who can factor it can be us.
+fn an_rsa_key_of_1024_bits_is_refused_with_a_reason() -> Result<()> {
+    let duo = Duo::new("rsa")?;
+    let short = "rsa -pkeyopt rsa_keygen_bits:1024";
+    openssl::authority(&duo.ours, RSA, "RSA CA")?;
+    let order = Order { key: short, ..GOOD };
+    openssl::order(&duo.ours, "DNS:ours.example", order)?;
+    duo.ours.file("strata.toml", &with_certificate())?;
+    let Err(refusal) = strata(&duo.ours, "check strata.toml") else {
+        bail!("it was taken");
+    };
+    let refusal = format!("{refusal:?}");
+    ensure!(refusal.contains("RSA of 2048 bits or more"), "{refusal}");
+    Ok(())
+}
+
+/// Our end with the certificate in its folder.
+fn with_certificate() -> String {
+    let node = "cert = \"chain.pem\"\nkey = \"end.key\"\nca = [\"ca.pem\"]\n[tunnel]";
+    OURS.replace("psk = \"theirs.psk\"\n", "")
+        .replace("[tunnel]", node)
 }
 
 /// Both daemons, not yet connected; ours with one more line about the peer.

@@ -221,6 +221,9 @@ pub struct Made {
     /// An ECDSA P-256 key, which every peer with RFC 7427 understands: the default
     #[arg(long, conflicts_with = "ed25519")]
     pub p256: bool,
+    /// An ECDSA P-384 key, as suite = "strict" goes with
+    #[arg(long, conflicts_with_all = ["ed25519", "p256"])]
+    pub p384: bool,
     /// The folder for both files
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,

@@ -100,7 +100,7 @@ fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> n
 fn credential(from: &config::Credential) -> node::Credential {
     node::Credential {
         chain: from.chain.iter().map(|one| one.der.clone()).collect(),
-        algorithm: from.key.public().algorithm,
+        algorithm: from.key.public().kind.signs_with(),
         signer: Arc::new(Key(from.key.clone())),
     }
 }

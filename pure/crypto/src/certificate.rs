@@ -1,7 +1,7 @@
 //! X.509 certificates as IKE uses them (RFC 5280, RFC 4945): what one says. Whether it is to be
 //! believed is [`crate::TrustStore`]'s business.
 
-use crate::{PublicKey, SignatureAlgorithm, UnixTime, sha1};
+use crate::{KeyKind, PublicKey, UnixTime, sha1};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
@@ -125,17 +125,21 @@ fn name(name: &GeneralName<'_>) -> Option<Name> {
     }
 }
 
-/// Ed25519 and P-256 keys; the length tells P-256 from the other curves, and a point that is not on
-/// it verifies nothing.
+/// Keys of the kinds that we verify with; the length tells P-256 and P-384 from other curves, and a
+/// point that is not on them verifies nothing.
 fn key(certificate: &X509Certificate<'_>) -> Option<PublicKey> {
     const ED25519: &str = "1.3.101.112";
     const P256_POINT: usize = 65;
+    const P384_POINT: usize = 97;
+    const SHORTEST_RSA: usize = 2048;
     let info = certificate.public_key();
     let octets = info.subject_public_key.data.to_vec();
-    let algorithm = match info.parsed().ok()? {
-        Parsed::EC(_) if octets.len() == P256_POINT => SignatureAlgorithm::EcdsaP256Sha256,
-        _ if info.algorithm.algorithm.to_id_string() == ED25519 => SignatureAlgorithm::Ed25519,
+    let kind = match info.parsed().ok()? {
+        Parsed::EC(_) if octets.len() == P256_POINT => KeyKind::P256,
+        Parsed::EC(_) if octets.len() == P384_POINT => KeyKind::P384,
+        Parsed::RSA(key) if key.key_size() >= SHORTEST_RSA => KeyKind::Rsa,
+        _ if info.algorithm.algorithm.to_id_string() == ED25519 => KeyKind::Ed25519,
         _ => return None,
     };
-    Some(PublicKey { algorithm, octets })
+    Some(PublicKey { kind, octets })
 }

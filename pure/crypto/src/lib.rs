@@ -29,7 +29,7 @@ pub use digest::{sha1, sha256};
 pub use prf::Prf;
 pub use rng::Rng;
 pub use secret::{Secret, equal};
-pub use signature::{PublicKey, SignatureAlgorithm};
+pub use signature::{KeyKind, PublicKey, SignatureAlgorithm};
 pub use trust::{TrustStore, Untrusted};
 
 #[cfg(test)]

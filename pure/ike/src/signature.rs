@@ -21,17 +21,12 @@ use wire::ike::{
     Payload,
 };
 
-/// Hash algorithms of RFC 7427 section 7 and RFC 8420 section 3: SHA2-256, Identity.
+/// Hash algorithms of RFC 7427 section 7 and RFC 8420 section 3: SHA2-256, SHA2-384, SHA2-512,
+/// Identity.
 const SHA2_256: u16 = 2;
+const SHA2_384: u16 = 3;
+const SHA2_512: u16 = 4;
 const IDENTITY: u16 = 5;
-
-/// ecdsa-with-SHA256 (RFC 7427 appendix A.3.2).
-const ECDSA_SHA256: &[u8] = &[
-    0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02,
-];
-
-/// id-Ed25519 (RFC 8420 appendix A).
-const ED25519: &[u8] = &[0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70];
 
 /// Makes signatures with a private key that the engine never sees.
 pub trait Signer: Debug + Send + Sync {
@@ -55,8 +50,8 @@ impl Credential {
     /// The CERT payloads and our AUTH. `None` if the key cannot be used.
     pub(crate) fn prove(&self, claim: &Claim<'_>) -> Option<(Vec<Payload>, Authentication)> {
         let signature = self.signer.sign(&claim.octets())?;
-        let algorithm = identifier(self.algorithm);
-        let data = [&[algorithm.len() as u8], algorithm, &signature].concat();
+        let algorithm = identifier(self.algorithm, Form::OURS);
+        let data = [&[algorithm.len() as u8], &algorithm[..], &signature].concat();
         let proof = Authentication {
             method: AuthMethod::DIGITAL_SIGNATURE,
             data,
@@ -70,10 +65,7 @@ impl Credential {
 
     /// Whether the peer said that it verifies signatures of our kind (RFC 7427 section 4).
     pub(crate) fn is_accepted(&self, message: &Message) -> bool {
-        let wanted = match self.algorithm {
-            SignatureAlgorithm::EcdsaP256Sha256 => SHA2_256,
-            SignatureAlgorithm::Ed25519 => IDENTITY,
-        };
+        let wanted = hash(self.algorithm);
         let announced = find_notify(message, NotifyType::SIGNATURE_HASH_ALGORITHMS);
         announced.is_some_and(|hashes| {
             let mut hashes = hashes.data.chunks_exact(2);
@@ -84,7 +76,8 @@ impl Credential {
 
 /// What IKE_SA_INIT says about signatures, if anybody here proves itself by them.
 pub(crate) fn announcement(config: &Config) -> Option<Payload> {
-    let hashes = [SHA2_256, IDENTITY].map(u16::to_be_bytes).concat();
+    let hashes = [SHA2_256, SHA2_384, SHA2_512, IDENTITY];
+    let hashes = hashes.map(u16::to_be_bytes).concat();
     let used = config.peers.iter().any(|peer| peer.psk.is_none());
     used.then(|| notify(NotifyType::SIGNATURE_HASH_ALGORITHMS, hashes))
 }
@@ -120,11 +113,12 @@ pub(crate) fn verify(
     let (algorithm, signature) = rest
         .split_at_checked(usize::from(*length))
         .ok_or(BadProof::UnknownSignature)?;
-    // The algorithm is that of the certificate's key: a peer has no choice to be talked out of.
-    if algorithm != identifier(key.algorithm) {
+    let algorithm = named(algorithm).ok_or(BadProof::UnknownSignature)?;
+    // The certificate says of what kind the key is: nobody is talked into another.
+    if algorithm.kind() != key.kind {
         return Err(BadProof::UnknownSignature);
     }
-    match key.verifies(&claim.octets(), signature) {
+    match key.verifies(algorithm, &claim.octets(), signature) {
         true => Ok(PeerProved::by_signature()),
         false => Err(BadProof::WrongSignature),
     }
@@ -143,11 +137,111 @@ pub(crate) fn explained(message: &Message) -> Option<CertificateRefusal> {
     Some(CertificateRefusal(u16::from_be_bytes(code)))
 }
 
-const fn identifier(algorithm: SignatureAlgorithm) -> &'static [u8] {
+/// The hash that a peer has to know to verify a signature.
+const fn hash(algorithm: SignatureAlgorithm) -> u16 {
+    use SignatureAlgorithm as By;
     match algorithm {
-        SignatureAlgorithm::EcdsaP256Sha256 => ECDSA_SHA256,
-        SignatureAlgorithm::Ed25519 => ED25519,
+        By::EcdsaP256Sha256 | By::RsaPssSha256 | By::RsaPkcs1Sha256 => SHA2_256,
+        By::EcdsaP384Sha384 | By::RsaPssSha384 | By::RsaPkcs1Sha384 => SHA2_384,
+        By::RsaPssSha512 | By::RsaPkcs1Sha512 => SHA2_512,
+        By::Ed25519 => IDENTITY,
     }
+}
+
+/// How parameters of RSASSA-PSS are written down that say nothing.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Hashes have NULL for a parameter, or none: both are to be accepted (RFC 4055 section 2.1).
+    nulls: bool,
+    /// The one trailer there is has its number, as in RFC 7427 appendix A.4.3, or is left out, as DER
+    /// would have it.
+    trailer: bool,
+}
+
+impl Form {
+    const OURS: Self = Self::ALL[0];
+    const ALL: [Self; 4] = [
+        Self::new(true, false),
+        Self::new(true, true),
+        Self::new(false, false),
+        Self::new(false, true),
+    ];
+
+    const fn new(nulls: bool, trailer: bool) -> Self {
+        Self { nulls, trailer }
+    }
+}
+
+/// The algorithm of an AlgorithmIdentifier.
+fn named(der: &[u8]) -> Option<SignatureAlgorithm> {
+    let is_it =
+        |by: &SignatureAlgorithm| Form::ALL.iter().any(|form| identifier(*by, *form) == der);
+    SignatureAlgorithm::ALL.into_iter().find(is_it)
+}
+
+/// AlgorithmIdentifiers in DER (RFC 7427 appendix A, RFC 8420 appendix A).
+fn identifier(algorithm: SignatureAlgorithm, form: Form) -> Vec<u8> {
+    use SignatureAlgorithm as By;
+    let rsa = |last| {
+        let pkcs1 = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, last];
+        sequence(&[tagged(0x06, &pkcs1), vec![0x05, 0]])
+    };
+    match algorithm {
+        By::EcdsaP256Sha256 => ecdsa(2),
+        By::EcdsaP384Sha384 => ecdsa(3),
+        By::Ed25519 => sequence(&[tagged(0x06, &[0x2b, 0x65, 0x70])]),
+        By::RsaPkcs1Sha256 => rsa(11),
+        By::RsaPkcs1Sha384 => rsa(12),
+        By::RsaPkcs1Sha512 => rsa(13),
+        By::RsaPssSha256 => pss(1, 32, form),
+        By::RsaPssSha384 => pss(2, 48, form),
+        By::RsaPssSha512 => pss(3, 64, form),
+    }
+}
+
+fn ecdsa(hash: u8) -> Vec<u8> {
+    let with_sha2 = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, hash];
+    sequence(&[tagged(0x06, &with_sha2)])
+}
+
+/// RSASSA-PSS with a hash, MGF1 with the same, and a salt as long as it (RFC 7427 appendix A.4.3).
+fn pss(hash: u8, salt: u8, form: Form) -> Vec<u8> {
+    let pkcs1 = |last| {
+        tagged(
+            0x06,
+            &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, last],
+        )
+    };
+    let sha2 = tagged(
+        0x06,
+        &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, hash],
+    );
+    let null = if form.nulls {
+        vec![0x05, 0]
+    } else {
+        Vec::new()
+    };
+    let sha2 = sequence(&[sha2, null]);
+    let mgf1 = sequence(&[pkcs1(8), sha2.clone()]);
+    let parameters = sequence(&[
+        tagged(0xa0, &sha2),
+        tagged(0xa1, &mgf1),
+        tagged(0xa2, &[0x02, 1, salt]),
+        match form.trailer {
+            true => tagged(0xa3, &[0x02, 1, 1]),
+            false => Vec::new(),
+        },
+    ]);
+    sequence(&[pkcs1(10), parameters])
+}
+
+fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
+    tagged(0x30, &parts.concat())
+}
+
+/// A value of fewer than 128 octets.
+fn tagged(tag: u8, value: &[u8]) -> Vec<u8> {
+    [&[tag, value.len() as u8], value].concat()
 }
 
 /// The certificates of a message, "the first certificate in the order presented" being the
@@ -176,4 +270,52 @@ pub(crate) fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
         (Name::Address(name), Identity::Address(identity)) => name == identity,
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(octets: &[u8]) -> String {
+        octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    }
+
+    #[test]
+    fn identifiers_are_those_of_rfc_7427_appendix_a() {
+        use SignatureAlgorithm as By;
+        for (by, expected) in [
+            (By::EcdsaP256Sha256, "300a06082a8648ce3d040302"),
+            (By::EcdsaP384Sha384, "300a06082a8648ce3d040303"),
+            (By::Ed25519, "300506032b6570"),
+            (By::RsaPkcs1Sha256, "300d06092a864886f70d01010b0500"),
+            (By::RsaPkcs1Sha384, "300d06092a864886f70d01010c0500"),
+            (By::RsaPkcs1Sha512, "300d06092a864886f70d01010d0500"),
+            (
+                By::RsaPssSha256,
+                "304606092a864886f70d01010a3039a00f300d06096086480165030402010500a11c301a06092a864886f70d010108300d06096086480165030402010500a203020120a303020101",
+            ),
+        ] {
+            assert_eq!(hex(&identifier(by, Form::new(true, true))), expected);
+        }
+    }
+
+    #[test]
+    fn every_algorithm_is_found_by_any_form_of_it_and_by_nothing_else() {
+        for by in SignatureAlgorithm::ALL {
+            for form in Form::ALL {
+                let der = identifier(by, form);
+                assert_eq!(named(&der), Some(by));
+                for at in 0..der.len() {
+                    let mut other = der.clone();
+                    other[at] ^= 0x80;
+                    assert_eq!(named(&other), None, "{by:?}, octet {at}");
+                }
+            }
+        }
+        // sha1WithRSAEncryption (appendix A.1.1).
+        let sha1 = [
+            0x30, 13, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 5, 5, 0,
+        ];
+        assert_eq!(named(&sha1), None);
+    }
 }

@@ -158,19 +158,27 @@ pub enum Group {
     X25519,
     /// The 256-bit random curve of NIST (RFC 5903).
     P256,
+    /// The 384-bit one.
+    P384,
 }
 
 impl Group {
     /// Every group, the better first.
-    pub const ALL: [Self; 2] = [Self::X25519, Self::P256];
+    pub const ALL: [Self; 3] = [Self::X25519, Self::P256, Self::P384];
+
+    /// How people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X25519 => "x25519",
+            Self::P256 => "p256",
+            Self::P384 => "p384",
+        }
+    }
 }
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::X25519 => "x25519",
-            Self::P256 => "p256",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -524,3 +524,37 @@ fn zones_with_a_suite_that_is_no_aead_are_refused() {
     let plain = format!("{NODE}{OFFICE}suite = \"aes128-sha256\"\nzones = \"refuse\"\n");
     assert!(Folder::new().load(&plain).is_ok());
 }
+
+#[test]
+fn a_set_of_suites_stands_alone() {
+    let list = "suite = [\"strict\", \"aes128gcm16\"]\n";
+    assert_eq!(
+        only_fault_in_office(list),
+        "9:9 peer.office.suite | a set of suites stands alone \
+         | write `suite = \"modern\"` and the like without a list, or list single suites"
+    );
+    assert_eq!(
+        only_fault_in_office("suite = \"modem\"\n"),
+        "9:9 peer.office.suite | `modem` is not known | did you mean `modern`?"
+    );
+}
+
+#[test]
+fn a_set_of_suites_brings_its_groups_unless_there_are_others() {
+    use model::{Group, Suite};
+    let office = |lines: &str| {
+        let text = format!("{NODE}{OFFICE}{lines}");
+        let loaded = Folder::new().load(&text).unwrap();
+        let party = loaded.peers[0].party.clone();
+        (party.suites, party.groups)
+    };
+    assert_eq!(office(""), office("suite = \"modern\"\n"));
+    let strict = (vec![Suite::Aes256Gcm16], vec![Group::P384]);
+    assert_eq!(office("suite = \"strict\"\n"), strict);
+    let (_, groups) = office("suite = \"strict\"\ngroups = \"x25519\"\n");
+    assert_eq!(groups, [Group::X25519]);
+    let (modern, legacy) = (office("").0, office("suite = \"legacy\"\n").0);
+    assert!(modern.iter().all(|suite| suite.hash().is_none()));
+    assert_eq!(legacy[..3], modern);
+    assert!(legacy[3..].iter().all(|suite| suite.hash().is_some()) && legacy.len() == 9);
+}

@@ -3,7 +3,7 @@
 use super::folder;
 use config::PrivateKey;
 use control::Failure;
-use crypto::{Certificate, PublicKey, SignatureAlgorithm, TrustStore, UnixTime, sha1};
+use crypto::{Certificate, KeyKind, PublicKey, TrustStore, UnixTime, sha1};
 use model::Identity;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyIdMethod, KeyUsagePurpose,
@@ -45,6 +45,12 @@ impl Authority {
                 "name a folder made by `strata pki ca`",
             ));
         }
+        if key.public.kind == KeyKind::Rsa {
+            return Err(Failure::new(
+                "the CA has an RSA key, and certificates are not signed with RSA here",
+                "use a CA made by `strata pki ca`, or issue with the tool that made this one",
+            ));
+        }
         if chain[0].not_after <= config::today() {
             return Err(Failure::new(
                 format!(
@@ -60,12 +66,7 @@ impl Authority {
 
     /// Issues a certificate for an identity. "CAs SHOULD NOT include the ExtendedKeyUsage extension
     /// in certificates for use with IKE" (RFC 4945 section 5.1.3.12).
-    pub(super) fn issue(
-        &self,
-        id: &Identity,
-        algorithm: SignatureAlgorithm,
-        days: u64,
-    ) -> Result<Issued, Failure> {
+    pub(super) fn issue(&self, id: &Identity, kind: KeyKind, days: u64) -> Result<Issued, Failure> {
         let text = id.to_string();
         let mut params = params(&text, days);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -77,7 +78,7 @@ impl Authority {
                 SanType::DnsName(text.try_into().map_err(unfit)?)
             }
         }];
-        let issued = certify(params, algorithm, Some(self))?;
+        let issued = certify(params, kind, Some(self))?;
         // What peers will say of it is known before anybody has it.
         let chain: Vec<_> = issued.chain.iter().map(|one| one.der.clone()).collect();
         let trust = TrustStore::new(vec![self.chain[0].clone()]);
@@ -107,13 +108,13 @@ impl Authority {
 pub(super) fn new_authority(
     name: &str,
     above: Option<&Authority>,
-    algorithm: SignatureAlgorithm,
+    kind: KeyKind,
     days: u64,
 ) -> Result<Issued, Failure> {
     let mut params = params(name, days);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    certify(params, algorithm, above)
+    certify(params, kind, above)
 }
 
 /// Valid from an hour ago, for the clocks of others may be behind.
@@ -136,10 +137,10 @@ fn date(time: UnixTime) -> time::OffsetDateTime {
 /// Makes a key, and has it certified: by itself if there is nobody above.
 fn certify(
     mut params: CertificateParams,
-    algorithm: SignatureAlgorithm,
+    kind: KeyKind,
     above: Option<&Authority>,
 ) -> Result<Issued, Failure> {
-    let (key, der) = PrivateKey::generate(algorithm).ok_or_else(|| {
+    let (key, der) = PrivateKey::generate(kind).ok_or_else(|| {
         Failure::new(
             "the system gives no randomness for a key",
             "try again when it has started",
@@ -201,9 +202,12 @@ impl rcgen::PublicKeyData for Key {
     }
 
     fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
-        match self.public.algorithm {
-            SignatureAlgorithm::EcdsaP256Sha256 => &rcgen::PKCS_ECDSA_P256_SHA256,
-            SignatureAlgorithm::Ed25519 => &rcgen::PKCS_ED25519,
+        match self.public.kind {
+            KeyKind::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
+            KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
+            KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
+            // No CA that is opened has one: ours are signed otherwise.
+            KeyKind::Rsa => &rcgen::PKCS_RSA_SHA256,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::output::{Exit, Output};
 use crate::text::clean;
 use authority::{Authority, Issued};
 use control::Failure;
-use crypto::{Certificate, Name, SignatureAlgorithm};
+use crypto::{Certificate, KeyKind, Name};
 use model::Identity;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ type Done = Result<(Vec<PathBuf>, Vec<Certificate>), Failure>;
 
 fn root_or_middle(name: &str, by: Option<&Path>, made: &Made, days: u64) -> Done {
     let above = by.map(Authority::open).transpose()?;
-    let issued = authority::new_authority(name, above.as_ref(), algorithm(made), days)?;
+    let issued = authority::new_authority(name, above.as_ref(), kind(made), days)?;
     save(&issued, "ca", made)
 }
 
@@ -48,7 +48,7 @@ fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Done {
             "write `--id gw.example.net`, `--id alice@example.net` or `--id 192.0.2.1`",
         ));
     }
-    let issued = Authority::open(ca)?.issue(id, algorithm(made), days)?;
+    let issued = Authority::open(ca)?.issue(id, kind(made), days)?;
     save(&issued, &name, made)
 }
 
@@ -57,10 +57,11 @@ fn save(issued: &Issued, name: &str, made: &Made) -> Done {
     Ok((files, issued.chain.clone()))
 }
 
-const fn algorithm(made: &Made) -> SignatureAlgorithm {
-    match made.ed25519 {
-        true => SignatureAlgorithm::Ed25519,
-        false => SignatureAlgorithm::EcdsaP256Sha256,
+const fn kind(made: &Made) -> KeyKind {
+    match (made.ed25519, made.p384) {
+        (true, _) => KeyKind::Ed25519,
+        (false, true) => KeyKind::P384,
+        (false, false) => KeyKind::P256,
     }
 }
 
@@ -122,9 +123,11 @@ fn name(name: &Name) -> String {
 }
 
 fn key(certificate: &Certificate) -> &'static str {
-    match certificate.key.as_ref().map(|key| key.algorithm) {
-        Some(SignatureAlgorithm::EcdsaP256Sha256) => "ECDSA P-256",
-        Some(SignatureAlgorithm::Ed25519) => "Ed25519",
+    match certificate.key.as_ref().map(|key| key.kind) {
+        Some(KeyKind::P256) => "ECDSA P-256",
+        Some(KeyKind::P384) => "ECDSA P-384",
+        Some(KeyKind::Ed25519) => "Ed25519",
+        Some(KeyKind::Rsa) => "RSA",
         None => "of a kind that Strata does not verify with",
     }
 }

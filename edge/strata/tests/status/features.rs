@@ -144,6 +144,13 @@ pub const FEATURES: &[Feature] = &[
                 PKI,
                 "ed25519_certificates_with_an_intermediate_carry_a_tunnel",
             ),
+            (PKI, "p384_certificates_with_an_intermediate_carry_a_tunnel"),
+            (PKI, "rsa_certificates_with_an_intermediate_carry_a_tunnel"),
+            (SUITES, "rsa_certificates_prove_both_ends"),
+            (
+                STRONGSWAN,
+                "p384_certificates_with_intermediates_convince_strongswan",
+            ),
             (PKI, "a_certificate_that_ends_soon_is_warned_of"),
             (PKI, "a_licensed_node_with_a_certificate_gets_its_grant"),
             (
@@ -160,6 +167,7 @@ pub const FEATURES: &[Feature] = &[
             ),
         ]),
         refuses: Tests(&[
+            (SUITES, "an_rsa_key_of_1024_bits_is_refused_with_a_reason"),
             (
                 PKI,
                 "an_expired_certificate_is_refused_and_both_ends_say_so",
@@ -214,10 +222,14 @@ pub const FEATURES: &[Feature] = &[
             (SUITES, "aes_256_cbc_with_sha_384_carries_both_sas"),
             (SUITES, "aes_256_cbc_with_sha_512_carries_both_sas"),
             (TSHARK, "tshark_opens_aes_cbc_and_finds_its_hmac_right"),
+            (SUITES, "the_strict_set_makes_both_sas_and_their_successors"),
+            (SUITES, "the_legacy_set_reaches_a_strongswan_without_aeads"),
         ]),
         refuses: Tests(&[
             (FAULTS, "limits_are_kept_and_told"),
             (FAULTS, "zones_with_a_suite_that_is_no_aead_are_refused"),
+            (FAULTS, "a_set_of_suites_stands_alone"),
+            (SUITES, "the_modern_set_does_not"),
             (EXPLAIN, "suites_without_a_common_hmac"),
             (GROUPS, "no_common_group_is_a_readable_refusal"),
         ]),

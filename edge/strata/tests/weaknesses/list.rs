@@ -479,7 +479,10 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "nothing_but_the_right_octets_proves",
             ),
             (CERTIFICATES, "a_signature_over_other_octets_proves_nothing"),
-            ("pure/crypto/src/signature.rs", "wycheproof_ecdsa_over_p256"),
+            (
+                "pure/crypto/src/signature.rs",
+                "wycheproof_ecdsa_over_p256_and_p384",
+            ),
             ("pure/crypto/src/signature.rs", "wycheproof_ed25519"),
         ]),
     },

@@ -173,6 +173,7 @@ impl Remedy<'_> {
         let known = [
             (Group::X25519, GroupId::CURVE25519),
             (Group::P256, GroupId::SECP256R1),
+            (Group::P384, GroupId::SECP384R1),
         ];
         let offered = |(_, id): &&(Group, GroupId)| theirs.contains(&Transform::group(*id));
         vec![match known.iter().find(offered) {

@@ -31,6 +31,7 @@ pub(crate) fn key_pair(group: Group, rng: &mut Rng) -> KeyPair {
     let group = match group {
         Group::X25519 => crypto::Group::X25519,
         Group::P256 => crypto::Group::P256,
+        Group::P384 => crypto::Group::P384,
     };
     KeyPair::generate(group, rng)
 }

@@ -81,7 +81,7 @@ registry! {
 
 registry! {
     /// Key exchange methods (RFC 7296 section 3.3.2, RFC 5903, RFC 8031).
-    pub struct GroupId(u16) { NONE = 0, MODP_2048 = 14, SECP256R1 = 19, CURVE25519 = 31 }
+    pub struct GroupId(u16) { NONE = 0, MODP_2048 = 14, SECP256R1 = 19, SECP384R1 = 20, CURVE25519 = 31 }
 }
 
 registry! {

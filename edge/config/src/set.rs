@@ -1,0 +1,45 @@
+//! Sets of suites and groups by one name, for those who would rather not choose.
+//!
+//! | name | suites | groups |
+//! |---|---|---|
+//! | `modern` | the AEADs | X25519, P-256, P-384 |
+//! | `strict` | AES-256-GCM | P-384 |
+//! | `legacy` | the AEADs, then AES-CBC with HMAC-SHA2 | as `modern` |
+//!
+//! `strict` has the algorithms of RFC 9206 for encryption and key exchange, and goes with certificates
+//! of P-384; the PRF stays HMAC-SHA-256, whose keys have 256 bits. `legacy` is for peers without AEADs.
+//! Neither changes which peers are believed: who is in the middle cannot make two ends take a worse
+//! suite than they both know (RFC 7296 section 2.15).
+
+use model::{Group, Suite};
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Set {
+    pub(crate) suites: &'static [Suite],
+    pub(crate) groups: &'static [Group],
+}
+
+/// The default.
+pub(crate) const MODERN: Set = Set {
+    suites: &[
+        Suite::Aes128Gcm16,
+        Suite::Aes256Gcm16,
+        Suite::ChaCha20Poly1305,
+    ],
+    groups: &[Group::X25519, Group::P256, Group::P384],
+};
+
+const STRICT: Set = Set {
+    suites: &[Suite::Aes256Gcm16],
+    groups: &[Group::P384],
+};
+
+const LEGACY: Set = Set {
+    suites: &Suite::ALL,
+    groups: MODERN.groups,
+};
+
+/// All of them.
+pub(crate) const SETS: [(&str, Set); 3] =
+    [("modern", MODERN), ("strict", STRICT), ("legacy", LEGACY)];
