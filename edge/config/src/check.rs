@@ -1,7 +1,7 @@
 //! What only shows when several tables are looked at together.
 
-use crate::reader::Value;
-use crate::{Action, Config, PAYLOAD, Party, Peer, Warning};
+use crate::reader::{Value, suggestion};
+use crate::{Action, Addressing, Config, PAYLOAD, Party, Peer, Pool, Warning};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,6 +10,8 @@ use std::net::IpAddr;
 pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     unique_parties(config, root);
     provable_parties(config, root);
+    known_pools(config, root);
+    own_addresses(config, root);
     // The file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();
     if config.peers.is_empty() && config.gateways.is_empty() && nothing_diverted {
@@ -25,6 +27,53 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
             "without [divert] there are no packets to look at",
             "add [divert] with `wired` and `wireless`, or remove [snoop]",
         );
+    }
+}
+
+/// A pool is named before or after it stands in the file.
+fn known_pools(config: &Config, root: &Value<'_>) {
+    for peer in &config.peers {
+        let named = root.at(&["peer", &peer.party.name, "pool"]);
+        if let (Some(value), Addressing::Lent(pool), None) =
+            (named, &peer.addressing, config.pool(peer))
+        {
+            let known = config.pools.iter().map(|pool| pool.name.as_str());
+            let fix = match config.pools.is_empty() {
+                true => format!("add [pool.{pool}] with `addresses = [\"10.9.0.0/24\"]`"),
+                false => suggestion(pool, known),
+            };
+            value.fault::<()>(format!("there is no [pool.{pool}]"), fix);
+        }
+    }
+}
+
+/// What a peer has for ever must not be lent to another one.
+fn own_addresses(config: &Config, root: &Value<'_>) {
+    for peer in config
+        .peers
+        .iter()
+        .filter(|peer| peer.addressing == Addressing::Fixed)
+    {
+        let pools = config.pools.iter();
+        let lent = pools.flat_map(|pool| pool.selectors().into_iter().map(move |all| (pool, all)));
+        let mut both = lent.filter(|(_, all)| {
+            let mut remote = peer.remote.iter();
+            remote.any(|remote| remote.intersection(all).is_some())
+        });
+        if let (Some((pool, all)), Some(value)) =
+            (both.next(), root.at(&["peer", &peer.party.name, "remote"]))
+        {
+            value.fault::<()>(
+                format!(
+                    "[pool.{}] lends addresses of {all}, and this peer has some of them for ever",
+                    pool.name
+                ),
+                format!(
+                    "take them out of either, or write `pool = \"{}\"` instead of `remote`",
+                    pool.name
+                ),
+            );
+        }
     }
 }
 
@@ -97,6 +146,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(overlaps(&config.peers));
     warnings.extend(name_servers(config));
     warnings.extend(idle_discards(config));
+    warnings.extend(idle_pools(config));
     if config.divert.is_none() && !config.gateways.is_empty() {
         warnings.push(Warning::NothingDiverted);
     }
@@ -173,10 +223,26 @@ fn idle_discards(config: &Config) -> impl Iterator<Item = Warning> {
     })
 }
 
+fn idle_pools(config: &Config) -> impl Iterator<Item = Warning> {
+    let used = |pool: &&Pool| {
+        let mut peers = config.peers.iter();
+        !peers.any(|peer| peer.addressing == Addressing::Lent(pool.name.clone()))
+    };
+    let idle = config.pools.iter().filter(used);
+    idle.map(|pool| Warning::PoolWithoutPeer {
+        name: pool.name.clone(),
+    })
+}
+
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (i, second) in peers.iter().enumerate() {
-        for first in &peers[..i] {
+        // Those that share a pool never have the same address of it.
+        let pooled = matches!(second.addressing, Addressing::Lent(_));
+        for first in peers[..i]
+            .iter()
+            .filter(|first| !pooled || first.addressing != second.addressing)
+        {
             let pairs = first
                 .remote
                 .iter()

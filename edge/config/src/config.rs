@@ -4,7 +4,8 @@ use crate::credential::{self, Credential};
 use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
-    Divert, Error, Gateway, Licensed, Listen, Peer, Places, Policy, Snoop, Tunnel, Warning, check,
+    Addressing, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places, Policy,
+    Pool, Snoop, Tunnel, Warning, check, pool,
 };
 use crypto::Certificate;
 use model::Identity;
@@ -38,6 +39,10 @@ pub struct Config {
     pub listen: Listen,
     /// `[peer.NAME]`, sorted by name.
     pub peers: Vec<Peer>,
+    /// `[pool.NAME]`, sorted by name.
+    pub pools: Vec<Pool>,
+    /// `[store] file`: where leases of pools are remembered. Default [`DEFAULT_STORE`].
+    pub store: PathBuf,
     /// `[licensed.NAME]`, sorted by name.
     pub licensed: Vec<Licensed>,
     /// `[gateway.NAME]`, sorted by name.
@@ -127,12 +132,22 @@ impl Config {
         ours.chain(&self.authorities)
     }
 
+    /// The pool that a peer's address comes out of, if it does.
+    pub fn pool(&self, peer: &Peer) -> Option<&Pool> {
+        let Addressing::Lent(name) = &peer.addressing else {
+            return None;
+        };
+        self.pools.iter().find(|pool| pool.name == *name)
+    }
+
     fn read(mut file: Table<'_>) -> Option<Self> {
         let node = Node::read(&mut file);
         let tunnel = Tunnel::read(file.value("tunnel"));
         let socket = file.optional("control", socket);
         let listen = Listen::read(file.value("listen"));
         let peers = file.named("peer", Peer::read);
+        let pools = file.named("pool", Pool::read);
+        let store = file.optional("store", pool::store);
         let licensed = file.named("licensed", Licensed::read);
         let gateways = file.named("gateway", Gateway::read);
         let policies = file.optional("policy", Policy::read_all);
@@ -147,7 +162,12 @@ impl Config {
             tunnel: tunnel?,
             socket: socket.unwrap_or_else(|| DEFAULT_SOCKET.into()),
             listen: listen?,
-            peers: peers?,
+            peers: peers?
+                .into_iter()
+                .map(|peer| peer.among(pools.as_deref().unwrap_or_default()))
+                .collect(),
+            pools: pools?,
+            store: store.unwrap_or_else(|| DEFAULT_STORE.into()),
             licensed: licensed?,
             gateways: gateways?,
             policies: policies.unwrap_or_default(),

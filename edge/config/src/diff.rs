@@ -61,6 +61,7 @@ impl Config {
                 ..running.tunnel.clone()
             },
             socket: running.socket.clone(),
+            store: running.store.clone(),
             listen: running.listen.clone(),
             divert: running.divert.clone(),
             ..self

@@ -1,9 +1,9 @@
 //! `[peer.NAME]`: the other end of a tunnel, and what both of us would show to others.
 
-use crate::Party;
 use crate::reader::{Table, Value};
+use crate::{Party, Pool};
 use model::{Licence, Right, Suite, TrafficSelector, ZoneId};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 /// The zone `headers`: IP and transport header, without options that carry secrets.
@@ -18,10 +18,16 @@ pub struct Peer {
     pub party: Party,
     /// `address`: where it listens. With it we connect, without it we wait for the peer.
     pub address: Option<IpAddr>,
-    /// `local`: prefixes of ours that the tunnel carries.
+    /// `local`: prefixes of ours that the tunnel carries; `["dynamic"]` is an address that the peer
+    /// lends us, and everything of `remote`'s families here.
     pub local: Vec<TrafficSelector>,
-    /// `remote`: prefixes of the peer's that the tunnel carries.
+    /// `remote`: prefixes of the peer's that the tunnel carries. With `pool` those of the pool.
     pub remote: Vec<TrafficSelector>,
+    /// `local = ["dynamic"]` and `pool`: who lends whom an address inside. Default nobody.
+    pub addressing: Addressing,
+    /// `dns = "from-peer"`: programs ask the name servers that the peer names, while the tunnel is
+    /// up. Default they do not.
+    pub dns_from_peer: bool,
     /// `start`: when to connect. Default `auto` with an address; always `manual` without one.
     pub start: Start,
     /// `leak`: when `remote` may be reached outside the tunnel. Default `stopped`.
@@ -33,6 +39,17 @@ pub struct Peer {
     pub pfs: bool,
     /// `zones` and `licences`.
     pub zones: ZonePolicy,
+}
+
+/// Where addresses inside come from (RFC 7296 section 2.19).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// Each end has its own.
+    Fixed,
+    /// The peer lends us ours.
+    Requested,
+    /// We lend the peer its own, out of the pool of this name.
+    Lent(String),
 }
 
 /// When to connect.
@@ -79,8 +96,10 @@ impl Peer {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
         let party = Party::read(name, &mut table);
         let address = table.optional("address", Value::address);
-        let local = table.required("local", "[\"10.1.0.2/32\"]", selectors);
-        let remote = table.required("remote", "[\"10.8.0.0/16\"]", selectors);
+        let local = table.required("local", "[\"10.1.0.2/32\"]", local);
+        let pool = table.optional("pool", |value| value.text().map(str::to_owned));
+        let remote = remote(&mut table);
+        let from_peer = table.optional("dns", |value| value.choice(&[("from-peer", ())]));
         let start = start(&mut table, address);
         let leak = [("never", Leak::Never), ("stopped", Leak::Stopped)];
         let leak = table.optional("leak", |value| value.choice(&leak));
@@ -89,12 +108,24 @@ impl Peer {
         let pfs = table.optional("pfs", Value::boolean);
         let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
         let zones = ZonePolicy::read(&mut table, suites);
+        let dynamic = matches!(local, Some(Local::Dynamic));
+        check_addressing(&mut table, dynamic, address);
         table.finish();
+        let remote = remote?;
         Some(Self {
             party: party?,
             address,
-            local: local?,
-            remote: remote?,
+            local: match local? {
+                Local::Prefixes(prefixes) => prefixes,
+                Local::Dynamic => everything_like(&remote),
+            },
+            addressing: match pool {
+                Some(pool) => Addressing::Lent(pool),
+                None if dynamic => Addressing::Requested,
+                None => Addressing::Fixed,
+            },
+            dns_from_peer: from_peer.is_some(),
+            remote,
             start,
             leak: leak.unwrap_or(Leak::Stopped),
             rekey: rekey.unwrap_or(second * 3600),
@@ -102,6 +133,74 @@ impl Peer {
             zones: zones?,
         })
     }
+}
+
+/// What `local` says.
+enum Local {
+    Prefixes(Vec<TrafficSelector>),
+    Dynamic,
+}
+
+fn local(value: &Value<'_>) -> Option<Local> {
+    let mut elements = value.elements();
+    let dynamic = |element: Value<'_>| element.inner.as_str() == Some("dynamic");
+    match (elements.next().is_some_and(dynamic), elements.next()) {
+        (true, None) => Some(Local::Dynamic),
+        (true, Some(_)) => value.fault(
+            "\"dynamic\" stands beside prefixes",
+            "write `local = [\"dynamic\"]` for the address that the peer lends us, and nothing else",
+        ),
+        (false, _) => selectors(value).map(Local::Prefixes),
+    }
+}
+
+/// With `pool` there is none: it is found when the pools are known.
+fn remote(table: &mut Table<'_>) -> Option<Vec<TrafficSelector>> {
+    if table.value("pool").is_none() {
+        return table.required("remote", "[\"10.8.0.0/16\"]", selectors);
+    }
+    if let Some(value) = table.value("remote") {
+        return value.fault(
+            "`pool` says already what the peer has inside: an address that we lend it",
+            "remove `remote`, or `pool`",
+        );
+    }
+    Some(Vec::new())
+}
+
+/// Whoever asks for an address begins.
+fn check_addressing(table: &mut Table<'_>, dynamic: bool, address: Option<IpAddr>) {
+    if let (true, None, Some(value)) = (dynamic, table.value("address"), table.value("local")) {
+        value.fault::<()>(
+            "only who connects can ask for an address inside, and there is no `address` to connect to",
+            "add `address = \"192.0.2.1\"`, or list our prefixes in `local`",
+        );
+    }
+    if let (Some(value), Some(_)) = (table.value("pool"), address) {
+        value.fault::<()>(
+            "a peer that gets an address out of a pool connects to us, and this one has an `address`",
+            "remove `address`, or `pool`",
+        );
+    }
+    if let (false, Some(value)) = (dynamic, table.value("dns")) {
+        value.fault::<()>(
+            "a peer names its name servers with the address that it lends us, and we do not ask for one",
+            "write `local = [\"dynamic\"]`, or list the name servers in `dns` of [tunnel]",
+        );
+    }
+}
+
+/// All of the families that these are of: what is asked for is narrowed to what the peer lends.
+fn everything_like(remote: &[TrafficSelector]) -> Vec<TrafficSelector> {
+    let everything: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let has = |address: &IpAddr| {
+        let mut remote = remote.iter();
+        remote.any(|selector| selector.first.is_ipv4() == address.is_ipv4())
+    };
+    let families = everything.into_iter().filter(has);
+    families
+        .filter_map(|address| TrafficSelector::from_prefix(address, 0))
+        .collect()
 }
 
 fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
@@ -118,6 +217,17 @@ fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
             .map(|prefix| prefix.selector())
             .collect(),
     )
+}
+
+impl Peer {
+    /// What `remote` is where a pool says it. Of a pool that is not there: nothing, and a fault.
+    pub(crate) fn among(mut self, pools: &[Pool]) -> Self {
+        if let Addressing::Lent(name) = &self.addressing {
+            let pool = pools.iter().find(|pool| pool.name == *name);
+            self.remote = pool.map_or_else(Vec::new, Pool::selectors);
+        }
+        self
+    }
 }
 
 fn start(table: &mut Table<'_>, address: Option<IpAddr>) -> Start {

@@ -113,7 +113,9 @@ impl<'a> Table<'a> {
 
     /// A key's value, unread.
     pub fn value(&mut self, key: &'static str) -> Option<Value<'a>> {
-        self.asked.push(key);
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
         let found = self.entry(key);
         let at = found.as_ref().map(|(span, _)| span.start);
         let mut asked = self.value.context.asked.borrow_mut();

@@ -4,12 +4,12 @@
 //! added without saying what happens when it changes under a running daemon.
 
 use crate::{
-    Action, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy, Psk, Snoop,
-    Start, Tunnel, ZonePolicy,
+    Action, Addressing, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy,
+    Pool, Psk, Snoop, Start, Tunnel, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance};
 use crypto::{Certificate, PublicKey, sha256};
-use model::{Identity, Licence, Right};
+use model::{Identity, Licence, Right, TrafficSelector};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::Path;
@@ -63,6 +63,8 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         socket,
         listen,
         peers,
+        pools,
+        store,
         licensed,
         gateways,
         policies,
@@ -79,7 +81,9 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         fixed("control", vec![restart("socket", socket.display())]),
         fixed("log", vec![applied("level", level(*log))]),
     ];
+    sections.push(fixed("store", vec![restart("file", store.display())]));
     sections.extend(peers.iter().map(peer));
+    sections.extend(pools.iter().map(pool));
     sections.extend(licensed.iter().map(self::licensed));
     sections.extend(gateways.iter().map(gateway));
     sections.extend(policies.iter().enumerate().map(policy));
@@ -145,6 +149,8 @@ fn peer(peer: &Peer) -> Section {
         address,
         local,
         remote,
+        addressing,
+        dns_from_peer,
         start,
         leak,
         rekey,
@@ -154,8 +160,16 @@ fn peer(peer: &Peer) -> Section {
     let mut settings = self::party(party);
     settings.extend([
         anew("address", any(*address)),
-        anew("local", list(local)),
-        anew("remote", list(remote)),
+        anew(
+            "local",
+            match addressing {
+                Addressing::Requested => "[dynamic]".to_owned(),
+                Addressing::Fixed | Addressing::Lent(_) => list(local),
+            },
+        ),
+        anew("remote", remote_of(remote, addressing)),
+        anew("pool", pool_of(addressing)),
+        applied("dns", if *dns_from_peer { "from-peer" } else { "none" }),
         applied("start", self::start(*start)),
         applied("leak", self::leak(*leak)),
         applied("rekey", time(*rekey)),
@@ -164,6 +178,40 @@ fn peer(peer: &Peer) -> Section {
         anew("licences", list(licences.iter().map(licence))),
     ]);
     named("peer", party, settings)
+}
+
+/// With a pool it is the pool that changes.
+fn remote_of(remote: &[TrafficSelector], addressing: &Addressing) -> String {
+    match addressing {
+        Addressing::Lent(_) => "[dynamic]".to_owned(),
+        Addressing::Fixed | Addressing::Requested => list(remote),
+    }
+}
+
+const fn pool_of(addressing: &Addressing) -> &str {
+    match addressing {
+        Addressing::Lent(name) => name.as_str(),
+        Addressing::Fixed | Addressing::Requested => "none",
+    }
+}
+
+/// Whoever has an address was told all of it when it came.
+fn pool(pool: &Pool) -> Section {
+    let Pool {
+        name,
+        addresses,
+        dns,
+        lease,
+    } = pool;
+    Section {
+        name: format!("pool.{name}"),
+        whole: Some(Effect::Applied),
+        settings: vec![
+            anew("addresses", list(addresses)),
+            anew("dns", list(dns)),
+            anew("lease", time(*lease)),
+        ],
+    }
 }
 
 fn licensed(licensed: &Licensed) -> Section {

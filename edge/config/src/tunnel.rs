@@ -55,21 +55,10 @@ impl Tunnel {
         if let Some(servers) = table.optional("dns", |value| value.list(Value::address)) {
             tunnel.dns = servers;
         }
-        tunnel.resolver = table.optional("resolver", resolver);
+        tunnel.resolver = table.optional("resolver", Value::absolute_path);
         table.finish();
         Some(tunnel)
     }
-}
-
-fn resolver(value: &Value<'_>) -> Option<PathBuf> {
-    let path = PathBuf::from(value.text()?);
-    if !path.is_absolute() || path.file_name().is_none() {
-        return value.fault(
-            "this cannot be the path of a file",
-            "write an absolute path, like \"/etc/resolv.conf\"",
-        );
-    }
-    Some(path)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::set::SETS;
 use model::{Group, Identity, Suite};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 impl<'a> Value<'a> {
@@ -112,6 +113,18 @@ impl<'a> Value<'a> {
             );
         }
         Some(text.to_owned())
+    }
+
+    /// The absolute path of a file.
+    pub fn absolute_path(&self) -> Option<PathBuf> {
+        let path = PathBuf::from(self.text()?);
+        if !path.is_absolute() || path.file_name().is_none() {
+            return self.fault(
+                "this cannot be the path of a file",
+                "write an absolute path, like \"/etc/resolv.conf\"",
+            );
+        }
+        Some(path)
     }
 
     /// A time such as "30s".

@@ -90,6 +90,12 @@ pub enum Warning {
         /// What it speaks of.
         packets: String,
     },
+    /// A pool that nobody lends from.
+    #[error("no peer has `pool = \"{name}\"`: nothing of [pool.{name}] is ever lent")]
+    PoolWithoutPeer {
+        /// Name of the pool.
+        name: String,
+    },
     /// A licensed node that never sees a packet.
     #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]
     NothingDiverted,

@@ -34,6 +34,8 @@ pub enum Request {
     Zones,
     /// [`crate::Flows`].
     Flows,
+    /// [`crate::Leases`].
+    Leases,
     /// Write keys for Wireshark from now on, or stop it. Answered by [`crate::Keylog`].
     Keylog {
         /// An absolute path; `None` stops it.

@@ -1,6 +1,6 @@
 //! What is answered.
 
-use crate::{Explain, Flows, PeerState, Reload, Status, Zones};
+use crate::{Explain, Flows, Leases, PeerState, Reload, Status, Zones};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -20,6 +20,8 @@ pub enum Response {
     Zones(Zones),
     /// To [`crate::Request::Flows`].
     Flows(Flows),
+    /// To [`crate::Request::Leases`].
+    Leases(Leases),
     /// To [`crate::Request::Keylog`].
     Keylog(Keylog),
     /// To [`crate::Request::Reload`].

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// How a host is. Times are in whole seconds before the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,9 @@ pub struct Peer {
     pub since_seconds: Option<u64>,
     /// What failed last. Stays until it is up again.
     pub last_refusal: Option<Refusal>,
+    /// The addresses inside that one end lends the other.
+    #[serde(default)]
+    pub inside: Vec<IpAddr>,
     /// Its child SAs.
     pub children: Vec<Child>,
 }

@@ -28,6 +28,8 @@ pub const THEIRS: Connection<'_> = Connection {
     esp: "aes128gcm16",
     ike_rekey: "4h",
     rekey: "1h",
+    vips: None,
+    pools: &[],
 };
 
 /// Our end, which waits for `strata up`.

@@ -30,6 +30,7 @@ pub mod figures;
 pub mod histogram;
 pub mod host;
 pub mod interrupt;
+pub mod lending;
 pub mod obstacle;
 pub mod openssl;
 pub mod page;

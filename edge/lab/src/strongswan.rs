@@ -55,6 +55,10 @@ pub struct Connection<'a> {
     pub ike_rekey: &'a str,
     /// How long keys of the child SA are used.
     pub rekey: &'a str,
+    /// Addresses inside that it asks for: `0.0.0.0` and `::` are any.
+    pub vips: Option<&'a str>,
+    /// Prefixes that it lends addresses of, and a name server that it tells of.
+    pub pools: &'a [(&'a str, &'a str)],
 }
 
 /// The name of a connection's child in charon's messages.
@@ -189,7 +193,22 @@ impl Connection<'_> {
             esp,
             ike_rekey,
             rekey,
+            vips,
+            pools,
         } = self;
+        let vips = vips.map_or_else(String::new, |vips| format!("vips = {vips}"));
+        let names: Vec<_> = (0..pools.len())
+            .map(|index| format!("pool{index}"))
+            .collect();
+        let lends = match names.is_empty() {
+            true => String::new(),
+            false => format!("pools = {}", names.join(", ")),
+        };
+        let pools = names.iter().zip(pools.iter());
+        let pools = pools.map(|(name, (addresses, dns))| {
+            format!("  {name} {{\n    addrs = {addresses}\n    dns = {dns}\n  }}\n")
+        });
+        let pools: String = pools.collect();
         format!(
             r#"connections {{
   peer {{
@@ -198,6 +217,8 @@ impl Connection<'_> {
     remote_addrs = {peer_address}
     proposals = {ike}
     encap = yes
+    {vips}
+    {lends}
     rekey_time = {ike_rekey}
     over_time = 1h
     rand_time = 0
@@ -222,7 +243,9 @@ impl Connection<'_> {
     }}
   }}
 }}
-{psk}"#
+{psk}pools {{
+{pools}}}
+"#
         )
     }
 }

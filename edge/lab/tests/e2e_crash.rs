@@ -7,6 +7,7 @@
 
 use anyhow::{Result, bail, ensure};
 use lab::host::Host;
+use lab::lending::{self, ALICE, Borrower, POOL};
 use lab::pair::{self, DEADLINE, GATEWAY, Pair, Terms};
 use lab::process::Process;
 use lab::runner;
@@ -28,6 +29,12 @@ fn main() -> ExitCode {
         a_point_that_does_not_exist_is_refused,
     ])
 }
+
+/// Connects by itself.
+const BORROWER: Borrower = Borrower {
+    start: "auto",
+    ..ALICE
+};
 
 const FORMER: &str = "nameserver 192.0.2.53\n";
 
@@ -106,6 +113,10 @@ enum Role {
     Endpoint,
     Locked,
     Licensed,
+    /// A peer lends it addresses.
+    Borrower,
+    /// It lends addresses to a peer.
+    Lender,
 }
 
 impl Bed {
@@ -114,10 +125,14 @@ impl Bed {
         let role = match point.split_once('-') {
             Some(("lock", _)) => Role::Locked,
             Some(("divert", _)) => Role::Licensed,
+            Some(("leased", _)) => Role::Borrower,
+            Some(("pool", _)) => Role::Lender,
             _ => Role::Endpoint,
         };
         let mut config = match role {
             Role::Licensed => pair::licensed_config(pair::LICENSED),
+            Role::Borrower => lending::borrower_config(&BORROWER),
+            Role::Lender => lending::lender_config(&pair.gateway, POOL),
             Role::Endpoint | Role::Locked => {
                 let resolver = pair.mobile.file("resolv.conf", FORMER)?;
                 let tunnel = format!(
@@ -142,7 +157,8 @@ impl Bed {
 
     fn host(&self) -> &Host {
         match self.role {
-            Role::Endpoint | Role::Locked => &self.pair.mobile,
+            Role::Endpoint | Role::Locked | Role::Borrower => &self.pair.mobile,
+            Role::Lender => &self.pair.gateway,
             Role::Licensed => &self.pair.between,
         }
     }
@@ -154,7 +170,13 @@ impl Bed {
     }
 
     fn crash_at(&self, point: &str) -> Result<()> {
-        let _gateway = self.pair.start_gateway(Terms::PLAIN)?;
+        let _other = match self.role {
+            Role::Borrower => self.pair.start_lender(POOL)?,
+            Role::Lender => self.pair.start_borrower(&self.pair.mobile, &BORROWER)?,
+            Role::Endpoint | Role::Locked | Role::Licensed => {
+                self.pair.start_gateway(Terms::PLAIN)?
+            }
+        };
         self.die_at(point)
     }
 
@@ -192,7 +214,7 @@ impl Bed {
     /// What the log says last when everything is set up.
     fn is_up(&self) -> &'static str {
         match self.role {
-            Role::Endpoint | Role::Locked => "tunnel up",
+            Role::Endpoint | Role::Locked | Role::Borrower | Role::Lender => "tunnel up",
             Role::Licensed => "runs as",
         }
     }

@@ -10,6 +10,7 @@ use lab::bait::{SECRET, no_leak, round};
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
 use lab::host::Host;
+use lab::lending::{CHARON, lender_of_charon};
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms};
 use lab::runner;
 use lab::wiretap::Wiretap;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         a_source_outside_the_selectors_does_not_enter_the_tunnel,
         a_source_outside_the_selectors_does_not_leave_the_tunnel,
+        an_address_that_was_lent_to_another_is_no_source,
     ])
 }
 
@@ -67,6 +69,28 @@ fn a_source_outside_the_selectors_does_not_leave_the_tunnel() -> Result<()> {
     }
     let (_, from) = listener.recv_from(&mut [0; 64])?;
     ensure!(from.ip().to_string() == "10.2.0.1", "from {from}");
+    ensure!(count(&ours, "inner_selector_mismatch")? == wrong.len());
+    Ok(())
+}
+
+/// The peer has an address out of our pool, and says that it sends from another one of it.
+fn an_address_that_was_lent_to_another_is_no_source() -> Result<()> {
+    let duo = Duo::new("selectors")?;
+    let (ours, charon) = duo.start(&lender_of_charon(&duo.ours), &CHARON)?;
+    let keys = duo.ours.directory().join("keys");
+    ours.strata_text(&format!("keylog {}", keys.display()))?;
+    charon.initiate()?;
+    ours.wait_until("status", DEADLINE, pair::is_up)?;
+    let mut insider = Insider::new(&ours, &keys)?;
+    let listener = listen(&duo.ours, "10.1.0.1")?;
+    let wire = duo.theirs.inside(|| Ok(UdpSocket::bind("192.0.2.2:0")?))?;
+    let wrong = ["10.9.0.2", "10.9.0.0", "10.2.0.1"];
+    for source in wrong.into_iter().chain(["10.9.0.1"]) {
+        let packet = insider.seal(&datagram(source.parse()?, [10, 1, 0, 1].into()));
+        wire.send_to(&packet, "192.0.2.1:4500")?;
+    }
+    let (_, from) = listener.recv_from(&mut [0; 64])?;
+    ensure!(from.ip().to_string() == "10.9.0.1", "from {from}");
     ensure!(count(&ours, "inner_selector_mismatch")? == wrong.len());
     Ok(())
 }

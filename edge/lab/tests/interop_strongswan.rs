@@ -4,6 +4,8 @@ use anyhow::{Result, bail, ensure};
 use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS, add_inner_address};
+use lab::lending::{CHARON, lender_of_charon, on_device};
+use lab::process::until;
 use lab::runner;
 use lab::strongswan::Connection;
 use lab::transfer::transfer;
@@ -36,6 +38,9 @@ fn main() -> ExitCode {
         selectors_outside_ours_are_refused_with_a_reason,
         strongswans_refusal_of_our_selectors_is_told,
         an_unknown_identity_is_refused_with_a_reason,
+        strongswan_gets_addresses_out_of_our_pool,
+        strongswan_claiming_anothers_address_gets_no_tunnel,
+        strongswan_lends_us_addresses_out_of_its_pools,
     ])
 }
 
@@ -413,4 +418,86 @@ fn an_unknown_identity_is_refused_with_a_reason() -> Result<()> {
     };
     strata.wait_until("status", DEADLINE, named)?;
     strata.process().wait_for_log("stranger.example", DEADLINE)
+}
+
+fn strongswan_gets_addresses_out_of_our_pool() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let (strata, mut charon) = duo.start(&lender_of_charon(&duo.ours), &CHARON)?;
+    for _ in 0..2 {
+        charon.initiate()?;
+        let status = strata.wait_until("status", DEADLINE, is_up)?;
+        ensure!(peer(&status)["inside"][0] == "10.9.0.1", "{status}");
+        let addresses = duo.theirs.run("ip -o addr")?;
+        for lent in ["10.9.0.1/32", "2001:db8:9::1/128"] {
+            ensure!(addresses.contains(lent), "{lent} is not in {addresses}");
+        }
+        for (theirs, ours) in [("10.9.0.1", "10.1.0.1"), ("2001:db8:9::1", "fd00:1::1")] {
+            transfer(&duo.ours, &duo.theirs, theirs, MB)?;
+            transfer(&duo.theirs, &duo.ours, ours, MB)?;
+        }
+        check_traffic(&strata, MB, MB)?;
+        charon.terminate()?;
+        strata.wait_until("status", DEADLINE, is_down)?;
+    }
+    // It hears of the name server, which it has no plugin for.
+    let log = charon.process().log();
+    ensure!(log.contains("DNS"), "{log}");
+    Ok(())
+}
+
+/// It gets an address and says that it sends from another one.
+fn strongswan_claiming_anothers_address_gets_no_tunnel() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let local = "10.9.0.77/32";
+    let (strata, charon) = duo.start(
+        &lender_of_charon(&duo.ours),
+        &Connection { local, ..CHARON },
+    )?;
+    let refusal = refused(charon.initiate())?;
+    ensure!(refusal.contains("TS_UNACCEPTABLE"), "{refusal}");
+    check_reason(&strata, &["10.9.0.1", "it may use no other"])
+}
+
+fn strongswan_lends_us_addresses_out_of_its_pools() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    add_inner_address(&duo.theirs, "fd00:2::1/128")?;
+    let resolver = duo.ours.file("resolv.conf", "nameserver 192.0.2.53\n")?;
+    let ours = format!(
+        "[node]\nid = \"ours.example\"\n[tunnel]\nresolver = \"{}\"\n\
+         [peer.theirs]\naddress = \"192.0.2.2\"\nid = \"theirs.example\"\npsk = \"theirs.psk\"\n\
+         local = [\"dynamic\"]\nremote = [\"10.2.0.0/24\", \"fd00:2::/64\"]\nstart = \"manual\"\n\
+         dns = \"from-peer\"\n",
+        resolver.display()
+    );
+    let theirs = Connection {
+        local: "10.2.0.0/24, fd00:2::/64",
+        remote: "dynamic",
+        pools: &[
+            ("10.9.0.0/24", "10.2.0.53"),
+            ("2001:db8:9::/64", "fd00:2::53"),
+        ],
+        ..THEIRS
+    };
+    let (strata, charon) = duo.start(&ours, &theirs)?;
+    strata.strata("up theirs --wait")?;
+    charon.wait_until(DEADLINE, |sas| sas.contains("state=INSTALLED"))?;
+    let lent = on_device(&duo.ours)?;
+    ensure!(
+        lent.len() == 2 && lent[0].starts_with("10.9.0."),
+        "{lent:?}"
+    );
+    let servers = std::fs::read_to_string(&resolver)?;
+    ensure!(
+        servers.contains("nameserver 10.2.0.53\nnameserver fd00:2::53"),
+        "{servers}"
+    );
+    let address = |index: usize| lent[index].split('/').next().unwrap_or_default().to_owned();
+    for (theirs, ours) in [("10.2.0.1", address(0)), ("fd00:2::1", address(1))] {
+        transfer(&duo.ours, &duo.theirs, theirs, MB)?;
+        transfer(&duo.theirs, &duo.ours, &ours, MB)?;
+    }
+    strata.strata("rekey theirs")?;
+    strata.strata("down theirs")?;
+    let gone = || Ok(on_device(&duo.ours)?.is_empty().then_some(()));
+    until("the addresses to go", DEADLINE, gone)
 }

@@ -5,9 +5,9 @@ use nix::sys::signal::{Signal, raise};
 use std::sync::OnceLock;
 
 /// All of them. Those that begin with `lock-` need something to be locked, those that begin with
-/// `divert-` a licensed node, all others a tunnel, of which those that begin with `rekey-` need new
+/// `divert-` a licensed node, with `leased-` a peer that lends an address, with `pool-` one to lend to, all others a tunnel, of which those that begin with `rekey-` need new
 /// keys to be asked for.
-pub const POINTS: [&str; 23] = [
+pub const POINTS: [&str; 26] = [
     "lock-set",
     "sockets-bound",
     "tun-made",
@@ -24,6 +24,9 @@ pub const POINTS: [&str; 23] = [
     "rekey-ike-asked",
     "rekey-ike-done",
     "deletes-sent",
+    "leased-address-given",
+    "leased-address-taken",
+    "pool-lease-kept",
     "resolver-restored",
     "rule-removed",
     "rules-and-routes-removed",

@@ -18,7 +18,8 @@ use crate::{Error, Family, Prefix, crash, sysctl};
 use futures_util::StreamExt;
 use nix::errno::Errno;
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
@@ -136,6 +137,13 @@ impl Netlink {
             format!("adding the route {route}"),
             Message::NewRoute(message),
         )
+    }
+
+    /// Puts a route in the place of the one with the same prefix, table and metric.
+    pub fn replace_route(&self, route: &Route) -> Result<(), Error> {
+        let message = Message::NewRoute(self.route_message(route)?);
+        let doing = format!("replacing the route {route}");
+        self.change(doing, message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 
     /// Deletes a route.

@@ -97,12 +97,18 @@ impl Routes {
     /// before.
     pub fn set(&self, plan: &Plan) -> Result<(), Error> {
         let (wanted, present) = (self.routes(plan), self.netlink.routes(TABLE)?);
+        // The same to the kernel, which has one of them: another source is another value of it.
+        let same = |a: &Route, b: &Route| (a.prefix, a.metric) == (b.prefix, b.metric);
         for route in wanted.iter().filter(|route| !present.contains(route)) {
-            self.netlink.add_route(route)?;
+            match present.iter().any(|other| same(route, other)) {
+                true => self.netlink.replace_route(route)?,
+                false => self.netlink.add_route(route)?,
+            }
             crash::point("route-added");
         }
         self.lead_here()?;
-        for route in present.iter().filter(|route| !wanted.contains(route)) {
+        let kept = |route: &&Route| wanted.iter().any(|other| same(route, other));
+        for route in present.iter().filter(|route| !kept(route)) {
             self.netlink.delete_route(route)?;
         }
         Ok(())

@@ -90,6 +90,8 @@ pub enum Question {
     Zones,
     /// Show the TCP flows that this licensed node repairs
     Flows,
+    /// Show which addresses the pools have lent, and to whom
+    Leases,
     /// Explain why a peer is up or not, and which line to change
     Explain {
         /// Name of a [peer.NAME], [licensed.NAME] or [gateway.NAME]
@@ -137,6 +139,7 @@ impl From<Question> for Request {
             Question::Status => Self::Status,
             Question::Zones => Self::Zones,
             Question::Flows => Self::Flows,
+            Question::Leases => Self::Leases,
             Question::Explain { peer } => Self::Explain { peer },
             Question::Keylog { folder } => Self::Keylog {
                 directory: folder.0,

@@ -153,6 +153,7 @@ impl Api {
             }
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
+            Request::Leases => Response::Leases(view::leases(&self.facts, node)),
             Request::Explain { peer } => match explain(&self.facts, node, &peer, now) {
                 Some(explained) => Response::Explain(explained),
                 None => Response::Error(unknown(&peer, node)),

@@ -7,6 +7,7 @@
 
 use crate::api::Api;
 use crate::host::Host;
+use crate::inside::Inside;
 use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::log::Log;
@@ -15,12 +16,13 @@ use crate::{reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
 use control::{Failure, Reload, Response};
-use model::{Instant, Path};
+use model::{Instant, Lease, Path};
 use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
 use os::{Poller, Signals, clock, crash, divert, entropy};
 use std::io;
+use store::Store;
 use wire::esp::Datagram;
 
 /// Packets handed to the node at once. Longer batches make others wait, shorter ones cost calls.
@@ -58,6 +60,8 @@ pub struct Daemon {
     keys: Keys,
     losses: Losses,
     journal: Journal,
+    /// Where leases are remembered, once there are pools.
+    store: Option<Store>,
     poller: Poller,
     signals: Signals,
     batch: Vec<Packet>,
@@ -74,9 +78,16 @@ impl Daemon {
         let now = clock::now();
         // The API first: it tells whether another daemon runs with this configuration.
         let api = Api::open(&config, now)?;
+        let store = open_store(&config)?;
         let host = Host::open(&config)?;
+        let mut node = Node::new(setup::node(&config), entropy::seed(), now);
+        node.set_wall_clock(config::today());
+        let store = store.map(|(store, leases)| {
+            node.restore_leases(leases);
+            store
+        });
         let daemon = Self {
-            node: Node::new(setup::node(&config), entropy::seed(), now),
+            node,
             config,
             log,
             host,
@@ -84,6 +95,7 @@ impl Daemon {
             keys: Keys::default(),
             losses: Losses::default(),
             journal: Journal::default(),
+            store,
             poller: Poller::new()?,
             signals,
             batch: (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect(),
@@ -168,6 +180,17 @@ impl Daemon {
     fn reconfigure(&mut self, new: Config, now: Instant) -> Response {
         let report = reload::report(&self.config, &new);
         let new = new.keeping(&self.config);
+        let first_store = match self.store {
+            Some(_) => Ok(None),
+            None => open_store(&new),
+        };
+        let first_store = match first_store {
+            Ok(store) => store,
+            Err(error) => {
+                let fix = "nothing was changed; try again when that is done";
+                return Response::Error(Failure::new(error.to_string(), fix));
+            }
+        };
         if let Err(error) = self.lead(&new) {
             let failed = format!("the routes cannot be changed: {error}");
             if let Err(error) = self.lead(&self.config.clone()) {
@@ -176,6 +199,10 @@ impl Daemon {
             return Response::Error(Failure::new(failed, "nothing else was changed; try again"));
         }
         let made_anew = self.node.reconfigure(setup::node(&new), now);
+        if let Some((store, leases)) = first_store {
+            self.node.restore_leases(leases);
+            self.store = Some(store);
+        }
         self.api.reconfigure(&new);
         self.log.set(new.log);
         self.config = new;
@@ -348,6 +375,7 @@ impl Daemon {
 
     /// Carries out what the node has to say.
     fn carry_out(&mut self, now: Instant) {
+        self.keep_leases();
         while let Some(transmit) = self.node.poll_transmit() {
             self.losses
                 .send(&self.host, transmit.path, &transmit.payload);
@@ -360,6 +388,21 @@ impl Daemon {
         while let Some(event) = self.node.poll_event() {
             self.note(event, now);
         }
+    }
+
+    /// Remembers what was lent before the answer leaves that says so. If that fails it is lent all
+    /// the same: nobody else gets the address while this daemon runs, and when it does not no tunnel
+    /// is left that could carry it. Only who has which would be forgotten.
+    fn keep_leases(&mut self) {
+        let changes: Vec<_> = std::iter::from_fn(|| self.node.poll_lease()).collect();
+        let Some(store) = self.store.as_ref().filter(|_| !changes.is_empty()) else {
+            return;
+        };
+        if let Err(error) = store.keep(&changes) {
+            tracing::error!("who has which address will be forgotten at a restart: {error}");
+            self.losses.leases += 1;
+        }
+        crash::point("pool-lease-kept");
     }
 
     /// Tells an event to the log, or does what it asks for.
@@ -378,7 +421,9 @@ impl Daemon {
             }
             event => {
                 self.journal.tell(&event, now);
-                if let Event::ChildUp { .. } | Event::ChildDown { .. } = event {
+                if let Event::Configured { .. } | Event::PeerDown { .. } = event {
+                    self.take_inside();
+                } else if let Event::ChildUp { .. } | Event::ChildDown { .. } = event {
                     self.resolve();
                 } else if let Event::ChildRekeyed { .. } = event {
                     crash::point("rekey-child-done");
@@ -386,6 +431,14 @@ impl Daemon {
                     crash::point("rekey-ike-done");
                 }
             }
+        }
+    }
+
+    /// An address that the system does not take leaves a tunnel that is of no use; why is told.
+    fn take_inside(&mut self) {
+        let inside = Inside::of(&self.node, &self.config);
+        if let Err(error) = self.host.take(&self.config, inside) {
+            tracing::error!("the device does not have the addresses that peers lend us: {error}");
         }
     }
 
@@ -412,6 +465,14 @@ impl Daemon {
         if let Err(error) = divert.learn(os_side(from), source, destination) {
             tracing::warn!("fragments between {source} and {destination} may overtake: {error}");
         }
+    }
+}
+
+/// The file of leases, for who lends.
+fn open_store(config: &Config) -> Result<Option<(Store, Vec<Lease>)>, store::Error> {
+    match config.pools.is_empty() {
+        true => Ok(None),
+        false => Store::open(&config.store).map(Some),
     }
 }
 

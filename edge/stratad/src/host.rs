@@ -5,6 +5,7 @@
 //! leaves no device, route or rule behind, but for the lock of `leak = "never"`, which is there
 //! before everything else and stays until it is opened on purpose ([`unlock`]).
 
+use crate::inside::Inside;
 use crate::plan;
 use config::Config;
 use model::Path;
@@ -32,6 +33,9 @@ pub struct Tunnel {
     pub tun: Tun,
     routes: Routes,
     plan: Plan,
+    netlink: Netlink,
+    /// What peers lend us.
+    inside: Inside,
     resolver: Resolver,
     /// Whom programs are to ask while a tunnel is up.
     servers: Vec<IpAddr>,
@@ -42,11 +46,12 @@ pub struct Tunnel {
 /// Closes what is protected before any daemon runs: at boot, before there is a network.
 pub fn lock(config: &Config) -> anyhow::Result<()> {
     refuse_in_use()?;
-    let Some(lock) = plan::lock(config) else {
+    let Some(lock) = plan::lock(config, &Inside::default()) else {
         anyhow::bail!("no peer has `leak = \"never\"`: add it to those that are to be locked");
     };
     lock.set()?;
-    Ok(Routes::open(&config.tunnel.name)?.set(&plan::plan(config).without_tunnel())?)
+    Ok(Routes::open(&config.tunnel.name)?
+        .set(&plan::plan(config, &Inside::default()).without_tunnel())?)
 }
 
 /// Opens what was locked. The configuration is not asked: it may be lost, or have changed.
@@ -67,7 +72,7 @@ fn refuse_in_use() -> anyhow::Result<()> {
 impl Host {
     /// Sets everything up, or says what stands in the way and what to do.
     pub fn open(config: &Config) -> Result<Self, Error> {
-        if let Some(lock) = plan::lock(config) {
+        if let Some(lock) = plan::lock(config, &Inside::default()) {
             lock.set()?;
             crash::point("lock-set");
         }
@@ -109,7 +114,7 @@ impl Host {
             true => Routes::remove_leftovers()?,
             false => self.tunnel = Some(Tunnel::open(config)?),
         }
-        match plan::lock(config) {
+        match plan::lock(config, &Inside::default()) {
             Some(_) => Ok(()),
             None => lock::remove(),
         }
@@ -119,7 +124,8 @@ impl Host {
     /// after everything is closed. The tunnel device comes with the first peer and goes with the
     /// last.
     pub fn reconfigure(&mut self, config: &Config) -> Result<(), Error> {
-        let lock = plan::lock(config);
+        let inside = self.tunnel.as_ref().map(|tunnel| tunnel.inside.clone());
+        let lock = plan::lock(config, &inside.unwrap_or_default());
         lock.as_ref().map_or(Ok(()), Lock::set)?;
         match (&mut self.tunnel, config.peers.is_empty()) {
             (Some(tunnel), false) => tunnel.lead(config)?,
@@ -132,6 +138,18 @@ impl Host {
             }
         }
         lock.map_or_else(lock::remove, |_| Ok(()))
+    }
+
+    /// Gives the tunnel device what peers lend us, and takes from it what they lend no more.
+    pub fn take(&mut self, config: &Config, inside: Inside) -> Result<(), Error> {
+        let tunnel = self.tunnel.as_mut();
+        let Some(tunnel) = tunnel.filter(|tunnel| tunnel.inside != inside) else {
+            return Ok(());
+        };
+        if let Some(lock) = plan::lock(config, &inside) {
+            lock.set()?;
+        }
+        tunnel.take(config, inside)
     }
 
     /// Sends a UDP payload from the socket of the path's local port and family.
@@ -177,6 +195,8 @@ impl Tunnel {
             tun,
             routes,
             plan: Plan::default(),
+            netlink,
+            inside: Inside::default(),
             resolver,
             servers: Vec::new(),
             asked: Vec::new(),
@@ -188,7 +208,7 @@ impl Tunnel {
     /// Leads what a configuration protects into the tunnel, and nothing else. Its name servers are
     /// asked from the next [`Tunnel::resolve`] on.
     fn lead(&mut self, config: &Config) -> Result<(), Error> {
-        let plan = plan::plan(config);
+        let plan = plan::plan(config, &self.inside);
         for peer in &config.peers {
             peer.address
                 .map_or(Ok(()), |address| self.routes.check_peer(&plan, address))?;
@@ -196,7 +216,31 @@ impl Tunnel {
         self.routes.set(&plan)?;
         crash::point("routes-set");
         self.plan = plan;
-        self.servers.clone_from(&config.tunnel.dns);
+        self.servers = [&config.tunnel.dns, self.inside.servers()].concat();
+        Ok(())
+    }
+
+    /// An address is there before a route prefers it, and until none does any more.
+    fn take(&mut self, config: &Config, inside: Inside) -> Result<(), Error> {
+        let own = config.tunnel.addresses.iter().map(|own| own.address());
+        let own: Vec<_> = own.collect();
+        let lent = |inside: &Inside| -> Vec<IpAddr> {
+            let lent = inside.addresses();
+            lent.filter(|address| !own.contains(address)).collect()
+        };
+        let before = std::mem::replace(&mut self.inside, inside);
+        let (old, new) = (lent(&before), lent(&self.inside));
+        for address in new.iter().filter(|new| !old.contains(new)) {
+            self.netlink
+                .add_address(self.tun.name(), (*address).into())?;
+            crash::point("leased-address-given");
+        }
+        self.lead(config)?;
+        for address in old.iter().filter(|old| !new.contains(old)) {
+            self.netlink
+                .delete_address(self.tun.name(), (*address).into())?;
+            crash::point("leased-address-taken");
+        }
         Ok(())
     }
 

@@ -23,6 +23,10 @@ impl Journal {
         match event {
             Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
             Event::PeerDown { peer, why } => tracing::warn!("peer {peer}: down: {why}"),
+            Event::Configured { peer, addresses } => {
+                let addresses = list(addresses.iter().map(|address| address.to_string()));
+                tracing::info!("peer {peer}: lends us {addresses}");
+            }
             Event::ChildUp {
                 peer,
                 inbound,

@@ -7,6 +7,7 @@ mod api;
 mod daemon;
 mod explain;
 mod host;
+mod inside;
 mod journal;
 mod keylog;
 mod log;

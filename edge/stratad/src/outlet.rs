@@ -22,6 +22,8 @@ pub struct Losses {
     pub read: u64,
     /// Keys for analysis that could not be written.
     pub keys: u64,
+    /// Times that leases could not be remembered.
+    pub leases: u64,
     /// Packets that the lock has stopped outside the tunnel.
     pub lock: lock::Stopped,
 }
@@ -35,6 +37,7 @@ impl Losses {
             ("forward", self.forwarded),
             ("read", self.read),
             ("keylog", self.keys),
+            ("store", self.leases),
             ("leave", self.lock.leaving),
             ("enter_to_inside", self.lock.to_inside),
             ("enter_from_protected", self.lock.from_protected),

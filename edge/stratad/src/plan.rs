@@ -1,12 +1,13 @@
 //! What the configuration protects: the routes into the tunnel, and what is locked.
 
-use config::{Config, Leak, Peer};
+use crate::inside::Inside;
+use config::{Addressing, Config, Leak, Peer};
 use os::routes::Plan;
 use os::{Lock, Prefix};
 use std::net::IpAddr;
 
 /// What is protected and what goes around the tunnel.
-pub fn plan(config: &Config) -> Plan {
+pub fn plan(config: &Config, inside: &Inside) -> Plan {
     let addresses: Vec<IpAddr> = config
         .tunnel
         .addresses
@@ -22,7 +23,11 @@ pub fn plan(config: &Config) -> Plan {
                     .iter()
                     .any(|local| local.contains(**address, 0, None))
             };
-            let source = addresses
+            let ours = match peer.addressing {
+                Addressing::Requested => inside.from(&peer.party.name),
+                Addressing::Fixed | Addressing::Lent(_) => addresses.as_slice(),
+            };
+            let source = ours
                 .iter()
                 .filter(carried)
                 .find(|a| a.is_ipv4() == remote.first.is_ipv4());
@@ -49,14 +54,18 @@ pub fn plan(config: &Config) -> Plan {
 }
 
 /// What is locked; `None` if every peer's prefixes may be open while no daemon runs.
-pub fn lock(config: &Config) -> Option<Lock> {
-    let Plan { bypassed, held, .. } = plan(config);
+pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
+    let Plan { bypassed, held, .. } = plan(config, inside);
     let addresses = &config.tunnel.addresses;
     (!held.is_empty()).then(|| Lock {
         device: config.tunnel.name.clone(),
         protected: held,
         bypassed,
-        inside: addresses.iter().map(|prefix| prefix.address()).collect(),
+        inside: addresses
+            .iter()
+            .map(|prefix| prefix.address())
+            .chain(inside.addresses())
+            .collect(),
         ports: vec![config.listen.ike, config.listen.nat],
     })
 }

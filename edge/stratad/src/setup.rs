@@ -1,8 +1,9 @@
 //! From what a person wrote to what a [`node::Node`] needs.
 
-use config::{Action, Config, Party, Peer, Stance};
+use config::{Action, Addressing, Config, Party, Peer, Stance};
 use crypto::{Secret, TrustStore};
 use model::{Suite, ZoneSelector};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ const WINDOW: u32 = 4096;
 
 /// The node that a configuration asks for.
 pub fn node(config: &Config) -> node::Config {
-    let vpn = config.peers.iter().map(vpn_peer);
+    let vpn = config.peers.iter().map(|peer| vpn_peer(peer, config));
     let licensed = config.licensed.iter().map(|licensed| {
         let address = Some(licensed.address);
         peer(&licensed.party, address, node::Role::Licensed)
@@ -46,7 +47,7 @@ pub fn node(config: &Config) -> node::Config {
     }
 }
 
-fn vpn_peer(from: &Peer) -> node::Peer {
+fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     // The header zone is short and read by nodes; the payload zone has the best suite agreed.
     let best = from
         .party
@@ -70,6 +71,11 @@ fn vpn_peer(from: &Peer) -> node::Peer {
     let role = node::Role::Vpn {
         local: from.local.clone(),
         remote: from.remote.clone(),
+        addressing: match (&from.addressing, config.pool(from)) {
+            (Addressing::Requested, _) => node::Addressing::Requested,
+            (_, Some(from)) => node::Addressing::Lent(Box::new(pool(from, config))),
+            (_, None) => node::Addressing::Fixed,
+        },
         zones,
     };
     let mut peer = peer(&from.party, from.address, role);
@@ -77,7 +83,34 @@ fn vpn_peer(from: &Peer) -> node::Peer {
     peer
 }
 
-fn peer(party: &Party, address: Option<std::net::IpAddr>, role: node::Role) -> node::Peer {
+/// The pools of a configuration.
+pub fn pools(config: &Config) -> Vec<node::Pool> {
+    let pools = config.pools.iter();
+    pools.map(|from| pool(from, config)).collect()
+}
+
+/// Our own addresses are not lent, nor those that no host may have: of an IPv4 prefix the first and
+/// the last (RFC 1122 section 3.2.1.3), of an IPv6 prefix the first (RFC 4291 section 2.6.1).
+fn pool(from: &config::Pool, config: &Config) -> node::Pool {
+    let wide = |prefix: &&config::Prefix| match prefix.address() {
+        IpAddr::V4(_) => prefix.length() < 31,
+        IpAddr::V6(_) => prefix.length() < 127,
+    };
+    let edges = from.addresses.iter().filter(wide).flat_map(|prefix| {
+        let all = prefix.selector();
+        [Some(all.first), all.first.is_ipv4().then_some(all.last)]
+    });
+    let own = config.tunnel.addresses.iter().map(|own| own.address());
+    node::Pool {
+        name: from.name.clone(),
+        addresses: from.selectors(),
+        reserved: edges.flatten().chain(own).collect(),
+        dns: from.dns.clone(),
+        lease: from.lease,
+    }
+}
+
+fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer {
     node::Peer {
         name: party.name.clone(),
         address,

@@ -1,11 +1,12 @@
 //! The node's state in the words of the API.
 
+use crate::inside::Inside;
 use crate::outlet::Losses;
-use crate::plan;
+use crate::{plan, setup};
 use config::{Config, Places};
 use control::{
-    Child, ChildKind, Composite, Flow, Flows, GrantState, Held, Holder, Peer, PeerKind, PeerState,
-    Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones, zone_name,
+    Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder, Lease, Leases, Peer,
+    PeerKind, PeerState, Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones, zone_name,
 };
 use crypto::Certificate;
 use model::{Identity, Instant, Right};
@@ -21,6 +22,7 @@ pub struct Facts {
     /// Ours and those of CAs, whose end is to be told beforehand.
     certificates: Vec<Certificate>,
     locked: Vec<String>,
+    pools: Vec<node::Pool>,
     started: Instant,
     /// Names of VPN peers, and whether we can connect to them.
     tunnels: BTreeMap<String, bool>,
@@ -52,12 +54,13 @@ impl Facts {
                 .map(|(_, role)| role)
                 .collect(),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
-            locked: plan::plan(config)
+            locked: plan::plan(config, &Inside::default())
                 .held
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
             certificates: config.certificates().cloned().collect(),
+            pools: setup::pools(config),
             started: now,
             tunnels: tunnels.collect(),
             licensed: config
@@ -152,6 +155,45 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
     }
 }
 
+/// `strata leases`.
+pub fn leases(facts: &Facts, node: &Node) -> Leases {
+    let all: Vec<_> = node.leases().collect();
+    let pools = facts.pools.iter().map(|pool| {
+        let ours = all.iter().filter(|lease| lease.pool == pool.name);
+        let lent = |is_ipv4| {
+            let lent = ours
+                .clone()
+                .filter(|lease| lease.addresses.of(is_ipv4).is_some());
+            Fill {
+                lent: lent.count() as u64,
+                size: u64::try_from(pool.size(is_ipv4)).unwrap_or(u64::MAX),
+            }
+        };
+        control::Pool {
+            name: pool.name.clone(),
+            prefixes: pool.addresses.iter().map(ToString::to_string).collect(),
+            ipv4: lent(true),
+            ipv6: lent(false),
+            leases: ours.clone().map(lease).collect(),
+        }
+    });
+    Leases {
+        pools: pools.collect(),
+    }
+}
+
+fn lease(lease: &model::Lease) -> Lease {
+    let kept = lease
+        .free_from
+        .map(|free_from| free_from.saturating_sub(config::today().0));
+    Lease {
+        identity: lease.identity.to_string(),
+        addresses: lease.addresses.iter().collect(),
+        in_use: lease.free_from.is_none(),
+        kept_seconds: kept,
+    }
+}
+
 /// How far a peer is.
 pub fn state(peer: &PeerStatus) -> PeerState {
     match peer.state {
@@ -170,6 +212,7 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         remote: status.remote,
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
         last_refusal: status.refusal.as_ref().map(|refusal| refused(refusal, now)),
+        inside: status.addresses.iter().collect(),
         children: status.children.iter().map(child).collect(),
     }
 }

@@ -101,6 +101,7 @@ impl Offer {
         if let PeerRole::Vpn {
             local,
             remote,
+            addressing: _,
             zones,
         } = &peer.role
         {

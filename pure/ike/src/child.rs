@@ -4,12 +4,13 @@
 use crate::config::{Peer, PeerRole, ZonePolicy};
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::Child;
+use crate::extension::configuration::confine;
 use crate::extension::zones::{self, Outcome};
 use crate::keys::{ChildKeys, own_first};
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
-use model::{Half, Keys, Spi, TrafficSelector, ZoneAgreement};
+use model::{Half, InnerAddresses, Keys, Spi, TrafficSelector, ZoneAgreement};
 use wire::ike::{GroupId, Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
@@ -62,15 +63,15 @@ impl Offer {
         })
     }
 
-    /// Its payloads.
-    pub(crate) fn payloads(&self, peer: &Peer) -> Vec<Payload> {
-        let PeerRole::Vpn { local, remote, .. } = &peer.role else {
+    /// Its payloads. `addresses` are those that one end lends the other, if it does by now.
+    pub(crate) fn payloads(&self, peer: &Peer, addresses: Option<InnerAddresses>) -> Vec<Payload> {
+        let Some((local, remote)) = bounds(peer, addresses) else {
             return Vec::new();
         };
         let mut payloads = vec![
             Payload::SecurityAssociation(offer_esp(&peer.suites, &self.groups, self.spi)),
-            Payload::TsInitiator(TrafficSelectors(local.clone())),
-            Payload::TsResponder(TrafficSelectors(remote.clone())),
+            Payload::TsInitiator(TrafficSelectors(local)),
+            Payload::TsResponder(TrafficSelectors(remote)),
         ];
         payloads.extend(self.zones.as_ref().map(zones::payload));
         payloads
@@ -80,6 +81,7 @@ impl Offer {
     pub(crate) fn settle(
         &self,
         peer: &Peer,
+        addresses: Option<InnerAddresses>,
         response: &Message,
         keys: ChildKeys<'_>,
     ) -> Result<Terms, DownReason> {
@@ -87,6 +89,7 @@ impl Offer {
             local,
             remote,
             zones,
+            ..
         } = &peer.role
         else {
             return Err(DownReason::NotOffered("a child for a role without"));
@@ -101,6 +104,12 @@ impl Offer {
         if !inside {
             return Err(DownReason::NotOffered("traffic selectors"));
         }
+        let (local, remote) = lent(peer, addresses, answer.initiator, answer.responder);
+        if local.is_empty() || remote.is_empty() {
+            return Err(DownReason::NotOffered(
+                "traffic selectors without the address inside",
+            ));
+        }
         // Only an answer to an offer is looked at: without the vendor ID the number is anybody's.
         let answered = self.zones.as_ref().and_then(|_| zones::read(response));
         let agreement = match zones::check(zones, self.zones.as_ref(), answered) {
@@ -110,8 +119,8 @@ impl Offer {
         };
         let (inbound, outbound) = halves(&keys, &choice, agreement.as_ref(), true, self.spi);
         Ok(Terms {
-            local: answer.initiator.to_vec(),
-            remote: answer.responder.to_vec(),
+            local,
+            remote,
             inbound,
             outbound,
             agreement,
@@ -126,18 +135,15 @@ pub(crate) type Answer = (Vec<Payload>, Terms);
 /// Answers an initiator's offer, or says which notify refuses it and why. `before` is what was
 /// agreed about zones by the child whose place this one takes.
 pub(crate) fn answer(
-    peer: &Peer,
+    (peer, addresses): (&Peer, Option<InnerAddresses>),
     request: &Message,
     private: bool,
     before: Option<Option<&ZoneAgreement>>,
     keys: ChildKeys<'_>,
     rng: &mut Rng,
 ) -> Result<Answer, (NotifyType, Refusal)> {
-    let PeerRole::Vpn {
-        local,
-        remote,
-        zones,
-    } = &peer.role
+    let (PeerRole::Vpn { zones, .. }, Some((local, remote))) =
+        (&peer.role, bounds(peer, addresses))
     else {
         return Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole));
     };
@@ -152,9 +158,13 @@ pub(crate) fn answer(
         )
     })?;
     let (theirs, ours) = (
-        narrow(offer.initiator, remote),
-        narrow(offer.responder, local),
+        narrow(offer.initiator, &remote),
+        narrow(offer.responder, &local),
     );
+    if let Some(addresses) = addresses.filter(|_| theirs.is_empty()) {
+        let why = Refusal::NotItsAddress(addresses);
+        return Err((NotifyType::TS_UNACCEPTABLE, why));
+    }
     if theirs.is_empty() || ours.is_empty() {
         return Err((NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors));
     }
@@ -178,6 +188,30 @@ pub(crate) fn answer(
         exchanged: choice.group.is_some(),
     };
     Ok((payloads, terms))
+}
+
+/// What of ours and what of the peer's a child may carry. `None` for a role without.
+fn bounds(
+    peer: &Peer,
+    addresses: Option<InnerAddresses>,
+) -> Option<(Vec<TrafficSelector>, Vec<TrafficSelector>)> {
+    match &peer.role {
+        PeerRole::Vpn { local, remote, .. } => Some(lent(peer, addresses, local, remote)),
+        PeerRole::Licensed | PeerRole::Gateway => None,
+    }
+}
+
+/// What is left of both ends' selectors by the addresses that one of them lends the other.
+fn lent(
+    peer: &Peer,
+    addresses: Option<InnerAddresses>,
+    local: &[TrafficSelector],
+    remote: &[TrafficSelector],
+) -> (Vec<TrafficSelector>, Vec<TrafficSelector>) {
+    match peer.pool() {
+        Some(_) => (local.to_vec(), confine(remote, addresses)),
+        None => (confine(local, addresses), remote.to_vec()),
+    }
 }
 
 /// What is worth a line in the log about the zones of a child that came up.

@@ -1,5 +1,6 @@
 //! What an engine is told at its start.
 
+use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{Secret, TrustStore};
 use model::{Group, Identity, Licence, Suite, TrafficSelector, ZoneSelector};
@@ -98,6 +99,28 @@ impl Default for Lifetimes {
 }
 
 impl Peer {
+    /// Whether it lends us our addresses inside.
+    pub(crate) const fn requests_addresses(&self) -> bool {
+        matches!(
+            self.role,
+            PeerRole::Vpn {
+                addressing: Addressing::Requested,
+                ..
+            }
+        )
+    }
+
+    /// The pool its addresses come out of, if they do.
+    pub(crate) fn pool(&self) -> Option<&Pool> {
+        match &self.role {
+            PeerRole::Vpn {
+                addressing: Addressing::Lent(pool),
+                ..
+            } => Some(pool),
+            PeerRole::Vpn { .. } | PeerRole::Licensed | PeerRole::Gateway => None,
+        }
+    }
+
     /// Whether SAs that were made with these terms are also what the new ones ask for. Every field
     /// has its place here, so that a new one cannot be forgotten.
     pub(crate) fn agrees(&self, new: &Self) -> bool {
@@ -128,6 +151,8 @@ pub enum PeerRole {
         local: Vec<TrafficSelector>,
         /// What of its we want to reach.
         remote: Vec<TrafficSelector>,
+        /// Where addresses inside come from, which narrow one of the two.
+        addressing: Addressing,
         /// What we agree to show to licensed nodes.
         zones: ZonePolicy,
     },
@@ -135,6 +160,18 @@ pub enum PeerRole {
     Licensed,
     /// The gateway whose grants we, a licensed node, take. Its IKE SA has no child.
     Gateway,
+}
+
+/// Where addresses inside come from (RFC 7296 section 2.19).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Addressing {
+    /// Each end has its own.
+    #[default]
+    Fixed,
+    /// We ask the peer for ours, one for each family of `local`; so it is for us to begin.
+    Requested,
+    /// The peer has to ask for its own, which comes out of this pool. The pool is part of `remote`.
+    Lent(Box<Pool>),
 }
 
 /// How strongly zones are wanted.

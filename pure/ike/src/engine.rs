@@ -9,6 +9,7 @@ use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::cookie;
 use crate::half_open::HalfOpen;
 use crate::menu::IkeMenu;
+use crate::pool::Pools;
 use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
 use crate::sa::task::Task;
@@ -16,7 +17,9 @@ use crate::sa::{Arrived, Context, Core, Output, Sa, State};
 use crate::timeline::Timeline;
 use crate::window::{Arrival, Requests, Responses};
 use crypto::{Rng, Secret, UnixTime};
-use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Path, Transmit};
+use model::{
+    ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::ike::{
@@ -31,6 +34,7 @@ pub struct Engine {
     pub(crate) config: Config,
     rng: Rng,
     pub(crate) out: Output,
+    pub(crate) pools: Pools,
     pub(crate) sas: BTreeMap<IkeSaId, Sa>,
     by_spi: BTreeMap<u64, IkeSaId>,
     pub(crate) half_open: HalfOpen,
@@ -51,6 +55,7 @@ impl Engine {
             config,
             rng: Rng::from_seed(seed),
             out: Output::default(),
+            pools: Pools::default(),
             sas: BTreeMap::new(),
             by_spi: BTreeMap::new(),
             half_open: HalfOpen::default(),
@@ -65,6 +70,16 @@ impl Engine {
     /// Tells what the wall clock shows: certificates are valid or not by it. Until then none is.
     pub const fn set_wall_clock(&mut self, today: UnixTime) {
         self.today = today;
+    }
+
+    /// Takes up the leases that an earlier engine told, before anything else. Tell the wall clock
+    /// first: leases end by it.
+    pub fn restore_leases(&mut self, leases: Vec<Lease>) {
+        let lent = |name: &str| {
+            let mut peers = self.config.peers.iter();
+            peers.find_map(|peer| peer.pool().filter(|pool| pool.name == name))
+        };
+        self.pools.restore(leases, lent, self.today);
     }
 
     /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
@@ -205,8 +220,13 @@ impl Engine {
     }
 }
 
-/// Outputs. Drain all three after every command or input.
+/// Outputs. Drain them in this order after every command or input.
 impl Engine {
+    /// The next lease to remember, before anything is sent: the next engine has to know it.
+    pub fn poll_lease(&mut self) -> Option<LeaseChange> {
+        self.pools.poll()
+    }
+
     /// The next datagram to send. On the shared port it begins with the non-ESP marker.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.out.transmits.pop_front()
@@ -431,6 +451,9 @@ impl Engine {
         for heir in std::mem::take(&mut self.out.heirs) {
             self.insert(heir);
         }
+        if self.contact(id).is_none() {
+            self.pools.release(id, self.today);
+        }
     }
 
     /// Whether an IKE SA with a peer is up.
@@ -482,6 +505,7 @@ impl Engine {
             barred: &self.barred,
             rng: &mut self.rng,
             out: &mut self.out,
+            pools: &mut self.pools,
             acquainted,
             now,
             today: self.today,

@@ -3,9 +3,13 @@
 //! A reason says whose fault it is and what to change. The peer's name stands in the event beside
 //! it, so that a log line reads `peer NAME: REASON`.
 
+use crate::extension::configuration::Inside;
 use crate::menu::IkeMenu;
 use crypto::{Secret, Untrusted};
-use model::{ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, Licence, Path, Suite};
+use model::{
+    ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, InnerAddresses, Licence, Path,
+    Suite,
+};
 use std::net::IpAddr;
 use wire::ike::{CertificateRefusal, NotifyType, RefusalCode};
 
@@ -30,6 +34,15 @@ pub enum Event {
         peer: String,
         /// Why.
         why: DownReason,
+    },
+    /// The peer lends us addresses. They are ours until the IKE SA is down.
+    Configured {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+        /// What it lends and tells.
+        inside: Inside,
     },
     /// A child SA can be used.
     ChildUp(Box<ChildSa<Secret>>),
@@ -175,6 +188,11 @@ pub enum DownReason {
     /// The peer answered with something we did not offer.
     #[error("the peer broke the protocol: it chose what we did not offer ({0})")]
     NotOffered(&'static str),
+    /// We asked for an address inside.
+    #[error(
+        "the peer gives us no address inside: give it a pool of addresses there, or list ours in `local` here and in [tunnel]"
+    )]
+    NoAddress,
     /// The peer cannot do without NAT traversal what we need it for.
     #[error(
         "the peer does not detect NATs; without that there is no ESP in UDP, the only encapsulation here"
@@ -390,6 +408,30 @@ pub enum Refusal {
         "none of its traffic selectors lies inside ours: compare `local` and `remote` at both ends"
     )]
     TrafficSelectors,
+    /// The addresses inside are ours to lend.
+    #[error(
+        "it asks for no address inside, but has to get one from [pool.{pool}]: set `local = [\"dynamic\"]` there, or give it `remote` instead of `pool` here"
+    )]
+    NoRequest {
+        /// Name of the pool.
+        pool: String,
+    },
+    /// All addresses are lent.
+    #[error(
+        "[pool.{pool}] has no address left for it: add to its `addresses`, or shorten its `lease`; `strata leases` shows who has them"
+    )]
+    NoAddressLeft {
+        /// Name of the pool.
+        pool: String,
+    },
+    /// It wants to use other addresses than those it was lent.
+    #[error(
+        "its traffic selectors leave out the address that it was lent ({}); it may use no other", either(&.0.iter().collect::<Vec<_>>())
+    )]
+    NotItsAddress(InnerAddresses),
+    /// We ask for addresses inside, and it is the initiator who asks.
+    #[error("it begins, but lends us our address inside: only we can begin; `strata up` does")]
+    AddressNotAsked,
     /// The role allows no child.
     #[error("it asks for a tunnel, but its role here allows none")]
     NoChildForRole,
@@ -514,6 +556,12 @@ fn advice(notify: NotifyType) -> &'static str {
         }
         NotifyType::TS_UNACCEPTABLE => {
             "nothing in common: compare `local` and `remote` at both ends"
+        }
+        NotifyType::INTERNAL_ADDRESS_FAILURE => {
+            "its pool has no address left for us: add to it there, or end what uses it"
+        }
+        NotifyType::FAILED_CP_REQUIRED => {
+            "it lends the addresses inside: set `local = [\"dynamic\"]` here"
         }
         NotifyType::ZONES_REQUIRED => {
             "zones are required there: set `zones` here like there, or make the peer accept plain ESP"

@@ -7,12 +7,14 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::distribute`], [`Engine::revoke`], [`Engine::note_inbound`].
+//!   [`Engine::distribute`], [`Engine::revoke`], [`Engine::note_inbound`],
+//!   [`Engine::restore_leases`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
 //!   events and [`Counters`].
-//! * **Outputs**: [`Engine::poll_transmit`], [`Engine::poll_event`], [`Engine::poll_timeout`].
-//!   After every command or input, drain the first two and ask the third.
+//! * **Outputs**: [`Engine::poll_lease`], [`Engine::poll_transmit`], [`Engine::poll_event`],
+//!   [`Engine::poll_timeout`]. After every command or input, drain the first three in that order
+//!   and ask the last.
 //! * **Getters**: everything else.
 //!
 //! # How it is made
@@ -20,7 +22,7 @@
 //! One IKE SA is a state machine whose states are structs (`sa`); what all exchanges have in common
 //! is in `window` (message IDs, retransmission), `keys` (the key schedule, as types), `cipher` and `exchange`
 //! (which payloads make up which message). Everything that is an extension has a file of its own in
-//! `extension`.
+//! `extension`. Addresses that are lent to peers are in `pool`.
 //!
 //! **Invariants.** No message that fails its integrity check changes anything but a counter. Keys
 //! of children can only be made by `keys::ProvedKeys`, which exist only after the peer's AUTH
@@ -40,6 +42,7 @@ mod extension;
 mod half_open;
 mod keys;
 mod menu;
+mod pool;
 mod proposal;
 mod reconfigure;
 mod sa;
@@ -53,11 +56,14 @@ mod window;
 
 pub use attempt::{Attempt, End, Offer};
 pub use config::{
-    Config, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers, ZonePolicy,
+    Addressing, Config, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers,
+    ZonePolicy,
 };
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
 pub use event::{ApiMisuse, BadProof, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
+pub use extension::configuration::Inside;
 pub use extension::nat::Nat;
+pub use pool::Pool;
 pub use signature::{Credential, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

@@ -7,7 +7,7 @@ use crate::event::DownReason;
 use crate::extension::nat::Nat;
 use crate::sa::{Sa, State};
 use crypto::Secret;
-use model::{ChildSaId, IkeSaId, Instant, Path, Suite};
+use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Lease, Path, Suite};
 
 /// How far an IKE SA is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct SaStatus {
     pub nat: Option<Nat>,
     /// Since when it is up.
     pub since: Option<Instant>,
+    /// The addresses inside that one end lends the other for it.
+    pub addresses: Option<InnerAddresses>,
     /// Its children.
     pub children: Vec<ChildSaId>,
     /// The last unprotected refusal, while it is being made.
@@ -90,6 +92,11 @@ impl Engine {
         })
     }
 
+    /// Every lease of every pool.
+    pub fn leases(&self) -> impl Iterator<Item = Lease> {
+        self.pools.leases()
+    }
+
     /// What the last attempt with a peer showed.
     pub fn attempt(&self, peer: &str) -> Option<&Attempt> {
         self.out.attempts.get(peer)
@@ -133,6 +140,7 @@ impl Engine {
             path: sa.core.path,
             nat: up.and_then(|up| up.nat),
             since: up.map(|up| up.contact.since),
+            addresses: up.and_then(|up| up.addresses),
             children: up.map_or_else(Vec::new, |up| up.children()),
             refused,
         })

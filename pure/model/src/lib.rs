@@ -3,6 +3,7 @@
 //! own (`K` is whatever a holder has: full keys at an endpoint, a share at a licensed node).
 
 mod identity;
+mod lease;
 mod path;
 mod sa;
 mod selector;
@@ -10,6 +11,7 @@ mod time;
 mod zone;
 
 pub use identity::Identity;
+pub use lease::{InnerAddresses, Lease, LeaseChange};
 pub use path::{Path, Transmit};
 pub use sa::{
     ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Group, Half, IkeSaId, Keys, Sha2, Spi, Suite,

@@ -4,7 +4,10 @@ use crypto::TrustStore;
 use model::Identity;
 
 pub use esp::{Action, Policy};
-pub use ike::{Credential, Lifetimes, Peer, PeerRole as Role, Signer, Stance, ZonePolicy};
+pub use ike::{
+    Addressing, Credential, Inside, Lifetimes, Peer, PeerRole as Role, Pool, Signer, Stance,
+    ZonePolicy,
+};
 pub use pep::Config as SnoopConfig;
 
 /// Everything a [`crate::Node`] needs to know before it starts.

@@ -1,7 +1,7 @@
 //! What a node tells its driver.
 
 use crate::{KeyLog, Side};
-use model::{Identity, Right, Spi, ZoneId};
+use model::{Identity, InnerAddresses, Right, Spi, ZoneId};
 use std::net::IpAddr;
 
 /// Something an operator or the driver wants to know. Reasons are texts because they end in a
@@ -19,6 +19,13 @@ pub enum Event {
         peer: String,
         /// Why, for a person.
         why: String,
+    },
+    /// A peer lends us addresses inside; [`crate::Node::inside`] has all of them.
+    Configured {
+        /// Name of the peer's table.
+        peer: String,
+        /// What it lends.
+        addresses: InnerAddresses,
     },
     /// A child SA carries packets now.
     ChildUp {

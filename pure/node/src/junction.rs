@@ -29,6 +29,7 @@ impl Node {
         match event {
             ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
+            ike::Event::Configured { sa, peer, inside } => self.configured(sa, peer, inside),
             ike::Event::ChildUp(child) => self.child_up(*child, now),
             ike::Event::ChildRekeyed { old, new } => self.child_rekeyed(old, *new, now),
             ike::Event::ChildRetired { child } => self.child_retired(child),
@@ -96,6 +97,7 @@ impl Node {
         children
             .into_iter()
             .for_each(|child| self.child_down(child, now));
+        self.inside.remove(&sa);
         for gateway in self.transit.gateway_lost(sa) {
             self.events.push_back(Event::GrantDropped { gateway });
         }
@@ -121,6 +123,12 @@ impl Node {
             self.wishes.up(peer, other, now);
         }
         self.distribute(peer, now);
+    }
+
+    fn configured(&mut self, sa: IkeSaId, peer: String, inside: ike::Inside) {
+        let addresses = inside.addresses;
+        self.inside.insert(sa, (peer.clone(), inside));
+        self.events.push_back(Event::Configured { peer, addresses });
     }
 
     fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {

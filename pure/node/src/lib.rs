@@ -11,8 +11,8 @@
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`];
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
 //!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node).
-//! * **Outputs**: after every command, input and batch, drain [`Node::poll_transmit`],
-//!   [`Node::poll_resend`] and [`Node::poll_event`] until they are empty, then ask
+//! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
+//!   [`Node::poll_transmit`], [`Node::poll_resend`] and [`Node::poll_event`] until they are empty, then ask
 //!   [`Node::poll_timeout`] when to come back.
 //!
 //! # How it is joined
@@ -36,8 +36,8 @@ mod tests;
 mod transit;
 
 pub use config::{
-    Action, Config, Credential, Lifetimes, Peer, Policy, Role, Signer, SnoopConfig, Stance,
-    ZonePolicy,
+    Action, Addressing, Config, Credential, Inside, Lifetimes, Peer, Policy, Pool, Role, Signer,
+    SnoopConfig, Stance, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;

@@ -1,6 +1,6 @@
 //! The composition: commands, inputs, outputs. How engines meet is in `junction.rs`.
 
-use crate::config::{Config, Peer, Policy, Role};
+use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::grants::Grants;
 use crate::peers::Peers;
 use crate::status::ChildStatus;
@@ -9,7 +9,7 @@ use crate::transit::Transit;
 use crate::{Event, Side, Verdict};
 use crypto::{Rng, UnixTime};
 use esp::{Packet, Sink, Spd, Worker};
-use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
+use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct Node {
     pub(crate) transit: Transit,
     pub(crate) children: BTreeMap<ChildSaId, Child>,
     pub(crate) succession: Succession,
+    /// What peers lend us, by IKE SA, and who they are.
+    pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
     ike_port: u16,
     pub(crate) grant_lifetime: Duration,
@@ -95,6 +97,7 @@ impl Node {
             transit: Transit::new(config.snoop),
             children: BTreeMap::new(),
             succession: Succession::default(),
+            inside: BTreeMap::new(),
             rng,
             ike_port: config.ike_port,
             grant_lifetime: config.grant_lifetime,
@@ -118,6 +121,11 @@ impl Node {
     /// Tells what the wall clock shows: certificates are valid or not by it. Until then none is.
     pub const fn set_wall_clock(&mut self, today: UnixTime) {
         self.ike.set_wall_clock(today);
+    }
+
+    /// Takes up the leases that an earlier node told, before anything else but the wall clock.
+    pub fn restore_leases(&mut self, leases: Vec<Lease>) {
+        self.ike.restore_leases(leases);
     }
 
     /// Wants a peer up, and keeps it up. Errors if there is no such peer.
@@ -235,6 +243,12 @@ impl Node {
     }
 
     // Outputs.
+
+    /// The next lease to remember, before anything of [`Node::poll_transmit`] is sent: whoever gets an
+    /// address may use it from then on.
+    pub fn poll_lease(&mut self) -> Option<LeaseChange> {
+        self.ike.poll_lease()
+    }
 
     /// The next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {

@@ -1,12 +1,12 @@
 //! What a node shows of itself. Plain values: the daemon turns them into its API's types.
 
-use crate::config::Peer;
+use crate::config::{Inside, Peer};
 use crate::node::{Child, Node};
 use crate::{GrantState, TransitCounters};
 use esp::Traffic;
 use model::{
-    ChildSaId, CsaId, Identity, IkeSaId, Instant, Licence, Spi, TrafficSelector, ZoneAgreement,
-    ZoneId,
+    ChildSaId, CsaId, Identity, IkeSaId, InnerAddresses, Instant, Lease, Licence, Spi,
+    TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::net::SocketAddr;
 
@@ -36,6 +36,8 @@ pub struct PeerStatus {
     pub since: Option<Instant>,
     /// The newest refusal or failure since it was last up.
     pub refusal: Option<(Instant, String)>,
+    /// The addresses inside that one end lends the other.
+    pub addresses: InnerAddresses,
     /// Its child SAs.
     pub children: Vec<ChildStatus>,
 }
@@ -142,6 +144,16 @@ impl Node {
         self.ike.stranger()
     }
 
+    /// What peers lend us, with their names.
+    pub fn inside(&self) -> impl Iterator<Item = &(String, Inside)> {
+        self.inside.values()
+    }
+
+    /// Every lease of our pools.
+    pub fn leases(&self) -> impl Iterator<Item = Lease> {
+        self.ike.leases()
+    }
+
     /// Composite SAs of this endpoint.
     pub fn composite_sas(&self) -> Vec<CsaStatus> {
         let holders = |csa: &crate::grants::Csa| {
@@ -216,6 +228,7 @@ impl Node {
             remote: self.remote(peer, entry.sa),
             since: entry.up_since,
             refusal: entry.refusal.clone(),
+            addresses: self.addresses(entry.sa),
             children: children
                 .map(|(id, child)| self.child_status(*id, child))
                 .collect(),
@@ -229,6 +242,12 @@ impl Node {
             .address
             .map(|address| SocketAddr::new(address, ike::PORT));
         current.map(|status| status.path.remote).or(configured)
+    }
+
+    fn addresses(&self, sa: Option<IkeSaId>) -> InnerAddresses {
+        let current = self.ike.sas().find(|status| Some(status.id) == sa);
+        let lent = current.and_then(|status| status.addresses);
+        lent.unwrap_or_default()
     }
 
     fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {

@@ -24,8 +24,8 @@ mod world;
 
 // What the shared modules call by the crate's name.
 use node::{
-    Config, DropReason, Event, GrantState, Lifetimes, Node, Packet, Peer, Role, Side, Sink, Stance,
-    Verdict, ZonePolicy,
+    Addressing, Config, DropReason, Event, GrantState, Lifetimes, Node, Packet, Peer, Role, Side,
+    Sink, Stance, Verdict, ZonePolicy,
 };
 
 use model::Path;

@@ -3,7 +3,7 @@
 
 use crypto::Secret;
 use model::{Group, Instant, Suite, TrafficSelector, ZoneSelector};
-use node::{Config, Lifetimes, Node, Peer, Role, Stance, ZonePolicy};
+use node::{Addressing, Config, Lifetimes, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -139,6 +139,7 @@ fn config(
         role: Role::Vpn {
             local: vec![local.clone()],
             remote: vec![remote.clone()],
+            addressing: Addressing::Fixed,
             zones,
         },
         suites: vec![Suite::Aes128Gcm16],

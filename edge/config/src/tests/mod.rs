@@ -1,5 +1,6 @@
 //! A folder with a configuration and its keys.
 
+mod addresses;
 mod certificates;
 mod diff;
 mod examples;

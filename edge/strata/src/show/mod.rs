@@ -2,6 +2,7 @@
 
 mod explain;
 mod flows;
+mod leases;
 mod reload;
 mod status;
 mod zones;
@@ -17,6 +18,7 @@ pub fn response(response: &Response, paint: Paint) -> String {
         Response::Status(status) => status::show(status, paint),
         Response::Zones(zones) => zones::show(zones, paint),
         Response::Flows(flows) => flows::show(flows, paint),
+        Response::Leases(leases) => leases::show(leases, paint),
         Response::Explain(explain) => explain::show(explain, paint),
         Response::Keylog(keylog) => keys(keylog),
         Response::Reload(reload) => reload::show(reload, paint),

@@ -4,6 +4,7 @@ use super::state;
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{Child, ChildKind, Peer, PeerKind, Refusal, Role, Status, Traffic};
 use std::fmt::Write;
+use std::net::IpAddr;
 
 /// The whole answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
 pub fn show(status: &Status, paint: Paint) -> String {
@@ -53,6 +54,9 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     let _ = writeln!(text, "  identity  {}", clean(&peer.identity));
     if let Some(remote) = peer.remote {
         let _ = writeln!(text, "  remote    {remote}");
+    }
+    if !peer.inside.is_empty() {
+        let _ = writeln!(text, "  inside    {}", addresses(&peer.inside));
     }
     if let Some(refusal) = &peer.last_refusal {
         let _ = writeln!(text, "  {}    {}", paint.bad("failed"), reason(refusal));
@@ -112,6 +116,12 @@ fn list(selectors: &[String]) -> String {
     clean.join(", ")
 }
 
+/// Addresses on one line.
+pub(super) fn addresses(addresses: &[IpAddr]) -> String {
+    let texts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
 fn traffic(traffic: Traffic) -> String {
     format!(
         "{} in {}",
@@ -136,6 +146,7 @@ mod tests {
             remote: Some("192.0.2.1:4500".parse().unwrap()),
             since_seconds: Some(75),
             last_refusal: None,
+            inside: vec!["10.1.0.2".parse().unwrap()],
             children: vec![Child {
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
@@ -167,6 +178,7 @@ mod tests {
                 seconds_ago: 3,
                 reason: "the peer refused our identity".to_owned(),
             }),
+            inside: Vec::new(),
             children: Vec::new(),
             ..office()
         };
@@ -198,6 +210,7 @@ peer home  down
 peer office  up for 1 min 15 s
   identity  gw.example.net
   remote    192.0.2.1:4500
+  inside    10.1.0.2
   sa        zoned, in c0de0001, out beef0002
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
   received  1.0 MiB in 1,234 packets

@@ -26,6 +26,7 @@ pub enum Evidence {
 
 use Evidence::{NotNeeded, Tests};
 
+const ADDRESSES: &str = "edge/lab/tests/e2e_addresses.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
@@ -37,6 +38,7 @@ const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const PKI: &str = "edge/lab/tests/e2e_pki.rs";
+const POOL: &str = "pure/ike/src/pool.rs";
 const POLICY: &str = "edge/lab/tests/e2e_policy.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
@@ -46,6 +48,7 @@ const RELOAD: &str = "edge/lab/tests/e2e_reload.rs";
 const RELOCK: &str = "edge/lab/tests/e2e_relock.rs";
 const SELECTORS: &str = "edge/lab/tests/e2e_selectors.rs";
 const RENEWAL: &str = "edge/lab/tests/e2e_renewal.rs";
+const STORE: &str = "edge/store/src/tests.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const SUITES: &str = "edge/lab/tests/interop_suites.rs";
 const IKE_SUITES: &str = "pure/ike/src/tests/suites.rs";
@@ -117,6 +120,67 @@ pub const FEATURES: &[Feature] = &[
                 RECOVERY,
                 "sigterm_of_the_gateway_takes_the_mobile_nodes_end_down",
             ),
+        ]),
+    },
+    Feature {
+        name: "Addresses out of a pool",
+        keys: &[
+            "peer.pool",
+            "peer.dns",
+            "pool.addresses",
+            "pool.dns",
+            "pool.lease",
+            "store.file",
+        ],
+        verbs: &["leases"],
+        works: Tests(&[
+            (
+                ADDRESSES,
+                "lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel",
+            ),
+            (
+                ADDRESSES,
+                "another_pool_gives_another_address_without_a_restart",
+            ),
+            (
+                ADDRESSES,
+                "name_servers_come_from_the_peer_where_that_is_wanted",
+            ),
+            (STRONGSWAN, "strongswan_gets_addresses_out_of_our_pool"),
+            (STRONGSWAN, "strongswan_lends_us_addresses_out_of_its_pools"),
+        ]),
+        refuses: Tests(&[
+            (ADDRESSES, "an_exhausted_pool_is_told_at_both_ends"),
+            (
+                ADDRESSES,
+                "who_does_not_ask_for_an_address_is_told_at_both_ends",
+            ),
+            (
+                ADDRESSES,
+                "two_peers_have_two_addresses_and_neither_passes_with_the_others",
+            ),
+            (
+                STRONGSWAN,
+                "strongswan_claiming_anothers_address_gets_no_tunnel",
+            ),
+            (
+                SELECTORS,
+                "an_address_that_was_lent_to_another_is_no_source",
+            ),
+            (
+                ADDRESSES,
+                "a_store_that_cannot_be_used_is_told_with_the_fix",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                ADDRESSES,
+                "the_same_address_comes_back_after_kill_9_of_either_end",
+            ),
+            (ADDRESSES, "addresses_are_lent_over_a_lossy_hop"),
+            (POOL, "whatever_happens_no_address_has_two_owners"),
+            (STORE, "a_damaged_file_is_repaired_or_refused"),
+            (CRASH, "a_crash_anywhere_leaves_nothing_after_the_next_stop"),
         ]),
     },
     Feature {

@@ -55,9 +55,19 @@ impl Remedy<'_> {
                 }
                 NotifyType::TS_UNACCEPTABLE => self.selectors(attempt),
                 NotifyType::ZONES_REQUIRED => vec![self.at("zones", "write `zones = \"require\"`")],
+                NotifyType::FAILED_CP_REQUIRED => {
+                    vec![self.at("local", "write `local = [\"dynamic\"]`")]
+                }
+                NotifyType::INTERNAL_ADDRESS_FAILURE => {
+                    vec![elsewhere("add to `addresses` of the pool there")]
+                }
                 NotifyType::TEMPORARY_FAILURE => vec![elsewhere("run `strata up` for us there")],
                 _ => Vec::new(),
             },
+            DownReason::NoAddress => vec![
+                elsewhere("give us a pool there"),
+                self.at("local", "or list our addresses"),
+            ],
             DownReason::ZonesRequired => self.zones(),
             DownReason::Unreachable { .. } => self.silence(attempt),
             DownReason::AuthUnanswered { port } => vec![elsewhere(format!(
@@ -90,6 +100,15 @@ impl Remedy<'_> {
                 format!("write `address = \"{address}\"`, or remove the line"),
             )],
             Refusal::TrafficSelectors => self.selectors(attempt),
+            Refusal::NoAddressLeft { pool } => vec![self.fix(
+                &format!("pool.{pool}.addresses"),
+                "add a prefix, or shorten `lease`",
+            )],
+            Refusal::NoRequest { .. } => {
+                vec![elsewhere(
+                    "write `local = [\"dynamic\"]` in its table for us",
+                )]
+            }
             Refusal::ZonesRequired => self.zones(),
             Refusal::NoChildForRole => {
                 vec![self.fix(self.table, "a tunnel needs a [peer.NAME]")]

@@ -39,6 +39,7 @@ const RULES: &[Rule] = &[
             (PayloadType::IDI, 1, 1),
             (PayloadType::IDR, 0, 1),
             (PayloadType::AUTH, 0, 1),
+            (PayloadType::CP, 0, 1),
             (PayloadType::SA, 0, 1),
             (PayloadType::TSI, 0, 1),
             (PayloadType::TSR, 0, 1),
@@ -50,6 +51,7 @@ const RULES: &[Rule] = &[
         payloads: &[
             (PayloadType::IDR, 1, 1),
             (PayloadType::AUTH, 1, 1),
+            (PayloadType::CP, 0, 1),
             (PayloadType::SA, 0, 1),
             (PayloadType::TSI, 0, 1),
             (PayloadType::TSR, 0, 1),

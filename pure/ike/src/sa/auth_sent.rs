@@ -8,13 +8,13 @@ use super::established::{Beginning, Established};
 use super::{Arrived, Context, Core, State};
 use crate::auth::{Claim, PeerProved};
 use crate::child;
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, PeerRole};
 use crate::counters::DropReason;
 use crate::event::{BadProof, DownReason, Refusal};
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
-use crate::extension::contact;
 use crate::extension::nat::Nat;
+use crate::extension::{configuration, contact};
 use crate::keys::UnprovedKeys;
 use crate::signature;
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -55,7 +55,14 @@ impl AuthSent {
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.push(Payload::Authentication(proof));
         self.child = child::Offer::new(peer, self.private, ctx.rng);
-        payloads.extend(self.child.iter().flat_map(|offer| offer.payloads(peer)));
+        if let PeerRole::Vpn {
+            local, addressing, ..
+        } = &peer.role
+        {
+            payloads.extend(configuration::request(addressing, local));
+        }
+        let child = self.child.iter();
+        payloads.extend(child.flat_map(|offer| offer.payloads(peer, None)));
         let attempts = ctx.config.timers.attempts;
         let exchange = ExchangeType::IKE_AUTH;
         core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
@@ -123,19 +130,35 @@ impl AuthSent {
             }
         };
         let keys = self.keys.proved(proved);
+        let peer = core.peer(ctx.config);
+        let inside = peer
+            .filter(|peer| peer.requests_addresses())
+            .map(|_| configuration::read_reply(response));
+        let addresses = inside
+            .as_ref()
+            .and_then(|inside| Some(inside.as_ref()?.addresses));
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
             initial: !ctx.acquainted,
+            addresses,
         };
-        let peer = core.peer(ctx.config);
         let child = match self.child.zip(peer) {
-            Some((offer, peer)) => offer.settle(peer, response, keys.first_child()).map(Some),
+            // A refusal says more than that there is no address.
+            Some(_) if inside == Some(None) && first_error(response).is_none() => {
+                Err(DownReason::NoAddress)
+            }
+            Some((offer, peer)) => offer
+                .settle(peer, addresses, response, keys.first_child())
+                .map(Some),
             None => first_error(response)
                 .map_or(Ok(None), |notify| Err(DownReason::ChildRefused { notify })),
         };
         match child {
-            Ok(child) => Established::begin(keys, beginning, child, core, ctx),
+            Ok(child) => {
+                let inside = inside.flatten();
+                Established::begin(keys, beginning, (inside, child), core, ctx)
+            }
             Err(why) => Closing::begin(keys, why, core, ctx),
         }
     }

@@ -11,20 +11,20 @@ use super::{Arrived, Context, Core, State};
 use crate::attempt::{End, Offer, of_initiator};
 use crate::auth::{Claim, PeerProved};
 use crate::child;
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, PeerRole};
 use crate::counters::DropReason;
 use crate::event::{BadProof, Refusal};
 use crate::exchange::auth::{Child, Proof, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, notify, rules, vendor_id};
 use crate::extension::nat::{self, Nat};
-use crate::extension::{childless, contact};
+use crate::extension::{childless, configuration, contact};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
 use crate::signature;
 use crypto::{Secret, UnixTime};
-use model::{Deadline, Group, Instant};
+use model::{Deadline, Group, IkeSaId, InnerAddresses, Instant};
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
 
@@ -290,14 +290,18 @@ impl AwaitAuth {
             nat: self.nat,
             private: self.private,
             initial: contact::is_initial(request),
+            addresses: None,
         };
         let mut keys = self.keys.proved(proved);
-        let outcome = answer_child(peer, request, beginning, self.group, &keys, ctx);
+        let outcome = answer_child(peer, request, beginning, self.group, &keys, (core.id, ctx));
         let child = match outcome {
-            Ok(child) => {
-                let (answer, terms) = child.unzip();
-                payloads.extend(answer.into_iter().flatten());
-                Ok(terms)
+            Ok(Answered {
+                payloads: answer,
+                addresses,
+                child,
+            }) => {
+                payloads.extend(answer);
+                Ok((addresses, child))
             }
             Err((kind, why)) => {
                 payloads.push(notify(kind, Vec::new()));
@@ -309,7 +313,13 @@ impl AwaitAuth {
         };
         core.respond(&mut keys.cipher, arrived, payloads, ctx);
         match child {
-            Ok(child) => Established::begin(keys, beginning, child, core, ctx),
+            Ok((addresses, child)) => {
+                let beginning = Beginning {
+                    addresses,
+                    ..beginning
+                };
+                Established::begin(keys, beginning, (None, child), core, ctx)
+            }
             Err(()) => Closing::quietly(keys, core, ctx),
         }
     }
@@ -323,6 +333,15 @@ fn refuse_first(request: &Message, why: Refusal, core: &Core, ctx: &mut Context<
     attempts.refuse(core, None, ctx.config, theirs, why, ctx.now);
 }
 
+/// What an initiator gets beside our proof.
+#[derive(Default)]
+struct Answered {
+    payloads: Vec<Payload>,
+    /// The addresses inside that we lend it.
+    addresses: Option<InnerAddresses>,
+    child: Option<child::Terms>,
+}
+
 /// The child a request asks for, answered; or that it asks for none and needs none. What is refused
 /// makes the IKE SA useless, be it for a child or not.
 fn answer_child(
@@ -331,8 +350,8 @@ fn answer_child(
     beginning: Beginning,
     group: Group,
     keys: &ProvedKeys,
-    ctx: &mut Context<'_>,
-) -> Result<Option<child::Answer>, (NotifyType, Refusal)> {
+    (sa, ctx): (IkeSaId, &mut Context<'_>),
+) -> Result<Answered, (NotifyType, Refusal)> {
     if ctx.barred.contains(&peer.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
@@ -346,13 +365,28 @@ fn answer_child(
     }
     let asks = Child::read(request).is_some();
     if !asks && childless::is_wanted(&peer.role) {
-        return Ok(None);
+        return Ok(Answered::default());
     }
     if beginning.nat.is_none() {
         return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
     }
     let (private, keys) = (beginning.private, keys.first_child());
-    child::answer(peer, request, private, None, keys, ctx.rng).map(Some)
+    let lent = match &peer.role {
+        PeerRole::Vpn {
+            addressing, local, ..
+        } => {
+            let terms = (addressing, local.as_slice());
+            configuration::answer(terms, request, &peer.identity, sa, ctx.pools, ctx.today)?
+        }
+        PeerRole::Licensed | PeerRole::Gateway => None,
+    };
+    let (reply, addresses) = lent.unzip();
+    let (answer, terms) = child::answer((peer, addresses), request, private, None, keys, ctx.rng)?;
+    Ok(Answered {
+        payloads: reply.into_iter().chain(answer).collect(),
+        addresses,
+        child: Some(terms),
+    })
 }
 
 /// Whether the initiator looks for us, if it says whom it looks for.

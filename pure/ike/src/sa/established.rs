@@ -12,12 +12,13 @@ use crate::config::{Config, PeerRole};
 use crate::event::{DownReason, Event, GrantRefusal, Refusal};
 use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
+use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::nat::Nat;
 use crate::extension::{delete, distribute, liveness};
 use crate::keys::ProvedKeys;
 use crypto::Secret;
-use model::{ChildSaId, CsaId, Deadline, Grant, Instant, Path, Spi};
+use model::{ChildSaId, CsaId, Deadline, Grant, InnerAddresses, Instant, Path, Spi};
 use std::collections::{BTreeSet, VecDeque};
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCode};
 
@@ -26,6 +27,8 @@ pub(crate) struct Established {
     pub(crate) nat: Option<Nat>,
     /// What decides between this SA and another with the same peer.
     pub(crate) contact: Contact,
+    /// The addresses inside that one end lends the other.
+    pub(crate) addresses: Option<InnerAddresses>,
     pub(super) children: Children,
     /// When the SA's own keys have to be replaced.
     pub(super) age: Age,
@@ -56,14 +59,16 @@ pub(super) struct Beginning {
     pub(super) private: bool,
     /// Whether the initiator said that it has no other IKE SA with the responder.
     pub(super) initial: bool,
+    /// The addresses inside that one end lends the other.
+    pub(super) addresses: Option<InnerAddresses>,
 }
 
 impl Established {
-    /// The SA is up, and its child if it has one.
+    /// The SA is up, with what the peer lends us, and its child if it has one.
     pub(super) fn begin(
         keys: ProvedKeys,
         beginning: Beginning,
-        child: Option<Terms>,
+        (inside, child): (Option<Inside>, Option<Terms>),
         core: &Core,
         ctx: &mut Context<'_>,
     ) -> State {
@@ -77,6 +82,7 @@ impl Established {
             },
             keys,
             nat: beginning.nat,
+            addresses: beginning.addresses,
             children: Children::default(),
             age: Age::begin(
                 lifetimes(core, ctx.config).ike,
@@ -97,6 +103,10 @@ impl Established {
             peer: core.name(),
             initiator: core.initiator,
         });
+        if let Some(inside) = inside {
+            let (sa, peer) = (core.id, core.name());
+            ctx.event(Event::Configured { sa, peer, inside });
+        }
         if let Some(terms) = child {
             state.add_child(terms, core, ctx);
         }

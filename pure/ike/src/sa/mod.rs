@@ -27,6 +27,7 @@ use crate::attempt::{Attempts, End, Offer};
 use crate::config::{Config, Peer};
 use crate::counters::{Counters, DropReason};
 use crate::event::{DownReason, Event, Refusal};
+use crate::pool::Pools;
 use crate::signature;
 use crate::window::{Due, Requests, Responses};
 use auth_sent::AuthSent;
@@ -78,6 +79,8 @@ pub(crate) struct Context<'a> {
     pub(crate) barred: &'a BTreeSet<String>,
     pub(crate) rng: &'a mut Rng,
     pub(crate) out: &'a mut Output,
+    /// Addresses to lend.
+    pub(crate) pools: &'a mut Pools,
     /// Whether another IKE SA with the same peer is up.
     pub(crate) acquainted: bool,
     pub(crate) now: Instant,

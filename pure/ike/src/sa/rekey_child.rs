@@ -19,7 +19,7 @@ use crate::exchange::create_child::{
 };
 use crate::exchange::{first_error, notify};
 use crate::menu::groups_of;
-use model::{ChildSa, ChildSaId, Spi, ZoneAgreement};
+use model::{ChildSa, ChildSaId, InnerAddresses, Spi, ZoneAgreement};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
 /// Our request for a successor.
@@ -45,7 +45,7 @@ impl ChildRekey {
     fn new(
         old: (ChildSaId, Spi, Option<&ZoneAgreement>),
         group: Option<GroupId>,
-        peer: &Peer,
+        (peer, addresses): (&Peer, Option<InnerAddresses>),
         ctx: &mut Context<'_>,
     ) -> Option<Self> {
         let (id, inbound, agreement) = old;
@@ -55,7 +55,7 @@ impl ChildRekey {
         let key = group.and_then(|group| Offered::new(group, ctx.rng));
         let mut payloads = vec![rekey_sa(inbound)];
         let public = key.as_ref().map(Offered::payload);
-        payloads.extend(renewal(offer.payloads(peer), &nonce, public));
+        payloads.extend(renewal(offer.payloads(peer, addresses), &nonce, public));
         Some(Self {
             old: id,
             offer,
@@ -95,7 +95,8 @@ impl Established {
         };
         let old = self.children.iter().find(|child| child.id == id);
         let old = old.map(|old| (id, old.inbound, old.agreement.as_ref()));
-        let rekey = old.and_then(|old| ChildRekey::new(old, group, peer, ctx));
+        let terms = (peer, self.addresses);
+        let rekey = old.and_then(|old| ChildRekey::new(old, group, terms, ctx));
         if let Some(rekey) = rekey {
             let rekey = ChildRekey { corrected, ..rekey };
             self.ask(Task::RekeyChild(Box::new(rekey)), core, ctx);
@@ -168,7 +169,8 @@ impl Established {
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
         }
         let keys = self.keys.child(exchanged.flatten(), theirs.nonce, &nonce);
-        let answer = child::answer(peer, request, self.private, Some(before), keys, ctx.rng);
+        let terms = (peer, self.addresses);
+        let answer = child::answer(terms, request, self.private, Some(before), keys, ctx.rng);
         let (answer, terms) = answer.map_err(|(kind, why)| {
             ctx.refused(Some(peer.name.clone()), why);
             refuse(kind)
@@ -195,7 +197,8 @@ impl Established {
         let exchanged = rekey.key.zip(theirs.key);
         let exchanged = exchanged.and_then(|(ours, theirs)| ours.agree(theirs));
         let keys = self.keys.child(exchanged, &rekey.nonce, theirs.nonce);
-        let terms = rekey.offer.settle(peer, response, keys)?;
+        let addresses = self.addresses;
+        let terms = rekey.offer.settle(peer, addresses, response, keys)?;
         let lower = theirs.lower_nonce(&rekey.nonce);
         match rekey.rival {
             Some(rival) if lower < rival.lower_nonce => {

@@ -1,5 +1,6 @@
 //! `docs/flows/`: a sequence diagram for each exchange, as two engines really held it.
 
+use super::addresses::{borrower, lender, pool_of};
 use super::certificates::{self, TODAY};
 use super::distribute::{gateway_of_node, grant, node};
 use super::pair::{Host, Pair, Side};
@@ -41,6 +42,28 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: || {
             let (left, right) = zoned(Stance::Accept, Stance::Accept);
             connected(left, right)
+        },
+    },
+    Flow {
+        page: "addresses",
+        title: "Addresses out of a pool",
+        about: "The initiator asks for addresses inside (CFG_REQUEST, RFC 7296 section 2.19) and \
+                offers to send from any. The responder lends its identity the addresses it had \
+                before, or new ones, and narrows the tunnel to them. The lease is told to who \
+                remembers it before the answer is sent.",
+        play: || connected(borrower(), lender(&["10.9.0.0/24", "fd00:9::/64"])),
+    },
+    Flow {
+        page: "addresses-exhausted",
+        title: "No address is left",
+        about: "Both ends proved who they are, so the refusal is a protected one with a reason \
+                (RFC 7296 section 3.15.4), and no child is made. An IKE SA without a tunnel is of \
+                no use to a VPN peer, so the initiator deletes it.",
+        play: || {
+            let reserved = vec!["10.9.0.1".parse().unwrap()];
+            let mut right = lender(&["10.9.0.1/32"]);
+            pool_of(&mut right).reserved = reserved;
+            connected(borrower(), right)
         },
     },
     Flow {

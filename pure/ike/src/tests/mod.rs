@@ -1,5 +1,6 @@
 //! Engines against each other on virtual time.
 
+mod addresses;
 mod attack;
 mod attempt;
 mod certificates;
@@ -25,7 +26,7 @@ mod trace;
 mod weaknesses;
 mod zones;
 
-use crate::{Config, Peer, PeerRole, Stance, ZonePolicy};
+use crate::{Addressing, Config, Peer, PeerRole, Stance, ZonePolicy};
 use crypto::Secret;
 use model::{Group, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use std::time::Duration;
@@ -79,6 +80,7 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
     PeerRole::Vpn {
         local: vec![prefix(local)],
         remote: vec![prefix(remote)],
+        addressing: Addressing::Fixed,
         zones,
     }
 }

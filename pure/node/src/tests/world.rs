@@ -11,8 +11,8 @@
 use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
-    Config, DropReason, Event, Lifetimes, Node, Packet, Peer, Role, Side, Sink, Stance, Verdict,
-    ZonePolicy,
+    Addressing, Config, DropReason, Event, Lifetimes, Node, Packet, Peer, Role, Side, Sink, Stance,
+    Verdict, ZonePolicy,
 };
 use crypto::{Rng, Secret};
 use model::{
@@ -506,6 +506,7 @@ fn config(who: usize, policies: &Policies) -> Config {
             Role::Vpn {
                 local: mobile_side,
                 remote: server_side,
+                addressing: Addressing::Fixed,
                 zones: zones(&policies.mobile),
             },
         )],
@@ -519,6 +520,7 @@ fn config(who: usize, policies: &Policies) -> Config {
                 Role::Vpn {
                     local: server_side,
                     remote: mobile_side,
+                    addressing: Addressing::Fixed,
                     zones: zones(&policies.gateway),
                 },
             ),

@@ -13,7 +13,9 @@
 
 use crate::credential;
 use crypto::{Aead, AeadAlgorithm, Secret};
-use ike::{Config, Credential, Engine, KeyLog, Lifetimes, Peer, PeerRole, Stance, ZonePolicy};
+use ike::{
+    Addressing, Config, Credential, Engine, KeyLog, Lifetimes, Peer, PeerRole, Stance, ZonePolicy,
+};
 use model::{
     CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Licence, Path, Right, Spi, Suite,
     TrafficSelector, ZoneId, ZoneSelector,
@@ -118,6 +120,7 @@ fn tunnel_role() -> PeerRole {
     PeerRole::Vpn {
         local: all(),
         remote: all(),
+        addressing: Addressing::Fixed,
         zones: ZonePolicy {
             stance: Stance::Accept,
             zones: vec![

@@ -3,7 +3,7 @@
 use super::Configuration;
 use crypto::{Secret, TrustStore};
 use model::{Group, Identity, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
-use node::{Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
+use node::{Addressing, Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -60,6 +60,7 @@ impl Parties {
         Role::Vpn {
             local: vec![selector(local, local_length)],
             remote: vec![selector(remote, remote_length)],
+            addressing: Addressing::Fixed,
             zones: self.zones(),
         }
     }

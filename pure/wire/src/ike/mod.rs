@@ -9,6 +9,7 @@
 //! Sealed messages are laid out here and sealed by the caller: [`Message::seal_with`] and
 //! [`Sealed::open_with`] take the cipher as a closure.
 
+mod configuration;
 mod header;
 mod identification;
 mod message;
@@ -22,6 +23,7 @@ mod selector;
 #[cfg(test)]
 mod tests;
 
+pub use configuration::{Configuration, ConfigurationAttribute, MAX_ATTRIBUTES};
 pub use header::{Flags, HEADER_LEN, Header, VERSION_2};
 pub use message::{Datagram, MAX_MESSAGE, MAX_PAYLOADS, Message};
 pub use notify::{Delete, Notify};
@@ -32,9 +34,9 @@ pub use private::{
 };
 pub use proposal::{Attribute, MAX_PROPOSALS, MAX_TRANSFORMS, Proposal, Transform};
 pub use registry::{
-    AuthMethod, CertificateEncoding, CertificateRefusal, EncryptionId, EsnId, ExchangeType,
-    GroupId, IdType, IntegrityId, KeyDirection, NotifyType, PayloadType, PrfId, Protocol,
-    RefusalCode, TransformType, TsType,
+    AttributeType, AuthMethod, CertificateEncoding, CertificateRefusal, ConfigurationType,
+    EncryptionId, EsnId, ExchangeType, GroupId, IdType, IntegrityId, KeyDirection, NotifyType,
+    PayloadType, PrfId, Protocol, RefusalCode, TransformType, TsType,
 };
 pub use sealed::{Frame, NotOpened, Sealed};
 pub use selector::TrafficSelectors;

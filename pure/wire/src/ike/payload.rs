@@ -2,8 +2,8 @@
 
 use super::identification::{encode_identity, read_identity};
 use super::{
-    AuthMethod, CertificateEncoding, Delete, GrantOffer, GroupId, Notify, PayloadType, Proposal,
-    SecretShare, TrafficSelectors,
+    AuthMethod, CertificateEncoding, Configuration, Delete, GrantOffer, GroupId, Notify,
+    PayloadType, Proposal, SecretShare, TrafficSelectors,
 };
 use crate::codec::{Codec, Malformed, Reader};
 use model::Identity;
@@ -50,6 +50,8 @@ pub enum Payload {
     TsInitiator(TrafficSelectors),
     /// Selectors of the responder's side (section 3.13).
     TsResponder(TrafficSelectors),
+    /// Addresses and the like for use inside the tunnel (section 3.15).
+    Configuration(Configuration),
     /// Private: what a licensed node is granted.
     Grant(GrantOffer),
     /// Private: the key of one zone in one direction.
@@ -100,6 +102,7 @@ impl Payload {
             Self::VendorId(_) => PayloadType::VENDOR_ID,
             Self::TsInitiator(_) => PayloadType::TSI,
             Self::TsResponder(_) => PayloadType::TSR,
+            Self::Configuration(_) => PayloadType::CP,
             Self::Grant(_) => PayloadType::GRANT,
             Self::Secret(_) => PayloadType::SECRET,
             Self::Other { kind, .. } => *kind,
@@ -128,6 +131,7 @@ impl Payload {
             Self::Notify(notify) => notify.encode(out),
             Self::Delete(delete) => delete.encode(out),
             Self::TsInitiator(selectors) | Self::TsResponder(selectors) => selectors.encode(out),
+            Self::Configuration(configuration) => configuration.encode(out),
             Self::Grant(offer) => offer.encode(out),
             Self::Secret(share) => share.encode(out),
             Self::Other { data, .. } => out.extend_from_slice(data),
@@ -160,6 +164,7 @@ impl Payload {
             PayloadType::VENDOR_ID => Self::VendorId(r.rest().to_vec()),
             PayloadType::TSI => Self::TsInitiator(TrafficSelectors::read(&mut r)?),
             PayloadType::TSR => Self::TsResponder(TrafficSelectors::read(&mut r)?),
+            PayloadType::CP => Self::Configuration(Configuration::read(&mut r)?),
             PayloadType::GRANT => Self::Grant(GrantOffer::read(&mut r)?),
             PayloadType::SECRET => Self::Secret(SecretShare::read(&mut r)?),
             // An Encrypted payload inside another, or anything but the last.
@@ -231,6 +236,7 @@ const fn name_of(kind: PayloadType) -> &'static str {
         PayloadType::DELETE => "a Delete payload",
         PayloadType::TSI => "the TSi payload",
         PayloadType::TSR => "the TSr payload",
+        PayloadType::CP => "the CP payload",
         PayloadType::GRANT => "the GRANT payload",
         PayloadType::SECRET => "a SECRET payload",
         _ => "a payload",

@@ -186,6 +186,27 @@ registry! {
 }
 
 registry! {
+    /// Kinds of Configuration payloads (RFC 7296 section 3.15).
+    pub struct ConfigurationType(u8) { CFG_REQUEST = 1, CFG_REPLY = 2, CFG_SET = 3, CFG_ACK = 4 }
+}
+
+registry! {
+    /// What a Configuration payload can be about (RFC 7296 section 3.15.1, RFC 8598).
+    pub struct AttributeType(u16) {
+        INTERNAL_IP4_ADDRESS = 1,
+        INTERNAL_IP4_NETMASK = 2,
+        INTERNAL_IP4_DNS = 3,
+        APPLICATION_VERSION = 7,
+        INTERNAL_IP6_ADDRESS = 8,
+        INTERNAL_IP6_DNS = 10,
+        INTERNAL_IP4_SUBNET = 13,
+        SUPPORTED_ATTRIBUTES = 14,
+        INTERNAL_IP6_SUBNET = 15,
+        INTERNAL_DNS_DOMAIN = 25,
+    }
+}
+
+registry! {
     /// Private: which way the packets go that a SECRET payload's key opens.
     pub struct KeyDirection(u8) { FROM_GATEWAY = 1, TO_GATEWAY = 2 }
 }

@@ -1,0 +1,64 @@
+//! `[pool.NAME]`: addresses inside that we lend to peers, and `[store]`, where we remember to whom.
+
+use crate::Prefix;
+use crate::reader::{Table, Value};
+use model::TrafficSelector;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where leases are remembered if nobody says otherwise.
+pub const DEFAULT_STORE: &str = "/var/lib/strata/strata.redb";
+
+/// Addresses for peers whose table names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// The table's name.
+    pub name: String,
+    /// `addresses`: prefixes to lend from. The first and last address of an IPv4 prefix, the first
+    /// of an IPv6 prefix, and our own are not lent.
+    pub addresses: Vec<Prefix>,
+    /// `dns`: name servers that peers are told of. Default none.
+    pub dns: Vec<IpAddr>,
+    /// `lease`: how long an address stays with a peer that does not use it, 1 min to 1 year.
+    /// Default 24 h.
+    pub lease: Duration,
+}
+
+impl Pool {
+    pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let addresses = table.required("addresses", "[\"10.9.0.0/24\"]", prefixes);
+        let dns = table.optional("dns", |value| value.list(Value::address));
+        let (minute, year) = (Duration::from_secs(60), Duration::from_secs(365 * 86_400));
+        let lease = table.optional("lease", |value| value.duration(minute..=year));
+        table.finish();
+        Some(Self {
+            name: name.to_owned(),
+            addresses: addresses?,
+            dns: dns.unwrap_or_default(),
+            lease: lease.unwrap_or(Duration::from_secs(86_400)),
+        })
+    }
+
+    /// Every address of it.
+    pub fn selectors(&self) -> Vec<TrafficSelector> {
+        let prefixes = self.addresses.iter();
+        prefixes.map(|prefix| prefix.selector()).collect()
+    }
+}
+
+fn prefixes(value: &Value<'_>) -> Option<Vec<Prefix>> {
+    let prefixes = value.list(Value::prefix)?;
+    match prefixes.is_empty() {
+        true => value.fault("is empty", "list at least one prefix, like \"10.9.0.0/24\""),
+        false => Some(prefixes),
+    }
+}
+
+/// `[store] file`.
+pub(crate) fn store(value: &Value<'_>) -> Option<PathBuf> {
+    let mut store = value.table()?;
+    let file = store.optional("file", Value::absolute_path);
+    store.finish();
+    file
+}

@@ -1,0 +1,72 @@
+//! How a lease is written: the identity by its number in IKE, so that it is one and the same key
+//! whatever text it is shown as.
+
+use model::{Identity, InnerAddresses, Lease};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The pool's name, the identity's type (RFC 7296 section 3.5) and its octets.
+pub type Key<'a> = (&'a str, u8, &'a [u8]);
+
+/// The addresses as numbers, and from when on they are free.
+pub type Value = (Option<u32>, Option<u128>, Option<u64>);
+
+const IPV4: u8 = 1;
+const FQDN: u8 = 2;
+const EMAIL: u8 = 3;
+const IPV6: u8 = 5;
+
+/// A key that holds what it is made of.
+pub struct OwnedKey(String, u8, Vec<u8>);
+
+impl OwnedKey {
+    /// Of an identity's lease out of a pool.
+    pub fn new(pool: &str, identity: &Identity) -> Self {
+        let (kind, data) = match identity {
+            Identity::Address(IpAddr::V4(address)) => (IPV4, address.octets().to_vec()),
+            Identity::Address(IpAddr::V6(address)) => (IPV6, address.octets().to_vec()),
+            Identity::Fqdn(name) => (FQDN, name.as_bytes().to_vec()),
+            Identity::Email(name) => (EMAIL, name.as_bytes().to_vec()),
+            Identity::Opaque { kind, data } => (*kind, data.clone()),
+        };
+        Self(pool.to_owned(), kind, data)
+    }
+
+    /// The key.
+    pub fn lent(&self) -> Key<'_> {
+        (&self.0, self.1, &self.2)
+    }
+}
+
+/// What is written of a lease beside its key.
+pub fn value(lease: &Lease) -> Value {
+    let InnerAddresses { v4, v6 } = lease.addresses;
+    (
+        v4.map(Ipv4Addr::to_bits),
+        v6.map(Ipv6Addr::to_bits),
+        lease.free_from,
+    )
+}
+
+/// The lease that was written; `None` if there is no such identity.
+pub fn read((pool, kind, data): Key<'_>, (v4, v6, free_from): Value) -> Option<Lease> {
+    let text = || String::from_utf8(data.to_vec()).ok();
+    let identity = match kind {
+        IPV4 => Identity::Address(<[u8; 4]>::try_from(data).ok()?.into()),
+        IPV6 => Identity::Address(<[u8; 16]>::try_from(data).ok()?.into()),
+        FQDN => Identity::Fqdn(text()?),
+        EMAIL => Identity::Email(text()?),
+        kind => Identity::Opaque {
+            kind,
+            data: data.to_vec(),
+        },
+    };
+    Some(Lease {
+        pool: pool.to_owned(),
+        identity,
+        addresses: InnerAddresses {
+            v4: v4.map(Ipv4Addr::from_bits),
+            v6: v6.map(Ipv6Addr::from_bits),
+        },
+        free_from,
+    })
+}

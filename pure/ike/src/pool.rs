@@ -1,0 +1,448 @@
+//! Pools of addresses inside, and who has which (RFC 7296 section 2.19).
+//!
+//! An address belongs to an identity, not to an SA: two SAs of one identity, be it that one takes
+//! the place of the other or that both ends began at once, have the same one. It stays with the
+//! identity for a time after the last of them ended, and longer while nobody else needs it. Then
+//! that which has been free for the longest is lent anew. What was lent is lent by one pool only,
+//! even if another one has the same address.
+//!
+//! [`Pools::poll`] tells what to remember. An SA cannot be used before its owner was told of the
+//! lease: both come out of the same call, so whoever keeps leases first and sends second never has
+//! an address in use that is not remembered.
+
+use crypto::UnixTime;
+use model::{Identity, IkeSaId, InnerAddresses, Lease, LeaseChange, TrafficSelector};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What a pool has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The addresses to lend.
+    pub addresses: Vec<TrafficSelector>,
+    /// Addresses among them that are somebody's already.
+    pub reserved: Vec<IpAddr>,
+    /// Name servers to be told to who gets an address.
+    pub dns: Vec<IpAddr>,
+    /// How long an address stays with an identity that does not use it.
+    pub lease: Duration,
+}
+
+/// Every lease of every pool.
+#[derive(Default)]
+pub(crate) struct Pools {
+    leases: BTreeMap<Name, Held>,
+    owners: BTreeMap<IpAddr, Name>,
+    users: BTreeMap<IkeSaId, Name>,
+    changes: VecDeque<LeaseChange>,
+}
+
+/// Which pool, and whose lease.
+type Name = (String, Identity);
+
+#[derive(Default)]
+struct Held {
+    addresses: InnerAddresses,
+    /// The IKE SAs whose children carry them.
+    users: BTreeSet<IkeSaId>,
+    /// `None` while there is such an SA.
+    free_from: Option<UnixTime>,
+    lease: Duration,
+}
+
+impl Pool {
+    fn lends(&self, address: IpAddr) -> bool {
+        let inside = |range: &TrafficSelector| range.contains(address, 0, None);
+        self.addresses.iter().any(inside) && !self.reserved.contains(&address)
+    }
+
+    /// How many addresses of a family there are to lend.
+    pub fn size(&self, is_ipv4: bool) -> u128 {
+        let ranges = self.of(is_ipv4);
+        let all = ranges.map(|range| (bits(range.last) - bits(range.first)).saturating_add(1));
+        let reserved = self.reserved.iter().filter(|address| {
+            let inside = |range: &TrafficSelector| range.contains(**address, 0, None);
+            address.is_ipv4() == is_ipv4 && self.addresses.iter().any(inside)
+        });
+        all.fold(0, u128::saturating_add)
+            .saturating_sub(reserved.count() as u128)
+    }
+
+    fn of(&self, is_ipv4: bool) -> impl Iterator<Item = &TrafficSelector> {
+        let ranges = self.addresses.iter();
+        ranges.filter(move |range| range.first.is_ipv4() == is_ipv4)
+    }
+}
+
+impl Pools {
+    /// Lends an identity its addresses, for an IKE SA with it. `wanted` are the families, IPv4 and
+    /// IPv6. `None` if there is nothing left of what is wanted.
+    pub(crate) fn lend(
+        &mut self,
+        pool: &Pool,
+        identity: &Identity,
+        wanted: (bool, bool),
+        sa: IkeSaId,
+        today: UnixTime,
+    ) -> Option<InnerAddresses> {
+        let name = (pool.name.clone(), identity.clone());
+        let mut lent = InnerAddresses::default();
+        for is_ipv4 in [(wanted.0, true), (wanted.1, false)]
+            .into_iter()
+            .filter_map(|(wanted, is_ipv4)| wanted.then_some(is_ipv4))
+        {
+            if let Some(address) = self.provide(pool, &name, is_ipv4, today) {
+                lent.set(address);
+            }
+        }
+        if lent.is_empty() {
+            return None;
+        }
+        let held = self.leases.entry(name.clone()).or_default();
+        held.users.insert(sa);
+        (held.free_from, held.lease) = (None, pool.lease);
+        self.users.insert(sa, name.clone());
+        self.tell(&name);
+        Some(lent)
+    }
+
+    /// An IKE SA is not up any more.
+    pub(crate) fn release(&mut self, sa: IkeSaId, today: UnixTime) {
+        let Some(name) = self.users.remove(&sa) else {
+            return;
+        };
+        let Some(held) = self.leases.get_mut(&name) else {
+            return;
+        };
+        held.users.remove(&sa);
+        if held.users.is_empty() {
+            held.free_from = Some(later(today, held.lease));
+            self.tell(&name);
+        }
+    }
+
+    /// Takes up what was remembered. What was in use then is free when its time is over from now on:
+    /// nobody knows when it ended. `pools` are those there are.
+    pub(crate) fn restore<'p>(
+        &mut self,
+        leases: Vec<Lease>,
+        pools: impl Fn(&str) -> Option<&'p Pool>,
+        today: UnixTime,
+    ) {
+        for lease in leases {
+            let kept = pools(&lease.pool).map_or(Duration::ZERO, |pool| pool.lease);
+            let name = (lease.pool, lease.identity);
+            let mut addresses = InnerAddresses::default();
+            for address in lease.addresses.iter() {
+                // Two owners were never written; whoever did that anyway is not believed.
+                if let Entry::Vacant(nobodys) = self.owners.entry(address) {
+                    nobodys.insert(name.clone());
+                    addresses.set(address);
+                }
+            }
+            let free_from = lease.free_from.map(UnixTime);
+            let held = Held {
+                addresses,
+                users: BTreeSet::new(),
+                free_from: Some(free_from.unwrap_or_else(|| later(today, kept))),
+                lease: kept,
+            };
+            self.leases.insert(name, held);
+        }
+    }
+
+    /// The next thing to remember.
+    pub(crate) fn poll(&mut self) -> Option<LeaseChange> {
+        self.changes.pop_front()
+    }
+
+    /// Every lease.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = Lease> {
+        self.leases.iter().map(|(name, held)| held.lease(name))
+    }
+
+    /// The address that an identity has, or one that nobody has.
+    fn provide(
+        &mut self,
+        pool: &Pool,
+        name: &Name,
+        is_ipv4: bool,
+        today: UnixTime,
+    ) -> Option<IpAddr> {
+        let has = self
+            .leases
+            .get(name)
+            .and_then(|held| held.addresses.of(is_ipv4));
+        if let Some(address) = has {
+            // The pool may be another one by now.
+            if pool.lends(address) {
+                return Some(address);
+            }
+            self.owners.remove(&address);
+        }
+        let unused = self.unused(pool, is_ipv4);
+        let address = unused.or_else(|| self.reclaim(pool, is_ipv4, today))?;
+        self.owners.insert(address, name.clone());
+        let held = self.leases.entry(name.clone()).or_default();
+        held.addresses.set(address);
+        Some(address)
+    }
+
+    /// The lowest address that nobody has.
+    fn unused(&self, pool: &Pool, is_ipv4: bool) -> Option<IpAddr> {
+        pool.of(is_ipv4).find_map(|range| {
+            let mut candidate = range.first;
+            while self.owners.contains_key(&candidate) || pool.reserved.contains(&candidate) {
+                candidate = next(candidate).filter(|next| *next <= range.last)?;
+            }
+            Some(candidate)
+        })
+    }
+
+    /// Takes the address back that has been free for the longest, with its whole lease.
+    fn reclaim(&mut self, pool: &Pool, is_ipv4: bool, today: UnixTime) -> Option<IpAddr> {
+        let free = self.leases.iter().filter_map(|(name, held)| {
+            let since = held.free_from.filter(|since| *since <= today)?;
+            let address = held.addresses.of(is_ipv4)?;
+            pool.lends(address).then_some((since, address, name))
+        });
+        let (_, address, name) = free.min()?;
+        let name = name.clone();
+        let held = self.leases.remove(&name)?;
+        for address in held.addresses.iter() {
+            self.owners.remove(&address);
+        }
+        let (pool, identity) = name;
+        self.changes
+            .push_back(LeaseChange::Forgotten { pool, identity });
+        Some(address)
+    }
+
+    fn tell(&mut self, name: &Name) {
+        if let Some(held) = self.leases.get(name) {
+            self.changes.push_back(LeaseChange::Kept(held.lease(name)));
+        }
+    }
+}
+
+impl Held {
+    fn lease(&self, (pool, identity): &Name) -> Lease {
+        Lease {
+            pool: pool.clone(),
+            identity: identity.clone(),
+            addresses: self.addresses,
+            free_from: self.free_from.map(|since| since.0),
+        }
+    }
+}
+
+const fn later(today: UnixTime, time: Duration) -> UnixTime {
+    UnixTime(today.0.saturating_add(time.as_secs()))
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+fn next(address: IpAddr) -> Option<IpAddr> {
+    Some(match address {
+        IpAddr::V4(address) => IpAddr::V4(address.to_bits().checked_add(1)?.into()),
+        IpAddr::V6(address) => IpAddr::V6(address.to_bits().checked_add(1)?.into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crypto::Rng;
+
+    const DAY: u64 = 86_400;
+    const BOTH: (bool, bool) = (true, true);
+    const V4: (bool, bool) = (true, false);
+
+    fn prefix(text: &str) -> TrafficSelector {
+        let (address, length) = text.split_once('/').unwrap();
+        TrafficSelector::from_prefix(address.parse().unwrap(), length.parse().unwrap()).unwrap()
+    }
+
+    fn pool(addresses: &[&str]) -> Pool {
+        Pool {
+            name: "office".to_owned(),
+            addresses: addresses.iter().map(|text| prefix(text)).collect(),
+            reserved: Vec::new(),
+            dns: Vec::new(),
+            lease: Duration::from_secs(DAY),
+        }
+    }
+
+    fn who(number: u64) -> Identity {
+        format!("host{number}.example.net").parse().unwrap()
+    }
+
+    fn texts(lent: Option<InnerAddresses>) -> Vec<String> {
+        lent.iter()
+            .flat_map(InnerAddresses::iter)
+            .map(|address| address.to_string())
+            .collect()
+    }
+
+    /// What a store would hold after all that was told.
+    fn remembered(pools: &mut Pools, store: &mut BTreeMap<Name, Lease>) {
+        while let Some(change) = pools.poll() {
+            match change {
+                LeaseChange::Kept(lease) => {
+                    let name = (lease.pool.clone(), lease.identity.clone());
+                    store.insert(name, lease);
+                }
+                LeaseChange::Forgotten { pool, identity } => {
+                    assert!(store.remove(&(pool, identity)).is_some());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_identity_gets_the_same_addresses_again_and_others_get_others() {
+        let pool = Pool {
+            reserved: vec!["10.9.0.0".parse().unwrap(), "fd00:9::1".parse().unwrap()],
+            ..pool(&["10.9.0.0/29", "fd00:9::/126"])
+        };
+        let (mut pools, now) = (Pools::default(), UnixTime(1000));
+        let first = pools.lend(&pool, &who(1), BOTH, IkeSaId(1), now);
+        assert_eq!(texts(first), ["10.9.0.1", "fd00:9::"]);
+        let second = pools.lend(&pool, &who(2), BOTH, IkeSaId(2), now);
+        assert_eq!(texts(second), ["10.9.0.2", "fd00:9::2"]);
+        pools.release(IkeSaId(1), now);
+        assert_eq!(pools.lend(&pool, &who(1), BOTH, IkeSaId(3), now), first);
+        // Who asks for one family gets one.
+        let third = pools.lend(&pool, &who(3), V4, IkeSaId(4), now);
+        assert_eq!(texts(third), ["10.9.0.3"]);
+    }
+
+    #[test]
+    fn two_sas_of_one_identity_share_its_address_until_the_last_ends() {
+        let pool = pool(&["10.9.0.1/32"]);
+        let (mut pools, now) = (Pools::default(), UnixTime(0));
+        let first = pools.lend(&pool, &who(1), V4, IkeSaId(1), now);
+        assert_eq!(pools.lend(&pool, &who(1), V4, IkeSaId(2), now), first);
+        pools.release(IkeSaId(1), now);
+        let much_later = UnixTime(100 * DAY);
+        assert_eq!(pools.lend(&pool, &who(2), V4, IkeSaId(3), much_later), None);
+        pools.release(IkeSaId(2), much_later);
+        assert_eq!(pools.lend(&pool, &who(2), V4, IkeSaId(4), much_later), None);
+        let after = UnixTime(101 * DAY);
+        assert_eq!(pools.lend(&pool, &who(2), V4, IkeSaId(5), after), first);
+        // And now it is not the first one's any more.
+        assert_eq!(pools.lend(&pool, &who(1), V4, IkeSaId(6), after), None);
+    }
+
+    #[test]
+    fn what_has_been_free_for_the_longest_is_lent_first() {
+        let pool = pool(&["10.9.0.1/32", "10.9.0.2/32"]);
+        let mut pools = Pools::default();
+        let one = pools.lend(&pool, &who(1), V4, IkeSaId(1), UnixTime(0));
+        let two = pools.lend(&pool, &who(2), V4, IkeSaId(2), UnixTime(0));
+        pools.release(IkeSaId(2), UnixTime(10));
+        pools.release(IkeSaId(1), UnixTime(20));
+        let now = UnixTime(2 * DAY);
+        assert_eq!(pools.lend(&pool, &who(3), V4, IkeSaId(3), now), two);
+        assert_eq!(pools.lend(&pool, &who(4), V4, IkeSaId(4), now), one);
+    }
+
+    #[test]
+    fn an_address_that_the_pool_has_no_more_is_replaced() {
+        let (mut pools, now) = (Pools::default(), UnixTime(0));
+        let old = pools.lend(&pool(&["10.9.0.1/32"]), &who(1), V4, IkeSaId(1), now);
+        pools.release(IkeSaId(1), now);
+        let new = pools.lend(&pool(&["10.9.0.2/32"]), &who(1), V4, IkeSaId(2), now);
+        assert_ne!(new, old);
+        let another = Pool {
+            name: "another".to_owned(),
+            ..pool(&["10.9.0.1/32", "10.9.0.2/32"])
+        };
+        assert_eq!(pools.lend(&another, &who(2), V4, IkeSaId(3), now), old);
+        // Two pools may have the same address; it is lent once.
+        assert_eq!(pools.lend(&another, &who(3), V4, IkeSaId(4), now), None);
+    }
+
+    #[test]
+    fn what_was_in_use_when_the_process_died_is_kept_for_its_time() {
+        let pool = pool(&["10.9.0.1/32"]);
+        let (mut pools, mut store) = (Pools::default(), BTreeMap::new());
+        let lent = pools.lend(&pool, &who(1), V4, IkeSaId(1), UnixTime(0));
+        remembered(&mut pools, &mut store);
+        let mut pools = Pools::default();
+        let leases = store.into_values().collect();
+        pools.restore(leases, |_| Some(&pool), UnixTime(9 * DAY));
+        let now = UnixTime(10 * DAY - 1);
+        assert_eq!(pools.lend(&pool, &who(2), V4, IkeSaId(1), now), None);
+        assert_eq!(pools.lend(&pool, &who(1), V4, IkeSaId(2), now), lent);
+    }
+
+    #[test]
+    fn a_pool_has_as_many_as_it_can_lend() {
+        let pool = Pool {
+            reserved: vec!["10.9.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap()],
+            ..pool(&["10.9.0.0/30", "::/0"])
+        };
+        assert_eq!((pool.size(true), pool.size(false)), (3, u128::MAX));
+    }
+
+    /// A thousand steps of lending, ending, waiting, dying and coming back: no address ever has two
+    /// owners, and what the store holds is what is lent.
+    #[test]
+    fn whatever_happens_no_address_has_two_owners() {
+        let pool = pool(&["10.9.0.0/30", "fd00:9::/125"]);
+        for seed in 0..20 {
+            let mut rng = Rng::from_seed([seed; 32]);
+            let (mut pools, mut store) = (Pools::default(), BTreeMap::new());
+            let mut up: BTreeMap<IkeSaId, (Identity, InnerAddresses)> = BTreeMap::new();
+            let mut now = 0;
+            for step in 0..1000 {
+                let person = who(u64::from(rng.u32() % 7));
+                match rng.u32() % 10 {
+                    0..6 => {
+                        let (sa, today) = (IkeSaId(step), UnixTime(now));
+                        let lent = pools.lend(&pool, &person, BOTH, sa, today);
+                        if let Some(lent) = lent {
+                            up.insert(sa, (person, lent));
+                        }
+                    }
+                    6..8 => {
+                        if let Some((sa, _)) = up.pop_first() {
+                            pools.release(sa, UnixTime(now));
+                        }
+                    }
+                    8 => now += DAY / 2,
+                    _ => {
+                        up.clear();
+                        pools = Pools::default();
+                        let leases = store.values().cloned().collect();
+                        pools.restore(leases, |_| Some(&pool), UnixTime(now));
+                    }
+                }
+                remembered(&mut pools, &mut store);
+                let mut owners = BTreeMap::new();
+                for (identity, lent) in up.values() {
+                    for address in lent.iter() {
+                        assert!(pool.lends(address));
+                        let owner = owners.entry(address).or_insert(identity);
+                        assert_eq!(*owner, identity, "{address} has two owners");
+                    }
+                }
+                for (sa, (identity, lent)) in &up {
+                    let kept = &store[&("office".to_owned(), identity.clone())];
+                    assert_eq!(kept.free_from, None, "{sa:?} uses what is free");
+                    assert!(lent.iter().all(|a| kept.addresses.iter().any(|b| a == b)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Addresses inside, lent and asked for (RFC 7296 sections 2.19 and 3.15).
+
+use super::pair::{Host, Pair, Side, fit};
+use super::*;
+use crate::{DownReason, Event, Inside, Pool};
+use crypto::UnixTime;
+use model::{Instant, Lease, LeaseChange};
+use std::time::Duration;
+use wire::ike::{
+    Configuration, ConfigurationAttribute, ConfigurationType, ExchangeType, Payload,
+    TrafficSelectors,
+};
+
+const DAY: u64 = 86_400;
+
+/// Asks its gateway for addresses, and wants to reach what it protects.
+pub(crate) fn borrower() -> Config {
+    let mut config = mobile();
+    config.peers[0].role = PeerRole::Vpn {
+        local: vec![prefix("0.0.0.0/0"), prefix("::/0")],
+        remote: vec![prefix("10.0.0.0/8"), prefix("fd00::/16")],
+        addressing: Addressing::Requested,
+        zones: ZonePolicy::default(),
+    };
+    config
+}
+
+/// Lends addresses out of these prefixes.
+pub(crate) fn lender(prefixes: &[&str]) -> Config {
+    let mut config = gateway();
+    let addresses: Vec<_> = prefixes.iter().map(|text| prefix(text)).collect();
+    config.peers[0].role = PeerRole::Vpn {
+        local: vec![prefix("10.0.0.0/16"), prefix("fd00:8::/64")],
+        remote: addresses.clone(),
+        addressing: Addressing::Lent(Box::new(Pool {
+            name: "office".to_owned(),
+            addresses,
+            reserved: vec!["10.9.0.0".parse().unwrap(), "fd00:9::".parse().unwrap()],
+            dns: vec!["10.0.0.53".parse().unwrap(), "fd00:8::53".parse().unwrap()],
+            lease: Duration::from_secs(DAY),
+        })),
+        zones: ZonePolicy::default(),
+    };
+    config
+}
+
+pub(crate) fn pool_of(config: &mut Config) -> &mut Pool {
+    match &mut config.peers[0].role {
+        PeerRole::Vpn {
+            addressing: Addressing::Lent(pool),
+            ..
+        } => pool,
+        other => panic!("{other:?}"),
+    }
+}
+
+const BOTH: [&str; 2] = ["10.9.0.0/24", "fd00:9::/64"];
+
+fn inside(host: &Host) -> Option<&Inside> {
+    host.events.iter().find_map(|event| match event {
+        Event::Configured { inside, .. } => Some(inside),
+        _ => None,
+    })
+}
+
+fn leases(host: &mut Host) -> Vec<LeaseChange> {
+    std::iter::from_fn(|| host.engine.poll_lease()).collect()
+}
+
+/// The left end's selectors, as both have them.
+fn carried(pair: &Pair) -> Vec<String> {
+    let (left, right) = (pair.left.child(), pair.right.child());
+    assert!(fit(left, right));
+    left.local.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_tunnel_carries_the_lent_addresses_and_no_others() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.connect();
+    assert_eq!(carried(&pair), ["10.9.0.1/32", "fd00:9::1/128"]);
+    let given = inside(&pair.left).expect("addresses were lent");
+    let texts: Vec<_> = given.addresses.iter().map(|a| a.to_string()).collect();
+    assert_eq!(texts, ["10.9.0.1", "fd00:9::1"]);
+    let dns: Vec<_> = given.dns.iter().map(ToString::to_string).collect();
+    assert_eq!(dns, ["10.0.0.53", "fd00:8::53"]);
+    assert_eq!(
+        given.subnets,
+        [prefix("10.0.0.0/16"), prefix("fd00:8::/64")]
+    );
+    for host in [&pair.left, &pair.right] {
+        let shown = host.engine.sas().next().and_then(|sa| sa.addresses);
+        assert_eq!(shown, Some(given.addresses));
+    }
+}
+
+/// The address inside is needed before the first packet.
+#[test]
+fn addresses_are_told_before_the_child() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.connect();
+    let at = |wanted: fn(&Event) -> bool| pair.left.events.iter().position(wanted);
+    let configured = at(|event| matches!(event, Event::Configured { .. }));
+    assert!(configured < at(|event| matches!(event, Event::ChildUp(_))));
+}
+
+#[test]
+fn who_comes_back_has_its_address_again() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.connect();
+    let first = carried(&pair);
+    let sa = pair.left.engine.sas().next().expect("it is up").id;
+    pair.with(Side::Left, |engine, now| engine.close(sa, now));
+    pair.settle();
+    pair.left.events.clear();
+    pair.right.events.clear();
+    pair.connect();
+    assert_eq!(carried(&pair), first);
+}
+
+#[test]
+fn an_engine_that_was_told_the_leases_lends_the_same_address_again() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pool_of(&mut pair.right.engine.config)
+        .reserved
+        .push("10.9.0.1".parse().unwrap());
+    pair.connect();
+    let first = carried(&pair);
+    let told = leases(&mut pair.right);
+    let [LeaseChange::Kept(lease)] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_eq!(lease.free_from, None);
+    // It is killed, and 10.9.0.1 would be free by now.
+    let mut fresh = Host::seeded(lender(&BOTH), 7, 2);
+    fresh.engine.restore_leases(vec![lease.clone()]);
+    pair.restart(Side::Right, fresh);
+    pair.restart(Side::Left, Host::seeded(borrower(), 8, 1));
+    pair.connect();
+    assert_eq!(carried(&pair), first);
+}
+
+#[test]
+fn a_lease_begins_with_the_sa_and_its_time_with_the_sas_end() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.right.engine.set_wall_clock(UnixTime(1000));
+    pair.connect();
+    let kept = |changes: &[LeaseChange]| match changes {
+        [LeaseChange::Kept(Lease { free_from, .. })] => *free_from,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kept(&leases(&mut pair.right)), None);
+    let sa = pair.right.engine.sas().next().expect("it is up").id;
+    pair.with(Side::Right, |engine, now| engine.rekey_ike(sa, now));
+    pair.settle();
+    assert_eq!(leases(&mut pair.right), [], "a rekeyed SA is the same one");
+    pair.with(Side::Left, |engine, now| engine.shutdown(now));
+    pair.settle();
+    assert_eq!(kept(&leases(&mut pair.right)), Some(1000 + DAY));
+}
+
+#[test]
+fn an_empty_pool_is_told_to_both_ends() {
+    let mut right = lender(&["10.9.0.0/32"]);
+    pool_of(&mut right).dns.clear();
+    let mut pair = Pair::new(borrower(), right);
+    pair.connect();
+    let [refusal] = pair.right.refusals().try_into().expect("one refusal");
+    assert!(
+        refusal.contains("[pool.office] has no address left"),
+        "{refusal}"
+    );
+    let [why] = pair.left.down_reasons().try_into().expect("one end");
+    let why = why.to_string();
+    assert!(
+        why.contains("INTERNAL_ADDRESS_FAILURE") && why.contains("no address left"),
+        "{why}"
+    );
+    assert_eq!(leases(&mut pair.right), []);
+}
+
+#[test]
+fn who_gets_one_family_carries_that_one() {
+    let mut pair = Pair::new(borrower(), lender(&["fd00:9::/64"]));
+    pair.connect();
+    assert_eq!(carried(&pair), ["fd00:9::1/128"]);
+    let given = inside(&pair.left).expect("an address was lent");
+    assert_eq!(
+        given.dns,
+        ["fd00:8::53".parse::<std::net::IpAddr>().unwrap()]
+    );
+    assert_eq!(given.subnets, [prefix("fd00:8::/64")]);
+}
+
+#[test]
+fn who_asks_for_nothing_where_addresses_are_lent_is_told_so() {
+    let mut pair = Pair::new(mobile(), lender(&["10.8.0.0/24"]));
+    pair.connect();
+    let [refusal] = pair.right.refusals().try_into().expect("one refusal");
+    assert!(refusal.contains("local = [\"dynamic\"]"), "{refusal}");
+    let [why] = pair.left.down_reasons().try_into().expect("one end");
+    let why = why.to_string();
+    assert!(
+        why.contains("FAILED_CP_REQUIRED") && why.contains("\"dynamic\""),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_peer_that_lends_nothing_is_no_use_to_who_needs_an_address() {
+    let mut pair = Pair::new(borrower(), gateway());
+    pair.connect();
+    assert_eq!(pair.left.down_reasons(), [&DownReason::NoAddress]);
+    assert!(pair.left.children().is_empty() && inside(&pair.left).is_none());
+}
+
+#[test]
+fn who_lends_does_not_begin() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.initiate(Side::Right);
+    pair.settle();
+    let [refusal] = pair.left.refusals().try_into().expect("one refusal");
+    assert!(refusal.contains("only we can begin"), "{refusal}");
+    assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+}
+
+/// The story of an insider who wants another's packets: it asks as it must, gets its own address,
+/// and claims that of somebody else.
+#[test]
+fn a_claim_to_anothers_address_gets_no_tunnel() {
+    for claim in ["10.9.0.77/32", "10.9.0.2/31", "192.0.2.0/24"] {
+        let mut left = borrower();
+        let PeerRole::Vpn { local, .. } = &mut left.peers[0].role else {
+            panic!("a VPN peer");
+        };
+        *local = vec![prefix(claim)];
+        let mut pair = Pair::new(left, lender(&BOTH));
+        pair.connect();
+        let [refusal] = pair.right.refusals().try_into().expect("one refusal");
+        assert!(refusal.contains("10.9.0.1"), "{claim}: {refusal}");
+        assert!(pair.right.children().is_empty() && pair.left.children().is_empty());
+    }
+}
+
+/// It claims a range around its own, at first or when it rekeys.
+#[test]
+fn a_wider_claim_is_narrowed_whenever_it_is_made() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.connect();
+    let sa = pair.left.engine.sas().next().expect("it is up").id;
+    let old = pair.left.child().inbound.spi;
+    let wide = TrafficSelectors(vec![prefix("10.9.0.0/24"), prefix("::/0")]);
+    pair.with(Side::Left, |engine, now| {
+        let request = rekey_request(old, wide);
+        engine.request_raw(sa, ExchangeType::CREATE_CHILD_SA, request, now);
+    });
+    pair.settle();
+    let children = pair.right.children();
+    let newest = children.last().expect("the rekeyed one");
+    assert_eq!(children.len(), 2);
+    let texts: Vec<_> = newest.remote.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["10.9.0.1/32", "fd00:9::1/128"]);
+}
+
+fn rekey_request(old: model::Spi, claimed: TrafficSelectors) -> Vec<Payload> {
+    let proposals = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(0x1234_5678));
+    vec![
+        crate::exchange::create_child::rekey_sa(old),
+        Payload::SecurityAssociation(proposals),
+        Payload::Nonce(vec![7; 32]),
+        Payload::TsInitiator(claimed),
+        Payload::TsResponder(TrafficSelectors(vec![
+            prefix("10.0.0.0/16"),
+            prefix("::/0"),
+        ])),
+    ]
+}
+
+#[test]
+fn new_keys_carry_the_same_addresses_whoever_asks_for_them() {
+    for side in [Side::Left, Side::Right] {
+        let mut pair = Pair::new(borrower(), lender(&BOTH));
+        pair.connect();
+        let before = carried(&pair);
+        let child = pair.host(side).child().id;
+        let sa = pair.host(side).engine.sas().next().expect("it is up").id;
+        pair.with(side, |engine, now| engine.rekey_ike(sa, now));
+        pair.settle();
+        pair.with(side, |engine, now| engine.rekey_child(sa, child, now));
+        pair.pass(Duration::from_secs(60));
+        assert_ne!(pair.host(side).child().id, child, "there are new keys");
+        assert_eq!(carried(&pair), before);
+    }
+}
+
+/// Over a network that loses a third: one identity, one address, however often it is asked for.
+#[test]
+fn losses_do_not_make_leases() {
+    for seed in 0..50 {
+        let mut pair = Pair::seeded(borrower(), lender(&BOTH), seed);
+        (pair.lost, pair.doubled, pair.overtaken) = (300, 100, 100);
+        pair.connect();
+        pair.pass(Duration::from_secs(200));
+        assert_eq!(carried(&pair), ["10.9.0.1/32", "fd00:9::1/128"]);
+        assert_eq!(pair.right.engine.leases().count(), 1);
+        assert_eq!(leases(&mut pair.right).len(), 1);
+    }
+}
+
+/// Addresses that no host can have, name servers without end.
+#[test]
+fn nonsense_of_a_gateway_is_not_taken() {
+    let reply = |addresses: &[&str]| {
+        let attribute = |text: &&str| ConfigurationAttribute::Address {
+            is_ipv4: !text.contains(':'),
+            value: Some((text.parse().unwrap(), 32)),
+        };
+        let servers = (0..100).map(|last| ConfigurationAttribute::Dns {
+            is_ipv4: true,
+            value: Some([10, 0, 0, last].into()),
+        });
+        let attributes = addresses.iter().map(attribute).chain(servers).collect();
+        let kind = ConfigurationType::CFG_REPLY;
+        let configuration = Configuration { kind, attributes };
+        wire::ike::Message {
+            header: wire::ike::Header {
+                spi_i: 1,
+                spi_r: 2,
+                version: wire::ike::VERSION_2,
+                exchange: ExchangeType::IKE_AUTH,
+                flags: wire::ike::Flags::default(),
+                message_id: 1,
+            },
+            payloads: vec![Payload::Configuration(configuration)],
+        }
+    };
+    let read = |addresses: &[&str]| crate::extension::configuration::read_reply(&reply(addresses));
+    for nonsense in [
+        "0.0.0.0",
+        "127.0.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "ff02::1",
+    ] {
+        assert_eq!(read(&[nonsense]), None, "{nonsense}");
+    }
+    let inside = read(&["10.9.0.1", "10.9.0.2"]).expect("the first is one");
+    assert_eq!(inside.addresses.v4, Some([10, 9, 0, 1].into()));
+    assert_eq!(inside.dns.len(), 4);
+}
+
+#[test]
+fn another_pool_makes_the_sas_anew() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.connect();
+    let other = lender(&["10.10.0.0/24"]);
+    let changed = pair.with(Side::Right, |engine, now: Instant| {
+        engine.reconfigure(other, now)
+    });
+    assert_eq!(changed, ["mobile"]);
+    pair.settle();
+    pair.left.events.clear();
+    pair.right.events.clear();
+    pair.connect();
+    assert_eq!(carried(&pair), ["10.10.0.0/32"]);
+}

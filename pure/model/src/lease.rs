@@ -1,0 +1,77 @@
+//! Addresses inside a tunnel that one end lends the other (RFC 7296 section 2.19).
+
+use crate::{Identity, TrafficSelector};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// At most one address of each family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InnerAddresses {
+    /// The one for IPv4.
+    pub v4: Option<Ipv4Addr>,
+    /// The one for IPv6.
+    pub v6: Option<Ipv6Addr>,
+}
+
+impl InnerAddresses {
+    /// All there are.
+    pub fn iter(&self) -> impl Iterator<Item = IpAddr> {
+        let v4 = self.v4.map(IpAddr::V4);
+        v4.into_iter().chain(self.v6.map(IpAddr::V6))
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.v4.is_none() && self.v6.is_none()
+    }
+
+    /// The one of a family.
+    pub fn of(&self, is_ipv4: bool) -> Option<IpAddr> {
+        self.iter().find(|address| address.is_ipv4() == is_ipv4)
+    }
+
+    /// Takes an address in place of that of the same family.
+    pub const fn set(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => self.v4 = Some(address),
+            IpAddr::V6(address) => self.v6 = Some(address),
+        }
+    }
+
+    /// These addresses and no others, with every protocol and port.
+    pub fn selectors(&self) -> Vec<TrafficSelector> {
+        let only = |address| TrafficSelector {
+            protocol: 0,
+            ports: 0..=u16::MAX,
+            first: address,
+            last: address,
+        };
+        self.iter().map(only).collect()
+    }
+}
+
+/// What an identity has out of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The pool's name.
+    pub pool: String,
+    /// Whose it is.
+    pub identity: Identity,
+    /// What was lent.
+    pub addresses: InnerAddresses,
+    /// From when on somebody else may get it, in seconds since 1970. `None` while it is in use.
+    pub free_from: Option<u64>,
+}
+
+/// What is to be remembered of a pool beyond the end of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseChange {
+    /// A lease is new or has changed.
+    Kept(Lease),
+    /// There is none any more.
+    Forgotten {
+        /// The pool's name.
+        pool: String,
+        /// Whose it was.
+        identity: Identity,
+    },
+}
