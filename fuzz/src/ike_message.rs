@@ -1,7 +1,7 @@
 //! Whatever a datagram holds, reading it as IKE neither panics nor loses anything: what was read
 //! encodes to something that reads the same.
 
-use wire::ike::{Datagram, GrantReply, decode_zone_map, encode_zone_map};
+use wire::ike::{Datagram, Frame, GrantReply, decode_zone_map, encode_zone_map};
 
 /// Octets as a whole message.
 pub fn run(octets: &[u8]) {
@@ -12,7 +12,10 @@ pub fn run(octets: &[u8]) {
         }
         // As if the cipher had accepted it: what a peer that holds the keys could send.
         Ok(Datagram::Sealed(sealed)) => {
-            let _ = sealed.open_with(|_, _, _, _| Ok::<_, ()>(()));
+            let _ = sealed.open_with(Frame::AEAD, |_, _, _, _| Ok::<_, ()>(()));
+            if let Some(fragment) = sealed.fragment {
+                assert!(1 <= fragment.number && fragment.number <= fragment.total);
+            }
         }
         Err(_) => {}
     }

@@ -1,7 +1,7 @@
 //! What is different between two configurations, and what that needs.
 
 use crate::setting::{Effect, Section, Setting, Value, sections};
-use crate::{Config, Tunnel};
+use crate::{Config, Listen, Tunnel};
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,10 @@ impl Config {
             },
             socket: running.socket.clone(),
             store: running.store.clone(),
-            listen: running.listen.clone(),
+            listen: Listen {
+                fragment: self.listen.fragment,
+                ..running.listen.clone()
+            },
             divert: running.divert.clone(),
             ..self
         }

@@ -12,7 +12,13 @@ pub struct Listen {
     pub ike: u16,
     /// `nat`: UDP port of IKE and ESP behind NATs, where all ESP goes (RFC 3948). Default 4500.
     pub nat: u16,
+    /// `fragment`: the longest IP datagram of an IKE message that is sent in fragments otherwise
+    /// (RFC 7383), 576 or more. Default 1280; 0: whole, however long it is.
+    pub fragment: u16,
 }
+
+/// Less is not needed anywhere (RFC 7383 section 2.5.1).
+const SMALLEST: u32 = 576;
 
 impl Listen {
     pub(crate) fn read(value: Option<Value<'_>>) -> Option<Self> {
@@ -20,6 +26,7 @@ impl Listen {
             addresses: Vec::new(),
             ike: 500,
             nat: 4500,
+            fragment: 1280,
         };
         let Some(value) = value else {
             return Some(listen);
@@ -29,6 +36,8 @@ impl Listen {
         listen.addresses = addresses.unwrap_or_default();
         listen.ike = table.optional("ike", Value::port).unwrap_or(listen.ike);
         listen.nat = table.optional("nat", Value::port).unwrap_or(listen.nat);
+        let fragment = table.optional("fragment", fragment);
+        listen.fragment = fragment.unwrap_or(listen.fragment);
         table.finish();
         if listen.ike == listen.nat {
             return value.fault(
@@ -38,4 +47,15 @@ impl Listen {
         }
         Some(listen)
     }
+}
+
+fn fragment(value: &Value<'_>) -> Option<u16> {
+    let number = value.number(0..=u32::from(u16::MAX))?;
+    if (1..SMALLEST).contains(&number) {
+        return value.fault(
+            format!("{number} octets are too few for an IKE message"),
+            format!("write {SMALLEST} or more, or 0 for no fragments"),
+        );
+    }
+    u16::try_from(number).ok()
 }

@@ -37,6 +37,12 @@ pub struct Peer {
     /// `pfs`: whether its new keys come from a key exchange of their own, where the peer does the
     /// same. Default true.
     pub pfs: bool,
+    /// `mobike`: whether the tunnel may move to other addresses, if the peer can do it too (RFC 4555).
+    /// Default `on`.
+    pub mobike: bool,
+    /// `nat`: `forbidden` takes translators on the way for an attack (RFC 4555 section 3.9). Default
+    /// `allowed`.
+    pub forbids_nat: bool,
     /// `zones` and `licences`.
     pub zones: ZonePolicy,
 }
@@ -106,6 +112,10 @@ impl Peer {
         let second = Duration::from_secs(1);
         let rekey = table.optional("rekey", |value| value.duration(second..=second * 86_400));
         let pfs = table.optional("pfs", Value::boolean);
+        let switch = [("on", true), ("off", false)];
+        let mobike = table.optional("mobike", |value| value.choice(&switch));
+        let nat = [("allowed", false), ("forbidden", true)];
+        let nat = table.optional("nat", |value| value.choice(&nat));
         let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
         let zones = ZonePolicy::read(&mut table, suites);
         let dynamic = matches!(local, Some(Local::Dynamic));
@@ -130,6 +140,8 @@ impl Peer {
             leak: leak.unwrap_or(Leak::Stopped),
             rekey: rekey.unwrap_or(second * 3600),
             pfs: pfs.unwrap_or(true),
+            mobike: mobike.unwrap_or(true),
+            forbids_nat: nat.unwrap_or(false),
             zones: zones?,
         })
     }

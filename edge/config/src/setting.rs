@@ -135,11 +135,13 @@ fn listen(listen: &Listen) -> Vec<Setting> {
         addresses,
         ike,
         nat,
+        fragment,
     } = listen;
     vec![
         restart("addresses", list(addresses)),
         restart("ike", ike),
         restart("nat", nat),
+        applied("fragment", fragment),
     ]
 }
 
@@ -155,6 +157,8 @@ fn peer(peer: &Peer) -> Section {
         leak,
         rekey,
         pfs,
+        mobike,
+        forbids_nat,
         zones: ZonePolicy { stance, licences },
     } = peer;
     let mut settings = self::party(party);
@@ -174,6 +178,8 @@ fn peer(peer: &Peer) -> Section {
         applied("leak", self::leak(*leak)),
         applied("rekey", time(*rekey)),
         applied("pfs", pfs),
+        anew("mobike", if *mobike { "on" } else { "off" }),
+        anew("nat", if *forbids_nat { "forbidden" } else { "allowed" }),
         anew("zones", self::stance(*stance)),
         anew("licences", list(licences.iter().map(licence))),
     ]);

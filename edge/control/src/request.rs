@@ -1,6 +1,7 @@
 //! What can be asked.
 
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// One request; on the wire its name is in `request`, its fields beside it.
@@ -28,6 +29,17 @@ pub enum Request {
         /// For the IKE SA, not for the tunnel.
         ike: bool,
     },
+    /// Move a tunnel that is ours to move. Answered by [`crate::Response::Move`] at once: the peer has
+    /// followed when [`crate::Paths`] shows it.
+    Move {
+        /// Name of the peer's table.
+        peer: String,
+        /// The address of ours that it is to leave from; `None` is by the best way there is.
+        #[serde(default)]
+        from: Option<IpAddr>,
+    },
+    /// [`crate::Paths`].
+    Paths,
     /// [`crate::Status`].
     Status,
     /// [`crate::Zones`].

@@ -1,6 +1,6 @@
 //! What is answered.
 
-use crate::{Explain, Flows, Leases, PeerState, Reload, Status, Zones};
+use crate::{Explain, Flows, Leases, Moved, Paths, PeerState, Reload, Status, Zones};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -14,6 +14,10 @@ pub enum Response {
     Down(Changed),
     /// To [`crate::Request::Rekey`].
     Rekey(Changed),
+    /// To [`crate::Request::Move`].
+    Move(Moved),
+    /// To [`crate::Request::Paths`].
+    Paths(Paths),
     /// To [`crate::Request::Status`].
     Status(Status),
     /// To [`crate::Request::Zones`].

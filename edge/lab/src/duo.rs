@@ -28,6 +28,7 @@ pub const THEIRS: Connection<'_> = Connection {
     esp: "aes128gcm16",
     ike_rekey: "4h",
     rekey: "1h",
+    fragment: 1280,
     vips: None,
     pools: &[],
 };

@@ -152,6 +152,42 @@ impl Pair {
         })
     }
 
+    /// A second wire to the mobile node, worse by its routes: `eth1` with 10.4.0.2.
+    ///
+    /// # Errors
+    /// As [`Pair::new`].
+    pub fn add_second_wire(&self) -> Result<()> {
+        wire::veth(
+            self.mobile.end("eth1", &["10.4.0.2/24"]),
+            self.between.end("wireless2", &["10.4.0.1/24"]),
+        )?;
+        add_way(&self.mobile, "10.4.0.2", "10.4.0.1")
+    }
+
+    /// The same, slow, late and with errors. It is cut when the emulator is dropped.
+    ///
+    /// # Errors
+    /// As [`Pair::new`].
+    pub fn add_second_lossy_hop(&self, hop: sim::Settings) -> Result<Emulator> {
+        let near = self.mobile.end("eth1", &["10.4.0.2/24"]);
+        let far = self.between.end("wireless2", &["10.4.0.1/24"]);
+        let hop = wire::emulated(near, far, Settings::symmetric(hop), 2)?;
+        add_way(&self.mobile, "10.4.0.2", "10.4.0.1")?;
+        Ok(hop)
+    }
+
+    /// A second wire to the gateway, worse by its routes: `eth1` with 198.51.100.1.
+    ///
+    /// # Errors
+    /// As [`Pair::new`].
+    pub fn add_second_gateway_wire(&self) -> Result<()> {
+        wire::veth(
+            self.between.end("wired2", &["198.51.100.2/24"]),
+            self.gateway.end("eth1", &["198.51.100.1/24"]),
+        )?;
+        add_way(&self.gateway, "198.51.100.1", "198.51.100.2")
+    }
+
     /// The longest packet that both wires take.
     pub fn set_mtu(&self, mtu: u32) -> Result<()> {
         for (host, device) in [
@@ -217,6 +253,18 @@ impl Pair {
     pub fn keep(&self) {
         self.bed.keep();
     }
+}
+
+/// Packets from an address leave by a neighbour; others only where nothing better is left.
+fn add_way(host: &Host, from: &str, via: &str) -> Result<()> {
+    for command in [
+        format!("route add default via {via} metric 4000"),
+        format!("route add default via {via} table 100"),
+        format!("rule add from {from} lookup 100"),
+    ] {
+        host.run(&format!("ip {command}"))?;
+    }
+    Ok(())
 }
 
 /// The kernel adds the routes to new IPv6 addresses when it gets to it; whoever compares routes would

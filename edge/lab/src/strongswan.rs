@@ -55,6 +55,8 @@ pub struct Connection<'a> {
     pub ike_rekey: &'a str,
     /// How long keys of the child SA are used.
     pub rekey: &'a str,
+    /// The longest IP datagram that IKE messages are sent in, if the peer can do with fragments.
+    pub fragment: u16,
     /// Addresses inside that it asks for: `0.0.0.0` and `::` are any.
     pub vips: Option<&'a str>,
     /// Prefixes that it lends addresses of, and a name server that it tells of.
@@ -82,7 +84,7 @@ impl Host {
         command.args(["--mount", "sh", "-c", on_empty_run]);
         command.arg(find_charon()?);
         command.env("STRONGSWAN_CONF", "strongswan.conf");
-        self.file("strongswan.conf", &daemon_settings())?;
+        self.file("strongswan.conf", &daemon_settings(connection.fragment))?;
         self.secret("swanctl.conf", &connection.settings())?;
         // One of an earlier run would accept nothing, but be there.
         let socket = self.directory().join("vici");
@@ -193,6 +195,7 @@ impl Connection<'_> {
             esp,
             ike_rekey,
             rekey,
+            fragment: _,
             vips,
             pools,
         } = self;
@@ -217,6 +220,7 @@ impl Connection<'_> {
     remote_addrs = {peer_address}
     proposals = {ike}
     encap = yes
+    fragmentation = yes
     {vips}
     {lends}
     rekey_time = {ike_rekey}
@@ -251,11 +255,12 @@ impl Connection<'_> {
 }
 
 /// Level 1 of the log tells every exchange and what was refused, and nothing of packets.
-fn daemon_settings() -> String {
+fn daemon_settings(fragment: u16) -> String {
     format!(
         "charon {{
   load_modular = no
   load = {PLUGINS}
+  fragment_size = {fragment}
   plugins {{
     vici {{
       socket = unix://vici

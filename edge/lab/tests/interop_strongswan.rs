@@ -7,7 +7,7 @@ use lab::duo::{Duo, OURS, THEIRS, add_inner_address};
 use lab::lending::{CHARON, lender_of_charon, on_device};
 use lab::process::until;
 use lab::runner;
-use lab::strongswan::Connection;
+use lab::strongswan::{Charon, Connection};
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -27,9 +27,12 @@ fn main() -> ExitCode {
         ecdsa_certificates_with_intermediates_convince_strongswan,
         ed25519_certificates_with_intermediates_convince_strongswan,
         p384_certificates_with_intermediates_convince_strongswan,
+        fragments_of_ike_messages_pass_each_way,
         strongswan_rekeys_child_and_ike_sa_while_octets_flow,
         strata_rekeys_child_and_ike_sa_while_octets_flow,
         new_keys_come_from_a_key_exchange_where_strongswan_wants_one,
+        strongswan_follows_where_strata_moves,
+        strata_follows_where_strongswan_moves,
         a_delete_from_strongswan_takes_our_end_down,
         a_delete_from_us_takes_strongswans_end_down,
         stopping_strata_takes_strongswans_end_down,
@@ -231,19 +234,46 @@ fn our_guess_of_a_group_is_led_to_strongswans() -> Result<()> {
 }
 
 fn ecdsa_certificates_with_intermediates_convince_strongswan() -> Result<()> {
-    certificates_convince_strongswan("--p256")
+    certificates_convince_strongswan("--p256", OURS, &THEIRS).map(drop)
 }
 
 fn p384_certificates_with_intermediates_convince_strongswan() -> Result<()> {
-    certificates_convince_strongswan("--p384")
+    certificates_convince_strongswan("--p384", OURS, &THEIRS).map(drop)
 }
 
 fn ed25519_certificates_with_intermediates_convince_strongswan() -> Result<()> {
-    certificates_convince_strongswan("--ed25519")
+    certificates_convince_strongswan("--ed25519", OURS, &THEIRS).map(drop)
+}
+
+/// RFC 7383, in pieces of another length at either end. Each is initiator once.
+fn fragments_of_ike_messages_pass_each_way() -> Result<()> {
+    let ours = format!("{OURS}[listen]\nfragment = 600\n");
+    let fragment = 500;
+    let theirs = Connection { fragment, ..THEIRS };
+    let (_duo, strata, mut charon) = certificates_convince_strongswan("--p256", &ours, &theirs)?;
+    let log = charon.process().log();
+    for said in [
+        "splitting IKE message",
+        "reassembled fragmented IKE message",
+    ] {
+        ensure!(log.matches(said).count() >= 2, "{said}: {log}");
+    }
+    let metrics = strata.strata_text("metrics")?;
+    for kind in ["sent_in_fragments", "put_together"] {
+        let name = format!("strata_ike_fragmented_total{{kind=\"{kind}\"}} ");
+        let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        let count = count.and_then(|count| count.parse::<u64>().ok());
+        ensure!(count >= Some(2), "{name}: {metrics}");
+    }
+    Ok(())
 }
 
 /// Each end has a CA of its own under one root, and knows nothing but the root of the other's.
-fn certificates_convince_strongswan(kind: &str) -> Result<()> {
+fn certificates_convince_strongswan(
+    kind: &str,
+    ours: &str,
+    theirs: &Connection<'_>,
+) -> Result<(Duo, Daemon, Charon)> {
     let duo = Duo::new("strongswan")?;
     strata(&duo.ours, &format!("pki ca --name Root --out root {kind}"))?;
     for (name, id) in [("ours", THEIRS.peer_id), ("theirs", THEIRS.id)] {
@@ -262,18 +292,19 @@ fn certificates_convince_strongswan(kind: &str) -> Result<()> {
         std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
         std::fs::copy(duo.ours.directory().join(file), place)?;
     }
-    let ours = OURS
+    let ours = ours
         .replace("psk = \"theirs.psk\"\n", "")
         .replace("[tunnel]", OUR_CERTIFICATE);
     let psk = None;
-    let (strata, charon) = duo.start(&ours, &Connection { psk, ..THEIRS })?;
+    let (strata, charon) = duo.start(&ours, &Connection { psk, ..*theirs })?;
     charon.initiate()?;
     strata.wait_until("status", DEADLINE, is_up)?;
     transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)?;
     charon.terminate()?;
     strata.wait_until("status", DEADLINE, is_down)?;
     strata.strata("up theirs --wait")?;
-    carry_20_mb_each_way(&duo)
+    carry_20_mb_each_way(&duo)?;
+    Ok((duo, strata, charon))
 }
 
 const OUR_CERTIFICATE: &str = r#"cert = "made/ours.example.pem"
@@ -332,6 +363,64 @@ fn carry_until_rekeyed(duo: &Duo, strata: &mut Daemon) -> Result<()> {
     }
     ensure!(!log.contains("down"), "{log}");
     Ok(())
+}
+
+/// RFC 4555 section 3.5: our UPDATE_SA_ADDRESSES.
+fn strongswan_follows_where_strata_moves() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    let (mut strata, charon) = duo.start(OURS, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    let before = ike_spi(&charon.sas()?);
+    duo.ours.run("ip addr add 192.0.2.11/24 dev eth0")?;
+    strata.strata("move theirs --from 192.0.2.11")?;
+    let there = |sas: &str| sas.contains("remote-host=192.0.2.11");
+    charon.wait_until(DEADLINE, there)?;
+    carry_20_mb_each_way(&duo)?;
+    check_moved(&mut strata, &charon, &before)
+}
+
+/// It loses its address, finds another by itself, and answers our check there.
+fn strata_follows_where_strongswan_moves() -> Result<()> {
+    let duo = Duo::new("strongswan")?;
+    // A peer that moves has no address.
+    let ours = OURS
+        .replace("address = \"192.0.2.2\"\n", "")
+        .replace("start = \"manual\"\n", "");
+    let address = "%any";
+    let (mut strata, charon) = duo.start(&ours, &Connection { address, ..THEIRS })?;
+    charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
+    let before = ike_spi(&charon.sas()?);
+    duo.theirs
+        .sysctl("net.ipv4.conf.eth0.promote_secondaries", "1")?;
+    duo.theirs.run("ip addr add 192.0.2.12/24 dev eth0")?;
+    duo.theirs.run("ip addr del 192.0.2.2/24 dev eth0")?;
+    let there = |paths: &Value| {
+        let remote = paths["paths"]["tunnels"][0]["remote"].as_str();
+        remote.is_some_and(|remote| remote.starts_with("192.0.2.12:"))
+    };
+    strata.wait_until("paths", DEADLINE * 3, there)?;
+    carry_20_mb_each_way(&duo)?;
+    check_moved(&mut strata, &charon, &before)
+}
+
+/// It is the same IKE SA. Its child may be a new one: strongSwan's ESP in user space cannot be moved,
+/// so charon asks for another with the same keys of IKE.
+fn check_moved(strata: &mut Daemon, charon: &Charon, before: &str) -> Result<()> {
+    let sas = charon.sas()?;
+    let same = !before.is_empty() && ike_spi(&sas) == before;
+    ensure!(same, "another IKE SA: {sas}");
+    let log = strata.process().log();
+    ensure!(log.contains("tunnel moved"), "{log}");
+    ensure!(!log.contains("down"), "{log}");
+    Ok(())
+}
+
+/// What charon calls the IKE SA by.
+fn ike_spi(sas: &str) -> String {
+    let found = sas.split("initiator-spi=").nth(1);
+    let spi = found.and_then(|rest| rest.split_whitespace().next());
+    spi.unwrap_or_default().to_owned()
 }
 
 fn a_delete_from_strongswan_takes_our_end_down() -> Result<()> {

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         tshark_opens_ike_and_esp_with_our_keys,
         tshark_opens_aes_cbc_and_finds_its_hmac_right,
+        tshark_puts_our_fragments_together,
         tshark_without_keys_opens_nothing,
         keys_of_an_earlier_tunnel_open_nothing_of_a_later_one,
         keys_are_written_only_while_asked_for,
@@ -197,6 +198,24 @@ fn tshark_opens_aes_cbc_and_finds_its_hmac_right() -> Result<()> {
     let all = tapped.tshark(&keys, "esp", "esp.sequence")?;
     let right = tapped.tshark(&keys, "esp.icv_good == 1", "esp.sequence")?;
     ensure!(all == right && all.len() >= 4, "{all:?}, {right:?}");
+    Ok(())
+}
+
+/// RFC 7383. Our request is long for it names many prefixes; strongSwan narrows them to its one.
+fn tshark_puts_our_fragments_together() -> Result<()> {
+    let many: String = (100..160).map(|n| format!(", \"10.{n}.0.0/16\"")).collect();
+    let ours = OURS.replace("\"10.2.0.0/24\"", &format!("\"10.2.0.0/24\"{many}"));
+    let tapped = Tapped::with(&format!("{ours}[listen]\nfragment = 576\n"), &THEIRS)?;
+    let keys = tapped.keylog("keys")?;
+    tapped.capture()?;
+    let fragments = tapped.tshark(&keys, "isakmp.frag.number", "isakmp.frag.number")?;
+    let whole = tapped.tshark(&keys, "isakmp.frag.number == 1", "isakmp.frag.total")?;
+    ensure!(
+        fragments == ["1", "2", "3"] && whole == ["3"],
+        "{fragments:?} of {whole:?}"
+    );
+    let reading = tapped.read(&keys)?;
+    ensure!(reading.is_complete(), "{reading:?}");
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 //! kernel keeps after a process died (routes, rules) is named so that the next start finds and
 //! removes it ([`Netlink::cleanup`]).
 
+mod changes;
 pub mod clock;
 pub mod crash;
 pub mod divert;
@@ -27,6 +28,7 @@ pub mod tcp;
 pub mod tun;
 mod udp;
 
+pub use changes::Changes;
 pub use divert::Divert;
 pub use error::{Error, is_gone};
 pub use lock::Lock;

@@ -10,6 +10,7 @@ mod link;
 mod message;
 mod route;
 mod rule;
+mod way;
 
 pub use route::{Route, Via};
 pub use rule::{Mark, Rule};

@@ -3,6 +3,7 @@
 use clap::{Args as Group, Parser, Subcommand};
 use control::Request;
 use model::Identity;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// IPsec with zones: see and steer stratad, check configurations, try it all without a network.
@@ -84,6 +85,16 @@ pub enum Question {
         #[arg(long)]
         ike: bool,
     },
+    /// Move a tunnel to another address of ours; nothing is made anew
+    Move {
+        /// Name of a [peer.NAME]
+        peer: String,
+        /// The address it is to leave from; without it the best, as the routes have it
+        #[arg(long, value_name = "ADDRESS")]
+        from: Option<IpAddr>,
+    },
+    /// Show where tunnels go, and where they could
+    Paths,
     /// Show peers, their SAs, and what was dropped
     Status,
     /// Show who can read which part of the packets
@@ -136,6 +147,8 @@ impl From<Question> for Request {
             },
             Question::Down { peer } => Self::Down { peer },
             Question::Rekey { peer, ike } => Self::Rekey { peer, ike },
+            Question::Move { peer, from } => Self::Move { peer, from },
+            Question::Paths => Self::Paths,
             Question::Status => Self::Status,
             Question::Zones => Self::Zones,
             Question::Flows => Self::Flows,

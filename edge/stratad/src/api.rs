@@ -6,11 +6,13 @@ use crate::outlet::Losses;
 use crate::{metrics, view};
 use config::Config;
 use control::{
-    Changed, ClientId, Daemon, Failure, Keylog, PeerChanged, PeerState, Request, Response, Server,
+    Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
+    Server,
 };
 use model::{Deadline, Instant};
-use node::{CannotRekey, Node, Rekey};
+use node::{CannotMove, CannotRekey, Node, Rekey};
 use os::crash;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -147,6 +149,8 @@ impl Api {
                 Err(failure) => Response::Error(failure),
             },
             Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
+            Request::Move { peer, from } => moved(peer, from, node, now),
+            Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
                 let losses = losses.with_lock(locked);
                 Response::Status(view::status(&self.facts, node, &losses, now))
@@ -233,6 +237,43 @@ fn rekey(peer: String, ike: bool, node: &mut Node, now: Instant) -> Response {
     };
     let message = format!("no new keys for {}: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
+}
+
+fn moved(peer: String, from: Option<IpAddr>, node: &mut Node, now: Instant) -> Response {
+    let failure = match node.move_peer(&peer, from, now) {
+        Ok(path) => {
+            return Response::Move(Moved {
+                name: peer,
+                local: path.local,
+                remote: path.remote,
+            });
+        }
+        Err(failure) => failure,
+    };
+    let fix = match &failure {
+        CannotMove::UnknownPeer(_) => "name a peer that `strata status` shows".to_owned(),
+        CannotMove::Ike(ike) => unmoved(*ike, &peer),
+        CannotMove::NoWay(no_way) if no_way.from.is_empty() => {
+            "no packet reaches the peer at all: look at the routes, `ip route get`".to_owned()
+        }
+        CannotMove::NoWay(no_way) => {
+            let from: Vec<_> = no_way.from.iter().map(ToString::to_string).collect();
+            format!(
+                "name one of: {}; another needs routes of its own, `ip rule add from ADDRESS`",
+                from.join(", ")
+            )
+        }
+    };
+    let message = format!("{} does not move: {failure}", peer.escape_debug());
+    Response::Error(Failure::new(message, fix))
+}
+
+fn unmoved(why: node::NotMovable, peer: &str) -> String {
+    match why {
+        node::NotMovable::NotUp => format!("bring it up first: `strata up {peer}`"),
+        node::NotMovable::NotOurs => "move it there: `strata move` at the other end".to_owned(),
+        _ => format!("set `mobike = \"on\"` in [peer.{peer}], here and there"),
+    }
 }
 
 fn changed(node: &Node, names: &[String]) -> Changed {

@@ -45,6 +45,7 @@ mod token {
     pub const TUNNEL: u64 = 2;
     pub const WIRED: u64 = 3;
     pub const WIRELESS: u64 = 4;
+    pub const CHANGES: u64 = 5;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
 }
@@ -243,6 +244,7 @@ impl Daemon {
         let read = Interest::Read;
         self.poller.add(&self.signals, token::SIGNALS, read)?;
         self.poller.add(&self.api, token::API, read)?;
+        self.poller.add(&self.host.changes, token::CHANGES, read)?;
         if let Some(tunnel) = &self.host.tunnel {
             self.poller.add(&tunnel.tun, token::TUNNEL, read)?;
         }
@@ -265,6 +267,7 @@ impl Daemon {
         match ready.token {
             token::SIGNALS => {}
             token::API => self.serve(now),
+            token::CHANGES => self.read_changes(now),
             token::TUNNEL => self.read_tunnel(),
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
@@ -279,6 +282,29 @@ impl Daemon {
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);
+        }
+    }
+
+    /// Addresses or routes are others: perhaps a tunnel has to take another way.
+    fn read_changes(&mut self, now: Instant) {
+        match self.host.changes.any() {
+            Ok(true) => self.tell_ways(now),
+            Ok(false) => {}
+            Err(error) => {
+                let what = "the kernel's news of addresses";
+                self.losses.not_read(what, &error, &mut self.broken);
+            }
+        }
+    }
+
+    fn tell_ways(&mut self, now: Instant) {
+        let remotes = self.node.remotes();
+        if remotes.is_empty() {
+            return;
+        }
+        match self.host.ways(&self.config, &remotes) {
+            Ok(ways) => self.node.handle_ways(&ways, now),
+            Err(error) => tracing::warn!("tunnels stay where they are: {error}"),
         }
     }
 
@@ -373,19 +399,22 @@ impl Daemon {
         }
     }
 
-    /// Carries out what the node has to say.
+    /// Carries out what the node has to say, and what it says to that.
     fn carry_out(&mut self, now: Instant) {
-        self.keep_leases();
-        while let Some(transmit) = self.node.poll_transmit() {
-            self.losses
-                .send(&self.host, transmit.path, &transmit.payload);
-        }
-        while let Some((to, packet)) = self.node.poll_resend() {
-            if let Some(divert) = &self.host.divert {
-                self.losses.forward(divert, os_side(to), &packet);
+        loop {
+            self.keep_leases();
+            while let Some(transmit) = self.node.poll_transmit() {
+                self.losses
+                    .send(&self.host, transmit.path, &transmit.payload);
             }
-        }
-        while let Some(event) = self.node.poll_event() {
+            while let Some((to, packet)) = self.node.poll_resend() {
+                if let Some(divert) = &self.host.divert {
+                    self.losses.forward(divert, os_side(to), &packet);
+                }
+            }
+            let Some(event) = self.node.poll_event() else {
+                return;
+            };
             self.note(event, now);
         }
     }
@@ -413,6 +442,7 @@ impl Daemon {
                 source,
                 destination,
             } => self.learn(from, source, destination),
+            Event::WaysWanted => self.tell_ways(now),
             Event::KeyLog(line) => {
                 if let Err(error) = self.keys.write(&line) {
                     tracing::error!("a key cannot be written for analysis: {error}");

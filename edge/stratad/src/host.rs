@@ -9,9 +9,10 @@ use crate::inside::Inside;
 use crate::plan;
 use config::Config;
 use model::Path;
+use node::Way;
 use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
-use os::{Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
+use os::{Changes, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -25,6 +26,9 @@ pub struct Host {
     pub natt: Vec<Udp>,
     /// The diversion, on a licensed node.
     pub divert: Option<Divert>,
+    /// Told when a tunnel may have to take another way.
+    pub changes: Changes,
+    netlink: Netlink,
 }
 
 /// The tunnel device, the routes into it, and the name servers behind it.
@@ -84,6 +88,8 @@ impl Host {
             ike,
             natt,
             divert: None,
+            changes: Changes::watch()?,
+            netlink: Netlink::open()?,
         };
         match host.open_devices(config) {
             Ok(()) => Ok(host),
@@ -160,6 +166,24 @@ impl Host {
             Some(udp) => udp.send(path, 0, payload),
             None => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
+    }
+
+    /// By which pairs of addresses packets of ours can leave for these peers, for each the best first.
+    /// The tunnel's own addresses are behind it, not before.
+    pub fn ways(&self, config: &Config, remotes: &[IpAddr]) -> Result<Vec<Way>, Error> {
+        let inside = |local: &IpAddr| {
+            let mut inside = config.tunnel.addresses.iter();
+            inside.any(|prefix| prefix.address() == *local)
+        };
+        let bound = &config.listen.addresses;
+        let ours = |local: &IpAddr| (bound.is_empty() || bound.contains(local)) && !inside(local);
+        let mut ways = Vec::new();
+        for &remote in remotes {
+            let sources = self.netlink.sources(remote, MARK)?;
+            let ours = sources.into_iter().filter(ours);
+            ways.extend(ours.map(|local| Way { local, remote }));
+        }
+        Ok(ways)
     }
 
     /// Takes everything out again. Later errors do not keep earlier ones from being told.

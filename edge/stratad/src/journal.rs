@@ -75,7 +75,11 @@ impl Journal {
                 why,
             } => tracing::warn!("peer {peer}: refused: {why}"),
             Event::Refused { peer: None, why } => self.tell_of_stranger(why, now),
-            Event::PairLearnt { .. } | Event::KeyLog(_) => {}
+            Event::PathMoved { peer, path } => {
+                let (local, remote) = (path.local, path.remote);
+                tracing::info!("peer {peer}: tunnel moved, from {local} to {remote}");
+            }
+            Event::PairLearnt { .. } | Event::WaysWanted | Event::KeyLog(_) => {}
         }
     }
 

@@ -17,6 +17,7 @@ pub fn text(node: &Node, losses: &Losses, certificates: &[Certificate]) -> Strin
     let mut registry = Registry::with_prefix("strata");
     esp(&mut registry, node);
     ike(&mut registry, node);
+    ike_messages(&mut registry, node);
     licensed(&mut registry, node);
     family(
         &mut registry,
@@ -90,6 +91,23 @@ fn ike(registry: &mut Registry, node: &Node) {
         "IKE datagrams",
         "kind",
         datagrams.into_iter(),
+    );
+}
+
+fn ike_messages(registry: &mut Registry, node: &Node) {
+    let counters = node.ike_counters();
+    let messages = [
+        ("sent_in_fragments", counters.fragmented),
+        ("put_together", counters.reassembled),
+        ("incomplete", counters.incomplete),
+        ("cut_smaller", counters.cut_smaller),
+    ];
+    family(
+        registry,
+        "ike_fragmented",
+        "IKE messages in fragments",
+        "kind",
+        messages.into_iter(),
     );
 }
 

@@ -36,6 +36,10 @@ pub fn node(config: &Config) -> node::Config {
         peers: vpn.chain(licensed).chain(gateways).collect(),
         ike_port: config.listen.ike,
         natt_port: config.listen.nat,
+        // Who listens everywhere tells nobody where else: that would disclose every network it is in
+        // (RFC 4555 section 5.5).
+        addresses: config.listen.addresses.clone(),
+        fragment: config.listen.fragment,
         policies: config.policies.iter().map(policy).collect(),
         snoop: config
             .divert
@@ -80,6 +84,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     };
     let mut peer = peer(&from.party, from.address, role);
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
+    (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
     peer
 }
 
@@ -126,6 +131,8 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
             ike: party.ike_rekey,
             ..node::Lifetimes::default()
         },
+        mobike: false,
+        forbids_nat: false,
         role,
     }
 }

@@ -5,12 +5,13 @@ use crate::outlet::Losses;
 use crate::{plan, setup};
 use config::{Config, Places};
 use control::{
-    Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder, Lease, Leases, Peer,
-    PeerKind, PeerState, Refusal, Role, SnoopCounters, Status, Traffic, Zone, Zones, zone_name,
+    Candidate, Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder, Lease,
+    Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, SnoopCounters, Standing, Status,
+    Traffic, TunnelPaths, Who, Zone, Zones, zone_name,
 };
 use crypto::Certificate;
 use model::{Identity, Instant, Right};
-use node::{ChildStatus, CsaStatus, HeldGrant, Node, PeerStatus};
+use node::{ChildStatus, CsaStatus, HeldGrant, Node, PathsStatus, PeerStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -267,6 +268,45 @@ fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
         .chain(system)
         .filter(|(_, count)| *count > 0)
         .collect()
+}
+
+/// `strata paths`.
+pub fn paths(node: &Node) -> Paths {
+    let mut tunnels: Vec<_> = node.paths().iter().map(tunnel_paths).collect();
+    tunnels.sort_by(|a, b| a.name.cmp(&b.name));
+    Paths { tunnels }
+}
+
+fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
+    let (local, remote) = (status.path.local, status.path.remote);
+    let candidate = |candidate: &node::Candidate| {
+        let node::Way {
+            local: from,
+            remote: to,
+        } = candidate.way;
+        let used = (from, to) == (local.ip(), remote.ip());
+        Candidate {
+            local: from,
+            remote: to,
+            standing: match candidate.standing {
+                node::Standing::Silent => Standing::Silent,
+                node::Standing::Refused => Standing::Refused,
+                node::Standing::Fresh if used => Standing::Used,
+                node::Standing::Fresh => Standing::Fresh,
+            },
+        }
+    };
+    TunnelPaths {
+        name: status.name.clone(),
+        local,
+        remote,
+        moved_by: match status.moves {
+            Some(true) => Who::Us,
+            Some(false) => Who::Peer,
+            None => Who::Nobody,
+        },
+        candidates: status.candidates.iter().map(candidate).collect(),
+    }
 }
 
 /// `strata zones`.

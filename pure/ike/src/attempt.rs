@@ -8,6 +8,7 @@ use crate::config::{Config, Peer, PeerRole};
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
+use crate::extension::fragment::Uncut;
 use crate::extension::zones;
 use crate::menu::IkeMenu;
 use crate::proposal::{offer_esp, offer_ike};
@@ -37,6 +38,8 @@ pub struct Attempt {
     pub ours: Offer,
     /// What the other end offered or answered, as far as it said.
     pub theirs: Offer,
+    /// What we prove ourselves with, if it is so long that IP has to cut it.
+    pub uncut: Option<Uncut>,
     /// What was remarkable and ended nothing.
     pub remarks: Vec<Refusal>,
     /// How it ended; `None` while it is under way.
@@ -217,6 +220,13 @@ impl Attempts {
         }
     }
 
+    /// Our IKE_AUTH is sent.
+    pub(crate) fn learn_uncut(&mut self, core: &Core, uncut: Option<Uncut>) {
+        if let Some(attempt) = self.current(core) {
+            attempt.uncut = uncut;
+        }
+    }
+
     /// A request is sent: the first time, or once more.
     pub(crate) fn sent(&mut self, core: &Core, again: bool) {
         if let Some(attempt) = self.current(core) {
@@ -269,6 +279,7 @@ impl Attempt {
             tries: 0,
             ours,
             theirs,
+            uncut: None,
             remarks: Vec::new(),
             end: None,
         }

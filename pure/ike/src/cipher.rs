@@ -1,14 +1,14 @@
 //! Sealing and opening the messages of one IKE SA (RFC 7296 section 3.14): with an AEAD (RFC 5282,
 //! RFC 7634), or with AES-CBC and an HMAC over the whole message.
 //!
-//! Each message is sealed once and repeated octet by octet, and either direction has keys of its own;
-//! so the number of the message among those that were sealed makes a nonce, or an IV, that never
+//! Each message or fragment of one is sealed once and repeated octet by octet, and either direction has
+//! keys of its own; so its number among those that were sealed makes a nonce, or an IV, that never
 //! comes twice.
 
 use crate::keys::own_first;
 use crypto::{Aead, AeadAlgorithm, BLOCK_LEN, BadIcv, CbcHmac, HmacAlgorithm, NONCE_LEN, Secret};
 use model::{Sha2, Suite};
-use wire::ike::{Frame, Message, NotOpened, Sealed};
+use wire::ike::{Content, Fragment, Frame, Header, Message, NotOpened, Sealed};
 
 /// Octets of salt behind an AEAD's key (RFC 5282 section 7.1).
 const SALT_LEN: usize = 4;
@@ -19,7 +19,7 @@ pub(crate) struct Cipher {
     pub(crate) keys: CipherKeys,
     outbound: Half,
     inbound: Half,
-    /// The number of the next message that is sealed.
+    /// The number of the next message or fragment that is sealed.
     next: u64,
 }
 
@@ -56,16 +56,39 @@ impl Cipher {
     }
 
     pub(crate) fn seal(&mut self, message: &Message) -> Vec<u8> {
+        self.seal_content(&Content::of(&message.payloads), &message.header, None)
+    }
+
+    /// A message in datagrams of at most so many octets: as it is, or in fragments.
+    pub(crate) fn seal_within(&mut self, message: &Message, room: usize) -> Vec<Vec<u8>> {
+        let (header, content) = (&message.header, Content::of(&message.payloads));
+        let frame = frame(self.suite);
+        if content.sealed_len(frame) <= room {
+            return vec![self.seal_content(&content, header, None)];
+        }
+        let pieces = content.pieces(frame, room).into_iter();
+        pieces
+            .map(|(at, piece)| self.seal_content(&piece, header, Some(at)))
+            .collect()
+    }
+
+    pub(crate) fn seal_content(
+        &mut self,
+        content: &Content,
+        header: &Header,
+        at: Option<Fragment>,
+    ) -> Vec<u8> {
         let (outbound, number) = (&self.outbound, self.next);
         self.next += 1;
         let iv = outbound.iv(number);
-        message.seal_with(frame(self.suite), &iv, |aad, text, icv| {
+        content.seal_with(header, at, frame(self.suite), &iv, |aad, text, icv| {
             outbound.seal(&iv, aad, text, icv);
         })
     }
 
-    pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Message, NotOpened<BadIcv>> {
-        sealed.open_with(frame(self.suite), |iv, aad, text, icv| {
+    /// What a message has inside, or the piece of it that a fragment has.
+    pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Content, NotOpened<BadIcv>> {
+        sealed.content_with(frame(self.suite), |iv, aad, text, icv| {
             self.inbound.open(iv, aad, text, icv)
         })
     }
@@ -148,7 +171,7 @@ fn block(iv: &[u8]) -> [u8; BLOCK_LEN] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::ike::{Datagram, ExchangeType, Flags, Header, Payload, VERSION_2};
+    use wire::ike::{Datagram, ExchangeType, Flags, Payload, VERSION_2};
 
     fn ends(suite: Suite) -> (Cipher, Cipher) {
         let keys = || {
@@ -181,7 +204,10 @@ mod tests {
 
     fn opened(cipher: &Cipher, octets: &[u8]) -> Result<Message, NotOpened<BadIcv>> {
         match Datagram::decode(octets).expect("the length is right") {
-            Datagram::Sealed(sealed) => cipher.open(&sealed),
+            Datagram::Sealed(sealed) => {
+                let content = cipher.open(&sealed)?;
+                content.message(sealed.header).map_err(NotOpened::Malformed)
+            }
             Datagram::Clear(_) => panic!("it was sealed"),
         }
     }
@@ -195,6 +221,27 @@ mod tests {
                 assert_eq!(opened(&theirs, &octets), Ok(message(len)), "{suite}");
                 let reflected = opened(&ours, &octets);
                 assert_eq!(reflected, Err(NotOpened::Refused(BadIcv)), "{suite}");
+            }
+        }
+    }
+
+    /// RFC 7383, with a cipher of blocks as well.
+    #[test]
+    fn pieces_of_a_message_fit_and_open_at_the_other_end() {
+        for suite in Suite::ALL {
+            let (mut ours, theirs) = ends(suite);
+            for room in [200, 213, 230, 544] {
+                let fragments = ours.seal_within(&message(1000), room);
+                let mut joined = Vec::new();
+                for octets in &fragments {
+                    assert!(octets.len() <= room, "{suite}");
+                    let Ok(Datagram::Sealed(sealed)) = Datagram::decode(octets) else {
+                        panic!("it was sealed");
+                    };
+                    joined.extend_from_slice(&theirs.open(&sealed).expect("genuine").octets);
+                }
+                let whole = Content::of(&message(1000).payloads);
+                assert!(fragments.len() > 1 && joined == *whole.octets, "{suite}");
             }
         }
     }

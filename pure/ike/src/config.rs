@@ -13,6 +13,9 @@ pub const PORT: u16 = 500;
 /// The UDP port that IKE and ESP share once a NAT may be on the path (RFC 3948).
 pub const NATT_PORT: u16 = 4500;
 
+/// What IPv6 carries everywhere, and IPv4 nearly: the usual [`Config::fragment`].
+pub const FRAGMENT: u16 = 1280;
+
 /// Everything an [`crate::Engine`] knows of its host.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -30,6 +33,12 @@ pub struct Config {
     pub limits: Limits,
     /// Where both ends move after IKE_SA_INIT; messages on it carry the non-ESP marker.
     pub natt_port: u16,
+    /// Addresses of ours at which peers that move may reach us, beside the one in use (RFC 4555
+    /// section 3.4).
+    pub addresses: Vec<IpAddr>,
+    /// The longest IP datagram that a message is sent in, if the peer too can do with fragments
+    /// (RFC 7383); at least 576. Zero: IP may cut it.
+    pub fragment: u16,
 }
 
 impl Config {
@@ -43,6 +52,8 @@ impl Config {
             timers: Timers::default(),
             limits: Limits::default(),
             natt_port: NATT_PORT,
+            addresses: Vec::new(),
+            fragment: FRAGMENT,
         }
     }
 
@@ -74,6 +85,11 @@ pub struct Peer {
     pub liveness: Duration,
     /// How long keys are used.
     pub lifetimes: Lifetimes,
+    /// Whether its IKE SA may move to other addresses (RFC 4555), if the peer can do it too.
+    pub mobike: bool,
+    /// Whether a translator on the way is an attack: then it is told by whom packets are from (RFC
+    /// 4555 section 3.9).
+    pub forbids_nat: bool,
 }
 
 /// How long keys are used before new ones are made. Either end asks for them somewhat earlier, by a
@@ -134,10 +150,13 @@ impl Peer {
             groups,
             liveness: _,
             lifetimes: _,
+            mobike,
+            forbids_nat,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, role) == (&new.psk, &new.role)
             && (suites, groups) == (&new.suites, &new.groups)
+            && (mobike, forbids_nat) == (&new.mobike, &new.forbids_nat)
     }
 }
 
@@ -213,6 +232,9 @@ pub struct Timers {
     pub liveness_attempts: u32,
     /// How often the last request of an SA that we close is sent: nobody waits for the answer.
     pub closing_attempts: u32,
+    /// How often any request is sent by the end that does not decide where a mobile SA goes: the other
+    /// one is to have the time to find a path.
+    pub patient_attempts: u32,
     /// How long an initiator may take until it is authenticated.
     pub half_open: Duration,
     /// How long an SA that is gone still answers repeated requests.
@@ -226,6 +248,9 @@ pub struct Timers {
     pub stragglers: Duration,
     /// Pause after a peer could not rekey just then; up to twice as much, by chance.
     pub retry: Duration,
+    /// How long fragments wait for those that complete their message. As long as a peer may keep
+    /// repeating it would be kinder (RFC 7383 section 2.6); what it repeats is whole, so it need not.
+    pub reassembly: Duration,
 }
 
 impl Default for Timers {
@@ -240,12 +265,15 @@ impl Default for Timers {
             attempts: 16,
             liveness_attempts: 5,
             closing_attempts: 3,
+            // "at least five minutes" (RFC 4555 section 3.11)
+            patient_attempts: 41,
             half_open: Duration::from_secs(60),
             linger: Duration::from_secs(30),
             drain: Duration::from_secs(5),
             drain_licensed: Duration::from_secs(22),
             stragglers: Duration::from_secs(2),
             retry: Duration::from_secs(2),
+            reassembly: Duration::from_secs(30),
         }
     }
 }

@@ -30,6 +30,10 @@ macro_rules! reasons {
 reasons! {
     BadIcv = "bad_icv", "its integrity check failed";
     CookieWanted = "cookie_wanted", "it has to come again with a cookie while so many initiators have not proved who they are";
+    FragmentMisfit = "fragment_misfit", "its fragment does not fit those that came before";
+    FragmentNotAgreed = "fragment_not_agreed", "it is a fragment, and both ends did not agree on these";
+    FragmentRepeated = "fragment_repeated", "its fragment came before";
+    FragmentTooLong = "fragment_too_long", "its message would be longer than any that is taken";
     HalfOpenLimit = "half_open_limit", "too many initiators have not proved who they are";
     KeyExchange = "key_exchange", "its public value is not acceptable";
     MalformedMessage = "malformed", "it is not an IKE message";
@@ -37,6 +41,7 @@ reasons! {
     OldVersion = "old_version", "it is IKEv1";
     Reflected = "reflected", "it is our own message sent back to us";
     Refused = "refused", "it asks for what we do not have, and was told so";
+    RepeatedElsewhere = "repeated_elsewhere", "its answer would be more octets than came from that address";
     RepeatedTooOften = "repeated_too_often", "its answer was already sent again often enough";
     Unauthenticated = "unauthenticated", "it is not protected though it has to be";
     UnexpectedExchange = "unexpected_exchange", "its exchange has no place in this state";
@@ -62,6 +67,14 @@ pub struct Counters {
     pub retransmitted: u64,
     /// Requests that came again and got the same answer.
     pub answered_again: u64,
+    /// Messages sent in fragments, retransmissions included.
+    pub fragmented: u64,
+    /// Messages that were put together from fragments.
+    pub reassembled: u64,
+    /// Messages of which some fragments came, and never all.
+    pub incomplete: u64,
+    /// Requests and answers that were cut smaller because nothing came back.
+    pub cut_smaller: u64,
     dropped: [u64; DropReason::ALL.len()],
 }
 

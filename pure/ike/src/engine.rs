@@ -3,10 +3,11 @@
 
 use crate::config::Config;
 use crate::counters::DropReason;
-use crate::event::{ApiMisuse, DownReason, Event, GrantRefusal};
+use crate::event::{ApiMisuse, CannotMove, DownReason, Event, GrantRefusal};
 use crate::exchange::notify;
 use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::cookie;
+use crate::extension::fragment::Inbox;
 use crate::half_open::HalfOpen;
 use crate::menu::IkeMenu;
 use crate::pool::Pools;
@@ -15,7 +16,7 @@ use crate::sa::init_sent::InitSent;
 use crate::sa::task::Task;
 use crate::sa::{Arrived, Context, Core, Output, Sa, State};
 use crate::timeline::Timeline;
-use crate::window::{Arrival, Requests, Responses};
+use crate::window::{Requests, Responses};
 use crypto::{Rng, Secret, UnixTime};
 use model::{
     ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
@@ -175,6 +176,22 @@ impl Engine {
         self.with_established(sa, now, |core, state, ctx| state.rekey_ike(core, ctx));
     }
 
+    /// Sends everything of an IKE SA along another path from now on, if it is for us to decide. That the
+    /// peer does not follow is told by [`Event::MoveRefused`].
+    pub fn move_to(&mut self, sa: IkeSaId, path: Path, now: Instant) -> Result<(), CannotMove> {
+        let mut moved = Err(CannotMove::NotUp);
+        self.with_established(sa, now, |core, state, ctx| {
+            moved = state.move_to(path, core, ctx);
+        });
+        moved
+    }
+
+    /// Sends what an IKE SA waits to have answered along another path as well. An answer is told by
+    /// [`Event::PathAnswers`].
+    pub fn probe(&mut self, sa: IkeSaId, path: Path, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| state.probe(path, core, ctx));
+    }
+
     /// ESP of one of its children arrived and was genuine: the peer is there.
     pub fn note_inbound(&mut self, sa: IkeSaId, now: Instant) {
         self.with_established(sa, now, |_, state, ctx| state.note_heard(ctx.now));
@@ -331,15 +348,10 @@ impl Engine {
         let Some(sa) = self.sas.get_mut(&id) else {
             return;
         };
-        match sa.core.responses.arrival(0, arrived.octets) {
-            Arrival::Again(response) => {
-                self.out.counters.answered_again += 1;
-                self.context(false, Instant::ZERO)
-                    .transmit(arrived.path, &response);
-            }
-            Arrival::TooOften => self.drop(DropReason::RepeatedTooOften),
-            Arrival::New | Arrival::Unexpected => self.drop(DropReason::MessageId),
-        }
+        let responses = &mut sa.core.responses;
+        let arrival = responses.arrival(0, arrived.octets, arrived.path.remote);
+        self.context(false, Instant::ZERO)
+            .answer_again(arrival, arrived.path);
     }
 
     /// IKEv1 is not answered. A version yet to come is told ours (RFC 7296 section 2.5), in an
@@ -474,7 +486,7 @@ impl Engine {
         id
     }
 
-    const fn new_core(&mut self, path: Path, initiator: bool, now: Instant) -> Core {
+    fn new_core(&mut self, path: Path, initiator: bool, now: Instant) -> Core {
         let id = self.out.sa_id();
         Core {
             id,
@@ -484,8 +496,11 @@ impl Engine {
             spi_i: 0,
             spi_r: 0,
             path,
+            proved: path,
+            limit: None,
             requests: Requests::new(),
             responses: Responses::new(),
+            inbox: Inbox::default(),
         }
     }
 
@@ -537,7 +552,10 @@ impl Engine {
     pub(crate) fn open_raw(&self, sa: IkeSaId, message: &[u8]) -> Message {
         let up = self.sas[&sa].established().expect("the SA is up");
         match Datagram::decode(message) {
-            Ok(Datagram::Sealed(sealed)) => up.keys.cipher.open(&sealed).expect("genuine"),
+            Ok(Datagram::Sealed(sealed)) => {
+                let content = up.keys.cipher.open(&sealed).expect("genuine");
+                content.message(sealed.header).expect("readable")
+            }
             other => panic!("not protected: {other:?}"),
         }
     }

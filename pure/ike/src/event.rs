@@ -4,6 +4,7 @@
 //! it, so that a log line reads `peer NAME: REASON`.
 
 use crate::extension::configuration::Inside;
+use crate::extension::fragment::Uncut;
 use crate::menu::IkeMenu;
 use crypto::{Secret, Untrusted};
 use model::{
@@ -72,13 +73,47 @@ pub enum Event {
         /// The child SA.
         child: ChildSaId,
     },
-    /// The peer's address changed behind its NAT (RFC 7296 section 2.23).
+    /// An IKE SA's children take another path: one of the ends moved (RFC 4555), or the peer's address
+    /// changed behind its NAT (RFC 7296 section 2.23).
     PathMoved {
         /// The IKE SA.
         sa: IkeSaId,
         /// Its children, which move with it.
         children: Vec<ChildSaId>,
-        /// Where the peer is now.
+        /// The path.
+        path: Path,
+    },
+    /// An IKE SA can move to other addresses: told when it is up, and whenever the peer's are others.
+    Mobile {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// Whether it is for us to decide: by [`crate::Engine::move_to`].
+        decides: bool,
+        /// The path it takes.
+        path: Path,
+        /// Where the peer can be reached besides.
+        addresses: Vec<IpAddr>,
+    },
+    /// Nobody answers on the path of an IKE SA that is ours to move; told once. Others can be tried by
+    /// [`crate::Engine::probe`] until it is given up.
+    PathSilent {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The path.
+        path: Path,
+    },
+    /// After [`Event::PathSilent`]: somebody answers.
+    PathAnswers {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The path that the answer took.
+        path: Path,
+    },
+    /// The peer does not follow to a path (the reason was told by [`Event::Refused`]).
+    MoveRefused {
+        /// The IKE SA.
+        sa: IkeSaId,
+        /// The path, which it takes until it is told another.
         path: Path,
     },
     /// Licensed node: a gateway hands us a grant. What became of it is told to the gateway by
@@ -176,6 +211,13 @@ pub enum DownReason {
         /// The port both moved to.
         port: u16,
     },
+    /// The same, and what was not answered was so long that IP had to cut it.
+    #[error(
+        "the peer answered at first, but not the {} octets that prove who we are: IP cuts messages of that length, and many firewalls drop the parts; {}",
+        .0.octets,
+        cutter(.0.ours)
+    )]
+    LongAuthUnanswered(Uncut),
     /// The peer refused to make the child SA.
     #[error("the peer refused the tunnel: {notify}; {}", advice(*.notify))]
     ChildRefused {
@@ -282,6 +324,9 @@ pub enum PeerMisbehaved {
     /// Its protected request has no place here.
     #[error("a protected message belongs to no exchange that could come now")]
     UnexpectedExchange,
+    /// It answered with another cookie than ours, or with none.
+    #[error("it answered a check of its address with another cookie")]
+    Cookie,
     /// Its protected request needs something unknown.
     #[error("a request holds a critical payload of an unknown type")]
     UnsupportedCritical,
@@ -477,6 +522,30 @@ pub enum Refusal {
     /// One child is all there is.
     #[error("it asks for another tunnel beside the one it has: there is one for each peer")]
     AnotherChild,
+    /// A peer that does not decide wants to move.
+    #[error("it wants to move, but it is for us to decide where the tunnel goes, as we began it")]
+    NotTheirsToMove,
+    /// A peer wants to move to where ESP is not received.
+    #[error("it wants to move to our port for IKE alone, on which there is no ESP")]
+    WrongPort,
+    /// A peer wants to move to where it must not come from.
+    #[error(
+        "it wants to move to {to}, but its `address` is {only}: leave `address` out for a peer that moves"
+    )]
+    MovedAway {
+        /// Where it is.
+        to: IpAddr,
+        /// Where it must be.
+        only: IpAddr,
+    },
+    /// The peer did not follow us.
+    #[error("it does not follow us to our new address: {notify}; {}", advice(*.0), notify = .0)]
+    MoveRefused(NotifyType),
+    /// An address was changed on the way.
+    #[error(
+        "it forbids NATs (`nat` there), but its address was translated on the way: allow them there, or find who translates"
+    )]
+    Translated,
     /// A peer broke a rule before it was authenticated.
     #[error("it broke the protocol: {0}")]
     Misbehaved(PeerMisbehaved),
@@ -534,6 +603,21 @@ pub enum ApiMisuse {
     UnknownPeer,
 }
 
+/// Why an IKE SA does not move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CannotMove {
+    /// There is no IKE SA, or not yet.
+    #[error("it is not up")]
+    NotUp,
+    /// One of the ends cannot do it, or does not want to.
+    #[error("it was not agreed that it may move (RFC 4555)")]
+    NotAgreed,
+    /// The peer decides.
+    #[error("the other end began it, and decides where it goes")]
+    NotOurs,
+}
+
 /// What a person can do about a refused grant.
 const fn grant_advice(code: RefusalCode) -> &'static str {
     match code {
@@ -542,6 +626,14 @@ const fn grant_advice(code: RefusalCode) -> &'static str {
         }
         RefusalCode::TOO_MANY_GRANTS => "it holds as many as it can",
         _ => "both ends should run the same release",
+    }
+}
+
+/// Who has to change what so that IP need not cut messages.
+const fn cutter(ours: bool) -> &'static str {
+    match ours {
+        true => "set `fragment = 1280` in [listen]",
+        false => "the peer does not offer IKE fragmentation (RFC 7383): turn it on there",
     }
 }
 
@@ -572,6 +664,12 @@ fn advice(notify: NotifyType) -> &'static str {
         }
         NotifyType::NO_ADDITIONAL_SAS => "our role there allows no tunnel",
         NotifyType::AUTHENTICATION_FAILED => "compare `id` and `psk` at both ends",
+        NotifyType::UNACCEPTABLE_ADDRESSES => {
+            "it does not want us at that address: see its log, and leave our `address` out there"
+        }
+        NotifyType::UNEXPECTED_NAT_DETECTED => {
+            "our address is translated on the way: allow it (`nat`), or find who translates"
+        }
         _ => "the peer's log may say more",
     }
 }

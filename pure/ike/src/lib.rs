@@ -7,8 +7,8 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::distribute`], [`Engine::revoke`], [`Engine::note_inbound`],
-//!   [`Engine::restore_leases`].
+//!   [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`],
+//!   [`Engine::note_inbound`], [`Engine::restore_leases`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
 //!   events and [`Counters`].
@@ -56,13 +56,16 @@ mod window;
 
 pub use attempt::{Attempt, End, Offer};
 pub use config::{
-    Addressing, Config, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance, Timers,
-    ZonePolicy,
+    Addressing, Config, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance,
+    Timers, ZonePolicy,
 };
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
-pub use event::{ApiMisuse, BadProof, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
+pub use event::{
+    ApiMisuse, BadProof, CannotMove, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal,
+};
 pub use extension::configuration::Inside;
+pub use extension::fragment::Uncut;
 pub use extension::nat::Nat;
 pub use pool::Pool;
 pub use signature::{Credential, Signer};

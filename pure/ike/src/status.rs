@@ -41,6 +41,8 @@ pub struct SaStatus {
     pub path: Path,
     /// What NAT detection found.
     pub nat: Option<Nat>,
+    /// Whether it can move, and then whether it is for us to decide.
+    pub moves: Option<bool>,
     /// Since when it is up.
     pub since: Option<Instant>,
     /// The addresses inside that one end lends the other for it.
@@ -139,6 +141,7 @@ impl Engine {
             spi_r: sa.core.spi_r,
             path: sa.core.path,
             nat: up.and_then(|up| up.nat),
+            moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
             since: up.map(|up| up.contact.since),
             addresses: up.and_then(|up| up.addresses),
             children: up.map_or_else(Vec::new, |up| up.children()),

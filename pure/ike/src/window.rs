@@ -4,15 +4,25 @@
 //! with growing pauses until the answer comes or it gives up, and never answers an answer. The
 //! other end keeps its last answer and gives it again when the same request comes again; it never
 //! repeats anything on its own, so that a forged source address gains nothing.
+//!
+//! A message in fragments (RFC 7383) is one message: all of them are repeated, and the peer knows it
+//! again by the first. Since an answer may then be longer than what asks for it again, nobody at an
+//! address that was not answered before gets more octets than came from there.
 
 use crate::config::Timers;
+use crate::extension::fragment::Parcel;
 use crypto::sha256;
 use model::{Deadline, Instant};
+use std::net::SocketAddr;
 use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
 
 /// An honest peer repeats a request a dozen times; a replaying one gets no more than that.
 const MAX_REPEATS: u32 = 16;
+
+/// A request in datagrams of one size is sent this often before it is cut smaller: "a few retries
+/// within several seconds" (RFC 7383 section 2.5.2).
+const PATIENCE: u32 = 3;
 
 /// Our requests.
 #[derive(Debug)]
@@ -25,7 +35,7 @@ pub(crate) struct Requests {
 struct Pending {
     id: u32,
     exchange: ExchangeType,
-    octets: Vec<u8>,
+    parcel: Parcel,
     sent: u32,
     attempts: u32,
     pause: Duration,
@@ -38,7 +48,7 @@ pub(crate) enum Due {
     /// Nothing.
     Nothing,
     /// It has to be sent again.
-    Again(Vec<u8>),
+    Again(Vec<Vec<u8>>),
     /// It was sent this often, to no avail.
     GiveUp(u32),
 }
@@ -65,7 +75,7 @@ impl Requests {
     pub(crate) fn sent(
         &mut self,
         exchange: ExchangeType,
-        octets: Vec<u8>,
+        parcel: Parcel,
         attempts: u32,
         timers: &Timers,
         now: Instant,
@@ -73,7 +83,7 @@ impl Requests {
         self.pending = Some(Pending {
             id: self.next_id,
             exchange,
-            octets,
+            parcel,
             sent: 1,
             attempts,
             pause: timers.retransmit,
@@ -81,11 +91,52 @@ impl Requests {
         });
     }
 
+    /// The longest datagram of the request that is under way.
+    pub(crate) fn longest(&self) -> Option<&[u8]> {
+        let datagrams = self.pending.as_ref()?.parcel.datagrams();
+        datagrams
+            .iter()
+            .max_by_key(|octets| octets.len())
+            .map(Vec::as_slice)
+    }
+
+    /// The request that was repeated to no avail and is about to be once more, if it can be cut
+    /// smaller. Pauses begin anew: "the node MUST reset its retransmission timers".
+    pub(crate) fn stuck(&mut self, now: Instant) -> Option<&mut Parcel> {
+        let pending = self.pending.as_mut()?;
+        let stuck = pending.sent >= PATIENCE && pending.at <= now && pending.parcel.is_coarse();
+        stuck.then(|| {
+            pending.pause = Duration::ZERO;
+            &mut pending.parcel
+        })
+    }
+
     /// Whatever is under way is sent at most this many times more.
     pub(crate) fn hurry(&mut self, attempts: u32) {
         if let Some(pending) = &mut self.pending {
             pending.attempts = pending.attempts.min(pending.sent + attempts);
         }
+    }
+
+    /// How often the request under way was sent.
+    pub(crate) fn tries(&self) -> u32 {
+        self.pending.as_ref().map_or(0, |pending| pending.sent)
+    }
+
+    /// The request under way.
+    pub(crate) fn pending(&self) -> Option<Vec<Vec<u8>>> {
+        let pending = self.pending.as_ref()?;
+        Some(pending.parcel.datagrams().to_vec())
+    }
+
+    /// The request under way takes another path from now on, on which it has all its attempts: it is
+    /// to be sent at once.
+    pub(crate) fn restart(&mut self, timers: &Timers, now: Instant) -> Option<Vec<Vec<u8>>> {
+        let pending = self.pending.as_mut()?;
+        pending.sent = 1;
+        pending.pause = timers.retransmit;
+        pending.at = now + pending.pause;
+        Some(pending.parcel.datagrams().to_vec())
     }
 
     /// Whether a message is the response that is waited for, as far as its header tells.
@@ -121,9 +172,10 @@ impl Requests {
             return Due::GiveUp(pending.sent);
         }
         pending.sent += 1;
-        pending.pause = (pending.pause * 2).min(timers.retransmit_longest);
+        let pause = (pending.pause * 2).max(timers.retransmit);
+        pending.pause = pause.min(timers.retransmit_longest);
         pending.at = now + pending.pause;
-        Due::Again(pending.octets.clone())
+        Due::Again(pending.parcel.datagrams().to_vec())
     }
 }
 
@@ -131,14 +183,20 @@ impl Requests {
 #[derive(Debug)]
 pub(crate) struct Responses {
     expected: u32,
+    /// By what the request that is being answered is known when it comes again.
+    mark: [u8; 32],
     last: Option<Last>,
 }
 
 #[derive(Debug)]
 struct Last {
-    request: [u8; 32],
-    response: Vec<u8>,
+    mark: [u8; 32],
+    response: Parcel,
+    /// Where it was sent first.
+    to: SocketAddr,
     repeats: u32,
+    /// Who else asked for it last, and with how many octets that were not answered.
+    credit: Option<(SocketAddr, usize)>,
 }
 
 /// What a request is to the window.
@@ -147,9 +205,11 @@ pub(crate) enum Arrival {
     /// The next one.
     New,
     /// The last one again, octet by octet: here is its answer.
-    Again(Vec<u8>),
+    Again(Vec<Vec<u8>>),
     /// The last one again, more often than any honest peer would send it.
     TooOften,
+    /// The last one again, from an address that sent fewer octets than the answer has.
+    Elsewhere,
     /// None that could come now.
     Unexpected,
 }
@@ -158,42 +218,94 @@ impl Responses {
     pub(crate) const fn new() -> Self {
         Self {
             expected: 0,
+            mark: [0; 32],
             last: None,
         }
     }
 
-    /// Looks at a request that has not been opened. Comparing the whole request and not only its
-    /// ID means that a repeated answer needs no cryptography and reveals nothing.
-    pub(crate) fn arrival(&mut self, id: u32, request: &[u8]) -> Arrival {
+    /// Looks at a request, or a fragment of one, that has not been opened. Comparing all of it and
+    /// not only its ID means that a repeated answer needs no cryptography and reveals nothing.
+    pub(crate) fn arrival(&mut self, id: u32, request: &[u8], from: SocketAddr) -> Arrival {
         if id == self.expected {
             return Arrival::New;
         }
         match &mut self.last {
-            Some(last) if sha256(&[request]) == last.request => {
-                last.repeats += 1;
-                match last.repeats > MAX_REPEATS {
-                    true => Arrival::TooOften,
-                    false => Arrival::Again(last.response.clone()),
+            Some(last) if id.wrapping_add(1) == self.expected => {
+                last.note(request.len(), from);
+                match sha256(&[request]) == last.mark {
+                    true => last.again(),
+                    false => Arrival::Unexpected,
                 }
             }
             _ => Arrival::Unexpected,
         }
     }
 
-    /// The expected request was answered.
-    pub(crate) fn answered(&mut self, request: &[u8], response: Vec<u8>) {
+    /// Whether a message ID is that of the request that was answered last.
+    pub(crate) fn is_last(&self, id: u32) -> bool {
+        self.last.is_some() && id.wrapping_add(1) == self.expected
+    }
+
+    /// The request that was answered last came again cut in another way, and is genuine: `cut` may
+    /// do the same with its answer.
+    pub(crate) fn recut(&mut self, request: &[u8], cut: impl FnOnce(&mut Parcel)) -> Arrival {
+        match &mut self.last {
+            Some(last) => {
+                last.mark = sha256(&[request]);
+                cut(&mut last.response);
+                last.again()
+            }
+            None => Arrival::Unexpected,
+        }
+    }
+
+    /// The expected request came, is genuine, and is known by `mark` when it comes again.
+    pub(crate) const fn came(&mut self, mark: [u8; 32]) {
+        self.mark = mark;
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(&mut self, response: Parcel, to: SocketAddr) {
         self.expected = self.expected.saturating_add(1);
         self.last = Some(Last {
-            request: sha256(&[request]),
+            mark: self.mark,
             response,
+            to,
             repeats: 0,
+            credit: None,
         });
+    }
+}
+
+impl Last {
+    fn note(&mut self, octets: usize, from: SocketAddr) {
+        let before = self.credit.filter(|(who, _)| *who == from);
+        self.credit = Some((from, before.map_or(0, |(_, octets)| octets) + octets));
+    }
+
+    fn again(&mut self) -> Arrival {
+        let is_long = self.response.datagrams().len() > 1;
+        if let Some((who, credit)) = &mut self.credit
+            && is_long
+            && *who != self.to
+        {
+            let Some(left) = credit.checked_sub(self.response.len()) else {
+                return Arrival::Elsewhere;
+            };
+            *credit = left;
+        }
+        self.repeats += 1;
+        match self.repeats > MAX_REPEATS {
+            true => Arrival::TooOften,
+            false => Arrival::Again(self.response.datagrams().to_vec()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
 
     fn header(exchange: ExchangeType, message_id: u32) -> Header {
         Header {
@@ -214,12 +326,18 @@ mod tests {
             ..Timers::default()
         };
         let mut requests = Requests::new();
-        requests.sent(ExchangeType::IKE_AUTH, vec![1], 4, &timers, Instant::ZERO);
+        requests.sent(
+            ExchangeType::IKE_AUTH,
+            Parcel::clear(vec![1]),
+            4,
+            &timers,
+            Instant::ZERO,
+        );
         let mut sent_at = vec![0];
         let gave_up = loop {
             let now = requests.poll_timeout().unwrap().at;
             match requests.handle_timeout(&timers, now) {
-                Due::Again(octets) => assert_eq!(octets, [1]),
+                Due::Again(datagrams) => assert_eq!(datagrams, [[1]]),
                 Due::GiveUp(sent) => break (sent, now),
                 Due::Nothing => panic!("the deadline was promised"),
             }
@@ -236,7 +354,7 @@ mod tests {
         assert!(!requests.awaits(&header(ExchangeType::INFORMATIONAL, 0)));
         requests.sent(
             ExchangeType::INFORMATIONAL,
-            vec![],
+            Parcel::clear(vec![]),
             1,
             &timers,
             Instant::ZERO,
@@ -248,24 +366,44 @@ mod tests {
         assert!(requests.is_idle() && requests.next_id() == 1);
     }
 
+    const HOME: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4500);
+    const AWAY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4500);
+
+    /// A window whose request `q` was answered.
+    fn answered(response: Parcel) -> Responses {
+        let mut responses = Responses::new();
+        assert_eq!(responses.arrival(0, b"q", HOME), Arrival::New);
+        responses.came(sha256(&[b"q"]));
+        responses.answered(response, HOME);
+        responses
+    }
+
+    fn again() -> Arrival {
+        Arrival::Again(vec![b"a".to_vec()])
+    }
+
     #[test]
     fn a_repeated_request_gets_the_same_answer_a_bounded_number_of_times() {
-        let mut responses = Responses::new();
-        assert_eq!(responses.arrival(0, b"q"), Arrival::New);
-        responses.answered(b"q", b"a".to_vec());
+        let mut responses = answered(Parcel::clear(b"a".to_vec()));
         for _ in 0..MAX_REPEATS {
-            assert_eq!(responses.arrival(0, b"q"), Arrival::Again(b"a".to_vec()));
+            assert_eq!(responses.arrival(0, b"q", HOME), again());
         }
-        assert_eq!(responses.arrival(0, b"q"), Arrival::TooOften);
-        assert_eq!(responses.arrival(1, b"r"), Arrival::New);
+        assert_eq!(responses.arrival(0, b"q", HOME), Arrival::TooOften);
+        assert_eq!(responses.arrival(1, b"r", HOME), Arrival::New);
     }
 
     #[test]
     fn the_same_message_id_with_other_octets_is_not_answered() {
-        let mut responses = Responses::new();
-        responses.answered(b"q", b"a".to_vec());
-        assert_eq!(responses.arrival(0, b"Q"), Arrival::Unexpected);
-        assert_eq!(responses.arrival(2, b"r"), Arrival::Unexpected);
-        assert_eq!(responses.arrival(u32::MAX, b"r"), Arrival::Unexpected);
+        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        for (id, request) in [(0, b"Q"), (2, b"r"), (u32::MAX, b"r")] {
+            let arrival = responses.arrival(id, request, HOME);
+            assert_eq!(arrival, Arrival::Unexpected);
+        }
+    }
+
+    #[test]
+    fn a_short_answer_is_given_again_to_wherever_a_peer_has_moved() {
+        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        assert_eq!(responses.arrival(0, b"q", AWAY), again());
     }
 }

@@ -5,8 +5,8 @@ use model::Identity;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, Credential, Inside, Lifetimes, Peer, PeerRole as Role, Pool, Signer, Stance,
-    ZonePolicy,
+    Addressing, Credential, FRAGMENT, Inside, Lifetimes, Peer, PeerRole as Role, Pool, Signer,
+    Stance, ZonePolicy,
 };
 pub use pep::Config as SnoopConfig;
 
@@ -27,6 +27,11 @@ pub struct Config {
     pub ike_port: u16,
     /// Our UDP port for IKE and ESP; the peer's is always 4500.
     pub natt_port: u16,
+    /// Addresses of ours at which peers that move may reach us, beside the one in use.
+    pub addresses: Vec<std::net::IpAddr>,
+    /// The longest IP datagram that an IKE message is sent in where the peer knows RFC 7383; at
+    /// least 576, or zero for none.
+    pub fragment: u16,
     /// Exceptions to protection, first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,
     /// How a licensed node's SNOOP works; `None` if it only forwards.

@@ -1,7 +1,7 @@
 //! What a node tells its driver.
 
 use crate::{KeyLog, Side};
-use model::{Identity, InnerAddresses, Right, Spi, ZoneId};
+use model::{Identity, InnerAddresses, Path, Right, Spi, ZoneId};
 use std::net::IpAddr;
 
 /// Something an operator or the driver wants to know. Reasons are texts because they end in a
@@ -95,6 +95,16 @@ pub enum Event {
         /// Its destination.
         destination: IpAddr,
     },
+    /// A tunnel takes another path, because one of its ends moved.
+    PathMoved {
+        /// Name of the peer's table.
+        peer: String,
+        /// The path.
+        path: Path,
+    },
+    /// There is a tunnel of which the driver should say by which ways it can leave:
+    /// [`crate::Node::handle_ways`].
+    WaysWanted,
     /// A peer or the network did something that is refused, with a reason.
     Refused {
         /// Name of the peer's table, if one could be told.

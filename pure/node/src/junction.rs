@@ -6,7 +6,7 @@ use crate::status::ChildStatus;
 use crate::{Event, KeyLog, keylog};
 use crypto::Secret;
 use esp::{Traffic, Unusable};
-use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant, Path};
+use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant};
 use wire::ike::RefusalCode;
 
 impl Node {
@@ -16,8 +16,13 @@ impl Node {
         while let Some(report) = self.worker.poll_report() {
             self.handle_report(report, now);
         }
-        while let Some(event) = self.ike.poll_event() {
-            self.handle_ike(event, now);
+        loop {
+            while let Some(event) = self.ike.poll_event() {
+                self.handle_ike(event, now);
+            }
+            if !self.take_steps(now) {
+                break;
+            }
         }
         self.switch(now);
         while let Some(transmit) = self.ike.poll_transmit() {
@@ -36,7 +41,18 @@ impl Node {
             ike::Event::IkeRekeyed { sa, peer } => self.ike_rekeyed(sa, peer),
             ike::Event::ChildDown { child } => self.child_down(child, now),
             ike::Event::Granted { sa, gateway, grant } => self.granted(sa, gateway, grant, now),
-            ike::Event::PathMoved { children, path, .. } => self.path_moved(&children, path),
+            ike::Event::Mobile {
+                sa,
+                decides: true,
+                path,
+                addresses,
+            } => self.mobile(sa, path, addresses),
+            // Where we are to be found is for the other end to know.
+            ike::Event::Mobile { decides: false, .. } => {}
+            ike::Event::PathMoved { sa, children, path } => self.path_moved(sa, &children, path),
+            ike::Event::PathSilent { sa, .. } => self.path_silent(sa, now),
+            ike::Event::PathAnswers { sa, path } => self.path_answers(sa, path),
+            ike::Event::MoveRefused { sa, .. } => self.move_refused(sa),
             ike::Event::GrantAccepted { sa, csa, .. } => self.grant_answered(sa, csa, None, now),
             ike::Event::GrantRefused { sa, csa, why, .. } => {
                 self.grant_answered(sa, csa, Some(why.to_string()), now)
@@ -102,6 +118,7 @@ impl Node {
             self.events.push_back(Event::GrantDropped { gateway });
         }
         self.grants.node_lost(sa, now);
+        self.moving.forget(sa);
         self.wishes.down(&peer, Some(sa), why.clone(), now);
         self.events.push_back(Event::PeerDown {
             peer: peer.clone(),
@@ -339,17 +356,8 @@ impl Node {
     }
 
     /// Name of the peer whose IKE SA this is, be it the newest or not.
-    fn name(&self, sa: IkeSaId) -> Option<String> {
+    pub(crate) fn name(&self, sa: IkeSaId) -> Option<String> {
         self.ike.sas().find(|status| status.id == sa)?.peer
-    }
-
-    fn path_moved(&mut self, children: &[ChildSaId], path: Path) {
-        for id in children {
-            self.worker.move_path(*id, path);
-            if let Some(child) = self.children.get_mut(id) {
-                child.status.path = path;
-            }
-        }
     }
 
     pub(crate) fn log_ike_keys(&mut self, sa: IkeSaId) {

@@ -5,10 +5,11 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reconfigure`],
-//!   [`Node::shutdown`]) say what the operator wants.
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::move_peer`],
+//!   [`Node::reconfigure`], [`Node::shutdown`]) say what the operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
-//!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`];
+//!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
+//!   the routes allow to [`Node::handle_ways`];
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
 //!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node).
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
@@ -26,6 +27,7 @@ mod event;
 mod grants;
 mod junction;
 mod keylog;
+mod moving;
 mod node;
 mod peers;
 mod reconfigure;
@@ -36,14 +38,16 @@ mod tests;
 mod transit;
 
 pub use config::{
-    Action, Addressing, Config, Credential, Inside, Lifetimes, Peer, Policy, Pool, Role, Signer,
-    SnoopConfig, Stance, ZonePolicy,
+    Action, Addressing, Config, Credential, FRAGMENT, Inside, Lifetimes, Peer, Policy, Pool, Role,
+    Signer, SnoopConfig, Stance, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;
-pub use ike::{Attempt, BadProof, DownReason, End, Offer, Refusal};
+pub use ike::{Attempt, BadProof, CannotMove as NotMovable, DownReason, End, Offer, Refusal};
 pub use keylog::KeyLog;
+pub use mobility::{Candidate, Standing, Way};
+pub use moving::{CannotMove, PathsStatus};
 pub use node::{CannotRekey, Node, Rekey, UnknownPeer};
 pub use pep::{FlowStatus, Side};
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::grants::Grants;
+use crate::moving::Moving;
 use crate::peers::Peers;
 use crate::status::ChildStatus;
 use crate::succession::Succession;
@@ -54,6 +55,7 @@ pub struct Node {
     pub(crate) transit: Transit,
     pub(crate) children: BTreeMap<ChildSaId, Child>,
     pub(crate) succession: Succession,
+    pub(crate) moving: Moving,
     /// What peers lend us, by IKE SA, and who they are.
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
@@ -83,6 +85,8 @@ impl Node {
         let spd = spd(config.policies, &config.peers);
         let ike_config = ike::Config {
             natt_port: config.natt_port,
+            addresses: config.addresses,
+            fragment: config.fragment,
             credential: config.credential,
             trust: config.trust,
             ..ike::Config::new(config.identity, config.peers.clone())
@@ -97,6 +101,7 @@ impl Node {
             transit: Transit::new(config.snoop),
             children: BTreeMap::new(),
             succession: Succession::default(),
+            moving: Moving::default(),
             inside: BTreeMap::new(),
             rng,
             ike_port: config.ike_port,
@@ -206,6 +211,7 @@ impl Node {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tell_liveness(now);
         self.ike.handle_timeout(now);
+        self.moving.handle_timeout(now);
         for gateway in self.transit.handle_timeout(now) {
             self.events.push_back(Event::GrantDropped { gateway });
         }
@@ -277,6 +283,7 @@ impl Node {
             self.wishes.poll_timeout(),
             self.grants.poll_timeout(self.grant_lifetime),
             self.succession.poll_timeout(),
+            self.moving.poll_timeout(),
             reports,
         ];
         engines.into_iter().flatten().min()

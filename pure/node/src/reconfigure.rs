@@ -15,6 +15,8 @@ impl Node {
     /// anew for it. Ports and the key log stay as they are.
     pub fn reconfigure(&mut self, config: Config, now: Instant) -> BTreeSet<String> {
         let ike = ike::Config {
+            addresses: config.addresses,
+            fragment: config.fragment,
             credential: config.credential,
             trust: config.trust,
             ..ike::Config::new(config.identity, config.peers.clone())

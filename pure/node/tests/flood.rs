@@ -151,7 +151,7 @@ impl Siege {
     /// Damages a datagram.
     fn maul(&mut self, payload: &mut Vec<u8>) {
         let len = payload.len();
-        match self.dice.roll(8) {
+        match self.dice.roll(9) {
             0 => payload.truncate(self.dice.roll(len)),
             1 => payload.resize(len + 1 + self.dice.roll(64), len as u8),
             2 => self.dice.octets(payload),
@@ -162,6 +162,7 @@ impl Siege {
                 payload.truncate(cut);
                 payload.extend_from_slice(&other[cut..]);
             }
+            5 => self.forge_fragment(payload),
             _ => {
                 for _ in 0..=self.dice.roll(6) {
                     let at = self.dice.roll(len);
@@ -169,6 +170,22 @@ impl Siege {
                 }
             }
         }
+    }
+
+    /// Makes a protected message one of the fragments of a longer one, which nobody sealed (RFC 7383).
+    fn forge_fragment(&mut self, payload: &mut Vec<u8>) {
+        const MARKER: usize = 4;
+        const NEXT_PAYLOAD: usize = MARKER + 16;
+        const NUMBERS: usize = MARKER + 28 + 4;
+        if payload.get(NEXT_PAYLOAD) != Some(&46) {
+            return;
+        }
+        payload[NEXT_PAYLOAD] = 53;
+        let numbers = [0, self.dice.roll(4) as u8, 0, self.dice.roll(4) as u8];
+        payload.splice(NUMBERS..NUMBERS, numbers);
+        let length = (payload.len() - MARKER) as u16;
+        payload[MARKER + 26..MARKER + 28].copy_from_slice(&length.to_be_bytes());
+        payload[NUMBERS - 2..NUMBERS].copy_from_slice(&(length - 28).to_be_bytes());
     }
 
     /// On its way through a licensed node, with outer headers that may be damaged as well.

@@ -146,6 +146,8 @@ fn config(
         groups: vec![Group::X25519],
         liveness: LIVENESS,
         lifetimes: Lifetimes::default(),
+        mobike: true,
+        forbids_nat: false,
     }];
     Config {
         identity: identity(name),
@@ -155,6 +157,8 @@ fn config(
         peers,
         ike_port: 500,
         natt_port: 4500,
+        addresses: Vec::new(),
+        fragment: node::FRAGMENT,
         policies: Vec::new(),
         snoop: None,
         grant_lifetime: Duration::from_secs(3600),

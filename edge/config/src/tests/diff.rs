@@ -23,6 +23,7 @@ resolver = "/etc/other.conf"
 addresses = ["198.51.100.7"]
 ike = 501
 nat = 4501
+fragment = 1400
 [control]
 socket = "/run/other.sock"
 [log]
@@ -41,6 +42,8 @@ start = "manual"
 leak = "never"
 rekey = "40m"
 pfs = false
+mobike = "off"
+nat = "forbidden"
 zones = "require"
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
 [peer.carol]
@@ -115,6 +118,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("listen.addresses", "100.7", "100.8", Restart),
         ("listen.ike", "ike = 501", "ike = 500", Restart),
         ("listen.nat", "nat = 4501", "nat = 4500", Restart),
+        (
+            "listen.fragment",
+            "fragment = 1400",
+            "fragment = 0",
+            Applied,
+        ),
         ("control.socket", "other.sock", "another.sock", Restart),
         ("log.level", "warn", "debug", Applied),
         ("peer.alice.address", "192.0.2.1", "192.0.2.9", Anew),
@@ -128,6 +137,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.start", "manual", "auto", Applied),
         ("peer.alice.rekey", "40m", "50m", Applied),
         ("peer.alice.pfs", "pfs = false", "pfs = true", Applied),
+        ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
+        ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.ike_rekey", "2h", "3h", Applied),
         (
             "licensed.fa.ike_rekey",

@@ -402,6 +402,21 @@ fn names_can_be_typed_and_devices_can_exist() {
 }
 
 #[test]
+fn fragments_too_small_for_anything_are_a_fault() {
+    let listen = |octets: u32| format!("{NODE}{OFFICE}[listen]\nfragment = {octets}\n");
+    for few in [1, 575] {
+        let fault = only_fault(&listen(few));
+        assert!(fault.contains("write 576 or more, or 0"), "{fault}");
+    }
+    let fault = only_fault(&listen(65536));
+    assert!(fault.contains("65535"), "{fault}");
+    for good in [0, 576, 65535] {
+        let config = Folder::new().load(&listen(good)).unwrap();
+        assert_eq!(u32::from(config.listen.fragment), good);
+    }
+}
+
+#[test]
 fn a_licensed_payload_is_a_loud_warning() {
     let text = format!(
         "{NODE}{OFFICE}zones = \"accept\"\n\

@@ -119,6 +119,13 @@ pub(super) fn output_index(message: &RouteMessage) -> Option<u32> {
     })
 }
 
+pub(super) fn preferred_source(message: &RouteMessage) -> Option<IpAddr> {
+    message.attributes.iter().find_map(|a| match a {
+        RouteAttribute::PrefSource(address) => ip(address),
+        _ => None,
+    })
+}
+
 pub(super) fn parse(message: &RouteMessage, device: Option<String>) -> Option<Route> {
     let family = Family::from_kernel(message.header.address_family)?;
     let (mut prefix, mut gateway) = (Prefix::everything(family), None);

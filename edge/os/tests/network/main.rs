@@ -11,3 +11,4 @@ mod routes;
 mod tcp;
 mod tun;
 mod udp;
+mod ways;

@@ -3,6 +3,7 @@
 mod explain;
 mod flows;
 mod leases;
+mod paths;
 mod reload;
 mod status;
 mod zones;
@@ -15,6 +16,8 @@ pub fn response(response: &Response, paint: Paint) -> String {
     match response {
         Response::Up(changed) | Response::Down(changed) => peers(changed, paint),
         Response::Rekey(changed) => asked(changed),
+        Response::Move(moved) => paths::moved(moved),
+        Response::Paths(paths) => paths::show(paths, paint),
         Response::Status(status) => status::show(status, paint),
         Response::Zones(zones) => zones::show(zones, paint),
         Response::Flows(flows) => flows::show(flows, paint),

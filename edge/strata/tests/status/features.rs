@@ -33,9 +33,12 @@ const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
 const EXPLAIN: &str = "edge/lab/tests/e2e_explain.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
+const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
 const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
+const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
+const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const PKI: &str = "edge/lab/tests/e2e_pki.rs";
 const POOL: &str = "pure/ike/src/pool.rs";
@@ -199,6 +202,37 @@ pub const FEATURES: &[Feature] = &[
         recovers: NotNeeded("a key is a file"),
     },
     Feature {
+        name: "IKE messages in fragments (RFC 7383)",
+        keys: &["listen.fragment"],
+        verbs: &[],
+        works: Tests(&[
+            (FRAGMENT, "certificates_pass_where_ip_fragments_are_dropped"),
+            (STRONGSWAN, "fragments_of_ike_messages_pass_each_way"),
+            (TSHARK, "tshark_puts_our_fragments_together"),
+        ]),
+        refuses: Tests(&[
+            (FAULTS, "fragments_too_small_for_anything_are_a_fault"),
+            (
+                FRAGMENT,
+                "without_fragments_they_do_not_and_a_person_is_told_what_to_write",
+            ),
+            (
+                FRAGMENT,
+                "a_peer_that_does_not_fragment_is_what_a_person_is_told",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                FRAGMENT,
+                "messages_that_are_too_long_for_the_path_are_cut_smaller",
+            ),
+            (
+                FRAGMENT,
+                "fragments_come_through_a_lossy_hop_again_and_again",
+            ),
+        ]),
+    },
+    Feature {
         name: "Certificates",
         keys: &["node.cert", "node.key", "node.ca"],
         verbs: &[],
@@ -306,6 +340,50 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_SUITES,
                 "every_suite_protects_both_sas_and_their_successors_over_a_bad_hop",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Moving to other addresses (MOBIKE)",
+        keys: &["peer.mobike", "peer.nat"],
+        verbs: &["move", "paths"],
+        works: Tests(&[
+            (
+                MOBIKE,
+                "a_download_goes_on_when_its_interface_is_taken_down",
+            ),
+            (MOBIKE, "a_zoned_download_goes_on_past_the_licensed_node"),
+            (
+                MOBIKE,
+                "strata_move_takes_a_tunnel_to_another_address_and_back",
+            ),
+            (MOBIKE, "a_tunnel_behind_a_nat_moves"),
+            (STRONGSWAN, "strongswan_follows_where_strata_moves"),
+            (STRONGSWAN, "strata_follows_where_strongswan_moves"),
+        ]),
+        refuses: Tests(&[
+            (
+                MOBIKE,
+                "an_address_from_which_nothing_leaves_is_refused_with_those_that_work",
+            ),
+            (MOBIKE, "the_end_that_was_called_cannot_move_the_tunnel"),
+            (MOBIKE, "without_mobike_a_tunnel_is_made_anew"),
+            (MOBIKE, "a_nat_is_refused_where_it_is_forbidden"),
+            (
+                IKE_MOBIKE,
+                "a_peer_that_must_be_at_an_address_is_not_followed_elsewhere",
+            ),
+            (IKE_MOBIKE, "a_third_party_is_not_bombed_by_a_forged_header"),
+        ]),
+        recovers: Tests(&[
+            (
+                MOBIKE,
+                "a_gateway_whose_wire_is_cut_is_found_at_its_other_address",
+            ),
+            (MOBIKE, "a_tunnel_moves_over_hops_that_lose_packets"),
+            (
+                IKE_MOBIKE,
+                "moves_cross_with_everything_and_both_ends_agree_in_the_end",
             ),
         ]),
     },

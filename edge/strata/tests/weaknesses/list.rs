@@ -28,12 +28,15 @@ const COOKIE: &str = "pure/ike/src/tests/cookie.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
 const AUTHENTIC: &str = "pure/esp/tests/data_plane/authentic.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
+const FRAGMENT: &str = "pure/ike/src/tests/fragment.rs";
 const FLOOD: &str = "edge/lab/tests/e2e_flood.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const INSIDER: &str = "pure/node/tests/insider/main.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const LOSS: &str = "pure/ike/src/tests/loss.rs";
+const MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
+const ADDRESSES: &str = "pure/ike/src/extension/mobike.rs";
 const NAT: &str = "pure/ike/src/tests/nat.rs";
 const OURS: &str = "pure/ike/src/tests/weaknesses.rs";
 const PLAIN: &str = "pure/esp/src/plain.rs";
@@ -48,7 +51,6 @@ const WIRE: &str = "pure/wire/src/ike/tests.rs";
 
 const NO_EAP: &str = "EAP and RADIUS are not spoken: an IKE_AUTH request without AUTH is refused";
 const NO_RSA: &str = "RSA is not spoken: certificates have ECDSA P-256 or Ed25519 keys";
-const NO_FRAGMENTS: &str = "IKE messages are not fragmented or put together here";
 
 /// Everything.
 pub const WEAKNESSES: &[Weakness] = &[
@@ -81,19 +83,46 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 4,
         seen: "CVE-2013-6076, strongSwan",
         what: "a crafted fragment dereferenced a null pointer",
-        answer: Nothing(NO_FRAGMENTS),
+        answer: Tests(&[
+            (WIRE, "a_fragment_too_short_for_its_numbers_is_an_error"),
+            (
+                WIRE,
+                "a_fragment_number_of_zero_or_beyond_the_total_is_an_error",
+            ),
+            (
+                FRAGMENT,
+                "nonsense_in_fragments_ends_the_sa_as_it_does_whole",
+            ),
+        ]),
     },
     Weakness {
         number: 5,
         seen: "CVE-2016-1287, Cisco ASA",
         what: "arithmetic over lengths of fragments overflowed a buffer",
-        answer: Nothing(NO_FRAGMENTS),
+        answer: Tests(&[
+            (
+                FRAGMENT,
+                "more_octets_than_any_message_has_are_not_gathered",
+            ),
+            (WIRE, "a_fragment_too_short_for_its_numbers_is_an_error"),
+        ]),
     },
     Weakness {
         number: 6,
         seen: "Cisco IOS, 2016",
         what: "fragments of messages that never become whole filled the memory",
-        answer: Nothing(NO_FRAGMENTS),
+        answer: Tests(&[
+            (FRAGMENT, "a_forged_fragment_is_not_stored"),
+            (
+                FRAGMENT,
+                "fragments_that_stay_incomplete_are_thrown_away_in_time",
+            ),
+            (
+                FRAGMENT,
+                "more_octets_than_any_message_has_are_not_gathered",
+            ),
+            (FRAGMENT, "a_stranger_is_gone_with_its_fragments"),
+        ]),
     },
     Weakness {
         number: 7,
@@ -861,6 +890,23 @@ pub const WEAKNESSES: &[Weakness] = &[
         seen: "RFC 4555 section 5",
         what: "an address that somebody else wrote into the header",
         answer: Tests(&[
+            (MOBIKE, "a_third_party_is_not_bombed_by_a_forged_header"),
+            (
+                MOBIKE,
+                "nothing_of_a_child_goes_to_an_address_before_it_is_proved",
+            ),
+            (
+                MOBIKE,
+                "a_check_that_is_answered_with_another_cookie_ends_the_ike_sa",
+            ),
+            (
+                ADDRESSES,
+                "a_list_of_addresses_is_the_whole_list_and_bounded",
+            ),
+            (
+                MOBIKE,
+                "an_update_that_is_replayed_from_elsewhere_moves_nobody",
+            ),
             (NAT, "a_replayed_or_forged_message_moves_nobody"),
             (NAT, "who_is_behind_a_nat_does_not_follow"),
         ]),

@@ -73,6 +73,7 @@ impl Remedy<'_> {
             DownReason::AuthUnanswered { port } => vec![elsewhere(format!(
                 "let UDP port {port} pass between here and {peer}"
             ))],
+            DownReason::LongAuthUnanswered(uncut) => vec![self.fragment(uncut.ours)],
             DownReason::NotChildless => vec![elsewhere(
                 "use an implementation that knows RFC 6023, as Strata does",
             )],
@@ -144,11 +145,22 @@ impl Remedy<'_> {
 
     /// Nothing came back, so far or at all.
     fn silence(&self, attempt: &Attempt) -> Vec<Fix> {
+        if let Some(uncut) = attempt.uncut {
+            return vec![self.fragment(uncut.ours)];
+        }
         let remote = attempt.path.remote.ip();
         vec![
             self.at("address", format!("is {remote} the right one?")),
             elsewhere("start stratad there, and let UDP ports 500 and 4500 pass"),
         ]
+    }
+
+    /// What IP has to cut is lost on the way.
+    fn fragment(&self, ours: bool) -> Fix {
+        match ours {
+            true => self.fix("listen.fragment", "write `fragment = 1280`"),
+            false => elsewhere("turn IKE fragmentation (RFC 7383) on there"),
+        }
     }
 
     /// Suite and group can be chosen here; whatever else differs has to be allowed there.

@@ -13,6 +13,8 @@ use crate::counters::DropReason;
 use crate::event::{BadProof, DownReason, Refusal};
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
+use crate::extension::fragment::Uncut;
+use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
 use crate::extension::{configuration, contact};
 use crate::keys::UnprovedKeys;
@@ -63,9 +65,18 @@ impl AuthSent {
         }
         let child = self.child.iter();
         payloads.extend(child.flat_map(|offer| offer.payloads(peer, None)));
+        if peer.mobike {
+            payloads.extend(mobike::supported(
+                &ctx.config.addresses,
+                core.path.local.ip(),
+            ));
+        }
+        payloads.extend(peer.forbids_nat.then(|| mobike::no_nats_allowed(core.path)));
         let attempts = ctx.config.timers.attempts;
         let exchange = ExchangeType::IKE_AUTH;
         core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
+        let uncut = uncut(core, ctx.config);
+        ctx.out.attempts.learn_uncut(core, uncut);
         State::AuthSent(Box::new(self))
     }
 
@@ -92,7 +103,11 @@ impl AuthSent {
     /// The response never came.
     pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
         let port = core.path.remote.port();
-        core.gone(DownReason::AuthUnanswered { port }, ctx)
+        let why = match uncut(core, ctx.config) {
+            Some(uncut) => DownReason::LongAuthUnanswered(uncut),
+            None => DownReason::AuthUnanswered { port },
+        };
+        core.gone(why, ctx)
     }
 
     /// An error in the clear proves nothing; it is told, and the genuine response waited for.
@@ -141,6 +156,10 @@ impl AuthSent {
             nat: self.nat,
             private: self.private,
             initial: !ctx.acquainted,
+            mobike: core
+                .peer(ctx.config)
+                .filter(|peer| peer.mobike)
+                .and_then(|_| Mobike::read(response, true)),
             addresses,
         };
         let child = match self.child.zip(peer) {
@@ -198,6 +217,12 @@ impl AuthSent {
             (None, false) => Err(BadProof::CertificateExpected.into()),
         }
     }
+}
+
+/// Our request, if IP has to cut it.
+fn uncut(core: &Core, config: &Config) -> Option<Uncut> {
+    let longest = core.requests.longest()?;
+    Uncut::of(longest, core.path, core.limit, config)
 }
 
 /// Our CERT payloads, where there are any, and our AUTH.

@@ -17,13 +17,15 @@ use crate::event::{BadProof, Refusal};
 use crate::exchange::auth::{Child, Proof, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, notify, rules, vendor_id};
+use crate::extension::fragment::{self, Parcel};
+use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::{childless, configuration, contact};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
 use crate::signature;
-use crypto::{Secret, UnixTime};
+use crypto::{Secret, UnixTime, sha256};
 use model::{Deadline, Group, IkeSaId, InnerAddresses, Instant};
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -91,11 +93,15 @@ impl AwaitAuth {
         payloads.extend(signature::request(ctx.config));
         payloads.extend(signature::announcement(ctx.config));
         payloads.push(childless::payload());
+        core.limit = fragment::agreed(request, ctx.config);
+        payloads.extend(core.limit.and(fragment::payload(ctx.config)));
         payloads.push(vendor_id());
         let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
         let response = Message { header, payloads }.encode();
         ctx.transmit(core.path, &response);
-        core.responses.answered(octets, response.clone());
+        core.responses.came(sha256(&[octets]));
+        let to = core.path.remote;
+        core.responses.answered(Parcel::clear(response.clone()), to);
         let keys = UnprovedKeys::derive(Inputs {
             suite: choice.suite,
             shared,
@@ -133,7 +139,7 @@ impl AwaitAuth {
             ctx.drop(DropReason::UnexpectedExchange);
             return State::AwaitAuth(self);
         }
-        match core.accept_request(&self.keys.cipher, arrived, ctx) {
+        match core.accept_request(&mut self.keys.cipher, arrived, ctx) {
             None => State::AwaitAuth(self),
             Some(Err(Complaint { why, notify })) => {
                 ctx.refused(None, Refusal::Misbehaved(why));
@@ -290,10 +296,16 @@ impl AwaitAuth {
             nat: self.nat,
             private: self.private,
             initial: contact::is_initial(request),
+            mobike: Some(peer)
+                .filter(|peer| peer.mobike)
+                .and_then(|_| Mobike::read(request, false)),
             addresses: None,
         };
         let mut keys = self.keys.proved(proved);
-        let outcome = answer_child(peer, request, beginning, self.group, &keys, (core.id, ctx));
+        let outcome = match mobike::is_translated(request, arrived.path) {
+            true => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
+            false => answer_child(peer, request, &beginning, self.group, &keys, (core.id, ctx)),
+        };
         let child = match outcome {
             Ok(Answered {
                 payloads: answer,
@@ -301,6 +313,10 @@ impl AwaitAuth {
                 child,
             }) => {
                 payloads.extend(answer);
+                if beginning.mobike.is_some() {
+                    let used = arrived.path.local.ip();
+                    payloads.extend(mobike::supported(&ctx.config.addresses, used));
+                }
                 Ok((addresses, child))
             }
             Err((kind, why)) => {
@@ -347,7 +363,7 @@ struct Answered {
 fn answer_child(
     peer: &Peer,
     request: &Message,
-    beginning: Beginning,
+    beginning: &Beginning,
     group: Group,
     keys: &ProvedKeys,
     (sa, ctx): (IkeSaId, &mut Context<'_>),

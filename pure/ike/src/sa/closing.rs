@@ -65,7 +65,7 @@ impl Closing {
 
     /// The peer may be closing too: its Delete is answered as ours is going to be.
     fn answer(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        if let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) {
+        if let Some(request) = core.accept_request(&mut self.keys.cipher, arrived, ctx) {
             answer_late(request, &mut self.keys, arrived, core, ctx);
         }
     }
@@ -103,7 +103,7 @@ impl Retired {
             ctx.drop(DropReason::MessageId);
             return State::Retired(self);
         }
-        let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) else {
+        let Some(request) = core.accept_request(&mut self.keys.cipher, arrived, ctx) else {
             return State::Retired(self);
         };
         let closed = request.as_ref().is_ok_and(delete::closes_ike_sa);
@@ -164,17 +164,14 @@ impl Lingering {
         ctx: &mut Context<'_>,
     ) -> State {
         let header = arrived.datagram.header();
+        let (id, from) = (header.message_id, arrived.path.remote);
         let arrival = match header.flags.response {
             true => Arrival::Unexpected,
-            false => core.responses.arrival(header.message_id, arrived.octets),
+            false => core.responses.arrival(id, arrived.octets, from),
         };
         match arrival {
-            Arrival::Again(response) => {
-                ctx.out.counters.answered_again += 1;
-                ctx.transmit(arrived.path, &response);
-            }
-            Arrival::TooOften => ctx.drop(DropReason::RepeatedTooOften),
             Arrival::New | Arrival::Unexpected => ctx.drop(DropReason::UnknownSa),
+            again => ctx.answer_again(again, arrived.path),
         }
         State::Lingering(self)
     }

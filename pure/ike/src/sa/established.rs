@@ -14,6 +14,7 @@ use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
 use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
+use crate::extension::mobike::Mobike;
 use crate::extension::nat::Nat;
 use crate::extension::{delete, distribute, liveness};
 use crate::keys::ProvedKeys;
@@ -25,6 +26,8 @@ use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCod
 pub(crate) struct Established {
     pub(crate) keys: ProvedKeys,
     pub(crate) nat: Option<Nat>,
+    /// If both ends can move it.
+    pub(crate) mobike: Option<Mobike>,
     /// What decides between this SA and another with the same peer.
     pub(crate) contact: Contact,
     /// The addresses inside that one end lends the other.
@@ -53,12 +56,13 @@ struct Offered {
 }
 
 /// What is known at the beginning.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Beginning {
     pub(super) nat: Option<Nat>,
     pub(super) private: bool,
     /// Whether the initiator said that it has no other IKE SA with the responder.
     pub(super) initial: bool,
+    pub(super) mobike: Option<Mobike>,
     /// The addresses inside that one end lends the other.
     pub(super) addresses: Option<InnerAddresses>,
 }
@@ -69,9 +73,10 @@ impl Established {
         keys: ProvedKeys,
         beginning: Beginning,
         (inside, child): (Option<Inside>, Option<Terms>),
-        core: &Core,
+        core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        core.proved = core.path;
         let mut state = Box::new(Self {
             contact: Contact {
                 ours: core.initiator,
@@ -82,6 +87,7 @@ impl Established {
             },
             keys,
             nat: beginning.nat,
+            mobike: beginning.mobike,
             addresses: beginning.addresses,
             children: Children::default(),
             age: Age::begin(
@@ -103,6 +109,7 @@ impl Established {
             peer: core.name(),
             initiator: core.initiator,
         });
+        state.tell_addresses(core, ctx);
         if let Some(inside) = inside {
             let (sa, peer) = (core.id, core.name());
             ctx.event(Event::Configured { sa, peer, inside });
@@ -251,6 +258,7 @@ impl Established {
         };
         self.heard = ctx.now;
         self.follow(arrived, core, ctx);
+        self.note_answer(arrived.path, core, ctx);
         let task = self.running.take();
         match response {
             // "Such errors in parsing or processing response packets should still cause the
@@ -260,7 +268,7 @@ impl Established {
                 Some(notify @ NotifyType::INVALID_SYNTAX) => {
                     self.end(DownReason::Unreadable { notify }, core, ctx)
                 }
-                _ => self.conclude(task, &response, core, ctx),
+                _ => self.conclude(task, &response, arrived.path, core, ctx),
             },
         }
     }
@@ -270,6 +278,7 @@ impl Established {
         mut self: Box<Self>,
         task: Option<Task>,
         response: &Message,
+        path: Path,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
@@ -286,7 +295,12 @@ impl Established {
                 task::conclude_grant(&grant, response, core, ctx);
                 Ok(())
             }
-            Some(Task::Liveness | Task::Revoke(_)) | None => Ok(()),
+            Some(Task::Move(moved)) => self.conclude_move(&moved, response, core, ctx),
+            Some(Task::Liveness) => {
+                self.conclude_liveness(response, path);
+                Ok(())
+            }
+            Some(Task::Revoke(_)) | None => Ok(()),
         };
         match concluded {
             Err(why) => self.close(why, core, ctx),
@@ -303,7 +317,7 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let Some(request) = core.accept_request(&self.keys.cipher, arrived, ctx) else {
+        let Some(request) = core.accept_request(&mut self.keys.cipher, arrived, ctx) else {
             return State::Established(self);
         };
         self.heard = ctx.now;
@@ -382,7 +396,8 @@ impl Established {
         let deleted = self.delete_children(request, ctx);
         let childless = !deleted.is_empty() && self.children.is_over();
         self.take_back(request, core, ctx);
-        let answer = delete::paired(deleted).into_iter().collect();
+        let mut answer: Vec<_> = delete::paired(deleted).into_iter().collect();
+        answer.extend(self.answer_mobike(request, arrived, core, ctx));
         self.respond(answer, arrived, core, ctx);
         match (fatal, closes, childless) {
             (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
@@ -395,7 +410,10 @@ impl Established {
                 Err(state) => state.end(DownReason::ClosedByPeer, core, ctx),
             },
             (None, false, true) => self.close(DownReason::ChildDeleted, core, ctx),
-            (None, false, false) => State::Established(self),
+            (None, false, false) => {
+                self.send_next(core, ctx);
+                State::Established(self)
+            }
         }
     }
 
@@ -531,8 +549,9 @@ impl Established {
         }
     }
 
+    /// Who can move says so: then other messages move nothing (RFC 4555 section 3.8).
     fn follow(&self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        if self.nat.is_some_and(Nat::follows) {
+        if self.mobike.is_none() && self.nat.is_some_and(Nat::follows) {
             core.follow(arrived.path, self.children(), ctx);
         }
     }
@@ -565,16 +584,34 @@ impl Established {
         if !core.requests.is_idle() {
             return;
         }
-        while let Some(task) = self.waiting.pop_front() {
-            if self.is_moot(&task) {
-                continue;
-            }
-            let attempts = task.attempts(&ctx.config.timers);
-            let (exchange, payloads) = (task.exchange(), task.payloads());
-            core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
-            self.running = Some(task);
-            return;
+        if let Some(task) = self.next_move(core, ctx) {
+            return self.send(task, core, ctx);
         }
+        while let Some(task) = self.waiting.pop_front() {
+            if !self.is_moot(&task) {
+                return self.send(task, core, ctx);
+            }
+        }
+    }
+
+    fn send(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
+        let timers = &ctx.config.timers;
+        let attempts = match &self.mobike {
+            Some(mobike) if !mobike.decides => timers.patient_attempts,
+            _ => task.attempts(timers),
+        };
+        let payloads = match &task {
+            Task::Liveness => self.liveness_payloads(core, ctx),
+            task => task.payloads(),
+        };
+        core.request(
+            &mut self.keys.cipher,
+            task.exchange(),
+            payloads,
+            attempts,
+            ctx,
+        );
+        self.running = Some(task);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::counters::DropReason;
 use crate::event::{DownReason, Refusal};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
+use crate::extension::fragment::{self, Parcel};
 use crate::extension::{childless, cookie, guess, nat};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
@@ -57,6 +58,7 @@ impl InitSent {
         ctx.attempt(core, Offer::default());
         let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
         extensions.extend(signature::announcement(ctx.config));
+        extensions.extend(fragment::payload(ctx.config));
         extensions.push(vendor_id());
         let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
         let groups = menu.groups.iter().copied().chain([guess]);
@@ -140,8 +142,13 @@ impl InitSent {
         ctx.transmit(core.path, &octets);
         self.sent.insert(self.guess, octets.clone());
         let timers = &ctx.config.timers;
-        core.requests
-            .sent(exchange, octets, timers.attempts, timers, ctx.now);
+        core.requests.sent(
+            exchange,
+            Parcel::clear(octets),
+            timers.attempts,
+            timers,
+            ctx.now,
+        );
         ctx.out.attempts.sent(core, false);
     }
 
@@ -260,6 +267,7 @@ impl InitSent {
         ctx.take();
         core.requests.answered();
         core.spi_r = response.header.spi_r;
+        core.limit = fragment::agreed(response, ctx.config);
         core.path = match nat {
             Some(_) => nat::float(arrived.path, ctx.config.natt_port),
             None => arrived.path,

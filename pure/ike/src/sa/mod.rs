@@ -18,18 +18,21 @@ mod children;
 pub(crate) mod closing;
 pub(crate) mod established;
 pub(crate) mod init_sent;
+mod moving;
 mod protected;
 mod rekey_child;
 mod rekey_ike;
 pub(crate) mod task;
 
 use crate::attempt::{Attempts, End, Offer};
+use crate::cipher::Cipher;
 use crate::config::{Config, Peer};
 use crate::counters::{Counters, DropReason};
 use crate::event::{DownReason, Event, Refusal};
+use crate::extension::fragment::{Inbox, Limit};
 use crate::pool::Pools;
 use crate::signature;
-use crate::window::{Due, Requests, Responses};
+use crate::window::{Arrival, Due, Requests, Responses};
 use auth_sent::AuthSent;
 use await_auth::AwaitAuth;
 use closing::{Closing, Lingering, Retired};
@@ -57,9 +60,16 @@ pub(crate) struct Core {
     pub(crate) began: Instant,
     pub(crate) spi_i: u64,
     pub(crate) spi_r: u64,
+    /// Where its messages go.
     pub(crate) path: Path,
+    /// Where its children's packets go: the newest path at whose other end the peer was found.
+    pub(crate) proved: Path,
+    /// Beyond it messages are sent in fragments; `None` if both ends did not say that they can.
+    pub(crate) limit: Option<Limit>,
     pub(crate) requests: Requests,
     pub(crate) responses: Responses,
+    /// Fragments whose message is not complete.
+    pub(crate) inbox: Inbox,
 }
 
 pub(crate) enum State {
@@ -138,11 +148,19 @@ impl Sa {
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context<'_>) {
         let core = &mut self.core;
+        ctx.out.counters.incomplete += core.inbox.expire(ctx.now);
+        if let Some(cipher) = self.state.cipher() {
+            core.cut_smaller(cipher, ctx);
+        }
         let due = core.requests.handle_timeout(&ctx.config.timers, ctx.now);
-        if let Due::Again(octets) = due {
+        if let Due::Again(datagrams) = due {
             ctx.out.counters.retransmitted += 1;
             ctx.out.attempts.sent(core, true);
-            return ctx.transmit(core.path, &octets);
+            ctx.transmit_all(core.path, &datagrams);
+            if let State::Established(state) = &mut self.state {
+                state.note_silence(core, ctx);
+            }
+            return;
         }
         let gave_up = match due {
             Due::GiveUp(attempts) => Some(attempts),
@@ -171,12 +189,12 @@ impl Sa {
             State::Lingering(state) => Some(state.deadline()),
             State::InitSent(_) | State::AuthSent(_) | State::Closing(_) | State::Gone => None,
         };
-        self.core
-            .requests
-            .poll_timeout()
-            .into_iter()
-            .chain(own)
-            .min()
+        let incomplete = self.core.inbox.deadline().map(|at| Deadline {
+            at,
+            reason: "fragments of an incomplete message are thrown away",
+        });
+        let request = self.core.requests.poll_timeout();
+        request.into_iter().chain(incomplete).chain(own).min()
     }
 
     /// Closes the SA in an orderly way, for `why`.
@@ -201,6 +219,19 @@ impl Sa {
         match &mut self.state {
             State::Established(state) => Some((&mut self.core, state)),
             _ => None,
+        }
+    }
+}
+
+impl State {
+    /// The keys, of a state that may have a request under way.
+    fn cipher(&mut self) -> Option<&mut Cipher> {
+        match self {
+            Self::AuthSent(state) => Some(&mut state.keys.cipher),
+            Self::Established(state) => Some(&mut state.keys.cipher),
+            Self::Closing(state) => Some(&mut state.keys.cipher),
+            Self::InitSent(_) | Self::AwaitAuth(_) | Self::Retired(_) => None,
+            Self::Lingering(_) | Self::Gone => None,
         }
     }
 }
@@ -271,12 +302,18 @@ impl Core {
 
     /// Follows a peer behind a NAT to where its newest genuine message came from.
     pub(crate) fn follow(&mut self, path: Path, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
-        if self.path != path {
-            self.path = path;
+        self.path = path;
+        self.carry(children, ctx);
+    }
+
+    /// Children's packets go where IKE messages go.
+    pub(crate) fn carry(&mut self, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
+        if self.proved != self.path {
+            self.proved = self.path;
             ctx.event(Event::PathMoved {
                 sa: self.id,
                 children,
-                path,
+                path: self.path,
             });
         }
     }
@@ -300,6 +337,27 @@ impl Context<'_> {
             path,
             payload: [marker, message].concat(),
         });
+    }
+
+    /// Sends a message in one datagram or in fragments.
+    pub(crate) fn transmit_all(&mut self, path: Path, datagrams: &[Vec<u8>]) {
+        self.out.counters.fragmented += u64::from(datagrams.len() > 1);
+        for datagram in datagrams {
+            self.transmit(path, datagram);
+        }
+    }
+
+    /// What becomes of a request that is not a new one.
+    pub(crate) fn answer_again(&mut self, arrival: Arrival, path: Path) {
+        match arrival {
+            Arrival::Again(answer) => {
+                self.out.counters.answered_again += 1;
+                self.transmit_all(path, &answer);
+            }
+            Arrival::TooOften => self.drop(DropReason::RepeatedTooOften),
+            Arrival::Elsewhere => self.drop(DropReason::RepeatedElsewhere),
+            Arrival::New | Arrival::Unexpected => self.drop(DropReason::MessageId),
+        }
     }
 
     pub(crate) fn event(&mut self, event: Event) {

@@ -6,8 +6,12 @@ use crate::cipher::Cipher;
 use crate::counters::DropReason;
 use crate::event::PeerMisbehaved;
 use crate::exchange::rules;
+use crate::extension::fragment::{Limit, Parcel};
 use crate::window::Arrival;
-use wire::ike::{Datagram, ExchangeType, Message, NotOpened, Notify, NotifyType, Payload, Sealed};
+use crypto::sha256;
+use wire::ike::{
+    Content, Datagram, ExchangeType, Header, Message, NotOpened, Notify, NotifyType, Payload,
+};
 
 /// A genuine message that its own sender got wrong.
 pub(super) struct Complaint {
@@ -27,34 +31,30 @@ impl Complaint {
 pub(super) type Genuine = Result<Message, Complaint>;
 
 impl Core {
-    /// A request that is new and genuine. Repeated ones get the answer they got before, to where
-    /// they came from; everything else is dropped and counted.
+    /// A request that is new and genuine, once all of it is there. Repeated ones get the answer they
+    /// got before, to where they came from; everything else is dropped and counted.
     pub(super) fn accept_request(
         &mut self,
-        cipher: &Cipher,
+        cipher: &mut Cipher,
         arrived: &Arrived<'_>,
         ctx: &mut Context<'_>,
     ) -> Option<Genuine> {
         let id = arrived.datagram.header().message_id;
-        match self.responses.arrival(id, arrived.octets) {
-            Arrival::New => open(cipher, arrived, ctx),
-            Arrival::Again(response) => {
-                ctx.out.counters.answered_again += 1;
-                ctx.transmit(arrived.path, &response);
+        let from = arrived.path.remote;
+        match self.responses.arrival(id, arrived.octets, from) {
+            Arrival::New => self.open(cipher, arrived, ctx),
+            Arrival::Unexpected if self.responses.is_last(id) => {
+                self.answer_recut(cipher, arrived, ctx);
                 None
             }
-            Arrival::TooOften => {
-                ctx.drop(DropReason::RepeatedTooOften);
-                None
-            }
-            Arrival::Unexpected => {
-                ctx.drop(DropReason::MessageId);
+            again => {
+                ctx.answer_again(again, arrived.path);
                 None
             }
         }
     }
 
-    /// The genuine response to the request under way.
+    /// The genuine response to the request under way, once all of it is there.
     pub(super) fn accept_response(
         &mut self,
         cipher: &Cipher,
@@ -65,7 +65,7 @@ impl Core {
             ctx.drop(DropReason::MessageId);
             return None;
         }
-        let response = open(cipher, arrived, ctx)?;
+        let response = self.open(cipher, arrived, ctx)?;
         self.requests.answered();
         Some(response)
     }
@@ -80,9 +80,10 @@ impl Core {
     ) {
         let request = arrived.datagram.header();
         let header = self.header(request.exchange, request.message_id, true);
-        let response = cipher.seal(&Message { header, payloads });
-        ctx.transmit(arrived.path, &response);
-        self.responses.answered(arrived.octets, response);
+        let message = Message { header, payloads };
+        let response = Parcel::seal(message, self.limit, arrived.path, cipher);
+        ctx.transmit_all(arrived.path, response.datagrams());
+        self.responses.answered(response, arrived.path.remote);
     }
 
     /// Sends a request; there must be none under way.
@@ -95,44 +96,124 @@ impl Core {
         ctx: &mut Context<'_>,
     ) {
         let header = self.header(exchange, self.requests.next_id(), false);
-        let octets = cipher.seal(&Message { header, payloads });
-        ctx.transmit(self.path, &octets);
+        let message = Message { header, payloads };
+        let parcel = Parcel::seal(message, self.limit, self.path, cipher);
+        ctx.transmit_all(self.path, parcel.datagrams());
         let timers = &ctx.config.timers;
         self.requests
-            .sent(exchange, octets, attempts, timers, ctx.now);
+            .sent(exchange, parcel, attempts, timers, ctx.now);
         ctx.out.attempts.sent(self, false);
     }
-}
 
-fn open(cipher: &Cipher, arrived: &Arrived<'_>, ctx: &mut Context<'_>) -> Option<Genuine> {
-    let Datagram::Sealed(sealed) = &arrived.datagram else {
-        ctx.drop(DropReason::Unauthenticated);
-        return None;
-    };
-    let genuine = unseal(cipher, sealed);
-    match genuine {
-        Some(_) => ctx.take(),
-        None => ctx.drop(DropReason::BadIcv),
-    }
-    genuine
-}
-
-/// `None` if it is not genuine.
-fn unseal(cipher: &Cipher, sealed: &Sealed<'_>) -> Option<Genuine> {
-    let message = match cipher.open(sealed) {
-        Ok(message) => message,
-        Err(NotOpened::Refused(_) | NotOpened::Unframed) => return None,
-        Err(NotOpened::Malformed(_)) => {
-            return Some(Err(Complaint::syntax(PeerMisbehaved::InvalidSyntax)));
+    /// A request that nobody answers may be too long for the path (RFC 7383 section 2.5.2).
+    pub(super) fn cut_smaller(&mut self, cipher: &mut Cipher, ctx: &mut Context<'_>) {
+        if let Some(parcel) = self.requests.stuck(ctx.now) {
+            self.limit = Some(Limit::SMALLEST);
+            let cut = parcel.cut_smaller(Limit::SMALLEST, self.path, cipher);
+            ctx.out.counters.cut_smaller += u64::from(cut);
         }
-    };
+    }
+
+    /// Opens what came; `None` if it is not genuine or not complete.
+    fn open(
+        &mut self,
+        cipher: &Cipher,
+        arrived: &Arrived<'_>,
+        ctx: &mut Context<'_>,
+    ) -> Option<Genuine> {
+        match self.unseal(cipher, arrived, ctx) {
+            Ok(genuine) => {
+                ctx.take();
+                genuine
+            }
+            Err(why) => {
+                ctx.drop(why);
+                None
+            }
+        }
+    }
+
+    /// What is inside, of a message that came in fragments with the last of them.
+    fn unseal(
+        &mut self,
+        cipher: &Cipher,
+        arrived: &Arrived<'_>,
+        ctx: &mut Context<'_>,
+    ) -> Result<Option<Genuine>, DropReason> {
+        let Datagram::Sealed(sealed) = &arrived.datagram else {
+            return Err(DropReason::Unauthenticated);
+        };
+        if let Some(at) = sealed.fragment {
+            self.limit.ok_or(DropReason::FragmentNotAgreed)?;
+            self.inbox.admits(&sealed.header, at)?;
+        }
+        let content = match cipher.open(sealed) {
+            Ok(content) => Ok(content),
+            Err(NotOpened::Refused(_) | NotOpened::Unframed) => {
+                return Err(DropReason::BadIcv);
+            }
+            Err(NotOpened::Malformed(_)) => Err(Complaint::syntax(PeerMisbehaved::InvalidSyntax)),
+        };
+        let (content, mark) = match (content, sealed.fragment) {
+            (Ok(piece), Some(at)) => {
+                let until = ctx.now + ctx.config.timers.reassembly;
+                let from = (arrived.octets, arrived.path);
+                let Some(whole) = self.inbox.add(sealed, at, piece, from, until)? else {
+                    return Ok(None);
+                };
+                ctx.out.counters.reassembled += 1;
+                self.limit = self.limit.min(Some(whole.largest));
+                (Ok(whole.content), whole.mark)
+            }
+            (content, _) => (content, sha256(&[arrived.octets])),
+        };
+        self.inbox.forget(&sealed.header);
+        if !sealed.header.flags.response {
+            self.responses.came(mark);
+        }
+        Ok(Some(
+            content.and_then(|content| read(&content, sealed.header)),
+        ))
+    }
+
+    /// A request that was answered came cut in another way: the answer was too long for the path, so
+    /// it is cut like the request. "That event MUST only trigger a retransmission of the response
+    /// message ... if the Fragment Number field in the received fragment is set to 1" (RFC 7383
+    /// section 2.6.1).
+    fn answer_recut(&mut self, cipher: &mut Cipher, arrived: &Arrived<'_>, ctx: &mut Context<'_>) {
+        let Datagram::Sealed(sealed) = &arrived.datagram else {
+            return ctx.drop(DropReason::MessageId);
+        };
+        let (Some(at), Some(limit)) = (sealed.fragment, self.limit) else {
+            return ctx.drop(DropReason::MessageId);
+        };
+        if at.number != 1 {
+            return ctx.drop(DropReason::FragmentRepeated);
+        }
+        if let Err(NotOpened::Refused(_) | NotOpened::Unframed) = cipher.open(sealed) {
+            return ctx.drop(DropReason::BadIcv);
+        }
+        let limit = limit.min(Limit::of(arrived.octets, arrived.path));
+        self.limit = Some(limit);
+        let again = self.responses.recut(arrived.octets, |response| {
+            let cut = response.cut_smaller(limit, arrived.path, cipher);
+            ctx.out.counters.cut_smaller += u64::from(cut);
+        });
+        ctx.answer_again(again, arrived.path);
+    }
+}
+
+fn read(content: &Content, header: Header) -> Genuine {
+    let message = content
+        .message(header)
+        .map_err(|_| Complaint::syntax(PeerMisbehaved::InvalidSyntax))?;
     if let Some(kind) = message.unsupported_critical() {
         let notify = Notify::new(NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD, vec![kind.0]);
         let why = PeerMisbehaved::UnsupportedCritical;
-        return Some(Err(Complaint { why, notify }));
+        return Err(Complaint { why, notify });
     }
-    Some(match rules::check(&message) {
+    match rules::check(&message) {
         Ok(()) => Ok(message),
         Err(why) => Err(Complaint::syntax(why)),
-    })
+    }
 }

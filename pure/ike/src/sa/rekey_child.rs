@@ -285,7 +285,7 @@ pub(super) fn named(
         id,
         ike: core.id,
         peer: core.name(),
-        path: core.path,
+        path: core.proved,
         local: terms.local,
         remote: terms.remote,
         inbound: terms.inbound,

@@ -17,6 +17,7 @@ use super::{Arrived, Context, Core, Sa, State};
 use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
+use crate::extension::fragment::Inbox;
 use crate::keys::{Inputs, ProvedKeys};
 use crate::menu::{IkeMenu, group_id, group_named, groups_of};
 use crate::proposal::{check_successor, choose_successor, offer_successor};
@@ -340,6 +341,7 @@ impl Established {
         // The successor has the name; what is left of the old SA has the new one.
         std::mem::swap(&mut next.id, &mut core.id);
         let old = std::mem::replace(&mut self.keys, heir.keys);
+        self.repeat_move();
         self.running = None;
         self.waiting
             .retain(|task| !matches!(task, Task::RekeyIke(_)));
@@ -372,8 +374,11 @@ impl Heir {
             spi_i: self.spi_i,
             spi_r: self.spi_r,
             path: old.path,
+            proved: old.proved,
+            limit: old.limit,
             requests: Requests::new(),
             responses: Responses::new(),
+            inbox: Inbox::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What we ask of a peer on an established IKE SA, one request each.
 
+use super::moving::Move;
 use super::rekey_child::ChildRekey;
 use super::rekey_ike::IkeRekey;
 use super::{Context, Core};
@@ -22,6 +23,8 @@ pub(crate) enum Task {
     RekeyChild(Box<ChildRekey>),
     /// New keys for the IKE SA.
     RekeyIke(Box<IkeRekey>),
+    /// An update of our address, or the check of the peer's.
+    Move(Box<Move>),
     /// The end of a child, by the SPI we receive on; no name if it never carried anything.
     DeleteChild(Option<ChildSaId>, Spi),
 }
@@ -35,13 +38,16 @@ impl Task {
             | Self::Revoke(_)
             | Self::RekeyChild(_)
             | Self::RekeyIke(_)
+            | Self::Move(_)
             | Self::DeleteChild(..) => timers.attempts,
         }
     }
 
     pub(super) const fn exchange(&self) -> ExchangeType {
         match self {
-            Self::Liveness | Self::Revoke(_) | Self::DeleteChild(..) => ExchangeType::INFORMATIONAL,
+            Self::Liveness | Self::Revoke(_) | Self::Move(_) | Self::DeleteChild(..) => {
+                ExchangeType::INFORMATIONAL
+            }
             Self::RekeyChild(_) | Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
         }
@@ -54,6 +60,7 @@ impl Task {
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
             Self::RekeyChild(rekey) => rekey.payloads.clone(),
             Self::RekeyIke(rekey) => rekey.payloads.clone(),
+            Self::Move(moved) => moved.payloads.clone(),
             Self::DeleteChild(_, spi) => vec![delete::child(*spi)],
         }
     }

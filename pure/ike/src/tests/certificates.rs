@@ -66,7 +66,7 @@ fn credential(chain: &[&str], key_of: &str) -> Credential {
     }
 }
 
-fn by_certificate(mut config: Config, chain: &[&str]) -> Config {
+pub(crate) fn by_certificate(mut config: Config, chain: &[&str]) -> Config {
     config.peers[0].psk = None;
     config.credential = Some(credential(chain, chain[0]));
     config.trust = TrustStore::new(vec![certificate("ca")]);

@@ -3,6 +3,7 @@
 use super::addresses::{borrower, lender, pool_of};
 use super::certificates::{self, TODAY};
 use super::distribute::{gateway_of_node, grant, node};
+use super::mobike;
 use super::pair::{Host, Pair, Side};
 use super::rekey::{rekey_child, rekey_ike};
 use super::trace::{Step, What};
@@ -116,6 +117,24 @@ pub(crate) const FLOWS: &[Flow] = &[
                 then which CAs it believes (RFC 7296 section 3.7). CERT holds the sender's own \
                 certificate and, if there are any, intermediates; AUTH is a signature.",
         play: || certified(TODAY),
+    },
+    Flow {
+        page: "fragments",
+        title: "Messages in fragments, and one of these is lost",
+        about: "With certificates IKE_AUTH is longer than 576 octets, the limit here, so it is sent \
+                in fragments (RFC 7383), each sealed on its own; the usual limit is 1280. The whole \
+                message is repeated, and what came before is known by its number. The answer comes \
+                in fragments as well.",
+        play: || {
+            let mut pair = fragment::certified();
+            pair.initiate(Side::Left);
+            pair.deliver_next();
+            pair.deliver_next();
+            pair.deliver_next();
+            pair.lose();
+            pair.pass(Duration::from_secs(5));
+            pair
+        },
     },
     Flow {
         page: "certificate-refused",
@@ -307,6 +326,37 @@ pub(crate) const FLOWS: &[Flow] = &[
             let (mut pair, _) = up(left, gateway());
             pair.right.engine.config.peers[0].suites = vec![Suite::Aes256Gcm16];
             pair.pass(Duration::from_secs(120));
+            pair
+        },
+    },
+    Flow {
+        page: "move",
+        title: "A tunnel moves",
+        about: "The mobile node has another address (RFC 4555 section 3.5), sends from there at once \
+                and says so. The gateway answers and sends what the tunnel carries there only \
+                when its cookie was brought back from there (section 3.7).",
+        play: || {
+            let (left, right) = mobike::roaming();
+            let (mut pair, _) = up(left, right);
+            mobike::move_to(&mut pair, mobike::to(mobike::CELL));
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "move-silent",
+        title: "A path dies without notice",
+        about: "The mobile node asks for a sign of life. After the third time it asks on other paths \
+                as well (RFC 4555 section 3.10): the same request, which moves nothing. Where an \
+                answer comes from the tunnel goes.",
+        play: || {
+            let mut pair = mobike::silent();
+            let sa = pair.left.engine.sas().next().expect("it is up").id;
+            let there = mobike::to(mobike::CELL);
+            pair.with(Side::Left, |engine, now| engine.probe(sa, there, now));
+            pair.settle();
+            mobike::move_to(&mut pair, there);
+            pair.settle();
             pair
         },
     },

@@ -9,10 +9,12 @@ mod crossing;
 mod distribute;
 mod ending;
 mod flows;
+mod fragment;
 mod groups;
 mod handshake;
 mod liveness;
 mod loss;
+mod mobike;
 mod nat;
 mod pair;
 mod peek;
@@ -73,6 +75,8 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
             ike: Duration::ZERO,
             pfs: true,
         },
+        mobike: false,
+        forbids_nat: false,
     }
 }
 

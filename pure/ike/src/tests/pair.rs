@@ -10,7 +10,7 @@ use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
 use model::{ChildSa, IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ike::RefusalCode;
 
@@ -66,6 +66,10 @@ pub(crate) struct Pair {
     pub(crate) doubled: u32,
     pub(crate) overtaken: u32,
     pub(crate) nat: Option<NatBox>,
+    /// Addresses that nothing comes from and nothing gets to.
+    pub(crate) away: Vec<IpAddr>,
+    /// The longest IP datagram that reaches the left and the right one.
+    pub(crate) longest: [usize; 2],
     /// Everything that was sent, in order.
     pub(crate) sent: Vec<Flying>,
     pub(crate) trace: Trace,
@@ -91,6 +95,8 @@ impl Pair {
             doubled: 0,
             overtaken: 0,
             nat: None,
+            away: Vec::new(),
+            longest: [usize::MAX; 2],
             sent: Vec::new(),
             trace: Trace::default(),
             in_flight: BTreeMap::new(),
@@ -248,7 +254,11 @@ impl Pair {
         let to = from.other();
         let flying = Flying { to, path, message };
         self.sent.push(flying.clone());
-        let lost = self.chance(self.lost);
+        let away = |end: SocketAddr| self.away.contains(&end.ip());
+        let away = away(path.local) || away(path.remote);
+        const IP_UDP_MARKER: usize = 20 + 8 + 4;
+        let too_long = flying.message.len() + IP_UDP_MARKER > self.longest[to as usize];
+        let lost = self.chance(self.lost) || away || too_long;
         let receiver = match to {
             Side::Left => &self.left.engine,
             Side::Right => &self.right.engine,

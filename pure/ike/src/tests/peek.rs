@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::cipher::Cipher;
 use crate::sa::{Sa, State};
-use wire::ike::{Datagram, Message};
+use wire::ike::{Content, Datagram, Fragment, Header, Message, PayloadType};
 
 impl Engine {
     /// What is inside a protected message for one of this engine's IKE SAs.
@@ -14,7 +14,8 @@ impl Engine {
         let (spi_i, spi_r) = (sealed.header.spi_i, sealed.header.spi_r);
         let mut sas = self.sas.values();
         let sa = sas.find(|sa| (sa.core.spi_i, sa.core.spi_r) == (spi_i, spi_r))?;
-        cipher(sa)?.open(&sealed).ok()
+        let content = cipher(sa)?.open(&sealed).ok()?;
+        content.message(sealed.header).ok()
     }
 
     /// Seals a message with this engine's keys for it, whatever it says.
@@ -23,6 +24,26 @@ impl Engine {
         let mut sas = self.sas.values_mut();
         let sa = sas.find(|sa| (sa.core.spi_i, sa.core.spi_r) == spis)?;
         Some(cipher_mut(sa)?.seal(message))
+    }
+}
+
+impl Engine {
+    /// One fragment, whatever it holds.
+    pub(crate) fn seal_piece(
+        &mut self,
+        header: &Header,
+        (number, total): (u16, u16),
+        octets: Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let spis = (header.spi_i, header.spi_r);
+        let mut sas = self.sas.values_mut();
+        let sa = sas.find(|sa| (sa.core.spi_i, sa.core.spi_r) == spis)?;
+        let content = Content {
+            first: PayloadType::NONCE,
+            octets: octets.into(),
+        };
+        let at = Fragment { number, total };
+        Some(cipher_mut(sa)?.seal_content(&content, header, Some(at)))
     }
 }
 

@@ -142,11 +142,13 @@ enum Happening {
     Response(ExchangeType, fn(&Pair) -> Vec<Payload>),
     /// A genuine message of which one bit was changed.
     Damaged,
+    /// The first of two fragments of a genuine request, or response.
+    Fragment(ExchangeType, bool),
     Close,
     Silence,
 }
 
-use Happening::{Close, Damaged, Request, Response, Silence};
+use Happening::{Close, Damaged, Fragment, Request, Response, Silence};
 
 const HAPPENINGS: &[(&str, Happening)] = &[
     (
@@ -268,6 +270,22 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         }),
     ),
     ("a request with one bit changed", Damaged),
+    (
+        "IKE_AUTH request, fragment 1 of 2",
+        Fragment(ExchangeType::IKE_AUTH, false),
+    ),
+    (
+        "IKE_AUTH response, fragment 1 of 2",
+        Fragment(ExchangeType::IKE_AUTH, true),
+    ),
+    (
+        "INFORMATIONAL request, fragment 1 of 2",
+        Fragment(ExchangeType::INFORMATIONAL, false),
+    ),
+    (
+        "INFORMATIONAL response, fragment 1 of 2",
+        Fragment(ExchangeType::INFORMATIONAL, true),
+    ),
     ("the command `close`", Close),
     ("nothing, until every deadline has passed", Silence),
 ];
@@ -379,6 +397,13 @@ impl Stage {
                 let message = self.make(&mut pair, *exchange, true, *payloads);
                 self.give(&mut pair, message);
             }
+            Fragment(exchange, response) => {
+                let message = self.make(&mut pair, *exchange, *response, |_| Vec::new());
+                let header = Header::peek(&message).expect("a message");
+                let peer = &mut pair.host(self.subject.other()).engine;
+                let fragment = peer.seal_piece(&header, (1, 2), vec![0; 100]);
+                self.give(&mut pair, fragment.unwrap_or(message));
+            }
             Damaged => {
                 let empty = |_: &Pair| Vec::new();
                 let mut message = self.make(&mut pair, ExchangeType::INFORMATIONAL, false, empty);
@@ -402,8 +427,8 @@ impl Stage {
             .iter()
             .any(|flying| flying.to != self.subject);
         let sent = sent.then(|| match happening {
-            Request(..) | Damaged => "answered".to_owned(),
-            Response(..) | Close | Silence => "sends a request".to_owned(),
+            Request(..) | Damaged | Fragment(_, false) => "answered".to_owned(),
+            Response(..) | Fragment(_, true) | Close | Silence => "sends a request".to_owned(),
         });
         let parts: Vec<_> = [dropped, sent, moved].into_iter().flatten().collect();
         let cell = if parts.is_empty() {

@@ -9,7 +9,7 @@ use crate::{Engine, Event};
 use model::{IkeSaId, Instant};
 use pages::Machine;
 use std::collections::BTreeMap;
-use wire::ike::{Datagram, Delete, Message, Payload, PayloadType};
+use wire::ike::{Datagram, Delete, Fragment, Message, Payload, PayloadType, Sealed};
 
 #[derive(Default)]
 pub(crate) struct Trace {
@@ -192,6 +192,10 @@ fn describe(octets: &[u8], receiver: &Engine) -> String {
     let head = format!("{} {kind} {}", header.exchange, header.message_id);
     match Datagram::decode(octets).expect("we made it") {
         Datagram::Clear(message) => format!("{head}: {}", payloads(&message)),
+        Datagram::Sealed(Sealed {
+            fragment: Some(Fragment { number, total }),
+            ..
+        }) => format!("{head}: SKF {number} of {total}"),
         Datagram::Sealed(_) => match receiver.peek(octets) {
             Some(message) if message.payloads.is_empty() => format!("{head}: SK {{}}"),
             Some(message) => format!("{head}: SK {{ {} }}", payloads(&message)),

@@ -54,6 +54,8 @@ fn stranger(name: &str) -> crate::Peer {
         suites: vec![model::Suite::Aes256Gcm16],
         groups: vec![model::Group::X25519],
         lifetimes: crate::Lifetimes::default(),
+        mobike: true,
+        forbids_nat: false,
         liveness: Duration::from_secs(30),
     }
 }

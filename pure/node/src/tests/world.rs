@@ -540,6 +540,8 @@ fn config(who: usize, policies: &Policies) -> Config {
         peers,
         ike_port: 500,
         natt_port: 4500,
+        addresses: Vec::new(),
+        fragment: 1280,
         policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         grant_lifetime: Duration::from_secs(3600),
@@ -558,6 +560,8 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         suites: vec![Suite::Aes128Gcm16],
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
+        mobike: true,
+        forbids_nat: false,
     }
 }
 

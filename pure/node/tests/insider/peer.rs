@@ -178,6 +178,8 @@ fn engine(
         suites: vec![SUITE],
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
+        mobike: true,
+        forbids_nat: false,
     };
     let config = Config {
         trust: credential::trust(),

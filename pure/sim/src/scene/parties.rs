@@ -95,6 +95,8 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         start: Vec::new(),
         ike_port: 500,
         natt_port: 4500,
+        addresses: Vec::new(),
+        fragment: node::FRAGMENT,
         policies: Vec::new(),
         snoop,
         grant_lifetime: Duration::from_secs(8 * 3600),
@@ -113,6 +115,8 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         groups: vec![Group::X25519],
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
+        mobike: true,
+        forbids_nat: false,
     }
 }
 

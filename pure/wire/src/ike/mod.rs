@@ -38,5 +38,5 @@ pub use registry::{
     EncryptionId, EsnId, ExchangeType, GroupId, IdType, IntegrityId, KeyDirection, NotifyType,
     PayloadType, PrfId, Protocol, RefusalCode, TransformType, TsType,
 };
-pub use sealed::{Frame, NotOpened, Sealed};
+pub use sealed::{Content, Fragment, Frame, NotOpened, Sealed};
 pub use selector::TrafficSelectors;

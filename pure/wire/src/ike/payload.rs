@@ -168,7 +168,9 @@ impl Payload {
             PayloadType::GRANT => Self::Grant(GrantOffer::read(&mut r)?),
             PayloadType::SECRET => Self::Secret(SecretShare::read(&mut r)?),
             // An Encrypted payload inside another, or anything but the last.
-            PayloadType::SK => return Err(Malformed::Value("the payload chain")),
+            PayloadType::SK | PayloadType::SKF => {
+                return Err(Malformed::Value("the payload chain"));
+            }
             _ => Self::Other {
                 kind,
                 critical,

@@ -1,17 +1,22 @@
-//! The Encrypted payload (RFC 7296 section 3.14; with an AEAD, RFC 5282 section 3).
+//! The Encrypted payload (RFC 7296 section 3.14; with an AEAD, RFC 5282 section 3), and the fragments
+//! of one (RFC 7383 section 2.5).
 //!
 //! ```text
 //!  IKE header | (clear payloads, ignored) | generic header of SK | IV | ciphertext | ICV
 //!  '----------------- associated data ---------------------------'
-//!  ciphertext = payload chain | padding | pad length (1)
+//!  ciphertext = content | padding | pad length (1)
+//!
+//!  ... | generic header of SKF | Fragment Number (2) | Total Fragments (2) | IV | ciphertext | ICV
+//!  '----------------- associated data --------------------------------'
 //! ```
 //!
 //! How long IV and ICV are, and of what the ciphertext is a multiple, is the cipher's [`Frame`].
-//! SK is the last payload; the type field of its generic header names the first payload inside.
-//! The layout is here, the cipher is the caller's.
+//! Either is the last payload; the type field of its generic header names the first payload inside.
+//! The [`Content`] of SK is a payload chain; that of SKF a piece of one, cut anywhere. The layout is
+//! here, the cipher is the caller's.
 
 use super::message::{Generic, MAX_PAYLOADS, encode_chain, first_type, read_chain};
-use super::{HEADER_LEN, Header, Message, PayloadType};
+use super::{HEADER_LEN, Header, Message, Payload, PayloadType};
 use crate::codec::{LengthPrefixed, Malformed, Reader};
 use zeroize::Zeroizing;
 
@@ -38,11 +43,37 @@ impl Frame {
 /// No cipher puts less around a text, nor is there a text without the length of its padding.
 const SHORTEST: usize = Frame::AEAD.iv_len + Frame::AEAD.icv_len;
 
-/// A message that has not been opened. Nothing in it can be believed.
+/// Octets before the IV.
+const BEFORE: usize = HEADER_LEN + Generic::HEADER_LEN;
+
+/// Octets of a fragment's two numbers, which come before the IV as well.
+const NUMBERS_LEN: usize = 4;
+
+/// Which piece of a message a fragment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// From 1.
+    pub number: u16,
+    /// How many there are.
+    pub total: u16,
+}
+
+/// What an Encrypted payload has inside, or the piece of it that a fragment has. Wiped when dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The type of the first payload; nothing in fragments but the first.
+    pub first: PayloadType,
+    /// The payload chain.
+    pub octets: Zeroizing<Vec<u8>>,
+}
+
+/// A message, or a fragment of one, that has not been opened. Nothing in it can be believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed<'a> {
     /// The header as received.
     pub header: Header,
+    /// Which fragment it is, if it is one.
+    pub fragment: Option<Fragment>,
     aad: &'a [u8],
     first: PayloadType,
     body: &'a [u8],
@@ -79,48 +110,70 @@ impl<'a> Sealed<'a> {
             }
             let aad_len = octets.len() - reader.left() + Generic::HEADER_LEN;
             let generic = Generic::read(&mut reader)?;
-            if kind == PayloadType::SK {
-                reader.finish()?;
-                let aad = &octets[..aad_len];
-                return Self::split(header, aad, generic.next, generic.body).map(Some);
+            let numbers_len = match kind {
+                PayloadType::SK => 0,
+                PayloadType::SKF => NUMBERS_LEN,
+                _ => {
+                    kind = generic.next;
+                    continue;
+                }
+            };
+            reader.finish()?;
+            let (numbers, body) = generic.body.split_at_checked(numbers_len).ok_or(SHORT)?;
+            if body.len() < SHORTEST {
+                return Err(SHORT);
             }
-            kind = generic.next;
+            return Ok(Some(Self {
+                header,
+                fragment: Fragment::read(numbers)?,
+                aad: &octets[..aad_len + numbers_len],
+                first: generic.next,
+                body,
+            }));
         }
         Err(Malformed::TooMany("the payload chain"))
     }
 
-    fn split(
-        header: Header,
-        aad: &'a [u8],
-        first: PayloadType,
-        body: &'a [u8],
-    ) -> Result<Self, Malformed> {
-        if body.len() < SHORTEST {
-            return Err(Malformed::Truncated("the Encrypted payload"));
-        }
-        Ok(Self {
-            header,
-            aad,
-            first,
-            body,
-        })
-    }
-
-    /// Opens with `open(iv, associated data, text in place, icv)`. The plaintext is wiped after
-    /// its payloads were read.
+    /// Opens a whole message with `open(iv, associated data, text in place, icv)`. The plaintext is
+    /// wiped after its payloads were read.
     pub fn open_with<E>(
         &self,
         frame: Frame,
         open: impl FnOnce(&[u8], &[u8], &mut [u8], &[u8]) -> Result<(), E>,
     ) -> Result<Message, NotOpened<E>> {
+        let content = self.content_with(frame, open)?;
+        content.message(self.header).map_err(NotOpened::Malformed)
+    }
+
+    /// Opens a message or a fragment in the same way, and reads nothing but the padding.
+    pub fn content_with<E>(
+        &self,
+        frame: Frame,
+        open: impl FnOnce(&[u8], &[u8], &mut [u8], &[u8]) -> Result<(), E>,
+    ) -> Result<Content, NotOpened<E>> {
         let (iv, text, icv) = frame.split(self.body).ok_or(NotOpened::Unframed)?;
-        let mut text = Zeroizing::new(text.to_vec());
-        open(iv, self.aad, &mut text, icv).map_err(NotOpened::Refused)?;
-        let payloads = read_inside(self.first, &text).map_err(NotOpened::Malformed)?;
-        Ok(Message {
-            header: self.header,
-            payloads,
-        })
+        let mut octets = Zeroizing::new(text.to_vec());
+        open(iv, self.aad, &mut octets, icv).map_err(NotOpened::Refused)?;
+        let length = without_padding(&octets).map_err(NotOpened::Malformed)?;
+        octets.truncate(length);
+        let first = self.first;
+        Ok(Content { first, octets })
+    }
+}
+
+impl Fragment {
+    /// `None` if there are no numbers. "MUST be silently discarded" (RFC 7383 section 2.6): a number
+    /// of zero, or one beyond the total.
+    fn read(numbers: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mut reader = Reader::new("the fragment's numbers", numbers);
+        if reader.is_empty() {
+            return Ok(None);
+        }
+        let (number, total) = (reader.u16()?, reader.u16()?);
+        match number != 0 && number <= total {
+            true => Ok(Some(Self { number, total })),
+            false => Err(Malformed::Value("the fragment's numbers")),
+        }
     }
 }
 
@@ -136,6 +189,11 @@ impl Frame {
     const fn padding(self, len: usize) -> usize {
         (len + 1).next_multiple_of(self.block_len) - (len + 1)
     }
+
+    /// Octets around a text, before the IV those of the headers.
+    const fn around(self, before: usize) -> usize {
+        before + self.iv_len + self.icv_len
+    }
 }
 
 impl Message {
@@ -146,17 +204,77 @@ impl Message {
         iv: &[u8],
         seal: impl FnOnce(&[u8], &mut [u8], &mut [u8]),
     ) -> Vec<u8> {
+        Content::of(&self.payloads).seal_with(&self.header, None, frame, iv, seal)
+    }
+}
+
+impl Content {
+    /// What a message with these payloads has inside.
+    pub fn of(payloads: &[Payload]) -> Self {
         // Large enough never to move: a moved buffer would leave keys behind in freed memory.
-        let mut out = Vec::with_capacity(super::MAX_MESSAGE);
-        self.header.encode(PayloadType::SK, &mut out);
-        let aad_len = HEADER_LEN + Generic::HEADER_LEN;
+        let mut octets = Zeroizing::new(Vec::with_capacity(super::MAX_MESSAGE));
+        encode_chain(payloads, &mut octets);
+        Self {
+            first: first_type(payloads),
+            octets,
+        }
+    }
+
+    /// The message that has this inside.
+    pub fn message(&self, header: Header) -> Result<Message, Malformed> {
+        let mut reader = Reader::new("the payload chain", &self.octets);
+        let payloads = read_chain(self.first, &mut reader)?;
+        Ok(Message { header, payloads })
+    }
+
+    /// Octets of the message that has it inside.
+    pub fn sealed_len(&self, frame: Frame) -> usize {
+        let length = self.octets.len();
+        frame.around(BEFORE) + length + frame.padding(length) + 1
+    }
+
+    /// Its pieces, so large that none makes a message of more than `room` octets. "The content is
+    /// treated as a binary blob and is split regardless of the boundaries of inner payloads"; only
+    /// the first piece says of what type the first payload is (RFC 7383 section 2.5).
+    pub fn pieces(&self, frame: Frame, room: usize) -> Vec<(Fragment, Self)> {
+        let text = room.saturating_sub(frame.around(BEFORE + NUMBERS_LEN));
+        let blocks = text / frame.block_len * frame.block_len;
+        let pieces = self.octets.chunks(blocks.saturating_sub(1).max(1));
+        let total = u16::try_from(pieces.len()).unwrap_or(u16::MAX);
+        let named = (1..=total).zip(pieces).map(|(number, octets)| {
+            let piece = Self {
+                first: match number {
+                    1 => self.first,
+                    _ => PayloadType::NONE,
+                },
+                octets: Zeroizing::new(octets.to_vec()),
+            };
+            (Fragment { number, total }, piece)
+        });
+        named.collect()
+    }
+
+    /// The wire form of a message, or of a fragment of one.
+    pub fn seal_with(
+        &self,
+        header: &Header,
+        fragment: Option<Fragment>,
+        frame: Frame,
+        iv: &[u8],
+        seal: impl FnOnce(&[u8], &mut [u8], &mut [u8]),
+    ) -> Vec<u8> {
+        // Large enough never to move, as above.
+        let mut out = Vec::with_capacity(self.sealed_len(frame) + NUMBERS_LEN);
+        let kind = fragment.map_or(PayloadType::SK, |_| PayloadType::SKF);
+        header.encode(kind, &mut out);
+        let numbers = fragment.map(|at| [at.number.to_be_bytes(), at.total.to_be_bytes()].concat());
+        let numbers = numbers.unwrap_or_default();
         {
-            let head = [first_type(&self.payloads).0, 0];
-            let mut body = LengthPrefixed::after(&head, &mut out);
+            let mut body = LengthPrefixed::after(&[self.first.0, 0], &mut out);
+            body.extend_from_slice(&numbers);
             body.extend_from_slice(iv);
-            let before = body.len();
-            encode_chain(&self.payloads, &mut body);
-            let padding = frame.padding(body.len() - before);
+            body.extend_from_slice(&self.octets);
+            let padding = frame.padding(self.octets.len());
             body.extend(std::iter::repeat_n(0, padding));
             body.push(padding as u8);
             body.extend(std::iter::repeat_n(0, frame.icv_len));
@@ -164,20 +282,18 @@ impl Message {
         Header::set_length(&mut out);
         let icv_at = out.len() - frame.icv_len;
         let (rest, icv) = out.split_at_mut(icv_at);
-        let (aad, body) = rest.split_at_mut(aad_len);
+        let (aad, body) = rest.split_at_mut(BEFORE + numbers.len());
         seal(aad, &mut body[frame.iv_len..], icv);
-        out.shrink_to_fit();
         out
     }
 }
 
-fn read_inside(first: PayloadType, text: &[u8]) -> Result<Vec<super::Payload>, Malformed> {
-    let (&padding, rest) = text
-        .split_last()
-        .ok_or(Malformed::Truncated("the Encrypted payload"))?;
-    let chain = rest
-        .len()
+const SHORT: Malformed = Malformed::Truncated("the Encrypted payload");
+
+/// How long a text is before its padding.
+fn without_padding(text: &[u8]) -> Result<usize, Malformed> {
+    let (&padding, rest) = text.split_last().ok_or(SHORT)?;
+    rest.len()
         .checked_sub(padding.into())
-        .ok_or(Malformed::Length("the padding"))?;
-    read_chain(first, &mut Reader::new("the payload chain", &rest[..chain]))
+        .ok_or(Malformed::Length("the padding"))
 }

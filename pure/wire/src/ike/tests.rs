@@ -187,6 +187,82 @@ fn an_encrypted_payload_must_be_the_last() {
     ));
 }
 
+/// A fragment of nobody's cipher.
+fn toy_fragment(content: &Content, number: u16, total: u16) -> Vec<u8> {
+    let at = Fragment { number, total };
+    content.seal_with(&HEADER, Some(at), Frame::AEAD, &[3; 8], |aad, text, icv| {
+        text.iter_mut().for_each(|octet| *octet ^= 0x5a);
+        icv.copy_from_slice(&toy(aad, text));
+    })
+}
+
+/// RFC 7383 section 2.5: Next Payload 40 (Nonce), then the numbers, then what SK has as well.
+#[test]
+fn a_fragment_looks_as_the_rfc_draws_it() {
+    let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
+    let octets = toy_fragment(&content, 1, 2);
+    assert_eq!(octets[16], 53, "the header names SKF");
+    let skf = &octets[HEADER_LEN..];
+    assert_eq!(skf[..2], [40, 0]);
+    assert_eq!(usize::from(u16::from_be_bytes([skf[2], skf[3]])), skf.len());
+    assert_eq!(skf[4..16], [0, 1, 0, 2, 3, 3, 3, 3, 3, 3, 3, 3]);
+    assert_eq!(skf.len(), 16 + content.octets.len() + 1 + 16);
+}
+
+/// Whoever changes one makes it another fragment, which nobody sealed.
+#[test]
+fn a_fragments_numbers_are_authenticated() {
+    let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
+    let mut octets = toy_fragment(&content, 1, 2);
+    octets[HEADER_LEN + 7] = 3;
+    let Ok(Datagram::Sealed(sealed)) = Datagram::decode(&octets) else {
+        panic!("it is a fragment");
+    };
+    let (number, total) = (1, 3);
+    assert_eq!(sealed.fragment, Some(Fragment { number, total }));
+    assert_eq!(toy_open(&sealed), Err(NotOpened::Refused("refused")));
+}
+
+/// RFC 7383 section 2.6: "the message MUST be silently discarded".
+#[test]
+fn a_fragment_number_of_zero_or_beyond_the_total_is_an_error() {
+    let content = Content::of(&[]);
+    for (number, total) in [(0, 0), (0, 2), (1, 0), (3, 2), (u16::MAX, 1)] {
+        let octets = toy_fragment(&content, number, total);
+        assert_eq!(
+            Datagram::decode(&octets),
+            Err(Malformed::Value("the fragment's numbers")),
+            "{number} of {total}"
+        );
+    }
+    assert!(Datagram::decode(&toy_fragment(&content, 2, 2)).is_ok());
+}
+
+#[test]
+fn only_the_first_fragment_names_the_first_payload() {
+    let content = Content::of(&[Payload::Nonce(vec![1; 200])]);
+    let firsts = content
+        .pieces(Frame::AEAD, 128)
+        .into_iter()
+        .map(|(_, piece)| piece.first);
+    let firsts: Vec<_> = firsts.collect();
+    assert_eq!(firsts[0], PayloadType::NONCE);
+    assert!(firsts.len() > 2);
+    assert!(firsts[1..].iter().all(|first| *first == PayloadType::NONE));
+}
+
+#[test]
+fn a_fragment_too_short_for_its_numbers_is_an_error() {
+    let mut octets = message(Vec::new()).encode();
+    octets[16] = 53;
+    octets.extend([0, 0, 0, 6, 0, 1]);
+    octets[27] = 34;
+    assert!(matches!(
+        Datagram::decode(&octets),
+        Err(Malformed::Truncated(_))
+    ));
+}
+
 #[test]
 fn padding_longer_than_the_text_is_an_error() {
     let octets = message(Vec::new()).seal_with(Frame::AEAD, &[0; 8], |_, text, _| text.fill(200));
@@ -409,7 +485,7 @@ fn payload() -> impl Strategy<Value = Payload> {
         selectors().prop_map(Payload::TsResponder),
         grant().prop_map(Payload::Grant),
         share().prop_map(Payload::Secret),
-        (49..200_u8, any::<bool>(), octets(0..40)).prop_map(|(kind, critical, data)| {
+        (54..200_u8, any::<bool>(), octets(0..40)).prop_map(|(kind, critical, data)| {
             Payload::Other {
                 kind: PayloadType(kind),
                 critical,
@@ -434,6 +510,28 @@ proptest! {
             return Err(TestCaseError::fail("it was sealed"));
         };
         prop_assert_eq!(toy_open(&sealed), Ok(sent));
+    }
+
+    #[test]
+    fn pieces_fit_and_make_up_the_whole(payloads in vec(payload(), 0..8), room in 80_usize..700) {
+        let content = Content::of(&payloads);
+        let mut joined = Vec::new();
+        let pieces = content.pieces(Frame::AEAD, room);
+        for (index, (at, piece)) in pieces.iter().enumerate() {
+            prop_assert_eq!(usize::from(at.number), index + 1);
+            prop_assert_eq!(usize::from(at.total), pieces.len());
+            let octets = toy_fragment(piece, at.number, at.total);
+            prop_assert!(octets.len() <= room);
+            let Datagram::Sealed(sealed) = Datagram::decode(&octets).unwrap() else {
+                return Err(TestCaseError::fail("it was sealed"));
+            };
+            let opened = sealed.content_with(Frame::AEAD, |_, _, text, _| {
+                text.iter_mut().for_each(|octet| *octet ^= 0x5a);
+                Ok::<_, ()>(())
+            });
+            joined.extend_from_slice(&opened.unwrap().octets);
+        }
+        prop_assert_eq!(&joined, &*content.octets);
     }
 
     #[test]

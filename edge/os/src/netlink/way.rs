@@ -1,0 +1,89 @@
+//! By which of its addresses this machine reaches another.
+
+use super::{link, route};
+use crate::{Error, Family, Netlink};
+use nix::errno::Errno;
+use rtnetlink::packet_route::RouteNetlinkMessage as Message;
+use rtnetlink::packet_route::address::AddressScope;
+use rtnetlink::packet_route::route::RouteAttribute;
+use std::net::IpAddr;
+
+/// Where a packet would leave.
+struct Exit {
+    source: Option<IpAddr>,
+    index: Option<u32>,
+}
+
+impl Netlink {
+    /// The addresses from which packets with this mark reach `remote`: first that which the kernel
+    /// gives them if nobody chooses, then all others whose own packets leave by the interface that
+    /// has them. An address without a route of its own is none: its packets would leave elsewhere.
+    pub fn sources(&self, remote: IpAddr, mark: u32) -> Result<Vec<IpAddr>, Error> {
+        let preferred = self.exit(remote, None, mark)?.and_then(|exit| exit.source);
+        let mut sources: Vec<_> = preferred.into_iter().collect();
+        let get = Message::GetAddress(Default::default());
+        for reply in self.dump("listing addresses", get)? {
+            let Message::NewAddress(message) = reply else {
+                continue;
+            };
+            let global = message.header.scope == AddressScope::Universe;
+            let address = link::prefix(&message).map(|prefix| prefix.address);
+            let Some(address) = address.filter(|address| {
+                global && address.is_ipv4() == remote.is_ipv4() && !sources.contains(address)
+            }) else {
+                continue;
+            };
+            let exit = self.exit(remote, Some(address), mark)?;
+            if exit.is_some_and(|exit| exit.index == Some(message.header.index)) {
+                sources.push(address);
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Which way a packet would take; `None` if there is none.
+    fn exit(
+        &self,
+        remote: IpAddr,
+        source: Option<IpAddr>,
+        mark: u32,
+    ) -> Result<Option<Exit>, Error> {
+        let family = Family::of(remote);
+        let bits = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
+        let mut message = route::request(family);
+        message.header.destination_prefix_length = bits(remote);
+        message.attributes = vec![
+            RouteAttribute::Destination(remote.into()),
+            RouteAttribute::Mark(mark),
+        ];
+        if let Some(source) = source {
+            message.header.source_prefix_length = bits(source);
+            message
+                .attributes
+                .push(RouteAttribute::Source(source.into()));
+        }
+        let none = [
+            Errno::ENETUNREACH,
+            Errno::EHOSTUNREACH,
+            Errno::EINVAL,
+            Errno::EACCES,
+        ];
+        let is_none = |number| none.iter().any(|errno| *errno as i32 == number);
+        match self.request(
+            format!("asking for the way to {remote}"),
+            Message::GetRoute(message),
+            0,
+        ) {
+            Ok(replies) => Ok(replies.iter().find_map(|reply| match reply {
+                Message::NewRoute(found) => Some(Exit {
+                    source: route::preferred_source(found),
+                    index: route::output_index(found),
+                }),
+                _ => None,
+            })),
+            Err(Error::NoFamily { .. }) => Ok(None),
+            Err(error) if error.raw_os_error().is_some_and(is_none) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+use crate::line::{PATIENCE, give};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use os::netlink::{Mark, Route, Rule, Via};
+use os::{Changes, Family, NetNs, Netlink, Prefix, netns};
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+const REMOTE: &str = "192.0.2.1";
+const MARK: u32 = 0x7296;
+
+/// A host with two wires, whose default route is the first.
+fn host() -> (NetNs, NetNs, Netlink) {
+    let (host, network) = (NetNs::new().unwrap(), NetNs::new().unwrap());
+    for (device, address) in [("e0", "10.3.0.2/24"), ("e1", "10.4.0.2/24")] {
+        netns::veth(&host, device, &network, &format!("far-{device}")).unwrap();
+        give(&host, device, &[address]);
+    }
+    let netlink = host.netlink().unwrap();
+    default_by(&netlink, "10.3.0.1", Route::MAIN, 0);
+    (host, network, netlink)
+}
+
+fn default_by(netlink: &Netlink, gateway: &str, table: u32, metric: u32) {
+    let via = Via::Gateway(ip(gateway));
+    let route = Route::new(Prefix::everything(Family::V4), via);
+    let route = Route {
+        table,
+        metric,
+        ..route
+    };
+    netlink.add_route(&route).unwrap();
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn sources(netlink: &Netlink) -> Vec<IpAddr> {
+    netlink.sources(ip(REMOTE), MARK).unwrap()
+}
+
+#[test]
+fn the_address_that_routes_prefer_comes_first() {
+    let (_host, _network, netlink) = host();
+    assert_eq!(sources(&netlink), [ip("10.3.0.2")]);
+}
+
+#[test]
+fn an_address_is_a_way_out_once_it_has_routes_of_its_own() {
+    let (_host, _network, netlink) = host();
+    default_by(&netlink, "10.4.0.1", 100, 0);
+    let mut rule = Rule::new(Family::V4, 1000, 100);
+    rule.from = Some("10.4.0.2/32".parse().unwrap());
+    netlink.add_rule(&rule).unwrap();
+    assert_eq!(sources(&netlink), [ip("10.3.0.2"), ip("10.4.0.2")]);
+}
+
+#[test]
+fn an_interface_that_is_down_is_no_way_out() {
+    let (_host, _network, netlink) = host();
+    default_by(&netlink, "10.4.0.1", Route::MAIN, 4000);
+    netlink.link_down("e0").unwrap();
+    assert_eq!(sources(&netlink), [ip("10.4.0.2")]);
+    netlink.link_down("e1").unwrap();
+    assert!(sources(&netlink).is_empty());
+    assert!(netlink.sources(ip("2001:db8::1"), MARK).unwrap().is_empty());
+}
+
+/// Our own packets carry the mark, and do not go where everybody else's do.
+#[test]
+fn the_way_is_that_of_marked_packets() {
+    let (_host, _network, netlink) = host();
+    default_by(&netlink, "10.4.0.1", 100, 0);
+    let others = Rule::new(Family::V4, 1000, 100).mark(Mark::IsNot(MARK));
+    netlink.add_rule(&others).unwrap();
+    assert_eq!(sources(&netlink)[0], ip("10.3.0.2"));
+    let unmarked = netlink.sources(ip(REMOTE), 0).unwrap();
+    assert_eq!(unmarked[0], ip("10.4.0.2"));
+}
+
+#[test]
+fn every_change_of_addresses_and_routes_is_told_and_nothing_else() {
+    let (host, _network, netlink) = host();
+    let changes = host.enter(Changes::watch).unwrap().unwrap();
+    assert!(!changes.any().unwrap());
+    let happen: [&dyn Fn(); 3] = [
+        &|| give(&host, "e0", &["10.3.0.9/24"]),
+        &|| default_by(&netlink, "10.4.0.1", Route::MAIN, 4000),
+        &|| netlink.link_down("e0").unwrap(),
+    ];
+    for happen in happen {
+        happen();
+        await_change(&changes);
+    }
+}
+
+fn await_change(changes: &Changes) {
+    let mut wanted = [PollFd::new(changes.as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(PATIENCE).unwrap();
+    assert_eq!(poll(&mut wanted, timeout), Ok(1), "no change is told");
+    assert!(changes.any().unwrap());
+}

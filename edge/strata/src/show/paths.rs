@@ -1,0 +1,85 @@
+//! `strata paths`: for each tunnel its path, and the ways it could take.
+
+use crate::text::{Paint, clean};
+use control::{Candidate, Moved, Paths, Standing, TunnelPaths, Who};
+
+/// The whole answer.
+pub fn show(paths: &Paths, paint: Paint) -> String {
+    if paths.tunnels.is_empty() {
+        return "no tunnel is up\n".to_owned();
+    }
+    let tunnels = paths.tunnels.iter();
+    tunnels.map(|tunnel| self::tunnel(tunnel, paint)).collect()
+}
+
+/// What `strata move` did.
+pub fn moved(moved: &Moved) -> String {
+    let Moved {
+        name,
+        local,
+        remote,
+    } = moved;
+    let name = clean(name);
+    format!("{name} goes from {local} to {remote}; `strata paths` shows whether the peer follows\n")
+}
+
+fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
+    let name = paint.bold(&clean(&tunnel.name));
+    let (local, remote) = (tunnel.local, tunnel.remote);
+    let who = match tunnel.moved_by {
+        Who::Us => "it moves with us",
+        Who::Peer => "it moves with the peer",
+        Who::Nobody => "it does not move",
+    };
+    let candidates = tunnel.candidates.iter();
+    let candidates: String = candidates.map(|way| candidate(way, paint)).collect();
+    format!("{name}  {local} - {remote}  {who}\n{candidates}")
+}
+
+fn candidate(candidate: &Candidate, paint: Paint) -> String {
+    let standing = match candidate.standing {
+        Standing::Used => paint.good("used"),
+        Standing::Fresh => "possible".to_owned(),
+        Standing::Silent => paint.doubtful("nobody answered"),
+        Standing::Refused => paint.bad("the peer refuses it"),
+    };
+    let (local, remote) = (candidate.local, candidate.remote);
+    format!("  {local} - {remote}  {standing}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::tests::PLAIN;
+
+    #[test]
+    fn a_tunnel_is_shown_with_the_ways_it_could_take() {
+        let way = |local: &str, standing| Candidate {
+            local: local.parse().unwrap(),
+            remote: "192.0.2.1".parse().unwrap(),
+            standing,
+        };
+        let tunnel = TunnelPaths {
+            name: "office".to_owned(),
+            local: "10.4.0.2:4500".parse().unwrap(),
+            remote: "192.0.2.1:4500".parse().unwrap(),
+            moved_by: Who::Us,
+            candidates: vec![
+                way("10.3.0.2", Standing::Silent),
+                way("10.4.0.2", Standing::Used),
+            ],
+        };
+        let shown = show(
+            &Paths {
+                tunnels: vec![tunnel],
+            },
+            PLAIN,
+        );
+        assert_eq!(
+            shown,
+            "office  10.4.0.2:4500 - 192.0.2.1:4500  it moves with us\n  \
+             10.3.0.2 - 192.0.2.1  nobody answered\n  \
+             10.4.0.2 - 192.0.2.1  used\n"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! An IKE SA moves (RFC 4555), and its children with it.
+//!
+//! *The end that decides* is told by its owner to take another path. It uses it at once, for the
+//! request under way as well, and says so by UPDATE_SA_ADDRESSES as soon as the window allows. If
+//! meanwhile it is told of yet another, the answer counts for nothing and it says so again: only the
+//! newest path counts (section 3.5). Children follow at once where the peer's address is the old
+//! one, and after the answer with our cookie where it is new.
+//!
+//! *The other end* answers and sends IKE messages to where the update came from, but children's
+//! packets only once a request of its own with a cookie was answered from there (section 3.7). An
+//! update that came meanwhile starts that anew. So [`Core::path`] is where IKE goes, and
+//! [`Core::proved`] where children do.
+//!
+//! Other messages move nothing: an answer that comes along another path only shows that this path
+//! works (section 3.8). For this a request is sent along several.
+
+use super::established::Established;
+use super::task::Task;
+use super::{Arrived, Context, Core};
+use crate::event::{CannotMove, DownReason, Event, PeerMisbehaved, Refusal};
+use crate::exchange::{find_notify, first_error, notify};
+use crate::extension::mobike::{self, Cookie};
+use crate::extension::nat;
+use model::Path;
+use wire::ike::{Message, NotifyType, Payload};
+
+/// So often a request is sent before other paths are tried.
+const SILENT_AFTER: u32 = 3;
+
+/// So often an update is sent anew when a translator was on its way (section 3.9).
+const MAX_TRANSLATED: u32 = 5;
+
+/// The request that comes with a change of path.
+pub(crate) struct Move {
+    cookie: Cookie,
+    pub(super) payloads: Vec<Payload>,
+}
+
+impl Established {
+    /// Takes another path.
+    pub(crate) fn move_to(
+        &mut self,
+        path: Path,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), CannotMove> {
+        let mobike = self.mobike.as_mut().ok_or(CannotMove::NotAgreed)?;
+        if !mobike.decides {
+            return Err(CannotMove::NotOurs);
+        }
+        (mobike.pending, mobike.silent, mobike.translated) = (true, false, 0);
+        core.take(path, ctx);
+        if path.remote.ip() == core.proved.remote.ip() {
+            core.carry(self.children(), ctx);
+        }
+        self.send_next(core, ctx);
+        Ok(())
+    }
+
+    /// Tries whether another path works, with the request that is under way.
+    pub(crate) fn probe(&mut self, path: Path, core: &mut Core, ctx: &mut Context<'_>) {
+        if core.requests.is_idle() {
+            self.ask(Task::Liveness, core, ctx);
+        }
+        if let Some(datagrams) = core.requests.pending() {
+            ctx.out.counters.retransmitted += 1;
+            ctx.transmit_all(path, &datagrams);
+        }
+    }
+
+    /// The request under way was sent once more. Tells our owner, once, that nobody answers.
+    pub(super) fn note_silence(&mut self, core: &Core, ctx: &mut Context<'_>) {
+        let (sa, path) = (core.id, core.path);
+        if let Some(mobike) = self.deciding()
+            && core.requests.tries() >= SILENT_AFTER
+            && !std::mem::replace(&mut mobike.silent, true)
+        {
+            ctx.event(Event::PathSilent { sa, path });
+        }
+    }
+
+    /// An answer came along a path.
+    pub(super) fn note_answer(&mut self, path: Path, core: &Core, ctx: &mut Context<'_>) {
+        let sa = core.id;
+        if let Some(mobike) = self.deciding()
+            && std::mem::take(&mut mobike.silent)
+        {
+            ctx.event(Event::PathAnswers { sa, path });
+        }
+    }
+
+    /// What a change of path makes us ask for, before anything else.
+    pub(super) fn next_move(&mut self, core: &Core, ctx: &mut Context<'_>) -> Option<Task> {
+        let mobike = self.mobike.as_mut()?;
+        if !std::mem::take(&mut mobike.pending) {
+            return None;
+        }
+        let (cookie, cookie_payload) = mobike::cookie(ctx.rng);
+        let mut payloads = Vec::new();
+        if mobike.decides {
+            payloads.push(mobike::update());
+            payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng));
+            let forbidden = core.peer(ctx.config).is_some_and(|peer| peer.forbids_nat);
+            payloads.extend(forbidden.then(|| mobike::no_nats_allowed(core.path)));
+        }
+        payloads.push(cookie_payload);
+        Some(Task::Move(Box::new(Move { cookie, payloads })))
+    }
+
+    /// Beside every question whether the peer is there, who decides asks where it is seen (section
+    /// 3.8): a NAT may have given it another address, or may be new.
+    pub(super) fn liveness_payloads(&mut self, core: &Core, ctx: &mut Context<'_>) -> Vec<Payload> {
+        self.deciding().map_or_else(Vec::new, |_| {
+            nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng).to_vec()
+        })
+    }
+
+    /// The peer is there, and answered on this path. If it sees us elsewhere than it did, it has to be
+    /// told where we are.
+    pub(super) fn conclude_liveness(&mut self, response: &Message, path: Path) {
+        let translated = |nat: nat::Nat| nat.ours;
+        let now = nat::detect(response, path).is_some_and(translated);
+        let before = self.nat.is_some_and(translated);
+        let seen = mobike::seen_as(response);
+        if let Some(mobike) = self.deciding()
+            && seen.is_some()
+            && (now || before)
+            && mobike.seen != seen
+        {
+            mobike.seen = seen;
+            mobike.pending = true;
+        }
+    }
+
+    /// Our update, or our check of the peer's new path, was answered.
+    pub(super) fn conclude_move(
+        &mut self,
+        moved: &Move,
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), DownReason> {
+        let Some(mobike) = &mut self.mobike else {
+            return Ok(());
+        };
+        // "If the values do not match, the IKE_SA MUST be closed" (section 3.7).
+        let returned = mobike::is_returned(&moved.cookie, response);
+        let error = first_error(response);
+        if !returned && error.is_none() {
+            return Err(DownReason::Misbehaved(PeerMisbehaved::Cookie));
+        }
+        // The path has changed since: the answer tells nothing about the new one.
+        if mobike.pending {
+            return Ok(());
+        }
+        match error {
+            None => {
+                if mobike.decides {
+                    mobike.seen = mobike::seen_as(response);
+                    self.nat = nat::detect(response, core.path).or(self.nat);
+                }
+                core.carry(self.children(), ctx);
+            }
+            Some(NotifyType::UNEXPECTED_NAT_DETECTED) if mobike.translated < MAX_TRANSLATED => {
+                mobike.translated += 1;
+                mobike.pending = true;
+            }
+            Some(why) => {
+                let (sa, path) = (core.id, core.path);
+                ctx.refused(Some(core.name()), Refusal::MoveRefused(why));
+                ctx.event(Event::MoveRefused { sa, path });
+            }
+        }
+        Ok(())
+    }
+
+    /// What of a request is about addresses, answered.
+    pub(super) fn answer_mobike(
+        &mut self,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Vec<Payload> {
+        let mut answer: Vec<_> = mobike::echo(request).into_iter().collect();
+        let Some(mobike) = &mut self.mobike else {
+            return answer;
+        };
+        let (moves, listed) = (mobike::moves(request), mobike::addresses(request));
+        if moves || listed.is_some() {
+            if mobike::is_translated(request, arrived.path) {
+                ctx.refused(Some(core.name()), Refusal::Translated);
+                answer.push(notify(NotifyType::UNEXPECTED_NAT_DETECTED, Vec::new()));
+                return answer;
+            }
+            if let Some(addresses) = listed {
+                mobike.addresses = addresses;
+                self.tell_addresses(core, ctx);
+            }
+            if let Err(why) = self.follow_update(moves, request, arrived, core, ctx) {
+                ctx.refused(Some(core.name()), why);
+                answer.push(notify(NotifyType::UNACCEPTABLE_ADDRESSES, Vec::new()));
+                return answer;
+            }
+        }
+        if find_notify(request, NotifyType::NAT_DETECTION_DESTINATION_IP).is_some() {
+            let seen = nat::payloads(core.spi_i, core.spi_r, arrived.path, ctx.rng);
+            answer.extend(seen);
+        }
+        answer
+    }
+
+    /// IKE messages go to where an update came from; whether children's may is to be checked.
+    fn follow_update(
+        &mut self,
+        moves: bool,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), Refusal> {
+        let (Some(mobike), true) = (&mut self.mobike, moves) else {
+            return Ok(());
+        };
+        let path = arrived.path;
+        if mobike.decides {
+            return Err(Refusal::NotTheirsToMove);
+        }
+        if path.local.port() != ctx.config.natt_port {
+            return Err(Refusal::WrongPort);
+        }
+        let only = core.peer(ctx.config).and_then(|peer| peer.address);
+        if let Some(only) = only.filter(|only| *only != path.remote.ip()) {
+            let to = path.remote.ip();
+            return Err(Refusal::MovedAway { to, only });
+        }
+        self.nat = nat::detect(request, path).or(self.nat);
+        mobike.pending = path != core.proved;
+        core.take(path, ctx);
+        Ok(())
+    }
+
+    /// Tells our owner where the peer is to be found.
+    pub(super) fn tell_addresses(&self, core: &Core, ctx: &mut Context<'_>) {
+        if let Some(mobike) = &self.mobike {
+            ctx.event(Event::Mobile {
+                sa: core.id,
+                decides: mobike.decides,
+                path: core.path,
+                addresses: mobike.addresses.clone(),
+            });
+        }
+    }
+
+    /// A request that is dropped with the keys it was sealed by is asked anew.
+    pub(super) fn repeat_move(&mut self) {
+        if let (Some(Task::Move(_)), Some(mobike)) = (&self.running, &mut self.mobike) {
+            mobike.pending = true;
+        }
+    }
+
+    fn deciding(&mut self) -> Option<&mut mobike::Mobike> {
+        self.mobike.as_mut().filter(|mobike| mobike.decides)
+    }
+}
+
+impl Core {
+    /// IKE messages take another path, that under way at once.
+    fn take(&mut self, path: Path, ctx: &mut Context<'_>) {
+        if self.path == path {
+            return;
+        }
+        self.path = path;
+        let timers = &ctx.config.timers;
+        if let Some(datagrams) = self.requests.restart(timers, ctx.now) {
+            ctx.out.counters.retransmitted += 1;
+            ctx.transmit_all(path, &datagrams);
+        }
+    }
+}

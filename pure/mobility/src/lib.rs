@@ -1,0 +1,21 @@
+//! Which path a tunnel takes, at the end that decides (RFC 4555 section 2.1: the one that began it).
+//!
+//! [`Paths`] is told three things: by which pairs of addresses packets can leave at all, the best
+//! first ([`Paths::handle_ways`]); that nobody answers on the path in use; and that somebody does, on
+//! that path or another. It says two: take this path, or try it ([`Paths::poll_step`]).
+//!
+//! * As long as the best way works, it is taken: which one that is, the system says by its routes.
+//! * A path that is silent is left when, and only when, somebody answers on another. All others are
+//!   tried one after the other until that happens or the tunnel is given up: a hint that a path is
+//!   dead may be wrong, or forged (section 5.4), an answer is not.
+//! * A way that was found silent or was refused is not taken again before it has been away: so a
+//!   path that is up and yet dead is not returned to with every change of another one.
+//! * An operator's choice holds as long as its address is there and works.
+//!
+//! No message, no clock and no system is known here.
+
+mod paths;
+#[cfg(test)]
+mod tests;
+
+pub use paths::{Candidate, NoWay, Paths, Standing, Step, Way};

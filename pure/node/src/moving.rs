@@ -1,0 +1,195 @@
+//! Tunnels that move (RFC 4555): `mobility` decides, `ike` says it to the peer, `esp` follows.
+//!
+//! The driver tells by which ways packets can leave ([`Node::handle_ways`]) whenever that changes, and
+//! when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the way is a matter
+//! of the system's routes, of which nothing is known here.
+
+use crate::node::Node;
+use crate::{Event, UnknownPeer};
+use mobility::{Candidate, NoWay, Paths, Step, Way};
+use model::{ChildSaId, Deadline, IkeSaId, Instant, Path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// The IKE SAs that are ours to move.
+#[derive(Default)]
+pub(crate) struct Moving(BTreeMap<IkeSaId, Mobile>);
+
+struct Mobile {
+    paths: Paths,
+    /// The peer's addresses, that in use at first.
+    remotes: Vec<IpAddr>,
+}
+
+/// Why a tunnel does not move.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotMove {
+    /// The configuration does not have the peer.
+    #[error(transparent)]
+    UnknownPeer(#[from] UnknownPeer),
+    /// The IKE SA cannot, or it is not for us.
+    #[error(transparent)]
+    Ike(#[from] ike::CannotMove),
+    /// Not from there.
+    #[error(transparent)]
+    NoWay(#[from] NoWay),
+}
+
+/// Where a peer's tunnel goes, and could go.
+#[derive(Clone, Debug)]
+pub struct PathsStatus {
+    /// Name of the peer's table.
+    pub name: String,
+    /// The path of its IKE SA.
+    pub path: Path,
+    /// Whether it can move, and then whether it is for us to decide.
+    pub moves: Option<bool>,
+    /// The ways it could take, if it is.
+    pub candidates: Vec<Candidate>,
+}
+
+impl Node {
+    /// The addresses of peers to which ways are wanted, those in use before others.
+    pub fn remotes(&self) -> Vec<IpAddr> {
+        let mut remotes = Vec::new();
+        for remote in self.moving.0.values().flat_map(|mobile| &mobile.remotes) {
+            if !remotes.contains(remote) {
+                remotes.push(*remote);
+            }
+        }
+        remotes
+    }
+
+    /// By which pairs of addresses packets can leave now: all of them, for each of [`Self::remotes`]
+    /// the best first.
+    pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
+        for mobile in self.moving.0.values_mut() {
+            let remotes = mobile.remotes.iter();
+            let ours = remotes.flat_map(|remote| ways.iter().filter(|way| way.remote == *remote));
+            mobile.paths.handle_ways(&ours.copied().collect::<Vec<_>>());
+        }
+        self.drain(now);
+    }
+
+    /// Moves a peer's tunnel so that it leaves from an address, or by the best way there is. The peer
+    /// is told even if that is the way it takes.
+    pub fn move_peer(
+        &mut self,
+        peer: &str,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Path, CannotMove> {
+        self.peer(peer).ok_or(UnknownPeer)?;
+        let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
+        let path = match self.moving.0.get_mut(&sa) {
+            Some(mobile) => mobile.paths.choose(from)?,
+            None => {
+                let theirs = self.ike.sas().any(|up| up.id == sa && up.moves.is_some());
+                return Err(CannotMove::Ike(match theirs {
+                    true => ike::CannotMove::NotOurs,
+                    false => ike::CannotMove::NotAgreed,
+                }));
+            }
+        };
+        self.drain(now);
+        Ok(path)
+    }
+
+    /// Where the tunnels go that are up, and could go.
+    pub fn paths(&self) -> Vec<PathsStatus> {
+        let status = |sa: ike::SaStatus| {
+            let name = sa
+                .peer
+                .filter(|name| self.established(name) == Some(sa.id))?;
+            let mobile = self.moving.0.get(&sa.id);
+            Some(PathsStatus {
+                name,
+                path: sa.path,
+                moves: sa.moves,
+                candidates: mobile.map_or_else(Vec::new, |m| m.paths.candidates().to_vec()),
+            })
+        };
+        self.ike.sas().filter_map(status).collect()
+    }
+
+    /// An IKE SA can move; the peer's addresses are these.
+    pub(crate) fn mobile(&mut self, sa: IkeSaId, path: Path, others: Vec<IpAddr>) {
+        let used = std::iter::once(path.remote.ip());
+        let mut seen = BTreeSet::new();
+        let remotes = used.chain(others).filter(|remote| seen.insert(*remote));
+        let mobile = self.moving.0.entry(sa).or_insert_with(|| Mobile {
+            paths: Paths::new(path, ike::NATT_PORT),
+            remotes: Vec::new(),
+        });
+        mobile.remotes = remotes.collect();
+        self.events.push_back(Event::WaysWanted);
+    }
+
+    pub(crate) fn path_silent(&mut self, sa: IkeSaId, now: Instant) {
+        if let Some(mobile) = self.moving.0.get_mut(&sa) {
+            mobile.paths.handle_silence(now);
+        }
+    }
+
+    pub(crate) fn path_answers(&mut self, sa: IkeSaId, path: Path) {
+        if let Some(mobile) = self.moving.0.get_mut(&sa) {
+            mobile.paths.handle_answer(path);
+        }
+    }
+
+    pub(crate) fn move_refused(&mut self, sa: IkeSaId) {
+        if let Some(mobile) = self.moving.0.get_mut(&sa) {
+            mobile.paths.handle_refusal();
+        }
+    }
+
+    /// The children of an IKE SA take another path.
+    pub(crate) fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path) {
+        for id in children {
+            self.worker.move_path(*id, path);
+            if let Some(child) = self.children.get_mut(id) {
+                child.status.path = path;
+            }
+        }
+        if let Some(peer) = self.name(sa) {
+            self.events.push_back(Event::PathMoved { peer, path });
+        }
+    }
+
+    /// Does what was decided; whether anything was.
+    pub(crate) fn take_steps(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for (sa, mobile) in &mut self.moving.0 {
+            match mobile.paths.poll_step() {
+                Some(Step::Take(path)) => {
+                    any = true;
+                    // One that is just being deleted does not move any more.
+                    let _ = self.ike.move_to(*sa, path, now);
+                }
+                Some(Step::Try(path)) => {
+                    any = true;
+                    self.ike.probe(*sa, path, now);
+                }
+                None => {}
+            }
+        }
+        any
+    }
+}
+
+impl Moving {
+    pub(crate) fn forget(&mut self, sa: IkeSaId) {
+        self.0.remove(&sa);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        for mobile in self.0.values_mut() {
+            mobile.paths.handle_timeout(now);
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+        let paths = self.0.values().map(|mobile| &mobile.paths);
+        paths.filter_map(Paths::poll_timeout).min()
+    }
+}
