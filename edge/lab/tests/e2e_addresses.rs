@@ -183,7 +183,7 @@ fn addresses_are_lent_over_a_lossy_hop() -> Result<()> {
         rate: NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(2),
         queue: 200,
-        bit_error_rate: 1.0 / 20_000.0,
+        bit_error_rate: 1.0 / 100_000.0,
     };
     let pair = Pair::with_lossy_hop("addresses", hop)?;
     let gateway = pair.start_lender(POOL)?;

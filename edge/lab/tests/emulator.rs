@@ -1,7 +1,8 @@
 //! The emulated wire against theory, on real packets between two namespaces.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use lab::emulator::{Emulator, Settings, Statistics};
+use lab::histogram::{Histogram, Quantiles};
 use lab::host::Host;
 use lab::process::until;
 use lab::testbed::Testbed;
@@ -9,6 +10,7 @@ use lab::{runner, wire};
 use std::net::UdpSocket;
 use std::num::NonZeroU64;
 use std::process::ExitCode;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -218,23 +220,56 @@ fn a_full_queue_drops_and_says_so() -> Result<()> {
 
 /// The promise is for an idle machine, or for real-time priority. This one may be building
 /// something just now: tries during which it was busy do not count, unless all were.
+/// A machine that stands still now and then holds up everybody. So beside the emulator there is a
+/// thread of the same priority that only waits, a millisecond at a time: packets may be 2 ms later.
 fn lateness_at_2_mbps_stays_below_2_ms() -> Result<()> {
-    let (mut late, mut busy) = (Vec::new(), Vec::new());
+    let mut late = Vec::new();
     for _ in 0..5 {
-        let processors = Processors::now()?;
-        let statistics = statistics_of_3000_packets()?;
-        let lateness = statistics.lateness;
-        if lateness.p999_us < 2000.0 {
-            println!("{lateness:?}, real-time priority: {}", statistics.real_time);
+        let bystander = Bystander::start();
+        let Statistics { lateness, .. } = statistics_of_3000_packets()?;
+        let machine = bystander.stop();
+        let ms = 1000.0;
+        if lateness.p50_us < 2.0 * ms
+            && lateness.p99_us < machine.p99_us + 2.0 * ms
+            && lateness.p999_us < machine.p999_us + 2.0 * ms
+        {
+            println!("{lateness:?}, the machine itself: {machine:?}");
             return Ok(());
         }
-        let excused = !statistics.real_time && processors.idle_since()? < 0.6;
-        if excused { &mut busy } else { &mut late }.push(lateness);
+        late.push((lateness, machine));
     }
-    ensure!(late.is_empty(), "late although idle: {late:?}");
-    println!("the machine was busy all the time: {busy:?}");
-    ensure!(busy.iter().any(|lateness| lateness.p50_us < 2000.0));
-    Ok(())
+    anyhow::bail!("later than the machine, five times: {late:#?}")
+}
+
+/// Waits from one millisecond to the next, and takes down how late it was.
+struct Bystander {
+    stop: mpsc::Sender<()>,
+    waiting: thread::JoinHandle<Quantiles>,
+}
+
+impl Bystander {
+    fn start() -> Self {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let waiting = thread::spawn(move || {
+            // Without the right to it the emulator has none either.
+            let _ = os::priority::make_real_time();
+            let lateness = Histogram::default();
+            let mut due = Instant::now();
+            loop {
+                due += Duration::from_millis(1);
+                match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                    Err(mpsc::RecvTimeoutError::Timeout) => lateness.record(due.elapsed()),
+                    _ => return lateness.quantiles(),
+                }
+            }
+        });
+        Self { stop, waiting }
+    }
+
+    fn stop(self) -> Quantiles {
+        drop(self.stop);
+        self.waiting.join().expect("it only waits")
+    }
 }
 
 /// 3 s of 2 Mb/s: a packet of 250 octets each millisecond.
@@ -248,25 +283,6 @@ fn statistics_of_3000_packets() -> Result<Statistics> {
     // The last packet may have been received before it was recorded.
     ensure!(statistics.lateness.count >= 2999, "{statistics:?}");
     Ok(statistics)
-}
-
-/// What all processors together have done since the boot, in ticks: idle, and all.
-struct Processors(f64, f64);
-
-impl Processors {
-    fn now() -> Result<Self> {
-        let stat = std::fs::read_to_string("/proc/stat")?;
-        let first = stat.lines().next().unwrap_or_default();
-        let ticks: Vec<f64> = first.split(' ').flat_map(str::parse).collect();
-        let idle = ticks.get(3).context("/proc/stat has no idle time")?;
-        Ok(Self(*idle, ticks.iter().sum()))
-    }
-
-    /// The share of idle time.
-    fn idle_since(&self) -> Result<f64> {
-        let now = Self::now()?;
-        Ok((now.0 - self.0) / (now.1 - self.1).max(1.0))
-    }
 }
 
 fn fifty_thousand_packets_a_second_pass() -> Result<()> {

@@ -45,6 +45,7 @@ fn certificates_are_made_as_shown_and_a_host_starts_with_them() -> Result<()> {
 fn what_is_shown_is_what_is_printed() -> Result<()> {
     let pair = Pair::new("readme")?;
     pair.set_mtu(1400)?;
+    pair.add_second_wire()?;
     for (host, name) in [
         (&pair.mobile, "tunnel.psk"),
         (&pair.gateway, "tunnel.psk"),
@@ -61,16 +62,16 @@ fn what_is_shown_is_what_is_printed() -> Result<()> {
     let mobile = pair.mobile.stratad(&before)?;
     let commands = commands("Day to day")?;
     ensure!(commands.len() >= 4, "{commands:?}");
+    let mut is_changed = false;
     for (command, shown) in commands {
+        mobile.wait_until("status", DEADLINE, |status| match is_changed {
+            true => pair::is_up(status),
+            false => !pair::refusal(status).is_empty(),
+        })?;
         if command == "reload" {
             mobile.configure(&after)?;
+            is_changed = true;
         }
-        mobile.wait_until("status", DEADLINE, |status| {
-            match command.starts_with("rekey") {
-                true => pair::is_up(status),
-                false => !pair::refusal(status).is_empty(),
-            }
-        })?;
         holds(command, &shown, &answer(&pair, &mobile, command)?)?;
     }
     Ok(())
