@@ -156,8 +156,7 @@ impl AuthSent {
             nat: self.nat,
             private: self.private,
             initial: !ctx.acquainted,
-            mobike: core
-                .peer(ctx.config)
+            mobike: peer
                 .filter(|peer| peer.mobike)
                 .and_then(|_| Mobike::read(response, true)),
             addresses,
