@@ -41,3 +41,17 @@ pub struct Config {
     /// Whether keys of SAs made from now on are told by [`crate::Event::KeyLog`].
     pub key_log: bool,
 }
+
+impl Config {
+    /// What of it the IKE engine has to know.
+    pub(crate) fn for_ike(&self) -> ike::Config {
+        ike::Config {
+            natt_port: self.natt_port,
+            addresses: self.addresses.clone(),
+            fragment: self.fragment,
+            credential: self.credential.clone(),
+            trust: self.trust.clone(),
+            ..ike::Config::new(self.identity.clone(), self.peers.clone())
+        }
+    }
+}

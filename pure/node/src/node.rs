@@ -82,15 +82,8 @@ impl Node {
     /// ever have: 32 octets from the operating system in production.
     pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
+        let ike_config = config.for_ike();
         let spd = spd(config.policies, &config.peers);
-        let ike_config = ike::Config {
-            natt_port: config.natt_port,
-            addresses: config.addresses,
-            fragment: config.fragment,
-            credential: config.credential,
-            trust: config.trust,
-            ..ike::Config::new(config.identity, config.peers.clone())
-        };
         let mut node = Self {
             wishes: Peers::default(),
             ike: ike::Engine::new(ike_config, rng.array(), now),

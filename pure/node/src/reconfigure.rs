@@ -14,13 +14,7 @@ impl Node {
     /// Works by another configuration from now on; gives the names of the peers whose SAs are made
     /// anew for it. Ports and the key log stay as they are.
     pub fn reconfigure(&mut self, config: Config, now: Instant) -> BTreeSet<String> {
-        let ike = ike::Config {
-            addresses: config.addresses,
-            fragment: config.fragment,
-            credential: config.credential,
-            trust: config.trust,
-            ..ike::Config::new(config.identity, config.peers.clone())
-        };
+        let ike = config.for_ike();
         self.worker
             .set_policies(spd(config.policies, &config.peers));
         self.transit.set_snoop(config.snoop);
