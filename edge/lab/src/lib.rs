@@ -19,6 +19,7 @@
 
 pub mod account;
 pub mod bait;
+pub mod bystander;
 pub mod canary;
 pub mod certified;
 pub mod daemon;

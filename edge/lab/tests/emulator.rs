@@ -1,8 +1,8 @@
 //! The emulated wire against theory, on real packets between two namespaces.
 
 use anyhow::{Result, ensure};
+use lab::bystander::Bystander;
 use lab::emulator::{Emulator, Settings, Statistics};
-use lab::histogram::{Histogram, Quantiles};
 use lab::host::Host;
 use lab::process::until;
 use lab::testbed::Testbed;
@@ -10,7 +10,6 @@ use lab::{runner, wire};
 use std::net::UdpSocket;
 use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -220,14 +219,14 @@ fn a_full_queue_drops_and_says_so() -> Result<()> {
 
 /// The promise is for an idle machine, or for real-time priority. This one may be building
 /// something just now: tries during which it was busy do not count, unless all were.
-/// A machine that stands still now and then holds up everybody. So beside the emulator there is a
-/// thread of the same priority that only waits, a millisecond at a time: packets may be 2 ms later.
+/// A machine that stands still now and then holds up everybody, a bystander too: packets may be
+/// 2 ms later than that.
 fn lateness_at_2_mbps_stays_below_2_ms() -> Result<()> {
     let mut late = Vec::new();
     for _ in 0..5 {
         let bystander = Bystander::start();
         let Statistics { lateness, .. } = statistics_of_3000_packets()?;
-        let machine = bystander.stop();
+        let machine = bystander.lateness();
         let ms = 1000.0;
         if lateness.p50_us < 2.0 * ms
             && lateness.p99_us < machine.p99_us + 2.0 * ms
@@ -239,37 +238,6 @@ fn lateness_at_2_mbps_stays_below_2_ms() -> Result<()> {
         late.push((lateness, machine));
     }
     anyhow::bail!("later than the machine, five times: {late:#?}")
-}
-
-/// Waits from one millisecond to the next, and takes down how late it was.
-struct Bystander {
-    stop: mpsc::Sender<()>,
-    waiting: thread::JoinHandle<Quantiles>,
-}
-
-impl Bystander {
-    fn start() -> Self {
-        let (stop, stopped) = mpsc::channel::<()>();
-        let waiting = thread::spawn(move || {
-            // Without the right to it the emulator has none either.
-            let _ = os::priority::make_real_time();
-            let lateness = Histogram::default();
-            let mut due = Instant::now();
-            loop {
-                due += Duration::from_millis(1);
-                match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                    Err(mpsc::RecvTimeoutError::Timeout) => lateness.record(due.elapsed()),
-                    _ => return lateness.quantiles(),
-                }
-            }
-        });
-        Self { stop, waiting }
-    }
-
-    fn stop(self) -> Quantiles {
-        drop(self.stop);
-        self.waiting.join().expect("it only waits")
-    }
 }
 
 /// 3 s of 2 Mb/s: a packet of 250 octets each millisecond.

@@ -1,8 +1,11 @@
-//! Real-time priority for threads that must act at a moment, not soon after it.
+//! Real-time priority, and a processor of their own, for threads that must act at a moment, not
+//! soon after it.
 
 use crate::Error;
 use nix::errno::Errno;
 use nix::libc;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 
 /// Above every ordinary thread, below everything else that is real-time.
 const LEVEL: libc::c_int = 1;
@@ -22,6 +25,21 @@ pub fn make_real_time() -> Result<(), Error> {
         .map_err(Error::os("asking for real-time priority"))
 }
 
+/// Keeps the calling thread on one of the processors it may run on: the first is 0.
+pub fn stay_on(number: usize) -> Result<(), Error> {
+    let this = Pid::from_raw(0);
+    let allowed = sched_getaffinity(this).map_err(Error::os("asking for the processors"))?;
+    let is_allowed = |&core: &usize| allowed.is_set(core).unwrap_or(false);
+    let mut chosen = CpuSet::new();
+    (0..CpuSet::count())
+        .filter(is_allowed)
+        .nth(number)
+        .ok_or(Errno::EINVAL)
+        .and_then(|core| chosen.set(core))
+        .and_then(|()| sched_setaffinity(this, &chosen))
+        .map_err(Error::os("staying on a processor"))
+}
+
 #[cfg(test)]
 #[allow(unsafe_code, reason = "no crate at hand has this call")]
 mod tests {
@@ -36,5 +54,14 @@ mod tests {
             Err(Error::NoRight { .. }) => assert_eq!(policy(), libc::SCHED_OTHER),
             Err(other) => panic!("{other}"),
         }
+    }
+
+    #[test]
+    fn a_thread_stays_on_a_processor_that_there_is() {
+        stay_on(0).unwrap();
+        let cores = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let count = (0..CpuSet::count()).filter(|&core| cores.is_set(core).unwrap());
+        assert_eq!(count.count(), 1);
+        assert!(stay_on(1).is_err());
     }
 }

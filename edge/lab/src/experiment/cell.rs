@@ -1,10 +1,17 @@
 //! What is measured once: a condition, with one seed.
 
 use super::Plan;
+use crate::bystander::Moments;
 use crate::emulator::Statistics;
 use crate::scene::{Sender, Settings, Setup};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// How often a late or failed cell is run again.
+pub(super) const REPEATS: u32 = 3;
+
+/// How often one is that was as late as the machine.
+pub(super) const REPEATS_WITH_THE_MACHINE: u32 = 1;
 
 /// What varies from point to point of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,6 +57,8 @@ pub struct Measured {
     pub suppressed: u64,
     /// What the emulated hops did.
     pub hops: Hops,
+    /// How the machine itself kept time meanwhile.
+    pub machine: Moments,
     /// How often the cell had to be run again because packets were late.
     pub repeats: u32,
     /// The server's TCP, sampled.
@@ -152,6 +161,32 @@ impl Cell {
     }
 }
 
+impl Measured {
+    /// Whether more packets than that one in a thousand were late even when as many are left out
+    /// as the machine explains: twice the part of time in which somebody who only waited was late.
+    /// Then too many cells ran at once.
+    pub(super) fn is_overloaded(&self) -> bool {
+        let explained = 2.0 * self.machine.share() * self.hops.packets as f64;
+        let unexplained = self.hops.late.saturating_sub(explained as u64);
+        let hops = Hops {
+            late: unexplained,
+            ..self.hops
+        };
+        hops.is_late()
+    }
+
+    /// Why the cell is run once more, unless it was repeated often enough.
+    pub(super) fn reason_to_repeat(&self) -> Option<&'static str> {
+        if self.is_overloaded() && self.repeats < REPEATS {
+            Some("packets were late")
+        } else if self.hops.is_late() && self.repeats < REPEATS_WITH_THE_MACHINE {
+            Some("packets were late, as the machine was")
+        } else {
+            None
+        }
+    }
+}
+
 impl Hops {
     /// Adds a direction.
     pub(super) fn add(&mut self, direction: &Statistics) {
@@ -182,7 +217,7 @@ pub fn bits(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic::PLAN;
+    use super::super::synthetic::{self, PLAN};
     use super::*;
 
     #[test]
@@ -201,6 +236,24 @@ mod tests {
     fn bits_are_written_as_in_the_papers() {
         let written = [0, 8 << 20, 64 << 10, 1000].map(bits);
         assert_eq!(written, ["none", "8M", "64k", "1000"]);
+    }
+
+    #[test]
+    fn a_machine_that_stands_still_is_no_overload() {
+        let measured = |late, missed| {
+            let mut measured = synthetic::measured(&synthetic::cell(1), 1e6);
+            measured.hops.packets = 1000;
+            measured.hops.late = late;
+            measured.machine = Moments {
+                waited_for: 10_000,
+                missed,
+            };
+            measured.is_overloaded()
+        };
+        assert!(measured(2, 0));
+        assert!(measured(12, 50));
+        assert!(!measured(11, 50));
+        assert!(!measured(1, 0));
     }
 
     #[test]

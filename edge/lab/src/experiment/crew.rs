@@ -3,21 +3,21 @@
 //! How many that is, nobody knows beforehand: it depends on the machine and on what else runs on
 //! it. So the crew does as TCP does: it begins with a number, takes a quarter away when cells were
 //! late (once for all that ran at the same time), and dares one more after a full round without
-//! any. A machine that stands still now and then delays few cells as much as many, so a quarter of
-//! the number stays. Cells do not begin at the same moment, nor end so: to make networks and to take them down
+//! any. Cells do not begin at the same moment, nor end so: to make networks and to take them down
 //! keeps the kernel busy, and the packets of others waiting. A late cell is run again; one that is
 //! late again and again keeps its last result, and the result says so.
+//!
+//! A machine that stands still now and then delays few cells as much as many
+//! ([`crate::bystander`]). A cell that was late with it is run again as well, but once only, and
+//! the crew keeps its number.
 
-use super::cell::{Cell, Measured};
+use super::cell::{Cell, Measured, REPEATS};
 use anyhow::{Error, Result, anyhow};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How often a late or failed cell is run again.
-const REPEATS: u32 = 3;
 
 /// How often whoever watches is told that time passes.
 const TICK: Duration = Duration::from_millis(250);
@@ -28,8 +28,10 @@ pub(super) enum News<'a> {
     Tick,
     /// A cell has its result.
     Done(&'a Measured),
-    /// A cell is run again, for this reason.
-    Again(&'a Cell, &'a str),
+    /// A cell failed and is run again.
+    Again(&'a Cell, &'a Error),
+    /// A cell was late, for this reason, and is run again; until then this is its result.
+    Late(&'a Measured, &'static str),
     /// A cell cannot be measured.
     Failed(&'a Cell, &'a Error),
 }
@@ -43,33 +45,45 @@ pub(super) struct State {
     pub width: usize,
 }
 
-struct Job {
+/// A cell to be run.
+#[derive(Debug, PartialEq)]
+pub(super) struct Job {
     cell: Cell,
+    /// How often it was run again before.
     repeats: u32,
     /// When it was started, in narrowings of the crew.
     epoch: u32,
 }
 
 impl Job {
-    fn new(cell: Cell) -> Self {
+    /// A cell that was never run.
+    pub fn new(cell: Cell) -> Self {
         Self {
             cell,
             repeats: 0,
             epoch: 0,
         }
     }
+
+    /// One that was, and not well.
+    pub fn again(measured: &Measured) -> Self {
+        Self {
+            repeats: measured.repeats + 1,
+            ..Self::new(measured.cell)
+        }
+    }
 }
 
-/// Runs all cells with at most `most` at once, none sooner than `pace` after the one before, and
+/// Does all jobs with at most `most` at once, none sooner than `pace` after the one before, and
 /// tells `watch` what happens.
 pub(super) fn work(
-    cells: &[Cell],
+    jobs: Vec<Job>,
     most: usize,
     pace: Duration,
     run: impl Fn(&Cell) -> Result<Measured> + Sync,
     mut watch: impl FnMut(News<'_>, State),
 ) {
-    let mut jobs: VecDeque<_> = cells.iter().copied().map(Job::new).collect();
+    let mut jobs = VecDeque::from(jobs);
     let mut width = Width::new(most);
     let (done, results) = mpsc::channel();
     let run = &run;
@@ -132,26 +146,27 @@ fn judge(
     width: &mut Width,
     mut watch: impl FnMut(News<'_>),
 ) -> Option<Job> {
-    let may_repeat = job.repeats < REPEATS;
     match outcome {
         Ok(mut measured) => {
-            let late = measured.hops.is_late();
-            width.note(late, job.epoch);
-            if !late || !may_repeat {
-                measured.repeats = job.repeats;
+            measured.repeats = job.repeats;
+            width.note(measured.is_overloaded(), job.epoch);
+            let Some(reason) = measured.reason_to_repeat() else {
                 watch(News::Done(&measured));
                 return None;
-            }
-            watch(News::Again(&job.cell, "packets were late"));
+            };
+            watch(News::Late(&measured, reason));
+            Some(Job::again(&measured))
         }
-        Err(error) if may_repeat => watch(News::Again(&job.cell, &format!("{error:#}"))),
+        Err(error) if job.repeats < REPEATS => {
+            watch(News::Again(&job.cell, &error));
+            job.repeats += 1;
+            Some(job)
+        }
         Err(error) => {
             watch(News::Failed(&job.cell, &error));
-            return None;
+            None
         }
     }
-    job.repeats += 1;
-    Some(job)
 }
 
 /// How many cells may run at once.
@@ -179,7 +194,7 @@ impl Width {
     fn note(&mut self, late: bool, epoch: u32) {
         self.punctual = if late { 0 } else { self.punctual + 1 };
         if late && epoch == self.epoch {
-            self.now = (self.now * 3 / 4).max(self.most.div_ceil(4));
+            self.now = (self.now * 3 / 4).max(1);
             self.epoch += 1;
         } else if self.punctual > self.now {
             self.punctual = 0;
@@ -190,6 +205,7 @@ impl Width {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cell::REPEATS_WITH_THE_MACHINE;
     use super::super::synthetic::{cell, measured};
     use super::*;
     use anyhow::bail;
@@ -204,12 +220,12 @@ mod tests {
 
     /// Runs three cells; returns what was done, repeated and given up.
     fn work_on_three(run: impl Fn(&Cell) -> Result<Measured> + Sync) -> (Vec<u32>, u32, u32) {
-        let cells = [1, 2, 3].map(cell);
+        let jobs = [1, 2, 3].map(|seed| Job::new(cell(seed))).into();
         let (mut done, mut again, mut failed) = (Vec::new(), 0, 0);
-        work(&cells, 2, Duration::ZERO, run, |news, _| match news {
+        work(jobs, 2, Duration::ZERO, run, |news, _| match news {
             News::Tick => {}
             News::Done(measured) => done.push(measured.repeats),
-            News::Again(..) => again += 1,
+            News::Again(..) | News::Late(..) => again += 1,
             News::Failed(..) => failed += 1,
         });
         (done, again, failed)
@@ -243,6 +259,17 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_as_late_as_the_machine_is_run_again_once() {
+        let (done, again, _) = work_on_three(|cell| {
+            let mut measured = late(cell);
+            measured.machine.waited_for = 100;
+            measured.machine.missed = 1;
+            Ok(measured)
+        });
+        assert_eq!((done, again), (vec![REPEATS_WITH_THE_MACHINE; 3], 3));
+    }
+
+    #[test]
     fn a_cell_that_fails_is_tried_again_and_in_the_end_given_up() {
         let (done, again, failed) = work_on_three(|cell| match cell.seed {
             1 => bail!("no network"),
@@ -260,7 +287,7 @@ mod tests {
         width.note(true, 1);
         assert_eq!(width.now, 9);
         (2..100).for_each(|epoch| width.note(true, epoch));
-        assert_eq!(width.now, 4);
+        assert_eq!(width.now, 1);
         (0..200).for_each(|_| width.note(false, 100));
         assert_eq!(width.now, 16);
     }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub(super) fn cells(results: &Results) -> String {
     let mut text = "configuration,sender,one_error_in,wired_ms,seed,seconds,snoop,goodput_bps,\
                     resent,repaired,suppressed,packets,hit,overflowed,late,worst_ms,real_time,\
-                    repeats\n"
+                    machine_late,repeats\n"
         .to_owned();
     for measured in results.iter() {
         let Condition {
@@ -36,6 +36,7 @@ pub(super) fn cells(results: &Results) -> String {
             hops.late.to_string(),
             format!("{:.3}", hops.worst_ms),
             hops.real_time.to_string(),
+            format!("{:.5}", measured.machine.share()),
             measured.repeats.to_string(),
         ];
         text += &line.join(",");

@@ -36,6 +36,8 @@ pub struct Environment {
     pub packets: u64,
     /// Of them late by more than 5 ms, in the cells that count.
     pub late_packets: u64,
+    /// The part of time in which the machine itself was late by as much, 0 to 1.
+    pub machine_late: f64,
     /// Milliseconds the latest one was late.
     pub worst_ms: f64,
     /// Whether all emulators had real-time priority.
@@ -66,6 +68,10 @@ impl Environment {
             late_cells: cells().filter(|cell| cell.hops.is_late()).count(),
             packets: cells().map(|cell| cell.hops.packets).sum(),
             late_packets: cells().map(|cell| cell.hops.late).sum(),
+            machine_late: {
+                let share: f64 = cells().map(|cell| cell.machine.share()).sum();
+                share / cells().count().max(1) as f64
+            },
             worst_ms: cells().map(|cell| cell.hops.worst_ms).fold(0.0, f64::max),
             real_time: cells().all(|cell| cell.hops.real_time),
         }
@@ -84,10 +90,13 @@ impl Environment {
             number => format!("{number} stayed late and are counted as they are"),
         };
         format!(
-            "{per_mille:.3} of 1000 packets were more than 5 ms late, the latest {:.1} ms; the \
+            "{per_mille:.3} of 1000 packets were more than 5 ms late, the latest {:.1} ms; so was \
+             the machine itself in {:.3} of 1000 moments, when a thread only waited for them; the \
              emulators ran {priority}; {} times a cell was run again because more than one packet \
              in 1000 was late, {late}",
-            self.worst_ms, self.repeats,
+            self.worst_ms,
+            self.machine_late * 1000.0,
+            self.repeats,
         )
     }
 }

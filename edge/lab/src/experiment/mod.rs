@@ -31,13 +31,14 @@ pub use results::Results;
 pub use simulation::{Agreement, Apart};
 pub use statistics::Estimate;
 
+use crate::bystander::Bystander;
 use crate::canary::Marked;
 use crate::obstacle::Obstacle;
 use crate::plot::Plot;
 use crate::scene::Sender;
 use crate::testbed::find_binary;
 use anyhow::{Error, Result};
-use crew::News;
+use crew::{Job, News};
 use progress::Progress;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -198,25 +199,26 @@ type Failures = Vec<(Cell, String)>;
 
 /// Runs the cells that are not in the store on networks, as many at once as keep time.
 fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures, Obstacle> {
-    let missing = store.missing(cells);
-    if missing.is_empty() {
+    let jobs = store.jobs(cells);
+    if jobs.is_empty() {
         return Ok(Failures::new());
     }
-    check(&missing)?;
+    check(cells)?;
     let stream = Marked::new(CONTENT);
-    let run = |cell: &Cell| trial::run(cell, &stream);
-    let progress = Progress::new("cells", missing.len(), options);
+    let bystander = Bystander::start();
+    let run = |cell: &Cell| trial::run(cell, &stream, &bystander);
+    let progress = Progress::new("cells", jobs.len(), options);
     let crew = (options.at_once, options.pace());
-    Ok(fill(&missing, store, crew, progress, run))
+    Ok(fill(jobs, store, crew, progress, run))
 }
 
 /// Runs those that the simulator can run in virtual time, once no emulator is disturbed by it.
 fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
-    let mut missing = store.missing(cells);
-    missing.retain(simulation::has);
-    let progress = Progress::new("simulations", missing.len(), options);
+    let cells: Vec<_> = cells.iter().copied().filter(simulation::has).collect();
+    let jobs = store.jobs(&cells);
+    let progress = Progress::new("simulations", jobs.len(), options);
     fill(
-        &missing,
+        jobs,
         store,
         (environment::cores(), Duration::ZERO),
         progress,
@@ -224,18 +226,18 @@ fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
     )
 }
 
-/// Runs cells and keeps what they give; returns what could not be measured or kept.
+/// Does jobs and keeps what they give; returns what could not be measured or kept.
 fn fill(
-    cells: &[Cell],
+    jobs: Vec<Job>,
     store: &Store,
     (at_once, pace): (usize, Duration),
     mut progress: Progress,
     run: impl Fn(&Cell) -> Result<Measured> + Sync,
 ) -> Failures {
     let mut failures = Failures::new();
-    crew::work(cells, at_once, pace, run, |news, state| {
+    crew::work(jobs, at_once, pace, run, |news, state| {
         match &news {
-            News::Done(measured) => {
+            News::Done(measured) | News::Late(measured, _) => {
                 if let Err(error) = store.save(measured) {
                     failures.push((measured.cell, format!("{error:#}")));
                 }

@@ -43,9 +43,13 @@ impl Progress {
         match news {
             News::Tick => {}
             News::Done(_) => self.done += 1,
-            News::Again(cell, reason) => {
+            News::Again(cell, error) => {
                 self.repeated += 1;
-                self.say(&format!("again: {}: {reason}", cell.key()));
+                self.say(&format!("again: {}: {error:#}", cell.key()));
+            }
+            News::Late(measured, reason) => {
+                self.repeated += 1;
+                self.say(&format!("again: {}: {reason}", measured.cell.key()));
             }
             News::Failed(cell, error) => {
                 self.failed += 1;
@@ -74,9 +78,10 @@ impl Progress {
         if self.repeated > 0 {
             text += &format!(", {} repeated", self.repeated);
         }
-        if self.done > 0 {
+        let runs = self.done + self.failed + self.repeated;
+        if runs > 0 {
             let left = (self.total - self.done - self.failed) as f64;
-            let each = self.start.elapsed().as_secs_f64() / self.done as f64;
+            let each = self.start.elapsed().as_secs_f64() / runs as f64;
             text += &format!(", {:.0} min left", (left * each / 60.0).ceil());
         }
         text

@@ -5,6 +5,7 @@ use super::Measured;
 use super::cell::{Cell, Condition, Hops, Sample};
 use super::results::Results;
 use super::statistics::Estimate;
+use crate::bystander::Moments;
 use crate::scene::{Sender, Setup, WIRED_DELAY};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,7 @@ pub(super) fn run(cell: &Cell) -> Result<Measured> {
             overflowed: measured.wireless.iter().map(|way| way.lost_queue).sum(),
             ..Hops::default()
         },
+        machine: Moments::default(),
         repeats: 0,
         trace: measured.samples.iter().map(sample).collect(),
     })

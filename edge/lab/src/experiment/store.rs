@@ -3,6 +3,7 @@
 //! measured says nothing about this one, and is measured again.
 
 use super::cell::{Cell, Measured};
+use super::crew::Job;
 use crate::testbed::find_binary;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -48,10 +49,21 @@ impl Store {
         (kept.build == self.build && kept.measured.cell == *cell).then_some(kept.measured)
     }
 
-    /// Those cells that have to be measured.
-    pub fn missing(&self, cells: &[Cell]) -> Vec<Cell> {
-        let is_missing = |cell: &Cell| self.load(cell).is_none();
-        cells.iter().copied().filter(is_missing).collect()
+    /// What is to be done: cells that were never measured first, then those that were late and
+    /// not yet repeated.
+    pub fn jobs(&self, cells: &[Cell]) -> Vec<Job> {
+        let (mut jobs, mut late) = (Vec::new(), Vec::new());
+        for cell in cells {
+            match self.load(cell) {
+                None => jobs.push(Job::new(*cell)),
+                Some(measured) if measured.reason_to_repeat().is_some() => {
+                    late.push(Job::again(&measured));
+                }
+                Some(_) => {}
+            }
+        }
+        jobs.append(&mut late);
+        jobs
     }
 
     /// Keeps a cell. Whoever is interrupted meanwhile leaves no half of a file.
@@ -103,6 +115,18 @@ mod tests {
         store.save(&kept).unwrap();
         assert_eq!(store.load(&cell(1)), Some(kept));
         assert_eq!(store.load(&cell(2)), None);
+    }
+
+    #[test]
+    fn what_was_late_is_to_be_done_again_after_what_was_never_done() {
+        let folder = Folder::new("late");
+        let store = Store::open(&folder.0, "cells").unwrap();
+        let mut late = measured(&cell(1), 1.5e6);
+        late.hops.late = late.hops.packets;
+        store.save(&late).unwrap();
+        store.save(&measured(&cell(2), 1.5e6)).unwrap();
+        let jobs = store.jobs(&[1, 2, 3].map(cell));
+        assert_eq!(jobs, [Job::new(cell(3)), Job::again(&late)]);
     }
 
     #[test]

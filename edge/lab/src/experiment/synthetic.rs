@@ -2,6 +2,7 @@
 
 use super::store::Store;
 use super::{Cell, Condition, Figure, Hops, MEASURED, Measured, Options, Plan, SIMULATED, Sample};
+use crate::bystander::Moments;
 use crate::scene::{Sender, Setup};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,7 @@ pub fn measured(cell: &Cell, goodput: f64) -> Measured {
             real_time: true,
             ..Hops::default()
         },
+        machine: Moments::default(),
         repeats: 0,
         trace: vec![sample(0), sample(19)],
     }

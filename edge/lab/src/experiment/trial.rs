@@ -1,6 +1,7 @@
 //! One cell: a network of its own, one download over it, and what the sender's kernel says.
 
 use super::cell::{Cell, Hops, Measured, Sample};
+use crate::bystander::Bystander;
 use crate::canary::Marked;
 use crate::daemon::Daemon;
 use crate::scene::{SERVER, Scene};
@@ -19,7 +20,7 @@ use std::time::Duration;
 const SAMPLING: Duration = Duration::from_millis(100);
 
 /// Runs a cell. Every octet that arrives is compared with what was sent.
-pub(super) fn run(cell: &Cell, stream: &Marked) -> Result<Measured> {
+pub(super) fn run(cell: &Cell, stream: &Marked, bystander: &Bystander) -> Result<Measured> {
     let bed = Testbed::new("lab")?;
     let scene = Scene::build(&bed, "cell", &cell.scene())?;
     let (near, mut far) = transfer::connect(&scene.mobile, &scene.server, SERVER)?;
@@ -27,6 +28,7 @@ pub(super) fn run(cell: &Cell, stream: &Marked) -> Result<Measured> {
     // A sender that waits for a timeout of its TCP is silent for long, and means no harm.
     far.set_write_timeout(None)?;
     let watched = far.try_clone()?;
+    let before = bystander.moments();
     let received = thread::scope(|scope| {
         // Ends with an error, as it should: there is no last octet.
         scope.spawn(move || stream.write_to(&mut far, u64::MAX));
@@ -48,6 +50,7 @@ pub(super) fn run(cell: &Cell, stream: &Marked) -> Result<Measured> {
         repaired,
         suppressed,
         hops,
+        machine: bystander.moments() - before,
         repeats: 0,
         trace: received.trace,
     })
