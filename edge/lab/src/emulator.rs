@@ -20,6 +20,7 @@ use serde::Serialize;
 use sim::Pipe;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub const LATE: Duration = Duration::from_millis(5);
 const LONGEST: usize = 65_535;
 
 const PACKET: u64 = 0;
-const STOP: u64 = 1;
+const ORDER: u64 = 1;
 
 /// What the two directions of a wire are like.
 #[derive(Clone, Copy, Debug)]
@@ -80,9 +81,7 @@ pub struct Statistics {
 
 /// A running emulator; dropping it cuts the wire.
 pub struct Emulator {
-    stop: Arc<EventFd>,
-    gauges: [Arc<Gauges>; 2],
-    threads: Vec<JoinHandle<()>>,
+    directions: [Handle; 2],
 }
 
 impl Emulator {
@@ -92,52 +91,104 @@ impl Emulator {
     /// No thread or descriptor is to be had.
     pub fn start(a: Tun, b: Tun, settings: Settings, seed: u64) -> Result<Self> {
         let (a, b) = (Arc::new(a), Arc::new(b));
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let mut emulator = Self {
-            stop: Arc::new(EventFd::from_flags(flags)?),
-            gauges: Default::default(),
-            threads: Vec::new(),
-        };
-        // The directions draw their errors from different streams.
-        let seeds = [seed.wrapping_mul(2), seed.wrapping_mul(2).wrapping_add(1)];
-        let ends = [(&a, &b, settings.a_to_b), (&b, &a, settings.b_to_a)];
-        for (number, (from, to, settings)) in ends.into_iter().enumerate() {
-            let direction = Direction {
-                from: from.clone(),
-                to: to.clone(),
-                pipe: Pipe::new(settings, seeds[number]),
-                gauges: emulator.gauges[number].clone(),
-                buffer: vec![0; LONGEST],
-            };
-            emulator.spawn(direction)?;
+        let [there, back] = settings.links(seed);
+        Ok(Self {
+            directions: [
+                Handle::spawn(a.clone(), b.clone(), there)?,
+                Handle::spawn(b, a, back)?,
+            ],
+        })
+    }
+
+    /// Makes it another wire: nothing is under way, nothing is counted yet, and errors are drawn as
+    /// from the start.
+    pub fn change(&mut self, settings: Settings, seed: u64) {
+        for (direction, link) in self.directions.iter_mut().zip(settings.links(seed)) {
+            direction.change(link);
         }
-        Ok(emulator)
     }
 
     /// What each direction did so far: from the first end to the second, and back.
     pub fn statistics(&self) -> [Statistics; 2] {
-        [self.gauges[0].read(), self.gauges[1].read()]
+        [&self.directions[0], &self.directions[1]].map(|direction| direction.gauges.read())
     }
+}
 
-    fn spawn(&mut self, mut direction: Direction) -> Result<()> {
+/// What a direction is like, and what its errors are drawn from.
+type Link = (sim::Settings, u64);
+
+impl Settings {
+    /// The directions draw their errors from different streams.
+    fn links(self, seed: u64) -> [Link; 2] {
+        let seed = seed.wrapping_mul(2);
+        [(self.a_to_b, seed), (self.b_to_a, seed.wrapping_add(1))]
+    }
+}
+
+/// A direction, seen from outside its thread.
+struct Handle {
+    gauges: Arc<Gauges>,
+    /// The thread ends when this is gone.
+    orders: Option<Sender<Order>>,
+    /// Tells the thread to look whether there is an order.
+    wake: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Become another link, and count there.
+struct Order(Pipe<Vec<u8>>, Arc<Gauges>);
+
+impl Handle {
+    fn spawn(from: Arc<Tun>, to: Arc<Tun>, (settings, seed): Link) -> Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let (wake, gauges) = (Arc::new(EventFd::from_flags(flags)?), Arc::default());
+        let (orders, received) = mpsc::channel();
         let mut poller = Poller::new()?;
-        poller.add(&*direction.from, PACKET, Interest::Read)?;
-        poller.add(&*self.stop, STOP, Interest::Read)?;
-        let name = format!("link {}", direction.from.name());
+        poller.add(&*from, PACKET, Interest::Read)?;
+        poller.add(&*wake, ORDER, Interest::Read)?;
+        let name = format!("link {}", from.name());
+        let mut direction = Direction {
+            from,
+            to,
+            pipe: Pipe::new(settings, seed),
+            gauges: Arc::clone(&gauges),
+            buffer: vec![0; LONGEST],
+            wake: wake.clone(),
+            orders: received,
+        };
         let thread = thread::Builder::new()
             .name(name)
             .spawn(move || direction.run(&mut poller))
             .context("cannot start a thread for the emulator")?;
-        self.threads.push(thread);
-        Ok(())
+        Ok(Self {
+            gauges,
+            orders: Some(orders),
+            wake,
+            thread: Some(thread),
+        })
+    }
+
+    fn change(&mut self, (settings, seed): Link) {
+        self.gauges = Arc::default();
+        if let Some(orders) = &self.orders {
+            let order = Order(Pipe::new(settings, seed), self.gauges.clone());
+            // A thread that has ended, for its devices are gone, needs none.
+            let _ = orders.send(order);
+        }
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // The counter of an eventfd overflows at 2^64 - 1; one addition cannot fail.
+        let _ = self.wake.write(1);
     }
 }
 
-impl Drop for Emulator {
+impl Drop for Handle {
     fn drop(&mut self) {
-        // The counter of an eventfd overflows at 2^64 - 1; one addition cannot fail.
-        let _ = self.stop.write(1);
-        for thread in self.threads.drain(..) {
+        self.orders = None;
+        self.wake();
+        if let Some(thread) = self.thread.take() {
             // A panic in it has been printed already.
             let _ = thread.join();
         }
@@ -178,6 +229,8 @@ struct Direction {
     pipe: Pipe<Vec<u8>>,
     gauges: Arc<Gauges>,
     buffer: Vec<u8>,
+    wake: Arc<EventFd>,
+    orders: Receiver<Order>,
 }
 
 impl Direction {
@@ -189,13 +242,34 @@ impl Direction {
         let mut ready = Vec::new();
         loop {
             self.release_due();
-            if poller.wait(self.pipe.next_due(), &mut ready).is_err()
-                || ready.iter().any(|event| event.token == STOP)
-            {
+            if poller.wait(self.pipe.next_due(), &mut ready).is_err() {
                 return;
             }
-            if !ready.is_empty() && self.take_arrivals().is_err() {
-                return;
+            for event in &ready {
+                let goes_on = match event.token {
+                    ORDER => self.take_order(),
+                    _ => self.take_arrivals().is_ok(),
+                };
+                if !goes_on {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Does what it is told to; returns whether it goes on.
+    fn take_order(&mut self) -> bool {
+        // It was readable a moment ago, and nobody else reads it.
+        let _ = self.wake.read();
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order(pipe, gauges)) => {
+                    let real_time = self.gauges.real_time.load(Relaxed);
+                    gauges.real_time.store(real_time, Relaxed);
+                    (self.pipe, self.gauges) = (pipe, gauges);
+                }
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! * [`testbed`], [`host`], [`wire`]: hosts (namespaces), wires between them and the processes
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
-//! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time.
+//! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time; [`vigil`] keeps
+//!   the machine awake for it, [`bystander`] sees whether it was.
 //! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`], [`openssl`],
 //!   [`certified`], [`account`]: what end-to-end tests are made of.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
@@ -44,6 +45,7 @@ pub mod strongswan;
 pub mod testbed;
 mod text;
 pub mod transfer;
+pub mod vigil;
 pub mod volley;
 pub mod wire;
 pub mod wiretap;

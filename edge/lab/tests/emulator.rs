@@ -6,6 +6,7 @@ use lab::emulator::{Emulator, Settings, Statistics};
 use lab::host::Host;
 use lab::process::until;
 use lab::testbed::Testbed;
+use lab::vigil::Vigil;
 use lab::{runner, wire};
 use std::net::UdpSocket;
 use std::num::NonZeroU64;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         a_full_queue_drops_and_says_so,
         lateness_at_2_mbps_stays_below_2_ms,
         fifty_thousand_packets_a_second_pass,
+        a_changed_emulator_is_as_a_new_one,
         a_dropped_emulator_cuts_the_wire,
     ])
 }
@@ -222,6 +224,7 @@ fn a_full_queue_drops_and_says_so() -> Result<()> {
 /// A machine that stands still now and then holds up everybody, a bystander too: packets may be
 /// 2 ms later than that.
 fn lateness_at_2_mbps_stays_below_2_ms() -> Result<()> {
+    let _vigil = Vigil::start();
     let mut late = Vec::new();
     for _ in 0..5 {
         let bystander = Bystander::start();
@@ -274,6 +277,26 @@ fn fifty_thousand_packets_a_second_pass() -> Result<()> {
         }
     }
     anyhow::bail!("only {best:.0} packets/s")
+}
+
+fn a_changed_emulator_is_as_a_new_one() -> Result<()> {
+    let deaf = sim::Settings {
+        bit_error_rate: 1.0,
+        ..PERFECT
+    };
+    let mut pair = Pair::new(deaf, 1)?;
+    pair.send(20, 100)?;
+    until("losses", Duration::from_secs(5), || {
+        Ok((pair.statistics().lost_bit_error == 20).then_some(()))
+    })?;
+    if let Some(emulator) = &mut pair.emulator {
+        emulator.change(Settings::symmetric(PERFECT), 1);
+    }
+    ensure!(pair.statistics().offered == 0, "{:?}", pair.statistics());
+    pair.send(20, 100)?;
+    pair.receive(20)?;
+    ensure!(pair.statistics().lost_bit_error == 0);
+    Ok(())
 }
 
 fn a_dropped_emulator_cuts_the_wire() -> Result<()> {

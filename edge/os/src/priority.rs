@@ -1,5 +1,5 @@
-//! Real-time priority, and a processor of their own, for threads that must act at a moment, not
-//! soon after it.
+//! Real-time priority, and a processor of its own, for a thread that must act at a moment, not soon
+//! after it.
 
 use crate::Error;
 use nix::errno::Errno;

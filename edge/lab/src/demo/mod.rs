@@ -26,6 +26,7 @@ use crate::canary::{Canary, Marked};
 use crate::obstacle::Obstacle;
 use crate::scene::{LOSSY_RATE, Sender, Settings};
 use crate::testbed::{Testbed, find_binary, find_command};
+use crate::vigil::Vigil;
 use anyhow::{Context, Result};
 use progress::{Progress, Teller};
 use run::Shared;
@@ -115,6 +116,7 @@ pub fn measure(options: &Options) -> Result<Report, Obstacle> {
         canary: &Canary::new(&stream),
         folder: &folder,
     };
+    let _vigil = Vigil::start();
     Ok(Report::new(options, run_all(&shared)))
 }
 

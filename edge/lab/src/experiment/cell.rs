@@ -1,6 +1,7 @@
 //! What is measured once: a condition, with one seed.
 
 use super::Plan;
+use super::trial::Kind;
 use crate::bystander::Moments;
 use crate::emulator::Statistics;
 use crate::scene::{Sender, Settings, Setup};
@@ -143,6 +144,22 @@ impl Cell {
     /// The part of the download that is slow start.
     pub fn skipped(&self) -> Duration {
         Duration::from_secs(self.seconds.min(20)) / 4
+    }
+
+    /// When it is its turn: seed by seed, and those that are compared with each other together.
+    pub(super) const fn turn(&self) -> impl Ord + use<> {
+        let Condition {
+            setup,
+            sender,
+            one_error_in,
+            wired_ms,
+        } = self.condition;
+        (self.seed, sender, one_error_in, wired_ms, setup)
+    }
+
+    /// The kind of network it needs.
+    pub(super) const fn kind(&self) -> Kind {
+        (self.condition.setup, self.snoop)
     }
 
     /// The network it runs on.

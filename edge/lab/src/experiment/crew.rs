@@ -3,21 +3,25 @@
 //! How many that is, nobody knows beforehand: it depends on the machine and on what else runs on
 //! it. So the crew does as TCP does: it begins with a number, takes a quarter away when cells were
 //! late (once for all that ran at the same time), and dares one more after a full round without
-//! any. Cells do not begin at the same moment, nor end so: to make networks and to take them down
-//! keeps the kernel busy, and the packets of others waiting. A late cell is run again; one that is
-//! late again and again keeps its last result, and the result says so.
+//! any. The first cells do not begin at the same moment, nor do all end so: to make networks and to
+//! take them down keeps the kernel busy, and the packets of others waiting. A late cell is run
+//! again; one that is late again and again keeps its last result, and the result says so.
 //!
 //! A machine that stands still now and then delays few cells as much as many
 //! ([`crate::bystander`]). A cell that was late with it is run again as well, but once only, and
 //! the crew keeps its number.
 
 use super::cell::{Cell, Measured, REPEATS};
+use super::trial::Kind;
 use anyhow::{Error, Result, anyhow};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How many rounds of the crew a job may be done before its turn.
+const LOOK_AHEAD: usize = 4;
 
 /// How often whoever watches is told that time passes.
 const TICK: Duration = Duration::from_millis(250);
@@ -51,8 +55,9 @@ pub(super) struct Job {
     cell: Cell,
     /// How often it was run again before.
     repeats: u32,
-    /// When it was started, in narrowings of the crew.
-    epoch: u32,
+    /// When it was started, in narrowings of the crew; `None` for the first one at its place, which
+    /// others disturb that make their networks.
+    epoch: Option<u32>,
 }
 
 impl Job {
@@ -61,7 +66,7 @@ impl Job {
         Self {
             cell,
             repeats: 0,
-            epoch: 0,
+            epoch: None,
         }
     }
 
@@ -75,44 +80,49 @@ impl Job {
 }
 
 /// Does all jobs with at most `most` at once, none sooner than `pace` after the one before, and
-/// tells `watch` what happens.
-pub(super) fn work(
+/// tells `watch` what happens. Each place has a worker that `hire` makes, and a thread that lives as
+/// long as the crew: what a worker starts for one job is there for the next.
+pub(super) fn work<W: FnMut(&Cell) -> Result<Measured>>(
     jobs: Vec<Job>,
     most: usize,
     pace: Duration,
-    run: impl Fn(&Cell) -> Result<Measured> + Sync,
+    hire: impl Fn() -> W + Sync,
     mut watch: impl FnMut(News<'_>, State),
 ) {
     let mut jobs = VecDeque::from(jobs);
     let mut width = Width::new(most);
     let (done, results) = mpsc::channel();
-    let run = &run;
     thread::scope(|scope| {
-        let mut running = 0;
+        let mut places: Vec<Place> = Vec::new();
         let mut next_start = Instant::now();
         loop {
-            while running < width.now
+            while places.iter().filter(|place| place.is_busy).count() < width.now
                 && Instant::now() >= next_start
-                && let Some(mut job) = jobs.pop_front()
+                && !jobs.is_empty()
             {
-                job.epoch = width.epoch;
-                let done = done.clone();
-                scope.spawn(move || finish(job, run, &done));
-                running += 1;
+                let (number, job) = choose(&places, &mut jobs, width.most);
+                if number == places.len() {
+                    let (orders, received) = mpsc::channel();
+                    let (hire, done) = (&hire, done.clone());
+                    scope.spawn(move || attend(number, hire, &received, &done));
+                    places.push(Place::new(orders));
+                }
+                places[number].take(job, width.epoch);
                 next_start = Instant::now() + pace;
             }
+            let running = places.iter().filter(|place| place.is_busy).count();
             if running == 0 && jobs.is_empty() {
                 return;
             }
             let finished = next(&results);
-            running -= usize::from(finished.is_some());
             let state = State {
-                running,
+                running: running - usize::from(finished.is_some()),
                 width: width.now,
             };
             match finished {
                 None => watch(News::Tick, state),
-                Some((job, outcome)) => {
+                Some((number, job, outcome)) => {
+                    places[number].is_busy = false;
                     let again = judge(job, outcome, &mut width, |news| watch(news, state));
                     jobs.extend(again);
                 }
@@ -121,14 +131,72 @@ pub(super) fn work(
     });
 }
 
-type Finished = (Job, Result<Measured>);
+/// A thread with a worker.
+struct Place {
+    orders: Sender<Job>,
+    is_busy: bool,
+    /// What its last job needed.
+    kind: Option<Kind>,
+}
 
-/// Runs a job on a thread that lives as long as its processes.
-fn finish(job: Job, run: &(impl Fn(&Cell) -> Result<Measured> + Sync), done: &Sender<Finished>) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(&job.cell)));
-    let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("it panicked")));
-    done.send((job, outcome))
-        .expect("whoever waits for results outlives the threads that send them");
+impl Place {
+    const fn new(orders: Sender<Job>) -> Self {
+        Self {
+            orders,
+            is_busy: false,
+            kind: None,
+        }
+    }
+
+    fn take(&mut self, mut job: Job, epoch: u32) {
+        job.epoch = self.kind.map(|_| epoch);
+        self.is_busy = true;
+        self.kind = Some(job.cell.kind());
+        self.orders
+            .send(job)
+            .expect("a thread waits for orders as long as there is somebody to give them");
+    }
+}
+
+/// Picks a job and who does it. Whoever is free goes on with what it has; not far out of turn, so
+/// that a run that is broken off has whole pairs. A number one past the last is a new place.
+fn choose(places: &[Place], jobs: &mut VecDeque<Job>, most: usize) -> (usize, Job) {
+    let is_free = |&number: &usize| !places[number].is_busy;
+    let free = || (0..places.len()).filter(is_free);
+    let soon = || jobs.iter().take(LOOK_AHEAD * most).enumerate();
+    let fitting = free().find_map(|number| {
+        let fits = |job: &Job| Some(job.cell.kind()) == places[number].kind;
+        let (at, _) = soon().find(|(_, job)| fits(job))?;
+        Some((number, at))
+    });
+    let (number, at) = fitting.unwrap_or_else(|| {
+        let new = places.len();
+        let number = if new < most { Some(new) } else { free().next() };
+        (number.unwrap_or(new), 0)
+    });
+    let job = jobs.remove(at).expect("a place was chosen for one of them");
+    (number, job)
+}
+
+type Finished = (usize, Job, Result<Measured>);
+
+/// Does jobs until there will be no more. A worker that panicked is replaced.
+fn attend<W: FnMut(&Cell) -> Result<Measured>>(
+    number: usize,
+    hire: impl Fn() -> W,
+    orders: &Receiver<Job>,
+    done: &Sender<Finished>,
+) {
+    let mut worker = hire();
+    for job in orders {
+        let outcome = catch_unwind(AssertUnwindSafe(|| worker(&job.cell)));
+        let outcome = outcome.unwrap_or_else(|_| {
+            worker = hire();
+            Err(anyhow!("it panicked"))
+        });
+        done.send((number, job, outcome))
+            .expect("whoever waits for results outlives the threads that send them");
+    }
 }
 
 fn next(results: &Receiver<Finished>) -> Option<Finished> {
@@ -191,9 +259,9 @@ impl Width {
     }
 
     /// Takes note of a cell that was started in an epoch.
-    fn note(&mut self, late: bool, epoch: u32) {
+    fn note(&mut self, late: bool, epoch: Option<u32>) {
         self.punctual = if late { 0 } else { self.punctual + 1 };
-        if late && epoch == self.epoch {
+        if late && epoch == Some(self.epoch) {
             self.now = (self.now * 3 / 4).max(1);
             self.epoch += 1;
         } else if self.punctual > self.now {
@@ -222,12 +290,18 @@ mod tests {
     fn work_on_three(run: impl Fn(&Cell) -> Result<Measured> + Sync) -> (Vec<u32>, u32, u32) {
         let jobs = [1, 2, 3].map(|seed| Job::new(cell(seed))).into();
         let (mut done, mut again, mut failed) = (Vec::new(), 0, 0);
-        work(jobs, 2, Duration::ZERO, run, |news, _| match news {
-            News::Tick => {}
-            News::Done(measured) => done.push(measured.repeats),
-            News::Again(..) | News::Late(..) => again += 1,
-            News::Failed(..) => failed += 1,
-        });
+        work(
+            jobs,
+            2,
+            Duration::ZERO,
+            || &run,
+            |news, _| match news {
+                News::Tick => {}
+                News::Done(measured) => done.push(measured.repeats),
+                News::Again(..) | News::Late(..) => again += 1,
+                News::Failed(..) => failed += 1,
+            },
+        );
         (done, again, failed)
     }
 
@@ -242,6 +316,32 @@ mod tests {
         });
         assert_eq!((done, again, failed), (vec![0; 3], 0, 0));
         assert!(most.into_inner() <= 2);
+    }
+
+    #[test]
+    fn a_place_goes_on_with_the_kind_of_network_it_has() {
+        let of = |seed, snoop| {
+            Job::new(Cell {
+                snoop,
+                ..cell(seed)
+            })
+        };
+        let jobs = (1..=8).flat_map(|seed| [of(seed, true), of(seed, false)]);
+        let changes = AtomicUsize::new(0);
+        let hire = || {
+            let mut last = None;
+            let changes = &changes;
+            move |cell: &Cell| {
+                if last.is_some_and(|last| last != cell.kind()) {
+                    changes.fetch_add(1, SeqCst);
+                }
+                last = Some(cell.kind());
+                Ok(measured(cell, 1e6))
+            }
+        };
+        work(jobs.collect(), 2, Duration::ZERO, hire, |_, _| {});
+        // Who has nothing left of its own helps the other.
+        assert!(changes.into_inner() <= 1);
     }
 
     #[test]
@@ -282,13 +382,15 @@ mod tests {
     #[test]
     fn lateness_narrows_the_crew_once_and_punctuality_widens_it_again() {
         let mut width = Width::new(16);
-        (0..5).for_each(|_| width.note(true, 0));
+        width.note(true, None);
+        assert_eq!(width.now, 16);
+        (0..5).for_each(|_| width.note(true, Some(0)));
         assert_eq!(width.now, 12);
-        width.note(true, 1);
+        width.note(true, Some(1));
         assert_eq!(width.now, 9);
-        (2..100).for_each(|epoch| width.note(true, epoch));
+        (2..100).for_each(|epoch| width.note(true, Some(epoch)));
         assert_eq!(width.now, 1);
-        (0..200).for_each(|_| width.note(false, 100));
+        (0..200).for_each(|_| width.note(false, Some(100)));
         assert_eq!(width.now, 16);
     }
 }

@@ -37,6 +37,7 @@ use crate::obstacle::Obstacle;
 use crate::plot::Plot;
 use crate::scene::Sender;
 use crate::testbed::find_binary;
+use crate::vigil::Vigil;
 use anyhow::{Error, Result};
 use crew::{Job, News};
 use progress::Progress;
@@ -44,6 +45,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use store::Store;
+use trial::Bench;
 
 /// Networks at once on each processor.
 const NETWORKS_PER_CORE: usize = 10;
@@ -173,9 +175,9 @@ pub fn run(figures: &[&Figure], options: &Options) -> Result<Vec<Report>, Obstac
     let cells: BTreeSet<_> = figures
         .iter()
         .flat_map(|figure| figure.cells(&options.plan))
-        .map(|cell| (cell.seed, cell))
         .collect();
-    let cells: Vec<_> = cells.into_iter().map(|(_, cell)| cell).collect();
+    let mut cells: Vec<_> = cells.into_iter().collect();
+    cells.sort_by_key(Cell::turn);
     let start = Instant::now();
     let mut failures = measure(&cells, &store, options)?;
     failures.extend(simulate(&cells, &virtual_store, options));
@@ -205,11 +207,14 @@ fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures,
     }
     check(cells)?;
     let stream = Marked::new(CONTENT);
-    let bystander = Bystander::start();
-    let run = |cell: &Cell| trial::run(cell, &stream, &bystander);
+    let (bystander, _vigil) = (Bystander::start(), Vigil::start());
+    let hire = || {
+        let mut bench = Bench::new(&stream, &bystander);
+        move |cell: &Cell| bench.run(cell)
+    };
     let progress = Progress::new("cells", jobs.len(), options);
     let crew = (options.at_once, options.pace());
-    Ok(fill(jobs, store, crew, progress, run))
+    Ok(fill(jobs, store, crew, progress, hire))
 }
 
 /// Runs those that the simulator can run in virtual time, once no emulator is disturbed by it.
@@ -222,20 +227,20 @@ fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
         store,
         (environment::cores(), Duration::ZERO),
         progress,
-        simulation::run,
+        || simulation::run,
     )
 }
 
 /// Does jobs and keeps what they give; returns what could not be measured or kept.
-fn fill(
+fn fill<W: FnMut(&Cell) -> Result<Measured>>(
     jobs: Vec<Job>,
     store: &Store,
     (at_once, pace): (usize, Duration),
     mut progress: Progress,
-    run: impl Fn(&Cell) -> Result<Measured> + Sync,
+    hire: impl Fn() -> W + Sync,
 ) -> Failures {
     let mut failures = Failures::new();
-    crew::work(jobs, at_once, pace, run, |news, state| {
+    crew::work(jobs, at_once, pace, hire, |news, state| {
         match &news {
             News::Done(measured) | News::Late(measured, _) => {
                 if let Err(error) = store.save(measured) {

@@ -1,16 +1,18 @@
-//! One cell: a network of its own, one download over it, and what the sender's kernel says.
+//! One cell: a network that nobody else uses meanwhile, one download over it, and what the sender's
+//! kernel says.
 
 use super::cell::{Cell, Hops, Measured, Sample};
 use crate::bystander::Bystander;
 use crate::canary::Marked;
 use crate::daemon::Daemon;
-use crate::scene::{SERVER, Scene};
+use crate::scene::{SERVER, Scene, Settings, Setup};
 use crate::testbed::Testbed;
 use crate::transfer;
 use anyhow::{Result, bail};
 use os::poll::{Interest, Poller};
 use os::{clock, tcp};
 use serde_json::Value;
+use socket2::SockRef;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
@@ -19,16 +21,83 @@ use std::time::Duration;
 /// How often the sender is looked at.
 const SAMPLING: Duration = Duration::from_millis(100);
 
-/// Runs a cell. Every octet that arrives is compared with what was sent.
-pub(super) fn run(cell: &Cell, stream: &Marked, bystander: &Bystander) -> Result<Measured> {
-    let bed = Testbed::new("lab")?;
-    let scene = Scene::build(&bed, "cell", &cell.scene())?;
+/// Where cells are run, one after another. A network stays for the next cell that can use it: to
+/// make namespaces and to take them down keeps the kernel busy, and the packets of other benches
+/// waiting.
+pub(super) struct Bench<'a> {
+    stream: &'a Marked,
+    bystander: &'a Bystander,
+    network: Option<Network>,
+}
+
+/// A network that stands.
+struct Network {
+    kind: Kind,
+    scene: Scene,
+    /// Its files go after it.
+    _bed: Testbed,
+}
+
+/// What cannot be changed while a network stands: how the download is carried, and whether SNOOP
+/// works where it should.
+pub(super) type Kind = (Setup, bool);
+
+impl<'a> Bench<'a> {
+    /// An empty bench.
+    pub fn new(stream: &'a Marked, bystander: &'a Bystander) -> Self {
+        Self {
+            stream,
+            bystander,
+            network: None,
+        }
+    }
+
+    /// Runs a cell. Every octet that arrives is compared with what was sent. A network on which
+    /// something failed is not used again.
+    pub fn run(&mut self, cell: &Cell) -> Result<Measured> {
+        let mut network = match self.network.take() {
+            Some(network) if network.kind == cell.kind() => network,
+            other => {
+                drop(other);
+                Network::build(cell)?
+            }
+        };
+        network.scene.change(&cell.scene())?;
+        let measured = measure(cell, &network.scene, self)?;
+        self.network = Some(network);
+        Ok(measured)
+    }
+}
+
+impl Network {
+    fn build(cell: &Cell) -> Result<Self> {
+        let bed = Testbed::new("lab")?;
+        // Nothing is to be lost or late before the cell begins.
+        let perfect = Settings {
+            one_error_in: 0,
+            ..cell.scene()
+        };
+        Ok(Self {
+            kind: cell.kind(),
+            scene: Scene::build(&bed, "cell", &perfect)?,
+            _bed: bed,
+        })
+    }
+}
+
+fn measure(cell: &Cell, scene: &Scene, bench: &Bench<'_>) -> Result<Measured> {
     let (near, mut far) = transfer::connect(&scene.mobile, &scene.server, SERVER)?;
+    for end in [&near, &far] {
+        // When it is closed nothing of it stays under way.
+        SockRef::from(end).set_linger(Some(Duration::ZERO))?;
+    }
     tcp::set_congestion_control(&far, cell.condition.sender.key())?;
     // A sender that waits for a timeout of its TCP is silent for long, and means no harm.
     far.set_write_timeout(None)?;
     let watched = far.try_clone()?;
-    let before = bystander.moments();
+    let (stream, bystander) = (bench.stream, bench.bystander);
+    let node = || scene.node.as_ref().map_or(Ok((0, 0)), snooped);
+    let (before, (repaired, suppressed)) = (bystander.moments(), node()?);
     let received = thread::scope(|scope| {
         // Ends with an error, as it should: there is no last octet.
         scope.spawn(move || stream.write_to(&mut far, u64::MAX));
@@ -37,8 +106,7 @@ pub(super) fn run(cell: &Cell, stream: &Marked, bystander: &Bystander) -> Result
         let _ = watched.shutdown(Shutdown::Both);
         received
     })?;
-    let resent = tcp::sending(&watched)?.retransmitted.into();
-    let (repaired, suppressed) = scene.node.as_ref().map_or(Ok((0, 0)), snooped)?;
+    let now = node()?;
     let mut hops = Hops::default();
     for emulator in [&scene.lossy, &scene.wired] {
         emulator.statistics().iter().for_each(|way| hops.add(way));
@@ -46,9 +114,9 @@ pub(super) fn run(cell: &Cell, stream: &Marked, bystander: &Bystander) -> Result
     Ok(Measured {
         cell: *cell,
         goodput: received.goodput,
-        resent,
-        repaired,
-        suppressed,
+        resent: tcp::sending(&watched)?.retransmitted.into(),
+        repaired: now.0 - repaired,
+        suppressed: now.1 - suppressed,
         hops,
         machine: bystander.moments() - before,
         repeats: 0,

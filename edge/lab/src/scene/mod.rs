@@ -121,7 +121,10 @@ impl Scene {
         let [mobile, node] = [host("mobile")?, host("node")?];
         let [gateway, server] = [host("gateway")?, host("server")?];
         for host in [&mobile, &node, &gateway, &server] {
-            tune(host, settings.sender)?;
+            tune(host)?;
+        }
+        for host in [&mobile, &server] {
+            set_sack(host, settings.sender)?;
         }
         let lossy = wire::emulated(
             mobile.end("radio0", &["10.1.0.2/24"]),
@@ -153,18 +156,30 @@ impl Scene {
             _ends: ends,
         })
     }
+
+    /// Makes it a scene with other hops and another sender. How the download is carried stays: the
+    /// daemons go on as they are.
+    ///
+    /// # Errors
+    /// The kernel refuses the sender.
+    pub fn change(&mut self, settings: &Settings) -> Result<()> {
+        for host in [&self.mobile, &self.server] {
+            set_sack(host, settings.sender)?;
+        }
+        let lossy = Wire::symmetric(settings.lossy_hop());
+        self.lossy.change(lossy, settings.seed);
+        let wired = Wire::symmetric(settings.wired_hop());
+        self.wired.change(wired, settings.seed);
+        Ok(())
+    }
 }
 
 /// TCP as in the papers but for what the sender decides: nothing remembered from one connection to
 /// the next, and receive buffers small enough that the queue of the lossy hop never overflows.
-fn tune(host: &Host, sender: Sender) -> Result<()> {
+fn tune(host: &Host) -> Result<()> {
     for (name, value) in [
         // Every namespace has it; a sender that wants another sets it on its socket.
         ("net.ipv4.tcp_congestion_control", "reno"),
-        (
-            "net.ipv4.tcp_sack",
-            if sender.has_sack() { "1" } else { "0" },
-        ),
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", "4096 131072 250000"),
         ("net.ipv4.ip_forward", "1"),
@@ -173,6 +188,13 @@ fn tune(host: &Host, sender: Sender) -> Result<()> {
             .with_context(|| format!("cannot set {name}"))?;
     }
     Ok(())
+}
+
+/// Connections made from now on agree on it if both ends have it.
+fn set_sack(host: &Host, sender: Sender) -> Result<()> {
+    let value = if sender.has_sack() { "1" } else { "0" };
+    host.sysctl("net.ipv4.tcp_sack", value)
+        .context("cannot set net.ipv4.tcp_sack")
 }
 
 /// Starts the daemons; returns those of the two ends, and the node's.
