@@ -133,6 +133,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         },
         mobike: false,
         forbids_nat: false,
+        ppk: None,
         role,
     }
 }

@@ -9,7 +9,7 @@ use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::fragment::Uncut;
-use crate::extension::zones;
+use crate::extension::{ppk, zones};
 use crate::menu::IkeMenu;
 use crate::proposal::{offer_esp, offer_ike};
 use crate::sa::Core;
@@ -70,6 +70,8 @@ pub struct Offer {
     pub expects: Option<Identity>,
     /// How it proves its identity.
     pub auth: Option<AuthMethod>,
+    /// The name of the PPK in its keys; empty in an answer that takes the other end's.
+    pub ppk: Option<String>,
     /// The certificate it proves that with; not all of what it says need be true.
     pub certificate: Option<Certificate>,
     /// Our own: the names of the CAs whose certificates we believe.
@@ -92,6 +94,7 @@ impl Offer {
             identity: Some(config.identity.clone()),
             expects: Some(peer.identity.clone()),
             auth: Some(AuthMethod::SHARED_KEY),
+            ppk: peer.ppk.as_ref().map(|ppk| ppk.id.clone()),
             ..Self::default()
         };
         if peer.psk.is_none() {
@@ -139,6 +142,10 @@ impl Offer {
             Payload::Authentication(proof) => Some(proof.method),
             _ => None,
         });
+        self.ppk = match initiator {
+            true => ppk::named(message),
+            false => ppk::is_confirmed(message).then(String::new),
+        };
         self.certificate = signature::first(&signature::chain(message));
         self.esp = transforms(message);
         if let Some(child) = Child::read(message) {

@@ -1,5 +1,6 @@
 //! What an engine is told at its start.
 
+use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{Secret, TrustStore};
@@ -75,6 +76,8 @@ pub struct Peer {
     /// The secret we share with it, and with nobody else. `None`: either end proves who it is by
     /// certificate.
     pub psk: Option<Secret>,
+    /// The post-quantum secret we share with it besides (RFC 8784).
+    pub ppk: Option<Ppk>,
     /// What it is to us.
     pub role: PeerRole,
     /// Suites for IKE and ESP, the best first.
@@ -145,6 +148,7 @@ impl Peer {
             address,
             identity,
             psk,
+            ppk,
             role,
             suites,
             groups,
@@ -154,7 +158,7 @@ impl Peer {
             forbids_nat,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
-            && (psk, role) == (&new.psk, &new.role)
+            && (psk, ppk, role) == (&new.psk, &new.ppk, &new.role)
             && (suites, groups) == (&new.suites, &new.groups)
             && (mobike, forbids_nat) == (&new.mobike, &new.forbids_nat)
     }

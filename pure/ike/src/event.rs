@@ -5,6 +5,7 @@
 
 use crate::extension::configuration::Inside;
 use crate::extension::fragment::Uncut;
+use crate::extension::ppk::BadPpk;
 use crate::menu::IkeMenu;
 use crypto::{Secret, Untrusted};
 use model::{
@@ -175,12 +176,27 @@ pub enum DownReason {
     ClosedHere,
     /// A secret is wrong at one of the two ends; the peer noticed.
     #[error(
-        "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or the pre-shared keys differ; compare `id` and `psk` at both ends"
+        "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, the pre-shared keys differ, or it requires a `ppk`; compare `id` and `psk` at both ends"
     )]
     AuthenticationRefused {
         /// Who we said we are.
         ours: Identity,
     },
+    /// The same, of a proof that has a PPK in it.
+    #[error(
+        "the peer refused our authentication (AUTHENTICATION_FAILED): the PPK `{id}` or our identity {ours} is unknown there, or the keys differ; compare `ppk`, `id` and `psk` at both ends"
+    )]
+    PpkRefused {
+        /// Who we said we are.
+        ours: Identity,
+        /// The name of the PPK.
+        id: String,
+    },
+    /// We require a PPK.
+    #[error(
+        "a PPK is required here, and the peer does not use ours (RFC 8784): give it the same `ppk`, or write `required = false` in `ppk` here"
+    )]
+    NoPpk,
     /// The peer did not believe our certificate.
     #[error(
         "the peer refused our certificate for {ours} (AUTHENTICATION_FAILED): {}",
@@ -426,6 +442,19 @@ pub enum Refusal {
         /// What is wrong.
         why: BadProof,
     },
+    /// Its PPK does not do.
+    #[error("{claimed}: {why}")]
+    BadPpk {
+        /// Who it says it is.
+        claimed: Identity,
+        /// What is wrong.
+        why: BadPpk,
+    },
+    /// The PPK is not required here, and was not used.
+    #[error(
+        "no PPK is in its keys, though one is in its table here: it is up, but not protected against quantum computers; give it the same `ppk`"
+    )]
+    WithoutPpk,
     /// We cannot prove ourselves to it.
     #[error(
         "it does not verify signatures of our key's kind (RFC 7427), or our key cannot sign: look at `cert` and `key` in [node]"
@@ -562,6 +591,9 @@ impl Refusal {
             Self::UnknownIdentity(identity)
             | Self::WrongKey(identity)
             | Self::BadProof {
+                claimed: identity, ..
+            }
+            | Self::BadPpk {
                 claimed: identity, ..
             }
             | Self::WrongAddress { identity, .. } => Some(identity),

@@ -12,6 +12,11 @@
 //!
 //! With an AEAD, SK_ai and SK_ar are empty, and SK_ei and SK_er have its salt behind the key.
 //!
+//! SK_d, SK_pi and SK_pr are the [`Roots`]: of the first come all keys of children and of later IKE
+//! SAs, of the others the proofs. A post-quantum pre-shared key, if both ends have one, is stirred
+//! into these three and into nothing else (RFC 8784 section 3), once: IKE_AUTH itself is sealed
+//! without it, for its name is told there.
+//!
 //! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), and so is proved as the old
 //! one was. Each child has [`ChildKeys`]: the nonces of the exchange that made it, and the secret
 //! of a key exchange if there was one (section 2.17).
@@ -42,10 +47,17 @@ pub(crate) struct UnprovedKeys {
     pub(crate) cipher: Cipher,
     pub(crate) nonce_i: Vec<u8>,
     pub(crate) nonce_r: Vec<u8>,
+    pub(crate) roots: Roots,
+}
+
+/// What proofs and all later keys are made of.
+pub(crate) struct Roots {
+    sk_d: Secret,
     /// SK_pi and SK_pr, ours first.
     pub(crate) own_proof: Secret,
     pub(crate) peer_proof: Secret,
-    sk_d: Secret,
+    /// Whether a PPK is in them.
+    pub(crate) ppk: bool,
 }
 
 /// Keys of a peer that proved who it is.
@@ -55,6 +67,21 @@ pub(crate) struct ProvedKeys {
     nonces: Vec<u8>,
     /// The lower of both nonces, which decides between SAs that were made at once.
     pub(crate) lowest_nonce: Vec<u8>,
+    /// Whether a PPK is in SK_d, be it by way of the IKE SA that was rekeyed.
+    pub(crate) ppk: bool,
+}
+
+impl Roots {
+    /// The same with a PPK in them: prf+(PPK, SK') (RFC 8784 section 3).
+    pub(crate) fn stirred(&self, ppk: &Secret) -> Self {
+        let stir = |key: &Secret| PRF.plus(ppk.expose(), &[key.expose()], key.len());
+        Self {
+            sk_d: stir(&self.sk_d),
+            own_proof: stir(&self.own_proof),
+            peer_proof: stir(&self.peer_proof),
+            ppk: true,
+        }
+    }
 }
 
 impl UnprovedKeys {
@@ -89,9 +116,12 @@ impl UnprovedKeys {
             cipher: Cipher::new(inputs.suite, keys, inputs.initiator),
             nonce_i: inputs.nonce_i.to_vec(),
             nonce_r: inputs.nonce_r.to_vec(),
-            own_proof,
-            peer_proof,
-            sk_d,
+            roots: Roots {
+                sk_d,
+                own_proof,
+                peer_proof,
+                ppk: false,
+            },
         }
     }
 
@@ -99,7 +129,8 @@ impl UnprovedKeys {
     pub(crate) fn proved(self, _: PeerProved) -> ProvedKeys {
         ProvedKeys {
             cipher: self.cipher,
-            sk_d: self.sk_d,
+            sk_d: self.roots.sk_d,
+            ppk: self.roots.ppk,
             lowest_nonce: self.nonce_i.clone().min(self.nonce_r.clone()),
             nonces: [self.nonce_i, self.nonce_r].concat(),
         }
@@ -130,14 +161,16 @@ impl ProvedKeys {
         }
     }
 
-    /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18).
+    /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18). A PPK is in it by the
+    /// old SK_d, and must not be stirred in once more (RFC 8784 section 3).
     pub(crate) fn successor(&self, inputs: &Inputs<'_>) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
         let seed = PRF.mac(self.sk_d.expose(), &[inputs.shared.expose(), &nonces]);
         let keys = UnprovedKeys::expand(&seed, &nonces, inputs);
         Self {
             cipher: keys.cipher,
-            sk_d: keys.sk_d,
+            sk_d: keys.roots.sk_d,
+            ppk: self.ppk,
             nonces,
             lowest_nonce: inputs.nonce_i.min(inputs.nonce_r).to_vec(),
         }
@@ -208,19 +241,23 @@ mod tests {
     }
 
     fn proved() -> ProvedKeys {
-        let keys = derive(true);
+        with_roots(|roots| roots)
+    }
+
+    fn with_roots(of: impl FnOnce(Roots) -> Roots) -> ProvedKeys {
+        let mut keys = derive(true);
+        keys.roots = of(keys.roots);
         ProvedKeys {
             cipher: keys.cipher,
-            sk_d: keys.sk_d,
+            sk_d: keys.roots.sk_d,
+            ppk: keys.roots.ppk,
             nonces: Vec::new(),
             lowest_nonce: Vec::new(),
         }
     }
 
-    /// The expected value comes from Python's hmac module.
-    #[test]
-    fn a_successors_schedule_is_that_of_rfc_7296_section_2_18() {
-        let successor = proved().successor(&Inputs {
+    fn renewal() -> Inputs<'static> {
+        Inputs {
             suite: Suite::Aes128Gcm16,
             shared: Secret::new(vec![4; 32]),
             nonce_i: &[5; 32],
@@ -228,7 +265,46 @@ mod tests {
             spi_i: 0x3333_3333_3333_3333,
             spi_r: 0x4444_4444_4444_4444,
             initiator: true,
-        });
+        }
+    }
+
+    /// The expected values come from Python's hmac module.
+    #[test]
+    fn a_ppk_is_stirred_into_the_roots_as_rfc_8784_section_3_has_it() {
+        let keys = derive(true);
+        let roots = keys.roots.stirred(&Secret::new(vec![10; 43]));
+        assert_eq!(
+            hex(&roots.sk_d),
+            "0942cc97776ff0b35391d74f8efc6efbf34c50ab3747a8b452b569945ff71bf9"
+        );
+        assert_eq!(
+            hex(&roots.own_proof),
+            "09c378f030074e9cb342d22846b38db8578de345f3ecee18e3634d6fcf6ec2c9"
+        );
+        assert_eq!(
+            hex(&roots.peer_proof),
+            "bcb92567ab5abfc0f8b3a11cf0fd15a0f9f0605c31fa3dc97f1c090ec57d877a"
+        );
+        assert!(roots.ppk && !keys.roots.ppk);
+    }
+
+    /// "It MUST NOT be used when these subkeys are calculated as result of IKE SA rekey": the value
+    /// from Python's hmac module has it by the old SK_d alone.
+    #[test]
+    fn a_ppk_is_not_stirred_in_once_more_by_a_rekey() {
+        let ppk = Secret::new(vec![10; 43]);
+        let successor = with_roots(|roots| roots.stirred(&ppk)).successor(&renewal());
+        assert_eq!(
+            hex(&successor.sk_d),
+            "295e63615fd86f05f70ec59705370c2cc6c58722335d2939849e4ec7f4d9f81a"
+        );
+        assert!(successor.ppk && !proved().successor(&renewal()).ppk);
+    }
+
+    /// The expected value comes from Python's hmac module.
+    #[test]
+    fn a_successors_schedule_is_that_of_rfc_7296_section_2_18() {
+        let successor = proved().successor(&renewal());
         assert_eq!(
             hex(&successor.sk_d),
             "0a65b3b84a6f4a05fb3558ae3b13cd66c7f5a50a7db93ac36242ddeb40e7e1c8"
@@ -271,7 +347,7 @@ mod tests {
     fn the_schedule_is_that_of_rfc_7296_section_2_14() {
         let keys = derive(true);
         assert_eq!(
-            hex(&keys.sk_d),
+            hex(&keys.roots.sk_d),
             "3f85176c0bb4967f4cd998ce64d11e1be11811abd18d296c05da2ed6a1a122fa"
         );
         assert_eq!(
@@ -283,11 +359,11 @@ mod tests {
             "eb17d8052c7a53809f9270a0228cd17f7c59540a"
         );
         assert_eq!(
-            hex(&keys.own_proof),
+            hex(&keys.roots.own_proof),
             "7bb2737b7cc161d5259b4ac350aa1b0aae9794f2964830612852b343375458cf"
         );
         assert_eq!(
-            hex(&keys.peer_proof),
+            hex(&keys.roots.peer_proof),
             "0f2eaa096ba696937227e210b69854329373b06b28132d0bf41657113d644886"
         );
     }
@@ -302,7 +378,8 @@ mod tests {
             sk_ei,
             sk_er,
         } = &keys.cipher.keys;
-        let taken = [&keys.sk_d, sk_ai, sk_ar, sk_ei, sk_er, &keys.own_proof];
+        let roots = &keys.roots;
+        let taken = [&roots.sk_d, sk_ai, sk_ar, sk_ei, sk_er, &roots.own_proof];
         assert_eq!(taken.map(Secret::len), [32, 48, 48, 32, 32, 32]);
         assert_eq!(
             taken.map(hex).concat(),
@@ -320,7 +397,7 @@ mod tests {
     #[test]
     fn both_ends_order_the_keys_alike() {
         let (ours, theirs) = (derive(true), derive(false));
-        assert_eq!(ours.own_proof, theirs.peer_proof);
+        assert_eq!(ours.roots.own_proof, theirs.roots.peer_proof);
         assert_eq!(ours.cipher.keys.sk_ei, theirs.cipher.keys.sk_ei);
     }
 }

@@ -67,6 +67,7 @@ pub use event::{
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
 pub use extension::nat::Nat;
+pub use extension::ppk::{BadPpk, Ppk};
 pub use pool::Pool;
 pub use signature::{Credential, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

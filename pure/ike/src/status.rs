@@ -41,6 +41,8 @@ pub struct SaStatus {
     pub path: Path,
     /// What NAT detection found.
     pub nat: Option<Nat>,
+    /// Whether a PPK is in its keys.
+    pub ppk: bool,
     /// Whether it can move, and then whether it is for us to decide.
     pub moves: Option<bool>,
     /// Since when it is up.
@@ -141,6 +143,7 @@ impl Engine {
             spi_r: sa.core.spi_r,
             path: sa.core.path,
             nat: up.and_then(|up| up.nat),
+            ppk: up.is_some_and(|up| up.keys.ppk),
             moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
             since: up.map(|up| up.contact.since),
             addresses: up.and_then(|up| up.addresses),

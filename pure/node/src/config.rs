@@ -5,7 +5,7 @@ use model::Identity;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, Credential, FRAGMENT, Inside, Lifetimes, Peer, PeerRole as Role, Pool, Signer,
+    Addressing, Credential, FRAGMENT, Inside, Lifetimes, Peer, PeerRole as Role, Pool, Ppk, Signer,
     Stance, ZonePolicy,
 };
 pub use pep::Config as SnoopConfig;

@@ -38,13 +38,15 @@ mod tests;
 mod transit;
 
 pub use config::{
-    Action, Addressing, Config, Credential, FRAGMENT, Inside, Lifetimes, Peer, Policy, Pool, Role,
-    Signer, SnoopConfig, Stance, ZonePolicy,
+    Action, Addressing, Config, Credential, FRAGMENT, Inside, Lifetimes, Peer, Policy, Pool, Ppk,
+    Role, Signer, SnoopConfig, Stance, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;
-pub use ike::{Attempt, BadProof, CannotMove as NotMovable, DownReason, End, Offer, Refusal};
+pub use ike::{
+    Attempt, BadPpk, BadProof, CannotMove as NotMovable, DownReason, End, Offer, Refusal,
+};
 pub use keylog::KeyLog;
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};

@@ -34,6 +34,8 @@ pub struct PeerStatus {
     pub remote: Option<SocketAddr>,
     /// Since when it is up.
     pub since: Option<Instant>,
+    /// Whether a PPK is in the keys of its IKE SA, and so in those of its children.
+    pub ppk: bool,
     /// The newest refusal or failure since it was last up.
     pub refusal: Option<(Instant, String)>,
     /// The addresses inside that one end lends the other.
@@ -221,12 +223,14 @@ impl Node {
             .children
             .iter()
             .filter(|(_, child)| child.peer == peer.name);
+        let current = self.ike.sas().find(|status| Some(status.id) == entry.sa);
         Some(PeerStatus {
             name: peer.name.clone(),
             identity: peer.identity.clone(),
             state,
             remote: self.remote(peer, entry.sa),
             since: entry.up_since,
+            ppk: current.is_some_and(|status| status.ppk),
             refusal: entry.refusal.clone(),
             addresses: self.addresses(entry.sa),
             children: children

@@ -148,6 +148,7 @@ fn config(
         lifetimes: Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        ppk: None,
     }];
     Config {
         identity: identity(name),

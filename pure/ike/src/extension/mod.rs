@@ -12,4 +12,5 @@ pub(crate) mod guess;
 pub(crate) mod liveness;
 pub(crate) mod mobike;
 pub(crate) mod nat;
+pub(crate) mod ppk;
 pub(crate) mod zones;

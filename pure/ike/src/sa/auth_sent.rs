@@ -16,13 +16,16 @@ use crate::exchange::{first_error, notify};
 use crate::extension::fragment::Uncut;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
+use crate::extension::ppk::{self, Ppk};
 use crate::extension::{configuration, contact};
-use crate::keys::UnprovedKeys;
+use crate::keys::{Roots, UnprovedKeys};
 use crate::signature;
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AuthSent {
     pub(crate) keys: UnprovedKeys,
+    /// The same with our PPK, if the responder has PPKs too; whether it has this one it says now.
+    pub(super) stirred: Option<Roots>,
     /// The responder's message of IKE_SA_INIT, which its AUTH covers.
     pub(super) response: Vec<u8>,
     /// The child we asked for; none for a role without.
@@ -38,14 +41,8 @@ impl AuthSent {
         let Some(peer) = core.peer(ctx.config) else {
             return State::Gone;
         };
-        let claim = Claim {
-            message: first,
-            nonce: &self.keys.nonce_r,
-            proof_key: &self.keys.own_proof,
-            identity: &ctx.config.identity,
-        };
-        let (certificates, proof) = match prove(&claim, peer, ctx.config) {
-            Ok(proof) => proof,
+        let (certificates, proofs) = match self.proofs(first, peer, ctx.config) {
+            Ok(proofs) => proofs,
             Err(why) => return core.gone(why, ctx),
         };
         let mut payloads = vec![Payload::IdInitiator(ctx.config.identity.clone())];
@@ -55,7 +52,7 @@ impl AuthSent {
         payloads.extend(certificates);
         payloads.extend(signature::request(ctx.config).filter(|_| peer.psk.is_none()));
         payloads.push(Payload::IdResponder(peer.identity.clone()));
-        payloads.push(Payload::Authentication(proof));
+        payloads.extend(proofs);
         self.child = child::Offer::new(peer, self.private, ctx.rng);
         if let PeerRole::Vpn {
             local, addressing, ..
@@ -129,9 +126,13 @@ impl AuthSent {
             .attempts
             .learn(core, |theirs| theirs.read_auth(response, false, private));
         let Some(proof) = Proof::of_responder(response) else {
-            return core.gone(refusal(response, core, ctx), ctx);
+            let peer = core.peer(ctx.config);
+            let ppk = peer.and_then(|peer| peer.ppk.as_ref());
+            let ppk = ppk.filter(|_| self.stirred.is_some());
+            return core.gone(refusal(response, ppk, core, ctx), ctx);
         };
-        let proved = match self.verify(&proof, response, core, ctx) {
+        let settled = self.settle_ppk(response, core, ctx);
+        let proved = match settled.and_then(|()| self.verify(&proof, response, core, ctx)) {
             Ok(proved) => proved,
             Err(why) => {
                 // The peer believes the SA is up; tell it otherwise (RFC 7296 section 2.21.2).
@@ -181,6 +182,54 @@ impl AuthSent {
         }
     }
 
+    /// Our CERT payloads, and AUTH. With a PPK in our keys also its name, and what AUTH is without it
+    /// where that will do.
+    fn proofs(
+        &self,
+        first: &[u8],
+        peer: &Peer,
+        config: &Config,
+    ) -> Result<(Vec<Payload>, Vec<Payload>), DownReason> {
+        let by = |roots: &Roots| {
+            let claim = Claim {
+                message: first,
+                nonce: &self.keys.nonce_r,
+                proof_key: &roots.own_proof,
+                identity: &config.identity,
+            };
+            prove(&claim, peer, config)
+        };
+        let Some((stirred, ppk)) = self.stirred.as_ref().zip(peer.ppk.as_ref()) else {
+            let (certificates, proof) = by(&self.keys.roots)?;
+            return Ok((certificates, vec![Payload::Authentication(proof)]));
+        };
+        let (certificates, proof) = by(stirred)?;
+        let mut proofs = vec![Payload::Authentication(proof), ppk::identity(ppk)];
+        if !ppk.required {
+            let (_, proof) = by(&self.keys.roots)?;
+            proofs.push(ppk::no_ppk_auth(proof));
+        }
+        Ok((certificates, proofs))
+    }
+
+    /// Goes on with the keys that the responder took: "If it does not receive the PPK_IDENTITY, it
+    /// MUST either fail the IKE SA negotiation ... or continue without using the PPK" (RFC 8784
+    /// section 3).
+    fn settle_ppk(
+        &mut self,
+        response: &Message,
+        core: &Core,
+        ctx: &Context<'_>,
+    ) -> Result<(), DownReason> {
+        let ours = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        match self.stirred.take().filter(|_| ppk::is_confirmed(response)) {
+            Some(stirred) => self.keys.roots = stirred,
+            None if ours.is_some_and(|ours| ours.required) => return Err(DownReason::NoPpk),
+            None => {}
+        }
+        Ok(())
+    }
+
     fn verify(
         &self,
         proof: &Proof<'_>,
@@ -198,7 +247,7 @@ impl AuthSent {
         let claim = Claim {
             message: &self.response,
             nonce: &self.keys.nonce_i,
-            proof_key: &self.keys.peer_proof,
+            proof_key: &self.keys.roots.peer_proof,
             identity: proof.identity,
         };
         let signed = proof.proof.method == AuthMethod::DIGITAL_SIGNATURE;
@@ -238,9 +287,9 @@ fn prove(
 }
 
 /// Why a response has no AUTH payload.
-fn refusal(response: &Message, core: &Core, ctx: &Context<'_>) -> DownReason {
+fn refusal(response: &Message, ppk: Option<&Ppk>, core: &Core, ctx: &Context<'_>) -> DownReason {
     match first_error(response) {
-        Some(NotifyType::AUTHENTICATION_FAILED) => core.proof_refused(response, ctx),
+        Some(NotifyType::AUTHENTICATION_FAILED) => core.proof_refused(response, ppk, ctx),
         Some(notify @ (NotifyType::INVALID_SYNTAX | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD)) => {
             DownReason::Unreadable { notify }
         }

@@ -20,13 +20,14 @@ use crate::exchange::{is_ours, notify, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
+use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{childless, configuration, contact};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
 use crate::signature;
 use crypto::{Secret, UnixTime, sha256};
-use model::{Deadline, Group, IkeSaId, InnerAddresses, Instant};
+use model::{Deadline, Group, Identity, IkeSaId, InnerAddresses, Instant};
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
 
@@ -40,6 +41,8 @@ pub(crate) struct AwaitAuth {
     private: bool,
     /// Whether the initiator verifies signatures like ours.
     accepts_signature: bool,
+    /// Whether both ends said that they have PPKs.
+    ppk: bool,
     expires: Instant,
 }
 
@@ -95,6 +98,9 @@ impl AwaitAuth {
         payloads.push(childless::payload());
         core.limit = fragment::agreed(request, ctx.config);
         payloads.extend(core.limit.and(fragment::payload(ctx.config)));
+        let ppks = ctx.config.peers.iter().any(|peer| peer.ppk.is_some());
+        let ppk = ppks && ppk::is_offered(request);
+        payloads.extend(ppk.then(ppk::payload));
         payloads.push(vendor_id());
         let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
         let response = Message { header, payloads }.encode();
@@ -123,6 +129,7 @@ impl AwaitAuth {
                 .credential
                 .as_ref()
                 .is_some_and(|credential| credential.is_accepted(request)),
+            ppk,
             expires: ctx.now + ctx.config.timers.half_open,
         })))
     }
@@ -214,46 +221,84 @@ impl AwaitAuth {
         attempts.refuse(core, claimed, config, theirs, why.clone(), ctx.now);
     }
 
-    /// Which peer it is, and that it is. The work is the same for an identity nobody has.
+    /// Which peer it is, and that it is. The work is the same for an identity and for a PPK that
+    /// nobody has.
     fn verify<'c>(
-        &self,
+        &mut self,
         request: &Message,
         from: IpAddr,
         config: &'c Config,
         today: UnixTime,
     ) -> Result<(&'c Peer, PeerProved), Refusal> {
-        let proof = Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
+        let Proof { identity, proof } =
+            Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
+        let found = find_peer(&config.peers, identity, from);
+        let choice = self.stir(found.as_ref().ok().copied(), request);
+        let mut proof = proof.clone();
+        if let Ok(Choice::WithoutBy(data)) = &choice {
+            proof.data = data.to_vec();
+        }
+        let bad_ppk = |why| Refusal::BadPpk {
+            claimed: identity.clone(),
+            why,
+        };
         let claim = Claim {
             message: &self.request,
             nonce: &self.keys.nonce_r,
-            proof_key: &self.keys.peer_proof,
-            identity: proof.identity,
+            proof_key: &self.keys.roots.peer_proof,
+            identity,
         };
-        let refused = |why| Refusal::BadProof {
-            claimed: proof.identity.clone(),
-            why,
-        };
-        let found = find_peer(&config.peers, &proof, from);
-        if proof.proof.method == AuthMethod::DIGITAL_SIGNATURE {
-            let verified = signature::verify(&claim, proof.proof, request, &config.trust, today);
-            let proved = verified.map_err(refused)?;
+        if proof.method == AuthMethod::DIGITAL_SIGNATURE {
+            let verified = signature::verify(&claim, &proof, request, &config.trust, today);
+            let proved = verified.map_err(|why| match (why, &choice) {
+                // As little is told of it as of any PPK.
+                (BadProof::WrongSignature, Err(why)) if self.ppk => bad_ppk(why.clone()),
+                (BadProof::WrongSignature, _) if self.ppk => bad_ppk(BadPpk::Wrong),
+                (why, _) => bad_proof(identity, why),
+            })?;
             let peer = found?;
             is_meant(request, config)?;
+            choice.map_err(bad_ppk)?;
             return match peer.psk {
                 None => Ok((peer, proved)),
-                Some(_) => Err(refused(BadProof::SharedKeyExpected)),
+                Some(_) => Err(bad_proof(identity, BadProof::SharedKeyExpected)),
             };
         }
         let nobodys = Secret::new(vec![0; 32]);
         let psk = found.as_ref().ok().and_then(|peer| peer.psk.as_ref());
-        let verified = claim.verify(proof.proof, psk.unwrap_or(&nobodys));
+        let verified = claim.verify(&proof, psk.unwrap_or(&nobodys));
         let peer = found?;
         is_meant(request, config)?;
         if peer.psk.is_none() {
-            return Err(refused(BadProof::CertificateExpected));
+            return Err(bad_proof(identity, BadProof::CertificateExpected));
         }
-        let wrong_key = || Refusal::WrongKey(peer.identity.clone());
-        verified.map(|proved| (peer, proved)).ok_or_else(wrong_key)
+        let wrong = match choice.map_err(bad_ppk)? {
+            Choice::Use(_) => bad_ppk(BadPpk::Wrong),
+            Choice::Without | Choice::WithoutBy(_) => Refusal::WrongKey(identity.clone()),
+        };
+        verified.map(|proved| (peer, proved)).ok_or(wrong)
+    }
+
+    /// What becomes of the initiator's PPK; one that is to be used is in the keys from now on.
+    fn stir<'a>(
+        &mut self,
+        peer: Option<&'a Peer>,
+        request: &'a Message,
+    ) -> Result<Choice<'a>, BadPpk> {
+        let ours = peer.and_then(|peer| peer.ppk.as_ref());
+        let choice = ppk::choose(self.ppk, ours, request);
+        if self.ppk {
+            let nobodys = Secret::new(vec![0; 32]);
+            let (secret, used) = match &choice {
+                Ok(Choice::Use(ppk)) => (&ppk.secret, true),
+                _ => (&nobodys, false),
+            };
+            let stirred = self.keys.roots.stirred(secret);
+            if used {
+                self.keys.roots = stirred;
+            }
+        }
+        choice
     }
 
     /// Our own CERT payloads, where there are any, and our AUTH.
@@ -265,7 +310,7 @@ impl AwaitAuth {
         let claim = Claim {
             message: &self.response,
             nonce: &self.keys.nonce_i,
-            proof_key: &self.keys.own_proof,
+            proof_key: &self.keys.roots.own_proof,
             identity: &config.identity,
         };
         if let Some(psk) = &peer.psk {
@@ -292,6 +337,7 @@ impl AwaitAuth {
         let mut payloads = vec![Payload::IdResponder(ctx.config.identity.clone())];
         payloads.extend(certificates);
         payloads.push(Payload::Authentication(proof));
+        payloads.extend(self.keys.roots.ppk.then(ppk::confirmation));
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
@@ -417,20 +463,27 @@ fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
 }
 
 /// The peer of an identity: configured for the address it comes from, or for any.
-fn find_peer<'c>(peers: &'c [Peer], proof: &Proof<'_>, from: IpAddr) -> Result<&'c Peer, Refusal> {
-    let named = || {
-        let peers = peers.iter();
-        peers.filter(|peer| peer.identity == *proof.identity)
-    };
-    let identity = || proof.identity.clone();
+fn find_peer<'c>(
+    peers: &'c [Peer],
+    identity: &Identity,
+    from: IpAddr,
+) -> Result<&'c Peer, Refusal> {
+    let named = || peers.iter().filter(|peer| peer.identity == *identity);
     if named().next().is_none() {
-        return Err(Refusal::UnknownIdentity(identity()));
+        return Err(Refusal::UnknownIdentity(identity.clone()));
     }
     named()
         .find(|peer| peer.address == Some(from))
         .or_else(|| named().find(|peer| peer.address.is_none()))
         .ok_or_else(|| Refusal::WrongAddress {
-            identity: identity(),
+            identity: identity.clone(),
             address: from,
         })
+}
+
+fn bad_proof(claimed: &Identity, why: BadProof) -> Refusal {
+    Refusal::BadProof {
+        claimed: claimed.clone(),
+        why,
+    }
 }

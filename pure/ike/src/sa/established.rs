@@ -109,6 +109,12 @@ impl Established {
             peer: core.name(),
             initiator: core.initiator,
         });
+        let ppk = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        if ppk.is_some() && !state.keys.ppk {
+            // "If a PPK was configured but was not used for a particular IKE SA, then
+            // implementations SHOULD audit this event" (RFC 8784 section 6).
+            ctx.refused(Some(core.name()), Refusal::WithoutPpk);
+        }
         state.tell_addresses(core, ctx);
         if let Some(inside) = inside {
             let (sa, peer) = (core.id, core.name());
@@ -401,7 +407,7 @@ impl Established {
         self.respond(answer, arrived, core, ctx);
         match (fatal, closes, childless) {
             (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
-                let why = core.proof_refused(request, ctx);
+                let why = core.proof_refused(request, None, ctx);
                 self.end(why, core, ctx)
             }
             (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),

@@ -12,7 +12,7 @@ use crate::event::{DownReason, Refusal};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
-use crate::extension::{childless, cookie, guess, nat};
+use crate::extension::{childless, cookie, guess, nat, ppk};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
@@ -59,6 +59,8 @@ impl InitSent {
         let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
         extensions.extend(signature::announcement(ctx.config));
         extensions.extend(fragment::payload(ctx.config));
+        let ours = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        extensions.extend(ours.map(|_| ppk::payload()));
         extensions.push(vendor_id());
         let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
         let groups = menu.groups.iter().copied().chain([guess]);
@@ -260,6 +262,12 @@ impl InitSent {
             ours.is_some_and(|credential| !credential.is_accepted(response))
         });
         let lack = lack.or_else(|| deaf.then_some(DownReason::SignatureNotAccepted));
+        let ours = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        let agreed = ours.filter(|_| ppk::is_offered(response));
+        // "It is RECOMMENDED that ... the initiator not abort the exchange immediately. Instead, it
+        // waits for more response messages" (RFC 8784 section 6).
+        let missed = agreed.is_none() && ours.is_some_and(|ours| ours.required);
+        let lack = lack.or_else(|| missed.then_some(DownReason::NoPpk));
         if let Some(why) = lack {
             let told = Refusal::UnprovedLack(Box::new(why.clone()));
             return self.remember(why, told, core, ctx);
@@ -282,6 +290,7 @@ impl InitSent {
             initiator: true,
         });
         AuthSent {
+            stirred: agreed.map(|ours| keys.roots.stirred(&ours.secret)),
             keys,
             response: arrived.octets.to_vec(),
             child: None,

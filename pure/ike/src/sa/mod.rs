@@ -30,6 +30,7 @@ use crate::config::{Config, Peer};
 use crate::counters::{Counters, DropReason};
 use crate::event::{DownReason, Event, Refusal};
 use crate::extension::fragment::{Inbox, Limit};
+use crate::extension::ppk::Ppk;
 use crate::pool::Pools;
 use crate::signature;
 use crate::window::{Arrival, Due, Requests, Responses};
@@ -276,15 +277,23 @@ impl Core {
         }
     }
 
-    /// Why the peer did not accept our proof, as far as it says.
-    pub(crate) fn proof_refused(&self, refusal: &Message, ctx: &Context<'_>) -> DownReason {
+    /// Why the peer did not accept our proof, as far as it says. `ppk` is the one in the proof.
+    pub(crate) fn proof_refused(
+        &self,
+        refusal: &Message,
+        ppk: Option<&Ppk>,
+        ctx: &Context<'_>,
+    ) -> DownReason {
         let ours = ctx.config.identity.clone();
-        match self.peer(ctx.config).is_some_and(|peer| peer.psk.is_none()) {
-            true => DownReason::CertificateRefused {
-                ours,
-                why: signature::explained(refusal),
-            },
-            false => DownReason::AuthenticationRefused { ours },
+        let signed = self.peer(ctx.config).is_some_and(|peer| peer.psk.is_none());
+        let why = signature::explained(refusal);
+        match ppk {
+            Some(Ppk { id, .. }) if why.is_none() => {
+                let id = id.clone();
+                DownReason::PpkRefused { ours, id }
+            }
+            _ if signed => DownReason::CertificateRefused { ours, why },
+            _ => DownReason::AuthenticationRefused { ours },
         }
     }
 

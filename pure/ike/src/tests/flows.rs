@@ -5,6 +5,7 @@ use super::certificates::{self, TODAY};
 use super::distribute::{gateway_of_node, grant, node};
 use super::mobike;
 use super::pair::{Host, Pair, Side};
+use super::ppk;
 use super::rekey::{rekey_child, rekey_ike};
 use super::trace::{Step, What};
 use super::zones::zoned;
@@ -109,6 +110,22 @@ pub(crate) const FLOWS: &[Flow] = &[
             left.peers[0].psk = Some(Secret::new(b"another".to_vec()));
             connected(left, gateway())
         },
+    },
+    Flow {
+        page: "ppk",
+        title: "A post-quantum pre-shared key",
+        about: "USE_PPK says that there is one, PPK_IDENTITY which (RFC 8784 section 3). AUTH proves \
+                it with the identity, and all keys of tunnels come of it. The initiator could do \
+                without, so NO_PPK_AUTH has what AUTH would be then.",
+        play: || ppk::story(true),
+    },
+    Flow {
+        page: "ppk-unknown",
+        title: "A post-quantum pre-shared key that only one end has",
+        about: "Nobody requires it. The responder takes NO_PPK_AUTH for the proof and does not say \
+                PPK_IDENTITY; both ends tell their owners that the tunnel is as it would be without. \
+                With `required` at either end it ends in AUTHENTICATION_FAILED.",
+        play: || ppk::story(false),
     },
     Flow {
         page: "certificates",

@@ -18,6 +18,7 @@ mod mobike;
 mod nat;
 mod pair;
 mod peek;
+mod ppk;
 mod proposal;
 mod reconfigure;
 mod refusal;
@@ -77,6 +78,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         },
         mobike: false,
         forbids_nat: false,
+        ppk: None,
     }
 }
 

@@ -76,7 +76,7 @@ fn a_peer_that_is_removed_or_renamed_goes_in_an_orderly_way_and_leaves_its_sa_to
 #[test]
 fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
     type Change = (&'static str, fn(&mut Config));
-    let changes: [Change; 7] = [
+    let changes: [Change; 8] = [
         ("address", |c| {
             c.peers[1].address = Some("192.168.1.2".parse().unwrap())
         }),
@@ -84,6 +84,13 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
             c.peers[1].identity = "other.example.net".parse().unwrap()
         }),
         ("psk", |c| c.peers[1].psk = Some(Secret::new(vec![7; 32]))),
+        ("ppk", |c| {
+            c.peers[1].ppk = Some(crate::Ppk {
+                id: "office2026".to_owned(),
+                secret: Secret::new(vec![7; 32]),
+                required: true,
+            })
+        }),
         ("suites", |c| c.peers[1].suites = vec![Suite::Aes256Gcm16]),
         ("selectors", |c| {
             c.peers[1].role = vpn("10.0.0.0/15", "10.8.0.0/24", ZonePolicy::default())

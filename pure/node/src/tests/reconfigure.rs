@@ -56,6 +56,7 @@ fn stranger(name: &str) -> crate::Peer {
         lifetimes: crate::Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        ppk: None,
         liveness: Duration::from_secs(30),
     }
 }

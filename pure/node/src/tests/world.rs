@@ -562,6 +562,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         lifetimes: Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        ppk: None,
     }
 }
 

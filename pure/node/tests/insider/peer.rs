@@ -180,6 +180,7 @@ fn engine(
         lifetimes: Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        ppk: None,
     };
     let config = Config {
         trust: credential::trust(),

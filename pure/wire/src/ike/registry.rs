@@ -156,6 +156,9 @@ registry! {
         IKEV2_MESSAGE_ID_SYNC_SUPPORTED = 16420,
         IKEV2_FRAGMENTATION_SUPPORTED = 16430,
         SIGNATURE_HASH_ALGORITHMS = 16431,
+        USE_PPK = 16435,
+        PPK_IDENTITY = 16436,
+        NO_PPK_AUTH = 16437,
         // Private use: errors 8192 to 16383, status 40960 to 65535.
         KEY_REFUSED = 12288,
         ZONES_REQUIRED = 12289,

@@ -1,0 +1,252 @@
+//! Post-quantum pre-shared keys (RFC 8784): a secret beside whatever proves the identities, stirred
+//! into the keys (`keys.rs`), so that who records everything today and breaks the key exchange with a
+//! quantum computer one day has the keys of no tunnel.
+//!
+//! ```text
+//!  IKE_SA_INIT  ..., N(USE_PPK)  -->            "I have a PPK for you"
+//!                           <--  ..., N(USE_PPK)            "I have PPKs"
+//!  IKE_AUTH     ..., N(PPK_IDENTITY, its name), [N(NO_PPK_AUTH)]  -->
+//!                           <--  ..., N(PPK_IDENTITY)       "it is in our keys"
+//! ```
+//!
+//! AUTH proves the PPK together with the identity. An initiator that can do without adds what its
+//! AUTH would be otherwise, in NO_PPK_AUTH, and the responder takes that where it does not have the
+//! PPK. Taking USE_PPK out of the first messages gains nobody anything: AUTH covers them.
+//!
+//! IKE_AUTH itself is sealed without the PPK, so identities and selectors may be read one day, and so
+//! may whatever else goes by an IKE SA that was not rekeyed since (section 6).
+
+use crate::exchange::{find_notify, notify};
+use crypto::Secret;
+use wire::ike::{Authentication, Message, NotifyType, Payload};
+
+/// Types of names (section 5.1). What an opaque name means is for both ends to agree on: here, that
+/// it is a name like the others.
+const OPAQUE: u8 = 1;
+const FIXED: u8 = 2;
+
+/// Octets of a name that are kept of what a stranger says.
+const LONGEST: usize = 64;
+
+/// A post-quantum pre-shared key for one peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ppk {
+    /// Its name at both ends.
+    pub id: String,
+    /// The key: 256 bits of entropy, or it protects from less than it should (section 6).
+    pub secret: Secret,
+    /// Whether there is no SA without it; otherwise it is used if the peer has it too.
+    pub required: bool,
+}
+
+/// Why an initiator's PPK does not do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadPpk {
+    /// It uses none.
+    #[error(
+        "it comes without a PPK, which is required here: give it the same `ppk`, or write `required = false` in `ppk` here"
+    )]
+    Missing,
+    /// It did not say which, after it said that it uses one.
+    #[error("it broke the protocol: it does not name the PPK that it uses")]
+    Unnamed,
+    /// Its PPK is not the one that it has here.
+    #[error("its PPK `{0}` is not in its table here: write the same `ppk` at both ends")]
+    Unknown(String),
+    /// The PPK has that name, and still its proof does not verify.
+    #[error(
+        "its proof does not verify: put the same key into the file of `ppk` at both ends, or compare what else it proves itself with"
+    )]
+    Wrong,
+}
+
+/// What a responder does about an initiator's PPK (section 3, table 1).
+pub(crate) enum Choice<'a> {
+    /// It goes into the keys.
+    Use(&'a Ppk),
+    /// IKEv2 as it is without.
+    Without,
+    /// The same, and NO_PPK_AUTH is the proof.
+    WithoutBy(&'a [u8]),
+}
+
+/// What either end adds to IKE_SA_INIT if it has a PPK: an initiator for the responder, a responder
+/// for anybody, as it does not know yet who asks.
+pub(crate) const fn payload() -> Payload {
+    notify(NotifyType::USE_PPK, Vec::new())
+}
+
+/// Whether a message of IKE_SA_INIT says so.
+pub(crate) fn is_offered(message: &Message) -> bool {
+    find_notify(message, NotifyType::USE_PPK).is_some()
+}
+
+/// What names a PPK in the request of IKE_AUTH.
+pub(crate) fn identity(ppk: &Ppk) -> Payload {
+    let data = [&[FIXED], ppk.id.as_bytes()].concat();
+    notify(NotifyType::PPK_IDENTITY, data)
+}
+
+/// The proof for a responder that does not have it.
+pub(crate) fn no_ppk_auth(proof: Authentication) -> Payload {
+    notify(NotifyType::NO_PPK_AUTH, proof.data)
+}
+
+/// What says in the response of IKE_AUTH that it is in the keys.
+pub(crate) const fn confirmation() -> Payload {
+    notify(NotifyType::PPK_IDENTITY, Vec::new())
+}
+
+/// Whether a response says so; "the content of the received PPK_IDENTITY (if any) MUST be ignored".
+pub(crate) fn is_confirmed(response: &Message) -> bool {
+    find_notify(response, NotifyType::PPK_IDENTITY).is_some()
+}
+
+/// The name in a request, for a person.
+pub(crate) fn named(request: &Message) -> Option<String> {
+    let name = name(request)?;
+    let name = &name[..name.len().min(LONGEST)];
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+fn name(request: &Message) -> Option<&[u8]> {
+    let identity = find_notify(request, NotifyType::PPK_IDENTITY)?;
+    match identity.data.split_first() {
+        Some((&(OPAQUE | FIXED), name)) => Some(name),
+        // Private and later types: a PPK that we do not have.
+        _ => Some(&[]),
+    }
+}
+
+/// What to do with a request of IKE_AUTH. `agreed`: both ends said USE_PPK.
+pub(crate) fn choose<'a>(
+    agreed: bool,
+    ours: Option<&'a Ppk>,
+    request: &'a Message,
+) -> Result<Choice<'a>, BadPpk> {
+    let required = ours.is_some_and(|ppk| ppk.required);
+    if !agreed {
+        return match required {
+            true => Err(BadPpk::Missing),
+            false => Ok(Choice::Without),
+        };
+    }
+    let name = name(request).ok_or(BadPpk::Unnamed)?;
+    if let Some(ppk) = ours.filter(|ppk| ppk.id.as_bytes() == name) {
+        return Ok(Choice::Use(ppk));
+    }
+    match find_notify(request, NotifyType::NO_PPK_AUTH) {
+        Some(proof) if !required => Ok(Choice::WithoutBy(&proof.data)),
+        _ => Err(BadPpk::Unknown(named(request).unwrap_or_default())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
+
+    fn ppk(required: bool) -> Ppk {
+        Ppk {
+            id: "office2026".to_owned(),
+            secret: Secret::new(vec![7; 32]),
+            required,
+        }
+    }
+
+    fn request(payloads: Vec<Payload>) -> Message {
+        let header = Header {
+            spi_i: 1,
+            spi_r: 2,
+            version: VERSION_2,
+            exchange: ExchangeType::IKE_AUTH,
+            flags: Flags::default(),
+            message_id: 1,
+        };
+        Message { header, payloads }
+    }
+
+    /// PPK_IDENTITY with a name of a type, and NO_PPK_AUTH if there is to be one.
+    fn naming(kind: u8, name: &str, without: bool) -> Message {
+        let data = [&[kind], name.as_bytes()].concat();
+        let identity = notify(NotifyType::PPK_IDENTITY, data);
+        let without = without.then(|| notify(NotifyType::NO_PPK_AUTH, vec![9; 32]));
+        request(std::iter::once(identity).chain(without).collect())
+    }
+
+    fn chosen(agreed: bool, ours: Option<&Ppk>, request: &Message) -> Result<&'static str, BadPpk> {
+        choose(agreed, ours, request).map(|choice| match choice {
+            Choice::Use(_) => "use it",
+            Choice::Without => "without",
+            Choice::WithoutBy(_) => "without, by NO_PPK_AUTH",
+        })
+    }
+
+    /// Every row of the table, in its order.
+    #[test]
+    fn the_choice_is_that_of_rfc_8784_table_1() {
+        let (optional, required) = (ppk(false), ppk(true));
+        let unknown = || Err(BadPpk::Unknown("office2026".to_owned()));
+        for without in [false, true] {
+            let request = naming(FIXED, "office2026", without);
+            assert_eq!(chosen(false, None, &request), Ok("without"));
+            assert_eq!(chosen(false, Some(&optional), &request), Ok("without"));
+            let refused = chosen(false, Some(&required), &request);
+            assert_eq!(refused, Err(BadPpk::Missing));
+            for ours in [&optional, &required] {
+                assert_eq!(chosen(true, Some(ours), &request), Ok("use it"));
+            }
+        }
+        let only = naming(FIXED, "office2026", false);
+        let either = naming(FIXED, "office2026", true);
+        // "Configured with PPK" is to have the one that is named.
+        let other = |required| Ppk {
+            id: "office2025".to_owned(),
+            ..ppk(required)
+        };
+        let (optional, required) = (other(false), other(true));
+        for ours in [None, Some(&optional), Some(&required)] {
+            assert_eq!(chosen(true, ours, &only), unknown());
+        }
+        assert_eq!(chosen(true, Some(&required), &either), unknown());
+        for ours in [None, Some(&optional)] {
+            assert_eq!(chosen(true, ours, &either), Ok("without, by NO_PPK_AUTH"));
+        }
+    }
+
+    #[test]
+    fn a_ppk_that_was_agreed_has_to_be_named() {
+        let ours = ppk(false);
+        let no_ppk_auth = notify(NotifyType::NO_PPK_AUTH, vec![9; 32]);
+        let nameless = request(vec![no_ppk_auth]);
+        assert_eq!(chosen(true, Some(&ours), &nameless), Err(BadPpk::Unnamed));
+    }
+
+    #[test]
+    fn a_name_of_either_type_counts_and_one_of_another_type_is_nobodys() {
+        let ours = ppk(true);
+        for kind in [OPAQUE, FIXED] {
+            let request = naming(kind, "office2026", false);
+            assert_eq!(chosen(true, Some(&ours), &request), Ok("use it"));
+        }
+        for kind in [0, 3, 128] {
+            let request = naming(kind, "office2026", false);
+            let nobodys = Err(BadPpk::Unknown(String::new()));
+            assert_eq!(chosen(true, Some(&ours), &request), nobodys);
+        }
+        let empty = request(vec![confirmation()]);
+        assert!(chosen(true, Some(&ours), &empty).is_err());
+    }
+
+    #[test]
+    fn what_a_stranger_calls_its_ppk_is_kept_within_bounds() {
+        let long = "x".repeat(5000);
+        let kept = named(&naming(FIXED, &long, false)).unwrap();
+        assert_eq!(kept.len(), LONGEST);
+        assert_eq!(
+            named(&request(vec![identity(&ppk(true))])).unwrap(),
+            "office2026"
+        );
+    }
+}
