@@ -164,6 +164,11 @@ fn licences(config: &Config) -> Vec<Warning> {
             peer: name.clone(),
             node: licence.node.clone(),
         }));
+        let exposed = nodes.iter().filter(|_| peer.ppk.is_some());
+        warnings.extend(exposed.map(|&node| Warning::LicenceWithoutPpk {
+            peer: name.clone(),
+            node: node.clone(),
+        }));
         // The endpoint that accepts the tunnel gives out the keys.
         let unknown = nodes.iter().filter(|&&node| {
             let known = config.licensed.iter().any(|l| l.party.identity == *node);

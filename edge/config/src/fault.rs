@@ -148,7 +148,8 @@ impl Found {
         let before = text.get(..self.span.start).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[start..].lines().next().unwrap_or_default();
-        let secret = line.contains("psk") || line.trim_start().starts_with("key");
+        let named = ["psk", "ppk"].iter().any(|key| line.contains(key));
+        let secret = named || line.trim_start().starts_with("key");
         let hidden = line.is_empty() || secret;
         Fault {
             line: before.matches('\n').count() + 1,

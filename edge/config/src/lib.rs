@@ -26,6 +26,7 @@ mod peer;
 mod place;
 mod policy;
 mod pool;
+mod ppk;
 mod prefix;
 mod psk;
 mod reader;
@@ -49,6 +50,7 @@ pub use peer::{Addressing, HEADERS, Leak, PAYLOAD, Peer, Stance, Start, ZonePoli
 pub use place::Places;
 pub use policy::{Action, Policy};
 pub use pool::{DEFAULT_STORE, Pool};
+pub use ppk::Ppk;
 pub use prefix::Prefix;
 pub use psk::Psk;
 pub use setting::Effect;

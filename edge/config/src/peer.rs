@@ -1,7 +1,8 @@
 //! `[peer.NAME]`: the other end of a tunnel, and what both of us would show to others.
 
+use crate::ppk::ppk;
 use crate::reader::{Table, Value};
-use crate::{Party, Pool};
+use crate::{Party, Pool, Ppk};
 use model::{Licence, Right, Suite, TrafficSelector, ZoneId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub struct Peer {
     /// `nat`: `forbidden` takes translators on the way for an attack (RFC 4555 section 3.9). Default
     /// `allowed`.
     pub forbids_nat: bool,
+    /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
+    pub ppk: Option<Ppk>,
     /// `zones` and `licences`.
     pub zones: ZonePolicy,
 }
@@ -116,6 +119,7 @@ impl Peer {
         let mobike = table.optional("mobike", |value| value.choice(&switch));
         let nat = [("allowed", false), ("forbidden", true)];
         let nat = table.optional("nat", |value| value.choice(&nat));
+        let ppk = table.optional("ppk", ppk);
         let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
         let zones = ZonePolicy::read(&mut table, suites);
         let dynamic = matches!(local, Some(Local::Dynamic));
@@ -142,6 +146,7 @@ impl Peer {
             pfs: pfs.unwrap_or(true),
             mobike: mobike.unwrap_or(true),
             forbids_nat: nat.unwrap_or(false),
+            ppk,
             zones: zones?,
         })
     }

@@ -16,12 +16,13 @@ const LONGEST: usize = 1024;
 
 const MAKE_ONE: &str = "make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`";
 
-/// A pre-shared key: the file's octets without the line's end. Zeroised when dropped, never shown.
+/// A pre-shared key, of either kind: the file's octets without the line's end. Zeroised when dropped,
+/// never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Psk(Zeroizing<Vec<u8>>);
 
 impl Psk {
-    /// The key's octets, at least 16.
+    /// The key's octets.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -44,6 +45,21 @@ enum Unusable {
 
 /// Reads the key whose file a value names.
 pub(crate) fn psk(value: &Value<'_>) -> Option<Psk> {
+    key(value, |octets| {
+        let length = octets.len();
+        (length < SHORTEST).then(|| {
+            format!(
+                "the key has {length} octets, fewer than {SHORTEST}: it could be guessed offline"
+            )
+        })
+    })
+}
+
+/// Reads the key whose file a value names, unless it is told what makes it too weak.
+pub(crate) fn key(
+    value: &Value<'_>,
+    weakness: impl FnOnce(&[u8]) -> Option<String>,
+) -> Option<Psk> {
     let mut octets = secret(value, LONGEST, MAKE_ONE)?;
     for end in [b'\n', b'\r'] {
         if octets.last() == Some(&end) {
@@ -51,15 +67,13 @@ pub(crate) fn psk(value: &Value<'_>) -> Option<Psk> {
         }
     }
     let problem = match octets.len() {
-        SHORTEST..=LONGEST => return Some(Psk(octets)),
-        length @ ..SHORTEST => {
-            format!(
-                "the key has {length} octets, fewer than {SHORTEST}: it could be guessed offline"
-            )
-        }
-        _ => format!("the key has more than {LONGEST} octets"),
+        ..=LONGEST => weakness(&octets),
+        _ => Some(format!("the key has more than {LONGEST} octets")),
     };
-    value.fault(problem, MAKE_ONE)
+    match problem {
+        None => Some(Psk(octets)),
+        Some(problem) => value.fault(problem, MAKE_ONE),
+    }
 }
 
 /// Reads the file that a value names, which nobody but its owner may use; at most a few octets more

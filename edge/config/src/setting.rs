@@ -5,7 +5,7 @@
 
 use crate::{
     Action, Addressing, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy,
-    Pool, Psk, Snoop, Start, Tunnel, ZonePolicy,
+    Pool, Ppk, Psk, Snoop, Start, Tunnel, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance};
 use crypto::{Certificate, PublicKey, sha256};
@@ -159,6 +159,7 @@ fn peer(peer: &Peer) -> Section {
         pfs,
         mobike,
         forbids_nat,
+        ppk,
         zones: ZonePolicy { stance, licences },
     } = peer;
     let mut settings = self::party(party);
@@ -180,6 +181,11 @@ fn peer(peer: &Peer) -> Section {
         applied("pfs", pfs),
         anew("mobike", if *mobike { "on" } else { "off" }),
         anew("nat", if *forbids_nat { "forbidden" } else { "allowed" }),
+        anew(
+            "ppk",
+            ppk.as_ref().map_or_else(|| "none".to_owned(), self::ppk),
+        ),
+        secret("ppk.key", ppk.as_ref().map(|ppk| &ppk.key)),
         anew("zones", self::stance(*stance)),
         anew("licences", list(licences.iter().map(licence))),
     ]);
@@ -246,11 +252,7 @@ fn party(party: &Party) -> Vec<Setting> {
     } = party;
     vec![
         anew("id", identity),
-        Setting {
-            key: "psk".to_owned(),
-            value: Value::Psk(psk.clone()),
-            effect: Effect::Anew,
-        },
+        secret("psk", psk.as_ref()),
         anew("suite", list(suites)),
         anew("groups", list(groups)),
         applied("liveness", time(*liveness)),
@@ -340,6 +342,14 @@ fn restart(key: &str, value: impl Display) -> Setting {
     setting(key, value, Effect::Restart)
 }
 
+fn secret(key: &str, value: Option<&Psk>) -> Setting {
+    Setting {
+        key: key.to_owned(),
+        value: Value::Psk(value.cloned()),
+        effect: Effect::Anew,
+    }
+}
+
 fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<_> = items.into_iter().map(|item| item.to_string()).collect();
     format!("[{}]", items.join(", "))
@@ -360,6 +370,16 @@ fn certificate(certificate: &Certificate) -> String {
     } = certificate;
     let [a, b, c, d, ..] = sha256(&[&certificate.der]);
     format!("{subject} until {not_after} ({a:02x}{b:02x}{c:02x}{d:02x})")
+}
+
+fn ppk(ppk: &Ppk) -> String {
+    let Ppk {
+        id,
+        key: _,
+        required,
+    } = ppk;
+    let required = if *required { "required" } else { "optional" };
+    format!("{id} {required}")
 }
 
 fn licence(licence: &Licence) -> String {

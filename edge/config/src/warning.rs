@@ -38,6 +38,16 @@ pub enum Warning {
         /// The node.
         node: Identity,
     },
+    /// A licensed node's keys travel without the PPK that protects the tunnel (RFC 8784 section 6).
+    #[error(
+        "the keys that {node} gets to the tunnel with {peer} travel without its `ppk`: who breaks that exchange with a quantum computer reads what {node} may read"
+    )]
+    LicenceWithoutPpk {
+        /// Name of the peer's table.
+        peer: String,
+        /// The node.
+        node: Identity,
+    },
     /// We accept a tunnel whose licences name a node that we cannot give keys to.
     #[error(
         "the licences of {peer} name {node}, but no [licensed.NAME] has this id: it gets no keys from here"

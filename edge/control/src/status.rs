@@ -56,6 +56,9 @@ pub struct Peer {
     pub since_seconds: Option<u64>,
     /// What failed last. Stays until it is up again.
     pub last_refusal: Option<Refusal>,
+    /// Whether a post-quantum pre-shared key is in all its keys.
+    #[serde(default)]
+    pub ppk: bool,
     /// The addresses inside that one end lends the other.
     #[serde(default)]
     pub inside: Vec<IpAddr>,

@@ -85,7 +85,16 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     let mut peer = peer(&from.party, from.address, role);
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
+    peer.ppk = from.ppk.as_ref().map(ppk);
     peer
+}
+
+fn ppk(from: &config::Ppk) -> node::Ppk {
+    node::Ppk {
+        id: from.id.clone(),
+        secret: Secret::new(from.key.expose().to_vec()),
+        required: from.required,
+    }
 }
 
 /// The pools of a configuration.

@@ -44,6 +44,7 @@ rekey = "40m"
 pfs = false
 mobike = "off"
 nat = "forbidden"
+ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
 [peer.carol]
@@ -139,6 +140,14 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.pfs", "pfs = false", "pfs = true", Applied),
         ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
+        ("peer.alice.ppk", "office2026", "office2027", Anew),
+        (
+            "peer.alice.ppk",
+            "required = false",
+            "required = true",
+            Anew,
+        ),
+        ("peer.alice.ppk.key", "alice.ppk", "office.ppk", Anew),
         ("peer.alice.ike_rekey", "2h", "3h", Applied),
         (
             "licensed.fa.ike_rekey",
@@ -299,6 +308,8 @@ fn folder() -> Folder {
     let folder = Folder::new();
     folder.key("office.psk", b"another key that is long enough\n", 0o600);
     folder.key("carol.psk", b"a third key that is long enough\n", 0o600);
+    folder.key("alice.ppk", &[b'a'; 64], 0o600);
+    folder.key("office.ppk", &[b'b'; 64], 0o600);
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates");
     for name in CERTIFICATES {
         folder.key(name, &fs::read(made.join(name)).unwrap(), 0o600);

@@ -239,6 +239,70 @@ fn a_key_written_into_the_file_by_mistake_is_never_repeated() {
     assert!(!shown.contains("horse"), "{shown}");
 }
 
+/// RFC 8784 section 6: 256 bits of entropy, which 32 octets of text cannot have.
+#[test]
+fn a_ppk_too_short_against_quantum_computers_is_refused() {
+    let folder = Folder::new();
+    let line = "ppk = { id = \"office2026\", key = \"office.psk\" }\n";
+    let faults = folder.lines(&format!("{NODE}{OFFICE}{line}"));
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    let told = "peer.office.ppk.key | the key has 32 hexadecimal digits, fewer than 64: 256 bits";
+    assert!(faults[0].contains(told), "{faults:#?}");
+    assert!(faults[0].contains("head -c 32 /dev/urandom"), "{faults:#?}");
+}
+
+#[test]
+fn a_ppk_has_a_name_and_a_key_and_is_required_if_nothing_else_is_said() {
+    let folder = Folder::new();
+    folder.key("office.ppk", &[b'k'; 43], 0o600);
+    let load = |ppk: &str| folder.load(&format!("{NODE}{OFFICE}ppk = {{ {ppk} }}\n"));
+    let key = "key = \"office.ppk\"";
+    let config = load(&format!("id = \"office2026\", {key}")).unwrap();
+    let ppk = config.peers[0].ppk.as_ref().unwrap();
+    assert_eq!((ppk.id.as_str(), ppk.required), ("office2026", true));
+    assert_eq!(ppk.key.expose(), [b'k'; 43]);
+    assert!(!format!("{config:?}").contains("kkkk"));
+    let optional = load(&format!("id = \"a\", {key}, required = false")).unwrap();
+    assert!(!optional.peers[0].ppk.as_ref().unwrap().required);
+    for (ppk, problem) in [
+        (key.to_owned(), "`id` is missing"),
+        ("id = \"office2026\"".to_owned(), "`key` is missing"),
+        (format!("id = \"two words\", {key}"), "cannot be the name"),
+    ] {
+        let told = load(&ppk).unwrap_err().to_string();
+        assert!(told.contains(problem), "{told}");
+    }
+}
+
+#[test]
+fn a_ppk_written_into_the_file_by_mistake_is_never_repeated() {
+    for line in [
+        "ppk = { id = \"office2026\", key = \"correct horse battery\" }\n",
+        "[peer.office.ppk]\nid = \"office2026\"\nkey = \"correct horse battery\"\n",
+        "ppk = \"correct horse battery\"\n",
+    ] {
+        let shown = Folder::new().faults(&format!("{NODE}{OFFICE}{line}"));
+        assert!(!shown.to_string().contains("horse"), "{shown}");
+    }
+}
+
+/// RFC 8784 section 6: keys for others go by an IKE SA of their own, which has no PPK.
+#[test]
+fn a_ppk_beside_licences_is_warned_of() {
+    let folder = Folder::new();
+    folder.key("office.ppk", &[b'k'; 43], 0o600);
+    let licences = "zones = \"require\"\n\
+        licences = [{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }]\n";
+    let ppk = "ppk = { id = \"office2026\", key = \"office.ppk\" }\n";
+    let config = folder.load(&format!("{NODE}{OFFICE}{licences}{ppk}"));
+    let warning = Warning::LicenceWithoutPpk {
+        peer: "office".to_owned(),
+        node: "fa.example.net".parse().unwrap(),
+    };
+    assert_eq!(config.unwrap().warnings, [warning]);
+    assert_eq!(warnings(&format!("{NODE}{OFFICE}{licences}")), []);
+}
+
 #[test]
 fn keys_are_not_in_debug_output() {
     let config = Folder::new().load(&format!("{NODE}{OFFICE}")).unwrap();

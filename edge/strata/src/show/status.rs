@@ -55,6 +55,9 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     if let Some(remote) = peer.remote {
         let _ = writeln!(text, "  remote    {remote}");
     }
+    if peer.ppk {
+        text.push_str("  ppk       in all keys\n");
+    }
     if !peer.inside.is_empty() {
         let _ = writeln!(text, "  inside    {}", addresses(&peer.inside));
     }
@@ -146,6 +149,7 @@ mod tests {
             remote: Some("192.0.2.1:4500".parse().unwrap()),
             since_seconds: Some(75),
             last_refusal: None,
+            ppk: true,
             inside: vec!["10.1.0.2".parse().unwrap()],
             children: vec![Child {
                 spi_in: "c0de0001".to_owned(),
@@ -178,6 +182,7 @@ mod tests {
                 seconds_ago: 3,
                 reason: "the peer refused our identity".to_owned(),
             }),
+            ppk: false,
             inside: Vec::new(),
             children: Vec::new(),
             ..office()
@@ -210,6 +215,7 @@ peer home  down
 peer office  up for 1 min 15 s
   identity  gw.example.net
   remote    192.0.2.1:4500
+  ppk       in all keys
   inside    10.1.0.2
   sa        zoned, in c0de0001, out beef0002
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64

@@ -17,6 +17,7 @@ pub enum Topic {
     OurIdentity,
     TheirIdentity,
     Authentication,
+    Ppk,
     OurCertificate,
     TheirCertificate,
     EspCipher,
@@ -29,7 +30,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::IkeCipher,
         Self::Prf,
         Self::Integrity,
@@ -37,6 +38,7 @@ impl Topic {
         Self::OurIdentity,
         Self::TheirIdentity,
         Self::Authentication,
+        Self::Ppk,
         Self::OurCertificate,
         Self::TheirCertificate,
         Self::EspCipher,
@@ -57,6 +59,7 @@ impl Topic {
             Self::OurIdentity => "who we are",
             Self::TheirIdentity => "who it is",
             Self::Authentication => "proof",
+            Self::Ppk => "PPK",
             Self::OurCertificate => "our certificate",
             Self::TheirCertificate => "its certificate",
             Self::EspCipher => "ESP cipher",
@@ -119,6 +122,8 @@ fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
         Topic::OurIdentity => theirs.expects.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => theirs.identity.as_ref().map(ToString::to_string),
         Topic::TheirCertificate => theirs.certificate.as_ref().map(certificate),
+        // An answer does not repeat the name.
+        Topic::Ppk if theirs.ppk.as_deref() == Some("") => Some("the same".to_owned()),
         Topic::OurTraffic => list(&theirs.remote),
         Topic::TheirTraffic => list(&theirs.local),
         // Who asks for a child and says nothing of zones wants none.
@@ -134,6 +139,7 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         Topic::Integrity => list(of(TransformType::INTEG, &offer.ike)),
         Topic::KeyExchange => list(of(TransformType::KE, &offer.ike)),
         Topic::Authentication => offer.auth.map(|method| proof(method).to_owned()),
+        Topic::Ppk => offer.ppk.clone(),
         Topic::EspCipher => list(of(TransformType::ENCR, &offer.esp)),
         Topic::EspIntegrity => list(of(TransformType::INTEG, &offer.esp)),
         Topic::SequenceNumbers => list(of(TransformType::ESN, &offer.esp)),
@@ -158,6 +164,10 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::OurIdentity => ours.identity == theirs.expects,
         Topic::TheirIdentity => ours.expects == theirs.identity,
         Topic::Authentication => ours.auth == theirs.auth && !suspects(attempt).contains(&topic),
+        Topic::Ppk => {
+            let same = theirs.ppk.as_deref() == Some("") || ours.ppk == theirs.ppk;
+            same && !suspects(attempt).contains(&topic)
+        }
         // What a peer makes of our certificate it tells at most by refusing it.
         Topic::OurCertificate => true,
         Topic::TheirCertificate => !suspects(attempt).contains(&topic),
@@ -209,6 +219,8 @@ const fn of_end(why: &DownReason) -> &'static [Topic] {
     match why {
         DownReason::WrongKey => &[Topic::Authentication],
         DownReason::AuthenticationRefused { .. } => &[Topic::OurIdentity, Topic::Authentication],
+        DownReason::PpkRefused { .. } => &[Topic::Ppk, Topic::OurIdentity, Topic::Authentication],
+        DownReason::NoPpk => &[Topic::Ppk],
         DownReason::BadProof(why) => of_proof(why),
         DownReason::CertificateRefused { .. }
         | DownReason::SignatureNotAccepted
@@ -229,6 +241,7 @@ const fn of_refusal(why: &Refusal) -> &'static [Topic] {
     match why {
         Refusal::WrongKey(_) | Refusal::AuthenticationMethod => &[Topic::Authentication],
         Refusal::BadProof { why, .. } => of_proof(why),
+        Refusal::BadPpk { .. } => &[Topic::Ppk],
         Refusal::CannotProve => &[Topic::OurCertificate],
         Refusal::ZonesRequired => &[Topic::Zones],
         _ => &[],

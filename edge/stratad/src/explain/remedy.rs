@@ -6,7 +6,7 @@ use config::Places;
 use control::{Fix, Verdict};
 use crypto::Certificate;
 use model::{Group, Identity, Suite, TrafficSelector};
-use node::{Attempt, DownReason, End, Refusal};
+use node::{Attempt, BadPpk, DownReason, End, Refusal};
 use wire::ike::{GroupId, NotifyType, Transform};
 
 /// Where the lines about one peer are.
@@ -39,6 +39,12 @@ impl Remedy<'_> {
                 self.key(),
                 elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
             ],
+            DownReason::PpkRefused { ours, .. } => vec![
+                self.same_ppk(),
+                self.key(),
+                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+            ],
+            DownReason::NoPpk => self.no_ppk(),
             DownReason::BadProof(why) => certificate::theirs(self, why, presented(attempt)),
             DownReason::CertificateRefused { ours, why } => {
                 certificate::ours(self, ours, *why, attempt.ours.certificate.as_ref())
@@ -88,6 +94,10 @@ impl Remedy<'_> {
             Refusal::UnknownIdentity(theirs) => vec![self.identity(theirs)],
             Refusal::WrongKey(_) => vec![self.key()],
             Refusal::BadProof { why, .. } => certificate::theirs(self, why, presented(attempt)),
+            Refusal::BadPpk { why, .. } => match why {
+                BadPpk::Missing => self.no_ppk(),
+                _ => vec![self.same_ppk()],
+            },
             Refusal::CannotProve => certificate::other_kind(self),
             Refusal::AuthenticationMethod => {
                 vec![elsewhere("use a pre-shared key or a certificate there")]
@@ -129,6 +139,7 @@ impl Remedy<'_> {
                 ),
             )],
             Refusal::ZonesNotAgreed => self.zones(),
+            Refusal::WithoutPpk => vec![self.same_ppk()],
             _ => Vec::new(),
         }
     }
@@ -218,6 +229,24 @@ impl Remedy<'_> {
             "psk",
             "put the same key into this file and into that of the other end",
         )
+    }
+
+    fn same_ppk(&self) -> Fix {
+        self.at(
+            "ppk",
+            "write the same `id` at both ends, and put the same key into both files",
+        )
+    }
+
+    /// It is required here and not there.
+    fn no_ppk(&self) -> Vec<Fix> {
+        vec![
+            elsewhere("write the same `ppk` in its table for us"),
+            self.at(
+                "ppk",
+                "or write `required = false` here: then it may be without",
+            ),
+        ]
     }
 
     fn identity(&self, theirs: &Identity) -> Fix {

@@ -1,0 +1,81 @@
+//! `ppk`: a post-quantum pre-shared key (RFC 8784), beside whatever proves who the peer is.
+
+use crate::Psk;
+use crate::psk::key;
+use crate::reader::Value;
+
+/// Bits of entropy that it has at least (RFC 8784 section 6): a quantum computer searches as if it
+/// were half of that.
+const LEAST: usize = 256;
+
+/// Most characters of a name.
+const LONGEST_NAME: usize = 64;
+
+/// `ppk = { id = "office2026", key = "office.ppk" }`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ppk {
+    /// `id`: its name, the same at both ends. Others than Strata may only take letters, digits, `+`
+    /// and `/`.
+    pub id: String,
+    /// `key`: name of a file beside this one, mode 0600, with the key.
+    pub key: Psk,
+    /// `required`: whether there is no tunnel without it; otherwise it is used if the peer has it
+    /// too. Default true.
+    pub required: bool,
+}
+
+/// Reads the table.
+pub(crate) fn ppk(value: &Value<'_>) -> Option<Ppk> {
+    let mut table = value.table()?;
+    let id = table.required("id", "\"office2026\"", name);
+    let key = table.required("key", "\"office.ppk\"", |value| key(value, weakness));
+    let required = table.optional("required", Value::boolean);
+    table.finish();
+    Some(Ppk {
+        id: id?,
+        key: key?,
+        required: required.unwrap_or(true),
+    })
+}
+
+fn name(value: &Value<'_>) -> Option<String> {
+    let text = value.text()?;
+    if text.len() > LONGEST_NAME || !text.bytes().all(|octet| octet.is_ascii_graphic()) {
+        return value.fault(
+            "this cannot be the name of a PPK",
+            format!("use 1 to {LONGEST_NAME} letters and digits, the same at both ends"),
+        );
+    }
+    Some(text.to_owned())
+}
+
+/// What is wrong with a key that cannot have the entropy, be it ever so random.
+fn weakness(octets: &[u8]) -> Option<String> {
+    let all = |kind: fn(&u8) -> bool| octets.iter().all(kind);
+    let (each, what) = match (all(u8::is_ascii_hexdigit), all(u8::is_ascii)) {
+        (true, _) => (4, "hexadecimal digits"),
+        (_, true) => (6, "characters"),
+        (_, false) => (8, "octets"),
+    };
+    let (length, least) = (octets.len(), LEAST.div_ceil(each));
+    (length < least).then(|| {
+        format!(
+            "the key has {length} {what}, fewer than {least}: {LEAST} bits of entropy are needed against quantum computers"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_have_256_bits_of_entropy_is_too_weak() {
+        for (octets, least) in [(&b"a0F"[..], 64), (b"Zz+/", 43), (b"\xff", 32)] {
+            let long: Vec<u8> = octets.iter().copied().cycle().take(least).collect();
+            assert_eq!(weakness(&long), None);
+            let told = weakness(&long[1..]).unwrap();
+            assert!(told.contains(&format!("fewer than {least}")), "{told}");
+        }
+    }
+}
