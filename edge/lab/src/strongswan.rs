@@ -43,6 +43,8 @@ pub struct Connection<'a> {
     /// The key: any octets but quotes and newlines. Without it both ends prove themselves by
     /// certificate: charon's is `x509/end.pem`, its key in `private`, its CAs in `x509ca`.
     pub psk: Option<&'a str>,
+    /// A post-quantum pre-shared key (RFC 8784) besides.
+    pub ppk: Option<Ppk<'a>>,
     /// Our traffic selectors, separated by commas.
     pub local: &'a str,
     /// The peer's traffic selectors.
@@ -61,6 +63,19 @@ pub struct Connection<'a> {
     pub vips: Option<&'a str>,
     /// Prefixes that it lends addresses of, and a name server that it tells of.
     pub pools: &'a [(&'a str, &'a str)],
+}
+
+/// A post-quantum pre-shared key.
+#[derive(Clone, Copy, Debug)]
+pub struct Ppk<'a> {
+    /// Its name.
+    pub id: &'a str,
+    /// The key: any octets but quotes and newlines.
+    pub secret: &'a str,
+    /// Whether it is for this connection: who begins names it, and who answers takes no other.
+    pub named: bool,
+    /// Whether there is no connection without it.
+    pub required: bool,
 }
 
 /// The name of a connection's child in charon's messages.
@@ -181,7 +196,25 @@ impl Connection<'_> {
             None => ("pubkey", "certs = end.pem"),
         };
         let psk = self.psk.map_or_else(String::new, |psk| {
-            format!("secrets {{\n  ike {{\n    secret = \"{psk}\"\n  }}\n}}\n")
+            format!("  ike {{\n    secret = \"{psk}\"\n  }}\n")
+        });
+        let (ppk, ppk_secret) = self.ppk.map_or_else(Default::default, |ppk| {
+            let Ppk {
+                id,
+                secret,
+                named,
+                required,
+            } = ppk;
+            let required = if required { "yes" } else { "no" };
+            let named = if named {
+                format!("ppk_id = {id}\n    ")
+            } else {
+                String::new()
+            };
+            (
+                format!("{named}ppk_required = {required}"),
+                format!("  ppk {{\n    id = {id}\n    secret = \"{secret}\"\n  }}\n"),
+            )
         });
         let Self {
             id,
@@ -189,6 +222,7 @@ impl Connection<'_> {
             address,
             peer_address,
             psk: _,
+            ppk: _,
             local,
             remote,
             ike,
@@ -223,6 +257,7 @@ impl Connection<'_> {
     fragmentation = yes
     {vips}
     {lends}
+    {ppk}
     rekey_time = {ike_rekey}
     over_time = 1h
     rand_time = 0
@@ -247,7 +282,9 @@ impl Connection<'_> {
     }}
   }}
 }}
-{psk}pools {{
+secrets {{
+{psk}{ppk_secret}}}
+pools {{
 {pools}}}
 "#
         )

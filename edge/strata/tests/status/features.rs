@@ -43,6 +43,9 @@ const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const PKI: &str = "edge/lab/tests/e2e_pki.rs";
 const POOL: &str = "pure/ike/src/pool.rs";
 const POLICY: &str = "edge/lab/tests/e2e_policy.rs";
+const PPK: &str = "edge/lab/tests/e2e_ppk.rs";
+const IKE_PPK: &str = "pure/ike/src/tests/ppk.rs";
+const PPK_SWAN: &str = "edge/lab/tests/interop_ppk.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
@@ -200,6 +203,65 @@ pub const FEATURES: &[Feature] = &[
             (REFUSAL, "a_key_file_that_others_can_read_is_refused"),
         ]),
         recovers: NotNeeded("a key is a file"),
+    },
+    Feature {
+        name: "Post-quantum pre-shared keys (RFC 8784)",
+        keys: &["peer.ppk.id", "peer.ppk.key", "peer.ppk.required"],
+        verbs: &[],
+        works: Tests(&[
+            (
+                PPK,
+                "a_ppk_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys",
+            ),
+            (PPK, "a_ppk_beside_certificates_is_in_the_keys_too"),
+            (
+                PPK,
+                "an_optional_ppk_that_the_gateway_lacks_is_told_and_the_tunnel_is_up",
+            ),
+            (
+                PPK,
+                "an_optional_ppk_of_another_name_is_told_and_the_tunnel_is_up",
+            ),
+            (PPK, "a_ppk_that_comes_with_a_reload_makes_the_tunnel_anew"),
+            (
+                PPK_SWAN,
+                "a_ppk_that_both_require_is_in_the_keys_whoever_begins",
+            ),
+            (
+                PPK_SWAN,
+                "a_ppk_that_nobody_requires_is_in_the_keys_whoever_begins",
+            ),
+        ]),
+        refuses: Tests(&[
+            (PPK, "a_ppk_that_is_too_short_is_a_fault_of_the_file"),
+            (
+                PPK,
+                "another_key_of_that_name_is_refused_and_both_ends_say_so",
+            ),
+            (PPK, "a_ppk_of_another_name_is_refused_and_both_ends_say_so"),
+            (
+                PPK,
+                "a_ppk_that_only_the_mobile_node_requires_makes_no_tunnel",
+            ),
+            (PPK, "a_ppk_that_only_the_gateway_requires_makes_no_tunnel"),
+            (
+                PPK_SWAN,
+                "strongswan_with_another_key_of_that_name_is_refused",
+            ),
+            (PPK_SWAN, "strongswans_refusal_of_another_key_is_told"),
+            (
+                IKE_PPK,
+                "a_wrong_ppk_an_unknown_one_and_an_unknown_identity_are_told_apart_here_and_not_there",
+            ),
+        ]),
+        recovers: Tests(&[
+            (PPK, "a_ppk_comes_through_a_lossy_hop_again_and_again"),
+            (
+                IKE_PPK,
+                "a_ppk_comes_through_a_network_that_loses_doubles_and_reorders",
+            ),
+            (IKE_PPK, "a_forged_answer_without_use_ppk_is_outwaited"),
+        ]),
     },
     Feature {
         name: "IKE messages in fragments (RFC 7383)",
