@@ -162,7 +162,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Applied,
         ),
         ("peer.alice.leak", "never", "stopped", Applied),
-        ("peer.alice.zones", "require", "accept", Anew),
+        ("peer.alice.zones", "\"require\"", "\"accept\"", Anew),
         (
             "peer.alice.licences",
             "[\"headers\"]",
