@@ -50,8 +50,7 @@ impl Bystander {
             stops: Vec::new(),
             threads: Vec::new(),
         };
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        for core in 0..cores {
+        for core in 0..priority::processors() {
             let (stop, stopped) = mpsc::channel();
             let seen = bystander.seen.clone();
             bystander.stops.push(stop);

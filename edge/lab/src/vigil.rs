@@ -10,9 +10,8 @@
 //! (sched(7), autogroup) an idle thread counts as its session does, and the kernel's own threads
 //! waited behind it: to take a device down took 20 s instead of 0.04.
 
-use os::NetNs;
+use os::{NetNs, priority};
 use std::process::{Child, Stdio};
-use std::thread;
 
 /// The kernel takes a new weight every tenth of a second, from all processes together.
 const SPIN: &str = "until echo 19 > /proc/self/autogroup || ! test -e /proc/self/autogroup
@@ -25,8 +24,7 @@ pub struct Vigil(Vec<Child>);
 impl Vigil {
     /// Begins to spin, if util-linux is there: it helps, and nothing depends on it.
     pub fn start() -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self((0..cores).filter_map(spinner).collect())
+        Self((0..priority::processors()).filter_map(spinner).collect())
     }
 }
 

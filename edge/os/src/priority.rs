@@ -6,6 +6,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use std::thread;
 
 /// Above every ordinary thread, below everything else that is real-time.
 const LEVEL: libc::c_int = 1;
@@ -23,6 +24,11 @@ pub fn make_real_time() -> Result<(), Error> {
     Errno::result(result)
         .map(drop)
         .map_err(Error::os("asking for real-time priority"))
+}
+
+/// How many processors the calling thread may run on; one if the system does not say.
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Keeps the calling thread on one of the processors it may run on: the first is 0.

@@ -4,9 +4,10 @@ use crate::config::{Inside, Peer};
 use crate::node::{Child, Node};
 use crate::{GrantState, TransitCounters};
 use esp::Traffic;
+use ike::SaStatus;
 use model::{
-    ChildSaId, CsaId, Identity, IkeSaId, InnerAddresses, Instant, Lease, Licence, Spi,
-    TrafficSelector, ZoneAgreement, ZoneId,
+    ChildSaId, CsaId, Identity, InnerAddresses, Instant, Lease, Licence, Spi, TrafficSelector,
+    ZoneAgreement, ZoneId,
 };
 use std::net::SocketAddr;
 
@@ -223,35 +224,20 @@ impl Node {
             .children
             .iter()
             .filter(|(_, child)| child.peer == peer.name);
-        let current = self.ike.sas().find(|status| Some(status.id) == entry.sa);
+        let current = self.ike.sas().find(|sa| Some(sa.id) == entry.sa);
         Some(PeerStatus {
             name: peer.name.clone(),
             identity: peer.identity.clone(),
             state,
-            remote: self.remote(peer, entry.sa),
+            remote: remote(peer, current.as_ref()),
             since: entry.up_since,
-            ppk: current.is_some_and(|status| status.ppk),
+            ppk: current.as_ref().is_some_and(|sa| sa.ppk),
             refusal: entry.refusal.clone(),
-            addresses: self.addresses(entry.sa),
+            addresses: current.and_then(|sa| sa.addresses).unwrap_or_default(),
             children: children
                 .map(|(id, child)| self.child_status(*id, child))
                 .collect(),
         })
-    }
-
-    /// Where the IKE SA's messages go; before there is one, where the configuration says.
-    fn remote(&self, peer: &Peer, sa: Option<IkeSaId>) -> Option<SocketAddr> {
-        let current = self.ike.sas().find(|status| Some(status.id) == sa);
-        let configured = peer
-            .address
-            .map(|address| SocketAddr::new(address, ike::PORT));
-        current.map(|status| status.path.remote).or(configured)
-    }
-
-    fn addresses(&self, sa: Option<IkeSaId>) -> InnerAddresses {
-        let current = self.ike.sas().find(|status| Some(status.id) == sa);
-        let lent = current.and_then(|status| status.addresses);
-        lent.unwrap_or_default()
     }
 
     fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {
@@ -262,4 +248,12 @@ impl Node {
             ..child.status.clone()
         }
     }
+}
+
+/// Where the IKE SA's messages go; before there is one, where the configuration says.
+fn remote(peer: &Peer, sa: Option<&SaStatus>) -> Option<SocketAddr> {
+    let configured = peer
+        .address
+        .map(|address| SocketAddr::new(address, ike::PORT));
+    sa.map(|sa| sa.path.remote).or(configured)
 }

@@ -70,6 +70,11 @@ impl Job {
         }
     }
 
+    /// What is run.
+    pub const fn cell(&self) -> &Cell {
+        &self.cell
+    }
+
     /// One that was, and not well.
     pub fn again(measured: &Measured) -> Self {
         Self {
@@ -96,10 +101,7 @@ pub(super) fn work<W: FnMut(&Cell) -> Result<Measured>>(
         let mut places: Vec<Place> = Vec::new();
         let mut next_start = Instant::now();
         loop {
-            while places.iter().filter(|place| place.is_busy).count() < width.now
-                && Instant::now() >= next_start
-                && !jobs.is_empty()
-            {
+            while busy(&places) < width.now && Instant::now() >= next_start && !jobs.is_empty() {
                 let (number, job) = choose(&places, &mut jobs, width.most);
                 if number == places.len() {
                     let (orders, received) = mpsc::channel();
@@ -110,7 +112,7 @@ pub(super) fn work<W: FnMut(&Cell) -> Result<Measured>>(
                 places[number].take(job, width.epoch);
                 next_start = Instant::now() + pace;
             }
-            let running = places.iter().filter(|place| place.is_busy).count();
+            let running = busy(&places);
             if running == 0 && jobs.is_empty() {
                 return;
             }
@@ -156,6 +158,10 @@ impl Place {
             .send(job)
             .expect("a thread waits for orders as long as there is somebody to give them");
     }
+}
+
+fn busy(places: &[Place]) -> usize {
+    places.iter().filter(|place| place.is_busy).count()
 }
 
 /// Picks a job and who does it. Whoever is free goes on with what it has; not far out of turn, so

@@ -2,6 +2,7 @@
 
 use super::results::Results;
 use super::{Options, Plan};
+use os::priority::processors;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ impl Environment {
         Self {
             build: build.to_owned(),
             kernel: kernel(),
-            cores: cores(),
+            cores: processors(),
             quick,
             seeds,
             seconds,
@@ -99,10 +100,6 @@ impl Environment {
             self.repeats,
         )
     }
-}
-
-pub(super) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn kernel() -> String {

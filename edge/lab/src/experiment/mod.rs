@@ -40,6 +40,7 @@ use crate::testbed::find_binary;
 use crate::vigil::Vigil;
 use anyhow::{Error, Result};
 use crew::{Job, News};
+use os::priority::processors;
 use progress::Progress;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -157,7 +158,7 @@ impl Options {
 
 /// As many networks as this machine should carry.
 pub fn networks_at_once() -> usize {
-    NETWORKS_PER_CORE * environment::cores()
+    NETWORKS_PER_CORE * processors()
 }
 
 /// Measures what is missing, judges and writes each figure, in namespaces that were entered
@@ -205,7 +206,7 @@ fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures,
     if jobs.is_empty() {
         return Ok(Failures::new());
     }
-    check(cells)?;
+    check(jobs.iter().map(Job::cell))?;
     let stream = Marked::new(CONTENT);
     let (bystander, _vigil) = (Bystander::start(), Vigil::start());
     let hire = || {
@@ -225,7 +226,7 @@ fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
     fill(
         jobs,
         store,
-        (environment::cores(), Duration::ZERO),
+        (processors(), Duration::ZERO),
         progress,
         || simulation::run,
     )
@@ -256,12 +257,12 @@ fn fill<W: FnMut(&Cell) -> Result<Measured>>(
 }
 
 /// Looks for everything that cells need, before the first one runs.
-fn check(cells: &[Cell]) -> Result<(), Obstacle> {
-    if cells.iter().any(|cell| cell.condition.setup.has_daemons()) {
+fn check<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Result<(), Obstacle> {
+    if cells.clone().any(|cell| cell.condition.setup.has_daemons()) {
         find_binary("stratad")?;
     }
     let available = os::sysctl::get("net.ipv4.tcp_available_congestion_control")?;
-    let senders: BTreeSet<Sender> = cells.iter().map(|cell| cell.condition.sender).collect();
+    let senders: BTreeSet<Sender> = cells.map(|cell| cell.condition.sender).collect();
     for sender in senders {
         if !available
             .split_whitespace()

@@ -221,7 +221,7 @@ impl AuthSent {
         core: &Core,
         ctx: &Context<'_>,
     ) -> Result<(), DownReason> {
-        let ours = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        let ours = core.ppk(ctx.config);
         match self.stirred.take().filter(|_| ppk::is_confirmed(response)) {
             Some(stirred) => self.keys.roots = stirred,
             None if ours.is_some_and(|ours| ours.required) => return Err(DownReason::NoPpk),

@@ -109,7 +109,7 @@ impl Established {
             peer: core.name(),
             initiator: core.initiator,
         });
-        let ppk = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        let ppk = core.ppk(ctx.config);
         if ppk.is_some() && !state.keys.ppk {
             // "If a PPK was configured but was not used for a particular IKE SA, then
             // implementations SHOULD audit this event" (RFC 8784 section 6).

@@ -59,7 +59,7 @@ impl InitSent {
         let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
         extensions.extend(signature::announcement(ctx.config));
         extensions.extend(fragment::payload(ctx.config));
-        let ours = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        let ours = core.ppk(ctx.config);
         extensions.extend(ours.map(|_| ppk::payload()));
         extensions.push(vendor_id());
         let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
@@ -262,7 +262,7 @@ impl InitSent {
             ours.is_some_and(|credential| !credential.is_accepted(response))
         });
         let lack = lack.or_else(|| deaf.then_some(DownReason::SignatureNotAccepted));
-        let ours = core.peer(ctx.config).and_then(|peer| peer.ppk.as_ref());
+        let ours = core.ppk(ctx.config);
         let agreed = ours.filter(|_| ppk::is_offered(response));
         // "It is RECOMMENDED that ... the initiator not abort the exchange immediately. Instead, it
         // waits for more response messages" (RFC 8784 section 6).

@@ -251,6 +251,11 @@ impl Core {
         config.peer(self.peer.as_deref()?)
     }
 
+    /// The PPK we share with it.
+    pub(crate) fn ppk<'c>(&self, config: &'c Config) -> Option<&'c Ppk> {
+        self.peer(config)?.ppk.as_ref()
+    }
+
     /// The peer's name, empty until it is known.
     pub(crate) fn name(&self) -> String {
         self.peer.clone().unwrap_or_default()
