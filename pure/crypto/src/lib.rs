@@ -4,6 +4,7 @@
 //!
 //! The arithmetic is that of AWS-LC. Nothing here reads a clock or the system's randomness: all
 //! random octets come from an [`Rng`] whose seed the caller brings, so that a test can repeat them.
+//! The one exception is a [`KemKey`] and what is made for it: AWS-LC lets nobody bring those octets.
 //!
 //! One file per concern; the numbers by which IKEv2 names the algorithms are `wire`'s.
 
@@ -13,6 +14,7 @@ mod calendar;
 mod cbc;
 mod certificate;
 mod digest;
+mod kem;
 mod prf;
 mod rng;
 mod secret;
@@ -26,6 +28,7 @@ pub use calendar::UnixTime;
 pub use cbc::{BLOCK_LEN, CbcHmac, HmacAlgorithm};
 pub use certificate::{Certificate, Name, NoCertificate};
 pub use digest::{sha1, sha256};
+pub use kem::{BadKemValue, Kem, KemKey};
 pub use prf::Prf;
 pub use rng::Rng;
 pub use secret::{Secret, equal};

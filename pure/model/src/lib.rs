@@ -14,7 +14,7 @@ pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
 pub use path::{Path, Transmit};
 pub use sa::{
-    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Group, Half, IkeSaId, Keys, Sha2, Spi, Suite,
+    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Group, Half, IkeSaId, Kem, Keys, Sha2, Spi, Suite,
     ZoneKey,
 };
 pub use selector::{Flow, TrafficSelector};

@@ -182,6 +182,38 @@ impl fmt::Display for Group {
     }
 }
 
+/// A key encapsulation mechanism that no quantum computer is known to break, used beside a [`Group`]
+/// and never instead of one (RFC 9370).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kem {
+    /// ML-KEM-768 of FIPS 203, about as hard to break as AES-192.
+    MlKem768,
+    /// ML-KEM-1024, about as AES-256. Its messages are a third longer.
+    MlKem1024,
+    /// ML-KEM-512, about as AES-128.
+    MlKem512,
+}
+
+impl Kem {
+    /// Every one, the better compromise first.
+    pub const ALL: [Self; 3] = [Self::MlKem768, Self::MlKem1024, Self::MlKem512];
+
+    /// How people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MlKem768 => "mlkem768",
+            Self::MlKem1024 => "mlkem1024",
+            Self::MlKem512 => "mlkem512",
+        }
+    }
+}
+
+impl fmt::Display for Kem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// One zone's key in one direction. `K` holds encryption key and salt.
 #[derive(Clone, Debug)]
 pub struct ZoneKey<K> {
