@@ -169,6 +169,14 @@ fn licences(config: &Config) -> Vec<Warning> {
             peer: name.clone(),
             node: node.clone(),
         }));
+        let weaker = config.licensed.iter().filter(|node| {
+            let licensed = nodes.contains(&&node.party.identity);
+            licensed && peer.party.wants_kem() && !node.party.wants_kem()
+        });
+        warnings.extend(weaker.map(|node| Warning::LicenceWithoutKem {
+            peer: name.clone(),
+            node: node.party.name.clone(),
+        }));
         // The endpoint that accepts the tunnel gives out the keys.
         let unknown = nodes.iter().filter(|&&node| {
             let known = config.licensed.iter().any(|l| l.party.identity == *node);

@@ -4,7 +4,7 @@ use crate::Psk;
 use crate::psk::psk;
 use crate::reader::{Table, Value};
 use crate::set::MODERN;
-use model::{Group, Identity, Suite};
+use model::{Group, Identity, Kem, Suite};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ pub struct Party {
     /// `groups`: one group for the key exchange or a list, best first. Default those of `suite` if
     /// that is a set, else `["x25519", "p256", "p384"]`.
     pub groups: Vec<Group>,
+    /// `kem`: a key exchange besides that no quantum computer is known to break (RFC 9370), or a list,
+    /// best first: `mlkem768`, `mlkem1024`, `mlkem512`; with `none` in the list it may be without.
+    /// Default `none`.
+    pub kems: Vec<Option<Kem>>,
     /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s.
     pub liveness: Duration,
     /// `ike_rekey`: how long keys of the IKE SA are used, 1 s to 24 h. Default 4 h.
@@ -56,6 +60,7 @@ impl Party {
         let faulty = has_key && psk.is_none();
         let (suites, of_set) = table.optional("suite", Value::suites).unzip();
         let groups = table.optional("groups", Value::groups);
+        let kems = table.optional("kem", Value::kems);
         let second = Duration::from_secs(1);
         let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
         let (hour, day) = (second * 3600, second * 86_400);
@@ -71,9 +76,15 @@ impl Party {
             groups: groups
                 .or(of_set.flatten())
                 .unwrap_or_else(|| MODERN.groups.to_vec()),
+            kems: kems.unwrap_or_else(|| vec![None]),
             liveness: liveness.unwrap_or(second * 30),
             ike_rekey: ike_rekey.unwrap_or(hour * 4),
         })
+    }
+
+    /// Whether an additional key exchange is asked for, required or not.
+    pub(crate) fn wants_kem(&self) -> bool {
+        self.kems.iter().any(Option::is_some)
     }
 }
 

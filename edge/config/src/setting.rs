@@ -3,13 +3,14 @@
 //! Each struct of the configuration is taken apart here field by field, so that a key cannot be
 //! added without saying what happens when it changes under a running daemon.
 
+use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy,
     Pool, Ppk, Psk, Snoop, Start, Tunnel, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance};
 use crypto::{Certificate, PublicKey, sha256};
-use model::{Identity, Licence, Right, TrafficSelector};
+use model::{Identity, Kem, Licence, Right, TrafficSelector};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::Path;
@@ -247,6 +248,7 @@ fn party(party: &Party) -> Vec<Setting> {
         psk,
         suites,
         groups,
+        kems,
         liveness,
         ike_rekey,
     } = party;
@@ -255,6 +257,10 @@ fn party(party: &Party) -> Vec<Setting> {
         secret("psk", psk.as_ref()),
         anew("suite", list(suites)),
         anew("groups", list(groups)),
+        anew(
+            "kem",
+            list(kems.iter().map(|kem| kem.map_or(NO_KEM, Kem::name))),
+        ),
         applied("liveness", time(*liveness)),
         applied("ike_rekey", time(*ike_rekey)),
     ]

@@ -3,11 +3,14 @@
 use crate::Prefix;
 use crate::reader::{Value, suggestion};
 use crate::set::SETS;
-use model::{Group, Identity, Suite};
+use model::{Group, Identity, Kem, Suite};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How people write that an additional key exchange may be left out.
+pub const NO_KEM: &str = "none";
 
 impl<'a> Value<'a> {
     pub fn text(&self) -> Option<&'a str> {
@@ -192,6 +195,13 @@ impl<'a> Value<'a> {
     /// One group or a list of them, best first.
     pub fn groups(&self) -> Option<Vec<Group>> {
         self.choices(&Group::ALL.map(|group| (group.name(), group)))
+    }
+
+    /// One method for an additional key exchange or a list of them, best first; `none` is `None`.
+    pub fn kems(&self) -> Option<Vec<Option<Kem>>> {
+        let all = Kem::ALL.into_iter().map(|kem| (kem.name(), Some(kem)));
+        let all: Vec<_> = all.chain([(NO_KEM, None)]).collect();
+        self.choices(&all)
     }
 
     fn choices<T: Copy>(&self, all: &[(&str, T)]) -> Option<Vec<T>> {

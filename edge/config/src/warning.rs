@@ -48,6 +48,16 @@ pub enum Warning {
         /// The node.
         node: Identity,
     },
+    /// A licensed node's keys travel without the additional key exchange that protects the tunnel.
+    #[error(
+        "the keys that [licensed.{node}] gets to the tunnel with {peer} travel without its `kem`: write the same one into both tables, and into that for us there"
+    )]
+    LicenceWithoutKem {
+        /// Name of the peer's table.
+        peer: String,
+        /// Name of the node's table.
+        node: String,
+    },
     /// We accept a tunnel whose licences name a node that we cannot give keys to.
     #[error(
         "the licences of {peer} name {node}, but no [licensed.NAME] has this id: it gets no keys from here"

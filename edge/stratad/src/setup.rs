@@ -135,6 +135,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
             .map(|psk| Secret::new(psk.expose().to_vec())),
         suites: party.suites.clone(),
         groups: party.groups.clone(),
+        kems: party.kems.clone(),
         liveness: party.liveness,
         lifetimes: node::Lifetimes {
             ike: party.ike_rekey,

@@ -38,7 +38,7 @@ pub struct Attempt {
     pub ours: Offer,
     /// What the other end offered or answered, as far as it said.
     pub theirs: Offer,
-    /// What we prove ourselves with, if it is so long that IP has to cut it.
+    /// What we prove ourselves with, or send before, if it is so long that IP has to cut it.
     pub uncut: Option<Uncut>,
     /// What was remarkable and ended nothing.
     pub remarks: Vec<Refusal>,
@@ -227,7 +227,7 @@ impl Attempts {
         }
     }
 
-    /// Our IKE_AUTH is sent.
+    /// Our IKE_AUTH is sent, or what comes before it.
     pub(crate) fn learn_uncut(&mut self, core: &Core, uncut: Option<Uncut>) {
         if let Some(attempt) = self.current(core) {
             attempt.uncut = uncut;

@@ -2,11 +2,13 @@
 //! certificate are in `signature`.
 //!
 //! ```text
-//! AUTH = prf(prf(Shared Secret, "Key Pad for IKEv2"), first message | peer's nonce | prf(SK_p, ID))
+//! AUTH = prf(prf(Shared Secret, "Key Pad for IKEv2"),
+//!            first message | peer's nonce | prf(SK_p, ID) [| IntAuth])
 //! ```
 //!
 //! The first message is the prover's own of IKE_SA_INIT, octet by octet: whatever an attacker
-//! changed there (proposals, vendor IDs, NAT detection) comes out here.
+//! changed there (proposals, vendor IDs, NAT detection) comes out here. `IntAuth` stands for what came
+//! between that message and IKE_AUTH (`extension::intermediate`).
 
 use crate::keys::PRF;
 use crypto::Secret;
@@ -35,6 +37,8 @@ pub(crate) struct Claim<'a> {
     pub(crate) proof_key: &'a Secret,
     /// Who the prover says it is.
     pub(crate) identity: &'a Identity,
+    /// IntAuth of what both ends sent since; nothing if they sent nothing.
+    pub(crate) intermediate: &'a [u8],
 }
 
 impl Claim<'_> {
@@ -57,7 +61,8 @@ impl Claim<'_> {
     pub(crate) fn octets(&self) -> Vec<u8> {
         let identity = Payload::identity_body(self.identity);
         let identity = PRF.mac(self.proof_key.expose(), &[&identity]);
-        [self.message, self.nonce, identity.expose()].concat()
+        let identity = identity.expose();
+        [self.message, self.nonce, identity, self.intermediate].concat()
     }
 
     fn mac(&self, psk: &Secret) -> Secret {
@@ -76,6 +81,7 @@ mod tests {
             nonce: &[7; 32],
             proof_key,
             identity,
+            intermediate: &[],
         }
     }
 

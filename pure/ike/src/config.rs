@@ -4,7 +4,7 @@ use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{Secret, TrustStore};
-use model::{Group, Identity, Licence, Suite, TrafficSelector, ZoneSelector};
+use model::{Group, Identity, Kem, Licence, Suite, TrafficSelector, ZoneSelector};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -84,6 +84,9 @@ pub struct Peer {
     pub suites: Vec<Suite>,
     /// Groups for the key exchange, the best first; never empty.
     pub groups: Vec<Group>,
+    /// Methods for a key exchange besides that no quantum computer breaks (RFC 9370), the best first;
+    /// `None` among them: it may be without. Never empty.
+    pub kems: Vec<Option<Kem>>,
     /// After how much silence it is asked whether it is there. Zero: never.
     pub liveness: Duration,
     /// How long keys are used.
@@ -129,6 +132,11 @@ impl Peer {
         )
     }
 
+    /// Whether additional key exchanges are enough for it, or that there were none.
+    pub(crate) fn accepts(&self, kems: &[Kem]) -> bool {
+        self.kems.contains(&None) || kems.iter().any(|kem| self.kems.contains(&Some(*kem)))
+    }
+
     /// The pool its addresses come out of, if they do.
     pub(crate) fn pool(&self) -> Option<&Pool> {
         match &self.role {
@@ -152,6 +160,7 @@ impl Peer {
             role,
             suites,
             groups,
+            kems,
             liveness: _,
             lifetimes: _,
             mobike,
@@ -159,7 +168,7 @@ impl Peer {
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, ppk, role) == (&new.psk, &new.ppk, &new.role)
-            && (suites, groups) == (&new.suites, &new.groups)
+            && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
             && (mobike, forbids_nat) == (&new.mobike, &new.forbids_nat)
     }
 }

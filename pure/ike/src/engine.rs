@@ -8,6 +8,7 @@ use crate::exchange::notify;
 use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::cookie;
 use crate::extension::fragment::Inbox;
+use crate::extension::intermediate::Said;
 use crate::half_open::HalfOpen;
 use crate::menu::IkeMenu;
 use crate::pool::Pools;
@@ -89,7 +90,10 @@ impl Engine {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
         let (name, menu) = (known.name.clone(), IkeMenu::of(known));
         let being_made = |sa: &Sa| {
-            let making = matches!(sa.state, State::InitSent(_) | State::AuthSent(_));
+            let making = matches!(
+                sa.state,
+                State::InitSent(_) | State::KemSent(_) | State::AuthSent(_)
+            );
             sa.core.peer.as_deref() == Some(peer) && making
         };
         if self.sas.values().any(being_made) {
@@ -501,6 +505,7 @@ impl Engine {
             requests: Requests::new(),
             responses: Responses::new(),
             inbox: Inbox::default(),
+            said: Said::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::extension::ppk::BadPpk;
 use crate::menu::IkeMenu;
 use crypto::{Secret, Untrusted};
 use model::{
-    ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, InnerAddresses, Licence, Path,
+    ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, InnerAddresses, Kem, Licence, Path,
     Suite,
 };
 use std::net::IpAddr;
@@ -234,6 +234,24 @@ pub enum DownReason {
         cutter(.0.ours)
     )]
     LongAuthUnanswered(Uncut),
+    /// IKE_SA_INIT was answered, and what came after it was so long that IP had to cut it.
+    #[error(
+        "the peer answered at first, but not the {} octets of the additional key exchange: IP cuts messages of that length, and many firewalls drop the parts; {}",
+        .0.octets,
+        cutter(.0.ours)
+    )]
+    LongKemUnanswered(Uncut),
+    /// The peer did not carry out the additional key exchange it had agreed to.
+    #[error("the peer refused the additional key exchange: {notify}; {}", advice(*.notify))]
+    KemRefused {
+        /// How it said so.
+        notify: NotifyType,
+    },
+    /// No key for an additional key exchange.
+    #[error(
+        "no key for the additional key exchange can be drawn: this machine has no memory left, or no randomness"
+    )]
+    NoKemKey,
     /// The peer refused to make the child SA.
     #[error("the peer refused the tunnel: {notify}; {}", advice(*.notify))]
     ChildRefused {
@@ -340,6 +358,9 @@ pub enum PeerMisbehaved {
     /// Its protected request has no place here.
     #[error("a protected message belongs to no exchange that could come now")]
     UnexpectedExchange,
+    /// Its half of an additional key exchange is none.
+    #[error("its value for the additional key exchange is not acceptable")]
+    BadKem,
     /// It answered with another cookie than ours, or with none.
     #[error("it answered a check of its address with another cookie")]
     Cookie,
@@ -455,6 +476,11 @@ pub enum Refusal {
         "no PPK is in its keys, though one is in its table here: it is up, but not protected against quantum computers; give it the same `ppk`"
     )]
     WithoutPpk,
+    /// An additional key exchange is not required here, and there was none.
+    #[error(
+        "its keys come of a group alone, though `kem` is in its table here: it is up, but not protected against quantum computers; give it the same `kem`"
+    )]
+    WithoutKem,
     /// We cannot prove ourselves to it.
     #[error(
         "it does not verify signatures of our key's kind (RFC 7427), or our key cannot sign: look at `cert` and `key` in [node]"
@@ -462,14 +488,16 @@ pub enum Refusal {
     CannotProve,
     /// No proposal of its IKE SA fits.
     #[error(
-        "it offers no IKE suite that is allowed here: {} with prfsha256 and {} is; compare `suite` and `groups` at both ends",
-        either(.suites), either(.groups)
+        "it offers no IKE suite that is allowed here: {} with prfsha256 and {}{} is; compare `suite` and `groups` at both ends{}",
+        either(.suites), either(.groups), besides(.kems), kem_too(.kems)
     )]
     NoIkeProposal {
         /// The suites we allow.
         suites: Vec<Suite>,
         /// The groups we allow.
         groups: Vec<Group>,
+        /// What is allowed besides; `None`: it may be without.
+        kems: Vec<Option<Kem>>,
     },
     /// No proposal of its child SA fits.
     #[error("it offers no ESP suite that is allowed here: {} without extended sequence numbers is", either(.allowed))]
@@ -581,8 +609,17 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn no_ike_proposal(IkeMenu { suites, groups }: IkeMenu) -> Self {
-        Self::NoIkeProposal { suites, groups }
+    pub(crate) fn no_ike_proposal(menu: IkeMenu) -> Self {
+        let IkeMenu {
+            suites,
+            groups,
+            kems,
+        } = menu;
+        Self::NoIkeProposal {
+            suites,
+            groups,
+            kems,
+        }
     }
 
     /// Who was claimed to ask, if that is known. Nothing of it is proved.
@@ -673,7 +710,7 @@ const fn cutter(ours: bool) -> &'static str {
 fn advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_PROPOSAL_CHOSEN => {
-            "nothing in common: compare `suite` and `groups` at both ends"
+            "nothing in common: compare `suite` and `groups` at both ends, and `kem` where there is one"
         }
         NotifyType::INVALID_KE_PAYLOAD => {
             "no key exchange in common: allow x25519 (group 31) or p256 (group 19) there"
@@ -723,6 +760,23 @@ fn refusal_of_ours(why: Option<CertificateRefusal>) -> &'static str {
         None => {
             "our `id` is unknown or has a `psk` there, or it does not believe our CA; its log may say more"
         }
+    }
+}
+
+/// What there has to be beside a group; nothing if it may be without.
+fn besides(kems: &[Option<Kem>]) -> String {
+    let required: Option<Vec<_>> = kems.iter().copied().collect();
+    let required = required.filter(|kems| !kems.is_empty());
+    required.map_or_else(String::new, |kems| {
+        format!(" and {} besides", either(&kems))
+    })
+}
+
+/// What is to be compared because of it.
+fn kem_too(kems: &[Option<Kem>]) -> &'static str {
+    match besides(kems).is_empty() {
+        true => "",
+        false => ", and `kem`",
     }
 }
 

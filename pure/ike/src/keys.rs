@@ -17,6 +17,12 @@
 //! into these three and into nothing else (RFC 8784 section 3), once: IKE_AUTH itself is sealed
 //! without it, for its name is told there.
 //!
+//! Each additional key exchange (RFC 9370) makes all of them anew before the peer has proved anything:
+//!
+//! ```text
+//! SKEYSEED(n) = prf(SK_d(n-1), SK(n) | Ni | Nr)
+//! ```
+//!
 //! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), and so is proved as the old
 //! one was. Each child has [`ChildKeys`]: the nonces of the exchange that made it, and the secret
 //! of a key exchange if there was one (section 2.17).
@@ -24,7 +30,7 @@
 use crate::auth::PeerProved;
 use crate::cipher::{Cipher, CipherKeys};
 use crypto::{Prf, Secret};
-use model::Suite;
+use model::{Kem, Suite};
 use wire::ike::GroupId;
 
 /// The only pseudorandom function so far.
@@ -58,6 +64,8 @@ pub(crate) struct Roots {
     pub(crate) peer_proof: Secret,
     /// Whether a PPK is in them.
     pub(crate) ppk: bool,
+    /// The additional key exchanges that are in them.
+    pub(crate) kems: Vec<Kem>,
 }
 
 /// Keys of a peer that proved who it is.
@@ -69,6 +77,8 @@ pub(crate) struct ProvedKeys {
     pub(crate) lowest_nonce: Vec<u8>,
     /// Whether a PPK is in SK_d, be it by way of the IKE SA that was rekeyed.
     pub(crate) ppk: bool,
+    /// The additional key exchanges that are in SK_d, in the same way.
+    pub(crate) kems: Vec<Kem>,
 }
 
 impl Roots {
@@ -80,6 +90,7 @@ impl Roots {
             own_proof: stir(&self.own_proof),
             peer_proof: stir(&self.peer_proof),
             ppk: true,
+            kems: self.kems.clone(),
         }
     }
 }
@@ -121,8 +132,35 @@ impl UnprovedKeys {
                 own_proof,
                 peer_proof,
                 ppk: false,
+                kems: Vec::new(),
             },
         }
+    }
+
+    /// The keys after an additional key exchange (RFC 9370 section 2.2.2). The SPIs and the role are
+    /// those of the first ones.
+    pub(crate) fn renewed(
+        &self,
+        (kem, shared): (Kem, Secret),
+        (spi_i, spi_r): (u64, u64),
+        initiator: bool,
+    ) -> Self {
+        let inputs = Inputs {
+            suite: self.cipher.suite,
+            shared,
+            nonce_i: &self.nonce_i,
+            nonce_r: &self.nonce_r,
+            spi_i,
+            spi_r,
+            initiator,
+        };
+        let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
+        let sk_d = self.roots.sk_d.expose();
+        let seed = PRF.mac(sk_d, &[inputs.shared.expose(), &nonces]);
+        let mut keys = Self::expand(&seed, &nonces, &inputs);
+        keys.roots.kems.clone_from(&self.roots.kems);
+        keys.roots.kems.push(kem);
+        keys
     }
 
     /// The peer proved who it is.
@@ -131,6 +169,7 @@ impl UnprovedKeys {
             cipher: self.cipher,
             sk_d: self.roots.sk_d,
             ppk: self.roots.ppk,
+            kems: self.roots.kems,
             lowest_nonce: self.nonce_i.clone().min(self.nonce_r.clone()),
             nonces: [self.nonce_i, self.nonce_r].concat(),
         }
@@ -171,6 +210,7 @@ impl ProvedKeys {
             cipher: keys.cipher,
             sk_d: keys.roots.sk_d,
             ppk: self.ppk,
+            kems: self.kems.clone(),
             nonces,
             lowest_nonce: inputs.nonce_i.min(inputs.nonce_r).to_vec(),
         }
@@ -251,6 +291,7 @@ mod tests {
             cipher: keys.cipher,
             sk_d: keys.roots.sk_d,
             ppk: keys.roots.ppk,
+            kems: keys.roots.kems,
             nonces: Vec::new(),
             lowest_nonce: Vec::new(),
         }
@@ -299,6 +340,39 @@ mod tests {
             "295e63615fd86f05f70ec59705370c2cc6c58722335d2939849e4ec7f4d9f81a"
         );
         assert!(successor.ppk && !proved().successor(&renewal()).ppk);
+    }
+
+    /// The expected values come from Python's hmac module, after the first and the second exchange.
+    #[test]
+    fn an_additional_key_exchange_renews_all_keys_as_rfc_9370_section_2_2_2_has_it() {
+        let spis = (0x1111_1111_1111_1111, 0x2222_2222_2222_2222);
+        let first = derive(true);
+        let second = first.renewed((Kem::MlKem768, Secret::new(vec![12; 32])), spis, true);
+        let third = second.renewed((Kem::MlKem1024, Secret::new(vec![13; 32])), spis, true);
+        let of = |keys: &UnprovedKeys| {
+            let sk_ei = &keys.cipher.keys.sk_ei;
+            [&keys.roots.sk_d, sk_ei, &keys.roots.own_proof].map(hex)
+        };
+        assert_eq!(
+            of(&second),
+            [
+                "7f83a09deec7f6f926635260d084400b20cca7cb09e2f9be9afcd1e762fff70d",
+                "b74e0cbeec86bd6584abca0f8cdb61c3d5fb5c6e",
+                "7397f3d42f813ebdfc8de76449500f28579fd1ef160403a3e9dc13ce5552bdd6"
+            ]
+        );
+        assert_eq!(
+            of(&third),
+            [
+                "96a70c70655b98497163085077f8718be69297fbcbe3ed6734a33527ba8ca5ee",
+                "223996bc49fb1de773bdaffad71b83013366b6c6",
+                "3d0ce97a29e4d7e019fb85166f5aa055f6d7ad652e10eeafcbb882a6dc808c9b"
+            ]
+        );
+        assert_eq!(third.roots.kems, [Kem::MlKem768, Kem::MlKem1024]);
+        let responders =
+            derive(false).renewed((Kem::MlKem768, Secret::new(vec![12; 32])), spis, false);
+        assert_eq!(responders.roots.peer_proof, second.roots.own_proof);
     }
 
     /// The expected value comes from Python's hmac module.

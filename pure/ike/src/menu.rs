@@ -9,9 +9,13 @@
 //! Any cipher of a proposal goes with any integrity transform of it, so suites stand in one proposal
 //! only if they have the same HMAC, or none: [`proposable`]. AEADs and others may never share one
 //! (section 3.3).
+//!
+//! A key exchange beside the first one (RFC 9370) has a type of its own, which a peer that knows nothing
+//! of it has to pass over with the whole proposal. So where we can do without, a proposal with it is
+//! followed by one without: [`IkeMenu::parts`].
 
 use crate::config::Peer;
-use model::{Group, Suite};
+use model::{Group, Kem, Suite};
 use wire::ike::{EsnId, GroupId, IntegrityId, PrfId, Proposal, Transform, TransformType};
 
 /// What is acceptable for an IKE SA, each the best first.
@@ -19,6 +23,8 @@ use wire::ike::{EsnId, GroupId, IntegrityId, PrfId, Proposal, Transform, Transfo
 pub(crate) struct IkeMenu {
     pub(crate) suites: Vec<Suite>,
     pub(crate) groups: Vec<Group>,
+    /// For an additional key exchange; `None`: it can do without.
+    pub(crate) kems: Vec<Option<Kem>>,
 }
 
 impl IkeMenu {
@@ -27,6 +33,16 @@ impl IkeMenu {
         Self {
             suites: peer.suites.clone(),
             groups: peer.groups.clone(),
+            kems: peer.kems.clone(),
+        }
+    }
+
+    /// What a peer allows for the successor of an IKE SA, without additional key exchanges: what those
+    /// of the first one gave is in SK_d, and so in all that comes of it.
+    pub(crate) fn of_successor(peer: &Peer) -> Self {
+        Self {
+            kems: vec![None],
+            ..Self::of(peer)
         }
     }
 
@@ -36,8 +52,27 @@ impl IkeMenu {
         for peer in peers {
             add_new(&mut menu.suites, &peer.suites);
             add_new(&mut menu.groups, &peer.groups);
+            add_new(&mut menu.kems, &peer.kems);
         }
         menu
+    }
+
+    /// The same as it stands in proposals, one for each, the best first: all with an additional key
+    /// exchange before all without.
+    pub(crate) fn parts(&self) -> Vec<Self> {
+        let some: Vec<_> = self.kems.iter().copied().filter(Option::is_some).collect();
+        let with = (!some.is_empty()).then_some(some);
+        let without = self.kems.contains(&None).then(|| vec![None]);
+        let kems = with.into_iter().chain(without);
+        let parts = kems.flat_map(|kems| {
+            let suites = proposable(&self.suites).into_iter();
+            suites.map(move |suites| Self {
+                suites,
+                groups: self.groups.clone(),
+                kems: kems.clone(),
+            })
+        });
+        parts.collect()
     }
 }
 
@@ -68,6 +103,28 @@ pub(crate) fn groups_of(peer: &Peer) -> Vec<GroupId> {
     peer.groups.iter().map(|group| group_id(*group)).collect()
 }
 
+/// How the wire names a method for an additional key exchange.
+pub(crate) const fn kem_id(kem: Kem) -> GroupId {
+    match kem {
+        Kem::MlKem512 => GroupId::ML_KEM_512,
+        Kem::MlKem768 => GroupId::ML_KEM_768,
+        Kem::MlKem1024 => GroupId::ML_KEM_1024,
+    }
+}
+
+/// The methods of additional key exchanges among transforms, in the order in which they take place
+/// (RFC 9370 section 2.2.2).
+pub(crate) fn kems_of(transforms: &[Transform]) -> Vec<Kem> {
+    let additional = transforms.iter().filter(|one| one.kind.is_additional());
+    let mut additional: Vec<_> = additional.map(|one| (one.kind, one.id)).collect();
+    additional.sort_unstable();
+    let kem = |id| Kem::ALL.into_iter().find(|kem| kem_id(*kem).0 == id);
+    additional
+        .into_iter()
+        .filter_map(|(_, id)| kem(id))
+        .collect()
+}
+
 /// Suites by the proposals they stand in, which are ordered as their first suites are.
 pub(crate) fn proposable(suites: &[Suite]) -> Vec<Vec<Suite>> {
     let mut proposals: Vec<Vec<Suite>> = Vec::new();
@@ -82,22 +139,25 @@ pub(crate) fn proposable(suites: &[Suite]) -> Vec<Vec<Suite>> {
     proposals
 }
 
-/// The acceptable transforms of each type, the best first.
-pub(crate) struct Menu(Vec<Vec<Transform>>);
+/// What is acceptable in one proposal.
+pub(crate) struct Menu {
+    /// The transforms of each type, the best first.
+    courses: Vec<Vec<Transform>>,
+    /// The methods for additional key exchanges, of which one at least has to take place.
+    kems: Vec<Kem>,
+}
 
 impl Menu {
-    /// For an IKE SA: suites that stand in one proposal, any of the groups.
-    pub(crate) fn ike(suites: &[Suite], groups: &[Group]) -> Self {
-        let mut courses = vec![suites.iter().map(|&s| Transform::suite(s, false)).collect()];
-        courses.extend(integrity(suites));
+    /// For an IKE SA: what stands in one proposal.
+    pub(crate) fn ike(part: &IkeMenu) -> Self {
+        let suites = part.suites.iter();
+        let mut courses = vec![suites.map(|&s| Transform::suite(s, false)).collect()];
+        courses.extend(integrity(&part.suites));
         courses.push(vec![Transform::prf(PrfId::HMAC_SHA2_256)]);
-        courses.push(
-            groups
-                .iter()
-                .map(|&g| Transform::group(group_id(g)))
-                .collect(),
-        );
-        Self(courses)
+        let groups = part.groups.iter();
+        courses.push(groups.map(|&g| Transform::group(group_id(g))).collect());
+        let kems = part.kems.iter().copied().flatten().collect();
+        Self { courses, kems }
     }
 
     /// For an ESP SA: suites that stand in one proposal, those without an IV on the wire first.
@@ -112,28 +172,32 @@ impl Menu {
         let mut courses = vec![suites.iter().flat_map(forms).collect()];
         courses.extend(integrity(suites));
         courses.push(vec![Transform::esn(EsnId::NO)]);
-        Self(courses)
+        let kems = Vec::new();
+        Self { courses, kems }
     }
 
     /// The same with a key exchange of any of the groups, or none.
     pub(crate) fn with_groups(mut self, groups: &[GroupId]) -> Self {
         let none = std::iter::once(&GroupId::NONE);
         let course = groups.iter().chain(none);
-        self.0
+        self.courses
             .push(course.map(|group| Transform::group(*group)).collect());
         self
     }
 
-    /// Everything on it.
+    /// Everything on it. One additional key exchange is all that we ask for.
     pub(crate) fn transforms(self) -> Vec<Transform> {
-        self.0.concat()
+        let kems = self.kems.iter();
+        let additional = kems.map(|kem| additional(TransformType::ADDKE1, Some(*kem)));
+        let additional: Vec<_> = additional.collect();
+        [self.courses.concat(), additional].concat()
     }
 
     /// The best of each course that a proposal has; the cipher is the first. `None` if it is to be
     /// passed over.
     pub(crate) fn pick(&self, proposal: &Proposal) -> Option<Vec<Transform>> {
         let mut picked = Vec::new();
-        for course in &self.0 {
+        for course in &self.courses {
             let offered = |transform: &&Transform| proposal.transforms.contains(transform);
             picked.push(course.iter().find(offered)?.clone());
         }
@@ -143,13 +207,60 @@ impl Menu {
             .collect();
         others.sort_unstable();
         others.dedup();
+        let (exchanges, others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|kind| kind.is_additional());
         for kind in others {
             let none = none_of(kind)?;
             proposal.transforms.contains(&none).then_some(())?;
             picked.push(none);
         }
+        picked.extend(self.pick_kems(&exchanges, proposal)?);
         Some(picked)
     }
+
+    /// A method, or NONE, for each of these types of additional key exchange.
+    fn pick_kems(&self, kinds: &[TransformType], proposal: &Proposal) -> Option<Vec<Transform>> {
+        let methods = || self.kems.iter().copied().map(Some).chain([None]);
+        let offered = |&kind: &TransformType| {
+            let offered = |method: &Option<Kem>| {
+                let transform = additional(kind, *method);
+                proposal.transforms.contains(&transform)
+            };
+            methods().filter(offered).collect::<Vec<_>>()
+        };
+        let offered: Vec<_> = kinds.iter().map(offered).collect();
+        let picked = distinct(&offered, &mut Vec::new())?;
+        let lacks = picked.iter().all(Option::is_none) && !self.kems.is_empty();
+        let kinds = kinds.iter().zip(picked);
+        (!lacks).then(|| {
+            kinds
+                .map(|(kind, method)| additional(*kind, method))
+                .collect()
+        })
+    }
+}
+
+/// One of each list, the first ones if possible, and none of them twice but NONE: the choice "MUST NOT
+/// contain duplicated algorithms" (RFC 9370 section 2.2.1). There are seven lists of four at most.
+fn distinct(offered: &[Vec<Option<Kem>>], taken: &mut Vec<Kem>) -> Option<Vec<Option<Kem>>> {
+    let Some((first, rest)) = offered.split_first() else {
+        return Some(Vec::new());
+    };
+    first.iter().find_map(|&method| {
+        if method.is_some_and(|kem| taken.contains(&kem)) {
+            return None;
+        }
+        let before = taken.len();
+        taken.extend(method);
+        let others = distinct(rest, taken);
+        taken.truncate(before);
+        Some([vec![method], others?].concat())
+    })
+}
+
+/// The transform of an additional key exchange, or of none.
+fn additional(kind: TransformType, method: Option<Kem>) -> Transform {
+    Transform::plain(kind, method.map_or(GroupId::NONE, kem_id).0)
 }
 
 /// The course of the HMAC that suites of one proposal share.

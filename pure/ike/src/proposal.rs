@@ -2,10 +2,11 @@
 //! acceptable.
 //!
 //! An offer has a proposal for each kind of suite, in our order. Choosing goes through the kinds in
-//! our order as well, and takes the first that any of the offered proposals has.
+//! our order as well, and takes the first that any of the offered proposals has. Each kind is there
+//! twice where an additional key exchange is wanted and not required: `IkeMenu::parts`.
 
-use crate::menu::{IkeMenu, Menu, group_id, proposable};
-use model::{Group, Spi, Suite};
+use crate::menu::{IkeMenu, Menu, group_id, kems_of, proposable};
+use model::{Group, Kem, Spi, Suite};
 use wire::ike::{GroupId, Proposal, Protocol, Transform, TransformType};
 
 /// SPIs below are reserved (RFC 4303 section 2.1).
@@ -16,6 +17,8 @@ const FIRST_SPI: u32 = 256;
 pub(crate) struct IkeChoice {
     pub(crate) suite: Suite,
     pub(crate) group: Group,
+    /// The key exchanges besides, in their order.
+    pub(crate) kems: Vec<Kem>,
     /// What to answer.
     pub(crate) answer: Proposal,
 }
@@ -35,43 +38,39 @@ pub(crate) struct EspChoice {
 
 /// What we offer for an IKE SA: any of our suites with any of our groups.
 pub(crate) fn offer_ike(menu: &IkeMenu) -> Vec<Proposal> {
-    offer(Protocol::IKE, &[], &menu.suites, |suites| {
-        Menu::ike(suites, &menu.groups)
-    })
+    offer(Protocol::IKE, &[], menu.parts().iter().map(Menu::ike))
 }
 
 /// What we offer for an ESP SA: each suite, an AEAD without an IV on the wire if the peer can; and
 /// any of the groups, or none.
 pub(crate) fn offer_esp(suites: &[Suite], groups: &[GroupId], spi: Spi) -> Vec<Proposal> {
-    offer(
-        Protocol::ESP,
-        &spi.0.to_be_bytes(),
-        suites,
-        |suites| match groups.is_empty() {
-            true => Menu::esp(suites),
-            false => Menu::esp(suites).with_groups(groups),
-        },
-    )
+    let suites = proposable(suites).into_iter();
+    let menus = suites.map(|suites| match groups.is_empty() {
+        true => Menu::esp(&suites),
+        false => Menu::esp(&suites).with_groups(groups),
+    });
+    offer(Protocol::ESP, &spi.0.to_be_bytes(), menus)
 }
 
 /// What we offer for the successor of an IKE SA (RFC 7296 section 2.18): as for the first one, with
 /// the SPI that it is to have on our side.
 pub(crate) fn offer_successor(menu: &IkeMenu, spi: u64) -> Vec<Proposal> {
-    offer(Protocol::IKE, &spi.to_be_bytes(), &menu.suites, |suites| {
-        Menu::ike(suites, &menu.groups)
-    })
+    let menus = menu.parts();
+    let menus = menus.iter().map(Menu::ike);
+    offer(Protocol::IKE, &spi.to_be_bytes(), menus)
 }
 
 /// Chooses from an initiator's offer.
 pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeChoice> {
-    proposable(&allowed.suites).iter().find_map(|suites| {
-        let menu = Menu::ike(suites, &allowed.groups);
+    allowed.parts().iter().find_map(|part| {
+        let menu = Menu::ike(part);
         offered.iter().find_map(|proposal| {
             let fits = proposal.protocol == Protocol::IKE && proposal.spi.is_empty();
             let transforms = fits.then(|| menu.pick(proposal))??;
             Some(IkeChoice {
-                suite: suite_of(&transforms, suites)?.0,
-                group: group_of(&transforms, &allowed.groups)?,
+                suite: suite_of(&transforms, &part.suites)?.0,
+                group: group_of(&transforms, &part.groups)?,
+                kems: kems_of(&transforms),
                 answer: answer(proposal, Vec::new(), transforms),
             })
         })
@@ -125,12 +124,11 @@ pub(crate) fn choose_successor(
 /// each type, all of them offered in it.
 pub(crate) fn check_ike(answered: &[Proposal], offered: &IkeMenu) -> Option<IkeChoice> {
     let [proposal] = answered else { return None };
-    let offered = IkeMenu {
-        suites: offered_as(proposal, &offered.suites)?,
-        groups: offered.groups.clone(),
-    };
+    let offered = offered_as(proposal, offered.parts())?;
     let choice = choose_ike(answered, &offered)?;
-    is_final(proposal, &choice.answer).then_some(choice)
+    let asked = |one: &Transform| !one.kind.is_additional() || one.kind == TransformType::ADDKE1;
+    let asked = proposal.transforms.iter().all(asked);
+    (asked && is_final(proposal, &choice.answer)).then_some(choice)
 }
 
 /// Checks a responder's choice from [`offer_esp`].
@@ -140,7 +138,7 @@ pub(crate) fn check_esp(
     groups: &[GroupId],
 ) -> Option<EspChoice> {
     let [proposal] = answered else { return None };
-    let suites = offered_as(proposal, suites)?;
+    let suites = offered_as(proposal, proposable(suites))?;
     let choice = choose_esp(answered, &suites, groups, Spi(0))?;
     is_final(proposal, &choice.answer).then_some(choice)
 }
@@ -165,27 +163,21 @@ fn without_spi(proposal: &Proposal) -> Option<(Proposal, u64)> {
     (spi != 0).then_some((bare, spi))
 }
 
-/// A proposal for each kind of suite, numbered from 1.
-fn offer(
-    protocol: Protocol,
-    spi: &[u8],
-    suites: &[Suite],
-    menu: impl Fn(&[Suite]) -> Menu,
-) -> Vec<Proposal> {
-    let kinds = proposable(suites).into_iter().zip(1..);
-    let proposals = kinds.map(|(suites, number)| Proposal {
+/// A proposal for each menu, numbered from 1.
+fn offer(protocol: Protocol, spi: &[u8], menus: impl Iterator<Item = Menu>) -> Vec<Proposal> {
+    let proposals = menus.zip(1..).map(|(menu, number)| Proposal {
         number,
         protocol,
         spi: spi.to_vec(),
-        transforms: menu(&suites).transforms(),
+        transforms: menu.transforms(),
     });
     proposals.collect()
 }
 
-/// The suites that stood in the proposal whose number an answer repeats.
-fn offered_as(answered: &Proposal, suites: &[Suite]) -> Option<Vec<Suite>> {
+/// What stood in the proposal whose number an answer repeats.
+fn offered_as<T>(answered: &Proposal, proposals: Vec<T>) -> Option<T> {
     let place = usize::from(answered.number).checked_sub(1)?;
-    proposable(suites).into_iter().nth(place)
+    proposals.into_iter().nth(place)
 }
 
 fn is_group(transform: &Transform) -> bool {

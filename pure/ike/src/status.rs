@@ -7,14 +7,14 @@ use crate::event::DownReason;
 use crate::extension::nat::Nat;
 use crate::sa::{Sa, State};
 use crypto::Secret;
-use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Lease, Path, Suite};
+use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, Suite};
 
 /// How far an IKE SA is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaState {
     /// IKE_SA_INIT was sent.
     Connecting,
-    /// IKE_AUTH is under way.
+    /// IKE_AUTH is under way, or an additional key exchange before it.
     Authenticating,
     /// It is up.
     Established,
@@ -43,6 +43,8 @@ pub struct SaStatus {
     pub nat: Option<Nat>,
     /// Whether a PPK is in its keys.
     pub ppk: bool,
+    /// The additional key exchanges that are in its keys.
+    pub kems: Vec<Kem>,
     /// Whether it can move, and then whether it is for us to decide.
     pub moves: Option<bool>,
     /// Since when it is up.
@@ -124,7 +126,7 @@ impl Engine {
     fn status(&self, sa: &Sa) -> Option<SaStatus> {
         let state = match &sa.state {
             State::InitSent(_) => SaState::Connecting,
-            State::AuthSent(_) | State::AwaitAuth(_) => SaState::Authenticating,
+            State::KemSent(_) | State::AuthSent(_) | State::AwaitAuth(_) => SaState::Authenticating,
             State::Established(_) => SaState::Established,
             State::Closing(_) => SaState::Closing,
             State::Retired(_) | State::Lingering(_) | State::Gone => return None,
@@ -144,6 +146,7 @@ impl Engine {
             path: sa.core.path,
             nat: up.and_then(|up| up.nat),
             ppk: up.is_some_and(|up| up.keys.ppk),
+            kems: up.map_or_else(Vec::new, |up| up.keys.kems.clone()),
             moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
             since: up.map(|up| up.contact.since),
             addresses: up.and_then(|up| up.addresses),

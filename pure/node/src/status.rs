@@ -6,7 +6,7 @@ use crate::{GrantState, TransitCounters};
 use esp::Traffic;
 use ike::SaStatus;
 use model::{
-    ChildSaId, CsaId, Identity, InnerAddresses, Instant, Lease, Licence, Spi, TrafficSelector,
+    ChildSaId, CsaId, Identity, InnerAddresses, Instant, Kem, Lease, Licence, Spi, TrafficSelector,
     ZoneAgreement, ZoneId,
 };
 use std::net::SocketAddr;
@@ -37,6 +37,8 @@ pub struct PeerStatus {
     pub since: Option<Instant>,
     /// Whether a PPK is in the keys of its IKE SA, and so in those of its children.
     pub ppk: bool,
+    /// The additional key exchanges in the same keys.
+    pub kems: Vec<Kem>,
     /// The newest refusal or failure since it was last up.
     pub refusal: Option<(Instant, String)>,
     /// The addresses inside that one end lends the other.
@@ -225,6 +227,7 @@ impl Node {
             .iter()
             .filter(|(_, child)| child.peer == peer.name);
         let current = self.ike.sas().find(|sa| Some(sa.id) == entry.sa);
+        let kems = current.as_ref().map(|sa| sa.kems.clone());
         Some(PeerStatus {
             name: peer.name.clone(),
             identity: peer.identity.clone(),
@@ -232,6 +235,7 @@ impl Node {
             remote: remote(peer, current.as_ref()),
             since: entry.up_since,
             ppk: current.as_ref().is_some_and(|sa| sa.ppk),
+            kems: kems.unwrap_or_default(),
             refusal: entry.refusal.clone(),
             addresses: current.and_then(|sa| sa.addresses).unwrap_or_default(),
             children: children

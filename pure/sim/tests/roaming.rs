@@ -144,6 +144,7 @@ fn config(
         },
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],
+        kems: vec![None],
         liveness: LIVENESS,
         lifetimes: Lifetimes::default(),
         mobike: true,

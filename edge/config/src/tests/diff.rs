@@ -33,6 +33,7 @@ address = "192.0.2.1"
 id = "alice@example.net"
 psk = "alice.psk"
 suite = "aes256gcm16"
+kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
 ike_rekey = "2h"
@@ -72,6 +73,7 @@ address = "10.3.0.1"
 id = "fa.example.net"
 psk = "fa.psk"
 suite = "aes256gcm16"
+kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
 ike_rekey = "2h"
@@ -80,6 +82,7 @@ address = "10.3.0.2"
 id = "other.example.net"
 psk = "gw.psk"
 suite = "aes256gcm16"
+kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
 ike_rekey = "2h"
@@ -132,6 +135,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.psk", "alice.psk", "office.psk", Anew),
         ("peer.alice.suite", "aes256gcm16", "aes128gcm16", Anew),
         ("peer.alice.groups", "p256", "x25519", Anew),
+        ("peer.alice.kem", "mlkem1024", "mlkem768", Anew),
         ("peer.alice.liveness", "20s", "1500ms", Applied),
         ("peer.alice.local", "[\"10.8.0.0/16", "[\"10.8.0.0/17", Anew),
         ("peer.alice.remote", "10.1.0.2/32", "10.1.0.3/32", Anew),
@@ -194,6 +198,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("licensed.fa.psk", "fa.psk", "office.psk", Anew),
         (
+            "licensed.fa.kem",
+            "mlkem1024\"\ngroups = \"p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[gateway",
+            "mlkem768\"\ngroups = \"p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[gateway",
+            Anew,
+        ),
+        (
             "licensed.fa.groups",
             "p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[gateway",
             "x25519\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[gateway",
@@ -219,6 +229,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Anew,
         ),
         ("gateway.gw.psk", "gw.psk", "office.psk", Anew),
+        (
+            "gateway.gw.kem",
+            "mlkem1024\"\ngroups = \"p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[[policy",
+            "mlkem768\"\ngroups = \"p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[[policy",
+            Anew,
+        ),
         (
             "gateway.gw.groups",
             "p256\"\nliveness = \"20s\"\nike_rekey = \"2h\"\n[[policy",

@@ -303,6 +303,28 @@ fn a_ppk_beside_licences_is_warned_of() {
     assert_eq!(warnings(&format!("{NODE}{OFFICE}{licences}")), []);
 }
 
+/// Who breaks the group of the node's IKE SA has the keys that go by it.
+#[test]
+fn a_kem_beside_a_licensed_node_without_one_is_warned_of() {
+    let folder = Folder::new();
+    let licences = "zones = \"require\"\n\
+        licences = [{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }]\n";
+    let node = "[licensed.fa]\naddress = \"192.0.2.9\"\nid = \"fa.example.net\"\n\
+        psk = \"office.psk\"\n";
+    let kem = "kem = \"mlkem768\"\n";
+    let warnings = |office: &str, fa: &str| {
+        let text = format!("{NODE}{OFFICE}{licences}{office}{node}{fa}");
+        folder.load(&text).unwrap().warnings
+    };
+    let warning = Warning::LicenceWithoutKem {
+        peer: "office".to_owned(),
+        node: "fa".to_owned(),
+    };
+    assert_eq!(warnings(kem, ""), [warning]);
+    assert_eq!(warnings(kem, kem), []);
+    assert_eq!(warnings("", kem), []);
+}
+
 #[test]
 fn keys_are_not_in_debug_output() {
     let config = Folder::new().load(&format!("{NODE}{OFFICE}")).unwrap();
@@ -636,4 +658,28 @@ fn a_set_of_suites_brings_its_groups_unless_there_are_others() {
     assert!(modern.iter().all(|suite| suite.hash().is_none()));
     assert_eq!(legacy[..3], modern);
     assert!(legacy[3..].iter().all(|suite| suite.hash().is_some()) && legacy.len() == 9);
+}
+
+#[test]
+fn an_additional_key_exchange_is_asked_for_by_name_and_may_be_left_out() {
+    use model::Kem;
+    let office = |line: &str| {
+        let text = format!("{NODE}{OFFICE}{line}");
+        let loaded = Folder::new().load(&text).unwrap();
+        loaded.peers[0].party.kems.clone()
+    };
+    assert_eq!(office(""), [None]);
+    assert_eq!(office("suite = \"strict\"\n"), [None]);
+    assert_eq!(office("kem = \"mlkem768\"\n"), [Some(Kem::MlKem768)]);
+    let list = "kem = [\"mlkem1024\", \"mlkem768\", \"none\"]\n";
+    let all = [Some(Kem::MlKem1024), Some(Kem::MlKem768), None];
+    assert_eq!(office(list), all);
+    assert_eq!(
+        only_fault_in_office("kem = \"mlkem786\"\n"),
+        "9:7 peer.office.kem | `mlkem786` is not known | did you mean `mlkem768`?"
+    );
+    assert_eq!(
+        only_fault_in_office("kem = []\n"),
+        "9:7 peer.office.kem | the list is empty | leave the key out for the default"
+    );
 }

@@ -33,6 +33,16 @@ const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        exchange: ExchangeType::IKE_INTERMEDIATE,
+        response: false,
+        payloads: &[(PayloadType::KE, 1, 1)],
+    },
+    Rule {
+        exchange: ExchangeType::IKE_INTERMEDIATE,
+        response: true,
+        payloads: &[(PayloadType::KE, 1, 1)],
+    },
+    Rule {
         exchange: ExchangeType::IKE_AUTH,
         response: false,
         payloads: &[

@@ -178,6 +178,8 @@ struct Gathering {
     octets: usize,
     /// The hash of the first fragment, by which the message is known when it comes again.
     mark: [u8; 32],
+    /// What stood before the IV of the first fragment.
+    before: Vec<u8>,
     largest: Limit,
     until: Instant,
 }
@@ -186,6 +188,8 @@ struct Gathering {
 pub(crate) struct Whole {
     pub(crate) content: Content,
     pub(crate) mark: [u8; 32],
+    /// What stood before the IV, of the first piece.
+    pub(crate) before: Vec<u8>,
     /// The largest datagram that a piece came in.
     pub(crate) largest: Limit,
 }
@@ -232,6 +236,7 @@ impl Inbox {
         }
         if at.number == 1 {
             gathering.mark = sha256(&[octets]);
+            gathering.before = sealed.before_iv();
         }
         gathering.largest = gathering.largest.max(Limit::of(octets, path));
         gathering.pieces.insert(at.number, content);
@@ -280,6 +285,7 @@ impl Gathering {
             pieces: BTreeMap::new(),
             octets: 0,
             mark: [0; 32],
+            before: Vec::new(),
             largest: Limit::SMALLEST,
             until,
         }
@@ -302,6 +308,7 @@ impl Gathering {
         Whole {
             content: Content { first, octets },
             mark: self.mark,
+            before: self.before,
             largest: self.largest,
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod delete;
 pub(crate) mod distribute;
 pub(crate) mod fragment;
 pub(crate) mod guess;
+pub(crate) mod intermediate;
 pub(crate) mod liveness;
 pub(crate) mod mobike;
 pub(crate) mod nat;

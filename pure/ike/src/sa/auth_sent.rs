@@ -14,6 +14,7 @@ use crate::event::{BadProof, DownReason, Refusal};
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
 use crate::extension::fragment::Uncut;
+use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
@@ -24,7 +25,9 @@ use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, Not
 
 pub(crate) struct AuthSent {
     pub(crate) keys: UnprovedKeys,
-    /// The same with our PPK, if the responder has PPKs too; whether it has this one it says now.
+    /// Whether both ends said that they have PPKs.
+    pub(super) ppk: bool,
+    /// The keys with ours; whether the responder has this one it says now.
     pub(super) stirred: Option<Roots>,
     /// The responder's message of IKE_SA_INIT, which its AUTH covers.
     pub(super) response: Vec<u8>,
@@ -33,6 +36,8 @@ pub(crate) struct AuthSent {
     pub(super) nat: Option<Nat>,
     /// Whether the responder understands private numbers.
     pub(super) private: bool,
+    /// What both ends sent between IKE_SA_INIT and IKE_AUTH.
+    pub(super) covered: IntAuth,
 }
 
 impl AuthSent {
@@ -41,7 +46,10 @@ impl AuthSent {
         let Some(peer) = core.peer(ctx.config) else {
             return State::Gone;
         };
-        let (certificates, proofs) = match self.proofs(first, peer, ctx.config) {
+        let ppk = peer.ppk.as_ref().filter(|_| self.ppk);
+        self.stirred = ppk.map(|ours| self.keys.roots.stirred(&ours.secret));
+        let id = core.requests.next_id();
+        let (certificates, proofs) = match self.proofs((first, id), peer, ctx.config) {
             Ok(proofs) => proofs,
             Err(why) => return core.gone(why, ctx),
         };
@@ -183,19 +191,21 @@ impl AuthSent {
     }
 
     /// Our CERT payloads, and AUTH. With a PPK in our keys also its name, and what AUTH is without it
-    /// where that will do.
+    /// where that will do. `id` is that of IKE_AUTH.
     fn proofs(
         &self,
-        first: &[u8],
+        (first, id): (&[u8], u32),
         peer: &Peer,
         config: &Config,
     ) -> Result<(Vec<Payload>, Vec<Payload>), DownReason> {
+        let intermediate = self.covered.octets(true, id);
         let by = |roots: &Roots| {
             let claim = Claim {
                 message: first,
                 nonce: &self.keys.nonce_r,
                 proof_key: &roots.own_proof,
                 identity: &config.identity,
+                intermediate: &intermediate,
             };
             prove(&claim, peer, config)
         };
@@ -249,6 +259,7 @@ impl AuthSent {
             nonce: &self.keys.nonce_i,
             proof_key: &self.keys.roots.peer_proof,
             identity: proof.identity,
+            intermediate: &self.covered.octets(true, response.header.message_id),
         };
         let signed = proof.proof.method == AuthMethod::DIGITAL_SIGNATURE;
         let (trust, today) = (&ctx.config.trust, ctx.today);
@@ -268,7 +279,7 @@ impl AuthSent {
 }
 
 /// Our request, if IP has to cut it.
-fn uncut(core: &Core, config: &Config) -> Option<Uncut> {
+pub(super) fn uncut(core: &Core, config: &Config) -> Option<Uncut> {
     let longest = core.requests.longest()?;
     Uncut::of(longest, core.path, core.limit, config)
 }

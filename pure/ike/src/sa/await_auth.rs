@@ -1,4 +1,5 @@
-//! Responder: IKE_SA_INIT was answered, IKE_AUTH is expected.
+//! Responder: IKE_SA_INIT was answered, IKE_AUTH is expected, and before it the additional key exchanges
+//! that were agreed (RFC 9370).
 //!
 //! The initiator is a stranger: it costs us one key agreement and this state, of which the engine
 //! keeps a bounded number for a bounded time. It is told as little as possible: an unknown identity
@@ -11,23 +12,26 @@ use super::{Arrived, Context, Core, State};
 use crate::attempt::{End, Offer, of_initiator};
 use crate::auth::{Claim, PeerProved};
 use crate::child;
+use crate::cipher::Cipher;
 use crate::config::{Config, Peer, PeerRole};
 use crate::counters::DropReason;
-use crate::event::{BadProof, Refusal};
+use crate::event::{BadProof, PeerMisbehaved, Refusal};
 use crate::exchange::auth::{Child, Proof, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
-use crate::exchange::{is_ours, notify, rules, vendor_id};
+use crate::exchange::{is_ours, key_exchange, notify, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
+use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
-use crate::extension::{childless, configuration, contact};
+use crate::extension::{childless, configuration, contact, intermediate};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
 use crate::signature;
 use crypto::{Secret, UnixTime, sha256};
-use model::{Deadline, Group, Identity, IkeSaId, InnerAddresses, Instant};
+use model::{Deadline, Group, Identity, IkeSaId, InnerAddresses, Instant, Kem};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
 
@@ -43,6 +47,11 @@ pub(crate) struct AwaitAuth {
     accepts_signature: bool,
     /// Whether both ends said that they have PPKs.
     ppk: bool,
+    /// The additional key exchanges that are still to come, and what was sent in the others.
+    left: VecDeque<Kem>,
+    covered: IntAuth,
+    /// What the last of them was sealed with, for a request that comes again cut in another way.
+    previous: Option<Cipher>,
     expires: Instant,
 }
 
@@ -72,9 +81,12 @@ impl AwaitAuth {
         }
         rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
-        let allowed = IkeMenu::of_all(&ctx.config.peers);
+        let mut allowed = IkeMenu::of_all(&ctx.config.peers);
+        if !intermediate::is_supported(request) {
+            allowed.kems.retain(Option::is_none);
+        }
         let Some(choice) = choose_ike(init.proposals, &allowed) else {
-            let why = Refusal::no_ike_proposal(allowed);
+            let why = Refusal::no_ike_proposal(IkeMenu::of_all(&ctx.config.peers));
             refuse_first(request, why.clone(), core, ctx);
             ctx.refused(None, why);
             return Err(Rejected::Answered(
@@ -101,6 +113,8 @@ impl AwaitAuth {
         let ppks = ctx.config.peers.iter().any(|peer| peer.ppk.is_some());
         let ppk = ppks && ppk::is_offered(request);
         payloads.extend(ppk.then(ppk::payload));
+        let further = !choice.kems.is_empty();
+        payloads.extend(further.then(intermediate::payload));
         payloads.push(vendor_id());
         let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
         let response = Message { header, payloads }.encode();
@@ -130,6 +144,9 @@ impl AwaitAuth {
                 .as_ref()
                 .is_some_and(|credential| credential.is_accepted(request)),
             ppk,
+            left: choice.kems.into(),
+            covered: IntAuth::default(),
+            previous: None,
             expires: ctx.now + ctx.config.timers.half_open,
         })))
     }
@@ -141,18 +158,29 @@ impl AwaitAuth {
         ctx: &mut Context<'_>,
     ) -> State {
         let header = arrived.datagram.header();
-        let repeated = matches!(arrived.datagram, Datagram::Clear(_));
-        if header.flags.response || (header.exchange != ExchangeType::IKE_AUTH && !repeated) {
+        let is_last = core.responses.is_last(header.message_id);
+        let repeated = match arrived.datagram {
+            Datagram::Clear(_) => true,
+            Datagram::Sealed(_) => is_last && intermediate::is_covered(header),
+        };
+        if header.flags.response || (header.exchange != self.awaited() && !repeated) {
             ctx.drop(DropReason::UnexpectedExchange);
             return State::AwaitAuth(self);
         }
-        match core.accept_request(&mut self.keys.cipher, arrived, ctx) {
+        let cipher = match &mut self.previous {
+            Some(previous) if is_last => previous,
+            _ => &mut self.keys.cipher,
+        };
+        match core.accept_request(cipher, arrived, ctx) {
             None => State::AwaitAuth(self),
             Some(Err(Complaint { why, notify })) => {
                 ctx.refused(None, Refusal::Misbehaved(why));
                 let payloads = vec![Payload::Notify(notify)];
                 core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
                 self.linger()
+            }
+            Some(Ok(request)) if intermediate::is_covered(&request.header) => {
+                self.exchange(&request, arrived, core, ctx)
             }
             Some(Ok(request)) => self.conclude(&request, arrived, core, ctx),
         }
@@ -172,6 +200,41 @@ impl AwaitAuth {
         }
     }
 
+    /// Exchanges come in the order that was agreed, all of them and no other.
+    fn awaited(&self) -> ExchangeType {
+        match self.left.is_empty() {
+            true => ExchangeType::IKE_AUTH,
+            false => ExchangeType::IKE_INTERMEDIATE,
+        }
+    }
+
+    /// Answers an additional key exchange, and goes on with the keys that come of it.
+    fn exchange(
+        mut self: Box<Self>,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let asked = self.left.pop_front().zip(key_exchange(request));
+        let agreed = asked.and_then(|(kem, asked)| {
+            let (answer, shared) = intermediate::answer(kem, asked).ok()?;
+            Some((answer, (kem, shared)))
+        });
+        let Some((answer, shared)) = agreed else {
+            ctx.refused(None, Refusal::Misbehaved(PeerMisbehaved::BadKem));
+            ctx.out.counters.refused += 1;
+            let payloads = vec![notify(NotifyType::INVALID_SYNTAX, Vec::new())];
+            core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+            return self.linger();
+        };
+        core.respond(&mut self.keys.cipher, arrived, vec![answer], ctx);
+        self.covered.add(&self.keys.roots, &mut core.said);
+        let keys = self.keys.renewed(shared, (core.spi_i, core.spi_r), false);
+        self.previous = Some(std::mem::replace(&mut self.keys, keys).cipher);
+        State::AwaitAuth(self)
+    }
+
     /// An SA that was refused takes its place among the half-open ones until it would have expired.
     fn linger(&self) -> State {
         State::Lingering(Lingering::until(self.expires))
@@ -186,7 +249,7 @@ impl AwaitAuth {
     ) -> State {
         let verified = self
             .verify(request, arrived.path.remote.ip(), ctx.config, ctx.today)
-            .and_then(|(peer, proved)| Ok((peer, proved, self.prove(peer, ctx.config)?)));
+            .and_then(|(peer, proved)| Ok((peer, proved, self.prove(peer, request, ctx.config)?)));
         let (peer, proved, ours) = match verified {
             Ok(verified) => verified,
             Err(why) => {
@@ -247,6 +310,7 @@ impl AwaitAuth {
             nonce: &self.keys.nonce_r,
             proof_key: &self.keys.roots.peer_proof,
             identity,
+            intermediate: &self.covered.octets(false, request.header.message_id),
         };
         if proof.method == AuthMethod::DIGITAL_SIGNATURE {
             let verified = signature::verify(&claim, &proof, request, &config.trust, today);
@@ -305,6 +369,7 @@ impl AwaitAuth {
     fn prove(
         &self,
         peer: &Peer,
+        request: &Message,
         config: &Config,
     ) -> Result<(Vec<Payload>, Authentication), Refusal> {
         let claim = Claim {
@@ -312,6 +377,7 @@ impl AwaitAuth {
             nonce: &self.keys.nonce_i,
             proof_key: &self.keys.roots.own_proof,
             identity: &config.identity,
+            intermediate: &self.covered.octets(false, request.header.message_id),
         };
         if let Some(psk) = &peer.psk {
             return Ok((Vec::new(), claim.prove(psk)));
@@ -418,7 +484,8 @@ fn answer_child(
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let suite = keys.cipher.suite;
-    if !peer.suites.contains(&suite) || !peer.groups.contains(&group) {
+    let allowed = peer.suites.contains(&suite) && peer.groups.contains(&group);
+    if !allowed || !peer.accepts(&keys.kems) {
         let allowed = IkeMenu::of(peer);
         return Err((
             NotifyType::NO_PROPOSAL_CHOSEN,

@@ -115,6 +115,12 @@ impl Established {
             // implementations SHOULD audit this event" (RFC 8784 section 6).
             ctx.refused(Some(core.name()), Refusal::WithoutPpk);
         }
+        let wanted = core
+            .peer(ctx.config)
+            .is_some_and(|peer| peer.kems.iter().any(Option::is_some));
+        if wanted && state.keys.kems.is_empty() {
+            ctx.refused(Some(core.name()), Refusal::WithoutKem);
+        }
         state.tell_addresses(core, ctx);
         if let Some(inside) = inside {
             let (sa, peer) = (core.id, core.name());

@@ -5,6 +5,7 @@
 //! came until the request was given up (RFC 7296 section 2.21.1).
 
 use super::auth_sent::AuthSent;
+use super::kem_sent::KemSent;
 use super::{Arrived, Context, Core, State};
 use crate::attempt::Offer;
 use crate::counters::DropReason;
@@ -12,13 +13,14 @@ use crate::event::{DownReason, Refusal};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
-use crate::extension::{childless, cookie, guess, nat, ppk};
+use crate::extension::intermediate::IntAuth;
+use crate::extension::{childless, cookie, guess, intermediate, nat, ppk};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
 use crate::signature;
 use crypto::{KeyPair, Rng, Secret};
-use model::{Group, Suite};
+use model::{Group, Kem, Suite};
 use std::collections::BTreeMap;
 use wire::ike::{Datagram, ExchangeType, Message, Payload};
 use zeroize::Zeroizing;
@@ -48,6 +50,8 @@ pub(crate) struct InitSent {
 struct Answer {
     suite: Suite,
     group: Group,
+    /// The key exchanges besides.
+    kems: Vec<Kem>,
     shared: Secret,
     nonce: Vec<u8>,
 }
@@ -61,6 +65,8 @@ impl InitSent {
         extensions.extend(fragment::payload(ctx.config));
         let ours = core.ppk(ctx.config);
         extensions.extend(ours.map(|_| ppk::payload()));
+        let further = menu.kems.iter().any(Option::is_some);
+        extensions.extend(further.then(intermediate::payload));
         extensions.push(vendor_id());
         let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
         let groups = menu.groups.iter().copied().chain([guess]);
@@ -218,6 +224,9 @@ impl InitSent {
         }
         let init = Init::read(response).ok_or(DropReason::WrongPayloads)?;
         let choice = check_ike(init.proposals, &self.menu).ok_or(DropReason::WrongAnswer)?;
+        if !choice.kems.is_empty() && !intermediate::is_supported(response) {
+            return Err(DropReason::WrongAnswer);
+        }
         let tried = self.sent.contains_key(&choice.group);
         if !tried || init.key.group != group_id(choice.group) {
             return Err(DropReason::KeyExchange);
@@ -233,6 +242,7 @@ impl InitSent {
         Ok(Answer {
             suite: choice.suite,
             group: choice.group,
+            kems: choice.kems,
             shared,
             nonce: init.nonce.to_vec(),
         })
@@ -289,14 +299,18 @@ impl InitSent {
             spi_r: core.spi_r,
             initiator: true,
         });
-        AuthSent {
-            stirred: agreed.map(|ours| keys.roots.stirred(&ours.secret)),
+        let next = AuthSent {
+            ppk: agreed.is_some(),
+            stirred: None,
             keys,
             response: arrived.octets.to_vec(),
             child: None,
             nat,
             private: is_ours(response),
-        }
-        .begin(&self.sent[&answer.group], core, ctx)
+            covered: IntAuth::default(),
+        };
+        let first = self.sent[&answer.group].clone();
+        let kems = answer.kems.iter().copied().collect();
+        KemSent::begin(next, first, kems, core, ctx)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  initiator:  InitSent ── IKE_SA_INIT answered ──> AuthSent ── peer proved ──> Established
+//!              InitSent ──> KemSent ── IKE_INTERMEDIATE answered ──> AuthSent
 //!  responder:  (stateless) ── IKE_SA_INIT ──> AwaitAuth ── peer proved ──> Established
 //!  both:       Established ── close ──> Closing ── answered or given up ──> Gone
 //!              Established, AwaitAuth ── ended by a request of the peer ──> Lingering ──> Gone
@@ -18,6 +19,7 @@ mod children;
 pub(crate) mod closing;
 pub(crate) mod established;
 pub(crate) mod init_sent;
+pub(crate) mod kem_sent;
 mod moving;
 mod protected;
 mod rekey_child;
@@ -30,6 +32,7 @@ use crate::config::{Config, Peer};
 use crate::counters::{Counters, DropReason};
 use crate::event::{DownReason, Event, Refusal};
 use crate::extension::fragment::{Inbox, Limit};
+use crate::extension::intermediate::Said;
 use crate::extension::ppk::Ppk;
 use crate::pool::Pools;
 use crate::signature;
@@ -40,6 +43,7 @@ use closing::{Closing, Lingering, Retired};
 use crypto::{Rng, UnixTime};
 use established::Established;
 use init_sent::InitSent;
+use kem_sent::KemSent;
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
 use std::collections::{BTreeSet, VecDeque};
 use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, VERSION_2};
@@ -71,10 +75,13 @@ pub(crate) struct Core {
     pub(crate) responses: Responses,
     /// Fragments whose message is not complete.
     pub(crate) inbox: Inbox,
+    /// What was said last that AUTH covers beside the first messages.
+    pub(crate) said: Said,
 }
 
 pub(crate) enum State {
     InitSent(Box<InitSent>),
+    KemSent(Box<KemSent>),
     AuthSent(Box<AuthSent>),
     AwaitAuth(Box<AwaitAuth>),
     Established(Box<Established>),
@@ -136,6 +143,7 @@ impl Sa {
         let core = &mut self.core;
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
             State::InitSent(state) => state.handle(arrived, core, ctx),
+            State::KemSent(state) => state.handle(arrived, core, ctx),
             State::AuthSent(state) => state.handle(arrived, core, ctx),
             State::AwaitAuth(state) => state.handle(arrived, core, ctx),
             State::Established(state) => state.handle(arrived, core, ctx),
@@ -169,6 +177,7 @@ impl Sa {
         };
         self.state = match (std::mem::replace(&mut self.state, State::Gone), gave_up) {
             (State::InitSent(state), Some(_)) => state.give_up(core, ctx),
+            (State::KemSent(state), Some(_)) => state.give_up(core, ctx),
             (State::AuthSent(state), Some(_)) => state.give_up(core, ctx),
             (State::Established(state), Some(n)) => state.give_up(n, core, ctx),
             // The peer finds out by itself.
@@ -188,7 +197,8 @@ impl Sa {
             State::Established(state) => state.deadline(&self.core, config),
             State::Retired(state) => Some(state.deadline()),
             State::Lingering(state) => Some(state.deadline()),
-            State::InitSent(_) | State::AuthSent(_) | State::Closing(_) | State::Gone => None,
+            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => None,
+            State::Closing(_) | State::Gone => None,
         };
         let incomplete = self.core.inbox.deadline().map(|at| Deadline {
             at,
@@ -203,7 +213,7 @@ impl Sa {
         let core = &mut self.core;
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
             State::Established(state) => state.close(why, core, ctx),
-            State::InitSent(_) | State::AuthSent(_) => core.gone(why, ctx),
+            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => core.gone(why, ctx),
             State::AwaitAuth(_) | State::Retired(_) => State::Gone,
             state => state,
         };
@@ -228,6 +238,7 @@ impl State {
     /// The keys, of a state that may have a request under way.
     fn cipher(&mut self) -> Option<&mut Cipher> {
         match self {
+            Self::KemSent(state) => Some(&mut state.next.keys.cipher),
             Self::AuthSent(state) => Some(&mut state.keys.cipher),
             Self::Established(state) => Some(&mut state.keys.cipher),
             Self::Closing(state) => Some(&mut state.keys.cipher),

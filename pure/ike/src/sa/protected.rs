@@ -7,6 +7,7 @@ use crate::counters::DropReason;
 use crate::event::PeerMisbehaved;
 use crate::exchange::rules;
 use crate::extension::fragment::{Limit, Parcel};
+use crate::extension::intermediate;
 use crate::window::Arrival;
 use crypto::sha256;
 use wire::ike::{
@@ -81,6 +82,7 @@ impl Core {
         let request = arrived.datagram.header();
         let header = self.header(request.exchange, request.message_id, true);
         let message = Message { header, payloads };
+        self.note_ours(&message);
         let response = Parcel::seal(message, self.limit, arrived.path, cipher);
         ctx.transmit_all(arrived.path, response.datagrams());
         self.responses.answered(response, arrived.path.remote);
@@ -97,12 +99,20 @@ impl Core {
     ) {
         let header = self.header(exchange, self.requests.next_id(), false);
         let message = Message { header, payloads };
+        self.note_ours(&message);
         let parcel = Parcel::seal(message, self.limit, self.path, cipher);
         ctx.transmit_all(self.path, parcel.datagrams());
         let timers = &ctx.config.timers;
         self.requests
             .sent(exchange, parcel, attempts, timers, ctx.now);
         ctx.out.attempts.sent(self, false);
+    }
+
+    /// What AUTH covers is taken before anything is cut.
+    fn note_ours(&mut self, message: &Message) {
+        if intermediate::is_covered(&message.header) {
+            self.said.note_ours(message);
+        }
     }
 
     /// A request that nobody answers may be too long for the path (RFC 7383 section 2.5.2).
@@ -154,7 +164,7 @@ impl Core {
             }
             Err(NotOpened::Malformed(_)) => Err(Complaint::syntax(PeerMisbehaved::InvalidSyntax)),
         };
-        let (content, mark) = match (content, sealed.fragment) {
+        let (content, mark, before) = match (content, sealed.fragment) {
             (Ok(piece), Some(at)) => {
                 let until = ctx.now + ctx.config.timers.reassembly;
                 let from = (arrived.octets, arrived.path);
@@ -163,13 +173,16 @@ impl Core {
                 };
                 ctx.out.counters.reassembled += 1;
                 self.limit = self.limit.min(Some(whole.largest));
-                (Ok(whole.content), whole.mark)
+                (Ok(whole.content), whole.mark, whole.before)
             }
-            (content, _) => (content, sha256(&[arrived.octets])),
+            (content, _) => (content, sha256(&[arrived.octets]), sealed.before_iv()),
         };
         self.inbox.forget(&sealed.header);
         if !sealed.header.flags.response {
             self.responses.came(mark);
+        }
+        if let (Ok(content), true) = (&content, intermediate::is_covered(&sealed.header)) {
+            self.said.note_theirs(before, content);
         }
         Ok(Some(
             content.and_then(|content| read(&content, sealed.header)),

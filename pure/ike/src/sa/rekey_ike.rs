@@ -5,6 +5,10 @@
 //! of the old one gets another name, and only serves to end it: who asked for the successor deletes
 //! it, the other end answers what comes late.
 //!
+//! Additional key exchanges do not take place again (RFC 9370 section 2.2.4 would have them in
+//! IKE_FOLLOWUP_KE). Those of the first IKE SA are in SK_d, and so in the keys of every successor and
+//! child: who breaks the group has none of them. A peer that insists on one more is refused.
+//!
 //! Both ends may ask at once. Each then has two successors, compares their nonces when it has seen
 //! all four, keeps one, and who asked for the other deletes that (section 2.8.2). Until then
 //! nothing is handed over, and the peer's messages on its own successor are simply repeated by it.
@@ -18,6 +22,7 @@ use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
 use crate::extension::fragment::Inbox;
+use crate::extension::intermediate::Said;
 use crate::keys::{Inputs, ProvedKeys};
 use crate::menu::{IkeMenu, group_id, group_named, groups_of};
 use crate::proposal::{check_successor, choose_successor, offer_successor};
@@ -78,7 +83,7 @@ impl Established {
         };
         let (spi, nonce): (_, Nonce) = (ctx.ike_spi(), ctx.rng.array());
         let payloads = vec![
-            Payload::SecurityAssociation(offer_successor(&IkeMenu::of(peer), spi)),
+            Payload::SecurityAssociation(offer_successor(&IkeMenu::of_successor(peer), spi)),
             Payload::Nonce(nonce.to_vec()),
             key.payload(),
         ];
@@ -149,12 +154,12 @@ impl Established {
         let public = theirs.key.ok_or_else(syntax)?;
         let spi = ctx.ike_spi();
         // The group that its public value is of, if it is one of ours: another would cost a round.
-        let mut menu = IkeMenu::of(peer);
+        let mut menu = IkeMenu::of_successor(peer);
         if let Some(group) = group_named(public.group).filter(|group| menu.groups.contains(group)) {
             menu.groups = vec![group];
         }
         let Some((choice, peer_spi)) = choose_successor(theirs.proposals, &menu, spi) else {
-            let why = Refusal::no_ike_proposal(IkeMenu::of(peer));
+            let why = Refusal::no_ike_proposal(IkeMenu::of_successor(peer));
             ctx.refused(Some(peer.name.clone()), why);
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
         };
@@ -253,7 +258,7 @@ impl Established {
     ) -> Option<(Heir, Vec<u8>)> {
         let peer = core.peer(ctx.config)?;
         let theirs = Renewal::read(response)?;
-        let (choice, peer_spi) = check_successor(theirs.proposals, &IkeMenu::of(peer))?;
+        let (choice, peer_spi) = check_successor(theirs.proposals, &IkeMenu::of_successor(peer))?;
         let (group, shared) = key.agree(theirs.key?)?;
         if group != group_id(choice.group) || theirs.nonce == nonce {
             return None;
@@ -379,6 +384,7 @@ impl Heir {
             requests: Requests::new(),
             responses: Responses::new(),
             inbox: Inbox::default(),
+            said: Said::default(),
         }
     }
 }

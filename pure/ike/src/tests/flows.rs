@@ -112,6 +112,23 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "kem",
+        title: "ML-KEM beside the group",
+        about: "Both ends want a key exchange besides that no quantum computer is known to break. Its \
+                public key is too long for IKE_SA_INIT, so it takes place in IKE_INTERMEDIATE (RFC \
+                9242), sealed with the keys of the group, and all keys are made anew of it (RFC 9370 \
+                section 2.2.2). Both AUTHs cover it.",
+        play: super::kem::story,
+    },
+    Flow {
+        page: "kem-broken",
+        title: "An additional key exchange with a value that is none",
+        about: "The initiator's public key has numbers beyond the modulus (FIPS 203 section 7.2). Nobody \
+                has proved anything yet, so the responder says no more than that it is wrong, and keeps \
+                its place among the half-open ones until it would have expired.",
+        play: super::kem::broken,
+    },
+    Flow {
         page: "ppk",
         title: "A post-quantum pre-shared key",
         about: "USE_PPK says that there is one, PPK_IDENTITY which (RFC 8784 section 3). AUTH proves \

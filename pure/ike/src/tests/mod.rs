@@ -12,6 +12,7 @@ mod flows;
 mod fragment;
 mod groups;
 mod handshake;
+mod kem;
 mod liveness;
 mod loss;
 mod mobike;
@@ -70,6 +71,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         role,
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
         groups: vec![Group::X25519, Group::P256],
+        kems: vec![None],
         liveness: Duration::ZERO,
         lifetimes: crate::Lifetimes {
             child: Duration::ZERO,

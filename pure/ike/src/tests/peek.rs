@@ -49,6 +49,7 @@ impl Engine {
 
 fn cipher(sa: &Sa) -> Option<&Cipher> {
     match &sa.state {
+        State::KemSent(state) => Some(&state.next.keys.cipher),
         State::AuthSent(state) => Some(&state.keys.cipher),
         State::AwaitAuth(state) => Some(&state.keys.cipher),
         State::Established(state) => Some(&state.keys.cipher),
@@ -60,6 +61,7 @@ fn cipher(sa: &Sa) -> Option<&Cipher> {
 
 fn cipher_mut(sa: &mut Sa) -> Option<&mut Cipher> {
     match &mut sa.state {
+        State::KemSent(state) => Some(&mut state.next.keys.cipher),
         State::AuthSent(state) => Some(&mut state.keys.cipher),
         State::AwaitAuth(state) => Some(&mut state.keys.cipher),
         State::Established(state) => Some(&mut state.keys.cipher),

@@ -2,7 +2,8 @@
 
 use crate::menu::IkeMenu;
 use crate::proposal::*;
-use model::{Group, Sha2, Spi, Suite};
+use crate::{Peer, PeerRole};
+use model::{Group, Kem, Sha2, Spi, Suite};
 use wire::ike::{
     Attribute, EncryptionId, EsnId, GroupId, IntegrityId, Proposal, Transform, TransformType,
 };
@@ -14,6 +15,7 @@ fn menu(suites: &[Suite], groups: &[Group]) -> IkeMenu {
     IkeMenu {
         suites: suites.to_vec(),
         groups: groups.to_vec(),
+        kems: vec![None],
     }
 }
 
@@ -326,4 +328,136 @@ fn a_successor_may_have_another_kind_of_suite() {
     let all = menu(&CBC, &[Group::X25519]);
     let (checked, ours) = check_successor(&[choice.answer], &all).unwrap();
     assert_eq!((checked.suite, ours), (Suite::Aes256Cbc(Sha2::Sha256), 8));
+}
+
+const KEM_768: u16 = GroupId::ML_KEM_768.0;
+const KEM_1024: u16 = GroupId::ML_KEM_1024.0;
+
+/// AES-256-GCM with X25519, and these besides.
+fn with_kems(kems: &[Option<Kem>]) -> IkeMenu {
+    IkeMenu {
+        kems: kems.to_vec(),
+        ..only(Suite::Aes256Gcm16)
+    }
+}
+
+/// An offer of one proposal without an additional key exchange, and these of that added.
+fn adding(additional: &[(TransformType, u16)]) -> [Proposal; 1] {
+    let mut proposal = ike(&with_kems(&[None]));
+    let transforms = additional.iter();
+    proposal
+        .transforms
+        .extend(transforms.map(|(kind, id)| Transform::plain(*kind, *id)));
+    [proposal]
+}
+
+#[test]
+fn what_may_be_without_a_kem_is_offered_without_one_as_well() {
+    let kems = |kems: &[Option<Kem>]| {
+        let offered = offer_ike(&with_kems(kems)).into_iter();
+        let ids = offered.map(|proposal| {
+            let all = proposal.transforms.into_iter();
+            let kems = all.filter(|one| one.kind == TransformType::ADDKE1);
+            kems.map(|one| one.id).collect::<Vec<_>>()
+        });
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(kems(&[None]), [Vec::<u16>::new()]);
+    assert_eq!(kems(&[Some(Kem::MlKem768)]), [vec![KEM_768]]);
+    let all = [Some(Kem::MlKem1024), None, Some(Kem::MlKem768)];
+    assert_eq!(kems(&all), [vec![KEM_1024, KEM_768], Vec::new()]);
+}
+
+/// RFC 9370 section 2.2.1: any of the types, "not consecutive" too, in their order, none twice.
+#[test]
+fn additional_key_exchanges_are_chosen_by_type_and_no_method_twice() {
+    use TransformType as Type;
+    let both = with_kems(&[Some(Kem::MlKem768), Some(Kem::MlKem1024)]);
+    let chosen = |additional: &[(Type, u16)]| {
+        let choice = choose_ike(&adding(additional), &both)?;
+        Some(choice.kems)
+    };
+    const NONE: u16 = GroupId::NONE.0;
+    let (a, b) = (KEM_768, KEM_1024);
+    let table: &[(&[(Type, u16)], Option<&[Kem]>)] = &[
+        (&[], None),
+        (&[(Type::ADDKE1, NONE)], None),
+        (&[(Type::ADDKE1, 99)], None),
+        (&[(Type::ADDKE1, a), (Type::ADDKE2, 99)], None),
+        (&[(Type::ADDKE1, a), (Type::ADDKE2, a)], None),
+        (&[(Type::ADDKE1, a)], Some(&[Kem::MlKem768])),
+        (&[(Type::ADDKE5, a)], Some(&[Kem::MlKem768])),
+        (
+            &[(Type::ADDKE1, a), (Type::ADDKE2, a), (Type::ADDKE2, NONE)],
+            Some(&[Kem::MlKem768]),
+        ),
+        (
+            &[(Type::ADDKE7, a), (Type::ADDKE2, b)],
+            Some(&[Kem::MlKem1024, Kem::MlKem768]),
+        ),
+        // The first choice for one type would leave the other without.
+        (
+            &[(Type::ADDKE1, a), (Type::ADDKE1, b), (Type::ADDKE2, a)],
+            Some(&[Kem::MlKem1024, Kem::MlKem768]),
+        ),
+    ];
+    for (additional, expected) in table {
+        assert_eq!(chosen(additional).as_deref(), *expected, "{additional:?}");
+    }
+}
+
+/// "Provided they are proposed by the initiator": NONE is chosen where nothing else is allowed.
+#[test]
+fn an_additional_key_exchange_is_left_out_where_none_is_wanted() {
+    let none = with_kems(&[None]);
+    let chosen = |ids: &[u16]| {
+        let additional: Vec<_> = ids.iter().map(|id| (TransformType::ADDKE1, *id)).collect();
+        choose_ike(&adding(&additional), &none)
+    };
+    let choice = chosen(&[KEM_768, GroupId::NONE.0]).unwrap();
+    assert!(choice.kems.is_empty());
+    let answered = Transform::plain(TransformType::ADDKE1, GroupId::NONE.0);
+    assert!(choice.answer.transforms.contains(&answered));
+    assert_eq!(chosen(&[KEM_768]), None);
+}
+
+#[test]
+fn an_answer_with_other_additional_key_exchanges_than_offered_is_none() {
+    use TransformType as Type;
+    let offered = with_kems(&[Some(Kem::MlKem768), Some(Kem::MlKem1024)]);
+    let checked = |additional: &[(Type, u16)]| check_ike(&adding(additional), &offered).is_some();
+    assert!(checked(&[(Type::ADDKE1, KEM_768)]));
+    assert!(!checked(&[]));
+    assert!(!checked(&[(Type::ADDKE2, KEM_768)]));
+    assert!(!checked(&[
+        (Type::ADDKE1, KEM_768),
+        (Type::ADDKE1, KEM_1024)
+    ]));
+    assert!(!checked(&[
+        (Type::ADDKE1, KEM_768),
+        (Type::ADDKE2, KEM_1024)
+    ]));
+    assert!(!checked(&[(Type::ADDKE1, GroupId::ML_KEM_512.0)]));
+    assert!(!checked(&[(Type::ADDKE1, GroupId::NONE.0)]));
+}
+
+/// A peer that would have another exchange in IKE_FOLLOWUP_KE, or do without, does without.
+#[test]
+fn a_successor_is_chosen_without_an_additional_key_exchange() {
+    let peer = Peer {
+        kems: vec![Some(Kem::MlKem768)],
+        ..super::peer("gateway", PeerRole::Gateway)
+    };
+    let ours = IkeMenu::of_successor(&peer);
+    let offered = |ids: &[u16]| {
+        let mut offered = offer_successor(&ours, 7);
+        let additional = ids
+            .iter()
+            .map(|id| Transform::plain(TransformType::ADDKE1, *id));
+        offered[0].transforms.extend(additional);
+        offered
+    };
+    assert!(choose_successor(&offered(&[]), &ours, 9).is_some());
+    assert!(choose_successor(&offered(&[KEM_768, GroupId::NONE.0]), &ours, 9).is_some());
+    assert!(choose_successor(&offered(&[KEM_768]), &ours, 9).is_none());
 }

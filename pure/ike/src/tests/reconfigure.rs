@@ -91,6 +91,9 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
                 required: true,
             })
         }),
+        ("kem", |c| {
+            c.peers[1].kems = vec![Some(model::Kem::MlKem768), None]
+        }),
         ("suites", |c| c.peers[1].suites = vec![Suite::Aes256Gcm16]),
         ("selectors", |c| {
             c.peers[1].role = vpn("10.0.0.0/15", "10.8.0.0/24", ZonePolicy::default())

@@ -14,8 +14,8 @@ use crate::sa::Sa;
 use pages::Machine;
 use std::fmt::Write;
 use wire::ike::{
-    AuthMethod, Authentication, Datagram, Delete, ExchangeType, Flags, Header, Message, Notify,
-    NotifyType, Payload, PayloadType, Protocol, VERSION_2,
+    AuthMethod, Authentication, Datagram, Delete, ExchangeType, Flags, GroupId, Header,
+    KeyExchange, Message, Notify, NotifyType, Payload, PayloadType, Protocol, VERSION_2,
 };
 
 const PAGE: &str = "states/ike-sa.md";
@@ -25,8 +25,9 @@ const INTRODUCTION: &str = "# An IKE SA\n\n\
     gave every kind of message to an SA in every state, and held the [flows](../flows/README.md).\n\n\
     | state | what it waits for |\n|---|---|\n\
     | InitSent | initiator: the answer to IKE_SA_INIT |\n\
+    | KemSent | initiator: the answer to an additional key exchange |\n\
     | AuthSent | initiator: the answer to IKE_AUTH; with whom the keys are shared is not known |\n\
-    | AwaitAuth | responder: IKE_AUTH of a stranger, for a bounded time |\n\
+    | AwaitAuth | responder: IKE_AUTH of a stranger, and what comes before it, for a bounded time |\n\
     | Established | requests of either side |\n\
     | Closing | the answer to our Delete |\n\
     | Retired | the peer's Delete: the peer asked for the successor that took over |\n\
@@ -70,6 +71,11 @@ const STAGES: &[Stage] = &[
             pair.initiate(Side::Left);
             pair
         },
+    },
+    Stage {
+        state: "KemSent",
+        subject: Side::Left,
+        prepare: exchanging,
     },
     Stage {
         state: "AuthSent",
@@ -121,8 +127,16 @@ const STAGES: &[Stage] = &[
     },
 ];
 
+fn exchanging() -> Pair {
+    begun(super::kem::between(super::kem::WANTED, super::kem::WANTED))
+}
+
 fn authenticating() -> Pair {
-    let mut pair = Pair::new(mobile(), gateway());
+    begun(Pair::new(mobile(), gateway()))
+}
+
+/// Both messages of IKE_SA_INIT have arrived.
+fn begun(mut pair: Pair) -> Pair {
     pair.initiate(Side::Left);
     pair.deliver_next();
     pair.deliver_next();
@@ -166,6 +180,14 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         Response(ExchangeType::IKE_SA_INIT, |_| {
             answer_without_nat_detection()
         }),
+    ),
+    (
+        "IKE_INTERMEDIATE request: KE of another method",
+        Request(ExchangeType::IKE_INTERMEDIATE, |_| no_key()),
+    ),
+    (
+        "IKE_INTERMEDIATE response: KE of another method",
+        Response(ExchangeType::IKE_INTERMEDIATE, |_| no_key()),
     ),
     (
         "IKE_AUTH request: IDi, AUTH that proves nothing",
@@ -299,6 +321,13 @@ fn no_proof() -> Payload {
         method: AuthMethod::SHARED_KEY,
         data: vec![0; 32],
     })
+}
+
+fn no_key() -> Vec<Payload> {
+    vec![Payload::KeyExchange(KeyExchange {
+        group: GroupId::ML_KEM_512,
+        public: vec![1; 800],
+    })]
 }
 
 fn first_payloads(pair: &Pair) -> Vec<Payload> {

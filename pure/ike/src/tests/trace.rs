@@ -150,6 +150,7 @@ impl Cause<'_> {
 pub(crate) const fn name(state: &State) -> &'static str {
     match state {
         State::InitSent(_) => "InitSent",
+        State::KemSent(_) => "KemSent",
         State::AuthSent(_) => "AuthSent",
         State::AwaitAuth(_) => "AwaitAuth",
         State::Established(_) => "Established",

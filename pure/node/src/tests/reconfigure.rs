@@ -53,6 +53,7 @@ fn stranger(name: &str) -> crate::Peer {
         role: Role::Gateway,
         suites: vec![model::Suite::Aes256Gcm16],
         groups: vec![model::Group::X25519],
+        kems: vec![None],
         lifetimes: crate::Lifetimes::default(),
         mobike: true,
         forbids_nat: false,

@@ -555,6 +555,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         address,
         identity: identity(who),
         groups: vec![model::Group::X25519],
+        kems: vec![None],
         psk: Some(Secret::new(PSK.as_bytes().to_vec())),
         role,
         suites: vec![Suite::Aes128Gcm16],

@@ -173,6 +173,7 @@ fn engine(
         address: None,
         identity: identity(other),
         groups: vec![Group::X25519],
+        kems: vec![None],
         psk,
         role,
         suites: vec![SUITE],

@@ -113,6 +113,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         role,
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],
+        kems: vec![None],
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
         mobike: true,

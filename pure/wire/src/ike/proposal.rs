@@ -140,6 +140,7 @@ impl fmt::Display for Transform {
             TransformType::INTEG => write!(f, "{}", IntegrityId(self.id)),
             TransformType::KE => write!(f, "{}", GroupId(self.id)),
             TransformType::ESN => write!(f, "{}", EsnId(self.id)),
+            kind if kind.is_additional() => write!(f, "{}", GroupId(self.id)),
             TransformType(kind) => write!(f, "{} of type {kind}", self.id),
         }?;
         self.attributes

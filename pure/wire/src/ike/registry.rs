@@ -12,6 +12,8 @@ registry! {
         CREATE_CHILD_SA = 36,
         INFORMATIONAL = 37,
         IKE_SESSION_RESUME = 38,
+        IKE_INTERMEDIATE = 43,
+        IKE_FOLLOWUP_KE = 44,
         // Private use, 240 to 255.
         KEY_DISTRIBUTE = 240,
     }
@@ -50,8 +52,21 @@ registry! {
 }
 
 registry! {
-    /// Transform types (RFC 7296 section 3.3.2).
-    pub struct TransformType(u8) { ENCR = 1, PRF = 2, INTEG = 3, KE = 4, ESN = 5 }
+    /// Transform types (RFC 7296 section 3.3.2, RFC 9370 section 3).
+    pub struct TransformType(u8) {
+        ENCR = 1,
+        PRF = 2,
+        INTEG = 3,
+        KE = 4,
+        ESN = 5,
+        ADDKE1 = 6,
+        ADDKE2 = 7,
+        ADDKE3 = 8,
+        ADDKE4 = 9,
+        ADDKE5 = 10,
+        ADDKE6 = 11,
+        ADDKE7 = 12,
+    }
 }
 
 registry! {
@@ -81,8 +96,18 @@ registry! {
 }
 
 registry! {
-    /// Key exchange methods (RFC 7296 section 3.3.2, RFC 5903, RFC 8031).
-    pub struct GroupId(u16) { NONE = 0, MODP_2048 = 14, SECP256R1 = 19, SECP384R1 = 20, CURVE25519 = 31 }
+    /// Key exchange methods (RFC 7296 section 3.3.2, RFC 5903, RFC 8031,
+    /// draft-ietf-ipsecme-ikev2-mlkem).
+    pub struct GroupId(u16) {
+        NONE = 0,
+        MODP_2048 = 14,
+        SECP256R1 = 19,
+        SECP384R1 = 20,
+        CURVE25519 = 31,
+        ML_KEM_512 = 35,
+        ML_KEM_768 = 36,
+        ML_KEM_1024 = 37,
+    }
 }
 
 registry! {
@@ -135,6 +160,7 @@ registry! {
         UNEXPECTED_NAT_DETECTED = 41,
         TEMPORARY_FAILURE = 43,
         CHILD_SA_NOT_FOUND = 44,
+        STATE_NOT_FOUND = 47,
         INITIAL_CONTACT = 16384,
         ADDITIONAL_TS_POSSIBLE = 16386,
         NAT_DETECTION_SOURCE_IP = 16388,
@@ -159,6 +185,8 @@ registry! {
         USE_PPK = 16435,
         PPK_IDENTITY = 16436,
         NO_PPK_AUTH = 16437,
+        INTERMEDIATE_EXCHANGE_SUPPORTED = 16438,
+        ADDITIONAL_KEY_EXCHANGE = 16441,
         // Private use: errors 8192 to 16383, status 40960 to 65535.
         KEY_REFUSED = 12288,
         ZONES_REQUIRED = 12289,
@@ -227,6 +255,13 @@ impl NotifyType {
     /// Whether this notify reports an error (RFC 7296 section 3.10.1).
     pub const fn is_error(self) -> bool {
         self.0 < 16384
+    }
+}
+
+impl TransformType {
+    /// Whether it is a key exchange beside the first one (RFC 9370 section 2.2.1).
+    pub const fn is_additional(self) -> bool {
+        Self::ADDKE1.0 <= self.0 && self.0 <= Self::ADDKE7.0
     }
 }
 

@@ -49,6 +49,9 @@ const BEFORE: usize = HEADER_LEN + Generic::HEADER_LEN;
 /// Octets of a fragment's two numbers, which come before the IV as well.
 const NUMBERS_LEN: usize = 4;
 
+/// Where the header says of what type the first payload is.
+const NEXT_PAYLOAD: usize = 16;
+
 /// Which piece of a message a fragment has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
@@ -75,6 +78,8 @@ pub struct Sealed<'a> {
     /// Which fragment it is, if it is one.
     pub fragment: Option<Fragment>,
     aad: &'a [u8],
+    /// Where in it the type of the Encrypted payload stands.
+    kind_at: usize,
     first: PayloadType,
     body: &'a [u8],
 }
@@ -104,17 +109,19 @@ impl<'a> Sealed<'a> {
         let mut reader = Reader::new("the message", octets);
         reader.take(HEADER_LEN)?;
         let mut kind = first;
+        let mut kind_at = NEXT_PAYLOAD;
         for _ in 0..=MAX_PAYLOADS {
             if kind == PayloadType::NONE {
                 return Ok(None);
             }
-            let aad_len = octets.len() - reader.left() + Generic::HEADER_LEN;
+            let start = octets.len() - reader.left();
+            let aad_len = start + Generic::HEADER_LEN;
             let generic = Generic::read(&mut reader)?;
             let numbers_len = match kind {
                 PayloadType::SK => 0,
                 PayloadType::SKF => NUMBERS_LEN,
                 _ => {
-                    kind = generic.next;
+                    (kind, kind_at) = (generic.next, start);
                     continue;
                 }
             };
@@ -127,6 +134,7 @@ impl<'a> Sealed<'a> {
                 header,
                 fragment: Fragment::read(numbers)?,
                 aad: &octets[..aad_len + numbers_len],
+                kind_at,
                 first: generic.next,
                 body,
             }));
@@ -143,6 +151,15 @@ impl<'a> Sealed<'a> {
     ) -> Result<Message, NotOpened<E>> {
         let content = self.content_with(frame, open)?;
         content.message(self.header).map_err(NotOpened::Malformed)
+    }
+
+    /// What stands before the IV, as if nothing had been cut: the first fragment is told from a message
+    /// by the type of its Encrypted payload and by its numbers. The lengths are those that it came with.
+    pub fn before_iv(&self) -> Vec<u8> {
+        let numbers_len = self.fragment.map_or(0, |_| NUMBERS_LEN);
+        let mut before = self.aad[..self.aad.len() - numbers_len].to_vec();
+        before[self.kind_at] = PayloadType::SK.0;
+        before
     }
 
     /// Opens a message or a fragment in the same way, and reads nothing but the padding.
@@ -225,6 +242,29 @@ impl Content {
         let mut reader = Reader::new("the payload chain", &self.octets);
         let payloads = read_chain(self.first, &mut reader)?;
         Ok(Message { header, payloads })
+    }
+
+    /// What authentication covers of a message of IKE_INTERMEDIATE: all of it but IV, padding and ICV,
+    /// with lengths to match (RFC 9242 section 3.3.2). `before` is what stands before the IV.
+    pub fn bare(&self, mut before: Vec<u8>) -> Zeroizing<Vec<u8>> {
+        let length = Generic::HEADER_LEN + self.octets.len();
+        let length = u16::try_from(length).unwrap_or(u16::MAX);
+        let at = before.len() - size_of::<u16>();
+        before[at..].copy_from_slice(&length.to_be_bytes());
+        // Large enough never to move, as below.
+        let mut bare = Zeroizing::new(Vec::with_capacity(before.len() + self.octets.len()));
+        bare.extend_from_slice(&before);
+        bare.extend_from_slice(&self.octets);
+        Header::set_length(&mut bare);
+        bare
+    }
+
+    /// What stands before the IV of a message that has it inside.
+    pub fn before_iv(&self, header: &Header) -> Vec<u8> {
+        let mut before = Vec::with_capacity(BEFORE);
+        header.encode(PayloadType::SK, &mut before);
+        before.extend_from_slice(&[self.first.0, 0, 0, 0]);
+        before
     }
 
     /// Octets of the message that has it inside.

@@ -209,6 +209,57 @@ fn a_fragment_looks_as_the_rfc_draws_it() {
     assert_eq!(skf.len(), 16 + content.octets.len() + 1 + 16);
 }
 
+/// What stands before the IV of a message or of a first fragment.
+fn before_iv(octets: &[u8]) -> Vec<u8> {
+    match Datagram::decode(octets) {
+        Ok(Datagram::Sealed(sealed)) => sealed.before_iv(),
+        other => panic!("it is sealed: {other:?}"),
+    }
+}
+
+/// RFC 9242 figure 1: without IV, padding and ICV, and with lengths to match.
+#[test]
+fn what_authentication_covers_is_the_same_whether_and_however_a_message_was_cut() {
+    let payloads = vec![Payload::Nonce(vec![1; 200])];
+    let content = Content::of(&payloads);
+    let bare = content.bare(content.before_iv(&HEADER));
+    let length = content.octets.len();
+    assert_eq!(bare.len(), HEADER_LEN + 4 + length);
+    assert_eq!(bare[16], 46, "the header names SK");
+    assert_eq!(bare[24..28], (bare.len() as u32).to_be_bytes());
+    assert_eq!(bare[28..30], [40, 0]);
+    assert_eq!(bare[30..32], (4 + length as u16).to_be_bytes());
+    assert_eq!(bare[32..], content.octets[..]);
+    let whole = toy_seal(&message(payloads), [0; 8]);
+    for room in [90, 128, 200] {
+        let (at, piece) = content.pieces(Frame::AEAD, room).remove(0);
+        let first = toy_fragment(&piece, at.number, at.total);
+        for octets in [&whole, &first] {
+            assert_eq!(*content.bare(before_iv(octets)), *bare, "{room}");
+        }
+    }
+}
+
+/// What is not encrypted belongs to it, and so does the octet in front of the length: "the RESERVED
+/// field in the reconstructed Encrypted payload header MUST be set to the value ... from the first
+/// fragment" (RFC 9242 section 3.3.2).
+#[test]
+fn what_authentication_covers_has_payloads_in_the_clear_and_reserved_bits() {
+    let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
+    let mut octets = toy_fragment(&content, 1, 1);
+    octets[HEADER_LEN + 1] = 5;
+    octets[16] = PayloadType::VENDOR_ID.0;
+    let in_the_clear = [PayloadType::SKF.0, 0, 0, 8, 1, 2, 3, 4];
+    octets.splice(HEADER_LEN..HEADER_LEN, in_the_clear);
+    Header::set_length(&mut octets);
+    let before = before_iv(&octets);
+    assert_eq!(before.len(), HEADER_LEN + 8 + 4);
+    assert_eq!(before[16], PayloadType::VENDOR_ID.0);
+    let as_sk = [PayloadType::SK.0, 0, 0, 8, 1, 2, 3, 4];
+    assert_eq!(before[HEADER_LEN..][..8], as_sk);
+    assert_eq!(before[HEADER_LEN + 8..][..2], [PayloadType::NONCE.0, 5]);
+}
+
 /// Whoever changes one makes it another fragment, which nobody sealed.
 #[test]
 fn a_fragments_numbers_are_authenticated() {

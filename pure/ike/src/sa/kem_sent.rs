@@ -1,0 +1,111 @@
+//! Initiator: IKE_INTERMEDIATE was sent, its response is expected (RFC 9370 section 2.2.2).
+//!
+//! The keys are fresh, but with whom they are shared is known only after IKE_AUTH. Each exchange makes
+//! them anew; when all that were agreed took place, IKE_AUTH follows.
+
+use super::auth_sent::{AuthSent, uncut};
+use super::{Arrived, Context, Core, State};
+use crate::counters::DropReason;
+use crate::event::{DownReason, PeerMisbehaved, Refusal};
+use crate::exchange::{first_error, key_exchange};
+use crate::extension::intermediate::Asked;
+use model::Kem;
+use std::collections::VecDeque;
+use wire::ike::{Datagram, ExchangeType, Message};
+
+pub(crate) struct KemSent {
+    /// What goes on with IKE_AUTH; the keys are in it.
+    pub(crate) next: AuthSent,
+    /// Our message of IKE_SA_INIT.
+    first: Vec<u8>,
+    asked: Asked,
+    /// The methods after this one.
+    left: VecDeque<Kem>,
+}
+
+impl KemSent {
+    /// Begins the first of the exchanges that are left, or IKE_AUTH if there is none. `first` is our
+    /// message of IKE_SA_INIT.
+    pub(super) fn begin(
+        mut next: AuthSent,
+        first: Vec<u8>,
+        mut left: VecDeque<Kem>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let Some(kem) = left.pop_front() else {
+            return next.begin(&first, core, ctx);
+        };
+        let Some(asked) = Asked::new(kem) else {
+            return core.gone(DownReason::NoKemKey, ctx);
+        };
+        let (exchange, payloads) = (ExchangeType::IKE_INTERMEDIATE, vec![asked.payload()]);
+        let attempts = ctx.config.timers.attempts;
+        core.request(&mut next.keys.cipher, exchange, payloads, attempts, ctx);
+        let uncut = uncut(core, ctx.config);
+        ctx.out.attempts.learn_uncut(core, uncut);
+        State::KemSent(Box::new(Self {
+            next,
+            first,
+            asked,
+            left,
+        }))
+    }
+
+    pub(super) fn handle(
+        self: Box<Self>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if !arrived.datagram.header().flags.response {
+            ctx.drop(DropReason::UnexpectedExchange);
+            return State::KemSent(self);
+        }
+        if let Datagram::Clear(message) = &arrived.datagram
+            && let Some(error) = first_error(message)
+        {
+            // It proves nothing; it is told, and the genuine response waited for.
+            ctx.refused(Some(core.name()), Refusal::Unproved(error));
+        }
+        match core.accept_response(&self.next.keys.cipher, arrived, ctx) {
+            None => State::KemSent(self),
+            Some(Err(complaint)) => core.gone(DownReason::Misbehaved(complaint.why), ctx),
+            Some(Ok(response)) => self.conclude(&response, core, ctx),
+        }
+    }
+
+    /// The response never came.
+    pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
+        let port = core.path.remote.port();
+        let why = match uncut(core, ctx.config) {
+            Some(uncut) => DownReason::LongKemUnanswered(uncut),
+            None => DownReason::AuthUnanswered { port },
+        };
+        core.gone(why, ctx)
+    }
+
+    fn conclude(
+        self: Box<Self>,
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if let Some(notify) = first_error(response) {
+            return core.gone(DownReason::KemRefused { notify }, ctx);
+        }
+        let Self {
+            mut next,
+            first,
+            asked,
+            left,
+        } = *self;
+        let agreed = key_exchange(response).and_then(|answer| asked.agree(answer).ok());
+        let Some(agreed) = agreed else {
+            return core.gone(DownReason::Misbehaved(PeerMisbehaved::BadKem), ctx);
+        };
+        next.covered.add(&next.keys.roots, &mut core.said);
+        next.keys = next.keys.renewed(agreed, (core.spi_i, core.spi_r), true);
+        Self::begin(next, first, left, core, ctx)
+    }
+}

@@ -1,0 +1,557 @@
+//! Additional key exchanges with ML-KEM (RFC 9370) in IKE_INTERMEDIATE (RFC 9242).
+
+use super::certificates::{self, TODAY, by_certificate};
+use super::pair::{Flying, Pair, Side, fit, keys_of};
+use super::rekey::{rekey_child, rekey_ike};
+use super::*;
+use crate::{DownReason, DropReason, Ppk};
+use model::Kem;
+use wire::ike::{
+    Datagram, ExchangeType, GroupId, Header, KeyExchange, Message, Notify, NotifyType, Payload,
+};
+
+/// Required; and, where it says so, only if the peer wants it too.
+pub(crate) const WANTED: Wish = &[Some(Kem::MlKem768)];
+const OPTIONAL: Wish = &[Some(Kem::MlKem768), None];
+const NONE: Wish = &[None];
+
+type Wish = &'static [Option<Kem>];
+
+/// A mobile node and a gateway that want these.
+pub(crate) fn between(left: &[Option<Kem>], right: &[Option<Kem>]) -> Pair {
+    let (left, right) = ends(left, right);
+    Pair::new(left, right)
+}
+
+fn ends(left: &[Option<Kem>], right: &[Option<Kem>]) -> (Config, Config) {
+    let (mut mobile, mut gateway) = (mobile(), gateway());
+    (mobile.peers[0].kems, gateway.peers[0].kems) = (left.to_vec(), right.to_vec());
+    (mobile, gateway)
+}
+
+/// The same, with messages that are cut by nobody.
+fn uncut(left: Wish, right: Wish) -> Pair {
+    let (mut left, mut right) = ends(left, right);
+    (left.fragment, right.fragment) = (0, 0);
+    Pair::new(left, right)
+}
+
+/// For the pages.
+pub(crate) fn story() -> Pair {
+    let mut pair = uncut(WANTED, WANTED);
+    pair.connect();
+    pair
+}
+
+/// For the pages: what the initiator sends is no public key.
+pub(crate) fn broken() -> Pair {
+    let mut pair = uncut(WANTED, WANTED);
+    let request = asked(&mut pair);
+    let wrong = forged(&mut pair, &request, |message| {
+        message.payloads = bad(GroupId::ML_KEM_768, vec![0xff; 1184]);
+    });
+    pair.deliver(&wrong);
+    pair.settle();
+    pair
+}
+
+fn bad(group: GroupId, public: Vec<u8>) -> Vec<Payload> {
+    vec![Payload::KeyExchange(KeyExchange { group, public })]
+}
+
+/// What is in the keys: of both ends, which have to agree.
+fn used(pair: &Pair) -> Vec<Kem> {
+    let [left, right] = [&pair.left, &pair.right].map(|host| {
+        let up = host.engine.sas().find(|sa| sa.since.is_some());
+        up.expect("it is up").kems
+    });
+    assert_eq!(left, right);
+    left
+}
+
+fn assert_up(pair: &Pair, kems: &[Kem]) {
+    assert_eq!(used(pair), kems);
+    assert!(fit(pair.left.child(), pair.right.child()));
+}
+
+fn assert_down(pair: &Pair) {
+    assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+    assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
+}
+
+/// A message of IKE_SA_INIT that somebody changes on the way.
+fn changed(flying: &Flying, change: impl Fn(&mut Message)) -> Flying {
+    let Ok(Datagram::Clear(mut message)) = Datagram::decode(&flying.message) else {
+        panic!("IKE_SA_INIT is in the clear");
+    };
+    let before = message.clone();
+    change(&mut message);
+    assert_ne!(message, before, "there was something to change");
+    Flying {
+        message: message.encode(),
+        ..flying.clone()
+    }
+}
+
+fn without_notify(message: &mut Message) {
+    let kind = NotifyType::INTERMEDIATE_EXCHANGE_SUPPORTED;
+    let notify = Payload::Notify(Notify::new(kind, Vec::new()));
+    message.payloads.retain(|payload| *payload != notify);
+}
+
+fn without_transforms(message: &mut Message) {
+    for payload in &mut message.payloads {
+        if let Payload::SecurityAssociation(proposals) = payload {
+            for proposal in proposals {
+                let transforms = &mut proposal.transforms;
+                transforms.retain(|transform| !transform.kind.is_additional());
+            }
+        }
+    }
+}
+
+/// A request of the left host's, as somebody with its keys would send it instead.
+fn forged(pair: &mut Pair, flying: &Flying, change: impl Fn(&mut Message)) -> Flying {
+    let mut message = pair
+        .right
+        .engine
+        .peek(&flying.message)
+        .expect("sealed whole");
+    change(&mut message);
+    let sealed = pair.left.engine.seal(&message);
+    Flying {
+        message: sealed.expect("it has the keys"),
+        ..flying.clone()
+    }
+}
+
+/// The request of IKE_INTERMEDIATE, whole, taken out of the network.
+fn asked(pair: &mut Pair) -> Flying {
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    pair.deliver_next();
+    let flying = pair.intercept();
+    let [request] = <[Flying; 1]>::try_from(flying).expect("one datagram");
+    let header = Header::peek(&request.message).unwrap();
+    let first = (ExchangeType::IKE_INTERMEDIATE, 1);
+    assert_eq!((header.exchange, header.message_id), first);
+    request
+}
+
+#[test]
+fn a_kem_of_both_ends_is_in_their_keys_and_in_all_that_come_of_them() {
+    let mut pair = between(WANTED, WANTED);
+    pair.connect();
+    assert_up(&pair, &[Kem::MlKem768]);
+    for side in [Side::Left, Side::Right] {
+        rekey_ike(&mut pair, side);
+        pair.pass(Duration::from_secs(60));
+        rekey_child(&mut pair, side);
+        pair.pass(Duration::from_secs(60));
+        assert_up(&pair, &[Kem::MlKem768]);
+    }
+}
+
+/// Section 2.2.2: all keys come of it, those of the IKE SA included. The group's secret is the same in
+/// both runs, as nothing in a pair is random but the KEM.
+#[test]
+fn a_kem_changes_the_keys_of_the_ike_sa_and_of_its_children() {
+    let keys = || {
+        let mut pair = between(WANTED, WANTED);
+        let id = pair.connect();
+        let ike = pair.left.engine.key_log(id).unwrap().sk_ei;
+        (ike, keys_of(&pair.left.child().inbound))
+    };
+    let (one, other) = (keys(), keys());
+    assert_ne!(one.0, other.0);
+    assert_ne!(one.1, other.1);
+}
+
+#[test]
+fn every_method_connects_and_the_responders_order_decides() {
+    let all: Wish = &[
+        Some(Kem::MlKem512),
+        Some(Kem::MlKem768),
+        Some(Kem::MlKem1024),
+    ];
+    for kem in Kem::ALL {
+        let mut pair = between(all, &[Some(kem)]);
+        pair.connect();
+        assert_up(&pair, &[kem]);
+    }
+    let mut pair = between(&[Some(Kem::MlKem1024), Some(Kem::MlKem512)], all);
+    pair.connect();
+    assert_up(&pair, &[Kem::MlKem512]);
+}
+
+#[test]
+fn what_both_ends_want_decides_whether_there_is_an_sa_and_whether_the_kem_is_in_it() {
+    const UP: Option<bool> = Some(false);
+    const USED: Option<bool> = Some(true);
+    const REFUSED: Option<bool> = None;
+    let another: Wish = &[Some(Kem::MlKem1024)];
+    let table = [
+        (NONE, NONE, UP),
+        (NONE, OPTIONAL, UP),
+        (NONE, WANTED, REFUSED),
+        (OPTIONAL, NONE, UP),
+        (OPTIONAL, OPTIONAL, USED),
+        (OPTIONAL, WANTED, USED),
+        (OPTIONAL, another, REFUSED),
+        (WANTED, NONE, REFUSED),
+        (WANTED, OPTIONAL, USED),
+        (WANTED, WANTED, USED),
+        (WANTED, another, REFUSED),
+    ];
+    for (left, right, expected) in table {
+        let told = format!("{left:?} with {right:?}");
+        let mut pair = between(left, right);
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(300));
+        let Some(is_used) = expected else {
+            assert_down(&pair);
+            continue;
+        };
+        assert_eq!(!used(&pair).is_empty(), is_used, "{told}");
+        assert!(fit(pair.left.child(), pair.right.child()), "{told}");
+        let audited = [&pair.left, &pair.right].map(|host| {
+            let refusals = host.refusals();
+            refusals.iter().any(|why| why.contains("not protected"))
+        });
+        let alone = [left, right].map(|wish| wish == OPTIONAL && !is_used);
+        assert_eq!(audited, alone, "{told}");
+    }
+}
+
+/// An initiator is known only in IKE_AUTH, so until then what any peer may do is allowed.
+#[test]
+fn a_kem_that_only_another_peer_requires_is_not_required_and_does_no_harm() {
+    for (left, kems) in [(NONE, &[][..]), (OPTIONAL, &[Kem::MlKem768][..])] {
+        let (left, mut right) = ends(left, NONE);
+        let mut other = peer("other", PeerRole::Licensed);
+        other.kems = WANTED.to_vec();
+        right.peers.push(other);
+        let mut pair = Pair::new(left, right);
+        pair.connect();
+        assert_up(&pair, kems);
+    }
+}
+
+#[test]
+fn a_kem_that_is_required_of_this_peer_is_missed_once_it_is_known_who_asks() {
+    let (left, mut right) = ends(NONE, WANTED);
+    right.peers.push(peer("other", PeerRole::Licensed));
+    let (_, right) = refusal::refused(left, right);
+    assert!(
+        right.contains("x25519 or p256 and mlkem768 besides"),
+        "{right}"
+    );
+    assert!(right.contains("and `kem`"), "{right}");
+}
+
+#[test]
+fn a_kem_comes_through_a_network_that_loses_doubles_and_reorders() {
+    for seed in 0..40 {
+        for fragment in [0, 576, crate::FRAGMENT] {
+            let (mut left, mut right) = ends(WANTED, WANTED);
+            (left.fragment, right.fragment) = (fragment, fragment);
+            let mut pair = Pair::seeded(left, right, seed);
+            (pair.lost, pair.doubled, pair.overtaken) = (150, 300, 300);
+            pair.initiate(Side::Left);
+            pair.pass(Duration::from_secs(300));
+            assert_up(&pair, &[Kem::MlKem768]);
+        }
+    }
+}
+
+/// The responder seals its answer anew, and has other keys by then (RFC 7383 section 2.5.2).
+#[test]
+fn an_answer_that_is_too_long_for_the_path_is_cut_again_with_the_keys_it_had() {
+    for longest in [[600, usize::MAX], [usize::MAX, 600], [600, 600]] {
+        let mut pair = between(WANTED, WANTED);
+        pair.longest = longest;
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(60));
+        assert_up(&pair, &[Kem::MlKem768]);
+        let cut = [&pair.left, &pair.right].map(|host| host.engine.counters().cut_smaller);
+        assert!(cut[0] >= 1, "{longest:?}: {cut:?}");
+    }
+}
+
+/// AUTH covers what was said, not how it was cut (RFC 9242 section 3.3.2).
+#[test]
+fn a_request_that_is_cut_in_another_way_proves_the_same() {
+    let mut pair = between(WANTED, WANTED);
+    pair.longest = [usize::MAX, 600];
+    pair.initiate(Side::Left);
+    pair.pass(Duration::from_secs(60));
+    assert_up(&pair, &[Kem::MlKem768]);
+    assert_eq!(pair.right.engine.counters().reassembled, 1);
+}
+
+#[test]
+fn a_request_that_comes_again_gets_the_same_answer_and_no_second_exchange() {
+    let mut pair = uncut(WANTED, WANTED);
+    let request = asked(&mut pair);
+    pair.deliver(&request);
+    let first = pair.intercept().remove(0);
+    pair.deliver(&request);
+    let second = pair.intercept().remove(0);
+    assert_eq!(first.message, second.message);
+    assert_eq!(pair.right.engine.counters().answered_again, 1);
+    pair.deliver(&second);
+    pair.settle();
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+/// Nobody has proved anything: an initiator that stops here is half open, and forgotten in time.
+#[test]
+fn an_initiator_that_stops_after_the_exchange_stays_half_open_and_not_for_long() {
+    let mut pair = uncut(WANTED, WANTED);
+    let request = asked(&mut pair);
+    assert_eq!(pair.right.engine.half_open(), 1);
+    pair.deliver(&request);
+    pair.intercept();
+    assert_eq!(pair.right.engine.half_open(), 1);
+    pair.lost = 1000;
+    pair.pass(Duration::from_secs(61));
+    assert_eq!(pair.right.engine.half_open(), 0);
+}
+
+#[test]
+fn a_message_that_is_not_genuine_changes_nothing_but_a_counter() {
+    let mut pair = uncut(WANTED, WANTED);
+    let request = asked(&mut pair);
+    let before = (pair.left.picture(), pair.right.picture());
+    for at in [32, 100, request.message.len() - 1] {
+        let mut damaged = request.clone();
+        damaged.message[at] ^= 1;
+        pair.deliver(&damaged);
+    }
+    assert_eq!(pair.right.dropped(DropReason::BadIcv), 3);
+    assert!(pair.is_quiet(), "and nobody answers");
+    assert_eq!((pair.left.picture(), pair.right.picture()), before);
+    pair.deliver(&request);
+    pair.settle();
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+/// Section 2.2.2: they "MUST all be completed before the IKE_AUTH exchange is initiated" (RFC 9242
+/// section 3.2).
+#[test]
+fn ike_auth_before_the_exchange_is_dropped() {
+    let mut pair = uncut(WANTED, WANTED);
+    let request = asked(&mut pair);
+    let early = forged(&mut pair, &request, |message| {
+        message.header.exchange = ExchangeType::IKE_AUTH;
+    });
+    pair.deliver(&early);
+    assert_eq!(pair.right.dropped(DropReason::UnexpectedExchange), 1);
+    assert!(pair.is_quiet());
+    pair.deliver(&request);
+    pair.settle();
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+/// RFC 9242 section 5: no "unlimited number of these exchanges ... at the initiator's discretion".
+#[test]
+fn an_exchange_that_was_not_agreed_is_dropped() {
+    for wish in [NONE, WANTED] {
+        let mut pair = uncut(wish, wish);
+        pair.initiate(Side::Left);
+        for _ in 0..2 + 2 * wish.iter().flatten().count() {
+            pair.deliver_next();
+        }
+        let auth = pair.intercept().remove(0);
+        let another = forged(&mut pair, &auth, |message| {
+            message.header.exchange = ExchangeType::IKE_INTERMEDIATE;
+        });
+        pair.deliver(&another);
+        assert_eq!(pair.right.dropped(DropReason::UnexpectedExchange), 1);
+        assert!(pair.is_quiet());
+        pair.deliver(&auth);
+        pair.settle();
+        assert!(fit(pair.left.child(), pair.right.child()));
+    }
+}
+
+#[test]
+fn a_value_that_is_none_ends_it_with_a_reason() {
+    let (short, long) = (vec![1; 1183], vec![1; 1185]);
+    // A number of it is beyond the modulus.
+    let beyond = vec![0xff; 1184];
+    for payloads in [
+        bad(GroupId::ML_KEM_768, short),
+        bad(GroupId::ML_KEM_768, long),
+        bad(GroupId::ML_KEM_768, beyond),
+        bad(GroupId::ML_KEM_768, Vec::new()),
+        bad(GroupId::ML_KEM_512, vec![1; 800]),
+        bad(GroupId::CURVE25519, vec![9; 32]),
+        Vec::new(),
+    ] {
+        let mut pair = uncut(WANTED, WANTED);
+        let request = asked(&mut pair);
+        let wrong = forged(&mut pair, &request, |message| {
+            message.payloads.clone_from(&payloads);
+        });
+        pair.deliver(&wrong);
+        let refusals = pair.right.refusals().join("; ");
+        assert!(refusals.contains("broke the protocol"), "{refusals}");
+        pair.settle();
+        assert_down(&pair);
+        let told = pair.left.down_reasons();
+        let notify = NotifyType::INVALID_SYNTAX;
+        assert_eq!(told, [&DownReason::KemRefused { notify }]);
+    }
+}
+
+/// Who breaks the group while the handshake goes on can open and seal its messages. What it adds is
+/// found out by AUTH (RFC 9242 section 5).
+#[test]
+fn what_is_changed_in_the_exchange_is_found_out_before_anything_is_up() {
+    let mut pair = uncut(WANTED, WANTED);
+    let request = asked(&mut pair);
+    let more = forged(&mut pair, &request, |message| {
+        message.payloads.push(Payload::VendorId(vec![7; 16]));
+    });
+    pair.deliver(&more);
+    pair.settle();
+    assert_down(&pair);
+    let refusals = pair.right.refusals().join("; ");
+    assert!(refusals.contains("pre-shared key"), "{refusals}");
+}
+
+/// RFC 9370 section 4: AUTH covers the first messages, so nobody downgrades two ends that can do without.
+#[test]
+fn the_exchange_taken_out_of_the_request_is_found_out_before_anything_is_up() {
+    for change in [without_notify, without_transforms] {
+        let mut pair = between(OPTIONAL, OPTIONAL);
+        pair.initiate(Side::Left);
+        for request in pair.intercept() {
+            pair.deliver(&changed(&request, change));
+        }
+        pair.settle();
+        assert_down(&pair);
+    }
+}
+
+/// The genuine answer is still waited for.
+#[test]
+fn an_answer_with_the_transform_and_without_the_notify_is_dropped() {
+    for change in [without_notify, without_transforms] {
+        let mut pair = between(WANTED, WANTED);
+        pair.initiate(Side::Left);
+        pair.deliver_next();
+        let answer = pair.intercept().remove(0);
+        pair.deliver(&changed(&answer, change));
+        assert_eq!(pair.left.dropped(DropReason::WrongAnswer), 1);
+        pair.deliver(&answer);
+        pair.settle();
+        assert_up(&pair, &[Kem::MlKem768]);
+    }
+}
+
+/// Neither forged refusals in the clear nor silence in between end it.
+#[test]
+fn a_refusal_in_the_clear_is_told_and_outwaited() {
+    let mut pair = uncut(WANTED, WANTED);
+    let request = asked(&mut pair);
+    let mut header = Header::peek(&request.message).unwrap();
+    (header.flags.response, header.flags.initiator) = (true, false);
+    let notify = Notify::new(NotifyType::NO_PROPOSAL_CHOSEN, Vec::new());
+    let payloads = vec![Payload::Notify(notify)];
+    pair.deliver(&Flying {
+        to: Side::Left,
+        path: request.path.reversed(),
+        message: Message { header, payloads }.encode(),
+    });
+    assert!(pair.left.refusals().join("; ").contains("we keep trying"));
+    pair.deliver(&request);
+    pair.settle();
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+/// Without fragments IP has to cut it, and the parts are lost: an operator learns what to turn on.
+#[test]
+fn a_message_that_ip_has_to_cut_is_named_as_the_reason() {
+    let large: Wish = &[Some(Kem::MlKem1024)];
+    let mut pair = uncut(large, large);
+    pair.longest = [1500, 1500];
+    pair.initiate(Side::Left);
+    pair.pass(Duration::from_secs(300));
+    let told = pair.left.down_reasons()[0].to_string();
+    assert!(
+        told.contains("octets of the additional key exchange"),
+        "{told}"
+    );
+    assert!(told.contains("set `fragment = 1280` in [listen]"), "{told}");
+}
+
+#[test]
+fn a_cookie_and_a_corrected_group_leave_the_kem_as_it_was() {
+    let (left, mut right) = ends(WANTED, WANTED);
+    right.limits.half_open_without_cookie = 0;
+    right.peers[0].groups = vec![Group::P256];
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    assert!(pair.right.dropped(DropReason::CookieWanted) >= 1);
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+#[test]
+fn certificates_prove_both_ends_after_the_exchange() {
+    let (left, right) = ends(WANTED, WANTED);
+    let left = by_certificate(left, &["mobile-ca"]);
+    let right = by_certificate(right, &["gateway"]);
+    let mut pair = certificates::pair(left, right, TODAY, 1);
+    pair.connect();
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+/// The PPK goes into the keys that the last exchange made (RFC 8784 section 3, RFC 9370 section 2.2.2).
+#[test]
+fn a_ppk_and_a_kem_are_in_the_keys_together() {
+    let (mut left, mut right) = ends(WANTED, WANTED);
+    for config in [&mut left, &mut right] {
+        config.peers[0].ppk = Some(Ppk {
+            id: "office2026".to_owned(),
+            secret: Secret::new(vec![7; 32]),
+            required: true,
+        });
+    }
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    assert_up(&pair, &[Kem::MlKem768]);
+    assert!(pair.left.engine.sas().all(|sa| sa.ppk));
+}
+
+#[test]
+fn a_kem_passes_a_nat() {
+    let mut pair = between(WANTED, WANTED);
+    pair.nat = Some(super::pair::NatBox {
+        outside: "198.51.100.9",
+        shift: 1000,
+    });
+    pair.connect();
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+#[test]
+fn an_account_of_the_attempt_names_the_kems_of_both_ends() {
+    let mut pair = between(WANTED, OPTIONAL);
+    pair.connect();
+    let named = |offer: &crate::Offer| {
+        let mut all = offer.ike.iter().map(ToString::to_string);
+        all.any(|transform| transform == "ML_KEM_768")
+    };
+    let initiator = pair.left.engine.attempt("gateway").unwrap();
+    let responder = pair.right.engine.attempt("mobile").unwrap();
+    for offer in [
+        &initiator.ours,
+        &initiator.theirs,
+        &responder.ours,
+        &responder.theirs,
+    ] {
+        assert!(named(offer), "{offer:?}");
+    }
+}
