@@ -59,6 +59,10 @@ pub struct Peer {
     /// Whether a post-quantum pre-shared key is in all its keys.
     #[serde(default)]
     pub ppk: bool,
+    /// The key exchanges besides that of the group that are in all its keys, as the configuration
+    /// writes them.
+    #[serde(default)]
+    pub kem: Vec<String>,
     /// The addresses inside that one end lends the other.
     #[serde(default)]
     pub inside: Vec<IpAddr>,

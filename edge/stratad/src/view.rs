@@ -214,6 +214,7 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
         last_refusal: status.refusal.as_ref().map(|refusal| refused(refusal, now)),
         ppk: status.ppk,
+        kem: status.kems.iter().map(ToString::to_string).collect(),
         inside: status.addresses.iter().collect(),
         children: status.children.iter().map(child).collect(),
     }

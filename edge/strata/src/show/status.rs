@@ -58,6 +58,10 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     if peer.ppk {
         text.push_str("  ppk       in all keys\n");
     }
+    if !peer.kem.is_empty() {
+        let kems: Vec<_> = peer.kem.iter().map(|kem| clean(kem)).collect();
+        let _ = writeln!(text, "  kem       {} in all keys", kems.join(", "));
+    }
     if !peer.inside.is_empty() {
         let _ = writeln!(text, "  inside    {}", addresses(&peer.inside));
     }
@@ -150,6 +154,7 @@ mod tests {
             since_seconds: Some(75),
             last_refusal: None,
             ppk: true,
+            kem: vec!["mlkem768".to_owned()],
             inside: vec!["10.1.0.2".parse().unwrap()],
             children: vec![Child {
                 spi_in: "c0de0001".to_owned(),
@@ -183,6 +188,7 @@ mod tests {
                 reason: "the peer refused our identity".to_owned(),
             }),
             ppk: false,
+            kem: Vec::new(),
             inside: Vec::new(),
             children: Vec::new(),
             ..office()
@@ -216,6 +222,7 @@ peer office  up for 1 min 15 s
   identity  gw.example.net
   remote    192.0.2.1:4500
   ppk       in all keys
+  kem       mlkem768 in all keys
   inside    10.1.0.2
   sa        zoned, in c0de0001, out beef0002
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64

@@ -5,7 +5,7 @@ use crypto::{Certificate, Name};
 use model::{Licence, TrafficSelector, ZoneAgreement};
 use node::{Attempt, BadProof, DownReason, End, Offer, Refusal};
 use std::fmt::Display;
-use wire::ike::{AuthMethod, IntegrityId, NotifyType, Transform, TransformType};
+use wire::ike::{AuthMethod, GroupId, IntegrityId, NotifyType, Transform, TransformType};
 
 /// What both ends have to agree on, in the order in which it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub enum Topic {
     Prf,
     Integrity,
     KeyExchange,
+    Kem,
     OurIdentity,
     TheirIdentity,
     Authentication,
@@ -30,11 +31,12 @@ pub enum Topic {
 }
 
 impl Topic {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::IkeCipher,
         Self::Prf,
         Self::Integrity,
         Self::KeyExchange,
+        Self::Kem,
         Self::OurIdentity,
         Self::TheirIdentity,
         Self::Authentication,
@@ -56,6 +58,7 @@ impl Topic {
             Self::Prf => "IKE PRF",
             Self::Integrity => "IKE integrity",
             Self::KeyExchange => "key exchange",
+            Self::Kem => "KEM",
             Self::OurIdentity => "who we are",
             Self::TheirIdentity => "who it is",
             Self::Authentication => "proof",
@@ -93,7 +96,9 @@ pub fn verdict(topic: Topic, attempt: &Attempt) -> Verdict {
 
 fn row(topic: Topic, attempt: &Attempt) -> Option<Row> {
     let (ours, theirs) = (ours(topic, &attempt.ours), theirs(topic, &attempt.theirs));
-    if ours.is_none() && theirs.is_none() && !suspects(attempt).contains(&topic) {
+    let silent = ours.is_none() && theirs.is_none();
+    // What nobody asks for cannot be why it fails; a key or a proof can.
+    if silent && (topic == Topic::Kem || !suspects(attempt).contains(&topic)) {
         return None;
     }
     Some(Row {
@@ -138,6 +143,7 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         Topic::Prf => list(of(TransformType::PRF, &offer.ike)),
         Topic::Integrity => list(of(TransformType::INTEG, &offer.ike)),
         Topic::KeyExchange => list(of(TransformType::KE, &offer.ike)),
+        Topic::Kem => list(kems(offer)),
         Topic::Authentication => offer.auth.map(|method| proof(method).to_owned()),
         Topic::Ppk => offer.ppk.clone(),
         Topic::EspCipher => list(of(TransformType::ENCR, &offer.esp)),
@@ -161,6 +167,11 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::Prf => share(TransformType::PRF, &ours.ike, &theirs.ike),
         Topic::Integrity => share_integrity(&ours.ike, &theirs.ike),
         Topic::KeyExchange => share(TransformType::KE, &ours.ike, &theirs.ike),
+        // Its type says only when it takes place. Where it is up, either end can do without.
+        Topic::Kem => {
+            let both = kems(ours).any(|ours| kems(theirs).any(|theirs| ours.id == theirs.id));
+            both || attempt.end == Some(End::Up)
+        }
         Topic::OurIdentity => ours.identity == theirs.expects,
         Topic::TheirIdentity => ours.expects == theirs.identity,
         Topic::Authentication => ours.auth == theirs.auth && !suspects(attempt).contains(&topic),
@@ -186,6 +197,12 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
             ours.all(|licence| theirs.contains(&licence))
         }
     }
+}
+
+/// Additional key exchanges.
+fn kems(offer: &Offer) -> impl Iterator<Item = &Transform> {
+    let all = offer.ike.iter();
+    all.filter(|transform| transform.kind.is_additional() && transform.id != GroupId::NONE.0)
 }
 
 fn share(kind: TransformType, ours: &[Transform], theirs: &[Transform]) -> bool {
@@ -242,6 +259,7 @@ const fn of_refusal(why: &Refusal) -> &'static [Topic] {
         Refusal::WrongKey(_) | Refusal::AuthenticationMethod => &[Topic::Authentication],
         Refusal::BadProof { why, .. } => of_proof(why),
         Refusal::BadPpk { .. } => &[Topic::Ppk],
+        Refusal::NoIkeProposal { .. } => &[Topic::Kem],
         Refusal::CannotProve => &[Topic::OurCertificate],
         Refusal::ZonesRequired => &[Topic::Zones],
         _ => &[],
@@ -257,7 +275,9 @@ const fn of_proof(why: &BadProof) -> &'static [Topic] {
 
 const fn of_notify(notify: NotifyType) -> &'static [Topic] {
     match notify {
-        NotifyType::NO_PROPOSAL_CHOSEN => &[Topic::IkeCipher, Topic::Prf, Topic::KeyExchange],
+        NotifyType::NO_PROPOSAL_CHOSEN => {
+            &[Topic::IkeCipher, Topic::Prf, Topic::KeyExchange, Topic::Kem]
+        }
         NotifyType::INVALID_KE_PAYLOAD => &[Topic::KeyExchange],
         _ => &[],
     }

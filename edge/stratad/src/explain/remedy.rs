@@ -5,7 +5,7 @@ use super::compare::{Topic, verdict};
 use config::Places;
 use control::{Fix, Verdict};
 use crypto::Certificate;
-use model::{Group, Identity, Suite, TrafficSelector};
+use model::{Group, Identity, Kem, Suite, TrafficSelector};
 use node::{Attempt, BadPpk, DownReason, End, Refusal};
 use wire::ike::{GroupId, NotifyType, Transform};
 
@@ -79,7 +79,9 @@ impl Remedy<'_> {
             DownReason::AuthUnanswered { port } => vec![elsewhere(format!(
                 "let UDP port {port} pass between here and {peer}"
             ))],
-            DownReason::LongAuthUnanswered(uncut) => vec![self.fragment(uncut.ours)],
+            DownReason::LongAuthUnanswered(uncut) | DownReason::LongKemUnanswered(uncut) => {
+                vec![self.fragment(uncut.ours)]
+            }
             DownReason::NotChildless => vec![elsewhere(
                 "use an implementation that knows RFC 6023, as Strata does",
             )],
@@ -140,6 +142,7 @@ impl Remedy<'_> {
             )],
             Refusal::ZonesNotAgreed => self.zones(),
             Refusal::WithoutPpk => vec![self.same_ppk()],
+            Refusal::WithoutKem => vec![same_kem()],
             _ => Vec::new(),
         }
     }
@@ -147,7 +150,13 @@ impl Remedy<'_> {
     /// An error notify that proves nothing, but is all there is.
     fn for_error(&self, attempt: &Attempt) -> Vec<Fix> {
         match attempt.theirs.error {
-            Some(NotifyType::NO_PROPOSAL_CHOSEN) => self.suite(&attempt.theirs.ike),
+            Some(NotifyType::NO_PROPOSAL_CHOSEN) => {
+                let mut fixes = self.suite(&attempt.theirs.ike);
+                if verdict(Topic::Kem, attempt) == Verdict::Suspect && asks_for_kem(attempt) {
+                    fixes.extend(self.kem(&attempt.theirs.ike));
+                }
+                fixes
+            }
             Some(NotifyType::INVALID_KE_PAYLOAD) => self.algorithms(attempt),
             None if is_silence(attempt) => self.silence(attempt),
             _ => Vec::new(),
@@ -182,6 +191,10 @@ impl Remedy<'_> {
         }
         if differs(&Topic::KeyExchange) {
             return self.group(&attempt.theirs.ike);
+        }
+        let kem = verdict(Topic::Kem, attempt);
+        if kem == Verdict::Differs || (kem == Verdict::Suspect && asks_for_kem(attempt)) {
+            return self.kem(&attempt.theirs.ike);
         }
         let kinds = [
             (Topic::Prf, "PRF"),
@@ -222,6 +235,26 @@ impl Remedy<'_> {
             Some((group, _)) => self.at("groups", format!("write `groups = \"{group}\"`")),
             None => elsewhere("allow one of our groups there: they are shown above"),
         }]
+    }
+
+    /// An additional key exchange that the other end offers, if it offers one; otherwise it is to allow
+    /// ours.
+    fn kem(&self, theirs: &[Transform]) -> Vec<Fix> {
+        let known = [
+            (Kem::MlKem768, GroupId::ML_KEM_768),
+            (Kem::MlKem1024, GroupId::ML_KEM_1024),
+            (Kem::MlKem512, GroupId::ML_KEM_512),
+        ];
+        let names = |one: &Transform, id: GroupId| one.kind.is_additional() && one.id == id.0;
+        let offered =
+            |(_, id): &&(Kem, GroupId)| theirs.iter().any(|transform| names(transform, *id));
+        match known.iter().find(offered) {
+            Some((kem, _)) => vec![self.at("kem", format!("write `kem = \"{kem}\"`"))],
+            None => vec![
+                same_kem(),
+                self.at("kem", "or add \"none\" to the list: then it may be without"),
+            ],
+        }
     }
 
     fn key(&self) -> Fix {
@@ -299,6 +332,16 @@ impl Remedy<'_> {
 /// Whether it was asked more than once, and nobody said anything.
 fn is_silence(attempt: &Attempt) -> bool {
     attempt.end.is_none() && attempt.tries > 1 && attempt.remarks.is_empty()
+}
+
+/// Whether we want an additional key exchange.
+fn asks_for_kem(attempt: &Attempt) -> bool {
+    let mut ours = attempt.ours.ike.iter();
+    ours.any(|transform| transform.kind.is_additional())
+}
+
+fn same_kem() -> Fix {
+    elsewhere("write the same `kem` in its table for us")
 }
 
 /// The certificate that the peer came with.
