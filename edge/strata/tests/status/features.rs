@@ -44,6 +44,8 @@ const PKI: &str = "edge/lab/tests/e2e_pki.rs";
 const POOL: &str = "pure/ike/src/pool.rs";
 const POLICY: &str = "edge/lab/tests/e2e_policy.rs";
 const PPK: &str = "edge/lab/tests/e2e_ppk.rs";
+const KEM: &str = "edge/lab/tests/e2e_kem.rs";
+const IKE_KEM: &str = "pure/ike/src/tests/kem.rs";
 const IKE_PPK: &str = "pure/ike/src/tests/ppk.rs";
 const PPK_SWAN: &str = "edge/lab/tests/interop_ppk.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
@@ -261,6 +263,55 @@ pub const FEATURES: &[Feature] = &[
                 "a_ppk_comes_through_a_network_that_loses_doubles_and_reorders",
             ),
             (IKE_PPK, "a_forged_answer_without_use_ppk_is_outwaited"),
+        ]),
+    },
+    Feature {
+        name: "ML-KEM beside the group (RFC 9242, 9370)",
+        keys: &["*.kem"],
+        verbs: &[],
+        works: Tests(&[
+            (
+                KEM,
+                "a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys",
+            ),
+            (
+                KEM,
+                "the_largest_kem_beside_certificates_comes_in_fragments",
+            ),
+            (
+                KEM,
+                "a_kem_that_nobody_requires_and_the_gateway_lacks_is_told_and_the_tunnel_is_up",
+            ),
+            (KEM, "a_kem_that_comes_with_a_reload_makes_the_tunnel_anew"),
+        ]),
+        refuses: Tests(&[
+            (KEM, "a_kem_that_nobody_knows_is_a_fault_of_the_file"),
+            (
+                KEM,
+                "a_kem_that_only_the_mobile_node_requires_makes_no_tunnel",
+            ),
+            (KEM, "a_kem_that_only_the_gateway_requires_makes_no_tunnel"),
+            (
+                KEM,
+                "another_kem_than_the_gateway_requires_makes_no_tunnel_and_both_say_so",
+            ),
+            (IKE_KEM, "a_value_that_is_none_ends_it_with_a_reason"),
+            (
+                IKE_KEM,
+                "what_is_changed_in_the_exchange_is_found_out_before_anything_is_up",
+            ),
+            (
+                IKE_KEM,
+                "the_exchange_taken_out_of_the_request_is_found_out_before_anything_is_up",
+            ),
+        ]),
+        recovers: Tests(&[
+            (KEM, "a_kem_comes_through_a_lossy_hop_again_and_again"),
+            (KEM, "a_kem_that_is_too_long_for_the_path_is_cut_smaller"),
+            (
+                IKE_KEM,
+                "a_kem_comes_through_a_network_that_loses_doubles_and_reorders",
+            ),
         ]),
     },
     Feature {

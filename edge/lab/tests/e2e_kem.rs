@@ -1,0 +1,283 @@
+//! An additional key exchange with ML-KEM (RFC 9370): where both ends want it, where one does, and over
+//! hops that lose or shorten its messages.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use lab::account::{expect_fix, expect_row, row, wait, wait_for};
+use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, strata};
+use lab::daemon::Daemon;
+use lab::openssl::{EC, GOOD, authority};
+use lab::pair::{
+    self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config,
+};
+use lab::runner;
+use lab::transfer::transfer;
+use os::Family;
+use serde_json::{Value, json};
+use std::num::NonZeroU64;
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys,
+        the_largest_kem_beside_certificates_comes_in_fragments,
+        a_kem_that_only_the_mobile_node_requires_makes_no_tunnel,
+        a_kem_that_only_the_gateway_requires_makes_no_tunnel,
+        another_kem_than_the_gateway_requires_makes_no_tunnel_and_both_say_so,
+        a_kem_that_nobody_requires_and_the_gateway_lacks_is_told_and_the_tunnel_is_up,
+        a_kem_that_comes_with_a_reload_makes_the_tunnel_anew,
+        a_kem_that_nobody_knows_is_a_fault_of_the_file,
+        a_kem_that_is_too_long_for_the_path_is_cut_smaller,
+        a_kem_comes_through_a_lossy_hop_again_and_again,
+    ])
+}
+
+const REQUIRED: &str = r#"kem = "mlkem768""#;
+const OPTIONAL: &str = r#"kem = ["mlkem768", "none"]"#;
+const LARGEST: &str = r#"kem = "mlkem1024""#;
+const NONE: &str = "";
+
+/// Both configurations with these lines about the other end.
+fn configs(mobile: &str, gateway: &str) -> [String; 2] {
+    [
+        with(&mobile_config(Family::V4, Terms::PLAIN, "manual"), mobile),
+        with(&gateway_config(Terms::PLAIN), gateway),
+    ]
+}
+
+/// A line more in the first table that has a `psk`.
+fn with(config: &str, line: &str) -> String {
+    let psk = "psk = \"tunnel.psk\"";
+    config.replacen(psk, &format!("{psk}\n{line}"), 1)
+}
+
+/// Both daemons, not yet connected.
+fn start(pair: &Pair, mobile: &str, gateway: &str) -> Result<Tunnel> {
+    let configs = configs(mobile, gateway);
+    for host in [&pair.mobile, &pair.gateway] {
+        host.secret("tunnel.psk", TUNNEL_KEY)?;
+    }
+    pair.gateway.secret("node.psk", "a key that nobody needs")?;
+    Ok(Tunnel {
+        gateway: pair.gateway.stratad(&configs[1])?,
+        mobile: pair.mobile.stratad(&configs[0])?,
+    })
+}
+
+/// Both ends are up and say that these are in the keys.
+fn ensure_in_keys(tunnel: &Tunnel, kems: &[&str]) -> Result<()> {
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        let status = daemon.strata("status")?;
+        ensure!(pair::is_up(&status), "{status}");
+        ensure!(pair::peer(&status)["kem"] == json!(kems), "{status}");
+        let text = daemon.strata_text("status")?;
+        let line = text.lines().find(|line| line.starts_with("  kem "));
+        let expected =
+            (!kems.is_empty()).then(|| format!("  kem       {} in all keys", kems.join(", ")));
+        ensure!(line == expected.as_deref(), "{text}");
+    }
+    Ok(())
+}
+
+/// There is no tunnel at either end.
+fn ensure_nothing_up(tunnel: &Tunnel) -> Result<()> {
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        let status = daemon.strata("status")?;
+        ensure!(pair::children(&status).is_empty(), "{status}");
+    }
+    Ok(())
+}
+
+fn octets_pass(pair: &Pair) -> Result<()> {
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 1_000_000)?;
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], 1_000_000)
+}
+
+/// How many IKE messages this happened to.
+fn count(daemon: &Daemon, kind: &str) -> Result<u64> {
+    let metrics = daemon.strata_text("metrics")?;
+    let name = format!("strata_ike_fragmented_total{{kind=\"{kind}\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+    Ok(line
+        .with_context(|| format!("{name}: {metrics}"))?
+        .parse()?)
+}
+
+fn a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let mut tunnel = start(&pair, REQUIRED, OPTIONAL)?;
+    tunnel.up()?;
+    octets_pass(&pair)?;
+    for (daemon, peer) in [(&tunnel.mobile, "office"), (&tunnel.gateway, "alice")] {
+        let explained = wait(daemon, peer, "up")?;
+        expect_row(&explained["attempt"], "KEM", "fits")?;
+        ensure!(explained["attempt"]["fixes"] == json!([]), "{explained}");
+    }
+    for (words, told) in [
+        ("rekey office --ike", "IKE SA has new keys"),
+        ("rekey office", "tunnel has new keys"),
+    ] {
+        tunnel.mobile.strata(words)?;
+        tunnel.gateway.process().wait_for_log(told, DEADLINE)?;
+        tunnel.mobile.process().wait_for_log(told, DEADLINE)?;
+    }
+    ensure_in_keys(&tunnel, &["mlkem768"])?;
+    octets_pass(&pair)
+}
+
+/// Its messages are longer than any datagram may be here.
+fn the_largest_kem_beside_certificates_comes_in_fragments() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    authority(&pair.mobile, EC, CA)?;
+    for file in ["ca.pem", "ca.key"] {
+        let text = std::fs::read_to_string(pair.mobile.directory().join(file))?;
+        pair.gateway.secret(file, &text)?;
+    }
+    let with_kem = |config: &str| format!("{config}{LARGEST}\n");
+    let gateway = certified::start(&pair.gateway, GW, GOOD, &with_kem(GATEWAY_CONFIG))?;
+    let mobile = certified::start(&pair.mobile, ALICE, GOOD, &with_kem(MOBILE_CONFIG))?;
+    let tunnel = Tunnel { mobile, gateway };
+    tunnel.up()?;
+    ensure_in_keys(&tunnel, &["mlkem1024"])?;
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        for kind in ["sent_in_fragments", "put_together"] {
+            ensure!(count(daemon, kind)? >= 1, "{kind}");
+        }
+    }
+    octets_pass(&pair)
+}
+
+/// What refuses proves nothing at that point, so it is tried again, and is told meanwhile.
+fn a_kem_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let tunnel = start(&pair, REQUIRED, NONE)?;
+    tunnel.mobile.strata_text("up office")?;
+    let refused = |explained: &Value| row(&explained["attempt"], "KEM")["verdict"] == "suspect";
+    let explained = wait_for(&tunnel.mobile, "office", refused)?;
+    let [config, _] = configs(REQUIRED, NONE);
+    expect_fix(
+        &explained["attempt"],
+        "peer.office.kem",
+        &config,
+        "\"none\"",
+    )?;
+    // Who begins is not known there yet, and may be anybody.
+    let told = |explained: &Value| !explained["stranger"].is_null();
+    let explained = wait_for(&tunnel.gateway, "alice", told)?;
+    expect_row(&explained["stranger"], "KEM", "differs")?;
+    ensure_nothing_up(&tunnel)
+}
+
+fn a_kem_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let tunnel = start(&pair, NONE, REQUIRED)?;
+    tunnel.mobile.strata_text("up office")?;
+    let mobile = wait(&tunnel.mobile, "office", "failed")?;
+    let gateway = wait(&tunnel.gateway, "alice", "failed")?;
+    let reason = mobile["attempt"]["reason"].as_str().unwrap_or("");
+    ensure!(reason.contains("`kem` where there is one"), "{reason}");
+    let attempt = &gateway["attempt"];
+    let [_, config] = configs(NONE, REQUIRED);
+    expect_row(attempt, "KEM", "suspect")?;
+    expect_fix(attempt, "peer.alice.kem", &config, "\"none\"")?;
+    ensure_nothing_up(&tunnel)
+}
+
+fn another_kem_than_the_gateway_requires_makes_no_tunnel_and_both_say_so() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let tunnel = start(&pair, r#"kem = ["mlkem1024", "none"]"#, REQUIRED)?;
+    tunnel.mobile.strata_text("up office")?;
+    let gateway = wait(&tunnel.gateway, "alice", "failed")?;
+    let attempt = &gateway["attempt"];
+    let [_, config] = configs(NONE, REQUIRED);
+    expect_row(attempt, "KEM", "differs")?;
+    expect_fix(attempt, "peer.alice.kem", &config, "kem = \"mlkem1024\"")?;
+    wait(&tunnel.mobile, "office", "failed")?;
+    ensure_nothing_up(&tunnel)
+}
+
+fn a_kem_that_nobody_requires_and_the_gateway_lacks_is_told_and_the_tunnel_is_up() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let mut tunnel = start(&pair, OPTIONAL, NONE)?;
+    tunnel.up()?;
+    ensure_in_keys(&tunnel, &[])?;
+    let words = "not protected against quantum computers";
+    let status = tunnel.mobile.strata("status")?;
+    ensure!(pair::refusal(&status).contains(words), "{status}");
+    tunnel.mobile.process().wait_for_log(words, DEADLINE)?;
+    let explained = wait(&tunnel.mobile, "office", "up")?;
+    let fixes = explained["attempt"]["fixes"].to_string();
+    ensure!(fixes.contains("the same `kem`"), "{explained}");
+    octets_pass(&pair)
+}
+
+fn a_kem_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let tunnel = start(&pair, OPTIONAL, NONE)?;
+    tunnel.up()?;
+    ensure_in_keys(&tunnel, &[])?;
+    let [_, gateway] = configs(OPTIONAL, REQUIRED);
+    tunnel.gateway.configure(&gateway)?;
+    tunnel.gateway.strata("reload")?;
+    tunnel.mobile.wait_until("status", DEADLINE, |status| {
+        pair::is_up(status) && pair::peer(status)["kem"] == json!(["mlkem768"])
+    })?;
+    tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
+    ensure_in_keys(&tunnel, &["mlkem768"])?;
+    octets_pass(&pair)
+}
+
+fn a_kem_that_nobody_knows_is_a_fault_of_the_file() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let [config, _] = configs(r#"kem = "mlkem786""#, NONE);
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    pair.mobile.file("strata.toml", &config)?;
+    let Err(refusal) = strata(&pair.mobile, "check strata.toml") else {
+        bail!("it was taken");
+    };
+    let refusal = format!("{refusal:?}");
+    for words in ["peer.office.kem", "did you mean `mlkem768`?"] {
+        ensure!(refusal.contains(words), "{words:?} is not in {refusal}");
+    }
+    Ok(())
+}
+
+/// RFC 7383 section 2.5.2: from the gateway 1280 octets do not pass, 576 do. It has new keys when it cuts
+/// its answer again.
+fn a_kem_that_is_too_long_for_the_path_is_cut_smaller() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let tunnel = start(&pair, REQUIRED, REQUIRED)?;
+    let hook = "type filter hook forward priority 0";
+    let rule = "ip saddr 192.0.2.1 ip protocol udp ip length > 800 counter drop";
+    let rules = format!("table ip path {{\nchain pass {{\n{hook}\n{rule}\n}}\n}}\n");
+    pair.between.file("path.nft", &rules)?;
+    pair.between.run("nft -f path.nft")?;
+    tunnel.mobile.strata("up office --wait=60")?;
+    tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
+    ensure_in_keys(&tunnel, &["mlkem768"])?;
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        ensure!(count(daemon, "cut_smaller")? == 1);
+    }
+    let rules = pair.between.run("nft list table ip path")?;
+    ensure!(!rules.contains("counter packets 0 "), "{rules}");
+    Ok(())
+}
+
+fn a_kem_comes_through_a_lossy_hop_again_and_again() -> Result<()> {
+    let hop = sim::Settings {
+        rate: NonZeroU64::new(20_000_000),
+        delay: Duration::from_millis(2),
+        queue: 200,
+        bit_error_rate: 1.0 / 50_000.0,
+    };
+    let pair = Pair::with_lossy_hop("kem", hop)?;
+    let tunnel = start(&pair, OPTIONAL, REQUIRED)?;
+    for _ in 0..5 {
+        tunnel.mobile.strata("up office --wait=60")?;
+        tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
+        ensure_in_keys(&tunnel, &["mlkem768"])?;
+        tunnel.mobile.strata("down office")?;
+    }
+    tunnel.mobile.strata("up office --wait=60")?;
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
+}
