@@ -52,6 +52,9 @@ pub enum Verb {
     /// Measure the figures of the papers on this machine, and judge them; no root
     #[command(subcommand)]
     Lab(Lab),
+    /// Measure what tunnels cost on this machine; no root
+    #[command(subcommand)]
+    Bench(Bench),
 }
 
 /// What the daemon answers.
@@ -292,6 +295,52 @@ pub struct LabRun {
     /// Leave SNOOP off, which must make the figures fail
     #[arg(long)]
     pub no_snoop: bool,
+}
+
+/// What is measured of tunnels.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Set tunnels up with a stratad: its time, its memory, and beside it the cryptography alone
+    #[command(
+        after_help = "Exit status 1 if tunnels did not come up. A goal that is missed changes \
+                            nothing."
+    )]
+    Ike(BenchIke),
+}
+
+/// How set-ups are measured. Without options: 7 rounds of 400, 16 under way at once.
+#[derive(Debug, Group)]
+pub struct BenchIke {
+    /// Measure less: 3 rounds of 100, or 3 s of a flood
+    #[arg(long)]
+    pub quick: bool,
+    /// Set-ups in each round
+    #[arg(long, value_name = "N", value_parser = setups(), conflicts_with_all = ["simultaneous", "flood"])]
+    pub setups: Option<u32>,
+    /// Let so many begin at once instead
+    #[arg(long, value_name = "N", value_parser = setups(), conflicts_with = "flood")]
+    pub simultaneous: Option<u32>,
+    /// Set up 100 a second instead, in peace and then under so many spoofed requests a second
+    #[arg(
+        long,
+        value_name = "PER_SECOND",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "50000",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
+    pub flood: Option<u32>,
+    /// Length of each half of a flood [default: 10]
+    #[arg(long, value_name = "S", requires = "flood", value_parser = clap::value_parser!(u32).range(1..=300))]
+    pub seconds: Option<u32>,
+    /// Give initiators another key, which must make it fail
+    #[arg(long)]
+    pub wrong_key: bool,
+}
+
+/// Each has an address of its own, and a table in the responder's configuration.
+fn setups() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=60_000)
 }
 
 /// Where results are kept unless somebody says otherwise.

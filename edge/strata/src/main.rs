@@ -2,6 +2,7 @@
 
 mod answer;
 mod args;
+mod bench;
 mod check;
 mod demo;
 mod doctor;
@@ -26,5 +27,6 @@ fn main() -> ExitCode {
         Verb::Demo(demo) => demo::run(&demo, &output).into(),
         Verb::Pki(pki) => pki::run(&pki, &output).into(),
         Verb::Lab(lab) => figures::run(&lab, &output).into(),
+        Verb::Bench(bench) => bench::run(&bench, &output).into(),
     }
 }

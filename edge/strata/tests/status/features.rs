@@ -26,6 +26,7 @@ pub enum Evidence {
 
 use Evidence::{NotNeeded, Tests};
 
+const BENCH: &str = "edge/lab/tests/bench.rs";
 const ADDRESSES: &str = "edge/lab/tests/e2e_addresses.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
@@ -899,5 +900,23 @@ pub const FEATURES: &[Feature] = &[
             FIGURES,
             "a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on",
         )]),
+    },
+    Feature {
+        name: "What a set-up costs",
+        keys: &[],
+        verbs: &["bench ike"],
+        works: Tests(&[
+            (BENCH, "everybody_comes_up_and_the_json_has_stable_keys"),
+            (BENCH, "those_who_begin_at_once_come_up"),
+            (
+                BENCH,
+                "honest_initiators_come_up_under_a_flood_and_nobody_is_answered_at_length",
+            ),
+        ]),
+        refuses: Tests(&[
+            (BENCH, "with_the_wrong_key_it_fails"),
+            (BENCH, "loads_that_exclude_each_other_are_refused"),
+        ]),
+        recovers: NotNeeded("what it starts ends with it"),
     },
 ];

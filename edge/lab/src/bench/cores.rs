@@ -1,0 +1,72 @@
+//! Cores: the responder on one, everything else on another, where there are two.
+
+use anyhow::{Context, Result};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use std::fs;
+use std::time::Duration;
+
+/// The calling thread, as the kernel takes it.
+const THIS: Pid = Pid::from_raw(0);
+
+/// This thread's own core, until dropped. Threads that it starts are there as well.
+pub(super) struct Seat {
+    before: Option<CpuSet>,
+}
+
+impl Seat {
+    /// Puts every thread of a process on the first core, and this thread on the last. Where there is
+    /// but one, all stay.
+    pub fn apart_from(process: u32) -> Result<Self> {
+        let allowed = sched_getaffinity(THIS)?;
+        let cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core) == Ok(true));
+        let [first, .., last] = cores.collect::<Vec<_>>()[..] else {
+            return Ok(Self { before: None });
+        };
+        for thread in threads(process)? {
+            sched_setaffinity(thread, &only(first)?)?;
+        }
+        sched_setaffinity(THIS, &only(last)?)?;
+        let before = Some(allowed);
+        Ok(Self { before })
+    }
+
+    /// Whether there are two cores.
+    pub const fn is_apart(&self) -> bool {
+        self.before.is_some()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // It was allowed a moment ago; where it is not any more, this thread stays where it is.
+            let _ = sched_setaffinity(THIS, before);
+        }
+    }
+}
+
+fn only(core: usize) -> Result<CpuSet> {
+    let mut set = CpuSet::new();
+    set.set(core)?;
+    Ok(set)
+}
+
+/// The threads that a process has now.
+pub(super) fn threads(process: u32) -> Result<Vec<Pid>> {
+    let folder = format!("/proc/{process}/task");
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("reading {folder}"))? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        threads.extend(number.map(Pid::from_raw));
+    }
+    Ok(threads)
+}
+
+/// How long this thread was on a core so far.
+pub(super) fn spent_here() -> Result<Duration> {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
+    Ok(Duration::from(time))
+}

@@ -1,0 +1,359 @@
+//! The initiators: an engine each, all of them behind one socket, driven by one thread.
+//!
+//! They begin on the port that IKE and ESP share, so that one socket is enough: "an initiator can
+//! use port 4500 for both IKE and ESP, regardless of whether or not there is a NAT, even at the
+//! beginning of IKE" (RFC 7296 section 2.23). That port is another one here, for the responder has
+//! 4500 of this host.
+
+use super::responder::{self, ADDRESS};
+use crate::host::Host;
+use anyhow::{Context, Result};
+use crypto::Secret;
+use ike::{Addressing, Engine, Event, Lifetimes, PeerRole, ZonePolicy};
+use model::{Group, Instant, Path, Suite};
+use os::poll::{Interest, Poller, Ready};
+use os::{Udp, clock, entropy};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Where all of them listen.
+const PORT: u16 = 14_500;
+
+/// The first one's address.
+const FIRST: Ipv4Addr = Ipv4Addr::new(127, 1, 0, 0);
+
+/// What IKE on a shared port begins with (RFC 3948 section 2.2).
+const NON_ESP_MARKER: &[u8] = &[0; 4];
+
+/// Begun before what has arrived is looked at: a crowd that does not listen loses what it is told.
+const BREATH: usize = 32;
+
+/// Whoever is not up by then, counted from when the last one began, is not up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// When the next one begins.
+#[derive(Clone, Copy)]
+pub(super) enum Pace {
+    /// As soon as fewer than so many are under way.
+    Queue(usize),
+    /// So long after the one before.
+    Every(Duration),
+}
+
+/// All initiators so far, in the order in which they began.
+pub(super) struct Crowd {
+    udp: Udp,
+    poller: Poller,
+    ready: Vec<Ready>,
+    initiators: Vec<Initiator>,
+    deadlines: BTreeSet<(Instant, usize)>,
+    under_way: usize,
+    key: Secret,
+    /// Lengths of the datagrams of the very first set-up, in either direction.
+    dialogue: Vec<usize>,
+}
+
+struct Initiator {
+    engine: Engine,
+    began: Instant,
+    deadline: Option<Instant>,
+    /// `None` while it is under way.
+    outcome: Option<Outcome>,
+}
+
+enum Outcome {
+    Up(Duration),
+    Failed(String),
+}
+
+/// How a run went.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    /// How many were to begin.
+    pub wanted: usize,
+    /// How many are up.
+    pub up: usize,
+    /// Why the first one that is not up is not.
+    pub failure: Option<String>,
+    /// From the first beginning until nobody was under way.
+    pub lasted: Duration,
+    /// How long each took that is up, the shortest first.
+    pub setups: Vec<Duration>,
+    /// Requests, without those sent again.
+    pub requests: u64,
+    /// Requests sent again.
+    pub retransmitted: u64,
+}
+
+impl Crowd {
+    /// Nobody yet.
+    pub fn new(host: &Host) -> Result<Self> {
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
+        let udp = host.inside(|| Ok(Udp::bind(any, None)?))?;
+        let poller = Poller::new()?;
+        poller.add(&udp, 0, Interest::Read)?;
+        Ok(Self {
+            udp,
+            poller,
+            ready: Vec::new(),
+            initiators: Vec::new(),
+            deadlines: BTreeSet::new(),
+            under_way: 0,
+            key: Secret::new(responder::KEY.to_vec()),
+            dialogue: Vec::new(),
+        })
+    }
+
+    /// Everybody who begins from now on has another key than the responder.
+    pub fn forget_the_key(&mut self) {
+        self.key = Secret::new(b"some key that the responder has not".to_vec());
+    }
+
+    /// How many are up.
+    pub fn up(&self) -> usize {
+        let outcomes = self.initiators.iter().map(|one| &one.outcome);
+        outcomes
+            .filter(|outcome| matches!(outcome, Some(Outcome::Up(_))))
+            .count()
+    }
+
+    /// The lengths of the four messages of a set-up, without the marker.
+    pub fn dialogue(&self) -> Result<[usize; 4]> {
+        let lengths = self.dialogue.iter().map(|len| len - NON_ESP_MARKER.len());
+        let lengths: Vec<_> = lengths.collect();
+        let four = lengths.as_slice().try_into();
+        four.with_context(|| format!("the first set-up took {lengths:?} and not four messages"))
+    }
+
+    /// Lets so many more begin, and waits until each is up or has failed.
+    pub fn run(&mut self, count: usize, pace: Pace) -> Result<Run> {
+        let (from, start) = (self.initiators.len(), clock::now());
+        let mut patience = start + PATIENCE;
+        loop {
+            let (now, begun) = (clock::now(), self.initiators.len() - from);
+            if now >= patience || (begun == count && self.under_way == 0) {
+                break;
+            }
+            let due = match pace {
+                Pace::Queue(most) => most.saturating_sub(self.under_way),
+                Pace::Every(pause) => due(now.since(start), pause).saturating_sub(begun),
+            };
+            let due = due.min(count - begun);
+            for _ in 0..due.min(BREATH) {
+                self.begin()?;
+                patience = now + PATIENCE;
+            }
+            let next = match pace {
+                _ if due > BREATH => now,
+                Pace::Every(pause) if begun + due < count => start + pause * (begun + due) as u32,
+                Pace::Every(_) | Pace::Queue(_) => patience,
+            };
+            self.turn(next)?;
+        }
+        self.give_up(from);
+        let lasted = clock::now().since(start);
+        Ok(self.summary(from, count, lasted))
+    }
+
+    /// Whoever is still under way has taken too long.
+    fn give_up(&mut self, from: usize) {
+        for initiator in &mut self.initiators[from..] {
+            let why = || Outcome::Failed(format!("no end in {} s", PATIENCE.as_secs()));
+            initiator.outcome.get_or_insert_with(why);
+        }
+        self.under_way = 0;
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        let (index, now) = (self.initiators.len(), clock::now());
+        let number = u32::try_from(index)?;
+        let path = Path {
+            local: SocketAddr::new(address_of(number), PORT),
+            remote: SocketAddr::new(ADDRESS, ike::NATT_PORT),
+        };
+        let mut engine = Engine::new(config(number, self.key.clone(), PORT), entropy::seed(), now);
+        engine.initiate(PEER, path, now)?;
+        self.initiators.push(Initiator {
+            engine,
+            began: now,
+            deadline: None,
+            outcome: None,
+        });
+        self.under_way += 1;
+        self.settle(index, now);
+        Ok(())
+    }
+
+    /// Waits until something arrives or is due, at most until `until`, and handles it.
+    fn turn(&mut self, until: Instant) -> Result<()> {
+        let next = self.deadlines.first().map(|(at, _)| *at);
+        let until = next.map_or(until, |next| next.min(until));
+        self.poller.wait(Some(until), &mut self.ready)?;
+        while self.receive()? {}
+        let now = clock::now();
+        while let Some(&(at, index)) = self.deadlines.first()
+            && at <= now
+        {
+            self.initiators[index].engine.handle_timeout(now);
+            self.settle(index, now);
+        }
+        Ok(())
+    }
+
+    /// Handles what one system call brings; `false` if it is nothing.
+    fn receive(&mut self) -> Result<bool> {
+        let Self {
+            udp,
+            initiators,
+            dialogue,
+            ..
+        } = self;
+        let now = clock::now();
+        let mut spoken_to = Vec::new();
+        let read = udp.recv(|arrival, payload| {
+            let index = index_of(arrival.path.local.ip());
+            let message = payload.strip_prefix(NON_ESP_MARKER);
+            let initiator = index.and_then(|index| Some((index, initiators.get_mut(index)?)));
+            if let (Some((index, initiator)), Some(message)) = (initiator, message) {
+                if index == 0 {
+                    dialogue.push(payload.len());
+                }
+                initiator.engine.handle_datagram(arrival.path, message, now);
+                spoken_to.push(index);
+            }
+        });
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            read => read.context("reading what the responder answers")?,
+        };
+        for index in spoken_to {
+            self.settle(index, now);
+        }
+        Ok(true)
+    }
+
+    /// Carries out what an engine has to say.
+    fn settle(&mut self, index: usize, now: Instant) {
+        let initiator = &mut self.initiators[index];
+        while let Some(transmit) = initiator.engine.poll_transmit() {
+            if index == 0 {
+                self.dialogue.push(transmit.payload.len());
+            }
+            // What a full buffer does not take is lost as on any way, and is sent again.
+            let _ = self.udp.send(transmit.path, 0, &transmit.payload);
+        }
+        while let Some(event) = initiator.engine.poll_event() {
+            let outcome = match event {
+                Event::ChildUp(_) => Outcome::Up(now.since(initiator.began)),
+                Event::IkeDown { why, .. } => Outcome::Failed(why.to_string()),
+                _ => continue,
+            };
+            if initiator.outcome.replace(outcome).is_none() {
+                self.under_way -= 1;
+            }
+        }
+        let deadline = initiator.engine.poll_timeout().map(|deadline| deadline.at);
+        if initiator.deadline != deadline {
+            let before = std::mem::replace(&mut initiator.deadline, deadline);
+            if let Some(before) = before {
+                self.deadlines.remove(&(before, index));
+            }
+            self.deadlines.extend(deadline.map(|at| (at, index)));
+        }
+    }
+
+    fn summary(&self, from: usize, wanted: usize, lasted: Duration) -> Run {
+        let mut run = Run {
+            wanted,
+            lasted,
+            ..Run::default()
+        };
+        for initiator in &self.initiators[from..] {
+            let counters = initiator.engine.counters();
+            run.retransmitted += counters.retransmitted;
+            run.requests += counters.sent - counters.retransmitted;
+            match &initiator.outcome {
+                Some(Outcome::Up(took)) => run.setups.push(*took),
+                Some(Outcome::Failed(why)) => {
+                    run.failure.get_or_insert_with(|| why.clone());
+                }
+                None => {}
+            }
+        }
+        run.setups.sort_unstable();
+        run.up = run.setups.len();
+        run
+    }
+}
+
+/// How many have begun by then, the first at once.
+fn due(elapsed: Duration, pause: Duration) -> usize {
+    1 + (elapsed.as_nanos() / pause.as_nanos().max(1)) as usize
+}
+
+fn address_of(number: u32) -> IpAddr {
+    Ipv4Addr::from_bits(FIRST.to_bits() + number).into()
+}
+
+fn index_of(address: IpAddr) -> Option<usize> {
+    let IpAddr::V4(address) = address else {
+        return None;
+    };
+    let number = address.to_bits().checked_sub(FIRST.to_bits())?;
+    usize::try_from(number).ok()
+}
+
+/// What each calls the responder.
+pub(super) const PEER: &str = "responder";
+
+/// An initiator's configuration. Nothing that comes later than a set-up is wanted of it.
+pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
+    let responder = ike::Peer {
+        name: PEER.to_owned(),
+        address: Some(ADDRESS),
+        identity: responder::identity(),
+        psk: Some(key),
+        role: PeerRole::Vpn {
+            local: vec![responder::inner(number)],
+            remote: vec![responder::protected()],
+            addressing: Addressing::Fixed,
+            zones: ZonePolicy::default(),
+        },
+        suites: vec![Suite::Aes128Gcm16],
+        groups: vec![Group::X25519],
+        liveness: Duration::ZERO,
+        lifetimes: Lifetimes {
+            child: Duration::ZERO,
+            ike: Duration::ZERO,
+            pfs: true,
+        },
+        mobike: true,
+        forbids_nat: false,
+    };
+    ike::Config {
+        natt_port: port,
+        ..ike::Config::new(responder::identity_of(number), vec![responder])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_initiator_is_found_by_its_address() {
+        for number in [0, 1, 255, 256, 70_000] {
+            assert_eq!(index_of(address_of(number)), Some(number as usize));
+        }
+        assert_eq!(index_of(ADDRESS), None);
+    }
+
+    #[test]
+    fn whoever_begins_every_so_often_begins_at_once_and_then_every_so_often() {
+        let pause = Duration::from_millis(10);
+        let due = |millis| super::due(Duration::from_millis(millis), pause);
+        assert_eq!([0, 9, 10, 95, 990].map(due), [1, 1, 2, 10, 100]);
+    }
+}

@@ -1,0 +1,343 @@
+//! What was measured, and what it is held against.
+
+use super::crowd::Run;
+use super::{Load, Poured};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The part of a flood's honest set-ups that must come about; of all others, all of them.
+const HONEST_SHARE: f64 = 0.99;
+
+/// A measurement, as `strata bench ike --json` prints it. Medians and sums are over all rounds, of a
+/// flood over the one that was flooded.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What the responder was exposed to.
+    pub load: Load,
+    /// Set-ups that were to be.
+    pub wanted: usize,
+    /// Those that came about.
+    pub up: usize,
+    /// Why the first that did not, did not.
+    pub failure: Option<String>,
+    /// Microseconds of the responder's cores for one of them, the median of the rounds.
+    pub cpu_us: Option<f64>,
+    /// So many would fill one core for a second.
+    pub per_cpu_second: Option<f64>,
+    /// Microseconds of the cryptography in `cpu_us`, timed alone.
+    pub raw_us: Option<f64>,
+    /// How many times its cryptography a set-up costs, the median of the rounds.
+    pub ratio: Option<f64>,
+    /// Milliseconds from the first request to a child that is up, of half of them.
+    pub p50_ms: Option<f64>,
+    /// Of 99 %.
+    pub p99_ms: Option<f64>,
+    /// Octets that the responder's memory grew by for each.
+    pub octets_per_sa: Option<f64>,
+    /// Requests that the initiators sent again, as a part of all others.
+    pub retransmitted_share: f64,
+    /// What is aimed at.
+    pub goals: Vec<Goal>,
+    /// Each round.
+    pub rounds: Vec<Round>,
+    /// Whether the responder had a core of its own.
+    pub own_core: bool,
+    /// Whether this is a release build; the figures of others say nothing.
+    pub optimised: bool,
+}
+
+/// One round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    /// IKE SAs that were up before it.
+    pub sas_before: usize,
+    /// Set-ups that were to be.
+    pub wanted: usize,
+    /// Those that came about.
+    pub up: usize,
+    /// Why the first that did not, did not.
+    pub failure: Option<String>,
+    /// From the first beginning until nobody was under way.
+    pub seconds: f64,
+    /// Microseconds of the responder's cores for each that came about.
+    pub cpu_us: Option<f64>,
+    /// Microseconds of the cryptography of one, timed just before.
+    pub raw_us: f64,
+    /// The one by the other.
+    pub ratio: Option<f64>,
+    /// Requests, without those sent again.
+    pub requests: u64,
+    /// Requests sent again.
+    pub retransmitted: u64,
+    /// Octets that the responder's memory grew by.
+    pub grown_octets: u64,
+    /// The flood, if there was one.
+    pub flood: Option<Poured>,
+    /// How long each took that came about, the shortest first.
+    #[serde(skip)]
+    setups: Vec<Duration>,
+}
+
+/// Something that is aimed at.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    /// What.
+    pub goal: &'static str,
+    /// What it is held against.
+    pub limit: f64,
+    /// On which side of it it has to be.
+    pub bound: Bound,
+    /// What was measured.
+    pub measured: Option<f64>,
+    /// Whether it is reached.
+    pub reached: bool,
+}
+
+/// On which side of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Not above.
+    AtMost,
+    /// Not below.
+    AtLeast,
+}
+
+impl Goal {
+    fn new(goal: &'static str, bound: Bound, limit: f64, measured: Option<f64>) -> Self {
+        let reached = measured.is_some_and(|measured| match bound {
+            Bound::AtMost => measured <= limit,
+            Bound::AtLeast => measured >= limit,
+        });
+        Self {
+            goal,
+            limit,
+            bound,
+            measured,
+            reached,
+        }
+    }
+}
+
+impl Round {
+    pub(super) fn new(
+        sas_before: usize,
+        run: Run,
+        (spent, raw): (Duration, Duration),
+        grown_octets: u64,
+        flood: Option<Poured>,
+    ) -> Self {
+        let raw_us = micros(raw);
+        let cpu_us = (run.up > 0).then(|| micros(spent) / run.up as f64);
+        Self {
+            sas_before,
+            wanted: run.wanted,
+            up: run.up,
+            failure: run.failure,
+            seconds: run.lasted.as_secs_f64(),
+            cpu_us,
+            raw_us,
+            ratio: cpu_us.map(|cpu_us| cpu_us / raw_us),
+            requests: run.requests,
+            retransmitted: run.retransmitted,
+            grown_octets,
+            flood,
+            setups: run.setups,
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(load: Load, rounds: Vec<Round>, own_core: bool) -> Self {
+        let calm = usize::from(matches!(load, Load::Flood { .. }));
+        let judged = &rounds[calm.min(rounds.len())..];
+        let sum = |of: fn(&Round) -> u64| judged.iter().map(of).sum::<u64>();
+        let middle = |of: fn(&Round) -> Option<f64>| median(judged.iter().filter_map(of).collect());
+        let up: usize = judged.iter().map(|round| round.up).sum();
+        let requests = sum(|round| round.requests).max(1);
+        let cpu_us = middle(|round| round.cpu_us);
+        let mut setups: Vec<_> = judged.iter().flat_map(|round| &round.setups).collect();
+        setups.sort_unstable();
+        let percentile = |percent| quantile(&setups, percent).map(|took| micros(*took) / 1000.0);
+        let mut report = Self {
+            load,
+            wanted: judged.iter().map(|round| round.wanted).sum(),
+            up,
+            failure: judged.iter().find_map(|round| round.failure.clone()),
+            cpu_us,
+            per_cpu_second: cpu_us.map(|cpu_us| 1e6 / cpu_us),
+            raw_us: middle(|round| Some(round.raw_us)),
+            ratio: middle(|round| round.ratio),
+            p50_ms: percentile(50),
+            p99_ms: percentile(99),
+            octets_per_sa: (up > 0).then(|| sum(|round| round.grown_octets) as f64 / up as f64),
+            retransmitted_share: sum(|round| round.retransmitted) as f64 / requests as f64,
+            goals: Vec::new(),
+            own_core,
+            optimised: !cfg!(debug_assertions),
+            rounds,
+        };
+        report.goals = report.goals();
+        report
+    }
+
+    /// Whether the set-ups came about, whatever they cost.
+    pub fn is_complete(&self) -> bool {
+        let needed = match self.load {
+            Load::Rate { .. } | Load::Simultaneous { .. } => 1.0,
+            Load::Flood { .. } => HONEST_SHARE,
+        };
+        self.up as f64 >= needed * self.wanted as f64
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        use Bound::AtMost;
+        let memory = Goal::new("octets per IKE SA", AtMost, 6144.0, self.octets_per_sa);
+        match (self.load, self.rounds.as_slice()) {
+            (Load::Rate { .. }, _) => vec![
+                Goal::new("times its cryptography", AtMost, 2.5, self.ratio),
+                memory,
+            ],
+            (Load::Simultaneous { .. }, rounds) => {
+                let seconds = rounds.first().map(|round| round.seconds);
+                let share = Some(self.retransmitted_share);
+                vec![
+                    Goal::new("seconds until all are up", AtMost, 15.0, seconds),
+                    Goal::new("share of requests sent again", AtMost, 0.1, share),
+                    memory,
+                ]
+            }
+            (Load::Flood { .. }, [calm, flooded]) => self.flood_goals(calm, flooded),
+            (Load::Flood { .. }, _) => Vec::new(),
+        }
+    }
+
+    /// Half-open SAs are a bounded number, so a flood may cost some memory, but none that grows with it.
+    fn flood_goals(&self, calm: &Round, flooded: &Round) -> Vec<Goal> {
+        use Bound::{AtLeast, AtMost};
+        let share = self.up as f64 / self.wanted.max(1) as f64;
+        let grown = flooded.grown_octets.saturating_sub(calm.grown_octets);
+        let poured = flooded.flood.unwrap_or_default();
+        let answers = poured.answers as f64 / poured.sent.max(1) as f64;
+        let length = poured.longest_answer as f64 / poured.request.max(1) as f64;
+        vec![
+            Goal::new(
+                "share of honest set-ups",
+                AtLeast,
+                HONEST_SHARE,
+                Some(share),
+            ),
+            Goal::new("octets more than in peace", AtMost, 4e6, Some(grown as f64)),
+            Goal::new("answers to a spoofed request", AtMost, 1.0, Some(answers)),
+            Goal::new(
+                "length of an answer by its request's",
+                AtMost,
+                1.0,
+                Some(length),
+            ),
+        ]
+    }
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+/// The middle one, or the mean of both.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
+    Some((values[low] + values[high]) / 2.0)
+}
+
+/// The least that so many per cent do not exceed.
+fn quantile<T>(sorted: &[T], percent: usize) -> Option<&T> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::bench) const RATE: Load = Load::Rate {
+        rounds: 1,
+        setups: 4,
+        at_once: 2,
+    };
+
+    /// A round in which each set-up took as many milliseconds, and the responder's core as many
+    /// microseconds.
+    pub(in crate::bench) fn round(took: &[u64], cpu_us: u64) -> Round {
+        let run = Run {
+            wanted: 4,
+            up: took.len(),
+            failure: (took.len() < 4).then(|| "no answer".to_owned()),
+            lasted: Duration::from_secs(2),
+            setups: took.iter().map(|ms| Duration::from_millis(*ms)).collect(),
+            requests: 8,
+            retransmitted: 1,
+        };
+        let spent = Duration::from_micros(cpu_us) * took.len() as u32;
+        Round::new(0, run, (spent, Duration::from_micros(50)), 8000, None)
+    }
+
+    #[test]
+    fn the_middle_round_and_all_set_ups_count() {
+        let rounds = vec![
+            round(&[1, 2, 3, 4], 400),
+            round(&[1, 2, 3, 100], 100),
+            round(&[1, 2, 3, 4], 110),
+        ];
+        let report = Report::new(RATE, rounds, true);
+        assert_eq!((report.wanted, report.up), (12, 12));
+        assert_eq!((report.cpu_us, report.ratio), (Some(110.0), Some(2.2)));
+        assert_eq!((report.p50_ms, report.p99_ms), (Some(2.0), Some(100.0)));
+        assert_eq!(report.octets_per_sa, Some(2000.0));
+        assert_eq!(report.retransmitted_share, 0.125);
+        assert!(report.is_complete() && report.goals.iter().all(|goal| goal.reached));
+    }
+
+    #[test]
+    fn who_is_not_up_is_missed_and_why_is_told() {
+        let report = Report::new(RATE, vec![round(&[1, 2, 3], 100)], true);
+        assert!(!report.is_complete());
+        assert_eq!(report.failure.as_deref(), Some("no answer"));
+        let nobody = Report::new(RATE, vec![round(&[], 100)], true);
+        assert_eq!((nobody.cpu_us, nobody.p99_ms, nobody.up), (None, None, 0));
+        assert!(nobody.goals.iter().all(|goal| !goal.reached));
+    }
+
+    /// The calm half is what the other one is held against.
+    #[test]
+    fn a_flood_that_takes_memory_or_is_answered_at_length_misses_its_goals() {
+        let load = Load::Flood {
+            spoofed: 1000,
+            seconds: 1,
+        };
+        let flooded = |grown_octets, longest_answer| {
+            let poured = Poured {
+                sent: 1000,
+                per_second: 1000.0,
+                request: 250,
+                answers: 1000,
+                longest_answer,
+            };
+            let flooded = Round {
+                grown_octets,
+                flood: Some(poured),
+                ..round(&[1, 2, 3, 4], 100)
+            };
+            let report = Report::new(load, vec![round(&[9, 9, 9, 9], 900), flooded], true);
+            assert_eq!(report.cpu_us, Some(100.0));
+            report
+                .goals
+                .iter()
+                .map(|goal| goal.reached)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(flooded(9000, 60), [true; 4]);
+        assert_eq!(flooded(9_000_000, 60), [true, false, true, true]);
+        assert_eq!(flooded(9000, 251), [true, true, true, false]);
+    }
+}

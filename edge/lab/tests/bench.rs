@@ -1,0 +1,146 @@
+//! `strata bench ike` as people run it, in a tiny form: everybody comes up, what it prints is what
+//! others rely on, and with the wrong key it fails. What anything costs is not judged here.
+
+use anyhow::{Context, Result, ensure};
+use lab::runner;
+use lab::testbed::find_binary;
+use serde_json::Value;
+use std::process::{Command, ExitCode, Output};
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        everybody_comes_up_and_the_json_has_stable_keys,
+        the_same_is_told_as_text,
+        those_who_begin_at_once_come_up,
+        honest_initiators_come_up_under_a_flood_and_nobody_is_answered_at_length,
+        with_the_wrong_key_it_fails,
+        loads_that_exclude_each_other_are_refused,
+    ])
+}
+
+fn everybody_comes_up_and_the_json_has_stable_keys() -> Result<()> {
+    let (output, report) = measured("--quick --setups 20")?;
+    ensure!(output.status.success(), "{report}");
+    let top = "cpu_us failure goals load octets_per_sa optimised own_core p50_ms p99_ms per_cpu_second \
+               ratio raw_us retransmitted_share rounds up wanted";
+    ensure!(keys(&report) == top, "{}", keys(&report));
+    ensure!(report["up"] == 60 && report["wanted"] == 60, "{report}");
+    ensure!(report["load"]["rate"]["setups"] == 20, "{report}");
+    for measured in [
+        "cpu_us",
+        "raw_us",
+        "ratio",
+        "p50_ms",
+        "p99_ms",
+        "per_cpu_second",
+    ] {
+        ensure!(
+            report[measured].as_f64() > Some(0.0),
+            "{measured}: {report}"
+        );
+    }
+    let rounds = report["rounds"].as_array().context("rounds is a list")?;
+    let round = "cpu_us failure flood grown_octets ratio raw_us requests retransmitted sas_before seconds \
+                 up wanted";
+    ensure!(rounds.iter().all(|one| keys(one) == round), "{report}");
+    // The first 16 are not measured.
+    let before: Vec<_> = rounds.iter().map(|one| &one["sas_before"]).collect();
+    ensure!(before == [16, 36, 56], "{report}");
+    ensure!(goals(&report)? == ["times its cryptography", "octets per IKE SA"]);
+    let goal = &report["goals"][0];
+    ensure!(keys(goal) == "bound goal limit measured reached", "{goal}");
+    Ok(())
+}
+
+fn the_same_is_told_as_text() -> Result<()> {
+    let output = bench("--quick --setups 5")?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "{text}");
+    ensure!(text.contains("15 of 15"), "{text}");
+    ensure!(text.contains("times its cryptography"), "{text}");
+    ensure!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    Ok(())
+}
+
+/// More than are let in without a cookie.
+fn those_who_begin_at_once_come_up() -> Result<()> {
+    let (output, report) = measured("--simultaneous 150")?;
+    ensure!(output.status.success(), "{report}");
+    ensure!(report["up"] == 150, "{report}");
+    let aims = goals(&report)?;
+    ensure!(
+        aims[0] == "seconds until all are up" && aims.len() == 3,
+        "{aims:?}"
+    );
+    Ok(())
+}
+
+fn honest_initiators_come_up_under_a_flood_and_nobody_is_answered_at_length() -> Result<()> {
+    let (output, report) = measured("--flood=2000 --seconds 1")?;
+    ensure!(output.status.success(), "{report}");
+    ensure!(report["wanted"] == 100, "{report}");
+    let [calm, flooded] = [0, 1].map(|half| &report["rounds"][half]["flood"]);
+    ensure!(calm.is_null(), "{report}");
+    let shown = keys(flooded);
+    ensure!(
+        shown == "answers longest_answer per_second request sent",
+        "{shown}"
+    );
+    let number = |key: &str| flooded[key].as_u64().context("a number");
+    // One that nobody heard would be survived by anybody.
+    ensure!(number("answers")? > 0, "{flooded}");
+    ensure!(number("answers")? <= number("sent")?, "{flooded}");
+    ensure!(number("longest_answer")? <= number("request")?, "{flooded}");
+    Ok(())
+}
+
+fn with_the_wrong_key_it_fails() -> Result<()> {
+    let (output, report) = measured("--quick --setups 5 --wrong-key")?;
+    ensure!(output.status.code() == Some(1), "{report}");
+    ensure!(report["up"] == 0 && report["ratio"].is_null(), "{report}");
+    let why = report["failure"].as_str().context("a reason")?;
+    ensure!(why.contains("key"), "{why}");
+    Ok(())
+}
+
+fn loads_that_exclude_each_other_are_refused() -> Result<()> {
+    for words in ["--simultaneous 5 --flood", "--seconds 3", "--setups 0"] {
+        let output = bench(words)?;
+        ensure!(output.status.code() == Some(2), "{words}: {output:?}");
+        ensure!(!output.stderr.is_empty(), "{words}");
+    }
+    Ok(())
+}
+
+fn goals(report: &Value) -> Result<Vec<&str>> {
+    let goals = report["goals"].as_array().context("goals is a list")?;
+    Ok(goals
+        .iter()
+        .filter_map(|goal| goal["goal"].as_str())
+        .collect())
+}
+
+/// The keys of an object, in the alphabet's order.
+fn keys(object: &Value) -> String {
+    let keys = object.as_object().into_iter().flatten();
+    let mut keys: Vec<_> = keys.map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys.join(" ")
+}
+
+fn measured(words: &str) -> Result<(Output, Value)> {
+    let output = bench(&format!("{words} --json"))?;
+    let report = serde_json::from_slice(&output.stdout).with_context(|| format!("{output:?}"))?;
+    Ok((output, report))
+}
+
+fn bench(words: &str) -> Result<Output> {
+    let mut command = Command::new(find_binary("strata")?);
+    command
+        .args(["bench", "ike"])
+        .args(words.split_whitespace());
+    Ok(command.output()?)
+}
