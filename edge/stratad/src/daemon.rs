@@ -474,11 +474,7 @@ impl Daemon {
 
     /// A name that cannot be resolved is no reason to lose a tunnel.
     fn resolve(&mut self) {
-        let up = self
-            .node
-            .peers()
-            .iter()
-            .any(|peer| !peer.children.is_empty());
+        let up = self.node.has_tunnel();
         if up {
             crash::point("tunnel-up");
         }

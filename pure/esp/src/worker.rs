@@ -30,9 +30,13 @@ pub struct Worker {
     spd: Spd,
     /// The security association database, by inbound SPI (RFC 4301 section 4.4.2).
     sas: BTreeMap<Spi, Sa>,
-    /// Those that protect packets, in the order in which they began to: the last that covers a
-    /// packet protects it. All others only open what comes.
-    order: Vec<Spi>,
+    /// The inbound SPI of each, by the name that control gives it, which no other ever had.
+    by_id: BTreeMap<ChildSaId, Spi>,
+    /// Those that protect packets, by their turns: the last that covers a packet protects it. All
+    /// others only open what comes.
+    order: BTreeMap<u64, Spi>,
+    /// The turn of the next one.
+    next_turn: u64,
     counters: Counters,
     reports: VecDeque<Report>,
     scratch: Scratch,
@@ -47,6 +51,8 @@ struct Sa {
     outbound: Outbound,
     /// To be reported when the first packet comes.
     unconfirmed: bool,
+    /// Its place among those that protect packets.
+    turn: Option<u64>,
 }
 
 /// How one SA stands.
@@ -76,7 +82,9 @@ impl Worker {
         Self {
             spd,
             sas: BTreeMap::new(),
-            order: Vec::new(),
+            by_id: BTreeMap::new(),
+            order: BTreeMap::new(),
+            next_turn: 0,
             counters: Counters::new(),
             reports: VecDeque::new(),
             scratch: Scratch::new(),
@@ -110,7 +118,9 @@ impl Worker {
                 remote: sa.remote,
             },
             unconfirmed: true,
+            turn: None,
         };
+        self.by_id.insert(installed.id, spi);
         self.sas.insert(spi, installed);
         Ok(())
     }
@@ -118,24 +128,28 @@ impl Worker {
     /// From now on an SA protects whatever it covers, before all others.
     pub fn prefer(&mut self, id: ChildSaId) {
         self.retire(id);
-        let sa = self.sas.iter_mut().find(|(_, sa)| sa.id == id);
-        if let Some((spi, sa)) = sa {
-            sa.unconfirmed = false;
-            self.order.push(*spi);
+        let turn = self.next_turn;
+        if let Some(sa) = self.sa_mut(id) {
+            (sa.unconfirmed, sa.turn) = (false, Some(turn));
+            let spi = sa.inbound.spi();
+            self.order.insert(turn, spi);
+            self.next_turn += 1;
         }
     }
 
     /// From now on an SA protects nothing, but opens what comes.
     pub fn retire(&mut self, id: ChildSaId) {
-        let sas = &self.sas;
-        let others = |spi: &Spi| sas.get(spi).is_some_and(|sa| sa.id != id);
-        self.order.retain(others);
+        if let Some(turn) = self.sa_mut(id).and_then(|sa| sa.turn.take()) {
+            self.order.remove(&turn);
+        }
     }
 
     /// Forgets an SA and its keys.
     pub fn remove(&mut self, id: ChildSaId) {
-        self.sas.retain(|_, sa| sa.id != id);
-        self.order.retain(|spi| self.sas.contains_key(spi));
+        self.retire(id);
+        if let Some(spi) = self.by_id.remove(&id) {
+            self.sas.remove(&spi);
+        }
     }
 
     /// Other policies from now on. SAs carry what they were made for.
@@ -145,7 +159,7 @@ impl Worker {
 
     /// Sends an SA's packets another way from now on.
     pub fn move_path(&mut self, id: ChildSaId, path: Path) {
-        for sa in self.sas.values_mut().filter(|sa| sa.id == id) {
+        if let Some(sa) = self.sa_mut(id) {
             sa.path = path;
         }
     }
@@ -210,7 +224,11 @@ impl Worker {
     // Inside.
 
     fn sa(&self, id: ChildSaId) -> Option<&Sa> {
-        self.sas.values().find(|sa| sa.id == id)
+        self.sas.get(self.by_id.get(&id)?)
+    }
+
+    fn sa_mut(&mut self, id: ChildSaId) -> Option<&mut Sa> {
+        self.sas.get_mut(self.by_id.get(&id)?)
     }
 
     fn seal_one(&mut self, packet: &mut Packet) -> Result<Path, DropReason> {
@@ -262,11 +280,11 @@ impl Worker {
 
 /// The SA that protects a packet.
 fn newest_covering<'s>(
-    order: &[Spi],
+    order: &BTreeMap<u64, Spi>,
     sas: &'s mut BTreeMap<Spi, Sa>,
     flow: &Flow,
 ) -> Option<&'s mut Sa> {
-    let mut newest_first = order.iter().rev();
+    let mut newest_first = order.values().rev();
     let spi = newest_first.find(|spi| {
         let sa = sas.get(spi);
         sa.is_some_and(|sa| sa.carries.covers_outbound(flow))

@@ -242,6 +242,7 @@ impl Node {
             sent: Traffic::default(),
         };
         let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
+        let zoned = child.agreement.is_some();
         if let Err(unusable) = self.worker.install_beside(child) {
             self.refused(Some(peer), unusable.to_string(), now);
             return self.ike.close(ike, now);
@@ -255,8 +256,11 @@ impl Node {
                 status,
             },
         );
-        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
-        names.iter().for_each(|name| self.distribute(name, now));
+        // Nobody is owed keys of an SA without zones.
+        if zoned {
+            let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
+            names.iter().for_each(|name| self.distribute(name, now));
+        }
     }
 
     fn child_down(&mut self, id: ChildSaId, now: Instant) {

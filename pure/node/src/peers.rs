@@ -1,18 +1,24 @@
 //! Which peers should be up, and when to try again.
 //!
 //! A peer that is wanted and has an address is initiated at once; after a failure it is tried
-//! again with exponential back-off from one second to one minute, for as long as it is wanted.
+//! again with exponential back-off from one second to one minute, for as long as it is wanted. Who
+//! comes next is known without a look at the others: there may be ten thousand.
 
 use model::{Deadline, IkeSaId, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
-/// The wishes and their state, by name of the peer's table.
+/// The wishes and their state.
 #[derive(Default)]
-pub(crate) struct Peers(BTreeMap<String, Entry>);
+pub(crate) struct Peers {
+    /// By name of the peer's table.
+    entries: BTreeMap<String, Entry>,
+    /// When each is to be initiated, as its entry says.
+    due: BTreeSet<(Instant, String)>,
+}
 
 /// One peer's state.
 #[derive(Default)]
@@ -34,18 +40,20 @@ pub(crate) struct Entry {
 impl Peers {
     /// Enters a peer, or learns whether it can be reached now.
     pub fn know(&mut self, name: &str, reachable: bool) {
-        self.0.entry(name.to_owned()).or_default().reachable = reachable;
+        let entry = self.entries.entry(name.to_owned()).or_default();
+        entry.reachable = reachable;
     }
 
     /// Forgets every peer that is not among these.
     pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
-        self.0.retain(|name, _| keeps(name));
+        self.entries.retain(|name, _| keeps(name));
+        self.due.retain(|(_, name)| keeps(name));
     }
 
     /// A peer's IKE SA is on its way out because its terms changed: it has none any more, and is
     /// initiated at once if it is wanted.
     pub fn renew(&mut self, name: &str, now: Instant) {
-        if let Some(entry) = self.0.get_mut(name) {
+        self.change(name, |entry| {
             let (reachable, wanted) = (entry.reachable, entry.wanted);
             *entry = Entry {
                 reachable,
@@ -53,52 +61,51 @@ impl Peers {
                 retry_at: (wanted && reachable).then_some(now),
                 ..Entry::default()
             };
-        }
+        });
     }
 
     /// A peer is not to be brought back when it goes; if it is up it stays.
     pub fn release(&mut self, name: &str) {
-        if let Some(entry) = self.0.get_mut(name) {
+        self.change(name, |entry| {
             (entry.wanted, entry.retry_at) = (false, None);
-        }
+        });
     }
 
     pub fn get(&self, name: &str) -> Option<&Entry> {
-        self.0.get(name)
+        self.entries.get(name)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&String, &Entry)> {
-        self.0.iter()
+        self.entries.iter()
     }
 
     /// Marks a peer as wanted or not. `None`: no such peer.
     pub fn want(&mut self, name: &str, wanted: bool, now: Instant) -> Option<()> {
-        let entry = self.0.get_mut(name)?;
-        entry.wanted = wanted;
-        entry.failures = 0;
-        entry.retry_at = (wanted && entry.reachable && entry.sa.is_none()).then_some(now);
-        Some(())
+        self.change(name, |entry| {
+            entry.wanted = wanted;
+            entry.failures = 0;
+            entry.retry_at = (wanted && entry.reachable && entry.sa.is_none()).then_some(now);
+        })
     }
 
     /// Peers to initiate now.
     pub fn due(&mut self, now: Instant) -> Vec<String> {
-        let due = |entry: &Entry| entry.retry_at.is_some_and(|at| at <= now);
-        let names = self.0.iter_mut().filter(|(_, entry)| due(entry));
+        let due = self.due.iter().take_while(|(at, _)| *at <= now);
+        let names: Vec<_> = due.map(|(_, name)| name.clone()).collect();
+        for name in &names {
+            self.change(name, |entry| entry.retry_at = None);
+        }
         names
-            .map(|(name, entry)| (entry.retry_at = None, name.clone()).1)
-            .collect()
     }
 
     /// An initiation was started.
     pub fn started(&mut self, name: &str, sa: IkeSaId) {
-        if let Some(entry) = self.0.get_mut(name) {
-            entry.sa = Some(sa);
-        }
+        self.change(name, |entry| entry.sa = Some(sa));
     }
 
     /// An IKE SA is established, by either side; it replaces an older one.
     pub fn up(&mut self, name: &str, sa: IkeSaId, now: Instant) {
-        if let Some(entry) = self.0.get_mut(name) {
+        self.change(name, |entry| {
             *entry = Entry {
                 reachable: entry.reachable,
                 wanted: entry.wanted,
@@ -106,43 +113,54 @@ impl Peers {
                 up_since: Some(now),
                 ..Entry::default()
             };
-        }
+        });
     }
 
     /// An IKE SA ended. Says nothing about a newer one.
     pub fn down(&mut self, name: &str, sa: Option<IkeSaId>, why: String, now: Instant) {
-        let Some(entry) = self
-            .0
-            .get_mut(name)
-            .filter(|entry| sa.is_none() || entry.sa == sa)
-        else {
-            return;
-        };
-        entry.sa = None;
-        entry.up_since = None;
-        entry.refusal = Some((now, why));
-        if entry.wanted && entry.reachable {
-            let delay = FIRST_RETRY
-                .saturating_mul(1 << entry.failures.min(6))
-                .min(LAST_RETRY);
-            entry.failures = entry.failures.saturating_add(1);
-            entry.retry_at = Some(now + delay);
-        }
+        self.change(name, |entry| {
+            if sa.is_some() && entry.sa != sa {
+                return;
+            }
+            entry.sa = None;
+            entry.up_since = None;
+            entry.refusal = Some((now, why));
+            if entry.wanted && entry.reachable {
+                let delay = FIRST_RETRY
+                    .saturating_mul(1 << entry.failures.min(6))
+                    .min(LAST_RETRY);
+                entry.failures = entry.failures.saturating_add(1);
+                entry.retry_at = Some(now + delay);
+            }
+        });
     }
 
     /// A refusal that did not end an IKE SA of ours (we refused, or a child was refused).
     pub fn refused(&mut self, name: &str, why: String, now: Instant) {
-        if let Some(entry) = self.0.get_mut(name) {
-            entry.refusal = Some((now, why));
-        }
+        self.change(name, |entry| entry.refusal = Some((now, why)));
     }
 
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let at = self.0.values().filter_map(|entry| entry.retry_at).min()?;
+        let (at, _) = self.due.first()?;
         Some(Deadline {
-            at,
+            at: *at,
             reason: "initiate a peer",
         })
+    }
+
+    /// Changes a peer's entry, and when it is due. `None`: no such peer.
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Entry)) -> Option<()> {
+        let entry = self.entries.get_mut(name)?;
+        let before = entry.retry_at;
+        change(entry);
+        if before != entry.retry_at {
+            let named = |at| (at, name.to_owned());
+            if let Some(before) = before.map(named) {
+                self.due.remove(&before);
+            }
+            self.due.extend(entry.retry_at.map(named));
+        }
+        Some(())
     }
 }
 
@@ -166,6 +184,26 @@ mod tests {
             peers.down("gw", Some(IkeSaId(attempt)), "no answer".to_owned(), now);
         }
         assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[test]
+    fn a_peer_that_is_released_forgotten_or_up_is_not_initiated() {
+        let now = Instant::ZERO;
+        let leaving: [fn(&mut Peers); 3] = [
+            |peers| peers.release("gw"),
+            |peers| peers.retain(|name| name != "gw"),
+            |peers| peers.up("gw", IkeSaId(1), Instant::ZERO),
+        ];
+        for leave in leaving {
+            let mut peers = Peers::default();
+            for name in ["gw", "other"] {
+                peers.know(name, true);
+                peers.want(name, true, now);
+            }
+            leave(&mut peers);
+            assert_eq!(peers.due(now), ["other"]);
+            assert_eq!(peers.poll_timeout(), None);
+        }
     }
 
     #[test]

@@ -134,6 +134,11 @@ impl Node {
             .collect()
     }
 
+    /// Whether any tunnel is up.
+    pub fn has_tunnel(&self) -> bool {
+        !self.children.is_empty()
+    }
+
     /// When and why somebody who is no configured peer was last refused.
     pub const fn refused_stranger(&self) -> Option<&(Instant, String)> {
         self.stranger.as_ref()
