@@ -12,6 +12,7 @@ use crate::extension::intermediate::Said;
 use crate::half_open::HalfOpen;
 use crate::menu::IkeMenu;
 use crate::pool::Pools;
+use crate::roster::Roster;
 use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
 use crate::sa::task::Task;
@@ -39,6 +40,7 @@ pub struct Engine {
     pub(crate) pools: Pools,
     pub(crate) sas: BTreeMap<IkeSaId, Sa>,
     by_spi: BTreeMap<u64, IkeSaId>,
+    roster: Roster,
     pub(crate) half_open: HalfOpen,
     cookies: cookie::Jar,
     pub(crate) timeline: Timeline,
@@ -60,6 +62,7 @@ impl Engine {
             pools: Pools::default(),
             sas: BTreeMap::new(),
             by_spi: BTreeMap::new(),
+            roster: Roster::default(),
             half_open: HalfOpen::default(),
             cookies: cookie::Jar::default(),
             timeline: Timeline::default(),
@@ -90,13 +93,12 @@ impl Engine {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
         let (name, menu) = (known.name.clone(), IkeMenu::of(known));
         let being_made = |sa: &Sa| {
-            let making = matches!(
+            matches!(
                 sa.state,
                 State::InitSent(_) | State::KemSent(_) | State::AuthSent(_)
-            );
-            sa.core.peer.as_deref() == Some(peer) && making
+            )
         };
-        if self.sas.values().any(being_made) {
+        if self.sas_with(peer).any(being_made) {
             return Err(ApiMisuse::AlreadyInitiating);
         }
         let mut core = self.new_core(path, true, now);
@@ -266,10 +268,10 @@ impl Engine {
 
 impl Engine {
     fn handle_arrived(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) {
-        let was_up = self.contact(id).is_some();
+        let was_up = self.is_up(id);
         let before = self.out.events.len();
         self.with_sa(id, now, |sa, ctx| sa.handle(arrived, ctx));
-        if !was_up && self.contact(id).is_some() {
+        if !was_up && self.is_up(id) {
             // The old SA's end is told before the new one's beginning.
             let news = self.out.events.split_off(before);
             let stays = self.replace_older(id, now);
@@ -401,15 +403,13 @@ impl Engine {
     /// `new` was just authenticated: older SAs with the same peer may have to go, or it has.
     /// Whether it stays.
     fn replace_older(&mut self, new: IkeSaId, now: Instant) -> bool {
-        let Some(contact) = self.contact(new) else {
+        let Some((peer, contact)) = self.contact(new) else {
             return true;
         };
-        let peer = self.sas.get(&new).and_then(|sa| sa.core.peer.clone());
         let older: Vec<_> = self
-            .sas
-            .iter()
-            .filter(|(id, sa)| **id != new && sa.core.peer == peer)
-            .filter_map(|(id, sa)| Some((*id, &sa.established()?.contact)))
+            .sas_with(&peer)
+            .filter(|sa| sa.core.id != new)
+            .filter_map(|sa| Some((sa.core.id, &sa.established()?.contact)))
             .map(|(id, old)| (id, contact::fate(&contact, old)))
             .collect();
         for (id, fate) in &older {
@@ -441,7 +441,7 @@ impl Engine {
         now: Instant,
         run: impl FnOnce(&mut Core, &mut crate::sa::established::Established, &mut Context<'_>),
     ) -> Option<()> {
-        self.contact(id)?;
+        self.is_up(id).then_some(())?;
         self.with_sa(id, now, |sa, ctx| {
             if let Some((core, state)) = sa.established_mut() {
                 run(core, state, ctx);
@@ -461,30 +461,44 @@ impl Engine {
         self.timeline.set(id, None);
         if matches!(sa.state, State::Gone) {
             self.by_spi.remove(&sa.core.own_spi());
+            self.roster.leave(&sa.core);
         } else {
             self.insert(sa);
         }
         for heir in std::mem::take(&mut self.out.heirs) {
             self.insert(heir);
         }
-        if self.contact(id).is_none() {
+        if !self.is_up(id) {
             self.pools.release(id, self.today);
         }
     }
 
     /// Whether an IKE SA with a peer is up.
     fn knows(&self, peer: &str) -> bool {
-        let mut sas = self.sas.values();
-        sas.any(|sa| sa.core.peer.as_deref() == Some(peer) && sa.established().is_some())
+        self.sas_with(peer).any(|sa| sa.established().is_some())
     }
 
-    fn contact(&self, id: IkeSaId) -> Option<Contact> {
-        Some(self.sas.get(&id)?.established()?.contact.clone())
+    /// The IKE SAs with a peer, but for the one that is handling something.
+    fn sas_with(&self, peer: &str) -> impl Iterator<Item = &Sa> {
+        self.roster.with(peer).filter_map(|id| self.sas.get(&id))
+    }
+
+    fn is_up(&self, id: IkeSaId) -> bool {
+        self.sas
+            .get(&id)
+            .is_some_and(|sa| sa.established().is_some())
+    }
+
+    /// With whom an IKE SA is up, and what decides between it and others.
+    fn contact(&self, id: IkeSaId) -> Option<(String, Contact)> {
+        let sa = self.sas.get(&id)?;
+        Some((sa.core.peer.clone()?, sa.established()?.contact.clone()))
     }
 
     fn insert(&mut self, sa: Sa) -> IkeSaId {
         let id = sa.core.id;
         self.by_spi.insert(sa.core.own_spi(), id);
+        self.roster.enter(&sa.core);
         self.timeline.set(id, sa.poll_timeout(&self.config));
         self.sas.insert(id, sa);
         id

@@ -45,6 +45,7 @@ mod menu;
 mod pool;
 mod proposal;
 mod reconfigure;
+mod roster;
 mod sa;
 mod selectors;
 mod signature;
