@@ -5,6 +5,7 @@
 //! only while nothing of that peer is up or under way; otherwise it counts as a stranger's.
 
 use crate::config::{Config, Peer, PeerRole};
+use crate::directory::Directory;
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
@@ -179,12 +180,12 @@ impl Attempts {
     }
 
     /// Forgets all peers but those the configuration has.
-    pub(crate) fn retain(&mut self, config: &Config) {
+    pub(crate) fn retain(&mut self, config: &Directory) {
         self.of.retain(|name, _| config.peer(name).is_some());
     }
 
     /// We begin an IKE SA, or somebody has proved to be a peer.
-    pub(crate) fn begin(&mut self, core: &Core, config: &Config, theirs: Offer, now: Instant) {
+    pub(crate) fn begin(&mut self, core: &Core, config: &Directory, theirs: Offer, now: Instant) {
         let Some(peer) = core.peer(config) else {
             return;
         };

@@ -57,11 +57,6 @@ impl Config {
             fragment: FRAGMENT,
         }
     }
-
-    /// The peer of a name.
-    pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
-        self.peers.iter().find(|peer| peer.name == name)
-    }
 }
 
 /// Somebody we talk to.

@@ -3,6 +3,7 @@
 
 use crate::config::Config;
 use crate::counters::DropReason;
+use crate::directory::Directory;
 use crate::event::{ApiMisuse, CannotMove, DownReason, Event, GrantRefusal};
 use crate::exchange::notify;
 use crate::extension::contact::{self, Contact, Fate};
@@ -34,7 +35,7 @@ const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 
 /// The IKEv2 engine of one host. See the crate's documentation for how to drive it.
 pub struct Engine {
-    pub(crate) config: Config,
+    pub(crate) config: Directory,
     rng: Rng,
     pub(crate) out: Output,
     pub(crate) pools: Pools,
@@ -56,7 +57,7 @@ impl Engine {
     /// may have the same seed, except to repeat a test.
     pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
         Self {
-            config,
+            config: Directory::new(config),
             rng: Rng::from_seed(seed),
             out: Output::default(),
             pools: Pools::default(),

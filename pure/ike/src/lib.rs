@@ -35,6 +35,7 @@ mod child;
 mod cipher;
 mod config;
 mod counters;
+mod directory;
 mod engine;
 mod event;
 mod exchange;

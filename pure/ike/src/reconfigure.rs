@@ -6,6 +6,7 @@
 //! their children, and it is for our owner to begin anew.
 
 use crate::config::Config;
+use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::event::DownReason;
 use model::{IkeSaId, Instant};
@@ -18,10 +19,10 @@ impl Engine {
         let natt_port = self.config.natt_port;
         let old = std::mem::replace(
             &mut self.config,
-            Config {
+            Directory::new(Config {
                 natt_port,
                 ..config
-            },
+            }),
         );
         let same_self = old.identity == self.config.identity;
         let kept = old.peers.iter().filter_map(|before| {

@@ -9,7 +9,7 @@
 //! signature, and only then whose peer that is.
 
 use crate::auth::{Claim, PeerProved};
-use crate::config::Config;
+use crate::directory::Directory;
 use crate::event::BadProof;
 use crate::exchange::{find_notify, notify};
 use crypto::{Certificate, Name, SignatureAlgorithm, TrustStore, UnixTime};
@@ -75,19 +75,19 @@ impl Credential {
 }
 
 /// What IKE_SA_INIT says about signatures, if anybody here proves itself by them.
-pub(crate) fn announcement(config: &Config) -> Option<Payload> {
+pub(crate) fn announcement(config: &Directory) -> Option<Payload> {
     let hashes = [SHA2_256, SHA2_384, SHA2_512, IDENTITY];
     let hashes = hashes.map(u16::to_be_bytes).concat();
-    let used = config.peers.iter().any(|peer| peer.psk.is_none());
-    used.then(|| notify(NotifyType::SIGNATURE_HASH_ALGORITHMS, hashes))
+    config
+        .certificates
+        .then(|| notify(NotifyType::SIGNATURE_HASH_ALGORITHMS, hashes))
 }
 
 /// CERTREQ: the CAs we believe, if anybody here proves itself by them.
-pub(crate) fn request(config: &Config) -> Option<Payload> {
-    let used = config.peers.iter().any(|peer| peer.psk.is_none());
+pub(crate) fn request(config: &Directory) -> Option<Payload> {
     let authorities = config.trust.authorities().iter();
     let data: Vec<u8> = authorities.flat_map(|ca| ca.key_id).collect();
-    (used && !data.is_empty()).then_some(Payload::CertificateRequest {
+    (config.certificates && !data.is_empty()).then_some(Payload::CertificateRequest {
         encoding: CertificateEncoding::X509_SIGNATURE,
         data,
     })

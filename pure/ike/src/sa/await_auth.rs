@@ -15,6 +15,7 @@ use crate::child;
 use crate::cipher::Cipher;
 use crate::config::{Config, Peer, PeerRole};
 use crate::counters::DropReason;
+use crate::directory::Directory;
 use crate::event::{BadProof, PeerMisbehaved, Refusal};
 use crate::exchange::auth::{Child, Proof, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
@@ -81,12 +82,12 @@ impl AwaitAuth {
         }
         rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
-        let mut allowed = IkeMenu::of_all(&ctx.config.peers);
+        let mut allowed = ctx.config.menu.clone();
         if !intermediate::is_supported(request) {
             allowed.kems.retain(Option::is_none);
         }
         let Some(choice) = choose_ike(init.proposals, &allowed) else {
-            let why = Refusal::no_ike_proposal(IkeMenu::of_all(&ctx.config.peers));
+            let why = Refusal::no_ike_proposal(ctx.config.menu.clone());
             refuse_first(request, why.clone(), core, ctx);
             ctx.refused(None, why);
             return Err(Rejected::Answered(
@@ -278,7 +279,7 @@ impl AwaitAuth {
         let config = ctx.config;
         let claimed = why
             .claimed()
-            .and_then(|claimed| config.peers.iter().find(|peer| peer.identity == *claimed));
+            .and_then(|claimed| config.named(claimed).next());
         let theirs = of_initiator(&self.request, Some(request), self.private);
         let attempts = &mut ctx.out.attempts;
         attempts.refuse(core, claimed, config, theirs, why.clone(), ctx.now);
@@ -290,12 +291,12 @@ impl AwaitAuth {
         &mut self,
         request: &Message,
         from: IpAddr,
-        config: &'c Config,
+        config: &'c Directory,
         today: UnixTime,
     ) -> Result<(&'c Peer, PeerProved), Refusal> {
         let Proof { identity, proof } =
             Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
-        let found = find_peer(&config.peers, identity, from);
+        let found = find_peer(config, identity, from);
         let choice = self.stir(found.as_ref().ok().copied(), request);
         let mut proof = proof.clone();
         if let Ok(Choice::WithoutBy(data)) = &choice {
@@ -531,11 +532,11 @@ fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
 
 /// The peer of an identity: configured for the address it comes from, or for any.
 fn find_peer<'c>(
-    peers: &'c [Peer],
+    config: &'c Directory,
     identity: &Identity,
     from: IpAddr,
 ) -> Result<&'c Peer, Refusal> {
-    let named = || peers.iter().filter(|peer| peer.identity == *identity);
+    let named = || config.named(identity);
     if named().next().is_none() {
         return Err(Refusal::UnknownIdentity(identity.clone()));
     }

@@ -12,7 +12,8 @@
 
 use super::Context;
 use crate::child::Terms;
-use crate::config::{Config, Lifetimes, PeerRole, Timers};
+use crate::config::{Lifetimes, Timers};
+use crate::directory::Directory;
 use crate::event::Event;
 use crypto::Rng;
 use model::{ChildSaId, Instant, Spi, ZoneAgreement};
@@ -80,15 +81,16 @@ pub(crate) enum Due {
 impl Age {
     /// The age of keys made now. Who hands keys to licensed nodes asks first: it alone knows when
     /// the nodes hold the new ones.
-    pub(crate) fn begin(lifetime: Duration, config: &Config, rng: &mut Rng, now: Instant) -> Self {
+    pub(crate) fn begin(
+        lifetime: Duration,
+        config: &Directory,
+        rng: &mut Rng,
+        now: Instant,
+    ) -> Self {
         if lifetime.is_zero() {
             return Self::default();
         }
-        let peers = &config.peers;
-        let grants = peers
-            .iter()
-            .any(|peer| matches!(peer.role, PeerRole::Licensed));
-        let least = if grants { 750 } else { 900 };
+        let least = if config.grants { 750 } else { 900 };
         let permille = least + rng.u32() % 100;
         Self {
             renew_at: Some(now + lifetime * permille / 1000),
@@ -252,7 +254,7 @@ impl Child {
 }
 
 /// A peer's lifetimes, for a peer that the configuration has.
-pub(crate) fn lifetimes(core: &super::Core, config: &Config) -> Lifetimes {
+pub(crate) fn lifetimes(core: &super::Core, config: &Directory) -> Lifetimes {
     core.peer(config)
         .map_or_else(Lifetimes::default, |peer| peer.lifetimes)
 }

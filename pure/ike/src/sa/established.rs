@@ -8,7 +8,8 @@ use super::task::{self, Task};
 use super::{Arrived, Context, Core, State};
 use crate::attempt::End;
 use crate::child::{self, Terms};
-use crate::config::{Config, PeerRole};
+use crate::config::PeerRole;
+use crate::directory::Directory;
 use crate::event::{DownReason, Event, GrantRefusal, Refusal};
 use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
@@ -225,7 +226,7 @@ impl Established {
     }
 
     /// The next thing that time brings.
-    pub(super) fn deadline(&self, core: &Core, config: &Config) -> Option<Deadline> {
+    pub(super) fn deadline(&self, core: &Core, config: &Directory) -> Option<Deadline> {
         let renewal = |at| Deadline {
             at,
             reason: "keys are replaced, or an SA is deleted",
@@ -236,7 +237,7 @@ impl Established {
 
     /// Silence matters only while nothing is under way: a request that is not answered ends the SA
     /// by itself.
-    fn liveness(&self, core: &Core, config: &Config) -> Option<Deadline> {
+    fn liveness(&self, core: &Core, config: &Directory) -> Option<Deadline> {
         let quiet = core.requests.is_idle();
         let peer = core.peer(config)?;
         quiet.then(|| liveness::deadline(self.heard, peer.liveness))?

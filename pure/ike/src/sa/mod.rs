@@ -28,8 +28,9 @@ pub(crate) mod task;
 
 use crate::attempt::{Attempts, End, Offer};
 use crate::cipher::Cipher;
-use crate::config::{Config, Peer};
+use crate::config::Peer;
 use crate::counters::{Counters, DropReason};
+use crate::directory::Directory;
 use crate::event::{DownReason, Event, Refusal};
 use crate::extension::fragment::{Inbox, Limit};
 use crate::extension::intermediate::Said;
@@ -93,7 +94,7 @@ pub(crate) enum State {
 
 /// What the engine lends to an SA that is handling something.
 pub(crate) struct Context<'a> {
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a Directory,
     pub(crate) barred: &'a BTreeSet<String>,
     pub(crate) rng: &'a mut Rng,
     pub(crate) out: &'a mut Output,
@@ -191,7 +192,7 @@ impl Sa {
     }
 
     /// The next thing this SA waits for.
-    pub(crate) fn poll_timeout(&self, config: &Config) -> Option<Deadline> {
+    pub(crate) fn poll_timeout(&self, config: &Directory) -> Option<Deadline> {
         let own = match &self.state {
             State::AwaitAuth(state) => Some(state.deadline()),
             State::Established(state) => state.deadline(&self.core, config),
@@ -258,7 +259,7 @@ impl Core {
     }
 
     /// The peer, once it is known which one, and for as long as the configuration has it.
-    pub(crate) fn peer<'c>(&self, config: &'c Config) -> Option<&'c Peer> {
+    pub(crate) fn peer<'c>(&self, config: &'c Directory) -> Option<&'c Peer> {
         config.peer(self.peer.as_deref()?)
     }
 

@@ -472,7 +472,7 @@ fn a_peer_that_refuses_new_keys_is_left_before_the_old_ones_are_too_old() {
     // The gateway's policy has changed: it would not agree to that suite any more.
     let mut strict = gateway();
     strict.peers[0].suites = vec![Suite::Aes256Gcm16];
-    pair.right.engine.config = strict;
+    *pair.right.engine.config = strict;
     pair.pass(hour);
     assert!(
         pair.left.refusals()[0].contains("NO_PROPOSAL_CHOSEN"),

@@ -1,0 +1,113 @@
+//! The configuration of an engine, with its peers found by name and by identity.
+//!
+//! A gateway may have ten thousand peers, and a set-up asks for one of them a dozen times: nothing
+//! that a datagram makes us do looks at each.
+
+use crate::config::{Config, Peer, PeerRole};
+use crate::menu::IkeMenu;
+use model::Identity;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+/// A configuration and where things are in it.
+pub(crate) struct Directory {
+    config: Config,
+    /// Places in the list of peers. Of two with one name the first counts.
+    by_name: BTreeMap<String, usize>,
+    by_identity: BTreeMap<Identity, Vec<usize>>,
+    /// What any of the peers allows: who an initiator is comes out only in IKE_AUTH.
+    pub(crate) menu: IkeMenu,
+    /// Whether anybody proves itself by a certificate.
+    pub(crate) certificates: bool,
+    /// Whether there are licensed nodes to give keys to.
+    pub(crate) grants: bool,
+}
+
+impl Directory {
+    pub(crate) fn new(config: Config) -> Self {
+        let mut by_name = BTreeMap::new();
+        let mut by_identity: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (place, peer) in config.peers.iter().enumerate() {
+            by_name.entry(peer.name.clone()).or_insert(place);
+            let places = by_identity.entry(peer.identity.clone());
+            places.or_default().push(place);
+        }
+        let mut peers = config.peers.iter();
+        Self {
+            by_name,
+            by_identity,
+            menu: IkeMenu::of_all(&config.peers),
+            certificates: peers.clone().any(|peer| peer.psk.is_none()),
+            grants: peers.any(|peer| matches!(peer.role, PeerRole::Licensed)),
+            config,
+        }
+    }
+
+    /// The peer of a name.
+    pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
+        self.config.peers.get(*self.by_name.get(name)?)
+    }
+
+    /// The peers of an identity, as the configuration orders them: one for each address that it is
+    /// expected from.
+    pub(crate) fn named(&self, identity: &Identity) -> impl Iterator<Item = &Peer> {
+        let places = self.by_identity.get(identity).into_iter().flatten();
+        places.filter_map(|place| self.config.peers.get(*place))
+    }
+}
+
+impl Deref for Directory {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// Tests change what an engine works by without a word to it. Names and identities stay.
+#[cfg(test)]
+impl std::ops::DerefMut for Directory {
+    fn deref_mut(&mut self) -> &mut Config {
+        &mut self.config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::peer;
+
+    fn directory(names: &[&str], change: impl FnOnce(&mut [Peer])) -> Directory {
+        let peers = names.iter().map(|name| peer(name, PeerRole::Gateway));
+        let mut peers: Vec<_> = peers.collect();
+        change(&mut peers);
+        Directory::new(Config::new("us.example.net".parse().unwrap(), peers))
+    }
+
+    #[test]
+    fn a_peer_is_found_by_its_name_and_by_its_identity_in_the_files_order() {
+        let directory = directory(&["a", "b", "c"], |peers| {
+            peers[2].identity = peers[0].identity.clone();
+        });
+        let named = |name| directory.peer(name).map(|peer| peer.name.as_str());
+        assert_eq!([named("b"), named("d")], [Some("b"), None]);
+        let who = "a.example.net".parse().unwrap();
+        let same: Vec<_> = directory.named(&who).map(|peer| &peer.name).collect();
+        assert_eq!(same, ["a", "c"]);
+        let nobody = "c.example.net".parse().unwrap();
+        assert_eq!(directory.named(&nobody).count(), 0);
+    }
+
+    #[test]
+    fn one_peer_is_enough_for_what_is_said_of_all() {
+        let some = directory(&["a", "b"], |peers| {
+            peers[0].psk = None;
+            peers[1].role = PeerRole::Licensed;
+            peers[1].suites = vec![model::Suite::ChaCha20Poly1305];
+        });
+        assert!(some.certificates && some.grants);
+        assert!(some.menu.suites.contains(&model::Suite::ChaCha20Poly1305));
+        let none = directory(&["a", "b"], |_| {});
+        assert!(!none.certificates && !none.grants);
+    }
+}
