@@ -81,7 +81,8 @@ mod tests {
         let peers = names.iter().map(|name| peer(name, PeerRole::Gateway));
         let mut peers: Vec<_> = peers.collect();
         change(&mut peers);
-        Directory::new(Config::new("us.example.net".parse().unwrap(), peers))
+        let us = "us.example.net".parse().expect("a name is an identity");
+        Directory::new(Config::new(us, peers))
     }
 
     #[test]

@@ -83,6 +83,14 @@ impl Engine {
         self.sas.values().filter_map(|sa| self.status(sa))
     }
 
+    /// The IKE SAs for which [`Self::handle_timeout`] has something to do now, with their children.
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = (IkeSaId, Vec<ChildSaId>)> {
+        self.timeline.due(now).map(|id| {
+            let up = self.sas.get(&id).and_then(Sa::established);
+            (id, up.map_or_else(Vec::new, |up| up.children()))
+        })
+    }
+
     /// The keys of an established IKE SA.
     pub fn key_log(&self, sa: IkeSaId) -> Option<KeyLog> {
         let sa = self.sas.get(&sa)?;

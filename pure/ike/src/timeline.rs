@@ -29,6 +29,13 @@ impl Timeline {
         self.order.first().map(|(deadline, _)| *deadline)
     }
 
+    /// The SAs whose deadlines have come.
+    pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = IkeSaId> {
+        let order = self.order.iter();
+        let due = order.take_while(move |(deadline, _)| deadline.at <= now);
+        due.map(|(_, id)| *id)
+    }
+
     /// Takes out the first SA whose deadline has come.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<IkeSaId> {
         let (deadline, id) = *self.order.first()?;

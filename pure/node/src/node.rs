@@ -313,12 +313,15 @@ impl Node {
         }
     }
 
-    /// Lets IKE know which peers were heard through ESP, so that liveness checks cost nothing
-    /// while traffic flows (RFC 7296 section 2.4).
+    /// Lets IKE know which peers were heard through ESP before it asks them, so that liveness checks
+    /// cost nothing while traffic flows (RFC 7296 section 2.4). Those whose time has not come need not
+    /// be looked at.
     fn tell_liveness(&mut self, now: Instant) {
-        for (id, child) in &mut self.children {
-            let heard = self.worker.last_inbound(*id);
-            if heard > child.heard {
+        let due: Vec<_> = self.ike.due(now).collect();
+        for id in due.into_iter().flat_map(|(_, children)| children) {
+            let heard = self.worker.last_inbound(id);
+            let child = self.children.get_mut(&id);
+            if let Some(child) = child.filter(|child| heard > child.heard) {
                 child.heard = heard;
                 self.ike.note_inbound(child.ike, heard.unwrap_or(now));
             }
