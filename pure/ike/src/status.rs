@@ -83,6 +83,11 @@ impl Engine {
         self.sas.values().filter_map(|sa| self.status(sa))
     }
 
+    /// One of them.
+    pub fn sa(&self, sa: IkeSaId) -> Option<SaStatus> {
+        self.status(self.sas.get(&sa)?)
+    }
+
     /// The IKE SAs for which [`Self::handle_timeout`] has something to do now, with their children.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = (IkeSaId, Vec<ChildSaId>)> {
         self.timeline.due(now).map(|id| {

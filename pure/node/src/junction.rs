@@ -361,7 +361,7 @@ impl Node {
 
     /// Name of the peer whose IKE SA this is, be it the newest or not.
     pub(crate) fn name(&self, sa: IkeSaId) -> Option<String> {
-        self.ike.sas().find(|status| status.id == sa)?.peer
+        self.ike.sa(sa)?.peer
     }
 
     pub(crate) fn log_ike_keys(&mut self, sa: IkeSaId) {

@@ -84,7 +84,7 @@ impl Node {
         let path = match self.moving.0.get_mut(&sa) {
             Some(mobile) => mobile.paths.choose(from)?,
             None => {
-                let theirs = self.ike.sas().any(|up| up.id == sa && up.moves.is_some());
+                let theirs = self.ike.sa(sa).is_some_and(|up| up.moves.is_some());
                 return Err(CannotMove::Ike(match theirs {
                     true => ike::CannotMove::NotOurs,
                     false => ike::CannotMove::NotAgreed,

@@ -9,6 +9,7 @@ use model::{
     ChildSaId, CsaId, Identity, InnerAddresses, Instant, Kem, Lease, Licence, Spi, TrafficSelector,
     ZoneAgreement, ZoneId,
 };
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// How far a peer is.
@@ -128,10 +129,16 @@ pub struct HeldGrant {
 impl Node {
     /// Every configured peer, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerStatus> {
-        self.peers
-            .iter()
-            .filter_map(|peer| self.peer_status(peer))
-            .collect()
+        let mut children: BTreeMap<&str, Vec<ChildStatus>> = BTreeMap::new();
+        for (id, child) in &self.children {
+            let of_peer = children.entry(&child.peer).or_default();
+            of_peer.push(self.child_status(*id, child));
+        }
+        let status = |peer: &Peer| {
+            let children = children.remove(peer.name.as_str());
+            self.peer_status(peer, children.unwrap_or_default())
+        };
+        self.peers.iter().filter_map(status).collect()
     }
 
     /// Whether any tunnel is up.
@@ -220,18 +227,14 @@ impl Node {
         self.transit.snoop().map(pep::Snoop::counters)
     }
 
-    fn peer_status(&self, peer: &Peer) -> Option<PeerStatus> {
+    fn peer_status(&self, peer: &Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
         let entry = self.wishes.get(&peer.name)?;
         let state = match (entry.up_since, entry.sa) {
             (Some(_), _) => PeerState::Up,
             (None, Some(_)) => PeerState::Connecting,
             (None, None) => PeerState::Down,
         };
-        let children = self
-            .children
-            .iter()
-            .filter(|(_, child)| child.peer == peer.name);
-        let current = self.ike.sas().find(|sa| Some(sa.id) == entry.sa);
+        let current = entry.sa.and_then(|sa| self.ike.sa(sa));
         let kems = current.as_ref().map(|sa| sa.kems.clone());
         Some(PeerStatus {
             name: peer.name.clone(),
@@ -243,9 +246,7 @@ impl Node {
             kems: kems.unwrap_or_default(),
             refusal: entry.refusal.clone(),
             addresses: current.and_then(|sa| sa.addresses).unwrap_or_default(),
-            children: children
-                .map(|(id, child)| self.child_status(*id, child))
-                .collect(),
+            children,
         })
     }
 
