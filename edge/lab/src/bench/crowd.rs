@@ -25,7 +25,7 @@ const PORT: u16 = 14_500;
 const FIRST: Ipv4Addr = Ipv4Addr::new(127, 1, 0, 0);
 
 /// What IKE on a shared port begins with (RFC 3948 section 2.2).
-const NON_ESP_MARKER: &[u8] = &[0; 4];
+pub(super) const NON_ESP_MARKER: &[u8] = &[0; 4];
 
 /// Begun before what has arrived is looked at: a crowd that does not listen loses what it is told.
 const BREATH: usize = 32;
@@ -123,7 +123,7 @@ impl Crowd {
     pub fn dialogue(&self) -> Result<[usize; 4]> {
         let lengths = self.dialogue.iter().map(|len| len - NON_ESP_MARKER.len());
         let lengths: Vec<_> = lengths.collect();
-        let four = lengths.as_slice().try_into();
+        let four: Result<[usize; 4], _> = lengths.as_slice().try_into();
         four.with_context(|| format!("the first set-up took {lengths:?} and not four messages"))
     }
 
@@ -213,10 +213,11 @@ impl Crowd {
         let now = clock::now();
         let mut spoken_to = Vec::new();
         let read = udp.recv(|arrival, payload| {
-            let index = index_of(arrival.path.local.ip());
+            let Some(index) = index_of(arrival.path.local.ip()) else {
+                return;
+            };
             let message = payload.strip_prefix(NON_ESP_MARKER);
-            let initiator = index.and_then(|index| Some((index, initiators.get_mut(index)?)));
-            if let (Some((index, initiator)), Some(message)) = (initiator, message) {
+            if let (Some(initiator), Some(message)) = (initiators.get_mut(index), message) {
                 if index == 0 {
                     dialogue.push(payload.len());
                 }

@@ -1,10 +1,11 @@
 //! First requests of IKE_SA_INIT from addresses that never asked for anything: each from another one
-//! of 127.0.0.0/8, each good as it is. What a responder does about them before it knows that somebody
-//! is there may cost it time, but no memory, and no more octets than came.
+//! of 127.0.0.0/8, each good as it is, and all to the port on which the honest initiators are, so that
+//! they wait in one line. What a responder does about them before it knows that somebody is there may
+//! cost it time, but no memory, and no more octets than came.
 //!
 //! All of those addresses are this host's, so the answers come back, and are counted.
 
-use super::crowd::{self, PEER};
+use super::crowd::{self, NON_ESP_MARKER, PEER};
 use super::responder::ADDRESS;
 use crate::host::Host;
 use anyhow::{Context, Result};
@@ -31,7 +32,7 @@ const BURST: u64 = 1000;
 /// A flood that is about to begin.
 pub(super) struct Flood {
     udp: Udp,
-    /// The request, whose first eight octets are drawn anew each time: the initiator's SPI.
+    /// The request, with an initiator's SPI behind the marker that is drawn anew each time.
     request: Vec<u8>,
     rng: Rng,
 }
@@ -58,7 +59,7 @@ impl Flood {
         let udp = host.inside(|| Ok(Udp::bind(any, None)?))?;
         let mut rng = Rng::from_seed(entropy::seed());
         // The key is of no use: nobody gets as far as to prove anything.
-        let config = crowd::config(0, Secret::new(rng.array::<32>().to_vec()), ike::NATT_PORT);
+        let config = crowd::config(0, Secret::new(rng.array::<32>().to_vec()), PORT);
         let now = clock::now();
         let mut engine = Engine::new(config, rng.array(), now);
         engine.initiate(PEER, path(&mut rng), now)?;
@@ -98,7 +99,8 @@ impl Flood {
     /// those that no packet may come from.
     fn spoof(&mut self) -> bool {
         let spi: [u8; 8] = self.rng.array();
-        self.request[..spi.len()].copy_from_slice(&spi);
+        let at = NON_ESP_MARKER.len();
+        self.request[at..at + spi.len()].copy_from_slice(&spi);
         let path = path(&mut self.rng);
         self.udp.send(path, 0, &self.request).is_ok()
     }
@@ -117,11 +119,11 @@ impl Flood {
     }
 }
 
-/// From anywhere to the responder's port for IKE alone.
+/// From anywhere to the responder.
 fn path(rng: &mut Rng) -> Path {
     let anywhere = Ipv4Addr::from_bits(127 << 24 | rng.u32() >> 8);
     Path {
         local: SocketAddr::from((anywhere, PORT)),
-        remote: SocketAddr::new(ADDRESS, ike::PORT),
+        remote: SocketAddr::new(ADDRESS, ike::NATT_PORT),
     }
 }

@@ -158,7 +158,7 @@ impl Report {
         let cpu_us = middle(|round| round.cpu_us);
         let mut setups: Vec<_> = judged.iter().flat_map(|round| &round.setups).collect();
         setups.sort_unstable();
-        let percentile = |percent| quantile(&setups, percent).map(|took| micros(*took) / 1000.0);
+        let percentile = |percent| quantile(&setups, percent).map(|took| micros(**took) / 1000.0);
         let mut report = Self {
             load,
             wanted: judged.iter().map(|round| round.wanted).sum(),
@@ -240,7 +240,7 @@ impl Report {
 }
 
 fn micros(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e6
+    duration.as_nanos() as f64 / 1e3
 }
 
 /// The middle one, or the mean of both.
