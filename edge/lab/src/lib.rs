@@ -11,7 +11,7 @@
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
 //!   drawn and put on one page (`strata lab`).
-//! * [`bench`]: what setting up tunnels costs a responder (`strata bench`).
+//! * [`mod@bench`]: what setting up tunnels costs a responder (`strata bench`).
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
 //!   before the first thread starts.

@@ -1,21 +1,21 @@
 //! `strata bench ike`: what it costs a responder to set tunnels up, beside the cryptography of it.
 //!
 //! The responder is a `stratad` as anybody runs it, in a host of its own that has nothing but a
-//! loopback device, on a core of its own ([`cores`]); what it spent and holds is asked of the kernel
-//! ([`responder`]). On the other core is a crowd of initiators: engines as objects of this process,
-//! each with an identity and an address out of 127.0.0.0/8 of its own, behind one socket ([`crowd`]).
+//! loopback device, on a core of its own (`cores`); what it spent and holds is asked of the kernel
+//! (`responder`). On the other core is a crowd of initiators: engines as objects of this process,
+//! each with an identity and an address out of 127.0.0.0/8 of its own, behind one socket (`crowd`).
 //! Every set-up is IKE_SA_INIT and IKE_AUTH with a pre-shared key, X25519, AES-128-GCM and one plain
 //! child; whoever is up stays up.
 //!
 //! A run is a list of rounds. Each first times the responder's cryptography of that very exchange
-//! ([`raw`]) and then the set-ups, so that a machine that becomes slower does so for both; the medians
+//! (`raw`) and then the set-ups, so that a machine that becomes slower does so for both; the medians
 //! over all rounds are told. What a load is like:
 //!
 //! * **Rate**: few under way at once, so that nobody waits for long. Rounds show whether a set-up
 //!   costs more where more are up.
 //! * **Simultaneous**: everybody begins as fast as their core can.
 //! * **Flood**: so many a second, first in peace, then while requests of addresses that know nothing
-//!   of them arrive ([`flood`]).
+//!   of them arrive (`flood`).
 
 mod cores;
 mod crowd;

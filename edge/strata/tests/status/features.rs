@@ -26,8 +26,8 @@ pub enum Evidence {
 
 use Evidence::{NotNeeded, Tests};
 
-const BENCH: &str = "edge/lab/tests/bench.rs";
 const ADDRESSES: &str = "edge/lab/tests/e2e_addresses.rs";
+const BENCH: &str = "edge/lab/tests/bench.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
