@@ -19,6 +19,8 @@ pub(crate) struct Directory {
     pub(crate) menu: IkeMenu,
     /// Whether anybody proves itself by a certificate.
     pub(crate) certificates: bool,
+    /// Whether any shares a PPK with us.
+    pub(crate) ppks: bool,
     /// Whether there are licensed nodes to give keys to.
     pub(crate) grants: bool,
 }
@@ -38,6 +40,7 @@ impl Directory {
             by_identity,
             menu: IkeMenu::of_all(&config.peers),
             certificates: peers.clone().any(|peer| peer.psk.is_none()),
+            ppks: peers.clone().any(|peer| peer.ppk.is_some()),
             grants: peers.any(|peer| matches!(peer.role, PeerRole::Licensed)),
             config,
         }

@@ -316,6 +316,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         address: Some(ADDRESS),
         identity: responder::identity(),
         psk: Some(key),
+        ppk: None,
         role: PeerRole::Vpn {
             local: vec![responder::inner(number)],
             remote: vec![responder::protected()],
@@ -324,6 +325,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         },
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],
+        kems: vec![None],
         liveness: Duration::ZERO,
         lifetimes: Lifetimes {
             child: Duration::ZERO,

@@ -111,8 +111,7 @@ impl AwaitAuth {
         payloads.push(childless::payload());
         core.limit = fragment::agreed(request, ctx.config);
         payloads.extend(core.limit.and(fragment::payload(ctx.config)));
-        let ppks = ctx.config.peers.iter().any(|peer| peer.ppk.is_some());
-        let ppk = ppks && ppk::is_offered(request);
+        let ppk = ctx.config.ppks && ppk::is_offered(request);
         payloads.extend(ppk.then(ppk::payload));
         let further = !choice.kems.is_empty();
         payloads.extend(further.then(intermediate::payload));

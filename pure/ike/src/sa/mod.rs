@@ -264,7 +264,7 @@ impl Core {
     }
 
     /// The PPK we share with it.
-    pub(crate) fn ppk<'c>(&self, config: &'c Config) -> Option<&'c Ppk> {
+    pub(crate) fn ppk<'c>(&self, config: &'c Directory) -> Option<&'c Ppk> {
         self.peer(config)?.ppk.as_ref()
     }
 
