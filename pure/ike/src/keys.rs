@@ -200,17 +200,23 @@ impl ProvedKeys {
         }
     }
 
-    /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18). A PPK is in it by the
+    /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18), with what additional
+    /// key exchanges gave behind it in their order (RFC 9370 section 2.2.4). A PPK is in it by the
     /// old SK_d, and must not be stirred in once more (RFC 8784 section 3).
-    pub(crate) fn successor(&self, inputs: &Inputs<'_>) -> Self {
+    pub(crate) fn successor(&self, inputs: &Inputs<'_>, further: &[(Kem, Secret)]) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
-        let seed = PRF.mac(self.sk_d.expose(), &[inputs.shared.expose(), &nonces]);
+        let mut parts = vec![inputs.shared.expose(), &nonces];
+        parts.extend(further.iter().map(|(_, secret)| secret.expose()));
+        let seed = PRF.mac(self.sk_d.expose(), &parts);
+        let mut kems = self.kems.clone();
+        let others = further.iter().map(|(kem, _)| *kem);
+        kems.extend(others.filter(|kem| !self.kems.contains(kem)));
         let keys = UnprovedKeys::expand(&seed, &nonces, inputs);
         Self {
             cipher: keys.cipher,
             sk_d: keys.roots.sk_d,
             ppk: self.ppk,
-            kems: self.kems.clone(),
+            kems,
             nonces,
             lowest_nonce: inputs.nonce_i.min(inputs.nonce_r).to_vec(),
         }
@@ -334,12 +340,12 @@ mod tests {
     #[test]
     fn a_ppk_is_not_stirred_in_once_more_by_a_rekey() {
         let ppk = Secret::new(vec![10; 43]);
-        let successor = with_roots(|roots| roots.stirred(&ppk)).successor(&renewal());
+        let successor = with_roots(|roots| roots.stirred(&ppk)).successor(&renewal(), &[]);
         assert_eq!(
             hex(&successor.sk_d),
             "295e63615fd86f05f70ec59705370c2cc6c58722335d2939849e4ec7f4d9f81a"
         );
-        assert!(successor.ppk && !proved().successor(&renewal()).ppk);
+        assert!(successor.ppk && !proved().successor(&renewal(), &[]).ppk);
     }
 
     /// The expected values come from Python's hmac module, after the first and the second exchange.
@@ -378,7 +384,7 @@ mod tests {
     /// The expected value comes from Python's hmac module.
     #[test]
     fn a_successors_schedule_is_that_of_rfc_7296_section_2_18() {
-        let successor = proved().successor(&renewal());
+        let successor = proved().successor(&renewal(), &[]);
         assert_eq!(
             hex(&successor.sk_d),
             "0a65b3b84a6f4a05fb3558ae3b13cd66c7f5a50a7db93ac36242ddeb40e7e1c8"
@@ -387,6 +393,23 @@ mod tests {
             hex(&successor.cipher.keys.sk_ei),
             "faaf90fb9dfcc8b4ad0352b4026c6729b85d1b56"
         );
+    }
+
+    /// The expected values come from Python's hmac module.
+    #[test]
+    fn further_secrets_are_in_a_successors_keys_as_rfc_9370_section_2_2_4_has_it() {
+        let secret = |octet| Secret::new(vec![octet; 32]);
+        let further = [(Kem::MlKem768, secret(12)), (Kem::MlKem1024, secret(13))];
+        let successor = proved().successor(&renewal(), &further);
+        assert_eq!(
+            hex(&successor.sk_d),
+            "60baecedfda4f2dd8b8363d45001b7d04f4c2cb41b3f94182f9c67d9d2fe7eaa"
+        );
+        assert_eq!(
+            hex(&successor.cipher.keys.sk_ei),
+            "85560ecc38d55f2ff151dd89e853c4733fea0aa8"
+        );
+        assert_eq!(successor.kems, [Kem::MlKem768, Kem::MlKem1024]);
     }
 
     /// The expected value comes from Python's hmac module.

@@ -37,15 +37,6 @@ impl IkeMenu {
         }
     }
 
-    /// What a peer allows for the successor of an IKE SA, without additional key exchanges: what those
-    /// of the first one gave is in SK_d, and so in all that comes of it.
-    pub(crate) fn of_successor(peer: &Peer) -> Self {
-        Self {
-            kems: vec![None],
-            ..Self::of(peer)
-        }
-    }
-
     /// What any of the peers allows: who an initiator is comes out only in IKE_AUTH.
     pub(crate) fn of_all(peers: &[Peer]) -> Self {
         let mut menu = Self::default();

@@ -90,6 +90,16 @@ const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        exchange: ExchangeType::IKE_FOLLOWUP_KE,
+        response: false,
+        payloads: &[(PayloadType::KE, 1, 1)],
+    },
+    Rule {
+        exchange: ExchangeType::IKE_FOLLOWUP_KE,
+        response: true,
+        payloads: &[(PayloadType::KE, 1, 1)],
+    },
+    Rule {
         exchange: ExchangeType::INFORMATIONAL,
         response: false,
         payloads: &[],

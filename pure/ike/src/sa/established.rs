@@ -2,6 +2,7 @@
 
 use super::children::{Age, Children, Due, Life, lifetimes};
 use super::closing::{Closing, Lingering};
+use super::heir::Heir;
 use super::protected::Complaint;
 use super::rekey_child::named;
 use super::task::{self, Task};
@@ -42,6 +43,8 @@ pub(crate) struct Established {
     pub(super) waiting: VecDeque<Task>,
     /// The request under way.
     pub(super) running: Option<Task>,
+    /// A successor that the peer asked for and that has not taken over yet.
+    pub(super) promised: Option<Heir>,
     heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
     grants: BTreeSet<CsaId>,
@@ -100,6 +103,7 @@ impl Established {
             private: beginning.private,
             waiting: VecDeque::new(),
             running: None,
+            promised: None,
             heard: ctx.now,
             grants: BTreeSet::new(),
             offered: None,
@@ -299,6 +303,9 @@ impl Established {
             Some(Task::RekeyIke(rekey)) => {
                 return self.conclude_rekey_ike(*rekey, response, core, ctx);
             }
+            Some(Task::FollowUp(follow_up)) => {
+                return self.conclude_follow_up(*follow_up, response, core, ctx);
+            }
             Some(Task::RekeyChild(rekey)) => self.conclude_rekey_child(*rekey, response, core, ctx),
             Some(Task::DeleteChild(child, _)) => {
                 self.children.straggle(child, ctx);
@@ -366,6 +373,7 @@ impl Established {
                 State::Established(self)
             }
             ExchangeType::CREATE_CHILD_SA => self.handle_create_child(request, arrived, core, ctx),
+            ExchangeType::IKE_FOLLOWUP_KE => self.answer_follow_up(request, arrived, core, ctx),
             // An initial exchange again, or a private one without the vendor ID: genuine, but
             // "invalid because some type, length, or value was out of range".
             _ => {

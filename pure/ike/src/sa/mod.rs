@@ -18,6 +18,7 @@ pub(crate) mod await_auth;
 mod children;
 pub(crate) mod closing;
 pub(crate) mod established;
+mod heir;
 pub(crate) mod init_sent;
 pub(crate) mod kem_sent;
 mod moving;

@@ -5,28 +5,24 @@
 //! of the old one gets another name, and only serves to end it: who asked for the successor deletes
 //! it, the other end answers what comes late.
 //!
-//! Additional key exchanges do not take place again (RFC 9370 section 2.2.4 would have them in
-//! IKE_FOLLOWUP_KE). Those of the first IKE SA are in SK_d, and so in the keys of every successor and
-//! child: who breaks the group has none of them. A peer that insists on one more is refused.
-//!
 //! Both ends may ask at once. Each then has two successors, compares their nonces when it has seen
 //! all four, keeps one, and who asked for the other deletes that (section 2.8.2). Until then
 //! nothing is handed over, and the peer's messages on its own successor are simply repeated by it.
+//! Where further key exchanges follow ([`heir`](super::heir)), they do so for the one that is kept; the
+//! other is then dropped unfinished. Who has begun with them refuses a request that comes late.
 
 use super::children::{Age, lifetimes};
 use super::closing::{Closing, Retired};
 use super::established::Established;
+use super::heir::Heir;
 use super::task::Task;
 use super::{Arrived, Context, Core, Sa, State};
 use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
-use crate::extension::fragment::Inbox;
-use crate::extension::intermediate::Said;
-use crate::keys::{Inputs, ProvedKeys};
+use crate::keys::ProvedKeys;
 use crate::menu::{IkeMenu, group_id, group_named, groups_of};
 use crate::proposal::{check_successor, choose_successor, offer_successor};
-use crate::window::{Requests, Responses};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
 /// Our request for a successor.
@@ -35,31 +31,16 @@ pub(crate) struct IkeRekey {
     nonce: Nonce,
     key: Offered,
     pub(super) payloads: Vec<Payload>,
-    /// The successor that the peer asked for meanwhile.
-    rival: Option<Rival>,
     /// The group was already corrected once.
     corrected: bool,
-}
-
-struct Rival {
-    heir: Heir,
-    lower_nonce: Vec<u8>,
-}
-
-/// A successor that has not taken over yet.
-struct Heir {
-    keys: ProvedKeys,
-    spi_i: u64,
-    spi_r: u64,
-    /// Whether we asked for it: then we are its original initiator.
-    ours: bool,
 }
 
 impl Established {
     /// Asks for a successor, unless that is being done.
     pub(crate) fn rekey_ike(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         self.age.renew_at = None;
-        if self.tasks().any(|task| matches!(task, Task::RekeyIke(_))) {
+        let asked = |task: &Task| matches!(task, Task::RekeyIke(_) | Task::FollowUp(_));
+        if self.tasks().any(asked) {
             return;
         }
         let Some(peer) = core.peer(ctx.config) else {
@@ -83,7 +64,7 @@ impl Established {
         };
         let (spi, nonce): (_, Nonce) = (ctx.ike_spi(), ctx.rng.array());
         let payloads = vec![
-            Payload::SecurityAssociation(offer_successor(&IkeMenu::of_successor(peer), spi)),
+            Payload::SecurityAssociation(offer_successor(&IkeMenu::of(peer), spi)),
             Payload::Nonce(nonce.to_vec()),
             key.payload(),
         ];
@@ -92,15 +73,19 @@ impl Established {
             nonce,
             key,
             payloads,
-            rival: None,
             corrected,
         };
         self.ask(Task::RekeyIke(Box::new(rekey)), core, ctx);
     }
 
-    /// Whether a successor is agreed upon just now.
-    pub(super) fn is_rekeying_ike(&self) -> bool {
+    /// Whether we asked for a successor and have not heard yet.
+    pub(super) fn awaits_heir(&self) -> bool {
         matches!(self.running, Some(Task::RekeyIke(_)))
+    }
+
+    /// Whether a successor that we asked for is agreed upon just now.
+    pub(super) fn is_rekeying_ike(&self) -> bool {
+        matches!(self.running, Some(Task::RekeyIke(_) | Task::FollowUp(_)))
     }
 
     /// Answers a peer that wants a successor.
@@ -114,16 +99,14 @@ impl Established {
         // "If a peer receives a request to rekey the IKE SA, and it is currently creating,
         // rekeying, or closing a Child SA of that IKE SA, it SHOULD reply with TEMPORARY_FAILURE"
         // (section 2.25.1). The same for whatever else we wait for: it would be lost.
-        let ours = self.is_rekeying_ike();
-        let contested = self
-            .running_rekey()
-            .is_some_and(|rekey| rekey.rival.is_some());
+        let ours = self.awaits_heir();
+        let contested = ours && self.promised.is_some();
         if contested || (!ours && !core.requests.is_idle()) {
             let answer = vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
             self.respond(answer, arrived, core, ctx);
             return State::Established(self);
         }
-        let (heir, answer, lower_nonce) = match self.agree_on_heir(request, core, ctx) {
+        let (heir, answer) = match self.agree_on_heir(request, core, ctx) {
             Ok(agreed) => agreed,
             Err(refusal) => {
                 self.respond(vec![refusal], arrived, core, ctx);
@@ -131,22 +114,16 @@ impl Established {
             }
         };
         self.respond(answer, arrived, core, ctx);
-        match self.running_rekey() {
-            Some(rekey) => {
-                rekey.rival = Some(Rival { heir, lower_nonce });
-                State::Established(self)
-            }
-            None => self.retire(heir, core, ctx),
-        }
+        self.promise(heir, core, ctx)
     }
 
-    /// The successor, the payloads of the answer, and the lower nonce; or a refusal.
+    /// The successor, and the payloads of the answer; or a refusal.
     fn agree_on_heir(
         &self,
         request: &Message,
         core: &Core,
         ctx: &mut Context<'_>,
-    ) -> Result<(Heir, Vec<Payload>, Vec<u8>), Payload> {
+    ) -> Result<(Heir, Vec<Payload>), Payload> {
         let refuse = |kind| notify(kind, Vec::new());
         let syntax = || refuse(NotifyType::INVALID_SYNTAX);
         let peer = core.peer(ctx.config).ok_or_else(syntax)?;
@@ -154,12 +131,12 @@ impl Established {
         let public = theirs.key.ok_or_else(syntax)?;
         let spi = ctx.ike_spi();
         // The group that its public value is of, if it is one of ours: another would cost a round.
-        let mut menu = IkeMenu::of_successor(peer);
+        let mut menu = IkeMenu::of(peer);
         if let Some(group) = group_named(public.group).filter(|group| menu.groups.contains(group)) {
             menu.groups = vec![group];
         }
         let Some((choice, peer_spi)) = choose_successor(theirs.proposals, &menu, spi) else {
-            let why = Refusal::no_ike_proposal(IkeMenu::of_successor(peer));
+            let why = Refusal::no_ike_proposal(IkeMenu::of(peer));
             ctx.refused(Some(peer.name.clone()), why);
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
         };
@@ -170,7 +147,7 @@ impl Established {
         }
         let nonce: Nonce = ctx.rng.array();
         let key = Offered::new(group, ctx.rng).ok_or_else(syntax)?;
-        let answer = vec![
+        let mut answer = vec![
             Payload::SecurityAssociation(vec![choice.answer]),
             Payload::Nonce(nonce.to_vec()),
             key.payload(),
@@ -179,22 +156,19 @@ impl Established {
             ctx.refused(Some(peer.name.clone()), Refusal::KeyExchange);
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
         };
-        let keys = self.keys.successor(&Inputs {
-            suite: choice.suite,
-            shared,
-            nonce_i: theirs.nonce,
-            nonce_r: &nonce,
-            spi_i: peer_spi,
-            spi_r: spi,
-            initiator: false,
-        });
         let heir = Heir {
-            keys,
+            suite: choice.suite,
+            ours: false,
             spi_i: peer_spi,
             spi_r: spi,
-            ours: false,
+            nonce_i: theirs.nonce.to_vec(),
+            nonce_r: nonce.to_vec(),
+            shared,
+            left: choice.kems.into(),
+            further: Vec::new(),
         };
-        Ok((heir, answer, theirs.lower_nonce(&nonce)))
+        answer.extend(heir.link());
+        Ok((heir, answer))
     }
 
     /// The peer answered our request.
@@ -205,24 +179,17 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let IkeRekey {
-            spi,
-            nonce,
-            key,
-            rival,
-            corrected,
-            ..
-        } = rekey;
-        match (first_error(response), rival) {
-            (Some(_), Some(rival)) => self.retire(rival.heir, core, ctx),
+        let promised = self.promised.take();
+        match (first_error(response), promised) {
+            (Some(_), Some(theirs)) => self.promise(theirs, core, ctx),
             (Some(error), None) => {
-                self.note_refused_heir(error, corrected, response, core, ctx);
+                self.note_refused_heir(error, rekey.corrected, response, core, ctx);
                 self.send_next(core, ctx);
                 State::Established(self)
             }
-            (None, rival) => match self.settle_heir(spi, &nonce, key, response, core, ctx) {
+            (None, theirs) => match settle_heir(rekey, response, core, ctx) {
                 None => self.close(DownReason::NotOffered("a successor"), core, ctx),
-                Some((ours, lower)) => self.decide(ours, &lower, rival, core, ctx),
+                Some(ours) => self.decide((ours, response), theirs, core, ctx),
             },
         }
     }
@@ -239,79 +206,64 @@ impl Established {
         let wanted = wanted_group(response).filter(|group| ours.contains(group));
         match (error, wanted) {
             (NotifyType::INVALID_KE_PAYLOAD, Some(group)) if !corrected => {
-                return self.ask_for_heir(group, true, core, ctx);
+                self.ask_for_heir(group, true, core, ctx);
             }
-            (NotifyType::TEMPORARY_FAILURE, _) => {}
-            _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
+            _ => self.put_off_heir(error, core, ctx),
         }
-        self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
-    }
-
-    fn settle_heir(
-        &self,
-        spi: u64,
-        nonce: &Nonce,
-        key: Offered,
-        response: &Message,
-        core: &Core,
-        ctx: &Context<'_>,
-    ) -> Option<(Heir, Vec<u8>)> {
-        let peer = core.peer(ctx.config)?;
-        let theirs = Renewal::read(response)?;
-        let (choice, peer_spi) = check_successor(theirs.proposals, &IkeMenu::of_successor(peer))?;
-        let (group, shared) = key.agree(theirs.key?)?;
-        if group != group_id(choice.group) || theirs.nonce == nonce {
-            return None;
-        }
-        let keys = self.keys.successor(&Inputs {
-            suite: choice.suite,
-            shared,
-            nonce_i: nonce,
-            nonce_r: theirs.nonce,
-            spi_i: spi,
-            spi_r: peer_spi,
-            initiator: true,
-        });
-        let heir = Heir {
-            keys,
-            spi_i: spi,
-            spi_r: peer_spi,
-            ours: true,
-        };
-        Some((heir, theirs.lower_nonce(nonce)))
     }
 
     /// All nonces are known: which successor stays?
     fn decide(
-        self: Box<Self>,
-        ours: Heir,
-        lower: &[u8],
-        rival: Option<Rival>,
+        mut self: Box<Self>,
+        (ours, response): (Heir, &Message),
+        theirs: Option<Heir>,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        match rival {
-            Some(rival) if lower < rival.lower_nonce.as_slice() => {
-                let mut lost = ours.core(core, ctx);
-                let state = Closing::quietly(ours.keys, &mut lost, ctx);
-                ctx.out.heirs.push(Sa { core: lost, state });
-                self.retire(rival.heir, core, ctx)
-            }
-            rival => {
-                if let Some(Rival { heir, .. }) = rival {
-                    // The peer deletes what it asked for in vain.
-                    let lost = heir.core(core, ctx);
-                    let state = Retired::begin(heir.keys, ctx);
+        match theirs {
+            Some(theirs) if ours.lower_nonce() < theirs.lower_nonce() => {
+                if ours.is_complete() {
+                    let mut lost = ours.core(core, ctx);
+                    let state = Closing::quietly(ours.keys(&self.keys), &mut lost, ctx);
                     ctx.out.heirs.push(Sa { core: lost, state });
                 }
-                let old = self.hand_over(ours, core, ctx);
-                Closing::quietly(old, core, ctx)
+                // Should the peer not go on with its own.
+                self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
+                self.promise(theirs, core, ctx)
+            }
+            theirs => {
+                if let Some(theirs) = theirs.filter(Heir::is_complete) {
+                    // The peer deletes what it asked for in vain.
+                    let lost = theirs.core(core, ctx);
+                    let state = Retired::begin(theirs.keys(&self.keys), ctx);
+                    ctx.out.heirs.push(Sa { core: lost, state });
+                }
+                match ours.is_complete() {
+                    true => self.take_over(ours, core, ctx),
+                    false => self.follow_up(ours, response, core, ctx),
+                }
             }
         }
     }
 
+    /// Our successor takes over, and we delete what is left.
+    pub(super) fn take_over(
+        self: Box<Self>,
+        heir: Heir,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let old = self.hand_over(heir, core, ctx);
+        Closing::quietly(old, core, ctx)
+    }
+
     /// The peer's successor takes over, and the peer will delete what is left.
-    fn retire(self: Box<Self>, heir: Heir, core: &mut Core, ctx: &mut Context<'_>) -> State {
+    pub(super) fn retire(
+        self: Box<Self>,
+        heir: Heir,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
         core.requests.abandon();
         let old = self.hand_over(heir, core, ctx);
         Retired::begin(old, ctx)
@@ -325,11 +277,11 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> Result<(), Box<Self>> {
-        match self.running_rekey().and_then(|rekey| rekey.rival.take()) {
+        match self.promised.take_if(|heir| heir.is_complete()) {
             None => Err(self),
-            Some(rival) => {
+            Some(heir) => {
                 core.requests.abandon();
-                self.hand_over(rival.heir, core, ctx);
+                self.hand_over(heir, core, ctx);
                 Ok(())
             }
         }
@@ -345,9 +297,10 @@ impl Established {
         let mut next = heir.core(core, ctx);
         // The successor has the name; what is left of the old SA has the new one.
         std::mem::swap(&mut next.id, &mut core.id);
-        let old = std::mem::replace(&mut self.keys, heir.keys);
+        let keys = heir.keys(&self.keys);
+        let old = std::mem::replace(&mut self.keys, keys);
         self.repeat_move();
-        self.running = None;
+        (self.running, self.promised) = (None, None);
         self.waiting
             .retain(|task| !matches!(task, Task::RekeyIke(_)));
         let lifetime = lifetimes(core, ctx.config).ike;
@@ -359,32 +312,31 @@ impl Established {
         ctx.out.heirs.push(Sa { core: next, state });
         old
     }
-
-    fn running_rekey(&mut self) -> Option<&mut IkeRekey> {
-        match &mut self.running {
-            Some(Task::RekeyIke(rekey)) => Some(rekey),
-            _ => None,
-        }
-    }
 }
 
-impl Heir {
-    /// "The first message ... will have Message ID 0" (section 2.18): windows are new as well.
-    fn core(&self, old: &Core, ctx: &mut Context<'_>) -> Core {
-        Core {
-            id: ctx.sa_id(),
-            peer: old.peer.clone(),
-            initiator: self.ours,
-            began: old.began,
-            spi_i: self.spi_i,
-            spi_r: self.spi_r,
-            path: old.path,
-            proved: old.proved,
-            limit: old.limit,
-            requests: Requests::new(),
-            responses: Responses::new(),
-            inbox: Inbox::default(),
-            said: Said::default(),
-        }
+/// The successor that the peer agreed to. `None` if its answer is none to what we offered.
+fn settle_heir(
+    rekey: IkeRekey,
+    response: &Message,
+    core: &Core,
+    ctx: &Context<'_>,
+) -> Option<Heir> {
+    let peer = core.peer(ctx.config)?;
+    let theirs = Renewal::read(response)?;
+    let (choice, peer_spi) = check_successor(theirs.proposals, &IkeMenu::of(peer))?;
+    let (group, shared) = rekey.key.agree(theirs.key?)?;
+    if group != group_id(choice.group) || theirs.nonce == rekey.nonce {
+        return None;
     }
+    Some(Heir {
+        suite: choice.suite,
+        ours: true,
+        spi_i: rekey.spi,
+        spi_r: peer_spi,
+        nonce_i: rekey.nonce.to_vec(),
+        nonce_r: theirs.nonce.to_vec(),
+        shared,
+        left: choice.kems.into(),
+        further: Vec::new(),
+    })
 }

@@ -1,5 +1,6 @@
 //! What we ask of a peer on an established IKE SA, one request each.
 
+use super::heir::FollowUp;
 use super::moving::Move;
 use super::rekey_child::ChildRekey;
 use super::rekey_ike::IkeRekey;
@@ -23,6 +24,8 @@ pub(crate) enum Task {
     RekeyChild(Box<ChildRekey>),
     /// New keys for the IKE SA.
     RekeyIke(Box<IkeRekey>),
+    /// One more key exchange for them.
+    FollowUp(Box<FollowUp>),
     /// An update of our address, or the check of the peer's.
     Move(Box<Move>),
     /// The end of a child, by the SPI we receive on; no name if it never carried anything.
@@ -38,6 +41,7 @@ impl Task {
             | Self::Revoke(_)
             | Self::RekeyChild(_)
             | Self::RekeyIke(_)
+            | Self::FollowUp(_)
             | Self::Move(_)
             | Self::DeleteChild(..) => timers.attempts,
         }
@@ -49,6 +53,7 @@ impl Task {
                 ExchangeType::INFORMATIONAL
             }
             Self::RekeyChild(_) | Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
+            Self::FollowUp(_) => ExchangeType::IKE_FOLLOWUP_KE,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
         }
     }
@@ -60,6 +65,7 @@ impl Task {
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
             Self::RekeyChild(rekey) => rekey.payloads.clone(),
             Self::RekeyIke(rekey) => rekey.payloads.clone(),
+            Self::FollowUp(follow_up) => follow_up.payloads.clone(),
             Self::Move(moved) => moved.payloads.clone(),
             Self::DeleteChild(_, spi) => vec![delete::child(*spi)],
         }

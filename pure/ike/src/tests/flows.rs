@@ -121,6 +121,14 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: super::kem::story,
     },
     Flow {
+        page: "kem-rekey",
+        title: "New keys with ML-KEM beside the group",
+        about: "The successor of the IKE SA has an additional key exchange of its own: in \
+                IKE_FOLLOWUP_KE, after CREATE_CHILD_SA, whose answer names it (RFC 9370 section \
+                2.2.4). Only then it takes over.",
+        play: super::kem::renewal,
+    },
+    Flow {
         page: "kem-broken",
         title: "An additional key exchange with a value that is none",
         about: "The initiator's public key has numbers beyond the modulus (FIPS 203 section 7.2). Nobody \

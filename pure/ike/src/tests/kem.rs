@@ -2,7 +2,7 @@
 
 use super::certificates::{self, TODAY, by_certificate};
 use super::pair::{Flying, Pair, Side, fit, keys_of};
-use super::rekey::{rekey_child, rekey_ike};
+use super::rekey::{is_settled, rekey_child, rekey_ike};
 use super::*;
 use crate::{DownReason, DropReason, Ppk};
 use model::Kem;
@@ -150,6 +150,177 @@ fn a_kem_of_both_ends_is_in_their_keys_and_in_all_that_come_of_them() {
         pair.pass(Duration::from_secs(60));
         assert_up(&pair, &[Kem::MlKem768]);
     }
+}
+
+/// The next message in flight has to be of this exchange.
+fn next_is(pair: &mut Pair, exchange: ExchangeType) -> Flying {
+    let flying = pair.intercept();
+    let [message] = <[Flying; 1]>::try_from(flying).expect("one datagram");
+    assert_eq!(Header::peek(&message.message).unwrap().exchange, exchange);
+    message
+}
+
+/// A pair that is up, and the first IKE_FOLLOWUP_KE of a rekey by the left end.
+fn following_up() -> (Pair, Flying) {
+    let mut pair = uncut(WANTED, WANTED);
+    pair.connect();
+    rekey_ike(&mut pair, Side::Left);
+    for _ in 0..2 {
+        let message = next_is(&mut pair, ExchangeType::CREATE_CHILD_SA);
+        pair.deliver(&message);
+    }
+    let request = next_is(&mut pair, ExchangeType::IKE_FOLLOWUP_KE);
+    (pair, request)
+}
+
+/// For the pages.
+pub(crate) fn renewal() -> Pair {
+    let mut pair = uncut(WANTED, WANTED);
+    pair.connect();
+    pair.begin_story();
+    rekey_ike(&mut pair, Side::Left);
+    pair.settle();
+    pair
+}
+
+/// Section 2.2.4.
+#[test]
+fn a_successor_has_a_key_exchange_of_its_own_and_waits_for_it() {
+    let (mut pair, request) = following_up();
+    let before = pair.right.picture();
+    assert_eq!(
+        pair.left.engine.sas().count(),
+        1,
+        "the old one is still the one"
+    );
+    pair.deliver(&request);
+    assert_ne!(pair.right.picture(), before);
+    pair.settle();
+    assert!(is_settled(&mut pair));
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+#[test]
+fn a_successor_of_an_sa_without_an_exchange_gets_one_once_both_want_it() {
+    let mut pair = between(NONE, OPTIONAL);
+    pair.connect();
+    assert_up(&pair, &[]);
+    pair.left.engine.config.peers[0].kems = OPTIONAL.to_vec();
+    rekey_ike(&mut pair, Side::Left);
+    pair.pass(Duration::from_secs(60));
+    assert_up(&pair, &[Kem::MlKem768]);
+}
+
+#[test]
+fn rekeys_with_an_exchange_survive_a_network_that_loses_doubles_and_reorders() {
+    for seed in 0..30 {
+        let (left, right) = ends(WANTED, WANTED);
+        let mut pair = Pair::seeded(left, right, seed);
+        pair.connect();
+        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        for side in [Side::Left, Side::Right, Side::Left] {
+            rekey_ike(&mut pair, side);
+            pair.pass(Duration::from_secs(60));
+        }
+        pair.pass(Duration::from_secs(300));
+        assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+        assert_up(&pair, &[Kem::MlKem768]);
+        for host in [&pair.left, &pair.right] {
+            assert!(host.down_reasons().is_empty(), "seed {seed}");
+        }
+    }
+}
+
+/// RFC 7296 section 2.8.2, with every order of the first four messages: only who asked for the one
+/// that stays goes on with it.
+#[test]
+fn of_two_successors_asked_for_at_once_one_is_finished() {
+    let mut winners = [0, 0];
+    for seed in 0..20 {
+        for order in 0..4 {
+            let (left, right) = ends(WANTED, WANTED);
+            let mut pair = Pair::seeded(left, right, seed);
+            pair.connect();
+            rekey_ike(&mut pair, Side::Left);
+            rekey_ike(&mut pair, Side::Right);
+            for reversed in [order % 2 == 1, order / 2 == 1] {
+                let mut messages = pair.intercept();
+                if reversed {
+                    messages.reverse();
+                }
+                messages.iter().for_each(|message| pair.deliver(message));
+            }
+            pair.pass(Duration::from_secs(120));
+            assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+            assert_up(&pair, &[Kem::MlKem768]);
+            let id = pair.left.ike();
+            let ours = pair.left.engine.sas().find(|sa| sa.id == id).unwrap();
+            winners[usize::from(ours.initiator)] += 1;
+        }
+    }
+    assert!(winners.iter().all(|&count| count > 10), "{winners:?}");
+}
+
+#[test]
+fn simultaneous_rekeys_with_an_exchange_settle_whatever_the_network_does() {
+    for seed in 0..60 {
+        let (left, right) = ends(WANTED, OPTIONAL);
+        let mut pair = Pair::seeded(left, right, seed);
+        pair.connect();
+        (pair.lost, pair.doubled, pair.overtaken) = (250, 200, 200);
+        for _ in 0..3 {
+            for side in [Side::Left, Side::Right] {
+                rekey_child(&mut pair, side);
+                rekey_ike(&mut pair, side);
+            }
+            pair.pass(Duration::from_secs(20));
+        }
+        pair.pass(Duration::from_secs(400));
+        assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
+        assert_up(&pair, &[Kem::MlKem768]);
+        for host in [&pair.left, &pair.right] {
+            assert!(host.down_reasons().is_empty(), "seed {seed}");
+        }
+    }
+}
+
+/// Section 2.2.4: who does not know the successor says so, and the other end asks for one anew.
+#[test]
+fn a_successor_that_the_peer_does_not_know_is_asked_for_anew() {
+    let (mut pair, request) = following_up();
+    let stranger = forged(&mut pair, &request, |message| {
+        for payload in &mut message.payloads {
+            if let Payload::Notify(notify) = payload {
+                notify.data = vec![7; 8];
+            }
+        }
+    });
+    pair.deliver(&stranger);
+    pair.settle();
+    assert!(pair.left.refusals().is_empty() && pair.left.down_reasons().is_empty());
+    let before = pair.left.engine.key_log(pair.left.ike()).unwrap().spi_i;
+    pair.pass(Duration::from_secs(300));
+    assert!(is_settled(&mut pair));
+    let after = pair.left.engine.key_log(pair.left.ike()).unwrap().spi_i;
+    assert_ne!(before, after, "it was rekeyed later");
+}
+
+#[test]
+fn a_value_that_is_none_makes_no_successor_and_leaves_the_old_one_up() {
+    let (mut pair, request) = following_up();
+    let wrong = forged(&mut pair, &request, |message| {
+        for payload in &mut message.payloads {
+            if let Payload::KeyExchange(key) = payload {
+                key.public = vec![0xff; 1184];
+            }
+        }
+    });
+    pair.deliver(&wrong);
+    pair.settle();
+    assert_eq!(pair.right.refusals().len(), 1);
+    assert_eq!(pair.left.refusals().len(), 1, "a peer's refusal is told");
+    assert!(pair.left.down_reasons().is_empty() && pair.right.down_reasons().is_empty());
+    assert_up(&pair, &[Kem::MlKem768]);
 }
 
 /// Section 2.2.2: all keys come of it, those of the IKE SA included. The group's secret is the same in

@@ -79,7 +79,7 @@ pub(crate) fn rekey_ike(pair: &mut Pair, side: Side) {
 }
 
 /// Both ends agree: one IKE SA, one child and its successor's keys, nothing left over.
-fn is_settled(pair: &mut Pair) -> bool {
+pub(crate) fn is_settled(pair: &mut Pair) -> bool {
     let one = pair.left.children().len() == 1 && pair.right.children().len() == 1;
     one && fit(pair.left.newest(), pair.right.newest()) && ikes_fit(pair)
 }

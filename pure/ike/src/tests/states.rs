@@ -190,6 +190,10 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         Response(ExchangeType::IKE_INTERMEDIATE, |_| no_key()),
     ),
     (
+        "IKE_FOLLOWUP_KE request: KE for no successor",
+        Request(ExchangeType::IKE_FOLLOWUP_KE, |_| no_key()),
+    ),
+    (
         "IKE_AUTH request: IDi, AUTH that proves nothing",
         Request(ExchangeType::IKE_AUTH, |_| {
             let mobile = "mobile.example.net".parse().expect("a name");
