@@ -311,6 +311,10 @@ pub const FEATURES: &[Feature] = &[
             (KEM, "a_kem_that_is_too_long_for_the_path_is_cut_smaller"),
             (
                 IKE_KEM,
+                "a_successor_that_the_peer_does_not_know_is_asked_for_anew",
+            ),
+            (
+                IKE_KEM,
                 "a_kem_comes_through_a_network_that_loses_doubles_and_reorders",
             ),
         ]),

@@ -27,6 +27,7 @@ mod rekey;
 mod states;
 mod suites;
 mod trace;
+mod walk;
 mod weaknesses;
 mod zones;
 

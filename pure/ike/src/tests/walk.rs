@@ -1,0 +1,221 @@
+//! Random walks: two ends that may both begin, that move, make new keys, delete and restart at any time,
+//! over a network that loses, doubles and reorders. Then the network is good again, and after some time
+//! both ends agree; then one end deletes what there is, and nothing is left. No child's key is ever used
+//! for another.
+//!
+//! The operations on whole nodes, with a licensed one and its grants, are in `node`; here it is the
+//! exchanges that meet in every order. Ten thousand walks take half a minute; a million, or one that
+//! failed: `STRATA_WALKS=FIRST,COUNT cargo test -p ike walk`.
+
+use super::mobike::{CELL, roaming, to};
+use super::pair::{Host, LEFT, Pair, Side, fit, keys_of};
+use super::rekey::{rekey_child, rekey_ike};
+use super::*;
+use crate::{Event, SaState};
+use crypto::Rng;
+use model::Kem;
+use std::collections::BTreeSet;
+
+/// Things that happen in one walk.
+const STEPS: u32 = 12;
+
+/// A walk and its number.
+struct Walk {
+    pair: Pair,
+    rng: Rng,
+    number: u32,
+    /// Inbound keys of every child there was at the left end, and how many of its events were seen.
+    keys: BTreeSet<Vec<Vec<u8>>>,
+    seen: usize,
+    restarts: u8,
+}
+
+fn ends(number: u32) -> (Config, Config) {
+    let (mut left, mut right) = roaming();
+    for config in [&mut left, &mut right] {
+        let peer = &mut config.peers[0];
+        peer.liveness = Duration::from_secs(20);
+        if number.is_multiple_of(4) {
+            peer.kems = vec![Some(Kem::MlKem512)];
+        }
+    }
+    (left, right)
+}
+
+fn fresh(side: Side, number: u32, restarts: u8) -> Host {
+    let (left, right) = ends(number);
+    let config = match side {
+        Side::Left => left,
+        Side::Right => right,
+    };
+    Host::seeded(config, number as u8, 10 + 2 * restarts + side as u8)
+}
+
+impl Walk {
+    fn new(number: u32) -> Self {
+        let (left, right) = ends(number);
+        let mut seed = [7; 32];
+        seed[..4].copy_from_slice(&number.to_be_bytes());
+        Self {
+            pair: Pair::seeded(left, right, number as u8),
+            rng: Rng::from_seed(seed),
+            number,
+            keys: BTreeSet::new(),
+            seen: 0,
+            restarts: 0,
+        }
+    }
+
+    fn chance(&mut self, of: u32) -> u32 {
+        self.rng.u32() % of
+    }
+
+    /// One thing happens, often together with the next.
+    fn step(&mut self) {
+        let side = [Side::Left, Side::Right][self.chance(2) as usize];
+        match self.chance(16) {
+            0..=3 => self.rekey(side, rekey_ike),
+            4..=7 => self.rekey(side, rekey_child),
+            8 => self.close(side),
+            9 => self.restart(side),
+            10 | 11 => self.move_left(),
+            12 => self.pair.lose(),
+            13 => self.weather(),
+            _ => {}
+        }
+        self.begin_if_down(side);
+        let millis = [0, 10, 25, 300, 3000, 40_000][self.chance(6) as usize];
+        self.pair.pass(Duration::from_millis(millis));
+        self.look();
+    }
+
+    fn weather(&mut self) {
+        let (lost, doubled, overtaken) = (self.chance(400), self.chance(400), self.chance(400));
+        (self.pair.lost, self.pair.doubled, self.pair.overtaken) = (lost, doubled, overtaken);
+    }
+
+    fn rekey(&mut self, side: Side, rekey: fn(&mut Pair, Side)) {
+        let host = self.pair.host(side);
+        if host.up() == 1 && !host.children().is_empty() {
+            rekey(&mut self.pair, side);
+        }
+    }
+
+    fn close(&mut self, side: Side) {
+        let sas = self.sas(side);
+        for sa in sas {
+            self.pair.with(side, |engine, now| engine.close(sa, now));
+        }
+    }
+
+    fn sas(&mut self, side: Side) -> Vec<model::IkeSaId> {
+        let sas = self.pair.host(side).engine.sas();
+        let up = sas.filter(|sa| sa.state == SaState::Established);
+        up.map(|sa| sa.id).collect()
+    }
+
+    /// A process dies without a word.
+    fn restart(&mut self, side: Side) {
+        self.restarts += 1;
+        let host = fresh(side, self.number, self.restarts);
+        self.look();
+        self.pair.restart(side, host);
+        if side == Side::Left {
+            self.seen = 0;
+        }
+    }
+
+    /// Only who began an SA can move it.
+    fn move_left(&mut self) {
+        let path = to([LEFT, CELL][self.chance(2) as usize]);
+        for sa in self.sas(Side::Left) {
+            let moved = |engine: &mut Engine, now| engine.move_to(sa, path, now).is_ok();
+            self.pair.with(Side::Left, moved);
+        }
+    }
+
+    /// Whoever has nothing begins: both at once, now and then.
+    fn begin_if_down(&mut self, side: Side) {
+        if self.pair.host(side).engine.sas().next().is_none() {
+            self.pair.initiate(side);
+        }
+    }
+
+    /// "No key twice": of children, over all restarts.
+    fn look(&mut self) {
+        let events = &self.pair.left.events[self.seen..];
+        let children = events.iter().filter_map(|event| match event {
+            Event::ChildUp(child) => Some(&**child),
+            Event::ChildRekeyed { new, .. } => Some(&**new),
+            _ => None,
+        });
+        for child in children {
+            for half in [&child.inbound, &child.outbound] {
+                assert!(self.keys.insert(keys_of(half)), "a key came twice");
+            }
+        }
+        self.seen = self.pair.left.events.len();
+    }
+
+    /// The network is good, and whoever is down for long begins again.
+    fn calm_down(&mut self) {
+        (self.pair.lost, self.pair.doubled, self.pair.overtaken) = (0, 0, 0);
+        for _ in 0..6 {
+            self.pair.pass(Duration::from_secs(200));
+            self.begin_if_down(Side::Left);
+        }
+        self.pair.pass(Duration::from_secs(200));
+        self.look();
+    }
+
+    fn is_agreed(&self) -> bool {
+        let (left, right) = (&self.pair.left, &self.pair.right);
+        let spis = |host: &Host| {
+            let mut up = host.engine.sas();
+            up.find(|sa| sa.state == SaState::Established)
+                .map(|sa| (sa.spi_i, sa.spi_r))
+        };
+        let one = |host: &Host| host.up() == 1 && host.children().len() == 1;
+        one(left) && one(right) && spis(left) == spis(right) && fit(left.child(), right.child())
+    }
+
+    /// Every SA ends.
+    fn end(&mut self) -> bool {
+        self.close(Side::Left);
+        self.pair.pass(Duration::from_secs(400));
+        let left_over = |host: &Host| host.engine.sas().count() + host.children().len();
+        left_over(&self.pair.left) + left_over(&self.pair.right) == 0
+    }
+}
+
+/// First and count.
+fn wanted() -> (u32, u32) {
+    let text = std::env::var("STRATA_WALKS").unwrap_or_default();
+    let (first, count) = text.split_once(',').unwrap_or(("0", "10000"));
+    let expect = "STRATA_WALKS=FIRST,COUNT";
+    (first.parse().expect(expect), count.parse().expect(expect))
+}
+
+fn walk(number: u32) {
+    let mut walk = Walk::new(number);
+    walk.pair.initiate(Side::Left);
+    for _ in 0..STEPS {
+        walk.step();
+    }
+    walk.calm_down();
+    let told = || format!("walk {number}: STRATA_WALKS={number},1");
+    assert!(walk.is_agreed(), "{}", told());
+    assert!(walk.end(), "something is left over in {}", told());
+}
+
+#[test]
+fn whatever_meets_in_any_order_both_ends_agree_and_every_sa_ends() {
+    let (first, count) = wanted();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let mine = (first + thread..first + count).step_by(threads as usize);
+            scope.spawn(move || mine.for_each(walk));
+        }
+    });
+}
