@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | `modern` | the AEADs | X25519, P-256, P-384 |
 //! | `strict` | AES-256-GCM | P-384 |
-//! | `legacy` | the AEADs, then AES-CBC with HMAC-SHA2 | as `modern` |
+//! | `legacy` | the AEADs, then AES-CBC with HMAC-SHA2 | as `modern`, then MODP-3072, MODP-2048 |
 //!
 //! `strict` has the algorithms of RFC 9206 for encryption and key exchange, and goes with certificates
-//! of P-384; the PRF stays HMAC-SHA-256, whose keys have 256 bits. `legacy` is for peers without AEADs.
+//! of P-384; the PRF stays HMAC-SHA-256, whose keys have 256 bits. `legacy` is for peers without AEADs or curves.
 //! Neither changes which peers are believed: who is in the middle cannot make two ends take a worse
 //! suite than they both know (RFC 7296 section 2.15).
 //!
@@ -41,7 +41,7 @@ const STRICT: Set = Set {
 
 const LEGACY: Set = Set {
     suites: &Suite::ALL,
-    groups: MODERN.groups,
+    groups: &Group::ALL,
 };
 
 /// All of them.

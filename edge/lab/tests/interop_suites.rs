@@ -21,6 +21,9 @@ fn main() -> ExitCode {
         the_strict_set_makes_both_sas_and_their_successors,
         the_legacy_set_reaches_a_strongswan_without_aeads,
         the_modern_set_does_not,
+        modp_3072_makes_the_keys_of_both_sas,
+        modp_2048_makes_the_keys_of_both_sas,
+        the_legacy_set_reaches_a_strongswan_without_curves,
         rsa_certificates_prove_both_ends,
         an_rsa_key_of_1024_bits_is_refused_with_a_reason,
     ])
@@ -105,6 +108,37 @@ fn the_modern_set_does_not() -> Result<()> {
     })?;
     ensure!(!is_up(&status), "{status}");
     Ok(())
+}
+
+fn modp_3072_makes_the_keys_of_both_sas() -> Result<()> {
+    modp_makes_the_keys_of_both_sas("modp3072", "dh-group=MODP_3072")
+}
+
+fn modp_2048_makes_the_keys_of_both_sas() -> Result<()> {
+    modp_makes_the_keys_of_both_sas("modp2048", "dh-group=MODP_2048")
+}
+
+/// `words` says in strongSwan's account that it has the group too.
+fn modp_makes_the_keys_of_both_sas(group: &str, words: &str) -> Result<()> {
+    let ike = format!("aes128gcm16-prfsha256-{group}");
+    let esp = format!("aes128gcm16-{group}");
+    let theirs = Connection {
+        ike: &ike,
+        esp: &esp,
+        ..THEIRS
+    };
+    let (duo, mut strata, charon) = start(&format!("groups = \"{group}\""), &theirs)?;
+    both_roles(&duo, &mut strata, &charon, |sas| sas.contains(words))
+}
+
+/// We guess X25519; it knows nothing but a prime, and no AEAD.
+fn the_legacy_set_reaches_a_strongswan_without_curves() -> Result<()> {
+    let ike = "aes256-sha256-prfsha256-modp2048";
+    let theirs = Connection { ike, ..OLD };
+    let (duo, strata, charon) = start("suite = \"legacy\"", &theirs)?;
+    strata.strata("up theirs --wait")?;
+    charon.wait_until(DEADLINE, |sas| sas.contains("dh-group=MODP_2048"))?;
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)
 }
 
 /// We sign with RSASSA-PSS, strongSwan with PKCS #1, the CA as openssl does.

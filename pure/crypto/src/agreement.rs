@@ -1,5 +1,7 @@
-//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031) and ECDH over P-256 and P-384 (RFC 5903).
+//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031) and ECDH over P-256 and P-384 (RFC 5903), and for the
+//! sake of old peers modulo the primes of RFC 3526.
 
+use crate::modp::Modulus;
 use crate::{Rng, Secret};
 use aws_lc_rs::agreement::{
     self, Algorithm, ECDH_P256, ECDH_P384, PrivateKey, UnparsedPublicKey, X25519,
@@ -17,6 +19,16 @@ pub enum Group {
     P256,
     /// The 384-bit one.
     P384,
+    /// The 2048-bit prime of RFC 3526.
+    Modp2048,
+    /// The 3072-bit one.
+    Modp3072,
+}
+
+/// How a group computes.
+enum Arithmetic {
+    Curve(&'static Algorithm),
+    Modp(Modulus),
 }
 
 /// What X9.62 puts in front of x and y, and IKEv2 leaves out (RFC 5903 section 7).
@@ -29,6 +41,8 @@ impl Group {
             Self::X25519 => 32,
             Self::P256 => 64,
             Self::P384 => 96,
+            Self::Modp2048 => Modulus::Bits2048.len(),
+            Self::Modp3072 => Modulus::Bits3072.len(),
         }
     }
 
@@ -37,21 +51,25 @@ impl Group {
         match self {
             Self::X25519 | Self::P256 => 32,
             Self::P384 => 48,
+            Self::Modp2048 => Modulus::Bits2048.private_len(),
+            Self::Modp3072 => Modulus::Bits3072.private_len(),
         }
     }
 
-    fn algorithm(self) -> &'static Algorithm {
+    const fn arithmetic(self) -> Arithmetic {
         match self {
-            Self::X25519 => &X25519,
-            Self::P256 => &ECDH_P256,
-            Self::P384 => &ECDH_P384,
+            Self::X25519 => Arithmetic::Curve(&X25519),
+            Self::P256 => Arithmetic::Curve(&ECDH_P256),
+            Self::P384 => Arithmetic::Curve(&ECDH_P384),
+            Self::Modp2048 => Arithmetic::Modp(Modulus::Bits2048),
+            Self::Modp3072 => Arithmetic::Modp(Modulus::Bits3072),
         }
     }
 
     /// A public value of the KE payload as AWS-LC has it.
     fn point(self, public: &[u8]) -> Vec<u8> {
         match self {
-            Self::X25519 => public.to_vec(),
+            Self::X25519 | Self::Modp2048 | Self::Modp3072 => public.to_vec(),
             Self::P256 | Self::P384 => [&[UNCOMPRESSED], public].concat(),
         }
     }
@@ -61,8 +79,13 @@ impl Group {
 /// again would tie exchanges together that must be independent. AWS-LC wipes it when it is dropped.
 pub struct KeyPair {
     group: Group,
-    private: PrivateKey,
+    private: Private,
     public: Vec<u8>,
+}
+
+enum Private {
+    Curve(&'static Algorithm, PrivateKey),
+    Modp(Modulus, Secret),
 }
 
 impl KeyPair {
@@ -84,27 +107,46 @@ impl KeyPair {
     }
 
     /// The shared secret. Refuses a peer's value of the wrong length, one that is no point of the
-    /// curve (RFC 6989 section 2.3), and for X25519 one of small order: it would make the secret
+    /// curve (RFC 6989 section 2.3) or lies at the edges of its group (section 2.1), and for X25519 one of small order: it would make the secret
     /// all zero whatever ours is (RFC 7748 section 6.1, RFC 8031 section 5).
     pub fn agree(self, peer: &[u8]) -> Result<Secret, BadPublicValue> {
         if peer.len() != self.group.public_len() {
             return Err(BadPublicValue);
         }
-        let peer = UnparsedPublicKey::new(self.group.algorithm(), self.group.point(peer));
-        agreement::agree(&self.private, peer, BadPublicValue, |shared| {
-            Ok(Secret::new(shared.to_vec()))
-        })
+        match &self.private {
+            Private::Curve(algorithm, private) => {
+                let peer = UnparsedPublicKey::new(algorithm, self.group.point(peer));
+                agreement::agree(private, peer, BadPublicValue, |shared| {
+                    Ok(Secret::new(shared.to_vec()))
+                })
+            }
+            Private::Modp(modulus, private) => {
+                let shared = modulus.shared(private.expose(), peer);
+                let shared = shared.ok_or(BadPublicValue)?;
+                Ok(Secret::new(shared.to_vec()))
+            }
+        }
     }
 
     /// `None` if the octets are no private value of the group.
     fn from_private(group: Group, octets: &[u8]) -> Option<Self> {
-        let private = PrivateKey::from_private_key(group.algorithm(), octets).ok()?;
-        let point = private.compute_public_key().ok()?;
-        let at = point.as_ref().len().checked_sub(group.public_len())?;
+        let (private, public) = match group.arithmetic() {
+            Arithmetic::Curve(algorithm) => {
+                let private = PrivateKey::from_private_key(algorithm, octets).ok()?;
+                let point = private.compute_public_key().ok()?;
+                let at = point.as_ref().len().checked_sub(group.public_len())?;
+                let public = point.as_ref()[at..].to_vec();
+                (Private::Curve(algorithm, private), public)
+            }
+            Arithmetic::Modp(modulus) => {
+                let public = modulus.public(octets);
+                (Private::Modp(modulus, Secret::new(octets.to_vec())), public)
+            }
+        };
         Some(Self {
             group,
             private,
-            public: point.as_ref()[at..].to_vec(),
+            public,
         })
     }
 }
@@ -209,6 +251,8 @@ mod tests {
             (Group::X25519, "X25519"),
             (Group::P256, "P256"),
             (Group::P384, "P384"),
+            (Group::Modp2048, "Modp2048"),
+            (Group::Modp3072, "Modp3072"),
         ] {
             let mut rng = Rng::from_seed([3; 32]);
             let first = KeyPair::generate(group, &mut rng);

@@ -2,9 +2,10 @@
 //! a [`Secret`] wipes itself and never prints its octets, an [`Aead`] context takes its nonce from
 //! the caller (a sequence number, never a random one), a [`KeyPair`] is spent by its one agreement.
 //!
-//! The arithmetic is that of AWS-LC. Nothing here reads a clock or the system's randomness: all
-//! random octets come from an [`Rng`] whose seed the caller brings, so that a test can repeat them.
-//! The one exception is a [`KemKey`] and what is made for it: AWS-LC lets nobody bring those octets.
+//! The arithmetic is that of AWS-LC, but for groups that only `legacy` has (`modp`). Nothing here reads
+//! a clock or the system's randomness: all random octets come from an [`Rng`] whose seed the caller
+//! brings, so that a test can repeat them. The one exception is a [`KemKey`] and what is made for it:
+//! AWS-LC lets nobody bring those octets.
 //!
 //! One file per concern; the numbers by which IKEv2 names the algorithms are `wire`'s.
 
@@ -15,6 +16,7 @@ mod cbc;
 mod certificate;
 mod digest;
 mod kem;
+mod modp;
 mod prf;
 mod rng;
 mod secret;

@@ -81,6 +81,8 @@ pub(crate) const fn group_id(group: Group) -> GroupId {
         Group::X25519 => GroupId::CURVE25519,
         Group::P256 => GroupId::SECP256R1,
         Group::P384 => GroupId::SECP384R1,
+        Group::Modp3072 => GroupId::MODP_3072,
+        Group::Modp2048 => GroupId::MODP_2048,
     }
 }
 

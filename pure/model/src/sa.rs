@@ -160,11 +160,21 @@ pub enum Group {
     P256,
     /// The 384-bit one.
     P384,
+    /// The 3072-bit prime (RFC 3526), for peers without curves.
+    Modp3072,
+    /// The 2048-bit prime, as well.
+    Modp2048,
 }
 
 impl Group {
     /// Every group, the better first.
-    pub const ALL: [Self; 3] = [Self::X25519, Self::P256, Self::P384];
+    pub const ALL: [Self; 5] = [
+        Self::X25519,
+        Self::P256,
+        Self::P384,
+        Self::Modp3072,
+        Self::Modp2048,
+    ];
 
     /// How people write it.
     pub const fn name(self) -> &'static str {
@@ -172,6 +182,8 @@ impl Group {
             Self::X25519 => "x25519",
             Self::P256 => "p256",
             Self::P384 => "p384",
+            Self::Modp3072 => "modp3072",
+            Self::Modp2048 => "modp2048",
         }
     }
 }

@@ -654,7 +654,9 @@ fn a_set_of_suites_brings_its_groups_unless_there_are_others() {
     assert_eq!(office("suite = \"strict\"\n"), strict);
     let (_, groups) = office("suite = \"strict\"\ngroups = \"x25519\"\n");
     assert_eq!(groups, [Group::X25519]);
-    let (modern, legacy) = (office("").0, office("suite = \"legacy\"\n").0);
+    let ((modern, curves), (legacy, groups)) = (office(""), office("suite = \"legacy\"\n"));
+    assert_eq!(groups[..3], curves);
+    assert_eq!(groups[3..], [Group::Modp3072, Group::Modp2048]);
     assert!(modern.iter().all(|suite| suite.hash().is_none()));
     assert_eq!(legacy[..3], modern);
     assert!(legacy[3..].iter().all(|suite| suite.hash().is_some()) && legacy.len() == 9);

@@ -440,6 +440,9 @@ pub const FEATURES: &[Feature] = &[
             (TSHARK, "tshark_opens_aes_cbc_and_finds_its_hmac_right"),
             (SUITES, "the_strict_set_makes_both_sas_and_their_successors"),
             (SUITES, "the_legacy_set_reaches_a_strongswan_without_aeads"),
+            (SUITES, "the_legacy_set_reaches_a_strongswan_without_curves"),
+            (SUITES, "modp_3072_makes_the_keys_of_both_sas"),
+            (SUITES, "modp_2048_makes_the_keys_of_both_sas"),
         ]),
         refuses: Tests(&[
             (FAULTS, "limits_are_kept_and_told"),

@@ -229,6 +229,8 @@ impl Remedy<'_> {
             (Group::X25519, GroupId::CURVE25519),
             (Group::P256, GroupId::SECP256R1),
             (Group::P384, GroupId::SECP384R1),
+            (Group::Modp3072, GroupId::MODP_3072),
+            (Group::Modp2048, GroupId::MODP_2048),
         ];
         let offered = |(_, id): &&(Group, GroupId)| theirs.contains(&Transform::group(*id));
         vec![match known.iter().find(offered) {

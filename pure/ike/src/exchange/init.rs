@@ -32,6 +32,8 @@ pub(crate) fn key_pair(group: Group, rng: &mut Rng) -> KeyPair {
         Group::X25519 => crypto::Group::X25519,
         Group::P256 => crypto::Group::P256,
         Group::P384 => crypto::Group::P384,
+        Group::Modp3072 => crypto::Group::Modp3072,
+        Group::Modp2048 => crypto::Group::Modp2048,
     };
     KeyPair::generate(group, rng)
 }

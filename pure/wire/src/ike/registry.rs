@@ -96,11 +96,12 @@ registry! {
 }
 
 registry! {
-    /// Key exchange methods (RFC 7296 section 3.3.2, RFC 5903, RFC 8031,
+    /// Key exchange methods (RFC 7296 section 3.3.2, RFC 3526, RFC 5903, RFC 8031,
     /// draft-ietf-ipsecme-ikev2-mlkem).
     pub struct GroupId(u16) {
         NONE = 0,
         MODP_2048 = 14,
+        MODP_3072 = 15,
         SECP256R1 = 19,
         SECP384R1 = 20,
         CURVE25519 = 31,
