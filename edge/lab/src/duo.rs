@@ -7,10 +7,12 @@
 
 use crate::daemon::Daemon;
 use crate::host::Host;
-use crate::strongswan::{Charon, Connection};
+use crate::openssl::{self, GOOD, Order};
+use crate::strongswan::{Charon, Connection, Origin};
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::Result;
+use std::fs;
 
 /// The secret of both ends.
 pub const PSK: &str = "a key of more than sixteen octets";
@@ -49,9 +51,20 @@ remote = ["10.2.0.0/24"]
 start = "manual"
 "#;
 
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Strata's.
+    Ours,
+    /// strongSwan's.
+    Theirs,
+}
+
 /// The two hosts.
 pub struct Duo {
     _bed: Testbed,
+    /// Between them, if something is.
+    _nat: Option<Host>,
     /// Where `stratad` runs.
     pub ours: Host,
     /// Where charon runs.
@@ -67,20 +80,95 @@ impl Duo {
             ours.end("eth0", &["192.0.2.1/24"]),
             theirs.end("eth0", &["192.0.2.2/24"]),
         )?;
+        Self::of(bed, None, ours, theirs)
+    }
+
+    /// The same with a NAT before one of them. It is the NAT that has the host's address now, and the
+    /// host has 10.3.0.2. Ports are changed too.
+    pub fn behind_nat(name: &str, hidden: Side) -> Result<Self> {
+        let bed = Testbed::new(name)?;
+        let (ours, theirs, nat) = (bed.host("ours")?, bed.host("theirs")?, bed.host("nat")?);
+        let (inside, outside, addresses) = match hidden {
+            Side::Ours => (&ours, &theirs, ["192.0.2.1/24", "192.0.2.2/24"]),
+            Side::Theirs => (&theirs, &ours, ["192.0.2.2/24", "192.0.2.1/24"]),
+        };
+        nat.sysctl("net.ipv4.ip_forward", "1")?;
+        wire::veth(
+            inside.end("eth0", &["10.3.0.2/24"]),
+            nat.end("inside", &["10.3.0.1/24"]),
+        )?;
+        wire::veth(
+            nat.end("outside", &addresses[..1]),
+            outside.end("eth0", &addresses[1..]),
+        )?;
+        inside.route("default", "10.3.0.1")?;
+        nat.file("nat.nft", TRANSLATION)?;
+        nat.run("nft -f nat.nft")?;
+        Self::of(bed, Some(nat), ours, theirs)
+    }
+
+    fn of(bed: Testbed, nat: Option<Host>, ours: Host, theirs: Host) -> Result<Self> {
         add_inner_address(&theirs, "10.2.0.1/32")?;
         Ok(Self {
             _bed: bed,
+            _nat: nat,
             ours,
             theirs,
         })
     }
 
+    /// Gives both ends a certificate of one CA, all with keys that openssl calls `key`: ours as
+    /// [`certified`] has it, theirs where charon looks.
+    pub fn certify(&self, key: &str) -> Result<()> {
+        let order = Order { key, ..GOOD };
+        openssl::authority(&self.ours, key, "Lab CA")?;
+        openssl::order(&self.ours, "DNS:theirs.example", order)?;
+        for (file, place) in [
+            ("end.pem", "x509/end.pem"),
+            ("end.key", "private/end.key"),
+            ("ca.pem", "x509ca/ca.pem"),
+        ] {
+            let place = self.theirs.directory().join(place);
+            fs::create_dir_all(place.parent().unwrap_or(&place))?;
+            fs::copy(self.ours.directory().join(file), place)?;
+        }
+        openssl::order(&self.ours, "DNS:ours.example", order)
+    }
+
     /// Both daemons, not yet connected.
     pub fn start(&self, ours: &str, theirs: &Connection<'_>) -> Result<(Daemon, Charon)> {
+        self.start_with(ours, &Origin::Installed, theirs)
+    }
+
+    /// The same with a charon from elsewhere.
+    pub fn start_with(
+        &self,
+        ours: &str,
+        origin: &Origin,
+        theirs: &Connection<'_>,
+    ) -> Result<(Daemon, Charon)> {
         self.ours.secret("theirs.psk", PSK)?;
-        Ok((self.ours.stratad(ours)?, self.theirs.charon(theirs)?))
+        let strata = self.ours.stratad(ours)?;
+        Ok((strata, self.theirs.charon_of(origin, theirs)?))
     }
 }
+
+/// Our end with the certificate that [`Duo::certify`] put into its folder, and without the key that it
+/// would share.
+pub fn certified(ours: &str) -> String {
+    let node = "cert = \"chain.pem\"\nkey = \"end.key\"\nca = [\"ca.pem\"]\n[tunnel]";
+    ours.replace("psk = \"theirs.psk\"\n", "")
+        .replace("[tunnel]", node)
+}
+
+/// The port that a datagram seems to come from is never that of IKE.
+const TRANSLATION: &str = "table ip nat {
+  chain out {
+    type nat hook postrouting priority 100
+    oifname \"outside\" meta l4proto udp masquerade to :20000-30000
+  }
+}
+";
 
 /// Gives a host an address that is reached through a tunnel only.
 pub fn add_inner_address(host: &Host, prefix: &str) -> Result<()> {

@@ -11,6 +11,7 @@
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
 //!   drawn and put on one page (`strata lab`).
+//! * [`matrix`]: Strata with every strongSwan at hand, each pair of choices in some cell.
 //! * [`mod@bench`]: what setting up tunnels costs a responder (`strata bench`).
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
@@ -35,6 +36,7 @@ pub mod histogram;
 pub mod host;
 pub mod interrupt;
 pub mod lending;
+pub mod matrix;
 pub mod obstacle;
 pub mod openssl;
 pub mod page;

@@ -24,9 +24,19 @@ macro_rules! tests {
 /// Enters namespaces of our own, then runs the tests the command line asks for, one after
 /// another: they measure time, and would disturb each other.
 pub fn run(tests: &[Test]) -> ExitCode {
+    run_each(tests, |(name, _)| (*name).to_owned(), |(_, test)| test())
+}
+
+/// The same for what has a name and can be tested.
+pub fn run_each<T>(
+    things: &[T],
+    name: impl Fn(&T) -> String,
+    test: impl Fn(&T) -> Result<()>,
+) -> ExitCode {
     let choice = Choice::from_arguments(std::env::args().skip(1));
-    let chosen: Vec<_> = tests
+    let chosen: Vec<_> = things
         .iter()
+        .map(|thing| (name(thing), thing))
         .filter(|(name, _)| choice.takes(name))
         .collect();
     if choice.list {
@@ -38,14 +48,17 @@ pub fn run(tests: &[Test]) -> ExitCode {
         return ExitCode::FAILURE;
     }
     println!("\nrunning {} tests", chosen.len());
-    let failed = chosen.iter().filter(|test| !passes(test)).count();
+    let failed = chosen
+        .iter()
+        .filter(|(name, thing)| !passes(name, || test(thing)));
+    let failed = failed.count();
     let passed = chosen.len() - failed;
     println!("\ntest result: {passed} passed; {failed} failed\n");
     ExitCode::from(u8::from(failed > 0))
 }
 
 /// Runs one test. The panic's message has been printed by then.
-fn passes((name, test): &Test) -> bool {
+fn passes(name: &str, test: impl Fn() -> Result<()>) -> bool {
     let start = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(test));
     let seconds = start.elapsed().as_secs_f64();

@@ -16,6 +16,16 @@ use std::time::Duration;
 /// The daemon as Debian installs it (package `strongswan-charon`).
 const CHARON: &str = "/usr/lib/ipsec/charon";
 
+/// Where a charon comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// This machine has it installed.
+    Installed,
+    /// The packages of another Debian release were unpacked into a folder (`edge/lab/unpack`): it
+    /// runs there on its own libraries.
+    Unpacked(PathBuf),
+}
+
 /// A start takes 0.2 s on an idle machine.
 const START_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -24,9 +34,43 @@ const SWANCTL_DEADLINE: Duration = Duration::from_secs(30);
 
 /// `aesni` comes before `aes gcm`: the first plugin that offers an algorithm serves it, and the
 /// portable code has a tenth of the speed. `curve25519` and `kernel-libipsec` are in Debian's
-/// extra packages. `kernel-netlink` sets the routes into the tunnel.
-const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
+/// extra packages, and so is `ml` from strongSwan 6 on, which is passed over where it is not.
+/// `kernel-netlink` sets the routes into the tunnel.
+const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 sha3 hmac kdf curve25519 ml \
                        openssl pem pkcs1 pkcs8 pubkey x509 constraints kernel-libipsec kernel-netlink socket-default vici";
+
+impl Origin {
+    /// What `edge/lab/unpack` unpacked: in `$STRATA_UNPACKED`, or in `unpacked` beside this executable
+    /// or up to three folders up.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn newer() -> Result<Self> {
+        let named = std::env::var_os("STRATA_UNPACKED").map(PathBuf::from);
+        let executable = std::env::current_exe().unwrap_or_default();
+        let above = executable.ancestors().skip(1).take(3);
+        let mut candidates = named
+            .into_iter()
+            .chain(above.map(|folder| folder.join("unpacked")));
+        let found = candidates.find(|root| in_root(root).is_file());
+        let fix = "run `edge/lab/unpack target/unpacked`, or set STRATA_UNPACKED to such a folder";
+        found
+            .map(Self::Unpacked)
+            .context(format!("no other strongSwan is unpacked: {fix}"))
+    }
+}
+
+fn in_root(root: &Path) -> PathBuf {
+    root.join(CHARON.trim_start_matches('/'))
+}
+
+/// Starts the program that is named next.
+const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\"";
+
+/// Starts the program in the root that is named next: with our files in its `/mnt`, where it begins.
+const IN_ANOTHER_ROOT: &str = "for dir in dev proc sys; do mount --rbind /$dir \"$1/$dir\"; done && \
+                               mount --bind . \"$1/mnt\" && mount -t tmpfs none \"$1/run\" && \
+                               exec unshare --root \"$1\" --wd /mnt \"$0\"";
 
 /// One connection with one child, both ends as charon sees them. It answers, and connects when
 /// told to ([`Charon::initiate`]).
@@ -94,10 +138,20 @@ impl Host {
     /// strongSwan is not installed (the message names the package), or charon ended or refused
     /// the connection; the message has its log.
     pub fn charon(&self, connection: &Connection<'_>) -> Result<Charon> {
+        self.charon_of(&Origin::Installed, connection)
+    }
+
+    /// The same with a charon from elsewhere.
+    ///
+    /// # Errors
+    /// As [`Host::charon`].
+    pub fn charon_of(&self, origin: &Origin, connection: &Connection<'_>) -> Result<Charon> {
         let mut command = self.command(find_command("unshare", "util-linux")?);
-        let on_empty_run = "mount -t tmpfs none /run && exec \"$0\"";
-        command.args(["--mount", "sh", "-c", on_empty_run]);
-        command.arg(find_charon()?);
+        command.args(["--mount", "sh", "-c"]);
+        match origin {
+            Origin::Installed => command.args([ON_EMPTY_RUN]).arg(find_charon()?),
+            Origin::Unpacked(root) => command.args([IN_ANOTHER_ROOT, CHARON]).arg(root),
+        };
         command.env("STRONGSWAN_CONF", "strongswan.conf");
         self.file("strongswan.conf", &daemon_settings(connection.fragment))?;
         self.secret("swanctl.conf", &connection.settings())?;
@@ -140,6 +194,20 @@ impl Charon {
     pub fn rekey(&self) -> Result<()> {
         self.swanctl("--rekey --ike peer")?;
         self.swanctl(&format!("--rekey --child {CHILD}")).map(drop)
+    }
+
+    /// Its version: `5.9.8`.
+    ///
+    /// # Errors
+    /// charon does not answer.
+    pub fn version(&self) -> Result<String> {
+        let said = self.swanctl("--version --daemon")?;
+        let version = said
+            .split_whitespace()
+            .find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        version
+            .map(str::to_owned)
+            .with_context(|| format!("no version: {said}"))
     }
 
     /// Its SAs, in swanctl's format for machines: `state=ESTABLISHED`, `bytes-in=1234`.

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use lab::certified::strata;
 use lab::daemon::Daemon;
-use lab::duo::{Duo, OURS, THEIRS};
+use lab::duo::{Duo, OURS, THEIRS, certified};
 use lab::openssl::{self, GOOD, Order, RSA};
 use lab::runner;
 use lab::strongswan::{Charon, Connection};
@@ -144,24 +144,12 @@ fn the_legacy_set_reaches_a_strongswan_without_curves() -> Result<()> {
 /// We sign with RSASSA-PSS, strongSwan with PKCS #1, the CA as openssl does.
 fn rsa_certificates_prove_both_ends() -> Result<()> {
     let duo = Duo::new("rsa")?;
-    let order = Order { key: RSA, ..GOOD };
-    openssl::authority(&duo.ours, RSA, "RSA CA")?;
-    openssl::order(&duo.ours, "DNS:theirs.example", order)?;
-    for (file, place) in [
-        ("end.pem", "x509/end.pem"),
-        ("end.key", "private/end.key"),
-        ("ca.pem", "x509ca/ca.pem"),
-    ] {
-        let place = duo.theirs.directory().join(place);
-        std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
-        std::fs::copy(duo.ours.directory().join(file), place)?;
-    }
-    openssl::order(&duo.ours, "DNS:ours.example", order)?;
+    duo.certify(RSA)?;
     let theirs = Connection {
         psk: None,
         ..THEIRS
     };
-    let (mut strata, charon) = duo.start(&with_certificate(), &theirs)?;
+    let (mut strata, charon) = duo.start(&certified(OURS), &theirs)?;
     both_roles(&duo, &mut strata, &charon, |sas| {
         sas.contains("state=ESTABLISHED")
     })
@@ -174,20 +162,13 @@ fn an_rsa_key_of_1024_bits_is_refused_with_a_reason() -> Result<()> {
     openssl::authority(&duo.ours, RSA, "RSA CA")?;
     let order = Order { key: short, ..GOOD };
     openssl::order(&duo.ours, "DNS:ours.example", order)?;
-    duo.ours.file("strata.toml", &with_certificate())?;
+    duo.ours.file("strata.toml", &certified(OURS))?;
     let Err(refusal) = strata(&duo.ours, "check strata.toml") else {
         bail!("it was taken");
     };
     let refusal = format!("{refusal:?}");
     ensure!(refusal.contains("RSA of 2048 bits or more"), "{refusal}");
     Ok(())
-}
-
-/// Our end with the certificate in its folder.
-fn with_certificate() -> String {
-    let node = "cert = \"chain.pem\"\nkey = \"end.key\"\nca = [\"ca.pem\"]\n[tunnel]";
-    OURS.replace("psk = \"theirs.psk\"\n", "")
-        .replace("[tunnel]", node)
 }
 
 /// Both daemons, not yet connected; ours with one more line about the peer.

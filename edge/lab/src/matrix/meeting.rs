@@ -1,0 +1,259 @@
+//! What happens in a cell: a tunnel comes up, carries octets each way, lives through an event and
+//! carries octets again.
+
+use super::cell::{Cell, Event, Path, Peer};
+use crate::daemon::Daemon;
+use crate::duo::{Duo, OURS, Side, THEIRS, certified};
+use crate::process::until;
+use crate::strongswan::{Charon, Connection, Origin, Ppk};
+use crate::transfer::transfer;
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use std::thread;
+use std::time::Duration;
+
+/// The machine may be stopped for seconds at any time.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How many octets pass each way, before the event and after it.
+const OCTETS: u64 = 1_000_000;
+
+/// New keys in a storm, from each end and of both kinds.
+const STORM: usize = 4;
+
+/// 256 bits in base64.
+const PPK_KEY: &str = "k1l0dmVzdGVyIGlzIG5vdCBhIHF1YW50dW0ga2V5ISE=";
+const PPK: Ppk<'_> = Ppk {
+    id: "office2026",
+    secret: PPK_KEY,
+    named: true,
+    required: true,
+};
+
+/// Both ends, connected.
+struct Meeting<'c> {
+    cell: &'c Cell,
+    duo: Duo,
+    strata: Daemon,
+    charon: Charon,
+}
+
+/// Plays a cell to its end. Returns the witness: charon's version.
+///
+/// # Errors
+/// Something did not come up, or stay up, or arrive; or charon's account of the SAs has not what the cell
+/// asks for.
+pub fn meet(cell: &Cell) -> Result<String> {
+    let duo = match cell.path {
+        Path::Nat => Duo::behind_nat("matrix", cell.begins)?,
+        Path::Wire | Path::Narrow => Duo::new("matrix")?,
+    };
+    if let Some(key) = cell.proof.certificate {
+        duo.certify(key)?;
+    }
+    duo.ours.secret("theirs.ppk", PPK_KEY)?;
+    let (ike, esp) = proposals(cell);
+    let theirs = connection(cell, &ike, &esp);
+    let (strata, charon) = duo.start_with(&configuration(cell), &origin(cell.peer)?, &theirs)?;
+    let mut meeting = Meeting {
+        cell,
+        duo,
+        strata,
+        charon,
+    };
+    meeting.connect()?;
+    meeting.carry()?;
+    match cell.event {
+        Event::Rekeys => meeting.rekeys()?,
+        Event::Storm => meeting.storm()?,
+        Event::Move => meeting.moves()?,
+        Event::Deletes => meeting.deletes()?,
+    }
+    meeting.carry()?;
+    meeting.agree()?;
+    meeting.charon.version()
+}
+
+fn origin(peer: Peer) -> Result<Origin> {
+    match peer {
+        Peer::Installed => Ok(Origin::Installed),
+        Peer::Newer => Origin::newer(),
+    }
+}
+
+/// charon's for the IKE SA and for its child.
+fn proposals(cell: &Cell) -> (String, String) {
+    let (suite, exchange) = (cell.suite.word, cell.exchange);
+    let ike = format!("{suite}-prfsha256-{}", exchange.theirs);
+    let esp = match cell.pfs {
+        true => format!("{suite}-{}", exchange.group),
+        false => suite.to_owned(),
+    };
+    (ike, esp)
+}
+
+fn connection<'a>(cell: &Cell, ike: &'a str, esp: &'a str) -> Connection<'a> {
+    let elsewhere = cell.begins == Side::Theirs && cell.path == Path::Nat;
+    Connection {
+        address: match elsewhere || is_awaited(cell) {
+            true => "%any",
+            false => THEIRS.address,
+        },
+        psk: THEIRS.psk.filter(|_| cell.proof.certificate.is_none()),
+        ppk: cell.proof.ppk.then_some(PPK),
+        ike,
+        esp,
+        fragment: match cell.path {
+            Path::Narrow => 600,
+            Path::Wire | Path::Nat => THEIRS.fragment,
+        },
+        ..THEIRS
+    }
+}
+
+fn configuration(cell: &Cell) -> String {
+    let mut ours = match cell.proof.certificate {
+        Some(_) => certified(OURS),
+        None => OURS.to_owned(),
+    };
+    if is_awaited(cell) {
+        ours = ours.replace("address = \"192.0.2.2\"\n", "");
+        ours = ours.replace("start = \"manual\"\n", "");
+    }
+    let (suite, exchange, pfs) = (cell.suite.word, cell.exchange.ours, cell.pfs);
+    ours += &format!("suite = \"{suite}\"\n{exchange}\npfs = {pfs}\n");
+    if cell.proof.ppk {
+        ours += "ppk = { id = \"office2026\", key = \"theirs.ppk\", required = true }\n";
+    }
+    if cell.path == Path::Narrow {
+        ours += "[listen]\nfragment = 600\n";
+    }
+    ours
+}
+
+/// Whether charon has no address in our configuration: as one that moves must not have, or one that
+/// alone begins anew.
+fn is_awaited(cell: &Cell) -> bool {
+    cell.begins == Side::Theirs && matches!(cell.event, Event::Move | Event::Deletes)
+}
+
+impl Meeting<'_> {
+    fn connect(&self) -> Result<()> {
+        match self.cell.begins {
+            Side::Ours => self.strata.strata("up theirs --wait").map(drop)?,
+            Side::Theirs => self.charon.initiate().map(drop)?,
+        }
+        self.strata.wait_until("status", DEADLINE, is_up).map(drop)
+    }
+
+    fn carry(&self) -> Result<()> {
+        let (ours, theirs) = (&self.duo.ours, &self.duo.theirs);
+        transfer(ours, theirs, "10.2.0.1", OCTETS)?;
+        transfer(theirs, ours, "10.1.0.1", OCTETS)
+    }
+
+    fn rekeys(&mut self) -> Result<()> {
+        self.charon.rekey()?;
+        self.wait_for_new_keys(1)?;
+        self.strata.strata("rekey theirs")?;
+        self.wait_for_new_keys(2)
+    }
+
+    fn wait_for_new_keys(&mut self, times: usize) -> Result<()> {
+        for keys in ["IKE SA has new keys", "tunnel has new keys"] {
+            until(keys, DEADLINE, || {
+                let log = self.strata.process().log();
+                Ok((log.matches(keys).count() >= times).then_some(()))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Some of the requests meet the other end's on the way, and some are refused for the moment: what
+    /// counts is that in the end there is one tunnel, and that it carries octets.
+    fn storm(&mut self) -> Result<()> {
+        let (strata, charon) = (&self.strata, &self.charon);
+        thread::scope(|scope| {
+            let theirs = scope.spawn(|| (0..STORM).filter(|_| charon.rekey().is_ok()).count());
+            let ours = (0..STORM).filter(|_| strata.strata("rekey theirs").is_ok());
+            let asked = ours.count() + theirs.join().expect("a client returns its errors");
+            ensure!(asked > STORM, "only {asked} requests were taken");
+            Ok(())
+        })?;
+        self.wait_for_new_keys(1)
+    }
+
+    /// To another address of the same network; charon finds it by itself once its old one is gone.
+    fn moves(&mut self) -> Result<()> {
+        let (host, network) = match (self.cell.begins, self.cell.path) {
+            (Side::Ours, Path::Nat) => (&self.duo.ours, "10.3.0"),
+            (Side::Ours, _) => (&self.duo.ours, "192.0.2"),
+            (Side::Theirs, Path::Nat) => (&self.duo.theirs, "10.3.0"),
+            (Side::Theirs, _) => (&self.duo.theirs, "192.0.2"),
+        };
+        host.run(&format!("ip addr add {network}.11/24 dev eth0"))?;
+        match self.cell.begins {
+            Side::Ours => {
+                let words = format!("move theirs --from {network}.11");
+                self.strata.strata(&words)?;
+            }
+            Side::Theirs => {
+                host.sysctl("net.ipv4.conf.eth0.promote_secondaries", "1")?;
+                host.run(&format!("ip addr del {network}.2/24 dev eth0"))?;
+                if self.cell.path == Path::Nat {
+                    host.run("ip route replace default via 10.3.0.1")?;
+                }
+            }
+        }
+        self.strata.process().wait_for_log("tunnel moved", DEADLINE)
+    }
+
+    fn deletes(&mut self) -> Result<()> {
+        let (strata, charon) = (&self.strata, &self.charon);
+        thread::scope(|scope| {
+            let theirs = scope.spawn(|| charon.terminate());
+            let ours = strata.strata("down theirs");
+            // It may be gone before charon is asked.
+            let _ = theirs.join().expect("a client returns its errors");
+            ours
+        })?;
+        strata.wait_until("status", DEADLINE, is_down)?;
+        charon.wait_until(DEADLINE, |sas| {
+            sas.trim().is_empty() || !sas.contains("state=")
+        })?;
+        if self.cell.begins == Side::Theirs {
+            // Or it would refuse whoever begins.
+            strata.strata("up theirs")?;
+        }
+        self.connect()
+    }
+
+    /// One IKE SA with one child, at both ends, of what was asked for.
+    fn agree(&self) -> Result<()> {
+        let Cell {
+            suite, exchange, ..
+        } = self.cell;
+        let sas = self.charon.wait_until(DEADLINE, |sas| {
+            sas.matches("reqid=").count() == 1 && sas.matches("state=ESTABLISHED").count() == 1
+        })?;
+        let agreed = sas.matches(suite.agreed).count() == 2 && sas.contains(exchange.agreed);
+        ensure!(agreed, "something else was agreed: {sas}");
+        let status = self.strata.strata("status")?;
+        ensure!(is_up(&status), "{status}");
+        let children = peer(&status)["children"].as_array().map_or(0, Vec::len);
+        ensure!(children == 1, "{children} children: {status}");
+        Ok(())
+    }
+}
+
+fn peer(status: &Value) -> &Value {
+    &status["status"]["peers"][0]
+}
+
+fn is_up(status: &Value) -> bool {
+    peer(status)["state"] == "up" && peer(status)["children"][0].is_object()
+}
+
+fn is_down(status: &Value) -> bool {
+    peer(status)["state"] == "down"
+}

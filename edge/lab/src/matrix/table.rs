@@ -1,0 +1,53 @@
+//! Which cell has which witness, as a page of Markdown.
+
+use super::Cell;
+
+/// What stands above the table.
+const HEAD: &str = "# Interoperability\n\n\
+    Written by `./x interop`. In each cell both ends connect, 1 MB passes each way by the kernel's TCP, \
+    something happens to the tunnel, 1 MB passes each way again, and then charon's own account \
+    (`swanctl --list-sas`) has one IKE SA with one child, both of what the cell asks for. Any two \
+    levels of any two columns meet in some cell; `./x interop --full` plays all combinations.\n\n\
+    No public peer was found for: zones and licences (they are ours), and what [status.md](status.md) \
+    lists without an interoperability test.\n\n\
+    | | strongSwan | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
+    |---|---|---|---|---|---|---|---|---|---|\n";
+
+/// The page. `witnesses` are as [`super::meet`] returns them; without one a cell has failed.
+pub fn page<'a>(cells: impl IntoIterator<Item = (&'a Cell, Option<&'a str>)>) -> String {
+    let row = |(number, (cell, witness)): (usize, (&Cell, Option<&str>))| {
+        let witness = match witness {
+            Some(version) => format!("strongSwan {version}"),
+            None => "**failed**".to_owned(),
+        };
+        format!("| {number} | {cell} | {witness} |\n")
+    };
+    let rows = (1..).zip(cells).map(row);
+    rows.fold(HEAD.to_owned(), |page, row| page + &row)
+}
+
+/// The cells in a page, without their witnesses: `installed | we begin | psk ...`.
+pub fn cells(page: &str) -> Vec<String> {
+    let rows = page.lines().filter_map(|line| {
+        let line = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        let (number, rest) = line.split_once(" | ")?;
+        number.parse::<usize>().ok()?;
+        Some(rest.rsplit_once(" | ")?.0.to_owned())
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_every_cell_and_says_which_failed() {
+        let all = Cell::pairwise();
+        let witnesses = all.iter().zip([Some("6.0.1"), None].into_iter().cycle());
+        let page = page(witnesses);
+        let named: Vec<_> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(cells(&page), named);
+        assert_eq!(page.matches("**failed**").count(), all.len() / 2);
+    }
+}
