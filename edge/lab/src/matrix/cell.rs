@@ -125,7 +125,7 @@ const SUITES: [Suite; 4] = [
     },
 ];
 
-const EXCHANGES: [Exchange; 4] = [
+const EXCHANGES: [Exchange; 5] = [
     Exchange::group(
         "x25519",
         "groups = \"x25519\"",
@@ -134,6 +134,12 @@ const EXCHANGES: [Exchange; 4] = [
     ),
     Exchange::group("p256", "groups = \"p256\"", "ecp256", "dh-group=ECP_256"),
     Exchange::group("p384", "groups = \"p384\"", "ecp384", "dh-group=ECP_384"),
+    Exchange::group(
+        "modp2048",
+        "groups = \"modp2048\"",
+        "modp2048",
+        "dh-group=MODP_2048",
+    ),
     Exchange {
         word: "x25519+mlkem768",
         ours: "groups = \"x25519\"\nkem = \"mlkem768\"",
