@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn whoever_begins_every_so_often_begins_at_once_and_then_every_so_often() {
         let pause = Duration::from_millis(10);
-        let due = |millis| super::due(Duration::from_millis(millis), pause);
+        let due = |millis| due(Duration::from_millis(millis), pause);
         assert_eq!([0, 9, 10, 95, 990].map(due), [1, 1, 2, 10, 100]);
     }
 }

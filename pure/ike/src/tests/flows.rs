@@ -118,7 +118,7 @@ pub(crate) const FLOWS: &[Flow] = &[
                 public key is too long for IKE_SA_INIT, so it takes place in IKE_INTERMEDIATE (RFC \
                 9242), sealed with the keys of the group, and all keys are made anew of it (RFC 9370 \
                 section 2.2.2). Both AUTHs cover it.",
-        play: super::kem::story,
+        play: kem::story,
     },
     Flow {
         page: "kem-rekey",
@@ -126,7 +126,7 @@ pub(crate) const FLOWS: &[Flow] = &[
         about: "The successor of the IKE SA has an additional key exchange of its own: in \
                 IKE_FOLLOWUP_KE, after CREATE_CHILD_SA, whose answer names it (RFC 9370 section \
                 2.2.4). Only then it takes over.",
-        play: super::kem::renewal,
+        play: kem::renewal,
     },
     Flow {
         page: "kem-broken",
@@ -134,7 +134,7 @@ pub(crate) const FLOWS: &[Flow] = &[
         about: "The initiator's public key has numbers beyond the modulus (FIPS 203 section 7.2). Nobody \
                 has proved anything yet, so the responder says no more than that it is wrong, and keeps \
                 its place among the half-open ones until it would have expired.",
-        play: super::kem::broken,
+        play: kem::broken,
     },
     Flow {
         page: "ppk",

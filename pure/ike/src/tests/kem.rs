@@ -1,7 +1,7 @@
 //! Additional key exchanges with ML-KEM (RFC 9370) in IKE_INTERMEDIATE (RFC 9242).
 
 use super::certificates::{self, TODAY, by_certificate};
-use super::pair::{Flying, Pair, Side, fit, keys_of};
+use super::pair::{Flying, NatBox, Pair, Side, fit, keys_of};
 use super::rekey::{is_settled, rekey_child, rekey_ike};
 use super::*;
 use crate::{DownReason, DropReason, Ppk};
@@ -699,7 +699,7 @@ fn a_ppk_and_a_kem_are_in_the_keys_together() {
 #[test]
 fn a_kem_passes_a_nat() {
     let mut pair = between(WANTED, WANTED);
-    pair.nat = Some(super::pair::NatBox {
+    pair.nat = Some(NatBox {
         outside: "198.51.100.9",
         shift: 1000,
     });

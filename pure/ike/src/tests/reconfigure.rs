@@ -76,7 +76,7 @@ fn a_peer_that_is_removed_or_renamed_goes_in_an_orderly_way_and_leaves_its_sa_to
 #[test]
 fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
     type Change = (&'static str, fn(&mut Config));
-    let changes: [Change; 8] = [
+    let changes: [Change; 9] = [
         ("address", |c| {
             c.peers[1].address = Some("192.168.1.2".parse().unwrap())
         }),

@@ -38,7 +38,7 @@ fn zoned() -> Pair {
 }
 
 impl Host {
-    fn ike(&self) -> IkeSaId {
+    pub(crate) fn ike(&self) -> IkeSaId {
         let mut sas = self.engine.sas();
         sas.find(|sa| sa.state == crate::SaState::Established)
             .unwrap()

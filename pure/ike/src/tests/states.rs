@@ -128,7 +128,7 @@ const STAGES: &[Stage] = &[
 ];
 
 fn exchanging() -> Pair {
-    begun(super::kem::between(super::kem::WANTED, super::kem::WANTED))
+    begun(kem::between(kem::WANTED, kem::WANTED))
 }
 
 fn authenticating() -> Pair {

@@ -11,7 +11,7 @@ use super::mobike::{CELL, roaming, to};
 use super::pair::{Host, LEFT, Pair, Side, fit, keys_of};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
-use crate::{Event, SaState};
+use crate::{Engine, Event, SaState};
 use crypto::Rng;
 use model::Kem;
 use std::collections::BTreeSet;
