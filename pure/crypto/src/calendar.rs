@@ -9,6 +9,11 @@ const DAY: u64 = 86_400;
 pub struct UnixTime(pub u64);
 
 impl UnixTime {
+    /// What came before 1970 is taken for its beginning.
+    pub(crate) fn of(timestamp: i64) -> Self {
+        Self(u64::try_from(timestamp).unwrap_or(0))
+    }
+
     /// Whole days from now to here; zero if that is past.
     pub const fn days_after(self, now: Self) -> u64 {
         self.0.saturating_sub(now.0) / DAY

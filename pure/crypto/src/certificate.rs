@@ -1,14 +1,13 @@
 //! X.509 certificates as IKE uses them (RFC 5280, RFC 4945): what one says. Whether it is to be
 //! believed is [`crate::TrustStore`]'s business.
 
-use crate::{KeyKind, PublicKey, UnixTime, sha1};
+use crate::{PublicKey, UnixTime, raw_key, sha1};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
 use std::net::IpAddr;
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
-use x509_parser::public_key::PublicKey as Parsed;
 
 /// What a certificate says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +18,8 @@ pub struct Certificate {
     pub subject: String,
     /// Who signed it, as text for people.
     pub issuer: String,
+    /// Its number among all that the same CA has issued, as DER has it.
+    pub serial: Vec<u8>,
     /// From when it is valid.
     pub not_before: UnixTime,
     /// Until when.
@@ -59,17 +60,17 @@ impl Certificate {
         let alternative = parsed.subject_alternative_name();
         let alternative = alternative.map_err(|_| NoCertificate)?;
         let names = alternative.map_or(&[][..], |names| &names.value.general_names);
-        let seconds = |time: i64| UnixTime(u64::try_from(time).unwrap_or(0));
         let validity = parsed.validity();
         rest.is_empty().then_some(()).ok_or(NoCertificate)?;
         Ok(Self {
             der: der.to_vec(),
             subject: text(parsed.subject()),
             issuer: text(parsed.issuer()),
-            not_before: seconds(validity.not_before.timestamp()),
-            not_after: seconds(validity.not_after.timestamp()),
+            serial: parsed.raw_serial().to_vec(),
+            not_before: UnixTime::of(validity.not_before.timestamp()),
+            not_after: UnixTime::of(validity.not_after.timestamp()),
             names: names.iter().filter_map(name).collect(),
-            key: key(&parsed),
+            key: raw_key::read(parsed.public_key()),
             key_id: sha1(&[parsed.public_key().raw]),
             is_ca: parsed.is_ca(),
             may_sign: usage.is_none_or(|usage| {
@@ -100,7 +101,8 @@ impl fmt::Display for Name {
     }
 }
 
-fn text(name: &X509Name<'_>) -> String {
+/// A name for people.
+pub(crate) fn text(name: &X509Name<'_>) -> String {
     shown(&name.to_string())
 }
 
@@ -123,23 +125,4 @@ fn name(name: &GeneralName<'_>) -> Option<Name> {
         }
         _ => None,
     }
-}
-
-/// Keys of the kinds that we verify with; the length tells P-256 and P-384 from other curves, and a
-/// point that is not on them verifies nothing.
-fn key(certificate: &X509Certificate<'_>) -> Option<PublicKey> {
-    const ED25519: &str = "1.3.101.112";
-    const P256_POINT: usize = 65;
-    const P384_POINT: usize = 97;
-    const SHORTEST_RSA: usize = 2048;
-    let info = certificate.public_key();
-    let octets = info.subject_public_key.data.to_vec();
-    let kind = match info.parsed().ok()? {
-        Parsed::EC(_) if octets.len() == P256_POINT => KeyKind::P256,
-        Parsed::EC(_) if octets.len() == P384_POINT => KeyKind::P384,
-        Parsed::RSA(key) if key.key_size() >= SHORTEST_RSA => KeyKind::Rsa,
-        _ if info.algorithm.algorithm.to_id_string() == ED25519 => KeyKind::Ed25519,
-        _ => return None,
-    };
-    Some(PublicKey { kind, octets })
 }

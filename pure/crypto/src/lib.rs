@@ -18,6 +18,8 @@ mod digest;
 mod kem;
 mod modp;
 mod prf;
+mod raw_key;
+mod revocation;
 mod rng;
 mod secret;
 mod signature;
@@ -32,10 +34,12 @@ pub use certificate::{Certificate, Name, NoCertificate};
 pub use digest::{sha1, sha256};
 pub use kem::{BadKemValue, Kem, KemKey};
 pub use prf::Prf;
+pub use raw_key::{NoKey, RawKey};
+pub use revocation::{NoRevocationList, RevocationList, Revoked};
 pub use rng::Rng;
 pub use secret::{Secret, equal};
 pub use signature::{KeyKind, PublicKey, SignatureAlgorithm};
-pub use trust::{TrustStore, Untrusted};
+pub use trust::{Revocation, TrustStore, Untrusted};
 
 #[cfg(test)]
 mod testing {

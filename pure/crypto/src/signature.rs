@@ -7,6 +7,7 @@ use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
     RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
 };
+use std::fmt;
 
 /// What kind a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,17 @@ impl KeyKind {
             Self::Ed25519 => SignatureAlgorithm::Ed25519,
             Self::Rsa => SignatureAlgorithm::RsaPssSha256,
         }
+    }
+}
+
+impl fmt::Display for KeyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::P256 => "ECDSA P-256",
+            Self::P384 => "ECDSA P-384",
+            Self::Ed25519 => "Ed25519",
+            Self::Rsa => "RSA",
+        })
     }
 }
 

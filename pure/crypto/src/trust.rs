@@ -1,14 +1,20 @@
 //! Whom we believe: validating a chain of certificates up to a CA that the operator named
 //! (RFC 5280 section 6, with the rules of RFC 4945 for IKE). The work is webpki's; what is added is
-//! what IKE asks of usage, the CA's own validity, and an answer that a person can act upon.
+//! what IKE asks of usage, the CA's own validity, and an answer that a person can act upon. What a
+//! CA has revoked is known from the lists that the operator names; nothing is ever fetched.
 
-use crate::UnixTime;
 use crate::certificate::Certificate;
 use crate::verifier;
+use crate::{RevocationList, UnixTime};
 use rustls_pki_types::CertificateDer;
+use std::cmp::Reverse;
 use std::time::Duration;
 use thiserror::Error;
-use webpki::{EndEntityCert, Error, ExtendedKeyUsageValidator, KeyPurposeId, KeyPurposeIdIter};
+use webpki::{
+    CertRevocationList, EndEntityCert, Error, ExpirationPolicy, ExtendedKeyUsageValidator,
+    KeyPurposeId, KeyPurposeIdIter, RevocationOptions, RevocationOptionsBuilder,
+    UnknownStatusPolicy,
+};
 
 /// id-kp-ipsecIKE, 1.3.6.1.5.5.7.3.17 (RFC 4945 section 5.1.3.12).
 const IPSEC_IKE: KeyPurposeId<'static> = KeyPurposeId::new(&[0x2b, 6, 1, 5, 5, 7, 3, 17]);
@@ -16,10 +22,23 @@ const IPSEC_IKE: KeyPurposeId<'static> = KeyPurposeId::new(&[0x2b, 6, 1, 5, 5, 7
 /// anyExtendedKeyUsage, 2.5.29.37.0.
 const ANY: KeyPurposeId<'static> = KeyPurposeId::new(&[0x55, 0x1d, 37, 0]);
 
-/// The CAs that are believed.
+/// The CAs that are believed, and what they have revoked.
 #[derive(Clone, Debug, Default)]
 pub struct TrustStore {
     authorities: Vec<Certificate>,
+    /// The newest first: it is the first one of a CA that is asked.
+    lists: Vec<RevocationList>,
+    revocation: Revocation,
+}
+
+/// What has to be known of a certificate that is not revoked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Revocation {
+    /// That no list revokes it. A list that has ended still counts for what it says.
+    #[default]
+    Relaxed,
+    /// That a list speaks for it which has not ended, and for each CA between it and ours.
+    Strict,
 }
 
 /// Why a chain is not believed.
@@ -47,6 +66,29 @@ pub enum Untrusted {
     /// Somebody else signed in the name of a CA.
     #[error("the signature of `{0}` on it was made by another key than the one of that CA in `ca`")]
     Forged(String),
+    /// The CA has taken a certificate back.
+    #[error("the certificate of `{subject}` was revoked by its CA on {since}")]
+    Revoked {
+        /// Whose it is.
+        subject: String,
+        /// Since when.
+        since: UnixTime,
+    },
+    /// No list speaks for the chain.
+    #[error(
+        "no list in `crl` says what the CAs of its chain have revoked (`{0}` issued it), and \
+         `revocation` is strict"
+    )]
+    RevocationUnknown(String),
+    /// The list that does is too old.
+    #[error("the revocation list that speaks for it ended on {0}, and `revocation` is strict")]
+    RevocationListEnded(UnixTime),
+    /// Somebody else signed a list in the name of a CA.
+    #[error(
+        "a list in `crl` with the name of a CA of its chain (`{0}` issued it) was not signed by \
+         the key of that CA"
+    )]
+    RevocationListForged(String),
     /// The certificate is for something else.
     #[error(
         "its key usage does not allow IKE: digitalSignature, and no extendedKeyUsage but ipsecIKE"
@@ -63,7 +105,22 @@ pub enum Untrusted {
 impl TrustStore {
     /// Believes these CAs.
     pub const fn new(authorities: Vec<Certificate>) -> Self {
-        Self { authorities }
+        Self {
+            authorities,
+            lists: Vec::new(),
+            revocation: Revocation::Relaxed,
+        }
+    }
+
+    /// Believes them no more about what these lists revoke.
+    #[must_use]
+    pub fn with_revocation(self, mut lists: Vec<RevocationList>, revocation: Revocation) -> Self {
+        lists.sort_by_key(|list| Reverse(list.this_update));
+        Self {
+            lists,
+            revocation,
+            ..self
+        }
     }
 
     /// Whether nobody is believed.
@@ -79,11 +136,9 @@ impl TrustStore {
     /// Follows a chain, the owner's certificate first and then intermediates in any order, to a CA.
     /// Gives the owner's certificate.
     pub fn verify(&self, chain: &[Vec<u8>], at: UnixTime) -> Result<Certificate, Untrusted> {
-        let [first, rest @ ..] = chain else {
-            return Err(Untrusted::Missing);
-        };
+        let first = chain.first().ok_or(Untrusted::Missing)?;
         let owner = Certificate::from_der(first).map_err(|_| Untrusted::Unreadable)?;
-        let issuer = self.follow(&owner, rest, at)?;
+        let issuer = self.follow(&owner, chain, at)?;
         if at > issuer.not_after {
             return Err(Untrusted::AuthorityExpired(issuer.not_after));
         }
@@ -94,11 +149,30 @@ impl TrustStore {
         }
     }
 
+    /// What was revoked of a chain that was believed before. A cheap look: most chains need no more.
+    pub fn revoked_since(&self, chain: &[Vec<u8>], at: UnixTime) -> Option<Untrusted> {
+        self.find_revoked(chain)?;
+        let why = self.verify(chain, at).err()?;
+        matches!(why, Untrusted::Revoked { .. }).then_some(why)
+    }
+
+    /// A certificate of a chain that a list names, whoever has signed that list.
+    fn find_revoked(&self, chain: &[Vec<u8>]) -> Option<Untrusted> {
+        let named = |certificate: Certificate| {
+            let mut lists = self.lists.iter();
+            let since = lists.find_map(|list| list.revokes(&certificate))?;
+            let subject = certificate.subject;
+            Some(Untrusted::Revoked { subject, since })
+        };
+        let mut chain = chain.iter();
+        chain.find_map(|der| Certificate::from_der(der).ok().and_then(named))
+    }
+
     /// The CA that a chain leads to.
     fn follow(
         &self,
         owner: &Certificate,
-        rest: &[Vec<u8>],
+        chain: &[Vec<u8>],
         at: UnixTime,
     ) -> Result<&Certificate, Untrusted> {
         let der = |octets| CertificateDer::from_slice(octets);
@@ -107,19 +181,43 @@ impl TrustStore {
         let anchors: Vec<_> = anchors
             .collect::<Result<_, _>>()
             .map_err(|error| Untrusted::Invalid(format!("a CA in `ca`: {error}")))?;
-        let rest: Vec<_> = rest.iter().map(|octets| der(octets)).collect();
+        let rest: Vec<_> = chain.iter().skip(1).map(|octets| der(octets)).collect();
         let first = der(&owner.der);
-        let why = |error| untrusted(error, owner);
+        let why = |error| {
+            let revoked = matches!(error, Error::CertRevoked).then(|| self.find_revoked(chain));
+            revoked.flatten().unwrap_or_else(|| untrusted(error, owner))
+        };
         let certificate = EndEntityCert::try_from(&first).map_err(why)?;
         let algorithms = verifier::ALL;
         let time = rustls_pki_types::UnixTime::since_unix_epoch(Duration::from_secs(at.0));
+        let lists: Vec<_> = self.lists.iter().map(RevocationList::list).collect();
+        let revocation = self.options(&lists).map_err(why)?;
         let path = certificate
-            .verify_for_usage(algorithms, &anchors, &rest, time, ForIke, None, None)
+            .verify_for_usage(algorithms, &anchors, &rest, time, ForIke, revocation, None)
             .map_err(why)?;
         let index = anchors.iter().position(|anchor| anchor == path.anchor());
         index
             .map(|index| &self.authorities[index])
             .ok_or(Untrusted::Missing)
+    }
+
+    /// How the lists are asked; not at all where there are none and none is needed.
+    fn options<'l>(
+        &self,
+        lists: &'l [&'l CertRevocationList<'l>],
+    ) -> Result<Option<RevocationOptions<'l>>, Error> {
+        let (unknown, ended) = match self.revocation {
+            Revocation::Relaxed => (UnknownStatusPolicy::Allow, ExpirationPolicy::Ignore),
+            Revocation::Strict => (UnknownStatusPolicy::Deny, ExpirationPolicy::Enforce),
+        };
+        match (RevocationOptionsBuilder::new(lists), self.revocation) {
+            (Ok(options), _) => {
+                let options = options.with_status_policy(unknown);
+                Ok(Some(options.with_expiration_policy(ended).build()))
+            }
+            (Err(_), Revocation::Relaxed) => Ok(None),
+            (Err(_), Revocation::Strict) => Err(Error::UnknownRevocationStatus),
+        }
     }
 }
 
@@ -149,6 +247,13 @@ fn untrusted(error: Error, owner: &Certificate) -> Untrusted {
         Error::UnknownIssuer => Untrusted::UnknownAuthority(owner.issuer.clone()),
         Error::InvalidSignatureForPublicKey => Untrusted::Forged(owner.issuer.clone()),
         Error::EmptyEkuExtension => Untrusted::Usage,
+        Error::UnknownRevocationStatus => Untrusted::RevocationUnknown(owner.issuer.clone()),
+        Error::CrlExpired { next_update, .. } => {
+            Untrusted::RevocationListEnded(seconds(next_update))
+        }
+        Error::InvalidCrlSignatureForPublicKey => {
+            Untrusted::RevocationListForged(owner.issuer.clone())
+        }
         Error::BadDer | Error::BadDerTime | Error::TrailingData(_) => Untrusted::Unreadable,
         other => Untrusted::Invalid(other.to_string()),
     }
@@ -249,6 +354,100 @@ mod tests {
         // The same CAs again and again make it no longer a chain, and no longer work.
         let again: Vec<_> = names.iter().copied().cycle().take(200).collect();
         assert!(behind_the_fence(&again).is_err());
+    }
+
+    /// The chain, by a CA that has made these lists, in the spring of 2030.
+    fn looked_up(
+        chain: &[&str],
+        lists: &[&str],
+        revocation: Revocation,
+    ) -> Result<Certificate, Untrusted> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ike/src/tests/revocation");
+        let read = |name: &str, kind: &str| std::fs::read(folder.join(format!("{name}.{kind}")));
+        let certificate = |name: &str| {
+            let pem = read(name, "pem").unwrap();
+            Certificate::all_from_pem(&pem).unwrap().remove(0)
+        };
+        let lists = lists.iter().flat_map(|name| {
+            let pem = read(name, "crl").unwrap();
+            RevocationList::all_from_pem(&pem).unwrap()
+        });
+        let chain: Vec<_> = chain.iter().map(|name| certificate(name).der).collect();
+        let store = TrustStore::new(vec![certificate("ca")]);
+        let store = store.with_revocation(lists.collect(), revocation);
+        let verified = store.verify(&chain, TODAY);
+        let revoked = verified.clone().err();
+        let revoked = revoked.filter(|why| matches!(why, Untrusted::Revoked { .. }));
+        assert_eq!(store.revoked_since(&chain, TODAY), revoked);
+        verified
+    }
+
+    const MIDDLE: &[&str] = &["mobile-middle", "middle"];
+
+    #[test]
+    fn what_its_ca_has_revoked_is_refused_by_either_policy() {
+        for revocation in [Revocation::Relaxed, Revocation::Strict] {
+            for (chain, lists, whose) in [
+                (&["mobile"][..], &["mobile"][..], "CN=mobile"),
+                (MIDDLE, &["middle", "of-middle"][..], "CN=List Middle"),
+            ] {
+                let refused = looked_up(chain, lists, revocation).unwrap_err().to_string();
+                let expected = format!("`{whose}` was revoked by its CA on 2030-01-15");
+                assert!(refused.contains(&expected), "{refused}");
+            }
+            let others = looked_up(&["gateway"], &["mobile"], revocation);
+            assert!(others.is_ok(), "{others:?}");
+        }
+    }
+
+    #[test]
+    fn strict_wants_a_list_of_every_ca_of_the_chain_and_relaxed_does_not() {
+        let unknown = |why| matches!(why, Untrusted::RevocationUnknown(_));
+        for (chain, lists, enough) in [
+            (&["mobile"][..], &[][..], false),
+            (&["mobile"][..], &["of-middle"][..], false),
+            (&["mobile"][..], &["nothing"][..], true),
+            (MIDDLE, &["nothing"][..], false),
+            (MIDDLE, &["of-middle"][..], false),
+            (MIDDLE, &["nothing", "of-middle"][..], true),
+        ] {
+            let strict = looked_up(chain, lists, Revocation::Strict);
+            assert_eq!(strict.is_ok(), enough, "{chain:?} {lists:?}");
+            assert!(strict.map_or_else(unknown, |_| true), "{chain:?} {lists:?}");
+            assert!(looked_up(chain, lists, Revocation::Relaxed).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_list_that_has_ended_counts_for_what_it_says_and_is_not_enough_for_strict() {
+        use Revocation::{Relaxed, Strict};
+        let ended = looked_up(&["mobile"], &["ended"], Strict).unwrap_err();
+        assert!(ended.to_string().contains("ended on 2030-03-01"), "{ended}");
+        assert!(looked_up(&["mobile"], &["ended"], Relaxed).is_ok());
+        let refused = looked_up(&["mobile"], &["ended-mobile"], Relaxed).unwrap_err();
+        assert!(matches!(refused, Untrusted::Revoked { .. }), "{refused}");
+    }
+
+    #[test]
+    fn the_newest_list_of_a_ca_is_asked_wherever_it_stands() {
+        for lists in [["nothing", "mobile"], ["mobile", "nothing"]] {
+            for revocation in [Revocation::Relaxed, Revocation::Strict] {
+                let refused = looked_up(&["mobile"], &lists, revocation).unwrap_err();
+                assert!(matches!(refused, Untrusted::Revoked { .. }), "{refused}");
+            }
+        }
+    }
+
+    /// It is no reason to believe anybody, nor does it say whom not to believe.
+    #[test]
+    fn a_list_that_somebody_else_has_signed_refuses_what_it_should_have_spoken_for() {
+        for revocation in [Revocation::Relaxed, Revocation::Strict] {
+            for name in ["mobile", "gateway"] {
+                let refused = looked_up(&[name], &["forged"], revocation).unwrap_err();
+                let forged = matches!(refused, Untrusted::RevocationListForged(_));
+                assert!(forged, "{refused}");
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,125 @@
+//! Raw public keys (RFC 7670): a SubjectPublicKeyInfo and nothing around it. Nobody vouches for whose
+//! it is; whoever uses one knows that from elsewhere.
+
+use crate::{KeyKind, PublicKey, sha256};
+use rustls_pki_types::SubjectPublicKeyInfoDer;
+use rustls_pki_types::pem::PemObject;
+use std::fmt;
+use thiserror::Error;
+use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey as Parsed;
+use x509_parser::x509::SubjectPublicKeyInfo;
+
+/// A public key in the form in which it is sent and kept. Two are the same if their octets are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawKey {
+    der: Vec<u8>,
+    key: PublicKey,
+}
+
+/// The octets are no public key, or of a kind that we do not verify with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("this is no public key for Ed25519, ECDSA P-256 or P-384, or RSA of 2048 bits or more")]
+pub struct NoKey;
+
+impl RawKey {
+    /// Reads one in DER, to its last octet.
+    pub fn from_der(der: &[u8]) -> Result<Self, NoKey> {
+        let (rest, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| NoKey)?;
+        let key = read(&info).filter(|_| rest.is_empty()).ok_or(NoKey)?;
+        let der = der.to_vec();
+        Ok(Self { der, key })
+    }
+
+    /// Reads the first of a PEM file.
+    pub fn from_pem(text: &[u8]) -> Result<Self, NoKey> {
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(text).map_err(|_| NoKey)?;
+        Self::from_der(&der)
+    }
+
+    /// The SubjectPublicKeyInfo.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// What signatures are verified with.
+    pub const fn key(&self) -> &PublicKey {
+        &self.key
+    }
+}
+
+impl fmt::Display for RawKey {
+    /// The kind, and the first half of SHA-256 over the octets: enough to compare two by eye.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.key.kind)?;
+        let digest = sha256(&[&self.der]);
+        let (half, _) = digest.split_at(digest.len() / 2);
+        half.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// Keys of the kinds that we verify with; the length tells P-256 and P-384 from other curves, and a
+/// point that is not on them verifies nothing.
+pub(crate) fn read(info: &SubjectPublicKeyInfo<'_>) -> Option<PublicKey> {
+    const ED25519: &str = "1.3.101.112";
+    const P256_POINT: usize = 65;
+    const P384_POINT: usize = 97;
+    const SHORTEST_RSA: usize = 2048;
+    let octets = info.subject_public_key.data.to_vec();
+    let kind = match info.parsed().ok()? {
+        Parsed::EC(_) if octets.len() == P256_POINT => KeyKind::P256,
+        Parsed::EC(_) if octets.len() == P384_POINT => KeyKind::P384,
+        Parsed::RSA(key) if key.key_size() >= SHORTEST_RSA => KeyKind::Rsa,
+        _ if info.algorithm.algorithm.to_id_string() == ED25519 => KeyKind::Ed25519,
+        _ => return None,
+    };
+    Some(PublicKey { kind, octets })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::hex;
+
+    /// RFC 7670 appendix A.1.
+    const ECDSA: &str = "3059 3013 0607 2a86 48ce 3d02 0106 082a 8648 ce3d 0301 0703 4200 04cb 28e0
+        999b 9c77 15fd 0a80 d8e4 7a77 0797 16cb bf91 7dd7 2e97 566e a1c0 6695 7c2b 57c0 235f
+        b748 9768 d058 ff49 11c2 0fdb e71e 3699 d913 39af bb90 3ee1 7255 dc";
+
+    #[test]
+    fn the_example_of_rfc_7670_appendix_a_1_is_read() {
+        let der = hex(ECDSA);
+        let key = RawKey::from_der(&der).unwrap();
+        assert_eq!((key.key().kind, key.der()), (KeyKind::P256, &der[..]));
+        assert_eq!(key.key().octets, der[26..]);
+    }
+
+    /// RFC 7670 appendix A.2 has 1024 bits, which are too few.
+    #[test]
+    fn the_rsa_key_of_rfc_7670_appendix_a_2_is_too_short() {
+        let der = "3081 9f30 0d06 092a 8648 86f7 0d01 0101 0500 0381 8d00 3081 8902 8181 00bc 7b43
+            4749 c7b3 8600 bfa8 4b44 f881 879a 2dda 08d1 f014 5af5 806c 2aed 6a61 72ff 0dc3 d4cd
+            6016 38e8 ca34 8ebd ca57 4231 cadc 9712 e209 b1fd dba5 8a8c 62b3 6903 8a3d 1eaa 727c
+            1f39 ae49 ed6e bc30 f8d9 b52e 2338 5a40 1915 858c 59be 72f3 43fb 1eb8 7b16 ffc5 ab0f
+            8f8f e9f7 cb3e 663d 8fe9 f9ec fa12 3066 f368 358c eaef d302 0301 0001";
+        assert_eq!(RawKey::from_der(&hex(der)), Err(NoKey));
+    }
+
+    #[test]
+    fn nothing_is_read_but_one_whole_key() {
+        let der = hex(ECDSA);
+        for len in 0..der.len() {
+            assert_eq!(RawKey::from_der(&der[..len]), Err(NoKey), "{len} octets");
+        }
+        assert_eq!(RawKey::from_der(&[&der[..], &[0]].concat()), Err(NoKey));
+        assert_eq!(RawKey::from_pem(b"no key at all"), Err(NoKey));
+    }
+
+    /// The digest is that of `sha256sum`.
+    #[test]
+    fn a_person_sees_the_kind_and_a_digest() {
+        let key = RawKey::from_der(&hex(ECDSA)).unwrap();
+        let shown = "ECDSA P-256 e9ba871a830473c63a6bbd89b74fd238";
+        assert_eq!(key.to_string(), shown);
+    }
+}
