@@ -15,7 +15,7 @@ use crate::menu::IkeMenu;
 use crate::proposal::{offer_esp, offer_ike};
 use crate::sa::Core;
 use crate::signature;
-use crypto::Certificate;
+use crypto::{Certificate, RawKey};
 use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
 use std::collections::BTreeMap;
 use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
@@ -75,6 +75,10 @@ pub struct Offer {
     pub ppk: Option<String>,
     /// The certificate it proves that with; not all of what it says need be true.
     pub certificate: Option<Certificate>,
+    /// The public key that it proves that with where it needs no certificate.
+    pub key: Option<RawKey>,
+    /// Our own: the public key by which we know the other end.
+    pub expected_key: Option<RawKey>,
     /// Our own: the names of the CAs whose certificates we believe.
     pub authorities: Vec<String>,
     /// What of its own the tunnel is to carry.
@@ -100,10 +104,15 @@ impl Offer {
         };
         if peer.psk.is_none() {
             let own = config.credential.as_ref();
-            let authorities = config.trust.authorities().iter();
             offer.auth = Some(AuthMethod::DIGITAL_SIGNATURE);
-            offer.certificate = own.and_then(|own| signature::first(&own.chain));
-            offer.authorities = kept(authorities.map(|ca| ca.subject.clone()));
+            if peer.key.is_some() {
+                offer.key = own.map(|own| own.key.clone());
+                offer.expected_key = peer.key.clone();
+            } else {
+                let authorities = config.trust.authorities().iter();
+                offer.certificate = own.and_then(|own| signature::first(&own.chain));
+                offer.authorities = kept(authorities.map(|ca| ca.subject.clone()));
+            }
         }
         if let PeerRole::Vpn {
             local,
@@ -148,6 +157,7 @@ impl Offer {
             false => ppk::is_confirmed(message).then(String::new),
         };
         self.certificate = signature::first(&signature::chain(message));
+        self.key = signature::sent_key(message);
         self.esp = transforms(message);
         if let Some(child) = Child::read(message) {
             let (local, remote) = match initiator {

@@ -3,7 +3,7 @@
 use crate::extension::ppk::Ppk;
 use crate::pool::Pool;
 use crate::signature::Credential;
-use crypto::{Secret, TrustStore};
+use crypto::{RawKey, Secret, TrustStore};
 use model::{Group, Identity, Kem, Licence, Suite, TrafficSelector, ZoneSelector};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -68,9 +68,11 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// Who it has to prove to be.
     pub identity: Identity,
-    /// The secret we share with it, and with nobody else. `None`: either end proves who it is by
-    /// certificate.
+    /// The secret we share with it, and with nobody else. `None`: either end signs.
     pub psk: Option<Secret>,
+    /// The key that it has to sign with, where there is no secret: then neither end needs a
+    /// certificate (RFC 7670). `None`: that of its certificate.
+    pub key: Option<RawKey>,
     /// The post-quantum secret we share with it besides (RFC 8784).
     pub ppk: Option<Ppk>,
     /// What it is to us.
@@ -151,6 +153,7 @@ impl Peer {
             address,
             identity,
             psk,
+            key,
             ppk,
             role,
             suites,
@@ -162,7 +165,7 @@ impl Peer {
             forbids_nat,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
-            && (psk, ppk, role) == (&new.psk, &new.ppk, &new.role)
+            && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
             && (mobike, forbids_nat) == (&new.mobike, &new.forbids_nat)
     }

@@ -5,6 +5,7 @@
 
 use crate::config::{Config, Peer, PeerRole};
 use crate::menu::IkeMenu;
+use crate::signature::Signing;
 use model::Identity;
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -17,8 +18,8 @@ pub(crate) struct Directory {
     by_identity: BTreeMap<Identity, Vec<usize>>,
     /// What any of the peers allows: who an initiator is comes out only in IKE_AUTH.
     pub(crate) menu: IkeMenu,
-    /// Whether anybody proves itself by a certificate.
-    pub(crate) certificates: bool,
+    /// Whether anybody proves itself by a certificate, or by a key alone.
+    pub(crate) signing: Signing,
     /// Whether any shares a PPK with us.
     pub(crate) ppks: bool,
     /// Whether there are licensed nodes to give keys to.
@@ -39,7 +40,7 @@ impl Directory {
             by_name,
             by_identity,
             menu: IkeMenu::of_all(&config.peers),
-            certificates: peers.clone().any(|peer| peer.psk.is_none()),
+            signing: Signing::of(&config.peers),
             ppks: peers.clone().any(|peer| peer.ppk.is_some()),
             grants: peers.any(|peer| matches!(peer.role, PeerRole::Licensed)),
             config,
@@ -109,9 +110,9 @@ mod tests {
             peers[1].role = PeerRole::Licensed;
             peers[1].suites = vec![model::Suite::ChaCha20Poly1305];
         });
-        assert!(some.certificates && some.grants);
+        assert!(some.signing.certificates && some.grants);
         assert!(some.menu.suites.contains(&model::Suite::ChaCha20Poly1305));
         let none = directory(&["a", "b"], |_| {});
-        assert!(!none.certificates && !none.grants);
+        assert!(!none.signing.certificates && !none.grants);
     }
 }

@@ -208,7 +208,15 @@ pub enum DownReason {
         /// What it said about it, if it is one of ours.
         why: Option<CertificateRefusal>,
     },
-    /// The peer's proof is not good enough.
+    /// The peer knows us by another key.
+    #[error(
+        "the peer refused our public key (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or its `pubkey` for us is not our key; `strata pki pubkey` prints ours"
+    )]
+    KeyRefused {
+        /// Who we said we are.
+        ours: Identity,
+    },
+    /// The peer's proof is not good enough, or not any more.
     #[error("{0}")]
     BadProof(#[from] BadProof),
     /// The peer does not verify what we sign with.
@@ -393,16 +401,30 @@ pub enum BadProof {
     /// Another algorithm.
     #[error("its signature is of another kind than the key of its certificate")]
     UnknownSignature,
-    /// A shared key where we want a certificate.
+    /// It says itself that it has another key than we know it by.
+    #[error("its public key is {theirs}, but {expected} is in its `pubkey` here")]
+    AnotherKey {
+        /// The key that it sent, for people.
+        theirs: String,
+        /// The one that we have.
+        expected: String,
+    },
+    /// Somebody else's signature, or over something else, and no certificate to tell.
+    #[error("its signature was not made for this exchange with the key in its `pubkey` here")]
+    WrongKey,
+    /// Something else where we want a certificate.
     #[error(
-        "it has to prove itself by certificate, as it has no `psk` here, but it came with a pre-shared key"
+        "it has to prove itself by certificate, as it has neither `psk` nor `pubkey` here, but it came with another kind of proof"
     )]
     CertificateExpected,
-    /// A certificate where we want a shared key.
+    /// A signature where we want a shared key.
     #[error(
-        "it has to prove a pre-shared key, as it has a `psk` here, but it came with a certificate"
+        "it has to prove a pre-shared key, as it has a `psk` here, but it came with a signature"
     )]
     SharedKeyExpected,
+    /// Something else where we want to see a key that we know.
+    #[error("it has to prove the key in its `pubkey` here, but it came with another kind of proof")]
+    KeyExpected,
 }
 
 impl BadProof {
@@ -418,10 +440,13 @@ impl BadProof {
                 Code::UNKNOWN_AUTHORITY
             }
             Self::Untrusted(Untrusted::Usage) => Code::WRONG_USAGE,
+            Self::Untrusted(Untrusted::Revoked { .. }) => Code::REVOKED,
             Self::Untrusted(_) => Code::INVALID,
             Self::WrongName { .. } => Code::WRONG_NAME,
             Self::WrongSignature | Self::UnknownSignature => Code::WRONG_SIGNATURE,
-            Self::CertificateExpected | Self::SharedKeyExpected => return None,
+            // They would tell that there is such a peer.
+            Self::AnotherKey { .. } | Self::WrongKey => return None,
+            Self::CertificateExpected | Self::SharedKeyExpected | Self::KeyExpected => return None,
         })
     }
 }
@@ -430,8 +455,8 @@ impl BadProof {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The initiator used another method than a pre-shared key or a certificate.
-    #[error("it wants to authenticate otherwise than by pre-shared key or certificate")]
+    /// The initiator used another method than a pre-shared key or a signature.
+    #[error("it wants to authenticate otherwise than by pre-shared key or signature (RFC 7427)")]
     AuthenticationMethod,
     /// No peer of that name.
     #[error("no peer with the identity {0} is configured")]
@@ -756,9 +781,10 @@ fn refusal_of_ours(why: Option<CertificateRefusal>) -> &'static str {
         Some(CertificateRefusal::WRONG_SIGNATURE) => {
             "our signature does not verify: is `key` that of `cert`?"
         }
+        Some(CertificateRefusal::REVOKED) => "it was revoked; issue it anew, with a new key",
         Some(_) => "it breaks a rule of RFC 5280; the peer's log says which",
         None => {
-            "our `id` is unknown or has a `psk` there, or it does not believe our CA; its log may say more"
+            "our `id` is unknown or has a `psk` or `pubkey` there, or it does not believe our CA; its log may say more"
         }
     }
 }

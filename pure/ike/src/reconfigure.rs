@@ -3,12 +3,14 @@
 //! An IKE SA remembers its peer by name, so no change of the list can make it belong to somebody
 //! else. What was agreed with a peer stays as long as the new configuration asks for the same: such
 //! SAs do not notice. Where it asks for something else they are deleted, in an orderly way and with
-//! their children, and it is for our owner to begin anew.
+//! their children, and it is for our owner to begin anew. So are those whose peer has proved itself by
+//! a certificate that is revoked now; anything else about certificates was settled when they began.
 
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::engine::Engine;
-use crate::event::DownReason;
+use crate::event::{BadProof, DownReason};
+use crate::sa::Sa;
 use model::{IkeSaId, Instant};
 
 /// Commands.
@@ -51,14 +53,21 @@ impl Engine {
     }
 
     fn outdated(&self, changed: &[String]) -> Vec<(IkeSaId, DownReason)> {
-        let why = |name: &String| match self.config.peer(name) {
+        let why = |sa: &Sa, name: &String| match self.config.peer(name) {
             None => Some(DownReason::Removed),
-            Some(_) => changed.contains(name).then_some(DownReason::Reconfigured),
+            Some(_) if changed.contains(name) => Some(DownReason::Reconfigured),
+            Some(_) => self.revoked(sa),
         };
         let named = self.sas.iter().filter_map(|(id, sa)| {
             let name = sa.core.peer.as_ref()?;
-            Some((*id, why(name)?))
+            Some((*id, why(sa, name)?))
         });
         named.collect()
+    }
+
+    fn revoked(&self, sa: &Sa) -> Option<DownReason> {
+        let chain = &sa.established()?.chain;
+        let revoked = self.config.trust.revoked_since(chain, self.today)?;
+        Some(BadProof::from(revoked).into())
     }
 }

@@ -1,4 +1,5 @@
-//! Proofs of identity by certificate (RFC 7296 section 2.15, RFC 7427, RFC 8420).
+//! Proofs of identity by signature (RFC 7296 section 2.15, RFC 7427, RFC 8420): with the key of a
+//! certificate, or with one that the other end knows already (RFC 7670).
 //!
 //! ```text
 //! AUTH = length (1) | AlgorithmIdentifier | signature over the claim's octets
@@ -6,13 +7,15 @@
 //!
 //! The private key is not ours: whoever owns the engine lends a [`Signer`]. What is verified comes
 //! in an order that tells strangers nothing about who is configured here: the chain, the name, the
-//! signature, and only then whose peer that is.
+//! signature, and only then whose peer that is. Without a chain there is nothing that could be told
+//! of: whatever is wrong then is answered alike.
 
 use crate::auth::{Claim, PeerProved};
+use crate::config::{Config, Peer};
 use crate::directory::Directory;
 use crate::event::BadProof;
-use crate::exchange::{find_notify, notify};
-use crypto::{Certificate, Name, SignatureAlgorithm, TrustStore, UnixTime};
+use crate::exchange::{find, find_notify, notify};
+use crypto::{Certificate, Name, PublicKey, RawKey, SignatureAlgorithm, TrustStore, UnixTime};
 use model::Identity;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -30,16 +33,18 @@ const IDENTITY: u16 = 5;
 
 /// Makes signatures with a private key that the engine never sees.
 pub trait Signer: Debug + Send + Sync {
-    /// Signs the octets with the key of [`Credential::chain`]'s first certificate. `None` if the
-    /// key cannot be used.
+    /// Signs the octets with the key of [`Credential::key`]. `None` if the key cannot be used.
     fn sign(&self, octets: &[u8]) -> Option<Vec<u8>>;
 }
 
 /// What we prove our identity with.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// Our certificate in DER, then the intermediates up to a CA that peers trust.
+    /// Our certificate in DER, then the intermediates up to a CA that peers trust. Empty if all
+    /// peers that we sign for know our key.
     pub chain: Vec<Vec<u8>>,
+    /// Our public key.
+    pub key: RawKey,
     /// What the key is for.
     pub algorithm: SignatureAlgorithm,
     /// The key.
@@ -47,8 +52,12 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// The CERT payloads and our AUTH. `None` if the key cannot be used.
-    pub(crate) fn prove(&self, claim: &Claim<'_>) -> Option<(Vec<Payload>, Authentication)> {
+    /// The CERT payloads and our AUTH for a peer. `None` if the key cannot be used.
+    pub(crate) fn prove(
+        &self,
+        claim: &Claim<'_>,
+        peer: &Peer,
+    ) -> Option<(Vec<Payload>, Authentication)> {
         let signature = self.signer.sign(&claim.octets())?;
         let algorithm = identifier(self.algorithm, Form::OURS);
         let data = [&[algorithm.len() as u8], &algorithm[..], &signature].concat();
@@ -56,11 +65,20 @@ impl Credential {
             method: AuthMethod::DIGITAL_SIGNATURE,
             data,
         };
-        let certificate = |der: &Vec<u8>| Payload::Certificate {
-            encoding: CertificateEncoding::X509_SIGNATURE,
-            data: der.clone(),
+        Some((self.certificates(peer), proof))
+    }
+
+    /// Whose our key is; or to who knows that, which one it is.
+    fn certificates(&self, peer: &Peer) -> Vec<Payload> {
+        let (encoding, all) = match &peer.key {
+            None => (CertificateEncoding::X509_SIGNATURE, self.chain.clone()),
+            Some(_) => (
+                CertificateEncoding::RAW_PUBLIC_KEY,
+                vec![self.key.der().to_vec()],
+            ),
         };
-        Some((self.chain.iter().map(certificate).collect(), proof))
+        let payload = |data| Payload::Certificate { encoding, data };
+        all.into_iter().map(payload).collect()
     }
 
     /// Whether the peer said that it verifies signatures of our kind (RFC 7427 section 4).
@@ -78,30 +96,91 @@ impl Credential {
 pub(crate) fn announcement(config: &Directory) -> Option<Payload> {
     let hashes = [SHA2_256, SHA2_384, SHA2_512, IDENTITY];
     let hashes = hashes.map(u16::to_be_bytes).concat();
-    config
-        .certificates
-        .then(|| notify(NotifyType::SIGNATURE_HASH_ALGORITHMS, hashes))
+    let signing = config.signing.certificates || config.signing.raw_keys;
+    signing.then(|| notify(NotifyType::SIGNATURE_HASH_ALGORITHMS, hashes))
 }
 
-/// CERTREQ: the CAs we believe, if anybody here proves itself by them.
-pub(crate) fn request(config: &Directory) -> Option<Payload> {
+/// In which ways some peers prove themselves by signatures.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Signing {
+    pub(crate) certificates: bool,
+    pub(crate) raw_keys: bool,
+}
+
+impl Signing {
+    /// Those of these peers.
+    pub(crate) fn of(peers: &[Peer]) -> Self {
+        let signs = |by_key: bool| {
+            let mut signing = peers.iter().filter(|peer| peer.psk.is_none());
+            signing.any(|peer| peer.key.is_some() == by_key)
+        };
+        Self {
+            certificates: signs(false),
+            raw_keys: signs(true),
+        }
+    }
+}
+
+/// CERTREQ: the CAs we believe, if one of these peers proves itself by them; and that we verify with
+/// a key alone, if one of them does that.
+pub(crate) fn requests(config: &Config, signing: Signing) -> Vec<Payload> {
+    let request = |encoding, data| Payload::CertificateRequest { encoding, data };
     let authorities = config.trust.authorities().iter();
-    let data: Vec<u8> = authorities.flat_map(|ca| ca.key_id).collect();
-    (config.certificates && !data.is_empty()).then_some(Payload::CertificateRequest {
-        encoding: CertificateEncoding::X509_SIGNATURE,
-        data,
-    })
+    let hashes: Vec<u8> = authorities.flat_map(|ca| ca.key_id).collect();
+    let certificates = (signing.certificates && !hashes.is_empty())
+        .then(|| request(CertificateEncoding::X509_SIGNATURE, hashes));
+    // "The Certification Authority field MUST be empty" (RFC 7670 section 3).
+    let key = (signing.raw_keys).then(|| request(CertificateEncoding::RAW_PUBLIC_KEY, Vec::new()));
+    certificates.into_iter().chain(key).collect()
 }
 
-/// Checks that a message proves its sender's claim by certificate.
+/// Checks that a message proves its sender's claim by a signature: with the key of the certificates in
+/// it, or if there are none with the one that the sender is `known` by.
 pub(crate) fn verify(
     claim: &Claim<'_>,
     proof: &Authentication,
     message: &Message,
-    trust: &TrustStore,
+    known: Option<&RawKey>,
+    config: &Config,
     today: UnixTime,
 ) -> Result<PeerProved, BadProof> {
-    let certificate = trust.verify(&chain(message), today)?;
+    let verified = match chain(message).as_slice() {
+        [] => by_key(claim, proof, message, known, config),
+        chain => by_certificate(claim, proof, chain, &config.trust, today),
+    };
+    verified.map(|()| PeerProved::by_signature())
+}
+
+/// Whether a peer may prove itself as this message does, which is about a signature.
+pub(crate) fn is_expected(peer: &Peer, message: &Message) -> Result<(), BadProof> {
+    match (&peer.psk, &peer.key) {
+        (Some(_), _) => Err(BadProof::SharedKeyExpected),
+        (None, key) if key.is_some() == is_certified(message) => Err(missed(peer)),
+        (None, _) => Ok(()),
+    }
+}
+
+/// What a peer without a secret has to prove itself by, and does not.
+pub(crate) const fn missed(peer: &Peer) -> BadProof {
+    match peer.key {
+        Some(_) => BadProof::KeyExpected,
+        None => BadProof::CertificateExpected,
+    }
+}
+
+/// Whether a message has certificates.
+pub(crate) fn is_certified(message: &Message) -> bool {
+    !chain(message).is_empty()
+}
+
+fn by_certificate(
+    claim: &Claim<'_>,
+    proof: &Authentication,
+    chain: &[Vec<u8>],
+    trust: &TrustStore,
+    today: UnixTime,
+) -> Result<(), BadProof> {
+    let certificate = trust.verify(chain, today)?;
     if !vouches(&certificate, claim.identity) {
         return Err(BadProof::WrongName {
             claimed: claim.identity.clone(),
@@ -109,18 +188,54 @@ pub(crate) fn verify(
         });
     }
     let key = certificate.key.ok_or(BadProof::UnknownSignature)?;
+    is_signed(claim, proof, &key)
+}
+
+/// The sender need not send its key: we have it. Whoever is not known costs as much work, with the key
+/// that it sends or with ours, and is not believed whatever comes of it.
+fn by_key(
+    claim: &Claim<'_>,
+    proof: &Authentication,
+    message: &Message,
+    known: Option<&RawKey>,
+    config: &Config,
+) -> Result<(), BadProof> {
+    let sent = sent_key(message);
+    let ours = config.credential.as_ref().map(|own| &own.key);
+    let key = known.or(sent.as_ref()).or(ours);
+    let signed = key.is_some_and(|key| is_signed(claim, proof, key.key()).is_ok());
+    match (known, sent) {
+        (Some(_), _) if signed => Ok(()),
+        (Some(known), Some(sent)) if sent != *known => Err(BadProof::AnotherKey {
+            theirs: sent.to_string(),
+            expected: known.to_string(),
+        }),
+        _ => Err(BadProof::WrongKey),
+    }
+}
+
+/// Whether the owner of a key signed the claim.
+fn is_signed(claim: &Claim<'_>, proof: &Authentication, key: &PublicKey) -> Result<(), BadProof> {
     let (length, rest) = proof.data.split_first().ok_or(BadProof::UnknownSignature)?;
     let (algorithm, signature) = rest
         .split_at_checked(usize::from(*length))
         .ok_or(BadProof::UnknownSignature)?;
     let algorithm = named(algorithm).ok_or(BadProof::UnknownSignature)?;
-    // The certificate says of what kind the key is: nobody is talked into another.
+    // Its owner says of what kind the key is: nobody is talked into another.
     if algorithm.kind() != key.kind {
         return Err(BadProof::UnknownSignature);
     }
     match key.verifies(algorithm, &claim.octets(), signature) {
-        true => Ok(PeerProved::by_signature()),
+        true => Ok(()),
         false => Err(BadProof::WrongSignature),
+    }
+}
+
+/// The certificates that a peer has proved itself by with a message, which may be revoked later.
+pub(crate) fn proved_by(peer: &Peer, message: &Message) -> Vec<Vec<u8>> {
+    match (&peer.psk, &peer.key) {
+        (None, None) => chain(message),
+        (Some(_), _) | (None, Some(_)) => Vec::new(),
     }
 }
 
@@ -255,6 +370,17 @@ pub(crate) fn chain(message: &Message) -> Vec<Vec<u8>> {
         _ => None,
     });
     certificates.collect()
+}
+
+/// The public key that a message has instead of certificates, if we can verify with it.
+pub(crate) fn sent_key(message: &Message) -> Option<RawKey> {
+    find(message, |payload| match payload {
+        Payload::Certificate {
+            encoding: CertificateEncoding::RAW_PUBLIC_KEY,
+            data,
+        } => RawKey::from_der(data).ok(),
+        _ => None,
+    })
 }
 
 /// What the owner's certificate of a chain says, believed or not.

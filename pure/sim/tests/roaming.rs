@@ -149,6 +149,7 @@ fn config(
         lifetimes: Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        key: None,
         ppk: None,
     }];
     Config {

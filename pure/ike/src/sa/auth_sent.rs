@@ -10,7 +10,7 @@ use crate::auth::{Claim, PeerProved};
 use crate::child;
 use crate::config::{Config, Peer, PeerRole};
 use crate::counters::DropReason;
-use crate::event::{BadProof, DownReason, Refusal};
+use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
 use crate::extension::fragment::Uncut;
@@ -20,7 +20,7 @@ use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
 use crate::extension::{configuration, contact};
 use crate::keys::{Roots, UnprovedKeys};
-use crate::signature;
+use crate::signature::{self, Signing};
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AuthSent {
@@ -58,7 +58,7 @@ impl AuthSent {
             payloads.push(contact::payload());
         }
         payloads.extend(certificates);
-        payloads.extend(signature::request(ctx.config).filter(|_| peer.psk.is_none()));
+        payloads.extend(signature::requests(ctx.config, Signing::of(std::slice::from_ref(peer))));
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.extend(proofs);
         self.child = child::Offer::new(peer, self.private, ctx.rng);
@@ -169,6 +169,7 @@ impl AuthSent {
                 .filter(|peer| peer.mobike)
                 .and_then(|_| Mobike::read(response, true)),
             addresses,
+            chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),
         };
         let child = match self.child.zip(peer) {
             // A refusal says more than that there is no address.
@@ -261,19 +262,17 @@ impl AuthSent {
             identity: proof.identity,
             intermediate: &self.covered.octets(true, response.header.message_id),
         };
-        let signed = proof.proof.method == AuthMethod::DIGITAL_SIGNATURE;
-        let (trust, today) = (&ctx.config.trust, ctx.today);
-        match (&peer.psk, signed) {
-            (Some(psk), false) => claim.verify(proof.proof, psk).ok_or(DownReason::WrongKey),
-            (None, true) => Ok(signature::verify(
-                &claim,
-                proof.proof,
-                response,
-                trust,
-                today,
-            )?),
-            (Some(_), true) => Err(BadProof::SharedKeyExpected.into()),
-            (None, false) => Err(BadProof::CertificateExpected.into()),
+        let (proof, known) = (proof.proof, peer.key.as_ref());
+        let signed = proof.method == AuthMethod::DIGITAL_SIGNATURE;
+        match &peer.psk {
+            Some(psk) if !signed => claim.verify(proof, psk).ok_or(DownReason::WrongKey),
+            None if !signed => Err(signature::missed(peer).into()),
+            _ => {
+                signature::is_expected(peer, response)?;
+                let (config, today) = (ctx.config, ctx.today);
+                let verified = signature::verify(&claim, proof, response, known, config, today);
+                Ok(verified?)
+            }
         }
     }
 }
@@ -294,7 +293,7 @@ fn prove(
         return Ok((Vec::new(), claim.prove(psk)));
     }
     let credential = config.credential.as_ref().ok_or(DownReason::CannotSign)?;
-    credential.prove(claim).ok_or(DownReason::CannotSign)
+    credential.prove(claim, peer).ok_or(DownReason::CannotSign)
 }
 
 /// Why a response has no AUTH payload.

@@ -106,7 +106,7 @@ impl AwaitAuth {
             .agree(&init.key.public)
             .map_err(|_| drop(DropReason::KeyExchange))?;
         payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng));
-        payloads.extend(signature::request(ctx.config));
+        payloads.extend(signature::requests(ctx.config, ctx.config.signing));
         payloads.extend(signature::announcement(ctx.config));
         payloads.push(childless::payload());
         core.limit = fragment::agreed(request, ctx.config);
@@ -313,20 +313,31 @@ impl AwaitAuth {
             intermediate: &self.covered.octets(false, request.header.message_id),
         };
         if proof.method == AuthMethod::DIGITAL_SIGNATURE {
-            let verified = signature::verify(&claim, &proof, request, &config.trust, today);
-            let proved = verified.map_err(|why| match (why, &choice) {
+            let known = found.as_ref().ok().and_then(|peer| peer.key.as_ref());
+            let verified = signature::verify(&claim, &proof, request, known, config, today);
+            let verified = verified.map_err(|why| match (why, &choice) {
                 // As little is told of it as of any PPK.
-                (BadProof::WrongSignature, Err(why)) if self.ppk => bad_ppk(why.clone()),
-                (BadProof::WrongSignature, _) if self.ppk => bad_ppk(BadPpk::Wrong),
+                (BadProof::WrongSignature | BadProof::WrongKey, Err(why)) if self.ppk => {
+                    bad_ppk(why.clone())
+                }
+                (BadProof::WrongSignature | BadProof::WrongKey, _) if self.ppk => {
+                    bad_ppk(BadPpk::Wrong)
+                }
                 (why, _) => bad_proof(identity, why),
-            })?;
-            let peer = found?;
-            is_meant(request, config)?;
-            choice.map_err(bad_ppk)?;
-            return match peer.psk {
-                None => Ok((peer, proved)),
-                Some(_) => Err(bad_proof(identity, BadProof::SharedKeyExpected)),
+            });
+            let named = found.and_then(|peer| {
+                is_meant(request, config)?;
+                let expected = signature::is_expected(peer, request);
+                expected.map_err(|why| bad_proof(identity, why))?;
+                Ok(peer)
+            });
+            // A certificate says whose it is to everybody; a key alone to nobody but its peer.
+            let (peer, proved) = match signature::is_certified(request) {
+                true => verified.and_then(|proved| Ok((named?, proved)))?,
+                false => named.and_then(|peer| Ok((peer, verified?)))?,
             };
+            choice.map_err(bad_ppk)?;
+            return Ok((peer, proved));
         }
         let nobodys = Secret::new(vec![0; 32]);
         let psk = found.as_ref().ok().and_then(|peer| peer.psk.as_ref());
@@ -334,7 +345,7 @@ impl AwaitAuth {
         let peer = found?;
         is_meant(request, config)?;
         if peer.psk.is_none() {
-            return Err(bad_proof(identity, BadProof::CertificateExpected));
+            return Err(bad_proof(identity, signature::missed(peer)));
         }
         let wrong = match choice.map_err(bad_ppk)? {
             Choice::Use(_) => bad_ppk(BadPpk::Wrong),
@@ -386,7 +397,7 @@ impl AwaitAuth {
             .credential
             .as_ref()
             .filter(|_| self.accepts_signature);
-        let proof = credential.and_then(|credential| credential.prove(&claim));
+        let proof = credential.and_then(|credential| credential.prove(&claim, peer));
         proof.ok_or(Refusal::CannotProve)
     }
 
@@ -412,6 +423,7 @@ impl AwaitAuth {
                 .filter(|peer| peer.mobike)
                 .and_then(|_| Mobike::read(request, false)),
             addresses: None,
+            chain: signature::proved_by(peer, request),
         };
         let mut keys = self.keys.proved(proved);
         let outcome = match mobike::is_translated(request, arrived.path) {

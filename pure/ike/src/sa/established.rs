@@ -34,6 +34,8 @@ pub(crate) struct Established {
     pub(crate) contact: Contact,
     /// The addresses inside that one end lends the other.
     pub(crate) addresses: Option<InnerAddresses>,
+    /// The certificates that the peer proved itself by; empty if it was something else.
+    pub(crate) chain: Vec<Vec<u8>>,
     pub(super) children: Children,
     /// When the SA's own keys have to be replaced.
     pub(super) age: Age,
@@ -69,6 +71,8 @@ pub(super) struct Beginning {
     pub(super) mobike: Option<Mobike>,
     /// The addresses inside that one end lends the other.
     pub(super) addresses: Option<InnerAddresses>,
+    /// The certificates that the peer proved itself by.
+    pub(super) chain: Vec<Vec<u8>>,
 }
 
 impl Established {
@@ -93,6 +97,7 @@ impl Established {
             nat: beginning.nat,
             mobike: beginning.mobike,
             addresses: beginning.addresses,
+            chain: beginning.chain,
             children: Children::default(),
             age: Age::begin(
                 lifetimes(core, ctx.config).ike,

@@ -303,13 +303,16 @@ impl Core {
         ctx: &Context<'_>,
     ) -> DownReason {
         let ours = ctx.config.identity.clone();
-        let signed = self.peer(ctx.config).is_some_and(|peer| peer.psk.is_none());
+        let peer = self.peer(ctx.config);
+        let signed = peer.is_some_and(|peer| peer.psk.is_none());
+        let by_key = peer.is_some_and(|peer| peer.psk.is_none() && peer.key.is_some());
         let why = signature::explained(refusal);
         match ppk {
             Some(Ppk { id, .. }) if why.is_none() => {
                 let id = id.clone();
                 DownReason::PpkRefused { ours, id }
             }
+            _ if by_key => DownReason::KeyRefused { ours },
             _ if signed => DownReason::CertificateRefused { ours, why },
             _ => DownReason::AuthenticationRefused { ours },
         }

@@ -3,8 +3,9 @@
 use super::pair::{Pair, Side, fit};
 use super::*;
 use crate::{Credential, Signer};
-use aws_lc_rs::signature::Ed25519KeyPair;
-use crypto::{Certificate, SignatureAlgorithm, TrustStore, UnixTime};
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use crypto::{Certificate, RawKey, SignatureAlgorithm, TrustStore, UnixTime};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,23 @@ pub(crate) const TODAY: UnixTime = UnixTime(1_900_000_000);
 #[derive(Debug)]
 struct Key(Ed25519KeyPair);
 
+impl Key {
+    fn public(&self) -> RawKey {
+        let der = self.0.public_key().as_der();
+        let der: PublicKeyX509Der<'_> = der.expect("a key has a form");
+        RawKey::from_der(der.as_ref()).expect("it is for Ed25519")
+    }
+}
+
 impl Signer for Key {
     fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
         Some(self.0.sign(octets).as_ref().to_vec())
     }
+}
+
+/// The public key of a file.
+pub(crate) fn public(name: &str) -> RawKey {
+    key(name).public()
 }
 
 /// Signs octets that are almost those of the exchange.
@@ -32,12 +46,12 @@ impl Signer for Other {
     }
 }
 
-fn pem(name: &str) -> Vec<u8> {
+pub(crate) fn pem(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates");
     std::fs::read(folder.join(name)).unwrap()
 }
 
-fn certificate(name: &str) -> Certificate {
+pub(crate) fn certificate(name: &str) -> Certificate {
     let all = Certificate::all_from_pem(&pem(&format!("{name}.pem"))).unwrap();
     all.into_iter().next().unwrap()
 }
@@ -46,6 +60,13 @@ fn key(name: &str) -> Key {
     let text = String::from_utf8(pem(&format!("{name}.key"))).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('-'));
     Key(Ed25519KeyPair::from_pkcs8_maybe_unchecked(&base64(&lines.collect::<String>())).unwrap())
+}
+
+/// A host whose signatures are over something else.
+pub(crate) fn sign_other_octets(config: &mut Config, key_of: &str) {
+    if let Some(credential) = &mut config.credential {
+        credential.signer = Arc::new(Other(key(key_of)));
+    }
 }
 
 fn base64(text: &str) -> Vec<u8> {
@@ -58,11 +79,13 @@ fn base64(text: &str) -> Vec<u8> {
     bits.chunks_exact(8).map(octet).collect()
 }
 
-fn credential(chain: &[&str], key_of: &str) -> Credential {
+pub(crate) fn credential(chain: &[&str], key_of: &str) -> Credential {
+    let key = key(key_of);
     Credential {
         chain: chain.iter().map(|name| certificate(name).der).collect(),
+        key: key.public(),
         algorithm: SignatureAlgorithm::Ed25519,
-        signer: Arc::new(key(key_of)),
+        signer: Arc::new(key),
     }
 }
 
@@ -90,7 +113,7 @@ pub(crate) fn pair(left: Config, right: Config, today: UnixTime, seed: u8) -> Pa
 }
 
 /// Why the left one is down, and what the right one refused.
-fn refused(left: Config, right: Config, today: UnixTime) -> (String, String) {
+pub(crate) fn refused(left: Config, right: Config, today: UnixTime) -> (String, String) {
     let mut pair = pair(left, right, today, 1);
     pair.initiate(Side::Left);
     pair.pass(Duration::from_secs(300));
@@ -215,9 +238,7 @@ fn somebody_elses_certificate_proves_nothing() {
 #[test]
 fn a_signature_over_other_octets_proves_nothing() {
     let (mut left, right) = ends();
-    if let Some(credential) = &mut left.credential {
-        credential.signer = Arc::new(Other(key("mobile-ca")));
-    }
+    sign_other_octets(&mut left, "mobile-ca");
     let (_, there) = refused(left, right, TODAY);
     assert!(there.contains("was not made for this exchange"), "{there}");
 }

@@ -21,9 +21,11 @@ mod pair;
 mod peek;
 mod ppk;
 mod proposal;
+mod raw_keys;
 mod reconfigure;
 mod refusal;
 mod rekey;
+mod revocation;
 mod states;
 mod suites;
 mod trace;
@@ -81,6 +83,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         },
         mobike: false,
         forbids_nat: false,
+        key: None,
         ppk: None,
     }
 }

@@ -76,7 +76,7 @@ fn a_peer_that_is_removed_or_renamed_goes_in_an_orderly_way_and_leaves_its_sa_to
 #[test]
 fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
     type Change = (&'static str, fn(&mut Config));
-    let changes: [Change; 9] = [
+    let changes: [Change; 10] = [
         ("address", |c| {
             c.peers[1].address = Some("192.168.1.2".parse().unwrap())
         }),
@@ -93,6 +93,9 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
         }),
         ("kem", |c| {
             c.peers[1].kems = vec![Some(model::Kem::MlKem768), None]
+        }),
+        ("key", |c| {
+            c.peers[1].key = Some(super::certificates::public("thief"))
         }),
         ("suites", |c| c.peers[1].suites = vec![Suite::Aes256Gcm16]),
         ("selectors", |c| {

@@ -57,6 +57,7 @@ fn stranger(name: &str) -> crate::Peer {
         lifetimes: crate::Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        key: None,
         ppk: None,
         liveness: Duration::from_secs(30),
     }

@@ -563,6 +563,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         lifetimes: Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        key: None,
         ppk: None,
     }
 }

@@ -1,8 +1,9 @@
 //! Certificates for scenes that are proved by them: those that openssl made for the tests of `ike`,
 //! valid in 2030. Ed25519 makes the same signature each time, so a twin of a handshake says the same.
 
-use aws_lc_rs::signature::Ed25519KeyPair;
-use crypto::{Certificate, SignatureAlgorithm, TrustStore, UnixTime};
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use crypto::{Certificate, RawKey, SignatureAlgorithm, TrustStore, UnixTime};
 use ike::{Credential, Signer};
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
@@ -41,11 +42,14 @@ pub fn certificates(pem: &[u8]) -> Vec<Certificate> {
 fn credential(chain: &[&[u8]], key: &[u8]) -> Credential {
     let key = PrivateKeyDer::from_pem_slice(key).expect("openssl made it");
     let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.secret_der());
+    let key = key.expect("it is for Ed25519");
+    let public: PublicKeyX509Der<'_> = key.public_key().as_der().expect("it was read");
     let chain = chain.iter().flat_map(|pem| certificates(pem));
     Credential {
         chain: chain.map(|certificate| certificate.der).collect(),
+        key: RawKey::from_der(public.as_ref()).expect("it is for Ed25519"),
         algorithm: SignatureAlgorithm::Ed25519,
-        signer: Arc::new(Key(key.expect("it is for Ed25519"))),
+        signer: Arc::new(Key(key)),
     }
 }
 

@@ -181,6 +181,7 @@ fn engine(
         lifetimes: Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        key: None,
         ppk: None,
     };
     let config = Config {

@@ -118,6 +118,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         lifetimes: Lifetimes::default(),
         mobike: true,
         forbids_nat: false,
+        key: None,
         ppk: None,
     }
 }

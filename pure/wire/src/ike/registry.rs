@@ -209,8 +209,8 @@ registry! {
 }
 
 registry! {
-    /// Certificate encodings (RFC 7296 section 3.6).
-    pub struct CertificateEncoding(u8) { X509_SIGNATURE = 4, HASH_AND_URL = 12 }
+    /// Certificate encodings (RFC 7296 section 3.6, RFC 7670 section 3).
+    pub struct CertificateEncoding(u8) { X509_SIGNATURE = 4, HASH_AND_URL = 12, RAW_PUBLIC_KEY = 15 }
 }
 
 registry! {
@@ -223,6 +223,7 @@ registry! {
         WRONG_USAGE = 5,
         WRONG_SIGNATURE = 6,
         INVALID = 7,
+        REVOKED = 8,
     }
 }
 

@@ -1,0 +1,164 @@
+//! Certificates that their CA has revoked. Those in `revocation/` are openssl's, valid in 2030.
+
+use super::certificates::{TODAY, by_certificate, certificate, pair, pem, refused};
+use super::pair::{Pair, Side, fit};
+use super::rekey::rekey_ike;
+use super::*;
+use crate::{DownReason, Event};
+use crypto::{Revocation, RevocationList, TrustStore};
+use std::time::Duration;
+
+fn made(name: &str) -> String {
+    format!("../revocation/{name}")
+}
+
+/// A host that proves itself by this certificate, with these lists of the CA that both believe.
+fn host(config: Config, own: &str, lists: &[&str], revocation: Revocation) -> Config {
+    let lists = lists.iter().flat_map(|name| {
+        let pem = pem(&made(&format!("{name}.crl")));
+        RevocationList::all_from_pem(&pem).expect("openssl made it")
+    });
+    let trust = TrustStore::new(vec![certificate(&made("ca"))]);
+    Config {
+        trust: trust.with_revocation(lists.collect(), revocation),
+        ..by_certificate(config, &[&made(own)])
+    }
+}
+
+/// The mobile node, which has no list.
+fn left() -> Config {
+    host(mobile(), "mobile", &[], Revocation::Relaxed)
+}
+
+/// The gateway with these lists.
+fn right(lists: &[&str], revocation: Revocation) -> Config {
+    host(gateway(), "gateway", lists, revocation)
+}
+
+fn connected() -> Pair {
+    let mut pair = pair(left(), right(&[], Revocation::Relaxed), TODAY, 1);
+    pair.connect();
+    assert!(fit(pair.left.child(), pair.right.child()));
+    pair
+}
+
+/// The gateway reads other lists.
+fn reload(pair: &mut Pair, lists: &[&str], revocation: Revocation) {
+    let config = right(lists, revocation);
+    let anew = pair.with(Side::Right, |engine, now| engine.reconfigure(config, now));
+    assert_eq!(anew, [""; 0]);
+}
+
+/// Why the only IKE SA of the gateway is down.
+fn ended(pair: &Pair) -> String {
+    let reasons = pair.right.down_reasons();
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    reasons[0].to_string()
+}
+
+#[test]
+fn a_revoked_certificate_is_refused_and_both_ends_say_so() {
+    for revocation in [Revocation::Relaxed, Revocation::Strict] {
+        let (here, there) = refused(left(), right(&["mobile"], revocation), TODAY);
+        assert!(here.contains("it was revoked"), "{here}");
+        assert!(
+            there.contains("`CN=mobile` was revoked by its CA on 2030-01-15"),
+            "{there}"
+        );
+    }
+}
+
+#[test]
+fn a_responder_whose_certificate_is_revoked_is_left_and_told_why() {
+    let left = host(mobile(), "mobile", &["gateway"], Revocation::Relaxed);
+    let (here, there) = refused(left, right(&[], Revocation::Relaxed), TODAY);
+    assert!(here.contains("`CN=gateway` was revoked"), "{here}");
+    assert!(there.contains("it was revoked"), "{there}");
+}
+
+#[test]
+fn strict_refuses_who_is_in_no_list_that_holds() {
+    for (lists, why) in [
+        (&[][..], "no list in `crl`"),
+        (&["ended"][..], "ended on 2030-03-01"),
+    ] {
+        let (_, there) = refused(left(), right(lists, Revocation::Strict), TODAY);
+        assert!(there.contains(why), "{there}");
+    }
+    let mut pair = pair(left(), right(&["nothing"], Revocation::Strict), TODAY, 1);
+    pair.connect();
+    assert!(fit(pair.left.child(), pair.right.child()));
+}
+
+#[test]
+fn a_list_that_comes_ends_what_its_certificates_have_begun() {
+    let mut pair = connected();
+    reload(&mut pair, &["mobile"], Revocation::Relaxed);
+    assert!(pair.right.children().is_empty());
+    pair.settle();
+    assert!(ended(&pair).contains("was revoked"), "{}", ended(&pair));
+    assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedByPeer]);
+    assert!(pair.left.children().is_empty());
+    pair.connect();
+    assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+}
+
+/// New keys are no new proof: what they come of is revoked, and so are they.
+#[test]
+fn what_was_rekeyed_is_ended_too() {
+    for side in [Side::Left, Side::Right] {
+        let mut pair = connected();
+        rekey_ike(&mut pair, side);
+        pair.pass(Duration::from_secs(60));
+        reload(&mut pair, &["mobile"], Revocation::Relaxed);
+        pair.settle();
+        assert!(ended(&pair).contains("was revoked"), "{side:?}");
+        assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
+    }
+}
+
+/// Nor does anything else about certificates: they were believed when it began.
+#[test]
+fn a_list_that_revokes_others_or_none_that_holds_ends_nothing() {
+    for (lists, revocation) in [
+        (&["gateway"][..], Revocation::Relaxed),
+        (&["forged"][..], Revocation::Relaxed),
+        (&["ended"][..], Revocation::Strict),
+        (&[][..], Revocation::Strict),
+    ] {
+        let mut pair = connected();
+        let before = pair.right.picture();
+        reload(&mut pair, lists, revocation);
+        assert_eq!(pair.right.picture(), before, "{lists:?}");
+        assert!(pair.is_quiet());
+    }
+}
+
+#[test]
+fn a_peer_with_a_pre_shared_key_has_nothing_that_a_list_could_revoke() {
+    let (left, mut right) = (mobile(), gateway());
+    let mut pair = pair(left, right.clone(), TODAY, 1);
+    pair.connect();
+    right.trust = self::right(&["mobile"], Revocation::Strict).trust;
+    pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
+    pair.settle();
+    assert!(fit(pair.left.child(), pair.right.child()));
+}
+
+/// The Delete may be lost: then the other end finds out by asking whether anybody is there.
+#[test]
+fn both_ends_agree_that_it_is_over_on_a_network_that_loses_doubles_and_reorders() {
+    for seed in 0..20 {
+        let mut left = left();
+        left.peers[0].liveness = Duration::from_secs(10);
+        let mut pair = pair(left, right(&[], Revocation::Relaxed), TODAY, seed);
+        pair.connect();
+        (pair.lost, pair.doubled, pair.overtaken) = (300, 300, 300);
+        reload(&mut pair, &["mobile"], Revocation::Relaxed);
+        pair.pass(Duration::from_secs(300));
+        assert!(pair.left.children().is_empty(), "seed {seed}");
+        assert!(pair.right.children().is_empty(), "seed {seed}");
+        let down = |event: &&Event| matches!(event, Event::IkeDown { .. });
+        assert_eq!(pair.right.events.iter().filter(down).count(), 1);
+    }
+}
