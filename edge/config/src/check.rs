@@ -77,28 +77,37 @@ fn own_addresses(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// Without a `psk` it takes certificates on both sides.
+/// Without a `psk` it takes keys or certificates on both sides. What is there and cannot be used has a
+/// fault of its own.
 fn provable_parties(config: &Config, root: &Value<'_>) {
-    if config.credential.is_some() && !config.authorities.is_empty() {
-        return;
-    }
+    let has = |key: &str| root.at(&["node", key]).is_some();
     for (kind, party) in parties(config) {
-        // A certificate that cannot be used has a fault of its own.
-        let certificates = ["cert", "ca"]
-            .iter()
-            .all(|key| root.at(&["node", key]).is_some());
-        if let Some(table) = root.at(&[kind, &party.name])
-            && party.psk.is_none()
-            && !certificates
-        {
-            table.fault::<()>(
+        let Some(table) = root.at(&[kind, &party.name]) else {
+            continue;
+        };
+        match (&party.psk, &party.pubkey) {
+            (None, None) if !(has("cert") && has("ca")) => table.fault::<()>(
                 "`psk` is missing",
                 format!(
-                    "add `psk = \"{}.psk\"`, or `cert`, `key` and `ca` in [node] to use certificates",
+                    "add `psk = \"{0}.psk\"`, or its `pubkey = \"{0}.pub\"`, or `cert`, `key` and `ca` in [node] to use certificates",
                     party.name
                 ),
-            );
-        }
+            ),
+            (None, Some(_)) if !has("key") => table.fault(
+                "with `pubkey` both ends prove that they have their keys, and we have none",
+                "add `key = \"gw.key\"` to [node]: `strata pki key` makes one",
+            ),
+            (None | Some(_), _) => None,
+        };
+    }
+    if let Some(key) = root.at(&["node", "key"])
+        && !has("cert")
+        && parties(config).all(|(_, party)| party.pubkey.is_none())
+    {
+        key.fault::<()>(
+            "a key without its certificate, and no peer has a `pubkey`",
+            "add `cert = \"gw.pem\"`, or the peers' `pubkey`",
+        );
     }
 }
 
@@ -142,6 +151,7 @@ fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
 /// What is legal, but may not be meant.
 pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     let mut warnings = licences(config);
+    warnings.extend(revoked(config));
     warnings.extend(config.peers.iter().flat_map(one_family));
     warnings.extend(overlaps(&config.peers));
     warnings.extend(name_servers(config));
@@ -197,6 +207,16 @@ fn licences(config: &Config) -> Vec<Warning> {
         node: node.party.identity.clone(),
     }));
     warnings
+}
+
+/// Our own certificates that our own lists speak of.
+fn revoked(config: &Config) -> impl Iterator<Item = Warning> {
+    config.certificates().filter_map(|certificate| {
+        let mut lists = config.lists.iter();
+        let since = lists.find_map(|list| list.revokes(certificate))?;
+        let subject = certificate.subject.clone();
+        Some(Warning::Revoked { subject, since })
+    })
 }
 
 fn one_family(peer: &Peer) -> impl Iterator<Item = Warning> {

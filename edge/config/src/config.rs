@@ -5,9 +5,9 @@ use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
     Addressing, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places, Policy,
-    Pool, Snoop, Tunnel, Warning, check, pool,
+    Pool, Snoop, Tunnel, Warning, check, pool, revocation,
 };
-use crypto::Certificate;
+use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
 use std::fmt;
 use std::ops::Range;
@@ -27,10 +27,14 @@ const LONGEST_SOCKET_PATH: usize = 107;
 pub struct Config {
     /// `[node] id`: who we are, to everybody.
     pub identity: Identity,
-    /// `[node] cert` and `key`: what we prove that with to peers without a `psk`.
+    /// `[node] key` and `cert`: what we prove that with to peers without a `psk`.
     pub credential: Option<Credential>,
     /// `[node] ca`: whose certificates we believe.
     pub authorities: Vec<Certificate>,
+    /// `[node] crl`: what CAs have revoked.
+    pub lists: Vec<RevocationList>,
+    /// `[node] revocation`: what has to be known of a certificate besides. Default `relaxed`.
+    pub revocation: Revocation,
     /// `[tunnel]`.
     pub tunnel: Tunnel,
     /// `[control] socket`: the daemon's API. Default [`DEFAULT_SOCKET`].
@@ -159,6 +163,8 @@ impl Config {
             identity: node.identity?,
             credential: node.credential,
             authorities: node.authorities,
+            lists: node.lists,
+            revocation: node.revocation,
             tunnel: tunnel?,
             socket: socket.unwrap_or_else(|| DEFAULT_SOCKET.into()),
             listen: listen?,
@@ -186,6 +192,8 @@ struct Node {
     identity: Option<Identity>,
     credential: Option<Credential>,
     authorities: Vec<Certificate>,
+    lists: Vec<RevocationList>,
+    revocation: Revocation,
 }
 
 impl Node {
@@ -201,11 +209,14 @@ impl Node {
         let identity = node.required("id", "\"gw.example.net\"", Value::identity);
         let credential = Credential::read(&mut node, identity.as_ref());
         let authorities = node.optional("ca", credential::authorities);
+        let (lists, revocation) = revocation::read(&mut node);
         node.finish();
         Self {
             identity,
             credential,
             authorities: authorities.unwrap_or_default(),
+            lists,
+            revocation,
         }
     }
 }

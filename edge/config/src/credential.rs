@@ -1,10 +1,11 @@
-//! `cert`, `key` and `ca` of `[node]`: what we prove ourselves with by certificate, and whose
+//! `cert`, `key` and `ca` of `[node]`: what we prove ourselves with by signature, and whose
 //! certificates we believe.
 
 use crate::key::{PrivateKey, private_key};
 use crate::reader::{Table, Value};
+use crate::revocation;
 use crate::warning::Warning;
-use crypto::{Certificate, Name, UnixTime};
+use crypto::{Certificate, Name, RevocationList, UnixTime};
 use model::Identity;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,32 +13,33 @@ use std::time::SystemTime;
 /// Days before the end of a certificate from which on it is warned of.
 const NOTICE: u64 = 14;
 
-/// Our certificate, with the key to it.
+/// Our key, and the certificate for it if we have one.
 #[derive(Clone, Debug)]
 pub struct Credential {
     /// `cert`: a PEM file with our certificate, then the intermediates up to a CA that peers trust.
+    /// Peers that have our key as `pubkey` need none.
     pub chain: Vec<Certificate>,
     /// `key`: a PEM file, mode 0600.
     pub key: Arc<PrivateKey>,
 }
 
 impl Credential {
-    /// Reads `cert` and `key`, which belong together.
+    /// Reads `cert` and `key`, which belong together, or `key` alone.
     pub(crate) fn read(node: &mut Table<'_>, identity: Option<&Identity>) -> Option<Self> {
         let certificate = node.value("cert");
         let key = node.optional("key", private_key);
         let Some(certificate) = certificate else {
-            if let Some(key) = node.value("key") {
-                key.fault::<()>("a key without its certificate", "add `cert = \"gw.pem\"`");
-            }
-            return None;
+            return Some(Self {
+                chain: Vec::new(),
+                key: Arc::new(key?),
+            });
         };
         let chain = certificates(&certificate)?;
         if node.value("key").is_none() {
             return certificate.fault("a certificate without its key", "add `key = \"gw.key\"`");
         }
         let key = key?;
-        if chain[0].key.as_ref() != Some(&key.public()) {
+        if chain[0].key.as_ref() != Some(key.public()) {
             return certificate.fault(
                 "the first certificate in this file is not for the key in `key`",
                 "name the key that it was issued for, or put our own certificate first",
@@ -77,9 +79,10 @@ pub(crate) fn authorities(value: &Value<'_>) -> Option<Vec<Certificate>> {
     }
 }
 
-/// What there is to say today about when these certificates end.
+/// What there is to say today about when these certificates and revocation lists end.
 pub fn expiry<'c>(
     certificates: impl IntoIterator<Item = &'c Certificate>,
+    lists: &[RevocationList],
     today: UnixTime,
 ) -> Vec<Warning> {
     let warn = |certificate: &Certificate| {
@@ -90,7 +93,10 @@ pub fn expiry<'c>(
             _ => None,
         }
     };
-    certificates.into_iter().filter_map(warn).collect()
+    let certificates = certificates.into_iter().filter_map(warn);
+    certificates
+        .chain(revocation::expiry(lists, today))
+        .collect()
 }
 
 /// What the wall clock shows.
@@ -111,14 +117,7 @@ fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
 
 /// The certificates of the PEM file that a value names.
 fn certificates(value: &Value<'_>) -> Option<Vec<Certificate>> {
-    let path = value.context.directory.join(value.text()?);
-    let pem = std::fs::read(&path).or_else(|error| {
-        let problem = format!("cannot read {}: {error}", path.display());
-        value
-            .fault(problem, "name a PEM file beside this one")
-            .ok_or(())
-    });
-    let certificates = Certificate::all_from_pem(&pem.ok()?).ok();
+    let certificates = Certificate::all_from_pem(&value.file()?).ok();
     certificates.or_else(|| {
         value.fault(
             "there is no X.509 certificate in this file",

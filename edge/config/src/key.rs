@@ -2,12 +2,13 @@
 
 use crate::psk::secret;
 use crate::reader::Value;
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair,
     EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PSS_SHA256, RsaKeyPair,
 };
-use crypto::{KeyKind, PublicKey};
+use crypto::{KeyKind, PublicKey, RawKey};
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
@@ -22,7 +23,10 @@ const P256: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
 const P384: &EcdsaSigningAlgorithm = &ECDSA_P384_SHA384_ASN1_SIGNING;
 
 /// A key for signatures. Never shown.
-pub struct PrivateKey(Pair);
+pub struct PrivateKey {
+    pair: Pair,
+    public: RawKey,
+}
 
 enum Pair {
     P256(EcdsaKeyPair),
@@ -33,22 +37,18 @@ enum Pair {
 
 impl PrivateKey {
     /// The public key to it.
-    pub fn public(&self) -> PublicKey {
-        let (kind, octets) = match &self.0 {
-            Pair::P256(pair) => (KeyKind::P256, pair.public_key().as_ref()),
-            Pair::P384(pair) => (KeyKind::P384, pair.public_key().as_ref()),
-            Pair::Ed25519(pair) => (KeyKind::Ed25519, pair.public_key().as_ref()),
-            Pair::Rsa(pair) => (KeyKind::Rsa, pair.public_key().as_ref()),
-        };
-        PublicKey {
-            kind,
-            octets: octets.to_vec(),
-        }
+    pub const fn public(&self) -> &PublicKey {
+        self.public.key()
+    }
+
+    /// The same as peers have it in `pubkey`.
+    pub const fn raw(&self) -> &RawKey {
+        &self.public
     }
 
     /// A signature over the octets, made as [`KeyKind::signs_with`] says.
     pub fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
-        match &self.0 {
+        match &self.pair {
             Pair::P256(pair) | Pair::P384(pair) => {
                 let signature = pair.sign(&SystemRandom::new(), octets).ok()?;
                 Some(signature.as_ref().to_vec())
@@ -94,7 +94,19 @@ impl PrivateKey {
             .or_else(|| ecdsa(P384).map(Pair::P384))
             .or_else(|| ed25519().map(Pair::Ed25519))
             .or_else(|| rsa().ok().map(Pair::Rsa))?;
-        Some(Self(pair))
+        let public = RawKey::from_der(pair.public()?.as_ref()).ok()?;
+        Some(Self { pair, public })
+    }
+}
+
+impl Pair {
+    fn public(&self) -> Option<PublicKeyX509Der<'static>> {
+        let der = match self {
+            Self::P256(pair) | Self::P384(pair) => pair.public_key().as_der(),
+            Self::Ed25519(pair) => pair.public_key().as_der(),
+            Self::Rsa(pair) => pair.public_key().as_der(),
+        };
+        der.ok()
     }
 }
 

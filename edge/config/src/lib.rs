@@ -29,7 +29,9 @@ mod pool;
 mod ppk;
 mod prefix;
 mod psk;
+mod pubkey;
 mod reader;
+mod revocation;
 mod set;
 mod setting;
 #[cfg(test)]

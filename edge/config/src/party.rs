@@ -2,8 +2,10 @@
 
 use crate::Psk;
 use crate::psk::psk;
+use crate::pubkey::pubkey;
 use crate::reader::{Table, Value};
 use crate::set::MODERN;
+use crypto::RawKey;
 use model::{Group, Identity, Kem, Suite};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,8 +18,11 @@ pub struct Party {
     /// `id`: who it has to prove to be, octet by octet.
     pub identity: Identity,
     /// `psk`: name of a file beside this one, mode 0600, with the pre-shared key. Without one, either
-    /// end proves who it is by certificate.
+    /// end proves who it is by certificate, or by its key.
     pub psk: Option<Psk>,
+    /// `pubkey`: name of a file beside this one with its public key. Then either end proves itself by
+    /// its key, which the other one has, and by no certificate (RFC 7670).
+    pub pubkey: Option<RawKey>,
     /// `suite`: one suite or a list, best first; or `modern`, `strict` or `legacy`, which stand for
     /// suites and groups (`config::set`). Default `modern`.
     pub suites: Vec<Suite>,
@@ -55,9 +60,16 @@ pub struct Gateway {
 impl Party {
     pub(crate) fn read(name: &str, table: &mut Table<'_>) -> Option<Self> {
         let identity = table.required("id", "\"gw.example.net\"", Value::identity);
-        let has_key = table.value("psk").is_some();
+        let named = ["psk", "pubkey"].map(|key| table.value(key).is_some());
         let psk = table.optional("psk", psk);
-        let faulty = has_key && psk.is_none();
+        let pubkey = table.optional("pubkey", |value| match named {
+            [true, _] => value.fault(
+                "`psk` is there as well, and one of the two proves who it is",
+                "remove `psk` or `pubkey`, here and there",
+            ),
+            [false, _] => pubkey(value),
+        });
+        let faulty = named != [psk.is_some(), pubkey.is_some()];
         let (suites, of_set) = table.optional("suite", Value::suites).unzip();
         let groups = table.optional("groups", Value::groups);
         let kems = table.optional("kem", Value::kems);
@@ -72,6 +84,7 @@ impl Party {
             name: name.to_owned(),
             identity: identity?,
             psk,
+            pubkey,
             suites: suites.unwrap_or_else(|| MODERN.suites.to_vec()),
             groups: groups
                 .or(of_set.flatten())

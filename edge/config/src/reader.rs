@@ -79,6 +79,17 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The octets of the file, beside this one, that a value names.
+    pub fn file(&self) -> Option<Vec<u8>> {
+        let path = self.context.directory.join(self.text()?);
+        let octets = std::fs::read(&path).or_else(|error| {
+            let problem = format!("cannot read {}: {error}", path.display());
+            self.fault(problem, "name a PEM file beside this one")
+                .ok_or(())
+        });
+        octets.ok()
+    }
+
     pub fn wrong_type<T>(&self, expected: &str, fix: &str) -> Option<T> {
         let found = self.inner.type_str();
         self.fault(format!("expected {expected}, found {found}"), fix)

@@ -9,7 +9,7 @@ use crate::{
     Pool, Ppk, Psk, Snoop, Start, Tunnel, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance};
-use crypto::{Certificate, PublicKey, sha256};
+use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
 use model::{Identity, Kem, Licence, Right, TrafficSelector};
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -60,6 +60,8 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         identity,
         credential,
         authorities,
+        lists,
+        revocation,
         tunnel,
         socket,
         listen,
@@ -76,7 +78,16 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         places: _,
     } = config;
     let mut sections = vec![
-        fixed("node", node(identity, credential.as_ref(), authorities)),
+        fixed(
+            "node",
+            node(
+                identity,
+                credential.as_ref(),
+                authorities,
+                lists,
+                *revocation,
+            ),
+        ),
         fixed("tunnel", self::tunnel(tunnel)),
         fixed("listen", self::listen(listen)),
         fixed("control", vec![restart("socket", socket.display())]),
@@ -94,14 +105,17 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     sections
 }
 
-/// What is established was proved when it began, so another certificate does not end it.
+/// What is established was proved when it began, so another certificate does not end it. A list that
+/// revokes one does; it is not made anew.
 fn node(
     identity: &Identity,
     credential: Option<&Credential>,
     authorities: &[Certificate],
+    lists: &[RevocationList],
+    revocation: Revocation,
 ) -> Vec<Setting> {
     let chain = credential.map_or(&[][..], |credential| &credential.chain);
-    let key = credential.map(|credential| credential.key.public());
+    let key = credential.map(|credential| credential.key.public().clone());
     vec![
         anew("id", identity),
         applied("cert", list(chain.iter().map(certificate))),
@@ -111,6 +125,14 @@ fn node(
             effect: Effect::Applied,
         },
         applied("ca", list(authorities.iter().map(certificate))),
+        applied("crl", list(lists.iter().map(revocation_list))),
+        applied(
+            "revocation",
+            match revocation {
+                Revocation::Relaxed => "relaxed",
+                Revocation::Strict => "strict",
+            },
+        ),
     ]
 }
 
@@ -246,6 +268,7 @@ fn party(party: &Party) -> Vec<Setting> {
         name: _,
         identity,
         psk,
+        pubkey,
         suites,
         groups,
         kems,
@@ -255,6 +278,12 @@ fn party(party: &Party) -> Vec<Setting> {
     vec![
         anew("id", identity),
         secret("psk", psk.as_ref()),
+        anew(
+            "pubkey",
+            pubkey
+                .as_ref()
+                .map_or_else(|| "none".to_owned(), ToString::to_string),
+        ),
         anew("suite", list(suites)),
         anew("groups", list(groups)),
         anew(
@@ -374,8 +403,26 @@ fn certificate(certificate: &Certificate) -> String {
     let Certificate {
         subject, not_after, ..
     } = certificate;
-    let [a, b, c, d, ..] = sha256(&[&certificate.der]);
-    format!("{subject} until {not_after} ({a:02x}{b:02x}{c:02x}{d:02x})")
+    let fingerprint = fingerprint(&certificate.der);
+    format!("{subject} until {not_after} ({fingerprint})")
+}
+
+/// Whose it is, and from when until when it is the newest.
+fn revocation_list(list: &RevocationList) -> String {
+    let RevocationList {
+        der,
+        issuer,
+        this_update,
+        next_update,
+        ..
+    } = list;
+    let fingerprint = fingerprint(der);
+    format!("{issuer} of {this_update} until {next_update} ({fingerprint})")
+}
+
+fn fingerprint(der: &[u8]) -> String {
+    let [a, b, c, d, ..] = sha256(&[der]);
+    format!("{a:02x}{b:02x}{c:02x}{d:02x}")
 }
 
 fn ppk(ppk: &Ppk) -> String {

@@ -27,6 +27,32 @@ pub enum Warning {
         /// Whole days until then.
         days: u64,
     },
+    /// Newer lists are to be had, and we do not have them.
+    #[error(
+        "the revocation list of `{issuer}` ENDED on {end}: get the newest and `strata reload`; until then what was revoked since is believed, or with `revocation = \"strict\"` none of its certificates"
+    )]
+    RevocationListEnded {
+        /// The CA.
+        issuer: String,
+        /// When it ended.
+        end: UnixTime,
+    },
+    /// It will soon be so.
+    #[error("the revocation list of `{issuer}` ends on {end}: get the newest and `strata reload`")]
+    RevocationListEnds {
+        /// The CA.
+        issuer: String,
+        /// When it ends.
+        end: UnixTime,
+    },
+    /// One of our own certificates, or a CA's, is revoked.
+    #[error("the certificate of `{subject}` was REVOKED on {since}: peers that know refuse it")]
+    Revoked {
+        /// Whose it is.
+        subject: String,
+        /// Since when.
+        since: UnixTime,
+    },
     /// A licence opens the payload.
     #[error(
         "PAYLOAD LICENSED: {node} may read everything in the tunnel with {peer}; \

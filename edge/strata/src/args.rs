@@ -46,7 +46,7 @@ pub enum Verb {
     },
     /// Try it all on this machine: a protected download over a lossy link, measured; no root
     Demo(Demo),
-    /// Make certificates, and look into them; needs no daemon
+    /// Make certificates and keys, revoke them, and look into them; needs no daemon
     #[command(subcommand)]
     Pki(Pki),
     /// Measure the figures of the papers on this machine, and judge them; no root
@@ -193,7 +193,7 @@ pub struct Demo {
     pub keep: bool,
 }
 
-/// What is done with certificates.
+/// What is done with certificates and keys.
 #[derive(Debug, Subcommand)]
 pub enum Pki {
     /// Make a CA: `ca.pem`, which peers name in `ca`, and `ca.key`, which stays where it is
@@ -224,14 +224,48 @@ pub enum Pki {
         #[arg(long, default_value_t = 365, value_parser = days())]
         days: u64,
     },
-    /// Show what the certificates of a PEM file say
+    /// Revoke certificates of a CA: adds them to its `ca.crl`, which peers name in `crl`
+    Revoke {
+        /// The folder of the CA
+        #[arg(long, value_name = "DIR")]
+        ca: PathBuf,
+        /// Files with the certificates
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Days until there has to be a newer list
+        #[arg(long, default_value_t = 30, value_parser = days())]
+        days: u64,
+    },
+    /// Write `ca.crl` of a CA anew before it ends, or the first one, which revokes nothing
+    Crl {
+        /// The folder of the CA
+        #[arg(long, value_name = "DIR")]
+        ca: PathBuf,
+        /// Days until there has to be a newer list
+        #[arg(long, default_value_t = 30, value_parser = days())]
+        days: u64,
+    },
+    /// Make a key without a certificate: `NAME.key` for `key`, and `NAME.pub` for `pubkey` at peers
+    Key {
+        /// What the files are called
+        #[arg(long)]
+        name: String,
+        #[command(flatten)]
+        made: Made,
+    },
+    /// Print the public key of a private one, for `pubkey` at peers
+    Pubkey {
+        /// The file with the private key
+        file: PathBuf,
+    },
+    /// Show what the certificates or revocation lists of a PEM file say
     Show {
         /// The file
         file: PathBuf,
     },
 }
 
-/// How a certificate and its key are made.
+/// How a key is made, and where it is put with what belongs to it.
 #[derive(Debug, Group)]
 pub struct Made {
     /// An Ed25519 key (RFC 8420)

@@ -29,7 +29,7 @@ pub fn run(file: &Path, output: &Output) -> Exit {
 }
 
 fn good(file: &Path, config: &Config, output: &Output) -> Exit {
-    let expiry = config::expiry(config.certificates(), config::today());
+    let expiry = config::expiry(config.certificates(), &config.lists, config::today());
     let warnings = expiry.iter().chain(&config.warnings);
     let warnings: Vec<_> = warnings.map(ToString::to_string).collect();
     if output.json {

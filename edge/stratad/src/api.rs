@@ -170,7 +170,7 @@ impl Api {
             Request::Metrics => Response::Metrics(metrics::text(
                 node,
                 &losses.with_lock(locked),
-                self.facts.certificates(),
+                (self.facts.certificates(), self.facts.lists()),
             )),
             Request::Version => Response::Daemon(Daemon {
                 version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         return verdict(host::lock(&config));
     }
     let log = log::Log::open(config.log);
-    let expiry = config::expiry(config.certificates(), config::today());
+    let expiry = config::expiry(config.certificates(), &config.lists, config::today());
     for warning in expiry.iter().chain(&config.warnings) {
         tracing::warn!("{warning}");
     }

@@ -2,7 +2,7 @@
 //! that a packet costs nothing but an addition.
 
 use crate::outlet::Losses;
-use crypto::Certificate;
+use crypto::{Certificate, RevocationList, UnixTime};
 use node::Node;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -13,7 +13,11 @@ use prometheus_client::registry::Registry;
 type Labels = [(&'static str, &'static str); 1];
 
 /// Everything that is counted.
-pub fn text(node: &Node, losses: &Losses, certificates: &[Certificate]) -> String {
+pub fn text(
+    node: &Node,
+    losses: &Losses,
+    (certificates, lists): (&[Certificate], &[RevocationList]),
+) -> String {
     let mut registry = Registry::with_prefix("strata");
     esp(&mut registry, node);
     ike(&mut registry, node);
@@ -27,7 +31,19 @@ pub fn text(node: &Node, losses: &Losses, certificates: &[Certificate]) -> Strin
         losses.iter(),
     );
     gauges(&mut registry, node);
-    ends(&mut registry, certificates);
+    let certificates = certificates.iter();
+    ends(
+        &mut registry,
+        ("certificate_end_seconds", "When a certificate ends"),
+        "subject",
+        certificates.map(|certificate| (&certificate.subject, certificate.not_after)),
+    );
+    ends(
+        &mut registry,
+        ("revocation_list_end_seconds", "When a revocation list ends"),
+        "issuer",
+        lists.iter().map(|list| (&list.issuer, list.next_update)),
+    );
     let mut text = String::new();
     encode(&mut text, &registry).expect("writing to a String cannot fail");
     text
@@ -160,16 +176,19 @@ fn gauges(registry: &mut Registry, node: &Node) {
     );
 }
 
-/// For an alarm long before the two weeks in which the daemon warns by itself.
-fn ends(registry: &mut Registry, certificates: &[Certificate]) {
+/// For an alarm long before the days in which the daemon warns by itself.
+fn ends<'a>(
+    registry: &mut Registry,
+    (name, help): (&str, &str),
+    label: &'static str,
+    ends: impl Iterator<Item = (&'a String, UnixTime)>,
+) {
     let family = Family::<[(&'static str, String); 1], Gauge>::default();
-    for certificate in certificates {
-        let subject = [("subject", certificate.subject.clone())];
-        let end = i64::try_from(certificate.not_after.0).unwrap_or(i64::MAX);
-        family.get_or_create(&subject).set(end);
+    for (whose, end) in ends {
+        let end = i64::try_from(end.0).unwrap_or(i64::MAX);
+        family.get_or_create(&[(label, whose.clone())]).set(end);
     }
-    let help = "When a certificate ends, in seconds since 1970";
-    registry.register("certificate_end_seconds", help, family);
+    registry.register(name, format!("{help}, in seconds since 1970"), family);
 }
 
 fn family(

@@ -16,7 +16,7 @@ pub fn report(running: &Config, new: &Config) -> Reload {
 
 /// What a person should look at today.
 pub fn warnings(config: &Config) -> Vec<String> {
-    let expiry = config::expiry(config.certificates(), config::today());
+    let expiry = config::expiry(config.certificates(), &config.lists, config::today());
     let warnings = expiry.iter().chain(&config.warnings);
     warnings.map(ToString::to_string).collect()
 }

@@ -31,7 +31,8 @@ pub fn node(config: &Config) -> node::Config {
     node::Config {
         identity: config.identity.clone(),
         credential: config.credential.as_ref().map(credential),
-        trust: TrustStore::new(config.authorities.clone()),
+        trust: TrustStore::new(config.authorities.clone())
+            .with_revocation(config.lists.clone(), config.revocation),
         start: start.map(|peer| peer.party.name.clone()).collect(),
         peers: vpn.chain(licensed).chain(gateways).collect(),
         ike_port: config.listen.ike,
@@ -143,6 +144,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         },
         mobike: false,
         forbids_nat: false,
+        key: party.pubkey.clone(),
         ppk: None,
         role,
     }
@@ -151,6 +153,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
 fn credential(from: &config::Credential) -> node::Credential {
     node::Credential {
         chain: from.chain.iter().map(|one| one.der.clone()).collect(),
+        key: from.key.raw().clone(),
         algorithm: from.key.public().kind.signs_with(),
         signer: Arc::new(Key(from.key.clone())),
     }

@@ -9,7 +9,7 @@ use control::{
     Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, SnoopCounters, Standing, Status,
     Traffic, TunnelPaths, Who, Zone, Zones, zone_name,
 };
-use crypto::Certificate;
+use crypto::{Certificate, RevocationList};
 use model::{Identity, Instant, Right};
 use node::{ChildStatus, CsaStatus, HeldGrant, Node, PathsStatus, PeerStatus};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,7 @@ pub struct Facts {
     warnings: Vec<String>,
     /// Ours and those of CAs, whose end is to be told beforehand.
     certificates: Vec<Certificate>,
+    lists: Vec<RevocationList>,
     locked: Vec<String>,
     pools: Vec<node::Pool>,
     started: Instant,
@@ -61,6 +62,7 @@ impl Facts {
                 .map(ToString::to_string)
                 .collect(),
             certificates: config.certificates().cloned().collect(),
+            lists: config.lists.clone(),
             pools: setup::pools(config),
             started: now,
             tunnels: tunnels.collect(),
@@ -80,7 +82,7 @@ impl Facts {
 
     /// What a person should look at today.
     fn warnings(&self) -> Vec<String> {
-        let expiry = config::expiry(&self.certificates, config::today());
+        let expiry = config::expiry(&self.certificates, &self.lists, config::today());
         let expiry = expiry.iter().map(ToString::to_string);
         expiry.chain(self.warnings.iter().cloned()).collect()
     }
@@ -88,6 +90,11 @@ impl Facts {
     /// Our certificates and those of CAs.
     pub fn certificates(&self) -> &[Certificate] {
         &self.certificates
+    }
+
+    /// What CAs have revoked.
+    pub fn lists(&self) -> &[RevocationList] {
+        &self.lists
     }
 
     /// The facts of another configuration of the same daemon.

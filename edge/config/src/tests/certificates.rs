@@ -1,8 +1,8 @@
-//! Faults of `cert`, `key` and `ca`, and warnings before certificates end.
+//! Faults of `cert`, `key`, `ca`, `crl` and `pubkey`, and warnings before certificates and lists end.
 
 use super::Folder;
 use crate::{Warning, expiry};
-use crypto::UnixTime;
+use crypto::{Revocation, UnixTime};
 use std::path::Path;
 
 /// A folder with the certificates that openssl made for the tests of `ike`; keys are exposed to
@@ -92,11 +92,168 @@ fn an_id_that_the_certificate_does_not_name_is_refused() {
 fn the_end_of_a_certificate_is_told_two_weeks_before() {
     let config = folder().load(&text(GOOD)).unwrap();
     let end = config.certificates().next().unwrap().not_after;
-    let warnings = |before: u64| expiry(config.certificates(), UnixTime(end.0 - before));
+    let warnings = |before: u64| expiry(config.certificates(), &[], UnixTime(end.0 - before));
     let day = 86_400;
     assert_eq!(warnings(14 * day), []);
     let soon = warnings(14 * day - 1);
     assert!(matches!(soon[..], [Warning::Expires { days: 13, .. }, _]));
-    let past = expiry(config.certificates(), UnixTime(end.0 + 1));
+    let past = expiry(config.certificates(), &[], UnixTime(end.0 + 1));
     assert!(matches!(past[0], Warning::Expired { .. }));
+}
+
+/// A revocation list that openssl made for the tests of `ike`.
+pub(super) fn list(name: &str) -> Vec<u8> {
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pure/ike/src/tests/revocation");
+    std::fs::read(made.join(name)).expect("openssl made it")
+}
+
+/// The same folder with lists.
+fn with_lists(names: &[&str]) -> Folder {
+    let folder = folder();
+    for name in names {
+        folder.key(name, &list(name), 0o644);
+    }
+    folder
+}
+
+const LISTS: &str = "crl = [\"mobile.crl\", \"ended.crl\"]";
+
+#[test]
+fn revocation_lists_are_read_and_relaxed_is_how() {
+    let folder = with_lists(&["mobile.crl", "ended.crl"]);
+    let config = folder.load(&text(&format!("{GOOD}\n{LISTS}"))).unwrap();
+    let issuers: Vec<_> = config.lists.iter().map(|list| &list.issuer).collect();
+    assert_eq!(issuers, ["CN=List CA", "CN=List CA"]);
+    assert_eq!(config.revocation, Revocation::Relaxed);
+    let strict = format!("{GOOD}\ncrl = \"mobile.crl\"\nrevocation = \"strict\"");
+    let config = folder.load(&text(&strict)).unwrap();
+    assert_eq!(
+        (config.lists.len(), config.revocation),
+        (1, Revocation::Strict)
+    );
+}
+
+#[test]
+fn what_is_no_list_or_is_not_enough_is_told() {
+    let folder = with_lists(&["first-version.crl"]);
+    for (lines, problem, fix) in [
+        ("crl = [\"none.crl\"]", "cannot read", "name a PEM file"),
+        ("crl = [\"ca.pem\"]", "no revocation list", "X509 CRL"),
+        (
+            "crl = [\"first-version.crl\"]",
+            "of version 2",
+            "name a PEM file",
+        ),
+        ("revocation = \"strict\"", "without `crl`", "strata pki crl"),
+        ("revocation = \"strikt\"", "is not known", "`strict`"),
+    ] {
+        let fault = only_fault(&folder, &format!("{GOOD}\n{lines}"));
+        assert!(fault.contains(problem) && fault.contains(fix), "{fault}");
+    }
+}
+
+#[test]
+fn the_end_of_a_list_is_told_a_day_before() {
+    let folder = with_lists(&["mobile.crl", "ended.crl"]);
+    let config = folder.load(&text(&format!("{GOOD}\n{LISTS}"))).unwrap();
+    let [long, short] = &config.lists[..] else {
+        panic!("two lists, not {:?}", config.lists);
+    };
+    let told = |today: u64| {
+        let warnings = expiry([], &config.lists, UnixTime(today)).into_iter();
+        let texts = warnings.map(|warning| warning.to_string());
+        texts.collect::<Vec<_>>()
+    };
+    let (day, end) = (86_400, short.next_update.0);
+    assert!(told(end - day).is_empty());
+    assert!(told(end - day + 1)[0].contains("`CN=List CA` ends on 2030-03-01"));
+    assert!(told(end)[0].contains("ENDED on 2030-03-01"));
+    assert_eq!(told(long.next_update.0).len(), 2);
+}
+
+#[test]
+fn a_certificate_of_ours_that_our_own_list_revokes_is_warned_of() {
+    let folder = with_lists(&["mobile.crl", "gateway.crl"]);
+    for name in ["ca.pem", "gateway.pem", "gateway.key"] {
+        folder.key(name, &list(name), 0o600);
+    }
+    let warnings = |name: &str| {
+        let lines = format!("{GOOD}\ncrl = [\"{name}\"]");
+        folder.load(&text(&lines)).unwrap().warnings
+    };
+    assert_eq!(warnings("mobile.crl"), []);
+    let [Warning::Revoked { subject, .. }] = &warnings("gateway.crl")[..] else {
+        panic!("one: {:?}", warnings("gateway.crl"));
+    };
+    assert_eq!(subject, "CN=gateway");
+}
+
+/// The folder with public keys.
+fn with_keys() -> Folder {
+    let folder = folder();
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates");
+    for name in ["first.pub", "second.pub", "first.key"] {
+        let octets = std::fs::read(made.join(name)).expect("openssl made it");
+        folder.key(name, &octets, 0o600);
+    }
+    folder
+}
+
+/// The same configuration with a line about the peer.
+fn about_alice(lines: &str, line: &str) -> String {
+    text(lines).replace("[peer.alice]", &format!("[peer.alice]\n{line}"))
+}
+
+const PUBKEY: &str = "pubkey = \"second.pub\"";
+
+#[test]
+fn a_public_key_stands_in_for_a_psk_and_our_key_for_a_certificate() {
+    let folder = with_keys();
+    let text = about_alice("key = \"first.key\"", PUBKEY);
+    let config = folder.load(&text).unwrap();
+    let own = config.credential.expect("there is a key");
+    let peers = config.peers[0].party.pubkey.as_ref();
+    assert!(own.chain.is_empty() && peers.is_some_and(|key| key != own.key.raw()));
+    // What we hand out is what openssl would.
+    let first = std::fs::read(folder.path().join("first.pub")).unwrap();
+    assert_eq!(own.key.raw(), &crypto::RawKey::from_pem(&first).unwrap());
+    assert!(folder.load(&about_alice(GOOD, PUBKEY)).is_ok());
+}
+
+#[test]
+fn what_is_no_public_key_or_leads_to_none_of_ours_is_told() {
+    let folder = with_keys();
+    let own = "key = \"first.key\"";
+    for (lines, line, problem, fix) in [
+        ("", PUBKEY, "we have none", "strata pki key"),
+        (
+            own,
+            "pubkey = \"none.pub\"",
+            "cannot read",
+            "name a PEM file",
+        ),
+        (
+            own,
+            "pubkey = \"gateway.pem\"",
+            "no public key",
+            "strata pki pubkey",
+        ),
+        (
+            own,
+            "pubkey = \"first.key\"",
+            "no public key",
+            "strata pki pubkey",
+        ),
+        (
+            own,
+            "psk = \"alice.psk\"\npubkey = \"second.pub\"",
+            "`psk` is there as well",
+            "remove",
+        ),
+    ] {
+        let faults = folder.lines(&about_alice(lines, line));
+        assert_eq!(faults.len(), 1, "{faults:#?}");
+        assert!(faults[0].contains(problem), "{faults:#?}");
+        assert!(faults[0].contains(fix), "{faults:#?}");
+    }
 }

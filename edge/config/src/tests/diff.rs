@@ -13,6 +13,8 @@ id = "gw.example.net"
 cert = "first.pem"
 key = "first.key"
 ca = ["first.pem"]
+crl = ["mobile.crl"]
+revocation = "strict"
 [tunnel]
 name = "strata1"
 mtu = 1300
@@ -60,6 +62,11 @@ psk = "carol.psk"
 local = ["dynamic"]
 remote = ["10.7.0.0/16"]
 dns = "from-peer"
+[peer.erin]
+id = "erin@example.net"
+pubkey = "second.pub"
+local = ["10.8.0.0/16"]
+remote = ["10.6.0.0/16"]
 [pool.office]
 addresses = ["10.19.0.0/24"]
 dns = ["10.8.0.53"]
@@ -68,6 +75,10 @@ lease = "8h"
 addresses = ["10.20.0.0/24"]
 [store]
 file = "/var/lib/other/strata.redb"
+[licensed.fc]
+address = "10.3.0.9"
+id = "fc.example.net"
+pubkey = "second.pub"
 [licensed.fa]
 address = "10.3.0.1"
 id = "fa.example.net"
@@ -77,6 +88,9 @@ kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
 ike_rekey = "2h"
+[gateway.g3]
+id = "g3.example.net"
+pubkey = "second.pub"
 [gateway.gw]
 address = "10.3.0.2"
 id = "other.example.net"
@@ -114,6 +128,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "ca = [\"first.pem\", \"second.pem\"",
             Applied,
         ),
+        ("node.crl", "crl = [\"mobile", "crl = [\"gateway", Applied),
+        ("node.revocation", "\"strict\"", "\"relaxed\"", Applied),
         ("tunnel.name", "strata1", "strata2", Restart),
         ("tunnel.mtu", "1300", "1301", Restart),
         ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
@@ -133,6 +149,24 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.address", "192.0.2.1", "192.0.2.9", Anew),
         ("peer.alice.id", "alice@example.net", "al@example.net", Anew),
         ("peer.alice.psk", "alice.psk", "office.psk", Anew),
+        (
+            "peer.erin.pubkey",
+            "second.pub\"\nlocal",
+            "first.pub\"\nlocal",
+            Anew,
+        ),
+        (
+            "licensed.fc.pubkey",
+            "second.pub\"\n[licensed",
+            "first.pub\"\n[licensed",
+            Anew,
+        ),
+        (
+            "gateway.g3.pubkey",
+            "second.pub\"\n[gateway",
+            "first.pub\"\n[gateway",
+            Anew,
+        ),
         ("peer.alice.suite", "aes256gcm16", "aes128gcm16", Anew),
         ("peer.alice.groups", "p256", "x25519", Anew),
         ("peer.alice.kem", "mlkem1024", "mlkem768", Anew),
@@ -311,14 +345,19 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
     ]
 };
 
-/// What openssl made: a certificate, the same renewed, and one for another key.
-const CERTIFICATES: [&str; 5] = [
+/// What openssl made: a certificate, the same renewed, and one for another key; both public keys.
+const CERTIFICATES: [&str; 7] = [
     "first.pem",
     "first.key",
+    "first.pub",
     "renewed.pem",
     "second.pem",
     "second.key",
+    "second.pub",
 ];
+
+/// And revocation lists.
+const LISTS: [&str; 2] = ["mobile.crl", "gateway.crl"];
 
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -329,6 +368,9 @@ fn folder() -> Folder {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates");
     for name in CERTIFICATES {
         folder.key(name, &fs::read(made.join(name)).unwrap(), 0o600);
+    }
+    for name in LISTS {
+        folder.key(name, &super::certificates::list(name), 0o600);
     }
     folder
 }
@@ -343,12 +385,15 @@ fn keys(config: &Config) -> BTreeSet<String> {
     dotted.collect()
 }
 
-/// What one peer's or pool's key does another's does as well.
+/// What one table's key does another's of its kind does as well.
 fn kind(key: &str) -> String {
-    let key = key
-        .replace(".carol.", ".alice.")
-        .replace(".dave.", ".alice.");
+    let peers = [".carol.", ".dave.", ".erin."];
+    let key = peers
+        .iter()
+        .fold(key.to_owned(), |key, peer| key.replace(peer, ".alice."));
     key.replace(".spare.", ".office.")
+        .replace(".fc.", ".fa.")
+        .replace(".g3.", ".gw.")
 }
 
 fn kinds(config: &Config) -> BTreeSet<String> {

@@ -70,7 +70,8 @@ fn configuration(file: &Path) -> (Option<Config>, Vec<Finding>) {
                 let fix = format!("change it in {}, if it is not meant", file.display());
                 Finding::doubt(CHECK, warning.to_string(), "it is legal", fix)
             };
-            let mut findings: Vec<_> = config.warnings.iter().map(doubt).collect();
+            let expiry = config::expiry(config.certificates(), &config.lists, config::today());
+            let mut findings: Vec<_> = expiry.iter().chain(&config.warnings).map(doubt).collect();
             if findings.is_empty() {
                 findings.push(Finding::good(CHECK, file.display().to_string()));
             }

@@ -3,11 +3,13 @@
 use super::folder;
 use config::PrivateKey;
 use control::Failure;
-use crypto::{Certificate, KeyKind, PublicKey, TrustStore, UnixTime, sha1};
+use crypto::{
+    Certificate, KeyKind, PublicKey, RevocationList, Revoked, TrustStore, UnixTime, sha1,
+};
 use model::Identity;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyIdMethod, KeyUsagePurpose,
-    SanType, SerialNumber,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer,
+    KeyIdMethod, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -86,6 +88,37 @@ impl Authority {
         Ok(issued)
     }
 
+    /// What its certificate calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.chain[0].subject
+    }
+
+    /// Signs a revocation list.
+    pub(super) fn revoke(
+        &self,
+        revoked: &[Revoked],
+        number: u64,
+        days: u64,
+    ) -> Result<RevocationList, Failure> {
+        let now = config::today();
+        let revoked = revoked.iter().map(|one| RevokedCertParams {
+            serial_number: SerialNumber::from_slice(&one.serial),
+            revocation_time: date(one.since),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let params = CertificateRevocationListParams {
+            this_update: date(now),
+            next_update: date(UnixTime(now.0 + days * DAY)),
+            crl_number: SerialNumber::from(number),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: self.key.identifier(),
+        };
+        let made = params.signed_by(&self.issuer()?).map_err(unfit)?;
+        RevocationList::from_der(made.der()).map_err(unfit)
+    }
+
     /// How it signs: with its name as `strata pki ca` wrote it.
     fn issuer(&self) -> Result<Issuer<'static, &Key>, Failure> {
         let subject = &self.chain[0].subject;
@@ -98,7 +131,7 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.key_identifier_method = self.key.identifier();
         Ok(Issuer::new(params, &self.key))
     }
@@ -140,12 +173,7 @@ fn certify(
     kind: KeyKind,
     above: Option<&Authority>,
 ) -> Result<Issued, Failure> {
-    let (key, der) = PrivateKey::generate(kind).ok_or_else(|| {
-        Failure::new(
-            "the system gives no randomness for a key",
-            "try again when it has started",
-        )
-    })?;
+    let (key, der) = new_key(kind)?;
     let key = Key::new(key);
     // Made of the new key, a number is as unique and as hard to foresee as the key (RFC 5280
     // sections 4.1.2.2 and 4.2.1.2); the first bit is none of a positive number.
@@ -170,9 +198,19 @@ fn certify(
     })
 }
 
+/// Makes a key: the key itself, and PKCS #8 in DER.
+pub(super) fn new_key(kind: KeyKind) -> Result<(PrivateKey, Zeroizing<Vec<u8>>), Failure> {
+    PrivateKey::generate(kind).ok_or_else(|| {
+        Failure::new(
+            "the system gives no randomness for a key",
+            "try again when it has started",
+        )
+    })
+}
+
 fn unfit(error: impl std::fmt::Display) -> Failure {
     Failure::new(
-        format!("the certificate cannot be made: {error}"),
+        format!("it cannot be made: {error}"),
         "use another name, or a CA made by `strata pki ca`",
     )
 }
@@ -185,7 +223,7 @@ struct Key {
 
 impl Key {
     fn new(private: PrivateKey) -> Self {
-        let public = private.public();
+        let public = private.public().clone();
         Self { private, public }
     }
 

@@ -1,9 +1,9 @@
-//! The files of a CA and of what it issued.
+//! The files of a CA and of what it issued, and of keys that nobody has certified.
 
 use super::authority::Issued;
 use config::PrivateKey;
 use control::Failure;
-use crypto::Certificate;
+use crypto::{Certificate, RevocationList};
 use pem::Pem;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -27,8 +27,36 @@ pub(super) fn key(file: &Path) -> Result<PrivateKey, Failure> {
     let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
     PrivateKey::from_pem(&Zeroizing::new(text)).ok_or_else(|| {
         Failure::new(
-            format!("{} holds no key for ECDSA P-256 or Ed25519", file.display()),
-            "name a folder made by `strata pki ca`",
+            format!(
+                "{} holds no private key for ECDSA P-256 or P-384, Ed25519, or RSA of 2048 bits or more",
+                file.display()
+            ),
+            "name a file made by `strata pki`",
+        )
+    })
+}
+
+/// The revocation lists of a PEM file; at least one.
+pub(super) fn lists(file: &Path) -> Result<Vec<RevocationList>, Failure> {
+    let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    RevocationList::all_from_pem(&text).map_err(|error| {
+        Failure::new(
+            format!("{}: {error}", file.display()),
+            "name a PEM file: it has lines `-----BEGIN X509 CRL-----`",
+        )
+    })
+}
+
+/// Puts a CA's revocation list in the place of the one before, which is all that is remembered of what
+/// was revoked: it is there until the new one is.
+pub(super) fn replace_list(list: &RevocationList, file: &Path) -> Result<(), Failure> {
+    let text = pem::encode(&Pem::new("X509 CRL", list.der.as_slice()));
+    let new = file.with_extension("new");
+    let replaced = write(&new, &text, 0o644).and_then(|()| fs::rename(&new, file));
+    replaced.map_err(|error| {
+        Failure::new(
+            format!("cannot write {}: {error}", file.display()),
+            "run as the user that owns the folder of the CA",
         )
     })
 }
@@ -40,19 +68,44 @@ pub(super) fn save(
     name: &str,
     force: bool,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let key = pem::encode(&Pem::new("PRIVATE KEY", issued.key.as_slice()));
-    let key = Zeroizing::new(key);
     let certificate = |one: &Certificate| Pem::new("CERTIFICATE", one.der.as_slice());
     let chain: Vec<_> = issued.chain.iter().map(certificate).collect();
     let chain = pem::encode_many(&chain);
+    save_pair(&issued.key, (&chain, "pem"), folder, name, force)
+}
+
+/// The same with `NAME.pub`.
+pub(super) fn save_key(
+    key: &PrivateKey,
+    der: &[u8],
+    folder: &Path,
+    name: &str,
+    force: bool,
+) -> Result<Vec<PathBuf>, Failure> {
+    save_pair(der, (&public(key), "pub"), folder, name, force)
+}
+
+/// The public key of a private one in PEM.
+pub(super) fn public(key: &PrivateKey) -> String {
+    pem::encode(&Pem::new("PUBLIC KEY", key.raw().der()))
+}
+
+fn save_pair(
+    key: &[u8],
+    (text, extension): (&str, &str),
+    folder: &Path,
+    name: &str,
+    force: bool,
+) -> Result<Vec<PathBuf>, Failure> {
+    let key = Zeroizing::new(pem::encode(&Pem::new("PRIVATE KEY", key)));
     let files = [
         (folder.join(format!("{name}.key")), key.as_str(), 0o600),
-        (folder.join(format!("{name}.pem")), chain.as_str(), 0o644),
+        (folder.join(format!("{name}.{extension}")), text, 0o644),
     ];
     if let Some((there, ..)) = files.iter().find(|(file, ..)| !force && file.exists()) {
         return Err(Failure::new(
             format!("{} is there already", there.display()),
-            "choose another folder with `--out`, or replace key and certificate with `--force`",
+            "choose another folder with `--out`, or replace both files with `--force`",
         ));
     }
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;

@@ -1,17 +1,19 @@
-//! `strata pki`: a small CA of one's own, in a folder, and what certificates say.
+//! `strata pki`: a small CA of one's own, in a folder; keys; and what certificates and revocation lists
+//! say.
 
 mod authority;
 mod folder;
+mod revocation;
+mod told;
 
 use crate::args::{Made, Pki};
 use crate::output::{Exit, Output};
-use crate::text::clean;
 use authority::{Authority, Issued};
 use control::Failure;
-use crypto::{Certificate, KeyKind, Name};
+use crypto::KeyKind;
 use model::Identity;
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use told::Told;
 
 /// Does what was asked.
 pub fn run(pki: &Pki, output: &Output) -> Exit {
@@ -23,38 +25,86 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
             days,
         } => root_or_middle(name, by.as_deref(), made, *days),
         Pki::Issue { ca, id, made, days } => issue(ca, id, made, *days),
-        Pki::Show { file } => folder::certificates(file).map(|chain| (Vec::new(), chain)),
+        Pki::Revoke { ca, files, days } => revoke(ca, files, *days),
+        Pki::Crl { ca, days } => revoke(ca, &[], *days),
+        Pki::Key { name, made } => key(name, made),
+        Pki::Pubkey { file } => folder::key(file).map(|key| Told {
+            pem: Some(folder::public(&key)),
+            ..Told::default()
+        }),
+        Pki::Show { file } => show(file),
     };
     match done {
-        Ok((files, chain)) => tell(&files, &chain, output),
+        Ok(told) => told.print(output),
         Err(failure) => output.fail(Exit::Usage, &failure),
     }
 }
 
-/// What was written, and what it says.
-type Done = Result<(Vec<PathBuf>, Vec<Certificate>), Failure>;
-
-fn root_or_middle(name: &str, by: Option<&Path>, made: &Made, days: u64) -> Done {
+fn root_or_middle(name: &str, by: Option<&Path>, made: &Made, days: u64) -> Result<Told, Failure> {
     let above = by.map(Authority::open).transpose()?;
     let issued = authority::new_authority(name, above.as_ref(), kind(made), days)?;
-    save(&issued, "ca", made)
+    save(issued, "ca", made)
 }
 
-fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Done {
+fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Result<Told, Failure> {
     let name = id.to_string();
-    if name.is_empty() || name.contains('/') || !name.is_ascii() {
+    if !is_file_name(&name) {
         return Err(Failure::new(
             format!("`{name}` is not a name that a certificate can be issued for"),
             "write `--id gw.example.net`, `--id alice@example.net` or `--id 192.0.2.1`",
         ));
     }
     let issued = Authority::open(ca)?.issue(id, kind(made), days)?;
-    save(&issued, &name, made)
+    save(issued, &name, made)
 }
 
-fn save(issued: &Issued, name: &str, made: &Made) -> Done {
-    let files = folder::save(issued, &made.out, name, made.force)?;
-    Ok((files, issued.chain.clone()))
+fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Told, Failure> {
+    let (file, list) = revocation::renew(ca, files, days)?;
+    Ok(Told {
+        files: vec![file],
+        lists: vec![list],
+        ..Told::default()
+    })
+}
+
+fn key(name: &str, made: &Made) -> Result<Told, Failure> {
+    if !is_file_name(name) {
+        return Err(Failure::new(
+            format!("`{name}` is not a name that files can have"),
+            "write `--name gw`: the files are gw.key and gw.pub",
+        ));
+    }
+    let (key, der) = authority::new_key(kind(made))?;
+    let files = folder::save_key(&key, &der, &made.out, name, made.force)?;
+    Ok(Told {
+        files,
+        keys: vec![key.raw().clone()],
+        ..Told::default()
+    })
+}
+
+fn show(file: &Path) -> Result<Told, Failure> {
+    let certificates = folder::certificates(file);
+    match (certificates, folder::lists(file)) {
+        (Err(failure), Err(_)) => Err(failure),
+        (certificates, lists) => Ok(Told {
+            certificates: certificates.unwrap_or_default(),
+            lists: lists.unwrap_or_default(),
+            ..Told::default()
+        }),
+    }
+}
+
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/') && name.is_ascii()
+}
+
+fn save(issued: Issued, name: &str, made: &Made) -> Result<Told, Failure> {
+    Ok(Told {
+        files: folder::save(&issued, &made.out, name, made.force)?,
+        certificates: issued.chain,
+        ..Told::default()
+    })
 }
 
 const fn kind(made: &Made) -> KeyKind {
@@ -62,72 +112,5 @@ const fn kind(made: &Made) -> KeyKind {
         (true, _) => KeyKind::Ed25519,
         (false, true) => KeyKind::P384,
         (false, false) => KeyKind::P256,
-    }
-}
-
-fn tell(files: &[PathBuf], chain: &[Certificate], output: &Output) -> Exit {
-    let files = files.iter().map(|file| file.display().to_string());
-    if output.json {
-        let files: Vec<_> = files.collect();
-        let certificates: Vec<_> = chain.iter().map(in_json).collect();
-        let line = json!({
-            "version": control::VERSION,
-            "pki": { "files": files, "certificates": certificates },
-        });
-        output.print_json(&line.to_string());
-    } else {
-        let written: String = files
-            .map(|file| format!("wrote {}\n", clean(&file)))
-            .collect();
-        let shown: Vec<_> = chain.iter().map(in_text).collect();
-        output.print(&format!("{written}{}", shown.join("\n")));
-    }
-    Exit::Done
-}
-
-fn in_text(certificate: &Certificate) -> String {
-    let names: Vec<_> = certificate.names.iter().map(name).collect();
-    let names = match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.join(", "),
-    };
-    let kind = if certificate.is_ca { "CA" } else { "end" };
-    format!(
-        "subject  {} ({kind})\nissuer   {}\nnames    {}\nkey      {}\nvalid    {} to {}\n",
-        clean(&certificate.subject),
-        clean(&certificate.issuer),
-        clean(&names),
-        key(certificate),
-        certificate.not_before,
-        certificate.not_after,
-    )
-}
-
-fn in_json(certificate: &Certificate) -> Value {
-    json!({
-        "subject": certificate.subject,
-        "issuer": certificate.issuer,
-        "names": certificate.names.iter().map(name).collect::<Vec<_>>(),
-        "key": key(certificate),
-        "ca": certificate.is_ca,
-        "not_before_seconds": certificate.not_before.0,
-        "not_after_seconds": certificate.not_after.0,
-    })
-}
-
-fn name(name: &Name) -> String {
-    match name {
-        Name::Dns(name) | Name::Email(name) => name.clone(),
-        Name::Address(address) => address.to_string(),
-    }
-}
-
-fn key(certificate: &Certificate) -> &'static str {
-    match certificate.key.as_ref().map(|key| key.kind) {
-        Some(KeyKind::P256) => "ECDSA P-256",
-        Some(KeyKind::P384) => "ECDSA P-384",
-        Some(KeyKind::Ed25519) => "Ed25519",
-        Some(KeyKind::Rsa) => "RSA",
-        None => "of a kind that Strata does not verify with",
     }
 }

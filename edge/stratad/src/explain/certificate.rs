@@ -1,4 +1,4 @@
-//! Which line to change when certificates did not do.
+//! Which line to change when certificates or public keys did not do.
 
 use super::remedy::{Remedy, elsewhere};
 use control::Fix;
@@ -25,13 +25,23 @@ pub fn theirs(remedy: &Remedy<'_>, why: &BadProof, theirs: Option<&Certificate>)
         BadProof::WrongSignature | BadProof::UnknownSignature => {
             vec![elsewhere("name `cert` and `key` that belong together")]
         }
+        BadProof::AnotherKey { .. } | BadProof::WrongKey => vec![remedy.at(
+            "pubkey",
+            "name a file with what `strata pki pubkey` prints of its key there",
+        )],
         BadProof::CertificateExpected => vec![
             remedy.at("psk", "add the line, with a key that both ends have"),
-            elsewhere("or remove `psk` from its table for us, and give [node] a `cert`"),
+            elsewhere(
+                "or remove `psk` and `pubkey` from its table for us, and give [node] a `cert`",
+            ),
         ],
         BadProof::SharedKeyExpected => vec![
             remedy.at("psk", "remove the line if its certificate is enough"),
             elsewhere("or write the same `psk` in its table for us"),
+        ],
+        BadProof::KeyExpected => vec![
+            remedy.at("pubkey", "remove the line if its certificate is enough"),
+            elsewhere("or write our `pubkey` in its table for us"),
         ],
         _ => Vec::new(),
     }
@@ -51,6 +61,15 @@ fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
             vec![remedy.fix("node.ca", format!("name a renewed file of {issuer}"))]
         }
         Untrusted::NotYetValid(_) => vec![clocks()],
+        Untrusted::Revoked { .. } => vec![elsewhere(
+            "issue its certificate anew with a new key (`strata pki issue`), if it is to come back",
+        )],
+        Untrusted::RevocationUnknown(_)
+        | Untrusted::RevocationListEnded(_)
+        | Untrusted::RevocationListForged(_) => vec![
+            remedy.fix("node.crl", format!("name the newest list of {issuer}")),
+            remedy.fix("node.revocation", "or write `revocation = \"relaxed\"`"),
+        ],
         _ => vec![elsewhere(
             "issue its certificate anew (`strata pki issue`), and say `strata reload`",
         )],
@@ -152,6 +171,31 @@ mod tests {
                 "newest",
             ),
             (Untrusted::Usage.into(), None, "anew"),
+            (
+                Untrusted::Revoked {
+                    subject: "CN=X".to_owned(),
+                    since: end,
+                }
+                .into(),
+                None,
+                "new key",
+            ),
+            (
+                Untrusted::RevocationListEnded(end).into(),
+                Some("node.crl"),
+                "newest list of its CA",
+            ),
+            (
+                Untrusted::RevocationUnknown("CN=X".to_owned()).into(),
+                Some("node.crl"),
+                "newest list of its CA",
+            ),
+            (BadProof::WrongKey, Some("peer.alice.pubkey"), "strata pki"),
+            (
+                BadProof::KeyExpected,
+                Some("peer.alice.pubkey"),
+                "remove the line",
+            ),
             (name.clone(), None, "for a.example"),
             (BadProof::WrongSignature, None, "belong together"),
             (
@@ -188,6 +232,7 @@ mod tests {
             (Some(Code::WRONG_NAME), Some("node.cert"), "for a.example"),
             (Some(Code::WRONG_USAGE), Some("node.cert"), "for a.example"),
             (Some(Code::WRONG_SIGNATURE), Some("node.key"), "`cert`"),
+            (Some(Code::REVOKED), Some("node.cert"), "for a.example"),
             (Some(Code(999)), Some("node.cert"), "for a.example"),
             (None, None, "without `psk`"),
         ] {

@@ -21,6 +21,8 @@ pub enum Topic {
     Ppk,
     OurCertificate,
     TheirCertificate,
+    OurKey,
+    TheirKey,
     EspCipher,
     EspIntegrity,
     SequenceNumbers,
@@ -31,7 +33,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 20] = [
         Self::IkeCipher,
         Self::Prf,
         Self::Integrity,
@@ -43,6 +45,8 @@ impl Topic {
         Self::Ppk,
         Self::OurCertificate,
         Self::TheirCertificate,
+        Self::OurKey,
+        Self::TheirKey,
         Self::EspCipher,
         Self::EspIntegrity,
         Self::SequenceNumbers,
@@ -65,6 +69,8 @@ impl Topic {
             Self::Ppk => "PPK",
             Self::OurCertificate => "our certificate",
             Self::TheirCertificate => "its certificate",
+            Self::OurKey => "our public key",
+            Self::TheirKey => "its public key",
             Self::EspCipher => "ESP cipher",
             Self::EspIntegrity => "ESP integrity",
             Self::SequenceNumbers => "extended numbers",
@@ -115,6 +121,8 @@ fn ours(topic: Topic, ours: &Offer) -> Option<String> {
         Topic::TheirIdentity => ours.expects.as_ref().map(ToString::to_string),
         Topic::OurCertificate => ours.certificate.as_ref().map(certificate),
         Topic::TheirCertificate => wanted(ours),
+        Topic::OurKey => ours.key.as_ref().map(ToString::to_string),
+        Topic::TheirKey => ours.expected_key.as_ref().map(ToString::to_string),
         Topic::OurTraffic => list(&ours.local),
         Topic::TheirTraffic => list(&ours.remote),
         _ => common(topic, ours),
@@ -127,6 +135,7 @@ fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
         Topic::OurIdentity => theirs.expects.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => theirs.identity.as_ref().map(ToString::to_string),
         Topic::TheirCertificate => theirs.certificate.as_ref().map(certificate),
+        Topic::TheirKey => theirs.key.as_ref().map(ToString::to_string),
         // An answer does not repeat the name.
         Topic::Ppk if theirs.ppk.as_deref() == Some("") => Some("the same".to_owned()),
         Topic::OurTraffic => list(&theirs.remote),
@@ -144,7 +153,7 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         Topic::Integrity => list(of(TransformType::INTEG, &offer.ike)),
         Topic::KeyExchange => list(of(TransformType::KE, &offer.ike)),
         Topic::Kem => list(kems(offer)),
-        Topic::Authentication => offer.auth.map(|method| proof(method).to_owned()),
+        Topic::Authentication => offer.auth.map(|method| proof(method, offer).to_owned()),
         Topic::Ppk => offer.ppk.clone(),
         Topic::EspCipher => list(of(TransformType::ENCR, &offer.esp)),
         Topic::EspIntegrity => list(of(TransformType::INTEG, &offer.esp)),
@@ -155,6 +164,8 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         | Topic::TheirIdentity
         | Topic::OurCertificate
         | Topic::TheirCertificate
+        | Topic::OurKey
+        | Topic::TheirKey
         | Topic::OurTraffic
         | Topic::TheirTraffic => None,
     }
@@ -179,9 +190,9 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
             let same = theirs.ppk.as_deref() == Some("") || ours.ppk == theirs.ppk;
             same && !suspects(attempt).contains(&topic)
         }
-        // What a peer makes of our certificate it tells at most by refusing it.
-        Topic::OurCertificate => true,
-        Topic::TheirCertificate => !suspects(attempt).contains(&topic),
+        // What a peer makes of our certificate or key it tells at most by refusing it.
+        Topic::OurCertificate | Topic::OurKey => true,
+        Topic::TheirCertificate | Topic::TheirKey => !suspects(attempt).contains(&topic),
         Topic::EspCipher => share(TransformType::ENCR, &ours.esp, &theirs.esp),
         Topic::EspIntegrity => share_integrity(&ours.esp, &theirs.esp),
         Topic::SequenceNumbers => share(TransformType::ESN, &ours.esp, &theirs.esp),
@@ -239,6 +250,7 @@ const fn of_end(why: &DownReason) -> &'static [Topic] {
         DownReason::PpkRefused { .. } => &[Topic::Ppk, Topic::OurIdentity, Topic::Authentication],
         DownReason::NoPpk => &[Topic::Ppk],
         DownReason::BadProof(why) => of_proof(why),
+        DownReason::KeyRefused { .. } => &[Topic::OurIdentity, Topic::OurKey],
         DownReason::CertificateRefused { .. }
         | DownReason::SignatureNotAccepted
         | DownReason::CannotSign => &[Topic::OurCertificate],
@@ -268,7 +280,10 @@ const fn of_refusal(why: &Refusal) -> &'static [Topic] {
 
 const fn of_proof(why: &BadProof) -> &'static [Topic] {
     match why {
-        BadProof::CertificateExpected | BadProof::SharedKeyExpected => &[Topic::Authentication],
+        BadProof::CertificateExpected | BadProof::SharedKeyExpected | BadProof::KeyExpected => {
+            &[Topic::Authentication]
+        }
+        BadProof::AnotherKey { .. } | BadProof::WrongKey => &[Topic::TheirKey],
         _ => &[Topic::TheirCertificate],
     }
 }
@@ -299,9 +314,11 @@ fn list<T: Display>(items: impl IntoIterator<Item = T>) -> Option<String> {
     (!items.is_empty()).then(|| items.join(", "))
 }
 
-const fn proof(method: AuthMethod) -> &'static str {
+/// A signature without a certificate is made with a key that the other end knows, sent or not.
+const fn proof(method: AuthMethod, offer: &Offer) -> &'static str {
     match method {
         AuthMethod::SHARED_KEY => "a pre-shared key",
+        AuthMethod::DIGITAL_SIGNATURE if offer.certificate.is_none() => "a public key",
         AuthMethod::RSA_SIGNATURE | AuthMethod::DIGITAL_SIGNATURE => "a certificate",
         _ => "something else",
     }

@@ -49,6 +49,12 @@ impl Remedy<'_> {
             DownReason::CertificateRefused { ours, why } => {
                 certificate::ours(self, ours, *why, attempt.ours.certificate.as_ref())
             }
+            DownReason::KeyRefused { ours } => vec![
+                elsewhere(
+                    "write what `strata pki pubkey` prints of our `key` into the file of its `pubkey` for us",
+                ),
+                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+            ],
             DownReason::SignatureNotAccepted => certificate::other_kind(self),
             DownReason::CannotSign => vec![self.fix("node.key", "name the key of `cert`")],
             DownReason::WrongIdentity { theirs, .. } => vec![self.identity(theirs)],
@@ -102,7 +108,7 @@ impl Remedy<'_> {
             },
             Refusal::CannotProve => certificate::other_kind(self),
             Refusal::AuthenticationMethod => {
-                vec![elsewhere("use a pre-shared key or a certificate there")]
+                vec![elsewhere("use a pre-shared key or a signature there")]
             }
             Refusal::NotWhoWeAre { wanted, ours } => vec![
                 elsewhere(format!("write `id = \"{ours}\"` in its table for us")),

@@ -1,0 +1,57 @@
+//! `crl` and `revocation` of `[node]`: what CAs have revoked, and how much has to be known of it.
+
+use crate::reader::{Table, Value};
+use crate::warning::Warning;
+use crypto::{Revocation, RevocationList, UnixTime};
+
+/// Whole days before the end of a list from which on it is told: it is made to be replaced soon.
+const NOTICE: u64 = 1;
+
+/// Reads both keys.
+pub(crate) fn read(node: &mut Table<'_>) -> (Vec<RevocationList>, Revocation) {
+    let named = node.value("crl").is_some();
+    let lists = node.optional("crl", lists).unwrap_or_default();
+    let choices = [
+        ("relaxed", Revocation::Relaxed),
+        ("strict", Revocation::Strict),
+    ];
+    let revocation = node.optional("revocation", |value| match value.choice(&choices)? {
+        Revocation::Strict if !named => value.fault(
+            "without `crl` it is not known of any certificate whether it is revoked: all would be refused",
+            "add `crl = [\"ca.crl\"]` with a list of each CA (`strata pki crl` makes one), or write \"relaxed\"",
+        ),
+        revocation => Some(revocation),
+    });
+    (lists, revocation.unwrap_or_default())
+}
+
+/// One file or a list, each with one revocation list or more.
+fn lists(value: &Value<'_>) -> Option<Vec<RevocationList>> {
+    match value.inner.is_str() {
+        true => file(value),
+        false => Some(value.list(file)?.concat()),
+    }
+}
+
+fn file(value: &Value<'_>) -> Option<Vec<RevocationList>> {
+    let pem = value.file()?;
+    match RevocationList::all_from_pem(&pem) {
+        Ok(lists) => Some(lists),
+        Err(error) => value.fault(
+            error.to_string(),
+            "name a PEM file with `-----BEGIN X509 CRL-----`; `openssl crl -inform DER` makes one of another form",
+        ),
+    }
+}
+
+/// What there is to say today about the end of these lists.
+pub(crate) fn expiry(lists: &[RevocationList], today: UnixTime) -> impl Iterator<Item = Warning> {
+    lists.iter().filter_map(move |list| {
+        let (issuer, end) = (list.issuer.clone(), list.next_update);
+        match end.days_after(today) {
+            _ if end <= today => Some(Warning::RevocationListEnded { issuer, end }),
+            days if days < NOTICE => Some(Warning::RevocationListEnds { issuer, end }),
+            _ => None,
+        }
+    })
+}
