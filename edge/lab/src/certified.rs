@@ -63,6 +63,17 @@ pub fn strata(host: &Host, words: &str) -> Result<String> {
     host.run_command(command, DEADLINE)
 }
 
+/// Gives a host what `strata pki` made for it in another one's folder: under `made`, by the CA in `root`.
+///
+/// # Errors
+/// It did not make that.
+pub fn hand_out(maker: &Host, host: &Host, id: &str) -> Result<()> {
+    let read = |file: &str| std::fs::read_to_string(maker.directory().join(file));
+    host.secret("end.key", &read(&format!("made/{id}.key"))?)?;
+    host.file("chain.pem", &read(&format!("made/{id}.pem"))?)?;
+    host.file("ca.pem", &read("root/ca.pem")?).map(drop)
+}
+
 /// The mobile node's configuration; it waits for `strata up`.
 pub const MOBILE_CONFIG: &str = r#"
 [node]

@@ -24,6 +24,7 @@ pub const THEIRS: Connection<'_> = Connection {
     address: "192.0.2.2",
     peer_address: "192.0.2.1",
     psk: Some(PSK),
+    raw_keys: false,
     ppk: None,
     local: "10.2.0.0/24",
     remote: "10.1.0.1/32",

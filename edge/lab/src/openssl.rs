@@ -70,6 +70,20 @@ pub fn order(host: &Host, name: &str, order: Order<'_>) -> Result<()> {
     Ok(())
 }
 
+/// `ca.crl` of the CA in the host's folder, which revokes nothing; its times in openssl's words.
+///
+/// # Errors
+/// openssl failed.
+pub fn list(host: &Host, times: &str) -> Result<()> {
+    host.file("index.txt", "")?;
+    host.file("number.txt", "01\n")?;
+    host.file("issue.cnf", &format!("{ISSUE}crlnumber=number.txt\n"))?;
+    host.run(&format!(
+        "openssl ca -gencrl -config issue.cnf -cert ca.pem -keyfile ca.key {times} -out ca.crl"
+    ))?;
+    Ok(())
+}
+
 fn issue(
     host: &Host,
     name: &str,
@@ -102,5 +116,5 @@ fn make_key(host: &Host, key: &str, file: &str) -> Result<()> {
 }
 
 /// For openssl's `ca`, the command that can date a certificate back.
-const ISSUE: &str = "[ca]\ndefault_ca=one\n[one]\ndatabase=index.txt\nnew_certs_dir=.\n\
-                     rand_serial=yes\ndefault_md=default\npolicy=any\n[any]\ncommonName=supplied\n";
+const ISSUE: &str = "[any]\ncommonName=supplied\n[ca]\ndefault_ca=one\n[one]\ndatabase=index.txt\n\
+                     new_certs_dir=.\nrand_serial=yes\ndefault_md=default\npolicy=any\n";

@@ -87,6 +87,9 @@ pub struct Connection<'a> {
     /// The key: any octets but quotes and newlines. Without it both ends prove themselves by
     /// certificate: charon's is `x509/end.pem`, its key in `private`, its CAs in `x509ca`.
     pub psk: Option<&'a str>,
+    /// Without certificates either: charon's public key is `pubkey/own.pub`, its private one in
+    /// `private`, the peer's `pubkey/peer.pub`.
+    pub raw_keys: bool,
     /// A post-quantum pre-shared key (RFC 8784) besides.
     pub ppk: Option<Ppk<'a>>,
     /// Our traffic selectors, separated by commas.
@@ -259,9 +262,10 @@ impl Connection<'_> {
     /// `encap` makes charon believe in a NAT: without one it would send raw ESP, which
     /// `kernel-libipsec` cannot.
     fn settings(&self) -> String {
-        let (auth, certificate) = match self.psk {
-            Some(_) => ("psk", ""),
-            None => ("pubkey", "certs = end.pem"),
+        let (auth, own, peers) = match (self.psk, self.raw_keys) {
+            (Some(_), _) => ("psk", "", ""),
+            (None, false) => ("pubkey", "certs = end.pem", ""),
+            (None, true) => ("pubkey", "pubkeys = own.pub", "pubkeys = peer.pub"),
         };
         let psk = self.psk.map_or_else(String::new, |psk| {
             format!("  ike {{\n    secret = \"{psk}\"\n  }}\n")
@@ -290,6 +294,7 @@ impl Connection<'_> {
             address,
             peer_address,
             psk: _,
+            raw_keys: _,
             ppk: _,
             local,
             remote,
@@ -331,11 +336,12 @@ impl Connection<'_> {
     rand_time = 0
     local {{
       auth = {auth}
-      {certificate}
+      {own}
       id = {id}
     }}
     remote {{
       auth = {auth}
+      {peers}
       id = {peer_id}
     }}
     children {{

@@ -2,9 +2,10 @@
 //! read, and warnings before a certificate ends.
 
 use anyhow::{Context as _, Result, ensure};
-use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both, start, strata};
+use lab::certified::{
+    self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both, hand_out, start, strata,
+};
 use lab::daemon::Daemon;
-use lab::host::Host;
 use lab::openssl::{self, EC, ED25519, GOOD, Order, P384, RSA, authority};
 use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
 use lab::runner;
@@ -224,14 +225,6 @@ fn a_licensed_node_with_a_certificate_gets_its_grant() -> Result<()> {
         held.is_some_and(|held| held.len() == 1 && held[0]["identity"] == "gw.example.net")
     };
     licensed.wait_until("zones", DEADLINE, held).map(drop)
-}
-
-/// Gives a host what `strata pki` made for it in another one's folder.
-fn hand_out(maker: &Host, host: &Host, id: &str) -> Result<()> {
-    let read = |file: &str| std::fs::read_to_string(maker.directory().join(file));
-    host.secret("end.key", &read(&format!("made/{id}.key"))?)?;
-    host.file("chain.pem", &read(&format!("made/{id}.pem"))?)?;
-    host.file("ca.pem", &read("root/ca.pem")?).map(drop)
 }
 
 fn strata_pki_replaces_nothing_unless_told_to() -> Result<()> {

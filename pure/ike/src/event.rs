@@ -441,6 +441,11 @@ impl BadProof {
             }
             Self::Untrusted(Untrusted::Usage) => Code::WRONG_USAGE,
             Self::Untrusted(Untrusted::Revoked { .. }) => Code::REVOKED,
+            Self::Untrusted(
+                Untrusted::RevocationUnknown(_)
+                | Untrusted::RevocationListEnded(_)
+                | Untrusted::RevocationListForged(_),
+            ) => Code::REVOCATION_UNKNOWN,
             Self::Untrusted(_) => Code::INVALID,
             Self::WrongName { .. } => Code::WRONG_NAME,
             Self::WrongSignature | Self::UnknownSignature => Code::WRONG_SIGNATURE,
@@ -782,6 +787,9 @@ fn refusal_of_ours(why: Option<CertificateRefusal>) -> &'static str {
             "our signature does not verify: is `key` that of `cert`?"
         }
         Some(CertificateRefusal::REVOKED) => "it was revoked; issue it anew, with a new key",
+        Some(CertificateRefusal::REVOCATION_UNKNOWN) => {
+            "it cannot tell there whether it was revoked: the newest list of our CA has to be in `crl` there"
+        }
         Some(_) => "it breaks a rule of RFC 5280; the peer's log says which",
         None => {
             "our `id` is unknown or has a `psk` or `pubkey` there, or it does not believe our CA; its log may say more"

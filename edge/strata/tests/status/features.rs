@@ -49,6 +49,9 @@ const KEM: &str = "edge/lab/tests/e2e_kem.rs";
 const IKE_KEM: &str = "pure/ike/src/tests/kem.rs";
 const IKE_PPK: &str = "pure/ike/src/tests/ppk.rs";
 const PPK_SWAN: &str = "edge/lab/tests/interop_ppk.rs";
+const PUBKEY: &str = "edge/lab/tests/e2e_pubkey.rs";
+const PUBKEY_SWAN: &str = "edge/lab/tests/interop_pubkey.rs";
+const IKE_PUBKEY: &str = "pure/ike/src/tests/raw_keys.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
@@ -57,10 +60,13 @@ const RELOAD: &str = "edge/lab/tests/e2e_reload.rs";
 const RELOCK: &str = "edge/lab/tests/e2e_relock.rs";
 const SELECTORS: &str = "edge/lab/tests/e2e_selectors.rs";
 const RENEWAL: &str = "edge/lab/tests/e2e_renewal.rs";
+const REVOCATION: &str = "edge/lab/tests/e2e_revocation.rs";
+const IKE_REVOCATION: &str = "pure/ike/src/tests/revocation.rs";
 const STORE: &str = "edge/store/src/tests.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const SUITES: &str = "edge/lab/tests/interop_suites.rs";
 const IKE_SUITES: &str = "pure/ike/src/tests/suites.rs";
+const TRUST: &str = "pure/crypto/src/trust.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
 const DNS: &str = "edge/lab/tests/e2e_dns.rs";
@@ -410,6 +416,96 @@ pub const FEATURES: &[Feature] = &[
             CERTIFICATES,
             "certificates_survive_a_network_that_loses_doubles_and_reorders",
         )]),
+    },
+    Feature {
+        name: "Revocation lists",
+        keys: &["node.crl", "node.revocation"],
+        verbs: &["pki revoke", "pki crl"],
+        works: Tests(&[
+            (REVOCATION, "a_list_that_comes_by_reload_ends_the_tunnel"),
+            (
+                REVOCATION,
+                "a_list_that_revokes_somebody_else_leaves_the_tunnel_alone",
+            ),
+            (REVOCATION, "lists_of_strata_pki_are_what_openssl_believes"),
+        ]),
+        refuses: Tests(&[
+            (
+                REVOCATION,
+                "a_revoked_certificate_is_refused_and_both_ends_say_so",
+            ),
+            (
+                REVOCATION,
+                "strict_refuses_where_no_list_holds_and_relaxed_warns",
+            ),
+            (
+                REVOCATION,
+                "a_list_that_is_not_good_changes_nothing_and_says_what_to_do",
+            ),
+            (REVOCATION, "strict_without_a_list_is_a_fault_of_the_file"),
+            (REVOCATION, "a_certificate_of_another_ca_cannot_be_revoked"),
+            (
+                TRUST,
+                "a_list_that_somebody_else_has_signed_refuses_what_it_should_have_spoken_for",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                REVOCATION,
+                "a_revocation_takes_both_ends_down_over_a_lossy_hop",
+            ),
+            (
+                IKE_REVOCATION,
+                "both_ends_agree_that_it_is_over_on_a_network_that_loses_doubles_and_reorders",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Raw public keys (RFC 7670)",
+        keys: &["*.pubkey"],
+        verbs: &["pki key", "pki pubkey"],
+        works: Tests(&[
+            (PUBKEY, "ecdsa_keys_carry_a_tunnel"),
+            (PUBKEY, "p384_keys_carry_a_tunnel"),
+            (PUBKEY, "ed25519_keys_carry_a_tunnel"),
+            (PUBKEY, "rsa_keys_carry_a_tunnel"),
+            (
+                PUBKEY,
+                "a_licensed_node_that_is_known_by_its_key_gets_its_grant",
+            ),
+            (
+                PUBKEY,
+                "a_key_that_changes_with_a_reload_makes_the_tunnel_anew",
+            ),
+            (
+                PUBKEY,
+                "strata_pki_prints_the_public_key_that_openssl_prints",
+            ),
+            (PUBKEY_SWAN, "ed25519_keys_prove_both_ends_whoever_begins"),
+            (PUBKEY_SWAN, "ecdsa_keys_prove_both_ends_whoever_begins"),
+            (PUBKEY_SWAN, "rsa_keys_prove_both_ends_whoever_begins"),
+        ]),
+        refuses: Tests(&[
+            (PUBKEY, "another_key_is_refused_and_both_ends_say_so"),
+            (PUBKEY, "a_certificate_where_a_key_is_expected_is_refused"),
+            (PUBKEY, "what_is_no_public_key_is_a_fault_of_the_file"),
+            (
+                PUBKEY_SWAN,
+                "strongswan_with_another_key_is_refused_with_a_reason",
+            ),
+            (PUBKEY_SWAN, "strongswans_refusal_of_another_key_is_told"),
+            (
+                IKE_PUBKEY,
+                "an_unknown_identity_and_a_wrong_key_get_the_same_answer",
+            ),
+        ]),
+        recovers: Tests(&[
+            (PUBKEY, "keys_come_through_a_lossy_hop_again_and_again"),
+            (
+                IKE_PUBKEY,
+                "keys_survive_a_network_that_loses_doubles_and_reorders",
+            ),
+        ]),
     },
     Feature {
         name: "A CA of one's own",

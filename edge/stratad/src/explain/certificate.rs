@@ -97,6 +97,11 @@ pub fn ours(
         Some(CertificateRefusal::WRONG_SIGNATURE) => {
             vec![remedy.fix("node.key", "name the key that `cert` is for")]
         }
+        Some(CertificateRefusal::REVOCATION_UNKNOWN) => {
+            vec![elsewhere(format!(
+                "name the newest list of {issuer} in `crl` there"
+            ))]
+        }
         Some(_) => vec![remedy.fix("node.cert", renew)],
         None => {
             let table = format!("write `id = \"{identity}\"` without `psk` in its table for us");
@@ -233,6 +238,7 @@ mod tests {
             (Some(Code::WRONG_USAGE), Some("node.cert"), "for a.example"),
             (Some(Code::WRONG_SIGNATURE), Some("node.key"), "`cert`"),
             (Some(Code::REVOKED), Some("node.cert"), "for a.example"),
+            (Some(Code::REVOCATION_UNKNOWN), None, "newest list"),
             (Some(Code(999)), Some("node.cert"), "for a.example"),
             (None, None, "without `psk`"),
         ] {

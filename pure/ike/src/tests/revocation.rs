@@ -82,7 +82,11 @@ fn strict_refuses_who_is_in_no_list_that_holds() {
         (&[][..], "no list in `crl`"),
         (&["ended"][..], "ended on 2030-03-01"),
     ] {
-        let (_, there) = refused(left(), right(lists, Revocation::Strict), TODAY);
+        let (here, there) = refused(left(), right(lists, Revocation::Strict), TODAY);
+        assert!(
+            here.contains("cannot tell there whether it was revoked"),
+            "{here}"
+        );
         assert!(there.contains(why), "{there}");
     }
     let mut pair = pair(left(), right(&["nothing"], Revocation::Strict), TODAY, 1);

@@ -224,6 +224,7 @@ registry! {
         WRONG_SIGNATURE = 6,
         INVALID = 7,
         REVOKED = 8,
+        REVOCATION_UNKNOWN = 9,
     }
 }
 

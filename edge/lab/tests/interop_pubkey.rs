@@ -1,0 +1,148 @@
+//! strongSwan at the other end with raw public keys (RFC 7670), as initiator and as responder. It
+//! sends none, nor looks at ours: either end has the other's in its configuration.
+
+use anyhow::{Result, ensure};
+use lab::certified::strata;
+use lab::daemon::Daemon;
+use lab::duo::{Duo, OURS, THEIRS};
+use lab::openssl::RSA;
+use lab::runner;
+use lab::strongswan::{Charon, Connection};
+use lab::transfer::transfer;
+use serde_json::Value;
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        ed25519_keys_prove_both_ends_whoever_begins,
+        ecdsa_keys_prove_both_ends_whoever_begins,
+        rsa_keys_prove_both_ends_whoever_begins,
+        strongswan_with_another_key_is_refused_with_a_reason,
+        strongswans_refusal_of_another_key_is_told,
+    ])
+}
+
+const MB: u64 = 1_000_000;
+
+/// The machine may be stopped for seconds at any time.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What openssl calls an elliptic curve's key, and Ed25519.
+const P256: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
+const ED25519: &str = "ed25519";
+
+/// Our end with the keys in its folder.
+fn with_keys() -> String {
+    OURS.replace("psk = \"theirs.psk\"", "pubkey = \"theirs.pub\"")
+        .replace("[tunnel]", "key = \"ours.key\"\n[tunnel]")
+}
+
+/// A key of openssl's in our folder: `NAME.key` and, as we print it, `NAME.pub`.
+fn make(duo: &Duo, name: &str, kind: &str) -> Result<()> {
+    let ours = &duo.ours;
+    ours.run(&format!(
+        "openssl genpkey -algorithm {kind} -out {name}.key"
+    ))?;
+    ours.run(&format!("chmod 600 {name}.key"))?;
+    let public = strata(ours, &format!("pki pubkey {name}.key"))?;
+    ours.file(&format!("{name}.pub"), &public).map(drop)
+}
+
+/// Gives charon a file of ours.
+fn give(duo: &Duo, file: &str, place: &str) -> Result<()> {
+    let place = duo.theirs.directory().join(place);
+    std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
+    std::fs::copy(duo.ours.directory().join(file), place)?;
+    Ok(())
+}
+
+/// Both daemons, not yet connected; charon's private key, and the public one it has for us, are those
+/// of these names. We know it by `theirs.pub`.
+fn start(duo: &Duo, private: &str, public: &str) -> Result<(Daemon, Charon)> {
+    give(duo, &format!("{private}.key"), "private/own.key")?;
+    give(duo, &format!("{private}.pub"), "pubkey/own.pub")?;
+    give(duo, &format!("{public}.pub"), "pubkey/peer.pub")?;
+    let theirs = Connection {
+        psk: None,
+        raw_keys: true,
+        ..THEIRS
+    };
+    duo.start(&with_keys(), &theirs)
+}
+
+fn ed25519_keys_prove_both_ends_whoever_begins() -> Result<()> {
+    prove_both_ends(ED25519)
+}
+
+fn ecdsa_keys_prove_both_ends_whoever_begins() -> Result<()> {
+    prove_both_ends(P256)
+}
+
+fn rsa_keys_prove_both_ends_whoever_begins() -> Result<()> {
+    prove_both_ends(RSA)
+}
+
+fn prove_both_ends(kind: &str) -> Result<()> {
+    let duo = Duo::new("pubkey")?;
+    make(&duo, "ours", kind)?;
+    make(&duo, "theirs", kind)?;
+    let (strata, mut charon) = start(&duo, "theirs", "ours")?;
+    charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
+    octets_pass(&duo)?;
+    charon.terminate()?;
+    strata.wait_until("status", DEADLINE, is_down)?;
+    strata.strata("up theirs --wait")?;
+    octets_pass(&duo)?;
+    let log = charon.process().log();
+    ensure!(!log.contains("sending end entity cert"), "{log}");
+    Ok(())
+}
+
+fn strongswan_with_another_key_is_refused_with_a_reason() -> Result<()> {
+    let duo = Duo::new("pubkey")?;
+    for name in ["ours", "theirs", "another"] {
+        make(&duo, name, ED25519)?;
+    }
+    let (strata, charon) = start(&duo, "another", "ours")?;
+    ensure!(charon.initiate().is_err(), "it was not refused");
+    is_refused(&strata, "with the key in its `pubkey` here")
+}
+
+fn strongswans_refusal_of_another_key_is_told() -> Result<()> {
+    let duo = Duo::new("pubkey")?;
+    for name in ["ours", "theirs", "another"] {
+        make(&duo, name, ED25519)?;
+    }
+    let (strata, _charon) = start(&duo, "theirs", "another")?;
+    strata.strata("up theirs")?;
+    is_refused(&strata, "refused our public key")
+}
+
+fn octets_pass(duo: &Duo) -> Result<()> {
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", 5 * MB)?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", 5 * MB)
+}
+
+/// There is no tunnel, for this reason.
+fn is_refused(strata: &Daemon, why: &str) -> Result<()> {
+    let status = strata.wait_until("status", DEADLINE, |status| {
+        let reason = peer(status)["last_refusal"]["reason"].as_str();
+        reason.is_some_and(|reason| reason.contains(why))
+    })?;
+    ensure!(!is_up(&status), "{status}");
+    Ok(())
+}
+
+fn peer(status: &Value) -> &Value {
+    &status["status"]["peers"][0]
+}
+
+fn is_up(status: &Value) -> bool {
+    peer(status)["state"] == "up" && peer(status)["children"][0].is_object()
+}
+
+fn is_down(status: &Value) -> bool {
+    peer(status)["state"] == "down"
+}
