@@ -2,7 +2,7 @@
 //! what a person is shown of them is short and controls no terminal.
 
 use crate::credential::{TODAY, certificates, trust};
-use crypto::{Certificate, TrustStore};
+use crypto::{Certificate, RawKey, TrustStore};
 use std::sync::LazyLock;
 
 /// The CA, and all that it or its intermediate has issued for IKE.
@@ -26,6 +26,9 @@ pub fn run(octets: &[u8]) {
         if let Ok(certificate) = Certificate::from_der(der) {
             assert_eq!(certificate.der, *der);
             look(&certificate);
+        }
+        if let Ok(key) = RawKey::from_der(der) {
+            assert_eq!(key.der(), *der);
         }
     }
     let (trust, issued) = &*KNOWN;
