@@ -149,10 +149,11 @@ impl TrustStore {
         }
     }
 
-    /// What was revoked of a chain that was believed before. A cheap look: most chains need no more.
-    pub fn revoked_since(&self, chain: &[Vec<u8>], at: UnixTime) -> Option<Untrusted> {
+    /// What was revoked since of a chain that was believed at that time; that anything of it has expired
+    /// since is no matter. Most chains need no more than the cheap look that comes first.
+    pub fn revoked_since(&self, chain: &[Vec<u8>], believed: UnixTime) -> Option<Untrusted> {
         self.find_revoked(chain)?;
-        let why = self.verify(chain, at).err()?;
+        let why = self.verify(chain, believed).err()?;
         matches!(why, Untrusted::Revoked { .. }).then_some(why)
     }
 

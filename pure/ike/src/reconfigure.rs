@@ -66,8 +66,8 @@ impl Engine {
     }
 
     fn revoked(&self, sa: &Sa) -> Option<DownReason> {
-        let chain = &sa.established()?.chain;
-        let revoked = self.config.trust.revoked_since(chain, self.today)?;
+        let up = sa.established()?;
+        let revoked = self.config.trust.revoked_since(&up.chain, up.believed)?;
         Some(BadProof::from(revoked).into())
     }
 }

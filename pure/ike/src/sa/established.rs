@@ -20,7 +20,7 @@ use crate::extension::mobike::Mobike;
 use crate::extension::nat::Nat;
 use crate::extension::{delete, distribute, liveness};
 use crate::keys::ProvedKeys;
-use crypto::Secret;
+use crypto::{Secret, UnixTime};
 use model::{ChildSaId, CsaId, Deadline, Grant, InnerAddresses, Instant, Path, Spi};
 use std::collections::{BTreeSet, VecDeque};
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCode};
@@ -36,6 +36,8 @@ pub(crate) struct Established {
     pub(crate) addresses: Option<InnerAddresses>,
     /// The certificates that the peer proved itself by; empty if it was something else.
     pub(crate) chain: Vec<Vec<u8>>,
+    /// What the wall clock showed when they were believed.
+    pub(crate) believed: UnixTime,
     pub(super) children: Children,
     /// When the SA's own keys have to be replaced.
     pub(super) age: Age,
@@ -98,6 +100,7 @@ impl Established {
             mobike: beginning.mobike,
             addresses: beginning.addresses,
             chain: beginning.chain,
+            believed: ctx.today,
             children: Children::default(),
             age: Age::begin(
                 lifetimes(core, ctx.config).ike,

@@ -5,7 +5,7 @@ use super::pair::{Pair, Side, fit};
 use super::rekey::rekey_ike;
 use super::*;
 use crate::{DownReason, Event};
-use crypto::{Revocation, RevocationList, TrustStore};
+use crypto::{Revocation, RevocationList, TrustStore, UnixTime};
 use std::time::Duration;
 
 fn made(name: &str) -> String {
@@ -121,7 +121,20 @@ fn what_was_rekeyed_is_ended_too() {
     }
 }
 
-/// Nor does anything else about certificates: they were believed when it began.
+/// It was good when it was believed: that is the day that counts.
+#[test]
+fn what_has_expired_meanwhile_can_be_revoked() {
+    let mut pair = connected();
+    let later = UnixTime(1_950_000_000);
+    pair.right.engine.set_wall_clock(later);
+    reload(&mut pair, &["nothing"], Revocation::Relaxed);
+    assert_eq!(pair.right.up(), 1);
+    reload(&mut pair, &["mobile"], Revocation::Relaxed);
+    pair.settle();
+    assert!(ended(&pair).contains("was revoked"));
+}
+
+/// Nothing else about certificates ends it: they were believed when it began.
 #[test]
 fn a_list_that_revokes_others_or_none_that_holds_ends_nothing() {
     for (lists, revocation) in [
