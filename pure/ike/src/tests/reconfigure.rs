@@ -95,7 +95,7 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
             c.peers[1].kems = vec![Some(model::Kem::MlKem768), None]
         }),
         ("key", |c| {
-            c.peers[1].key = Some(super::certificates::public("thief"))
+            c.peers[1].key = Some(certificates::public("thief"))
         }),
         ("suites", |c| c.peers[1].suites = vec![Suite::Aes256Gcm16]),
         ("selectors", |c| {
