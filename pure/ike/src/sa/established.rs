@@ -11,7 +11,7 @@ use crate::attempt::End;
 use crate::child::{self, Terms};
 use crate::config::PeerRole;
 use crate::directory::Directory;
-use crate::event::{DownReason, Event, GrantRefusal, Refusal};
+use crate::event::{DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
 use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
 use crate::extension::configuration::Inside;
@@ -387,7 +387,7 @@ impl Established {
             _ => {
                 let answer = notify(NotifyType::INVALID_SYNTAX, Vec::new());
                 self.respond(vec![answer], arrived, core, ctx);
-                let why = crate::event::PeerMisbehaved::UnexpectedExchange;
+                let why = PeerMisbehaved::UnexpectedExchange;
                 self.end(DownReason::Misbehaved(why), core, ctx)
             }
         }
@@ -409,8 +409,28 @@ impl Established {
                 vec![notify(NotifyType::NO_ADDITIONAL_SAS, Vec::new())]
             }
         };
+        self.answer_renewal(answer, arrived, core, ctx)
+    }
+
+    /// Answers CREATE_CHILD_SA. A request that lacks what it needs is as fatal as any that cannot be
+    /// read: "this error notification is considered fatal in both peers, meaning that the IKE SA is
+    /// deleted without needing an explicit Delete payload" (RFC 7296 section 2.21.3).
+    pub(super) fn answer_renewal(
+        mut self: Box<Self>,
+        answer: Vec<Payload>,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let fatal = answer.contains(&notify(NotifyType::INVALID_SYNTAX, Vec::new()));
         self.respond(answer, arrived, core, ctx);
-        State::Established(self)
+        match fatal {
+            true => {
+                let why = PeerMisbehaved::WrongPayloads;
+                self.end(DownReason::Misbehaved(why), core, ctx)
+            }
+            false => State::Established(self),
+        }
     }
 
     fn handle_informational(

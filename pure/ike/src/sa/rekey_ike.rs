@@ -108,10 +108,7 @@ impl Established {
         }
         let (heir, answer) = match self.agree_on_heir(request, core, ctx) {
             Ok(agreed) => agreed,
-            Err(refusal) => {
-                self.respond(vec![refusal], arrived, core, ctx);
-                return State::Established(self);
-            }
+            Err(refusal) => return self.answer_renewal(vec![refusal], arrived, core, ctx),
         };
         self.respond(answer, arrived, core, ctx);
         self.promise(heir, core, ctx)
