@@ -22,11 +22,17 @@ pub mod headers;
 pub mod ike_message;
 pub mod ike_payload;
 #[cfg(feature = "engines")]
+#[path = "../../pure/node/tests/insider/insider.rs"]
+pub mod insider;
+#[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/packet.rs"]
 pub mod packet;
 #[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/peer.rs"]
 pub mod peer;
+#[cfg(feature = "engines")]
+#[path = "../../pure/node/tests/insider/scene.rs"]
+pub mod scene;
 #[cfg(feature = "engines")]
 pub mod snoop;
 pub mod zone_map;

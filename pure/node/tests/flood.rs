@@ -6,15 +6,12 @@
 //! one octet is all that keeps it from being genuine. `STRATA_FLOOD=N` throws N at each state.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
-#![allow(
-    unsafe_code,
-    reason = "a global allocator can only be implemented with it"
-)]
 
 #[path = "../src/tests/accounts.rs"]
 mod accounts;
 #[path = "../src/tests/datagram.rs"]
 mod datagram;
+mod memory;
 #[path = "../src/tests/watch.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]
 mod watch;
@@ -29,41 +26,9 @@ use node::{
 };
 
 use model::Path;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use world::{Flight, GATEWAY, LICENSED, MOBILE, Policies, World};
-
-struct Counting;
-
-thread_local! {
-    /// Octets that are in use. Per thread, as each test has a world of its own.
-    static IN_USE: Cell<i64> = const { Cell::new(0) };
-}
-
-fn count(change: i64) {
-    let _ = IN_USE.try_with(|octets| octets.set(octets.get() + change));
-}
-
-// SAFETY: everything is passed on to the system's allocator as it came; the counter is a plain
-// thread-local integer, which itself allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        // SAFETY: the caller's promise is the one that is asked for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: the caller's promise is the one that is asked for.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const WARM_UP: u64 = 50_000;
 
@@ -253,9 +218,9 @@ fn stands(world: World, who: usize) {
     let count = std::env::var("STRATA_FLOOD").map_or(1_000_000, |n| n.parse().unwrap());
     let mut siege = Siege::new(world, who);
     siege.throw(WARM_UP);
-    let before = IN_USE.get();
+    let before = memory::in_use();
     siege.throw(count);
-    let growth = IN_USE.get() - before;
+    let growth = memory::in_use() - before;
     println!("{count} datagrams, {growth} octets more");
     assert!(growth < MOST_GROWTH, "{growth} octets more");
     let took = siege.set_up();

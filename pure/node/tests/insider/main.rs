@@ -1,5 +1,8 @@
-//! What comes from behind authentication is as hostile as what comes before it. The same harness
-//! runs under a fuzzer: `./x fuzz peer`, `./x fuzz packet`.
+//! What comes from behind authentication is as hostile as what comes before it.
+//!
+//! Two kinds of insider: one that says anything, and one that says what a file in `scenarios/` tells
+//! (how such a file reads is told in `scenario.rs`). The first also runs under a fuzzer: `./x fuzz
+//! peer`, `./x fuzz packet`.
 
 #[path = "../../../esp/tests/data_plane/bench.rs"]
 #[allow(
@@ -9,12 +12,21 @@
 )]
 mod bench;
 mod credential;
+mod insider;
+#[path = "../memory/mod.rs"]
+mod memory;
+mod notation;
 mod packet;
 mod peer;
+mod scenario;
+mod scene;
+mod stage;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use scenario::Scenario;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// A place in a script as a part of the whole, and what is done there.
@@ -54,8 +66,8 @@ proptest! {
 
     #[test]
     fn a_peer_that_says_anything_confuses_nobody(
-        scene in 0..peer::SCENES,
-        sources in vec(0..peer::SCENES, 1..4),
+        scene in 0..scene::SCRIPTED,
+        sources in vec(0..scene::SCRIPTED, 1..4),
         edits in edits(),
     ) {
         let said = sources.into_iter().flat_map(|source| peer::honest(source).split_off(1));
@@ -81,7 +93,7 @@ proptest! {
 
 #[test]
 fn an_honest_script_is_understood() {
-    for scene in 0..peer::SCENES {
+    for scene in 0..scene::SCRIPTED {
         assert!(peer::play(&peer::honest(scene)) > 0, "scene {scene}");
     }
     for script in packet::honest() {
@@ -94,7 +106,7 @@ fn an_honest_script_is_understood() {
 fn the_fuzzers_start_from_scripts_that_can_be_played() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     if std::env::var_os("UPDATE_SEEDS").is_some() {
-        for scene in 0..peer::SCENES {
+        for scene in 0..scene::SCRIPTED {
             let file = seeds.join(format!("peer/scene-{scene}"));
             fs::write(file, peer::honest(scene)).unwrap();
         }
@@ -103,11 +115,78 @@ fn the_fuzzers_start_from_scripts_that_can_be_played() {
         }
     }
     for (folder, play, least) in [
-        ("peer", peer::play as fn(&[u8]) -> u64, peer::SCENES.into()),
+        ("peer", peer::play as fn(&[u8]) -> u64, scene::SCRIPTED.into()),
         ("packet", packet::play, 3),
     ] {
         let files = fs::read_dir(seeds.join(folder)).unwrap();
         let played = files.map(|file| play(&fs::read(file.unwrap().path()).unwrap()));
         assert!(played.count() >= least, "{folder}");
+    }
+}
+
+/// Every scenario with the name of its file.
+fn scenarios() -> Vec<(String, Scenario)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/insider/scenarios");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    let read = |file: &std::path::PathBuf| {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(file).unwrap();
+        let scenario = toml::from_str(&text).unwrap_or_else(|why| panic!("{name}: {why}"));
+        (name, scenario)
+    };
+    files.iter().map(read).collect()
+}
+
+#[test]
+fn an_insider_that_misbehaves_as_a_file_says_gets_what_the_file_says() {
+    let mut wrong = Vec::new();
+    for (name, scenario) in scenarios() {
+        match catch_unwind(AssertUnwindSafe(|| stage::play(&scenario))) {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => wrong.push(format!("{name}: {why}\n{}", scenario.story)),
+            Err(_) => wrong.push(format!("{name}: the panic is told above")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The negative control: no expectation of any file is idle.
+#[test]
+fn a_file_that_expects_anything_else_is_found_wrong() {
+    for (name, scenario) in scenarios() {
+        for (what, distorted) in scenario.distorted() {
+            let played = stage::play(&distorted);
+            assert!(played.is_err(), "{name}: nobody noticed {what}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_played_is_refused_with_a_reason() {
+    let faults = [
+        ("scene = \"nowhere\"", "there is no scene `nowhere`"),
+        ("says = \"asks NOTHING {}\"", "`NOTHING` is neither"),
+        ("says = \"wants INFORMATIONAL {}\"", "is not `asks` or `answers`"),
+        ("says = \"asks INFORMATIONAL\"", "no {payloads}"),
+        ("says = \"asks INFORMATIONAL {X}\"", "`X` is no payload"),
+        ("says = \"asks INFORMATIONAL {KE}\"", "has none there"),
+        ("says = \"asks INFORMATIONAL {V=0}\"", "not made of octets"),
+        ("says = \"answers INFORMATIONAL {}\"", "has asked nothing"),
+        ("says = \"asks INFORMATIONAL {}\"\nwaits = 1", "one of `says`"),
+        ("does = \"reflects\"", "has said nothing"),
+    ];
+    for (fault, told) in faults {
+        let scene = if fault.starts_with("scene") {
+            fault
+        } else {
+            "scene = \"responder\""
+        };
+        let step = if fault == scene { "waits = 1" } else { fault };
+        let text = format!("story = \"\"\n{scene}\n[[step]]\n{step}\n[end]\nsa = \"up\"\n");
+        let scenario = toml::from_str(&text).unwrap();
+        let why = stage::play(&scenario).unwrap_err();
+        assert!(why.contains(told), "{fault}: {why}");
     }
 }

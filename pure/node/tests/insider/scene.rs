@@ -1,0 +1,344 @@
+//! Who is who when the insider begins to speak, and how far they are: a host that is watched, and the
+//! honest peer in whose place the insider is.
+//!
+//! The insider's keys come from a twin of the handshake: the same seeds make the same keys, and the
+//! twin went on until both ends were up.
+
+use crate::credential;
+use crypto::Secret;
+use ike::{
+    Addressing, Config, Credential, Engine, FRAGMENT, KeyLog, Lifetimes, Peer, PeerRole, Pool,
+    Stance, ZonePolicy,
+};
+use model::{
+    CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Licence, Path, Right, Spi, Suite,
+    TrafficSelector, ZoneId, ZoneSelector,
+};
+use std::time::Duration;
+
+/// The first so many have keys, so that a script of octets can be played in them.
+pub const SCRIPTED: u8 = 10;
+
+/// What both ends protect with, IKE and ESP alike.
+pub const SUITE: Suite = Suite::Aes128Gcm16;
+
+/// How many messages a whole handshake has.
+pub const WHOLE: usize = 4;
+
+/// Their identities are the names in their certificates.
+const INSIDER: &str = "mobile.example.net";
+const HOST: &str = "gateway.example.net";
+
+/// Who is who, and how far they are.
+#[derive(Clone, Copy)]
+pub struct Scene {
+    /// What the host is, and how far.
+    pub name: &'static str,
+    /// What the insider is to the host, and the other way round.
+    insider: fn() -> PeerRole,
+    host: fn() -> PeerRole,
+    /// Which of the two is the initiator.
+    pub insider_begins: bool,
+    /// Messages that are delivered before the insider speaks.
+    pub delivered: usize,
+    /// What the host's owner wants then.
+    pub then: fn(&mut Engine, IkeSaId),
+    /// Whether both prove themselves by certificate.
+    certified: bool,
+    /// The longest datagram of the host's; zero for who takes no fragments.
+    fragment: u16,
+}
+
+const TUNNEL: Scene = Scene {
+    name: "responder",
+    insider: tunnel_role,
+    host: tunnel_role,
+    insider_begins: true,
+    delivered: WHOLE,
+    then: |_, _| {},
+    certified: false,
+    fragment: FRAGMENT,
+};
+
+/// Every scene. Scripts know the first ones by their places.
+pub const SCENES: [Scene; 15] = [
+    Scene {
+        name: "half-open responder",
+        delivered: 2,
+        ..TUNNEL
+    },
+    Scene {
+        name: "authenticating initiator",
+        delivered: 2,
+        insider_begins: false,
+        ..TUNNEL
+    },
+    TUNNEL,
+    Scene {
+        name: "initiator",
+        insider_begins: false,
+        ..TUNNEL
+    },
+    Scene {
+        name: "licensed node",
+        insider: || PeerRole::Gateway,
+        host: || PeerRole::Licensed,
+        ..TUNNEL
+    },
+    Scene {
+        name: "gateway that hands out keys",
+        insider: || PeerRole::Licensed,
+        host: || PeerRole::Gateway,
+        insider_begins: false,
+        then: |host, sa| host.distribute(sa, grant(), Instant::ZERO),
+        ..TUNNEL
+    },
+    Scene {
+        name: "closing responder",
+        then: |host, sa| host.close(sa, Instant::ZERO),
+        ..TUNNEL
+    },
+    Scene {
+        name: "closing initiator",
+        insider_begins: false,
+        then: |host, sa| host.close(sa, Instant::ZERO),
+        ..TUNNEL
+    },
+    // Certificates of somebody who has proved nothing yet.
+    Scene {
+        name: "half-open responder with certificates",
+        delivered: 2,
+        certified: true,
+        ..TUNNEL
+    },
+    Scene {
+        name: "authenticating initiator with certificates",
+        delivered: 2,
+        insider_begins: false,
+        certified: true,
+        ..TUNNEL
+    },
+    // From here on, scenes of scenario files alone.
+    Scene {
+        name: "untouched responder",
+        delivered: 0,
+        ..TUNNEL
+    },
+    Scene {
+        name: "connecting initiator",
+        delivered: 0,
+        insider_begins: false,
+        ..TUNNEL
+    },
+    Scene {
+        name: "half-open lender",
+        insider: || lending(Addressing::Lent(Box::new(pool()))),
+        host: || lending(Addressing::Requested),
+        delivered: 2,
+        ..TUNNEL
+    },
+    Scene {
+        name: "authenticating borrower",
+        insider: || lending(Addressing::Requested),
+        host: || lending(Addressing::Lent(Box::new(pool()))),
+        insider_begins: false,
+        delivered: 2,
+        ..TUNNEL
+    },
+    Scene {
+        name: "responder without fragments",
+        fragment: 0,
+        ..TUNNEL
+    },
+];
+
+/// Everything inside, as policies know it.
+fn ten() -> Vec<TrafficSelector> {
+    vec![TrafficSelector::from_prefix([10, 0, 0, 0].into(), 8).expect("a prefix")]
+}
+
+fn tunnel_role() -> PeerRole {
+    lending(Addressing::Fixed)
+}
+
+fn lending(addressing: Addressing) -> PeerRole {
+    PeerRole::Vpn {
+        local: ten(),
+        remote: ten(),
+        addressing,
+        zones: ZonePolicy {
+            stance: Stance::Accept,
+            zones: vec![
+                (ZoneSelector::IpTransport, SUITE),
+                (ZoneSelector::Rest, SUITE),
+            ],
+            window: 4096,
+            licences: vec![Licence {
+                node: "node.example".parse().expect("any text is an identity"),
+                zone: ZoneId(1),
+                right: Right::Read,
+            }],
+        },
+    }
+}
+
+/// Its first address is somebody's already.
+fn pool() -> Pool {
+    let network = [10, 9, 0, 0].into();
+    Pool {
+        name: "office".to_owned(),
+        addresses: TrafficSelector::from_prefix(network, 24).into_iter().collect(),
+        reserved: vec![network, [10, 9, 0, 1].into()],
+        dns: Vec::new(),
+        lease: Duration::from_secs(3600),
+    }
+}
+
+/// Keys to the header zone of a composite SA.
+pub fn grant() -> Grant<Secret> {
+    let half = |spi| GrantHalf {
+        spi: Spi(spi),
+        zones: vec![(ZoneId(1), SUITE, Secret::new(vec![spi as u8; 20]))],
+    };
+    Grant {
+        csa: CsaId(1),
+        line: CsaId(1),
+        grant: 1,
+        payload_zone: ZoneId(2),
+        suites: vec![SUITE; 2],
+        window: 4096,
+        lifetime: Duration::from_secs(60),
+        from_gateway: half(0x1000),
+        to_gateway: half(0x2000),
+    }
+}
+
+/// The way between the two, as the one at 192.0.2.`local` sees it: the host is 2, the insider 1.
+pub fn path(local: u8, port: u16) -> Path {
+    let end = |last| ([192, 0, 2, last], port).into();
+    Path {
+        local: end(local),
+        remote: end(3 - local),
+    }
+}
+
+/// An IKE message without the marker, and the way it is sent.
+pub fn sent(engine: &mut Engine) -> Option<(Path, Vec<u8>)> {
+    let transmit = engine.poll_transmit()?;
+    let shared = transmit.path.local.port() == ike::NATT_PORT;
+    let marker = if shared { 4 } else { 0 };
+    Some((transmit.path, transmit.payload[marker..].to_vec()))
+}
+
+/// The host and the honest peer after so many messages, and everything that was said.
+pub struct Talk {
+    /// Whom the insider takes the place of.
+    pub peer: Engine,
+    /// Who is watched.
+    pub host: Engine,
+    /// The messages, in turn.
+    pub said: Vec<Vec<u8>>,
+}
+
+impl Talk {
+    /// Lets them talk until so many messages were delivered, or nobody has anything to say.
+    pub fn until(scene: Scene, delivered: usize) -> Self {
+        let proofs = scene
+            .certified
+            .then(|| (credential::mobile(), credential::gateway()));
+        let (mobile, gateway) = proofs.unzip();
+        let (host, insider) = ((scene.host)(), (scene.insider)());
+        let mut talk = Self {
+            peer: engine(INSIDER, ("host", HOST), host, mobile, FRAGMENT, 1),
+            host: engine(
+                HOST,
+                ("insider", INSIDER),
+                insider,
+                gateway,
+                scene.fragment,
+                2,
+            ),
+            said: Vec::new(),
+        };
+        let begun = match scene.insider_begins {
+            true => talk
+                .peer
+                .initiate("host", path(1, ike::PORT), Instant::ZERO),
+            false => talk
+                .host
+                .initiate("insider", path(2, ike::PORT), Instant::ZERO),
+        };
+        begun.expect("the peer is configured");
+        talk.go_on(delivered);
+        talk
+    }
+
+    /// The next so many messages.
+    pub fn go_on(&mut self, messages: usize) {
+        for _ in 0..messages {
+            let message = if let Some((path, message)) = sent(&mut self.peer) {
+                let path = path.reversed();
+                self.host.handle_datagram(path, &message, Instant::ZERO);
+                message
+            } else if let Some((path, message)) = sent(&mut self.host) {
+                let path = path.reversed();
+                self.peer.handle_datagram(path, &message, Instant::ZERO);
+                message
+            } else {
+                return;
+            };
+            self.said.push(message);
+        }
+    }
+
+    /// The keys that both have.
+    pub fn keys(&self) -> KeyLog {
+        self.peer.key_log(self.sa()).expect("an SA is up")
+    }
+
+    /// The peer's name of the IKE SA.
+    pub fn sa(&self) -> IkeSaId {
+        self.peer.sas().next().expect("there is an SA").id
+    }
+}
+
+/// One end, whose name in certificates is this, and who the other one is to it.
+fn engine(
+    own: &str,
+    other: (&str, &str),
+    role: PeerRole,
+    own_proof: Option<Credential>,
+    fragment: u16,
+    seed: u8,
+) -> Engine {
+    let (name, other) = other;
+    let identity = |text: &str| text.parse().expect("any text is an identity");
+    let psk = own_proof
+        .is_none()
+        .then(|| Secret::new(b"known to both".to_vec()));
+    let peer = Peer {
+        name: name.to_owned(),
+        address: None,
+        identity: identity(other),
+        groups: vec![Group::X25519],
+        psk,
+        role,
+        suites: vec![SUITE],
+        liveness: Duration::from_secs(30),
+        lifetimes: Lifetimes::default(),
+        mobike: true,
+        forbids_nat: false,
+        key: None,
+        kems: vec![None],
+        ppk: None,
+    };
+    let config = Config {
+        trust: credential::trust(),
+        credential: own_proof,
+        fragment,
+        ..Config::new(identity(own), vec![peer])
+    };
+    let mut engine = Engine::new(config, [seed; 32], Instant::ZERO);
+    engine.set_wall_clock(credential::TODAY);
+    engine
+}

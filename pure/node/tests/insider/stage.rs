@@ -1,0 +1,452 @@
+//! Plays a scenario: composes what the insider says, and holds everything that comes of it against
+//! what the file expects. What nobody expects is a fault as much as what does not come.
+
+use crate::insider::{Chain, INIT, Insider, RESPONSE, bodies, clear, open};
+use crate::memory;
+use crate::notation::{Bodies, Lexicon, Line, Spis, octets, shown};
+use crate::scenario::{Act, Deed, End, Order, Scenario, Standing, Step};
+use crate::scene::{SCENES, Scene, Talk, WHOLE, grant, path};
+use ike::{Engine, Event, SaState};
+use model::{ChildSa, ChildSaId, Instant, Path, Spi};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::time::Duration;
+use wire::ike::{Datagram, ExchangeType, Message};
+
+/// Where the insider's messages come from when they come from elsewhere: a victim.
+const ELSEWHERE: [u8; 4] = [203, 0, 113, 66];
+
+/// Where the host goes when it moves.
+const MOVED: [u8; 4] = [192, 0, 2, 3];
+
+/// What an insider can make a host keep, at most.
+const MOST_GROWTH: i64 = 256 << 10;
+
+/// Plays a scenario to its end. Errors say which expectation was wrong, or what is wrong with the file.
+/// Panics if the host loses count.
+pub fn play(scenario: &Scenario) -> Result<(), String> {
+    let scene = SCENES.iter().find(|scene| scene.name == scenario.scene);
+    let scene = scene.ok_or_else(|| format!("there is no scene `{}`", scenario.scene))?;
+    let mut stage = Stage::set(*scene);
+    let before = memory::in_use();
+    for (number, step) in (1..).zip(&scenario.steps) {
+        let played = stage.step(step);
+        played.map_err(|why| format!("step {number}: {why}"))?;
+        let growth = memory::in_use() - before;
+        if growth > MOST_GROWTH {
+            return Err(format!("step {number}: {growth} octets more are in use"));
+        }
+    }
+    stage.end(&scenario.end)
+}
+
+/// An insider and a host, and what is known of both.
+struct Stage {
+    scene: Scene,
+    insider: Insider,
+    /// The children that carry packets, oldest first.
+    children: BTreeMap<ChildSaId, Spis>,
+    /// What the operator was told.
+    told: Vec<String>,
+    moved: bool,
+    /// The datagrams that were sent last, and the way they took.
+    sent: Vec<(Path, Vec<u8>)>,
+    /// What the host said last, and as it came.
+    answer: Option<(Message, Vec<u8>)>,
+    /// What it said since the step began.
+    heard: Vec<String>,
+    /// SPIs that were made up.
+    made_up: u32,
+}
+
+impl Stage {
+    fn set(scene: Scene) -> Self {
+        let mut stage = Self {
+            scene,
+            insider: Insider::enter(scene),
+            children: BTreeMap::new(),
+            told: Vec::new(),
+            moved: false,
+            sent: Vec::new(),
+            answer: None,
+            heard: Vec::new(),
+            made_up: 0x1000_0000,
+        };
+        // What belongs to the handshake is no news.
+        stage.listen();
+        stage.told.clear();
+        stage.heard.clear();
+        stage
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        let before = drops(&self.insider.host);
+        self.act(step)?;
+        let after = drops(&self.insider.host).into_iter();
+        let dropped = after.filter_map(|(why, count)| {
+            let more = count - before[&why];
+            (more > 0).then_some((why, more))
+        });
+        let dropped = dropped.collect();
+        expect("drops", &step.drops, &dropped)?;
+        let heard = in_runs(&std::mem::take(&mut self.heard));
+        let same = |(expected, heard): (&String, &String)| fits(expected, heard);
+        match heard.len() == step.hears.len() && step.hears.iter().zip(&heard).all(same) {
+            true => Ok(()),
+            false => expect("hears", &step.hears, &heard),
+        }
+    }
+
+    fn act(&mut self, step: &Step) -> Result<(), String> {
+        let times = step.times.unwrap_or(1);
+        match step.act()? {
+            Act::Says(text) => {
+                for _ in 0..times {
+                    self.sent = self.compose(text, step)?;
+                    self.send();
+                }
+            }
+            Act::Sends(text) => {
+                self.sent = vec![(self.way(0, step), octets(text)?)];
+                (0..times).for_each(|_| self.send());
+            }
+            Act::Does(deed) => {
+                if let Deed::Reflects = deed {
+                    let (_, octets) = self.answer.clone().ok_or("the host has said nothing")?;
+                    self.sent = vec![(self.way(0, step), octets)];
+                }
+                if step.elsewhere {
+                    let way = self.way(0, step);
+                    self.sent.iter_mut().for_each(|sent| sent.0 = way);
+                }
+                (0..times).for_each(|_| self.send());
+            }
+            Act::Waits(seconds) => self.wait(Duration::from_secs(seconds)),
+            Act::Host(order) => self.order(order)?,
+        }
+        Ok(())
+    }
+
+    /// The datagrams of a message.
+    fn compose(&mut self, text: &str, step: &Step) -> Result<Vec<(Path, Vec<u8>)>, String> {
+        let line = Line::read(text)?;
+        let chain = line.chain(&self.lexicon(&line))?;
+        let sealed = step.sealed.unwrap_or(line.exchange != INIT);
+        let first = line.exchange == INIT && !line.response && !sealed;
+        let (flag, id) = match line.response {
+            true => {
+                let asked = self.insider.asked.ok_or("the host has asked nothing")?;
+                (RESPONSE, asked.message_id)
+            }
+            false if first => (0, 0),
+            false => (0, self.insider.next_id),
+        };
+        let id = i64::from(id).wrapping_add(step.id) as u32;
+        let mut head = self.insider.head(line.exchange, flag, id);
+        head.flags ^= step.flags;
+        if first {
+            head.spi_r = 0;
+        }
+        if step.anew {
+            head.spi_i = u64::from(self.make_up().0);
+        }
+        if step.stray {
+            (head.spi_i, head.spi_r) = (!head.spi_i, !head.spi_r);
+        }
+        let mut datagrams = match (sealed, step.pieces.is_empty()) {
+            (false, _) => vec![clear(head, &chain)],
+            (true, true) => vec![self.insider.seal(head, &chain, Some(step.padding), None)],
+            (true, false) => {
+                let pieces = step.pieces.iter().map(|text| piece(text, &chain));
+                let pieces = pieces.collect::<Result<Vec<_>, _>>()?;
+                let seal = |(numbers, part): ([u16; 2], Chain)| {
+                    self.insider
+                        .seal(head, &part, Some(step.padding), Some(numbers))
+                };
+                pieces.into_iter().map(seal).collect()
+            }
+        };
+        for datagram in &mut datagrams {
+            damage(datagram, step)?;
+        }
+        let way = self.way(line.exchange, step);
+        Ok(datagrams.into_iter().map(|octets| (way, octets)).collect())
+    }
+
+    /// What the words of a message stand for.
+    fn lexicon(&mut self, line: &Line<'_>) -> Lexicon {
+        let honest = |about_ike| honest(self.scene, line.exchange, line.response, about_ike);
+        let answer = self.answer.as_ref();
+        Lexicon {
+            honest: honest(false),
+            honest_ike: match line.is_about_ike() {
+                true => honest(true),
+                false => Vec::new(),
+            },
+            yours: answer.map_or_else(Vec::new, |(message, _)| bodies(message)),
+            spis: self.newest(),
+            unused: self.make_up(),
+        }
+    }
+
+    const fn make_up(&mut self) -> Spi {
+        self.made_up += 1;
+        Spi(self.made_up)
+    }
+
+    fn newest(&self) -> Option<Spis> {
+        self.children.last_key_value().map(|(_, spis)| *spis)
+    }
+
+    /// The way a message comes, as the host sees it.
+    fn way(&self, exchange: u8, step: &Step) -> Path {
+        let port = if exchange == INIT {
+            ike::PORT
+        } else {
+            ike::NATT_PORT
+        };
+        let mut way = path(2, port);
+        if step.elsewhere {
+            way.remote.set_ip(ELSEWHERE.into());
+        }
+        way
+    }
+
+    fn send(&mut self) {
+        for (way, octets) in self.sent.clone() {
+            self.insider.deliver(way, &octets);
+            self.listen();
+        }
+    }
+
+    fn wait(&mut self, pause: Duration) {
+        let until = self.insider.now + pause;
+        while let Some(due) = self.insider.host.poll_timeout().filter(|due| due.at <= until) {
+            self.insider.now = self.insider.now.max(due.at);
+            self.insider.tick();
+            self.listen();
+        }
+        self.insider.now = until;
+    }
+
+    fn order(&mut self, order: Order) -> Result<(), String> {
+        let (host, now) = (&mut self.insider.host, self.insider.now);
+        match order {
+            Order::RekeyChild => renew(host, false, now),
+            Order::RekeyIke => renew(host, true, now),
+            Order::Close => host.shutdown(now),
+            Order::Move => {
+                let sa = host.sas().next().ok_or("there is no SA")?;
+                let way = Path {
+                    local: SocketAddr::from((MOVED, ike::NATT_PORT)),
+                    remote: sa.path.remote,
+                };
+                let moved = host.move_to(sa.id, way, now);
+                moved.map_err(|why| why.to_string())?;
+            }
+        }
+        self.insider.listen();
+        self.listen();
+        Ok(())
+    }
+
+    /// Takes what the host says and tells, and does what its owner does about it.
+    fn listen(&mut self) {
+        loop {
+            let news = std::mem::take(&mut self.insider.news);
+            if news.said.is_empty() && news.events.is_empty() {
+                return;
+            }
+            // Told in the words of before: a child that goes has its name until it has gone.
+            for (way, octets) in news.said {
+                self.hear(way, octets);
+            }
+            for event in news.events {
+                self.note(event);
+            }
+            self.insider.listen();
+        }
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::ChildUp(child) => self.enter(&child),
+            Event::ChildRekeyed { new, .. } => self.enter(&new),
+            Event::ChildDown { child } => {
+                self.children.remove(&child);
+            }
+            Event::PathMoved { path, .. } => {
+                self.moved = path.remote.ip() == std::net::IpAddr::from(ELSEWHERE);
+            }
+            Event::Refused { why, .. } => self.told.push(why.to_string()),
+            Event::IkeDown { why, .. } => self.told.push(why.to_string()),
+            Event::Granted { sa, grant, .. } => {
+                let name = (grant.csa, grant.grant);
+                let now = self.insider.now;
+                self.insider.host.answer_grant(sa, name, None, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, child: &ChildSa<crypto::Secret>) {
+        let spis = Spis {
+            mine: child.outbound.spi,
+            yours: child.inbound.spi,
+        };
+        self.children.insert(child.id, spis);
+    }
+
+    fn hear(&mut self, way: Path, octets: Vec<u8>) {
+        let (message, mark) = match Datagram::decode(&octets) {
+            Ok(Datagram::Clear(message)) if message.header.exchange.0 == INIT => {
+                (Some(message), "")
+            }
+            Ok(Datagram::Clear(message)) => (Some(message), " in the clear"),
+            _ => (self.insider.open(&octets), ""),
+        };
+        let text = message.as_ref().map_or_else(
+            || "what the insider cannot open".to_owned(),
+            |message| shown(message, self.newest()),
+        );
+        let elsewhere = way.remote.ip() == std::net::IpAddr::from(ELSEWHERE);
+        let elsewhere = if elsewhere { " elsewhere" } else { "" };
+        self.heard.push(format!("{text}{mark}{elsewhere}"));
+        if let Some(message) = message {
+            self.answer = Some((message, octets));
+        }
+    }
+
+    fn end(self, end: &End) -> Result<(), String> {
+        expect("the SA", &end.sa, &standing(&self.insider.host))?;
+        expect("tunnels", &end.tunnels, &self.children.len())?;
+        let same = |(part, text): (&String, &String)| text.contains(part);
+        let told = end.told.iter().zip(&self.told).all(same);
+        if !told || end.told.len() != self.told.len() {
+            expect("the operator is told", &end.told, &self.told)?;
+        }
+        expect("moved", &end.moved, &self.moved)?;
+        self.insider.leave();
+        Ok(())
+    }
+}
+
+/// What an honest peer would say in the insider's place; of CREATE_CHILD_SA, about the child or about
+/// the IKE SA.
+fn honest(scene: Scene, exchange: u8, response: bool, about_ike: bool) -> Bodies {
+    let mut talk = Talk::until(scene, WHOLE);
+    let keys = talk.keys();
+    match ExchangeType(exchange) {
+        ExchangeType::CREATE_CHILD_SA => {
+            let asks = if response {
+                &mut talk.host
+            } else {
+                &mut talk.peer
+            };
+            renew(asks, about_ike, Instant::ZERO);
+        }
+        ExchangeType::KEY_DISTRIBUTE if !response => {
+            let sa = talk.sa();
+            talk.peer.distribute(sa, grant(), Instant::ZERO);
+        }
+        _ => {}
+    }
+    talk.go_on(2);
+    let mut said = talk.said.iter().rev().filter_map(|octets| {
+        let message = match Datagram::decode(octets) {
+            Ok(Datagram::Clear(message)) => message,
+            _ => open(&keys, octets)?,
+        };
+        let header = &message.header;
+        let from_peer = header.flags.initiator == scene.insider_begins;
+        let fits = header.exchange.0 == exchange && header.flags.response == response;
+        (from_peer && fits).then(|| bodies(&message))
+    });
+    said.next().unwrap_or_default()
+}
+
+/// Has new keys asked for, if there is something to renew.
+fn renew(engine: &mut Engine, about_ike: bool, now: Instant) {
+    let Some(sa) = engine.sas().next() else {
+        return;
+    };
+    match (about_ike, sa.children.first()) {
+        (true, _) => engine.rekey_ike(sa.id, now),
+        (false, Some(child)) => engine.rekey_child(sa.id, *child, now),
+        (false, None) => {}
+    }
+}
+
+/// A fragment of a chain, by its numbers: an even part of it, or what should not be there.
+fn piece(text: &str, chain: &Chain) -> Result<([u16; 2], Chain), String> {
+    let numbers = text.split_once('/');
+    let numbers = numbers.and_then(|(n, of)| Some([n.parse().ok()?, of.parse().ok()?]));
+    let [number, total]: [u16; 2] = numbers.ok_or_else(|| format!("`{text}` is no fragment"))?;
+    let len = chain.octets.len();
+    let until = |pieces: u16| len * usize::from(pieces.min(total)) / usize::from(total.max(1));
+    let part = chain.octets[until(number.saturating_sub(1))..until(number)].to_vec();
+    let part = Chain {
+        first: if number == 1 { chain.first } else { 0 },
+        octets: part,
+    };
+    Ok(([number, total], part))
+}
+
+/// What a step does to a finished datagram.
+fn damage(datagram: &mut Vec<u8>, step: &Step) -> Result<(), String> {
+    let len = datagram.len();
+    for &at in &step.flips {
+        let from_end = len.checked_sub(at.unsigned_abs());
+        let at = if at < 0 { from_end } else { Some(at as usize) };
+        let octet = at.and_then(|at| datagram.get_mut(at));
+        *octet.ok_or("it has no such octet to flip")? ^= 1;
+    }
+    datagram.truncate(len.saturating_sub(step.cut));
+    Ok(())
+}
+
+fn drops(host: &Engine) -> BTreeMap<String, u64> {
+    let drops = host.counters().drops();
+    drops
+        .map(|(why, count)| (why.label().to_owned(), count))
+        .collect()
+}
+
+fn standing(host: &Engine) -> Standing {
+    let is = |wanted: &[SaState]| host.sas().any(|sa| wanted.contains(&sa.state));
+    if is(&[SaState::Established]) {
+        Standing::Up
+    } else if is(&[SaState::Closing]) {
+        Standing::Closing
+    } else if is(&[SaState::Connecting, SaState::Authenticating]) {
+        Standing::Making
+    } else {
+        Standing::Gone
+    }
+}
+
+/// Texts with those that come several times in a row told once, with their number.
+fn in_runs(texts: &[String]) -> Vec<String> {
+    let runs = texts.chunk_by(|a, b| a == b);
+    let told = runs.map(|run| match run.len() {
+        1 => run[0].clone(),
+        count => format!("{count} * {}", run[0]),
+    });
+    told.collect()
+}
+
+/// Whether a message is the one that is expected, of which the end may be left open.
+fn fits(expected: &str, heard: &str) -> bool {
+    match expected.split_once("...}") {
+        Some((front, back)) => heard.starts_with(front) && heard.ends_with(back),
+        None => expected == heard,
+    }
+}
+
+fn expect<T: PartialEq + Debug>(what: &str, expected: &T, found: &T) -> Result<(), String> {
+    match expected == found {
+        true => Ok(()),
+        false => Err(format!("{what}: expected {expected:#?}, found {found:#?}")),
+    }
+}

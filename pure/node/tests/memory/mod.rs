@@ -1,0 +1,44 @@
+//! How much memory a test's own thread has in use: what a host keeps can be measured then.
+
+#![allow(
+    unsafe_code,
+    reason = "a global allocator can only be implemented with it"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    /// Per thread, as each test has a world of its own.
+    static IN_USE: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Octets that this thread has in use; only differences mean anything.
+pub fn in_use() -> i64 {
+    IN_USE.get()
+}
+
+fn count(change: i64) {
+    let _ = IN_USE.try_with(|octets| octets.set(octets.get() + change));
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came; the counter is a plain
+// thread-local integer, which itself allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
