@@ -33,9 +33,17 @@ impl Host {
     /// # Errors
     /// It is not built, or it ended; the message has its log.
     pub fn stratad(&self, config: &str) -> Result<Daemon> {
+        self.stratad_with(config, &[])
+    }
+
+    /// The same with more arguments, which it does not get again when it is started again.
+    ///
+    /// # Errors
+    /// As [`Host::stratad`].
+    pub fn stratad_with(&self, config: &str, arguments: &[&str]) -> Result<Daemon> {
         let socket = self.directory().join("api.sock");
         let config = write(self, config, &socket)?;
-        let process = start(self, &config, &socket)?;
+        let process = start(self, &config, &socket, arguments)?;
         Ok(Daemon {
             host: self.clone(),
             config,
@@ -158,7 +166,7 @@ impl Daemon {
     /// # Errors
     /// As [`Host::stratad`].
     pub fn start_again(&mut self) -> Result<()> {
-        self.process = start(&self.host, &self.config, &self.socket)?;
+        self.process = start(&self.host, &self.config, &self.socket, &[])?;
         Ok(())
     }
 }
@@ -168,9 +176,9 @@ fn write(host: &Host, config: &str, socket: &Path) -> Result<PathBuf> {
     host.file("strata.toml", &format!("{config}{control}"))
 }
 
-fn start(host: &Host, config: &Path, socket: &Path) -> Result<Process> {
+fn start(host: &Host, config: &Path, socket: &Path, arguments: &[&str]) -> Result<Process> {
     let mut command = host.command(find_binary("stratad")?);
-    command.arg("--config").arg(config);
+    command.arg("--config").arg(config).args(arguments);
     let mut process = host.start("stratad", command)?;
     let what = format!("the API of stratad on {}", host.name());
     process.wait_for(&what, DEADLINE, |_| UnixStream::connect(socket).ok())?;

@@ -6,6 +6,7 @@
 //! [`Outlet`].
 
 use crate::api::Api;
+use crate::faults::{self, Faults, Spec, Step, Way};
 use crate::host::Host;
 use crate::inside::Inside;
 use crate::journal::Journal;
@@ -16,7 +17,7 @@ use crate::{reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
 use control::{Failure, Reload, Response};
-use model::{Instant, Lease, Path};
+use model::{Instant, Lease, Path, Transmit};
 use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
@@ -68,13 +69,15 @@ pub struct Daemon {
     batch: Vec<Packet>,
     arrived: Arrived,
     transit: Vec<u8>,
+    /// What goes wrong on purpose.
+    faults: Option<Faults>,
     /// Why there is no going on.
     broken: Option<anyhow::Error>,
 }
 
 impl Daemon {
     /// Sets the host up and starts the node. Errors say what to change.
-    pub fn start(config: Config, log: Log) -> Result<Self> {
+    pub fn start(config: Config, log: Log, faults: Option<Spec>) -> Result<Self> {
         let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
         // The API first: it tells whether another daemon runs with this configuration.
@@ -87,6 +90,7 @@ impl Daemon {
             node.restore_leases(leases);
             store
         });
+        let ike_port = config.listen.ike;
         let daemon = Self {
             node,
             config,
@@ -102,6 +106,7 @@ impl Daemon {
             batch: (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect(),
             arrived: Arrived::default(),
             transit: vec![0; LONGEST],
+            faults: faults.map(|spec| Faults::new(spec, ike_port)),
             broken: None,
         };
         daemon.watch().context("preparing to wait for events")?;
@@ -277,6 +282,9 @@ impl Daemon {
     }
 
     fn serve(&mut self, now: Instant) {
+        if let Some(faults) = &self.faults {
+            self.losses.faults = faults.counts();
+        }
         self.api
             .serve(&mut self.node, &mut self.keys, &self.losses, now);
         while let Some(asked) = self.api.poll_reload() {
@@ -329,6 +337,7 @@ impl Daemon {
             let mut outlet = Outlet {
                 host: &self.host,
                 losses: &mut self.losses,
+                faults: &mut self.faults,
             };
             self.node.seal(&mut self.batch[..filled], &mut outlet);
             if let Some(error) = failed {
@@ -342,8 +351,10 @@ impl Daemon {
     fn read_ike(&mut self, index: usize, now: Instant) {
         let (node, udp) = (&mut self.node, &mut self.host.ike[index]);
         for _ in 0..TURNS {
-            let read =
-                udp.recv(|arrival, payload| node.handle_datagram(arrival.path, payload, now));
+            let read = udp.recv(|arrival, payload| {
+                let take = |path, message: &[u8]| node.handle_datagram(path, message, now);
+                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
+            });
             if let Err(error) = read {
                 let what = "the socket for IKE";
                 return self.losses.not_read(what, &error, &mut self.broken);
@@ -356,14 +367,19 @@ impl Daemon {
     fn read_natt(&mut self, index: usize, now: Instant) {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
-            let read = self.host.natt[index].recv(|arrival, payload| match Datagram::of(payload) {
-                Datagram::Ike(message) => self.node.handle_datagram(arrival.path, message, now),
-                Datagram::Keepalive => {}
-                Datagram::Esp(packet) => arrived.push(arrival.path, packet),
+            let node = &mut self.node;
+            let read = self.host.natt[index].recv(|arrival, payload| {
+                let take = |path, payload: &[u8]| match Datagram::of(payload) {
+                    Datagram::Ike(message) => node.handle_datagram(path, message, now),
+                    Datagram::Keepalive => {}
+                    Datagram::Esp(packet) => arrived.push(path, packet),
+                };
+                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
             let mut outlet = Outlet {
                 host: &self.host,
                 losses: &mut self.losses,
+                faults: &mut self.faults,
             };
             self.node.open(arrived.packets(), &mut outlet, now);
             arrived.clear();
@@ -403,9 +419,10 @@ impl Daemon {
     fn carry_out(&mut self, now: Instant) {
         loop {
             self.keep_leases();
-            while let Some(transmit) = self.node.poll_transmit() {
-                self.losses
-                    .send(&self.host, transmit.path, &transmit.payload);
+            while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
+                faults::pass(&mut self.faults, Way::Out, path, &payload, |path, payload| {
+                    self.losses.send(&self.host, path, payload);
+                });
             }
             while let Some((to, packet)) = self.node.poll_resend() {
                 if let Some(divert) = &self.host.divert {
@@ -427,7 +444,8 @@ impl Daemon {
         let Some(store) = self.store.as_ref().filter(|_| !changes.is_empty()) else {
             return;
         };
-        if let Err(error) = store.keep(&changes) {
+        let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
+        if let Err(error) = kept.and_then(|()| Ok(store.keep(&changes)?)) {
             tracing::error!("who has which address will be forgotten at a restart: {error}");
             self.losses.leases += 1;
         }
@@ -451,9 +469,18 @@ impl Daemon {
             }
             event => {
                 self.journal.tell(&event, now);
-                if let Event::Configured { .. } | Event::PeerDown { .. } = event {
-                    self.take_inside();
-                } else if let Event::ChildUp { .. } | Event::ChildDown { .. } = event {
+                if let Event::Configured { peer, .. } = &event {
+                    let taken = self.take_inside();
+                    self.insist(taken, peer, now);
+                } else if let Event::PeerDown { .. } = event {
+                    if let Err(error) = self.take_inside() {
+                        tracing::error!("the device keeps addresses that nobody lends us: {error}");
+                    }
+                } else if let Event::ChildUp { peer, .. } = &event {
+                    let taken = faults::step(&mut self.faults, Step::Child);
+                    self.insist(taken, peer, now);
+                    self.resolve();
+                } else if let Event::ChildDown { .. } = event {
                     self.resolve();
                 } else if let Event::ChildRekeyed { .. } = event {
                     crash::point("rekey-child-done");
@@ -464,11 +491,17 @@ impl Daemon {
         }
     }
 
-    /// An address that the system does not take leaves a tunnel that is of no use; why is told.
-    fn take_inside(&mut self) {
+    fn take_inside(&mut self) -> Result<(), os::Error> {
         let inside = Inside::of(&self.node, &self.config);
-        if let Err(error) = self.host.take(&self.config, inside) {
-            tracing::error!("the device does not have the addresses that peers lend us: {error}");
+        self.host.take(&self.config, inside, &mut self.faults)
+    }
+
+    /// A tunnel that this system did not take up is ended at both ends, rather than left half done:
+    /// without its address, for one, it would be of no use, and nobody would see why.
+    fn insist(&mut self, taken: Result<(), os::Error>, peer: &str, now: Instant) {
+        if let Err(error) = taken {
+            let why = format!("this system could not take up the tunnel: {error}");
+            self.node.withdraw(peer, why, now);
         }
     }
 
@@ -478,8 +511,9 @@ impl Daemon {
         if up {
             crash::point("tunnel-up");
         }
+        let faults = &mut self.faults;
         let tunnel = self.host.tunnel.as_mut();
-        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up)) {
+        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up, faults)) {
             tracing::error!("the name servers are not those of `dns`: {error}");
         }
     }

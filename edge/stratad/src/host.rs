@@ -5,6 +5,7 @@
 //! leaves no device, route or rule behind, but for the lock of `leak = "never"`, which is there
 //! before everything else and stays until it is opened on purpose ([`unlock`]).
 
+use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
 use crate::plan;
 use config::Config;
@@ -146,16 +147,29 @@ impl Host {
         lock.map_or_else(lock::remove, |_| Ok(()))
     }
 
-    /// Gives the tunnel device what peers lend us, and takes from it what they lend no more.
-    pub fn take(&mut self, config: &Config, inside: Inside) -> Result<(), Error> {
+    /// Gives the tunnel device what peers lend us, and takes from it what they lend no more. If the
+    /// system does not take it, all is as before.
+    pub fn take(
+        &mut self,
+        config: &Config,
+        inside: Inside,
+        faults: &mut Option<Faults>,
+    ) -> Result<(), Error> {
         let tunnel = self.tunnel.as_mut();
         let Some(tunnel) = tunnel.filter(|tunnel| tunnel.inside != inside) else {
             return Ok(());
         };
         if let Some(lock) = plan::lock(config, &inside) {
+            faults::step(faults, Step::Lock)?;
             lock.set()?;
         }
-        tunnel.take(config, inside)
+        let taken = tunnel.take(config, inside, faults);
+        if taken.is_err()
+            && let Some(lock) = plan::lock(config, &tunnel.inside)
+        {
+            lock.set()?;
+        }
+        taken
     }
 
     /// Sends a UDP payload from the socket of the path's local port and family.
@@ -245,7 +259,12 @@ impl Tunnel {
     }
 
     /// An address is there before a route prefers it, and until none does any more.
-    fn take(&mut self, config: &Config, inside: Inside) -> Result<(), Error> {
+    fn take(
+        &mut self,
+        config: &Config,
+        inside: Inside,
+        faults: &mut Option<Faults>,
+    ) -> Result<(), Error> {
         let own = config.tunnel.addresses.iter().map(|own| own.address());
         let own: Vec<_> = own.collect();
         let lent = |inside: &Inside| -> Vec<IpAddr> {
@@ -254,12 +273,14 @@ impl Tunnel {
         };
         let before = std::mem::replace(&mut self.inside, inside);
         let (old, new) = (lent(&before), lent(&self.inside));
-        for address in new.iter().filter(|new| !old.contains(new)) {
-            self.netlink
-                .add_address(self.tun.name(), (*address).into())?;
-            crash::point("leased-address-given");
+        let added: Vec<_> = new.iter().filter(|new| !old.contains(new)).collect();
+        if let Err(error) = self.give(config, &added, faults) {
+            self.inside = before;
+            if let Err(also) = self.give_back(config, &added) {
+                tracing::error!("and putting back what was there failed as well: {also}");
+            }
+            return Err(error);
         }
-        self.lead(config)?;
         for address in old.iter().filter(|old| !new.contains(old)) {
             self.netlink
                 .delete_address(self.tun.name(), (*address).into())?;
@@ -268,12 +289,41 @@ impl Tunnel {
         Ok(())
     }
 
+    fn give(
+        &mut self,
+        config: &Config,
+        addresses: &[&IpAddr],
+        faults: &mut Option<Faults>,
+    ) -> Result<(), Error> {
+        for address in addresses {
+            faults::step(faults, Step::Address)?;
+            self.netlink
+                .add_address(self.tun.name(), (**address).into())?;
+            crash::point("leased-address-given");
+        }
+        faults::step(faults, Step::Route)?;
+        self.lead(config)
+    }
+
+    /// Takes back those of them that were given, once no route prefers them any more.
+    fn give_back(&mut self, config: &Config, addresses: &[&IpAddr]) -> Result<(), Error> {
+        self.lead(config)?;
+        let name = self.tun.name();
+        let present = self.netlink.addresses(name)?;
+        let given = addresses.iter().map(|address| Prefix::from(**address));
+        for prefix in given.filter(|prefix| present.contains(prefix)) {
+            self.netlink.delete_address(name, prefix)?;
+        }
+        Ok(())
+    }
+
     /// Has programs ask the name servers behind the tunnel while it is up.
-    pub fn resolve(&mut self, up: bool) -> Result<(), Error> {
+    pub fn resolve(&mut self, up: bool, faults: &mut Option<Faults>) -> Result<(), Error> {
         let servers = if up { self.servers.as_slice() } else { &[] };
         if self.asked == servers {
             return Ok(());
         }
+        faults::step(faults, Step::Resolver)?;
         match servers {
             [] => {
                 self.resolver.restore()?;
@@ -286,7 +336,7 @@ impl Tunnel {
     }
 
     fn close(mut self) -> Result<(), Error> {
-        let resolver = self.resolve(false);
+        let resolver = self.resolve(false, &mut None);
         let routes = if self.plan.held.is_empty() {
             let closed = self.routes.close();
             crash::point("rules-and-routes-removed");

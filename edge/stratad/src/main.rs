@@ -6,6 +6,7 @@
 mod api;
 mod daemon;
 mod explain;
+mod faults;
 mod host;
 mod inside;
 mod journal;
@@ -41,6 +42,10 @@ struct Arguments {
     /// Die at this place, as if killed: for tests
     #[arg(long, hide = true, value_name = "POINT", value_parser = crash_point)]
     die_at: Option<()>,
+
+    /// Make these faults: for tests
+    #[arg(long, hide = true, value_name = "SPEC", value_parser = faults::Spec::parse)]
+    faults: Option<faults::Spec>,
 }
 
 fn crash_point(name: &str) -> Result<(), &'static str> {
@@ -71,7 +76,11 @@ fn main() -> ExitCode {
     for warning in expiry.iter().chain(&config.warnings) {
         tracing::warn!("{warning}");
     }
-    match daemon::Daemon::start(config, log).and_then(daemon::Daemon::run) {
+    if let Some(faults) = &arguments.faults {
+        tracing::warn!("faults are made on purpose: {faults:?}");
+    }
+    let daemon = daemon::Daemon::start(config, log, arguments.faults);
+    match daemon.and_then(daemon::Daemon::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");

@@ -3,6 +3,7 @@
 //! A full socket buffer or a missing route loses a packet as a router would, and the transport
 //! above repairs it; but none is lost without a count.
 
+use crate::faults::{self, Counts, Faults, Way};
 use crate::host::Host;
 use model::Path;
 use node::{DropReason, Packet, Sink};
@@ -26,6 +27,8 @@ pub struct Losses {
     pub leases: u64,
     /// Packets that the lock has stopped outside the tunnel.
     pub lock: lock::Stopped,
+    /// What was done to datagrams on purpose.
+    pub faults: Counts,
 }
 
 impl Losses {
@@ -42,7 +45,8 @@ impl Losses {
             ("enter_to_inside", self.lock.to_inside),
             ("enter_from_protected", self.lock.from_protected),
         ];
-        kinds.into_iter()
+        let faults = self.faults.iter().filter(|(_, count)| *count > 0);
+        kinds.into_iter().chain(faults)
     }
 
     /// With what the lock, if there is one, has counted until now.
@@ -98,11 +102,16 @@ pub struct Outlet<'a> {
     pub host: &'a Host,
     /// Where losses are counted.
     pub losses: &'a mut Losses,
+    /// What happens to packets on purpose.
+    pub faults: &'a mut Option<Faults>,
 }
 
 impl Sink for Outlet<'_> {
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
-        self.losses.send(self.host, path, packet.octets());
+        let (host, losses) = (self.host, &mut *self.losses);
+        faults::pass(self.faults, Way::Out, path, packet.octets(), |path, octets| {
+            losses.send(host, path, octets);
+        });
     }
 
     fn deliver(&mut self, packet: &mut Packet) {

@@ -85,7 +85,7 @@ impl Node {
         (!up).then(|| peer.name.clone())
     }
 
-    fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
+    pub(crate) fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
         match &peer {
             Some(name) => self.wishes.refused(name, why.clone(), now),
             None => self.stranger = Some((now, why.clone())),

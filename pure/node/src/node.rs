@@ -139,12 +139,15 @@ impl Node {
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
         self.ike.bar(peer, true);
-        let sas = self.ike.sas();
-        let with_peer = sas.filter(|sa| sa.peer.as_deref() == Some(peer));
-        let ids: Vec<_> = with_peer.map(|sa| sa.id).collect();
-        ids.into_iter().for_each(|sa| self.ike.close(sa, now));
-        self.drain(now);
+        self.close_all(peer, now);
         Ok(())
+    }
+
+    /// Ends what was agreed with a peer, as our host cannot do its part of it, for a reason that a
+    /// person can read. A peer that is wanted is tried again.
+    pub fn withdraw(&mut self, peer: &str, why: String, now: Instant) {
+        self.close_all(peer, now);
+        self.refused(Some(peer.to_owned()), why, now);
     }
 
     /// Deletes every SA. The deletes are in [`Node::poll_transmit`]; nobody waits for answers.
@@ -283,6 +286,15 @@ impl Node {
     }
 
     // Inside.
+
+    /// Deletes every SA with a peer.
+    fn close_all(&mut self, peer: &str, now: Instant) {
+        let sas = self.ike.sas();
+        let with_peer = sas.filter(|sa| sa.peer.as_deref() == Some(peer));
+        let ids: Vec<_> = with_peer.map(|sa| sa.id).collect();
+        ids.into_iter().for_each(|sa| self.ike.close(sa, now));
+        self.drain(now);
+    }
 
     pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
         self.peers.iter().find(|peer| peer.name == name)

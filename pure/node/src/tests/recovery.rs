@@ -108,6 +108,22 @@ fn two_ends_that_begin_at_once_keep_one_tunnel_and_down_ends_it() {
     assert!(world.spis(MOBILE).is_empty() && world.spis(GATEWAY).is_empty());
 }
 
+/// Its driver could not give the device an address, or the like: nothing is left half done.
+#[test]
+fn what_a_host_cannot_take_up_ends_at_both_ends_and_is_tried_again() {
+    let mut world = World::connected(Policies::default());
+    let why = "the device does not take the address".to_owned();
+    world.command(MOBILE, |node, now| node.withdraw("gw", why.clone(), now));
+    assert_eq!(world.nodes[MOBILE].peers()[0].state, PeerState::Down);
+    world.run_for(Duration::from_millis(500));
+    assert!(world.spis(MOBILE).is_empty() && world.spis(GATEWAY).is_empty());
+    let told = world.nodes[MOBILE].peers()[0].refusal.clone();
+    assert_eq!(told.map(|(_, told)| told), Some(why));
+    world.run_for(Duration::from_secs(2));
+    assert!(traffic_arrives(&mut world));
+    assert_eq!(world.nodes[MOBILE].peers()[0].refusal, None);
+}
+
 /// The operator's `down` does not wait for a peer that is out of reach, and no more does `up` after
 /// it.
 #[test]
