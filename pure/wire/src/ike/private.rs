@@ -5,8 +5,9 @@
 //!  ZONE_MAP   Version (1) = 1 | Map (1) | Zones (1) | Licences (1) | Window (4)
 //!    zone     Serial (1) | Selector (1) | Cipher (2) | Key bits (2)
 //!    licence  Zone (1) | Right (1) | ID Type (1) | RESERVED (1) | Length (2) | Identity
-//!  GRANT      CSA (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4) | Lifetime, s (4)
-//!             SPI from gateway (4) | SPI to gateway (4) | per zone: Cipher (2) | Key bits (2)
+//!  GRANT      CSA (8) | First of its line (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4)
+//!             Lifetime, s (4) | SPI from gateway (4) | SPI to gateway (4)
+//!             per zone: Cipher (2) | Key bits (2)
 //!  SECRET     Direction (1) | Zone (1) | Cipher (2) | Key bits (2) | key and salt
 //!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted)
 //!  REVOKE     CSA (8)
