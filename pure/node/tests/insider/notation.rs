@@ -14,7 +14,8 @@
 //! * `TSi(prefix ...)`, `TSr(prefix ...)`: traffic selectors.
 //! * `SA(IKE)`: a proposal for a successor of the IKE SA; `SA(new)`: for a child, with an SPI that no
 //!   other has.
-//! * `NAME(yours)`, `N(TYPE yours)`: the same payload as in what the host said last.
+//! * `NAME(yours)`, `N(TYPE yours)`: the same payload as in what the host said last, or in an answer,
+//!   asked last.
 //!
 //! An SPI is `mine`, on which the insider receives what the newest child carries; `yours`, on which the
 //! host does; or octets. Names are those of the registries, and numbers do as well. In place of
@@ -66,7 +67,7 @@ pub struct Lexicon {
     pub honest: Bodies,
     /// The same of a successor of the IKE SA.
     pub honest_ike: Bodies,
-    /// What the host said last.
+    /// What the host said, or asked, last.
     pub yours: Bodies,
     /// Of the newest child, if there is one.
     pub spis: Option<Spis>,

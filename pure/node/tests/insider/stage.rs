@@ -52,8 +52,11 @@ struct Stage {
     moved: bool,
     /// The datagrams that were sent last, and the way they took.
     sent: Vec<(Path, Vec<u8>)>,
-    /// What the host said last, and as it came.
-    answer: Option<(Message, Vec<u8>)>,
+    /// What the host said last, as it came.
+    reflection: Option<Vec<u8>>,
+    /// What it said last, and what it asked last.
+    said: Bodies,
+    asked: Bodies,
     /// What it said since the step began.
     heard: Vec<String>,
     /// SPIs that were made up.
@@ -69,7 +72,9 @@ impl Stage {
             told: Vec::new(),
             moved: false,
             sent: Vec::new(),
-            answer: None,
+            reflection: None,
+            said: Bodies::new(),
+            asked: Bodies::new(),
             heard: Vec::new(),
             made_up: 0x1000_0000,
         };
@@ -113,7 +118,7 @@ impl Stage {
             }
             Act::Does(deed) => {
                 if let Deed::Reflects = deed {
-                    let (_, octets) = self.answer.clone().ok_or("the host has said nothing")?;
+                    let octets = self.reflection.clone().ok_or("the host has said nothing")?;
                     self.sent = vec![(self.way(0, step), octets)];
                 }
                 if step.elsewhere {
@@ -177,14 +182,16 @@ impl Stage {
     /// What the words of a message stand for.
     fn lexicon(&mut self, line: &Line<'_>) -> Lexicon {
         let honest = |about_ike| honest(self.scene, line.exchange, line.response, about_ike);
-        let answer = self.answer.as_ref();
         Lexicon {
             honest: honest(false),
             honest_ike: match line.is_about_ike() {
                 true => honest(true),
                 false => Vec::new(),
             },
-            yours: answer.map_or_else(Vec::new, |(message, _)| bodies(message)),
+            yours: match line.response {
+                true => self.asked.clone(),
+                false => self.said.clone(),
+            },
             spis: self.newest(),
             unused: self.make_up(),
         }
@@ -313,9 +320,11 @@ impl Stage {
         let elsewhere = way.remote.ip() == std::net::IpAddr::from(ELSEWHERE);
         let elsewhere = if elsewhere { " elsewhere" } else { "" };
         self.heard.push(format!("{text}{mark}{elsewhere}"));
-        if let Some(message) = message {
-            self.answer = Some((message, octets));
+        self.said = message.as_ref().map_or_else(Vec::new, bodies);
+        if message.is_some_and(|message| !message.header.flags.response) {
+            self.asked.clone_from(&self.said);
         }
+        self.reflection = Some(octets);
     }
 
     fn end(self, end: &End) -> Result<(), String> {
