@@ -383,7 +383,9 @@ mod tests {
         let mut faults = faults("only=esp,drop=100");
         let mut passes = |port, payload: &[u8]| {
             let mut passed = false;
-            pass(&mut faults, Way::Out, path(port), payload, |_, _| passed = true);
+            pass(&mut faults, Way::Out, path(port), payload, |_, _| {
+                passed = true
+            });
             passed
         };
         assert!(passes(IKE, &[1; 40]), "there is no ESP on that port");
@@ -405,12 +407,24 @@ mod tests {
     #[test]
     fn a_word_that_is_none_is_refused_with_those_that_are() {
         let bad = [
-            "", "drop", "drop=101", "drop=-1", "up.drop=1", "in.fail=1", "fail=nothing:1",
-            "fail=route", "only=ike", "drop=1,,", "seed=x",
+            "",
+            "drop",
+            "drop=101",
+            "drop=-1",
+            "up.drop=1",
+            "in.fail=1",
+            "fail=nothing:1",
+            "fail=route",
+            "only=ike",
+            "drop=1,,",
+            "seed=x",
         ];
         for text in bad {
             let why = Spec::parse(text).unwrap_err();
-            assert!(why.contains("is no fault") && why.contains("resolver"), "{why}");
+            assert!(
+                why.contains("is no fault") && why.contains("resolver"),
+                "{why}"
+            );
         }
     }
 }

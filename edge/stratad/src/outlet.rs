@@ -109,9 +109,15 @@ pub struct Outlet<'a> {
 impl Sink for Outlet<'_> {
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
         let (host, losses) = (self.host, &mut *self.losses);
-        faults::pass(self.faults, Way::Out, path, packet.octets(), |path, octets| {
-            losses.send(host, path, octets);
-        });
+        faults::pass(
+            self.faults,
+            Way::Out,
+            path,
+            packet.octets(),
+            |path, octets| {
+                losses.send(host, path, octets);
+            },
+        );
     }
 
     fn deliver(&mut self, packet: &mut Packet) {

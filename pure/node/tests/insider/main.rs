@@ -115,7 +115,11 @@ fn the_fuzzers_start_from_scripts_that_can_be_played() {
         }
     }
     for (folder, play, least) in [
-        ("peer", peer::play as fn(&[u8]) -> u64, scene::SCRIPTED.into()),
+        (
+            "peer",
+            peer::play as fn(&[u8]) -> u64,
+            scene::SCRIPTED.into(),
+        ),
         ("packet", packet::play, 3),
     ] {
         let files = fs::read_dir(seeds.join(folder)).unwrap();
@@ -127,7 +131,9 @@ fn the_fuzzers_start_from_scripts_that_can_be_played() {
 /// Every scenario with the name of its file.
 fn scenarios() -> Vec<(String, Scenario)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/insider/scenarios");
-    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
     let mut files: Vec<_> = files.collect();
     files.sort();
     let read = |file: &std::path::PathBuf| {
@@ -168,13 +174,19 @@ fn a_file_that_cannot_be_played_is_refused_with_a_reason() {
     let faults = [
         ("scene = \"nowhere\"", "there is no scene `nowhere`"),
         ("says = \"asks NOTHING {}\"", "`NOTHING` is neither"),
-        ("says = \"wants INFORMATIONAL {}\"", "is not `asks` or `answers`"),
+        (
+            "says = \"wants INFORMATIONAL {}\"",
+            "is not `asks` or `answers`",
+        ),
         ("says = \"asks INFORMATIONAL\"", "no {payloads}"),
         ("says = \"asks INFORMATIONAL {X}\"", "`X` is no payload"),
         ("says = \"asks INFORMATIONAL {KE}\"", "has none there"),
         ("says = \"asks INFORMATIONAL {V=0}\"", "not made of octets"),
         ("says = \"answers INFORMATIONAL {}\"", "has asked nothing"),
-        ("says = \"asks INFORMATIONAL {}\"\nwaits = 1", "one of `says`"),
+        (
+            "says = \"asks INFORMATIONAL {}\"\nwaits = 1",
+            "one of `says`",
+        ),
         ("does = \"reflects\"", "has said nothing"),
     ];
     for (fault, told) in faults {

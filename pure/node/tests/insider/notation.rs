@@ -93,9 +93,11 @@ impl<'a> Line<'a> {
         let (head, payloads) = braced.ok_or_else(|| format!("no {{payloads}} in `{text}`"))?;
         let words: Vec<_> = head.split_whitespace().collect();
         let [verb @ ("asks" | "answers"), exchange] = words[..] else {
-            return Err(format!("`{head}` is not `asks` or `answers` and an exchange"));
+            return Err(format!(
+                "`{head}` is not `asks` or `answers` and an exchange"
+            ));
         };
-        let name = |number| ExchangeType(u8::try_from(number).ok()?).name();
+        let name = |number: u16| ExchangeType(u8::try_from(number).ok()?).name();
         Ok(Self {
             response: verb == "answers",
             exchange: number(exchange, name)? as u8,

@@ -168,47 +168,64 @@ impl Scenario {
     /// The same scenario with each of its expectations made wrong in turn, and which it is.
     pub fn distorted(&self) -> Vec<(String, Self)> {
         let mut all = Vec::new();
-        let mut add = |what: String, distort: &dyn Fn(&mut Self)| {
-            let mut wrong = self.clone();
-            distort(&mut wrong);
-            all.push((what, wrong));
-        };
         for (index, step) in self.steps.iter().enumerate() {
-            let number = index + 1;
-            add(format!("an answer more in step {number}"), &|wrong: &mut Self| {
-                let more = "answers INFORMATIONAL {N(63000)}".to_owned();
-                wrong.steps[index].hears.push(more);
-            });
-            if !step.hears.is_empty() {
-                add(format!("an answer less in step {number}"), &|wrong: &mut Self| {
-                    wrong.steps[index].hears.pop();
-                });
-            }
-            add(format!("a drop more in step {number}"), &|wrong: &mut Self| {
-                let drops = &mut wrong.steps[index].drops;
-                *drops.entry("bad_icv".to_owned()).or_default() += 1;
-            });
-            if !step.drops.is_empty() {
-                add(format!("a drop less in step {number}"), &|wrong: &mut Self| {
-                    wrong.steps[index].drops.pop_last();
-                });
+            for (what, wrong) in step.distorted() {
+                let mut scenario = self.clone();
+                scenario.steps[index] = wrong;
+                all.push((format!("{what} in step {}", index + 1), scenario));
             }
         }
-        add("how the SA stands".to_owned(), &|wrong: &mut Self| {
-            wrong.end.sa = match wrong.end.sa {
-                Standing::Up => Standing::Gone,
-                Standing::Making | Standing::Closing | Standing::Gone => Standing::Up,
-            };
-        });
-        add("the number of tunnels".to_owned(), &|wrong: &mut Self| {
-            wrong.end.tunnels += 1;
-        });
-        add("what the operator is told".to_owned(), &|wrong: &mut Self| {
-            wrong.end.told.push("that all is well".to_owned());
-        });
-        add("whether it moved".to_owned(), &|wrong: &mut Self| {
-            wrong.end.moved = !wrong.end.moved;
-        });
+        for (what, end) in self.end.distorted() {
+            let scenario = self.clone();
+            all.push((what.to_owned(), Self { end, ..scenario }));
+        }
         all
+    }
+}
+
+impl Step {
+    fn distorted(&self) -> Vec<(&'static str, Self)> {
+        let [
+            mut more_heard,
+            mut less_heard,
+            mut more_dropped,
+            mut less_dropped,
+        ] = [self.clone(), self.clone(), self.clone(), self.clone()];
+        more_heard.hears.push("answers 63 {}".to_owned());
+        less_heard.hears.pop();
+        let drops = &mut more_dropped.drops;
+        *drops.entry("bad_icv".to_owned()).or_default() += 1;
+        less_dropped.drops.pop_last();
+        let mut all = vec![
+            ("an answer more", more_heard),
+            ("a drop more", more_dropped),
+        ];
+        if !self.hears.is_empty() {
+            all.push(("an answer less", less_heard));
+        }
+        if !self.drops.is_empty() {
+            all.push(("a drop less", less_dropped));
+        }
+        all
+    }
+}
+
+impl End {
+    fn distorted(&self) -> [(&'static str, Self); 4] {
+        let [mut stands, mut carries, mut told, mut moved] =
+            [self.clone(), self.clone(), self.clone(), self.clone()];
+        stands.sa = match self.sa {
+            Standing::Up => Standing::Gone,
+            Standing::Making | Standing::Closing | Standing::Gone => Standing::Up,
+        };
+        carries.tunnels += 1;
+        told.told.push("that all is well".to_owned());
+        moved.moved = !moved.moved;
+        [
+            ("how the SA stands", stands),
+            ("the number of tunnels", carries),
+            ("what the operator is told", told),
+            ("whether it moved", moved),
+        ]
     }
 }

@@ -187,7 +187,9 @@ fn pool() -> Pool {
     let network = [10, 9, 0, 0].into();
     Pool {
         name: "office".to_owned(),
-        addresses: TrafficSelector::from_prefix(network, 24).into_iter().collect(),
+        addresses: TrafficSelector::from_prefix(network, 24)
+            .into_iter()
+            .collect(),
         reserved: vec![network, [10, 9, 0, 1].into()],
         dns: Vec::new(),
         lease: Duration::from_secs(3600),

@@ -229,7 +229,12 @@ impl Stage {
 
     fn wait(&mut self, pause: Duration) {
         let until = self.insider.now + pause;
-        while let Some(due) = self.insider.host.poll_timeout().filter(|due| due.at <= until) {
+        while let Some(due) = self
+            .insider
+            .host
+            .poll_timeout()
+            .filter(|due| due.at <= until)
+        {
             self.insider.now = self.insider.now.max(due.at);
             self.insider.tick();
             self.listen();
