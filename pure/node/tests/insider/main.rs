@@ -13,6 +13,7 @@
 mod bench;
 mod credential;
 mod insider;
+mod mangle;
 #[path = "../memory/mod.rs"]
 mod memory;
 mod notation;
@@ -21,6 +22,7 @@ mod peer;
 mod scenario;
 mod scene;
 mod stage;
+mod twin;
 
 use proptest::collection::vec;
 use proptest::prelude::*;

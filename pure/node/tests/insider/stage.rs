@@ -1,18 +1,20 @@
 //! Plays a scenario: composes what the insider says, and holds everything that comes of it against
 //! what the file expects. What nobody expects is a fault as much as what does not come.
 
-use crate::insider::{Chain, INIT, Insider, RESPONSE, bodies, clear, open};
+use crate::insider::{Chain, INIT, Insider, RESPONSE, bodies, clear};
+use crate::mangle::{damage, piece};
 use crate::memory;
 use crate::notation::{Bodies, Lexicon, Line, Spis, octets, shown};
 use crate::scenario::{Act, Deed, End, Order, Scenario, Standing, Step};
-use crate::scene::{SCENES, Scene, Talk, WHOLE, grant, path};
+use crate::scene::{SCENES, Scene, path};
+use crate::twin::{honest, renew};
 use ike::{Engine, Event, SaState};
-use model::{ChildSa, ChildSaId, Instant, Path, Spi};
+use model::{ChildSa, ChildSaId, Path, Spi};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::time::Duration;
-use wire::ike::{Datagram, ExchangeType, Message};
+use wire::ike::Datagram;
 
 /// Where the insider's messages come from when they come from elsewhere: a victim.
 const ELSEWHERE: [u8; 4] = [203, 0, 113, 66];
@@ -344,80 +346,6 @@ impl Stage {
         self.insider.leave();
         Ok(())
     }
-}
-
-/// What an honest peer would say in the insider's place; of CREATE_CHILD_SA, about the child or about
-/// the IKE SA.
-fn honest(scene: Scene, exchange: u8, response: bool, about_ike: bool) -> Bodies {
-    let mut talk = Talk::until(scene, WHOLE);
-    let keys = talk.keys();
-    match ExchangeType(exchange) {
-        ExchangeType::CREATE_CHILD_SA => {
-            let asks = if response {
-                &mut talk.host
-            } else {
-                &mut talk.peer
-            };
-            renew(asks, about_ike, Instant::ZERO);
-        }
-        ExchangeType::KEY_DISTRIBUTE if !response => {
-            let sa = talk.sa();
-            talk.peer.distribute(sa, grant(), Instant::ZERO);
-        }
-        _ => {}
-    }
-    talk.go_on(2);
-    let mut said = talk.said.iter().rev().filter_map(|octets| {
-        let message = match Datagram::decode(octets) {
-            Ok(Datagram::Clear(message)) => message,
-            _ => open(&keys, octets)?,
-        };
-        let header = &message.header;
-        let from_peer = header.flags.initiator == scene.insider_begins;
-        let fits = header.exchange.0 == exchange && header.flags.response == response;
-        (from_peer && fits).then(|| bodies(&message))
-    });
-    said.next().unwrap_or_default()
-}
-
-/// Has new keys asked for, if there is something to renew.
-fn renew(engine: &mut Engine, about_ike: bool, now: Instant) {
-    let Some(sa) = engine.sas().next() else {
-        return;
-    };
-    match (about_ike, sa.children.first()) {
-        (true, _) => engine.rekey_ike(sa.id, now),
-        (false, Some(child)) => engine.rekey_child(sa.id, *child, now),
-        (false, None) => {}
-    }
-}
-
-/// A fragment of a chain, by its numbers: an even part of it, or what should not be there.
-fn piece(text: &str, chain: &Chain) -> Result<([u16; 2], Chain), String> {
-    let numbers = text.split_once('/');
-    let numbers = numbers.and_then(|(n, of)| Some([n.parse().ok()?, of.parse().ok()?]));
-    let [number, total]: [u16; 2] = numbers.ok_or_else(|| format!("`{text}` is no fragment"))?;
-    let len = chain.octets.len();
-    let until = |pieces: u16| len * usize::from(pieces.min(total)) / usize::from(total.max(1));
-    let part = chain.octets[until(number.saturating_sub(1))..until(number)].to_vec();
-    let part = Chain {
-        first: if number == 1 { chain.first } else { 0 },
-        octets: part,
-    };
-    Ok(([number, total], part))
-}
-
-/// What a step does to a finished datagram.
-fn damage(datagram: &mut Vec<u8>, step: &Step) -> Result<(), String> {
-    let len = datagram.len();
-    for &at in &step.flips {
-        let from_end = len.checked_sub(at.unsigned_abs());
-        let at = if at < 0 { from_end } else { Some(at as usize) };
-        let octet = at.and_then(|at| datagram.get_mut(at));
-        *octet.ok_or("it has no such octet to flip")? ^= 1;
-    }
-    datagram.truncate(len.saturating_sub(step.cut));
-    Ok(())
 }
 
 fn drops(host: &Engine) -> BTreeMap<String, u64> {
