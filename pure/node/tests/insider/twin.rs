@@ -10,6 +10,10 @@ use wire::ike::{Datagram, ExchangeType};
 /// What an honest peer would say in the insider's place; of CREATE_CHILD_SA, about the child or about
 /// the IKE SA.
 pub fn honest(scene: Scene, exchange: u8, response: bool, about_ike: bool) -> Bodies {
+    // In it there is nothing that everybody says.
+    if exchange == ExchangeType::INFORMATIONAL.0 {
+        return Bodies::new();
+    }
     let mut talk = Talk::until(scene, WHOLE);
     let keys = talk.keys();
     match ExchangeType(exchange) {
