@@ -420,9 +420,8 @@ impl Daemon {
         loop {
             self.keep_leases();
             while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
-                faults::pass(&mut self.faults, Way::Out, path, &payload, |path, payload| {
-                    self.losses.send(&self.host, path, payload);
-                });
+                let send = |path, payload: &[u8]| self.losses.send(&self.host, path, payload);
+                faults::pass(&mut self.faults, Way::Out, path, &payload, send);
             }
             while let Some((to, packet)) = self.node.poll_resend() {
                 if let Some(divert) = &self.host.divert {
