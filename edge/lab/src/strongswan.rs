@@ -34,9 +34,8 @@ const SWANCTL_DEADLINE: Duration = Duration::from_secs(30);
 
 /// `aesni` comes before `aes gcm`: the first plugin that offers an algorithm serves it, and the
 /// portable code has a tenth of the speed. `curve25519` and `kernel-libipsec` are in Debian's
-/// extra packages, and so is `ml` from strongSwan 6 on, which is passed over where it is not.
-/// `kernel-netlink` sets the routes into the tunnel.
-const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 sha3 hmac kdf curve25519 ml \
+/// extra packages. `kernel-netlink` sets the routes into the tunnel.
+const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
                        openssl pem pkcs1 pkcs8 pubkey x509 constraints kernel-libipsec kernel-netlink socket-default vici";
 
 impl Origin {

@@ -316,6 +316,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         address: Some(ADDRESS),
         identity: responder::identity(),
         psk: Some(key),
+        key: None,
         ppk: None,
         role: PeerRole::Vpn {
             local: vec![responder::inner(number)],

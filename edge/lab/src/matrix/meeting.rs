@@ -21,6 +21,9 @@ const OCTETS: u64 = 1_000_000;
 /// New keys in a storm, from each end and of both kinds.
 const STORM: usize = 4;
 
+/// What asks our end for new keys of both kinds.
+const REKEYS: [&str; 2] = ["rekey theirs", "rekey theirs --ike"];
+
 /// 256 bits in base64.
 const PPK_KEY: &str = "k1l0dmVzdGVyIGlzIG5vdCBhIHF1YW50dW0ga2V5ISE=";
 const PPK: Ppk<'_> = Ppk {
@@ -86,7 +89,7 @@ fn proposals(cell: &Cell) -> (String, String) {
     let (suite, exchange) = (cell.suite.word, cell.exchange);
     let ike = format!("{suite}-prfsha256-{}", exchange.theirs);
     let esp = match cell.pfs {
-        true => format!("{suite}-{}", exchange.group),
+        true => format!("{suite}-{}", exchange.theirs),
         false => suite.to_owned(),
     };
     (ike, esp)
@@ -155,7 +158,9 @@ impl Meeting<'_> {
     fn rekeys(&mut self) -> Result<()> {
         self.charon.rekey()?;
         self.wait_for_new_keys(1)?;
-        self.strata.strata("rekey theirs")?;
+        for words in REKEYS {
+            self.strata.strata(words)?;
+        }
         self.wait_for_new_keys(2)
     }
 
@@ -175,7 +180,8 @@ impl Meeting<'_> {
         let (strata, charon) = (&self.strata, &self.charon);
         thread::scope(|scope| {
             let theirs = scope.spawn(|| (0..STORM).filter(|_| charon.rekey().is_ok()).count());
-            let ours = (0..STORM).filter(|_| strata.strata("rekey theirs").is_ok());
+            let ours = REKEYS.iter().cycle().take(REKEYS.len() * STORM);
+            let ours = ours.filter(|words| strata.strata(words).is_ok());
             let asked = ours.count() + theirs.join().expect("a client returns its errors");
             ensure!(asked > STORM, "only {asked} requests were taken");
             Ok(())

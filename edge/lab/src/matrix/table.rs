@@ -8,8 +8,8 @@ const HEAD: &str = "# Interoperability\n\n\
     something happens to the tunnel, 1 MB passes each way again, and then charon's own account \
     (`swanctl --list-sas`) has one IKE SA with one child, both of what the cell asks for. Any two \
     levels of any two columns meet in some cell; `./x interop --full` plays all combinations.\n\n\
-    No public peer was found for: zones and licences (they are ours), and what [status.md](status.md) \
-    lists without an interoperability test.\n\n\
+    No public peer was found for zones and licences, which are ours, nor for ML-KEM: Debian builds \
+    strongSwan 6.0.1 without it.\n\n\
     | | strongSwan | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
     |---|---|---|---|---|---|---|---|---|---|\n";
 

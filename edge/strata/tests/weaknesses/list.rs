@@ -620,7 +620,9 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 58,
         seen: "CVE-2021-41991, strongSwan",
         what: "endless variants of one certificate filled a cache",
-        answer: Nothing("a peer's certificates are kept with the SA that they proved, and go with it"),
+        answer: Nothing(
+            "a peer's certificates are kept with the SA that they proved, and go with it",
+        ),
     },
     Weakness {
         number: 59,

@@ -58,7 +58,10 @@ impl AuthSent {
             payloads.push(contact::payload());
         }
         payloads.extend(certificates);
-        payloads.extend(signature::requests(ctx.config, Signing::of(std::slice::from_ref(peer))));
+        payloads.extend(signature::requests(
+            ctx.config,
+            Signing::of(std::slice::from_ref(peer)),
+        ));
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.extend(proofs);
         self.child = child::Offer::new(peer, self.private, ctx.rng);

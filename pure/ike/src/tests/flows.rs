@@ -112,6 +112,13 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "rekey-lacking",
+        title: "A renewal that lacks what it needs",
+        about: "A peer asks for new keys of the IKE SA and sends no public value. What is answered is \
+                \"considered fatal in both peers\" (RFC 7296 section 2.21.3), so both forget the SA.",
+        play: || rekey::lacking(true),
+    },
+    Flow {
         page: "kem",
         title: "ML-KEM beside the group",
         about: "Both ends want a key exchange besides that no quantum computer is known to break. Its \

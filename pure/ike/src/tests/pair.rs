@@ -315,7 +315,11 @@ impl Host {
     pub(crate) fn seeded(config: Config, seed: u8, number: u8) -> Self {
         Self {
             peer: config.peers[0].name.clone(),
-            engine: Engine::new(config, [seed.wrapping_mul(3).wrapping_add(number); 32], Instant::ZERO),
+            engine: Engine::new(
+                config,
+                [seed.wrapping_mul(3).wrapping_add(number); 32],
+                Instant::ZERO,
+            ),
             events: Vec::new(),
             unusable: None,
         }

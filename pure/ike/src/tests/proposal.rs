@@ -379,7 +379,8 @@ fn additional_key_exchanges_are_chosen_by_type_and_no_method_twice() {
     };
     const NONE: u16 = GroupId::NONE.0;
     let (a, b) = (KEM_768, KEM_1024);
-    let table: &[(&[(Type, u16)], Option<&[Kem]>)] = &[
+    type Row<'a> = (&'a [(Type, u16)], Option<&'a [Kem]>);
+    let table: &[Row<'_>] = &[
         (&[], None),
         (&[(Type::ADDKE1, NONE)], None),
         (&[(Type::ADDKE1, 99)], None),

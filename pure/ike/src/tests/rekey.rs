@@ -436,34 +436,40 @@ fn a_child_that_does_not_exist_is_not_rekeyed() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
-/// RFC 7296 section 2.21.3: who is answered INVALID_SYNTAX forgets the SA, and so does who says it.
-#[test]
-fn a_renewal_that_lacks_what_it_needs_ends_the_sa_at_both_ends() {
+/// A renewal without a public value for the IKE SA, or without selectors for a child.
+pub(crate) fn lacking(about_ike: bool) -> Pair {
     use super::attack::ask_sealed;
     use crate::exchange::create_child::rekey_sa;
     use crate::proposal::{offer_esp, offer_successor};
     use wire::ike::{ExchangeType, Payload};
+    let mut pair = connected();
+    pair.begin_story();
+    let id = pair.left.ike();
+    let menu = crate::menu::IkeMenu::of(&mobile().peers[0]);
+    let (proposals, named) = match about_ike {
+        true => (offer_successor(&menu, 7), None),
+        false => {
+            let old = pair.left.newest().inbound.spi;
+            let offer = offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
+            (offer, Some(rekey_sa(old)))
+        }
+    };
+    let mut payloads = vec![
+        Payload::SecurityAssociation(proposals),
+        Payload::Nonce(vec![7; 32]),
+    ];
+    payloads.extend(named);
+    let answer = ask_sealed(&mut pair, id, ExchangeType::CREATE_CHILD_SA, payloads);
+    let fatal = crate::exchange::notify(NotifyType::INVALID_SYNTAX, Vec::new());
+    assert_eq!(answer, [fatal]);
+    pair
+}
+
+/// RFC 7296 section 2.21.3: who is answered INVALID_SYNTAX forgets the SA, and so does who says it.
+#[test]
+fn a_renewal_that_lacks_what_it_needs_ends_the_sa_at_both_ends() {
     for about_ike in [false, true] {
-        let mut pair = connected();
-        let id = pair.left.ike();
-        let menu = crate::menu::IkeMenu::of(&mobile().peers[0]);
-        let (proposals, named) = match about_ike {
-            true => (offer_successor(&menu, 7), None),
-            false => {
-                let old = pair.left.newest().inbound.spi;
-                let offer = offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
-                (offer, Some(rekey_sa(old)))
-            }
-        };
-        let mut payloads = vec![
-            Payload::SecurityAssociation(proposals),
-            Payload::Nonce(vec![7; 32]),
-        ];
-        payloads.extend(named);
-        let kind = ExchangeType::CREATE_CHILD_SA;
-        let answer = ask_sealed(&mut pair, id, kind, payloads);
-        let fatal = crate::exchange::notify(NotifyType::INVALID_SYNTAX, Vec::new());
-        assert_eq!(answer, [fatal]);
+        let pair = lacking(about_ike);
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
         assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
     }

@@ -134,13 +134,17 @@ fn the_fuzzers_start_from_scripts_that_can_be_played() {
 fn scenarios() -> Vec<(String, Scenario)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/insider/scenarios");
     let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|file| file.unwrap().path());
+        .expect("the folder is there")
+        .map(|file| file.expect("it can be listed").path());
     let mut files: Vec<_> = files.collect();
     files.sort();
     let read = |file: &std::path::PathBuf| {
-        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = fs::read_to_string(file).unwrap();
+        let name = file
+            .file_stem()
+            .expect("a file has a name")
+            .to_string_lossy()
+            .into_owned();
+        let text = fs::read_to_string(file).expect("it can be read");
         let scenario = toml::from_str(&text).unwrap_or_else(|why| panic!("{name}: {why}"));
         (name, scenario)
     };
