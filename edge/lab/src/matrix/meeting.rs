@@ -244,16 +244,20 @@ impl Meeting<'_> {
         })?;
         let agreed = sas.matches(suite.agreed).count() == 2 && sas.contains(exchange.agreed);
         ensure!(agreed, "something else was agreed: {sas}");
-        let status = self.strata.strata("status")?;
-        ensure!(is_up(&status), "{status}");
-        let children = peer(&status)["children"].as_array().map_or(0, Vec::len);
-        ensure!(children == 1, "{children} children: {status}");
+        let status = |status: &Value| is_up(status) && current(status) == 1;
+        self.strata.wait_until("status", DEADLINE, status)?;
         Ok(())
     }
 }
 
 fn peer(status: &Value) -> &Value {
     &status["status"]["peers"][0]
+}
+
+/// How many children there are that were not replaced.
+fn current(status: &Value) -> usize {
+    let children = peer(status)["children"].as_array().into_iter().flatten();
+    children.filter(|child| child["draining"] == false).count()
 }
 
 fn is_up(status: &Value) -> bool {

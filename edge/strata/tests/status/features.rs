@@ -1013,7 +1013,7 @@ pub const FEATURES: &[Feature] = &[
             (BENCH, "those_who_begin_at_once_come_up"),
             (
                 BENCH,
-                "honest_initiators_come_up_under_a_flood_and_nobody_is_answered_at_length",
+                "honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice",
             ),
         ]),
         refuses: Tests(&[

@@ -42,15 +42,17 @@ const OURS: &str = "pure/ike/src/tests/weaknesses.rs";
 const PLAIN: &str = "pure/esp/src/plain.rs";
 const PROPOSAL: &str = "pure/ike/src/tests/proposal.rs";
 const REFUSAL: &str = "pure/ike/src/tests/refusal.rs";
+const RAW_KEY: &str = "pure/crypto/src/raw_key.rs";
 const REPLAY: &str = "pure/esp/src/replay.rs";
 const SELECTORS: &str = "pure/ike/src/selectors.rs";
+const SIGNATURE: &str = "pure/crypto/src/signature.rs";
 const STATES: &str = "pure/node/tests/flood.rs";
+const SUITES: &str = "edge/lab/tests/interop_suites.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
 const WINDOW: &str = "pure/ike/src/window.rs";
 const WIRE: &str = "pure/wire/src/ike/tests.rs";
 
 const NO_EAP: &str = "EAP and RADIUS are not spoken: an IKE_AUTH request without AUTH is refused";
-const NO_RSA: &str = "RSA is not spoken: certificates have ECDSA P-256 or Ed25519 keys";
 
 /// Everything.
 pub const WEAKNESSES: &[Weakness] = &[
@@ -508,24 +510,21 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "nothing_but_the_right_octets_proves",
             ),
             (CERTIFICATES, "a_signature_over_other_octets_proves_nothing"),
-            (
-                "pure/crypto/src/signature.rs",
-                "wycheproof_ecdsa_over_p256_and_p384",
-            ),
-            ("pure/crypto/src/signature.rs", "wycheproof_ed25519"),
+            (SIGNATURE, "wycheproof_ecdsa_over_p256_and_p384"),
+            (SIGNATURE, "wycheproof_ed25519"),
         ]),
     },
     Weakness {
         number: 47,
         seen: "CVE-2018-16151, CVE-2018-16152, strongSwan",
         what: "RSA signatures of PKCS #1 v1.5 were read leniently",
-        answer: Nothing(NO_RSA),
+        answer: Tests(&[(SIGNATURE, "wycheproof_rsa_with_pkcs1")]),
     },
     Weakness {
         number: 48,
         seen: "CVE-2026-50721, CVE-2026-50722",
         what: "the same, and hashes cut short",
-        answer: Nothing(NO_RSA),
+        answer: Tests(&[(SIGNATURE, "wycheproof_rsa_with_pkcs1")]),
     },
     Weakness {
         number: 49,
@@ -628,13 +627,16 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 59,
         seen: "CVE-2021-41990, CVE-2018-6459, strongSwan",
         what: "parameters of RSA-PSS",
-        answer: Nothing(NO_RSA),
+        answer: Tests(&[(SIGNATURE, "wycheproof_rsa_with_pss")]),
     },
     Weakness {
         number: 60,
         seen: "CVE-2017-9022, CVE-2017-11185, CVE-2018-17540, strongSwan",
         what: "an RSA modulus that is tiny or even",
-        answer: Nothing(NO_RSA),
+        answer: Tests(&[
+            (RAW_KEY, "the_rsa_key_of_rfc_7670_appendix_a_2_is_too_short"),
+            (SUITES, "an_rsa_key_of_1024_bits_is_refused_with_a_reason"),
+        ]),
     },
     Weakness {
         number: 61,
