@@ -85,16 +85,8 @@ impl Daemon {
         if let (Some(fields), Some(more)) = (question.as_object_mut(), words.as_object()) {
             fields.extend(more.clone());
         }
-        let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(CLI_DEADLINE))?;
-        writeln!(stream, "{question}")?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer)?;
-        let refused = |answer: Value| answer.get("error").is_some();
-        if serde_json::from_str(&answer).map_or(true, refused) {
-            bail!("{} answers {question} with: {answer}", self.host.name());
-        }
-        Ok(answer)
+        let asked = ask(&self.socket, &question);
+        asked.with_context(|| format!("{} was asked {question}", self.host.name()))
     }
 
     /// Asks `strata` again and again until its answer satisfies `enough`.
@@ -181,6 +173,21 @@ fn start(host: &Host, config: &Path, socket: &Path, arguments: &[&str]) -> Resul
     command.arg("--config").arg(config).args(arguments);
     let mut process = host.start("stratad", command)?;
     let what = format!("the API of stratad on {}", host.name());
-    process.wait_for(&what, DEADLINE, |_| UnixStream::connect(socket).ok())?;
+    // Its socket is there before it knows whether it has everything else that it needs.
+    let question = json!({"version": 1, "request": "status"});
+    process.wait_for(&what, DEADLINE, |_| ask(socket, &question).ok())?;
     Ok(process)
+}
+
+fn ask(socket: &Path, question: &Value) -> Result<String> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(CLI_DEADLINE))?;
+    writeln!(stream, "{question}")?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    let refused = |answer: Value| answer.get("error").is_some();
+    if serde_json::from_str(&answer).map_or(true, refused) {
+        bail!("the answer is: {answer}");
+    }
+    Ok(answer)
 }

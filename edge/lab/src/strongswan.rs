@@ -189,13 +189,14 @@ impl Charon {
         self.swanctl("--terminate --ike peer")
     }
 
-    /// Makes new keys for the IKE SA and for its child, and returns once they are asked for.
+    /// Makes new keys for the child and for its IKE SA, and returns once they are asked for.
     ///
     /// # Errors
     /// There are none to be replaced.
     pub fn rekey(&self) -> Result<()> {
-        self.swanctl("--rekey --ike peer")?;
-        self.swanctl(&format!("--rekey --child {CHILD}")).map(drop)
+        // In this order: while an IKE SA is replaced, its children belong to neither.
+        self.swanctl(&format!("--rekey --child {CHILD}"))?;
+        self.swanctl("--rekey --ike peer").map(drop)
     }
 
     /// Its version: `5.9.8`.
