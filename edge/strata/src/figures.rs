@@ -24,8 +24,9 @@ pub fn run(lab: &Lab, output: &Output) -> Exit {
 }
 
 fn list(output: &Output) -> Exit {
+    let at_once = experiment::networks_at_once();
     for figure in figures::ALL {
-        let estimates = [Plan::QUICK, Plan::FULL].map(|plan| figure.estimate(&plan));
+        let estimates = [Plan::QUICK, Plan::FULL].map(|plan| figure.estimate(&plan, at_once));
         if output.json {
             let line = json!({
                 "name": figure.name,

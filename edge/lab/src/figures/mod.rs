@@ -26,7 +26,7 @@ pub fn find(name: &str) -> Option<&'static Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Plan;
+    use crate::experiment::{NETWORKS_PER_CORE, Plan};
     use std::collections::BTreeSet;
     use std::time::Duration;
 
@@ -67,9 +67,8 @@ mod tests {
     #[test]
     fn quick_is_three_minutes_and_full_an_hour_on_two_processors() {
         for figure in ALL {
-            let rounds = |plan: &Plan| figure.cells(plan).len().div_ceil(20) as u32;
-            let [quick, full] =
-                [Plan::QUICK, Plan::FULL].map(|plan| Duration::from_secs(34) * rounds(&plan));
+            let time = |plan: &Plan| figure.estimate(plan, 2 * NETWORKS_PER_CORE);
+            let [quick, full] = [Plan::QUICK, Plan::FULL].map(|plan| time(&plan));
             assert!(
                 quick <= Duration::from_secs(180),
                 "{} {quick:?}",
