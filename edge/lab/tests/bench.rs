@@ -93,10 +93,8 @@ fn honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice() -> Res
     // One that nobody heard would be survived by anybody.
     ensure!(number("answers")? > 0, "{flooded}");
     ensure!(number("answers")? <= number("sent")?, "{flooded}");
-    ensure!(
-        number("longest_answer")? > 0 && number("request")? > 0,
-        "{flooded}"
-    );
+    let longest = number("longest_answer")?;
+    ensure!(0 < longest && longest <= number("request")?, "{flooded}");
     Ok(())
 }
 

@@ -7,9 +7,9 @@ use crate::directory::Directory;
 use crate::event::{ApiMisuse, CannotMove, DownReason, Event, GrantRefusal};
 use crate::exchange::notify;
 use crate::extension::contact::{self, Contact, Fate};
-use crate::extension::cookie;
 use crate::extension::fragment::Inbox;
 use crate::extension::intermediate::Said;
+use crate::extension::{cookie, padding};
 use crate::half_open::HalfOpen;
 use crate::menu::IkeMenu;
 use crate::pool::Pools;
@@ -27,7 +27,7 @@ use model::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::ike::{
-    Datagram, ExchangeType, Flags, Header, Message, NotifyType, RefusalCode, VERSION_2,
+    Datagram, ExchangeType, Flags, Header, Message, NotifyType, Payload, RefusalCode, VERSION_2,
 };
 
 /// Unprotected answers to strangers of another version: not more often than this.
@@ -215,7 +215,7 @@ impl Engine {
             return self.drop(DropReason::MalformedMessage);
         };
         if header.major_version() != 2 {
-            return self.handle_other_version(&header, path, payload.len(), now);
+            return self.handle_other_version(&header, path, payload, now);
         }
         let Ok(datagram) = Datagram::decode(payload) else {
             return self.drop(DropReason::MalformedMessage);
@@ -300,31 +300,28 @@ impl Engine {
         if self.by_spi.contains_key(&header.spi_i) {
             return self.drop(DropReason::Reflected);
         }
+        let from = arrived.path.remote.ip();
         match self.half_open.find(arrived.path.remote, header.spi_i) {
             Some(id) => self.answer_again(id, arrived),
-            None if self
-                .half_open
-                .is_full(arrived.path.remote.ip(), &self.config.limits) =>
-            {
+            None if self.half_open.is_full(from, &self.config.limits) => {
                 self.drop(DropReason::HalfOpenLimit);
             }
-            None if self
-                .half_open
-                .is_crowded(arrived.path.remote.ip(), &self.config.limits)
-                && !self.cookies.is_paid(request, arrived.path.remote.ip()) =>
-            {
-                self.ask_for_cookie(request, arrived.path, now);
+            None => {
+                let paid = self.cookies.is_paid(request, from);
+                match self.half_open.is_crowded(from, &self.config.limits) && !paid {
+                    true => self.ask_for_cookie(request, arrived, now),
+                    false => self.respond(request, paid, arrived, now),
+                }
             }
-            None => self.respond(request, arrived, now),
         }
     }
 
-    fn respond(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
+    fn respond(&mut self, request: &Message, paid: bool, arrived: &Arrived<'_>, now: Instant) {
         let mut core = self.new_core(arrived.path, false, now);
         core.spi_i = request.header.spi_i;
         core.spi_r = self.fresh_spi();
         let mut ctx = self.context(false, now);
-        match AwaitAuth::begin(request, arrived.octets, &mut core, &mut ctx) {
+        match AwaitAuth::begin(request, arrived.octets, paid, &mut core, &mut ctx) {
             Ok(state) => {
                 self.out.counters.taken += 1;
                 let (remote, spi_i) = (core.path.remote, core.spi_i);
@@ -334,20 +331,23 @@ impl Engine {
             Err(Rejected::Dropped(why)) => self.drop(why),
             Err(Rejected::Answered(kind, data)) => {
                 self.drop(DropReason::Refused);
-                self.answer_stray(&request.header, arrived.path, kind, data, now);
+                let Arrived { octets, path, .. } = *arrived;
+                self.answer_stray(&request.header, path, octets, notify(kind, data), now);
             }
+            Err(Rejected::Unpaid) => self.ask_for_cookie(request, arrived, now),
         }
     }
 
     /// Too many initiators have not proved who they are to keep something for one more that may
-    /// not even be where it says it is.
-    fn ask_for_cookie(&mut self, request: &Message, path: Path, now: Instant) {
-        let from = path.remote.ip();
+    /// not even be where it says it is, or to send it more than it sent.
+    fn ask_for_cookie(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
+        let from = arrived.path.remote.ip();
         let Some(cookie) = self.cookies.ask(request, from, &mut self.rng, now) else {
             return self.drop(DropReason::WrongPayloads);
         };
         self.drop(DropReason::CookieWanted);
-        self.answer_stray(&request.header, path, NotifyType::COOKIE, cookie, now);
+        let Arrived { octets, path, .. } = *arrived;
+        self.answer_stray(&request.header, path, octets, cookie::payload(&cookie), now);
     }
 
     /// The first message came again: so does its answer, if it is the same message.
@@ -361,29 +361,28 @@ impl Engine {
             .answer_again(arrival, arrived.path);
     }
 
-    /// IKEv1 is not answered. A version yet to come is told ours (RFC 7296 section 2.5), in an
-    /// answer that is not longer than the question, and rarely.
-    fn handle_other_version(&mut self, header: &Header, path: Path, len: usize, now: Instant) {
+    /// IKEv1 is not answered. A version yet to come is told ours (RFC 7296 section 2.5), but rarely.
+    fn handle_other_version(&mut self, header: &Header, path: Path, octets: &[u8], now: Instant) {
         if header.major_version() < 2 {
             return self.drop(DropReason::OldVersion);
         }
         self.drop(DropReason::UnknownVersion);
-        const ANSWER_LEN: usize = 28 + 8 + 1;
         let first = header.spi_r == 0 && !header.flags.response;
-        if first && len >= ANSWER_LEN && self.next_stray_answer <= now {
+        if first && self.next_stray_answer <= now {
             self.next_stray_answer = now + STRAY_ANSWER_PAUSE;
-            let kind = NotifyType::INVALID_MAJOR_VERSION;
-            self.answer_stray(header, path, kind, vec![VERSION_2 >> 4], now);
+            let ours = vec![VERSION_2 >> 4];
+            let answer = notify(NotifyType::INVALID_MAJOR_VERSION, ours);
+            self.answer_stray(header, path, octets, answer, now);
         }
     }
 
-    /// An unprotected error, outside any IKE SA.
+    /// An unprotected answer outside any IKE SA, unless it is longer than the question.
     fn answer_stray(
         &mut self,
         request: &Header,
         path: Path,
-        kind: NotifyType,
-        data: Vec<u8>,
+        octets: &[u8],
+        payload: Payload,
         now: Instant,
     ) {
         let flags = Flags {
@@ -396,9 +395,11 @@ impl Engine {
             flags,
             ..*request
         };
-        let payloads = vec![notify(kind, data)];
+        let payloads = vec![payload];
         let answer = Message { header, payloads }.encode();
-        self.context(false, now).transmit(path, &answer);
+        if padding::is_enough(octets, &answer) {
+            self.context(false, now).transmit(path, &answer);
+        }
     }
 
     /// `new` was just authenticated: older SAs with the same peer may have to go, or it has.
@@ -559,7 +560,7 @@ impl Engine {
         &mut self,
         sa: IkeSaId,
         exchange: ExchangeType,
-        payloads: Vec<wire::ike::Payload>,
+        payloads: Vec<Payload>,
         now: Instant,
     ) {
         self.with_established(sa, now, |core, state, ctx| {

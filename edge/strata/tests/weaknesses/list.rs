@@ -684,6 +684,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests(&[
             (LOSS, "the_responder_never_repeats_anything_on_its_own"),
             (COOKIE, "asking_for_a_cookie_sends_less_than_came"),
+            (
+                COOKIE,
+                "before_an_address_is_proved_it_is_never_sent_more_than_came_from_it",
+            ),
         ]),
     },
     Weakness {

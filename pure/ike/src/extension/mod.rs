@@ -13,5 +13,6 @@ pub(crate) mod intermediate;
 pub(crate) mod liveness;
 pub(crate) mod mobike;
 pub(crate) mod nat;
+pub(crate) mod padding;
 pub(crate) mod ppk;
 pub(crate) mod zones;

@@ -137,9 +137,7 @@ impl AuthSent {
             .attempts
             .learn(core, |theirs| theirs.read_auth(response, false, private));
         let Some(proof) = Proof::of_responder(response) else {
-            let peer = core.peer(ctx.config);
-            let ppk = peer.and_then(|peer| peer.ppk.as_ref());
-            let ppk = ppk.filter(|_| self.stirred.is_some());
+            let ppk = core.ppk(ctx.config).filter(|_| self.stirred.is_some());
             return core.gone(refusal(response, ppk, core, ctx), ctx);
         };
         let settled = self.settle_ppk(response, core, ctx);

@@ -25,7 +25,7 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
-use crate::extension::{childless, configuration, contact, intermediate};
+use crate::extension::{childless, configuration, contact, intermediate, padding};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
@@ -62,13 +62,16 @@ pub(crate) enum Rejected {
     Dropped(DropReason),
     /// With an unprotected answer.
     Answered(NotifyType, Vec<u8>),
+    /// The answer would be longer than the question of somebody who may not be where it says it is.
+    Unpaid,
 }
 
 impl AwaitAuth {
-    /// Answers a first message: derives keys and sends the response.
+    /// Answers a first message: derives keys and sends the response. `paid` if it came with a cookie.
     pub(crate) fn begin(
         request: &Message,
         octets: &[u8],
+        paid: bool,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> Result<State, Rejected> {
@@ -102,9 +105,6 @@ impl AwaitAuth {
         let key = init::key_pair(choice.group, ctx.rng);
         let nonce: [u8; NONCE_LEN] = ctx.rng.array();
         let mut payloads = init::payloads(vec![choice.answer], choice.group, &key, &nonce);
-        let shared = key
-            .agree(&init.key.public)
-            .map_err(|_| drop(DropReason::KeyExchange))?;
         payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng));
         payloads.extend(signature::requests(ctx.config, ctx.config.signing));
         payloads.extend(signature::announcement(ctx.config));
@@ -115,9 +115,16 @@ impl AwaitAuth {
         payloads.extend(ppk.then(ppk::payload));
         let further = !choice.kems.is_empty();
         payloads.extend(further.then(intermediate::payload));
-        payloads.push(vendor_id());
+        let private = is_ours(request);
+        payloads.extend(private.then(vendor_id));
         let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
         let response = Message { header, payloads }.encode();
+        if !paid && !padding::is_enough(octets, &response) {
+            return Err(Rejected::Unpaid);
+        }
+        let shared = key
+            .agree(&init.key.public)
+            .map_err(|_| drop(DropReason::KeyExchange))?;
         ctx.transmit(core.path, &response);
         core.responses.came(sha256(&[octets]));
         let to = core.path.remote;
@@ -137,7 +144,7 @@ impl AwaitAuth {
             response,
             group: choice.group,
             nat: nat::detect(request, core.path),
-            private: is_ours(request),
+            private,
             accepts_signature: ctx
                 .config
                 .credential

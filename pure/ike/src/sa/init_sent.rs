@@ -14,7 +14,7 @@ use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
 use crate::extension::intermediate::IntAuth;
-use crate::extension::{childless, cookie, guess, intermediate, nat, ppk};
+use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
@@ -67,7 +67,7 @@ impl InitSent {
         extensions.extend(ours.map(|_| ppk::payload()));
         let further = menu.kems.iter().any(Option::is_some);
         extensions.extend(further.then(intermediate::payload));
-        extensions.push(vendor_id());
+        extensions.extend([vendor_id(), padding::payload()]);
         let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
         let groups = menu.groups.iter().copied().chain([guess]);
         let mut draw = Rng::from_seed(ctx.rng.array());

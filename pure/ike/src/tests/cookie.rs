@@ -125,3 +125,84 @@ fn a_cookie_of_the_secret_before_is_taken_and_an_older_one_is_not() {
         assert_eq!(is_accepted(&mut pair, &paid), accepted);
     }
 }
+
+/// A first message without the octets that say nothing.
+fn unpadded(first: &Flying) -> Flying {
+    let Ok(Datagram::Clear(mut message)) = Datagram::decode(&first.message) else {
+        panic!("a first message is in the clear")
+    };
+    let says = |payload: &Payload| match payload {
+        Payload::VendorId(id) => id.iter().any(|octet| *octet != 0),
+        _ => true,
+    };
+    message.payloads.retain(says);
+    let message = message.encode();
+    Flying { message, ..*first }
+}
+
+/// Ends of which the responder has more to say than an initiator that says only what it has to: what
+/// CA it trusts.
+fn talkative() -> Pair {
+    let (left, right) = certificates::ends();
+    Pair::new(left, right)
+}
+
+#[test]
+fn before_an_address_is_proved_it_is_never_sent_more_than_came_from_it() {
+    let mut pair = talkative();
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    let short = unpadded(&first);
+    pair.deliver(&short);
+    let asked = pair.intercept().remove(0);
+    assert!(asked.message.len() <= short.message.len());
+    assert_eq!(pair.right.dropped(DropReason::CookieWanted), 1);
+    assert_eq!(pair.right.engine.half_open(), 0);
+
+    // Of one of ours there is nothing to be asked for.
+    pair.deliver(&first);
+    let answer = pair.intercept().remove(0);
+    let lengths = [&short, &answer, &first].map(|flying| flying.message.len());
+    assert!(
+        lengths[0] < lengths[1] && lengths[1] <= lengths[2],
+        "{lengths:?}"
+    );
+    assert_eq!(pair.right.dropped(DropReason::CookieWanted), 1);
+}
+
+#[test]
+fn who_sends_a_short_first_message_is_answered_one_round_trip_later() {
+    let mut pair = talkative();
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    pair.deliver(&unpadded(&first));
+    pair.deliver_next();
+    let paid = pair.intercept().remove(0);
+    assert!(is_accepted(&mut pair, &unpadded(&paid)));
+}
+
+#[test]
+fn a_refusal_that_would_be_longer_than_the_question_is_not_sent() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    // Nothing but a payload that nobody knows and that has to be understood.
+    let mut message = first.message[..28].to_vec();
+    message[16] = 250;
+    message[24..28].copy_from_slice(&32_u32.to_be_bytes());
+    message.extend([0, 0x80, 0, 4]);
+    let critical = Flying { message, ..first };
+    pair.deliver(&critical);
+    assert!(pair.intercept().is_empty());
+    // A later version of the protocol, in nothing but a header.
+    let mut message = critical.message[..28].to_vec();
+    message[16] = 0;
+    message[17] = 0x30;
+    message[24..28].copy_from_slice(&28_u32.to_be_bytes());
+    pair.deliver(&Flying {
+        message,
+        ..critical
+    });
+    assert!(pair.intercept().is_empty());
+    assert_eq!(pair.right.dropped(DropReason::UnknownVersion), 1);
+}
