@@ -37,6 +37,9 @@ pub struct Party {
     pub liveness: Duration,
     /// `ike_rekey`: how long keys of the IKE SA are used, 1 s to 24 h. Default 4 h.
     pub ike_rekey: Duration,
+    /// `reauth`: how long it counts that both ends proved who they are, 10 s to 720 h. Then it is done
+    /// again, in another IKE SA that takes the place of the one there is. Default for ever.
+    pub reauth: Option<Duration>,
 }
 
 /// `[licensed.NAME]`: a node that gets keys from us when a tunnel's licences name it.
@@ -77,6 +80,8 @@ impl Party {
         let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
         let (hour, day) = (second * 3600, second * 86_400);
         let ike_rekey = table.optional("ike_rekey", |value| value.duration(second..=day));
+        let often = second * 10..=day * 30;
+        let reauth = table.optional("reauth", |value| value.duration(often));
         if faulty {
             return None;
         }
@@ -92,6 +97,7 @@ impl Party {
             kems: kems.unwrap_or_else(|| vec![None]),
             liveness: liveness.unwrap_or(second * 30),
             ike_rekey: ike_rekey.unwrap_or(hour * 4),
+            reauth,
         })
     }
 

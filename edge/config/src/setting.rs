@@ -274,6 +274,7 @@ fn party(party: &Party) -> Vec<Setting> {
         kems,
         liveness,
         ike_rekey,
+        reauth,
     } = party;
     vec![
         anew("id", identity),
@@ -292,6 +293,7 @@ fn party(party: &Party) -> Vec<Setting> {
         ),
         applied("liveness", time(*liveness)),
         applied("ike_rekey", time(*ike_rekey)),
+        applied("reauth", reauth.map_or_else(|| "never".to_owned(), time)),
     ]
 }
 

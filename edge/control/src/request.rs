@@ -29,6 +29,12 @@ pub enum Request {
         /// For the IKE SA, not for the tunnel.
         ike: bool,
     },
+    /// Have both ends prove anew who they are. Answered by [`crate::Response::Reauth`] at once: it is
+    /// done when [`crate::Status`] shows new SPIs.
+    Reauth {
+        /// Name of its table.
+        peer: String,
+    },
     /// Move a tunnel that is ours to move. Answered by [`crate::Response::Move`] at once: the peer has
     /// followed when [`crate::Paths`] shows it.
     Move {

@@ -14,6 +14,8 @@ pub enum Response {
     Down(Changed),
     /// To [`crate::Request::Rekey`].
     Rekey(Changed),
+    /// To [`crate::Request::Reauth`].
+    Reauth(Changed),
     /// To [`crate::Request::Move`].
     Move(Moved),
     /// To [`crate::Request::Paths`].

@@ -88,6 +88,11 @@ pub enum Question {
         #[arg(long)]
         ike: bool,
     },
+    /// Have both ends prove anew who they are; nothing is lost meanwhile
+    Reauth {
+        /// Name of its table
+        peer: String,
+    },
     /// Move a tunnel to another address of ours; nothing is made anew
     Move {
         /// Name of a [peer.NAME]
@@ -150,6 +155,7 @@ impl From<Question> for Request {
             },
             Question::Down { peer } => Self::Down { peer },
             Question::Rekey { peer, ike } => Self::Rekey { peer, ike },
+            Question::Reauth { peer } => Self::Reauth { peer },
             Question::Move { peer, from } => Self::Move { peer, from },
             Question::Paths => Self::Paths,
             Question::Status => Self::Status,

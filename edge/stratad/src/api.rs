@@ -10,7 +10,7 @@ use control::{
     Server,
 };
 use model::{Deadline, Instant};
-use node::{CannotMove, CannotRekey, Node, Rekey};
+use node::{CannotMove, CannotReauthenticate, CannotRekey, Node, NotRepeated, Rekey};
 use os::crash;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -149,6 +149,7 @@ impl Api {
                 Err(failure) => Response::Error(failure),
             },
             Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
+            Request::Reauth { peer } => reauth(peer, node, now),
             Request::Move { peer, from } => moved(peer, from, node, now),
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
@@ -236,6 +237,25 @@ fn rekey(peer: String, ike: bool, node: &mut Node, now: Instant) -> Response {
         CannotRekey::NoChild => format!("say `strata rekey {peer} --ike`"),
     };
     let message = format!("no new keys for {}: {failure}", peer.escape_debug());
+    Response::Error(Failure::new(message, fix))
+}
+
+fn reauth(peer: String, node: &mut Node, now: Instant) -> Response {
+    let failure = match node.reauthenticate(&peer, now) {
+        Ok(()) => return Response::Reauth(changed(node, &[peer])),
+        Err(failure) => failure,
+    };
+    let fix = match failure {
+        CannotReauthenticate::UnknownPeer(_) => "name a peer that `strata status` shows".to_owned(),
+        CannotReauthenticate::Ike(NotRepeated::NotUp) => {
+            format!("bring it up first: `strata up {peer}`")
+        }
+        CannotReauthenticate::Ike(NotRepeated::NotOurs) => {
+            "say `strata reauth` at the other end".to_owned()
+        }
+        CannotReauthenticate::Ike(_) => "wait a moment; `strata status` shows new SPIs".to_owned(),
+    };
+    let message = format!("{} does not begin anew: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
 }
 

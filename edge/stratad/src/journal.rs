@@ -22,6 +22,9 @@ impl Journal {
     pub fn tell(&mut self, event: &Event, now: Instant) {
         match event {
             Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
+            Event::Reauthenticated { peer } => {
+                tracing::info!("peer {peer}: both ends proved anew who they are");
+            }
             Event::PeerDown { peer, why } => tracing::warn!("peer {peer}: down: {why}"),
             Event::Configured { peer, addresses } => {
                 let addresses = list(addresses.iter().map(|address| address.to_string()));

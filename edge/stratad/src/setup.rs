@@ -140,6 +140,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         liveness: party.liveness,
         lifetimes: node::Lifetimes {
             ike: party.ike_rekey,
+            reauth: party.reauth.unwrap_or_default(),
             ..node::Lifetimes::default()
         },
         mobike: false,

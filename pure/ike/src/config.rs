@@ -103,6 +103,8 @@ pub struct Lifetimes {
     pub child: Duration,
     /// Of the IKE SA. Zero: for ever.
     pub ike: Duration,
+    /// Until both ends have to prove anew who they are, which new keys do not ask for. Zero: never.
+    pub reauth: Duration,
     /// Whether new keys of a child come from a key exchange of their own, if the peer can.
     pub pfs: bool,
 }
@@ -112,6 +114,7 @@ impl Default for Lifetimes {
         Self {
             child: Duration::from_secs(3600),
             ike: Duration::from_secs(4 * 3600),
+            reauth: Duration::ZERO,
             pfs: true,
         }
     }

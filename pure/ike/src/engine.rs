@@ -25,6 +25,7 @@ use model::{
     ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{
     Datagram, ExchangeType, Flags, Header, Message, NotifyType, Payload, RefusalCode, VERSION_2,
@@ -91,6 +92,17 @@ impl Engine {
     /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
     /// in [`Event::IkeUp`] or [`Event::IkeDown`].
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
+        self.begin(peer, path, None, now)
+    }
+
+    /// Begins an IKE SA, which may be to take the place of another.
+    pub(crate) fn begin(
+        &mut self,
+        peer: &str,
+        path: Path,
+        replaces: Option<IkeSaId>,
+        now: Instant,
+    ) -> Result<IkeSaId, ApiMisuse> {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
         let (name, menu) = (known.name.clone(), IkeMenu::of(known));
         let being_made = |sa: &Sa| {
@@ -105,6 +117,7 @@ impl Engine {
         let mut core = self.new_core(path, true, now);
         core.spi_i = self.fresh_spi();
         core.peer = Some(name);
+        core.replaces = replaces;
         let state = InitSent::begin(&mut core, menu, &mut self.context(false, now));
         Ok(self.insert(Sa { core, state }))
     }
@@ -241,6 +254,7 @@ impl Engine {
         while let Some(id) = self.timeline.pop_due(now) {
             self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
         }
+        self.reauthenticate_due(now);
     }
 }
 
@@ -275,7 +289,8 @@ impl Engine {
         if !was_up && self.is_up(id) {
             // The old SA's end is told before the new one's beginning.
             let news = self.out.events.split_off(before);
-            let stays = self.replace_older(id, now);
+            let (stays, succeeded) = self.replace_older(id, now);
+            let news = self.succeed(&succeeded, news, now);
             self.out.events.extend(news);
             if !stays {
                 self.close_for(id, DownReason::Replaced, now);
@@ -403,25 +418,31 @@ impl Engine {
     }
 
     /// `new` was just authenticated: older SAs with the same peer may have to go, or it has.
-    /// Whether it stays.
-    fn replace_older(&mut self, new: IkeSaId, now: Instant) -> bool {
-        let Some((peer, contact)) = self.contact(new) else {
-            return true;
+    /// Whether it stays, and the SAs whose place it takes step by step, oldest first.
+    fn replace_older(&mut self, new: IkeSaId, now: Instant) -> (bool, Vec<IkeSaId>) {
+        let Some((peer, contact, from)) = self.contact(new) else {
+            return (true, Vec::new());
         };
-        let older: Vec<_> = self
-            .sas_with(&peer)
-            .filter(|sa| sa.core.id != new)
-            .filter_map(|sa| Some((sa.core.id, &sa.established()?.contact)))
-            .map(|(id, old)| (id, contact::fate(&contact, old)))
-            .collect();
+        let fate = |sa: &Sa| {
+            let old = sa.established().filter(|old| !old.is_leaving())?;
+            let elsewhere = sa.core.path.remote.ip() != from;
+            Some((sa.core.id, contact::fate(&contact, &old.contact, elsewhere)))
+        };
+        let others = self.sas_with(&peer).filter(|sa| sa.core.id != new);
+        let older: Vec<_> = others.filter_map(fate).collect();
         for (id, fate) in &older {
             match fate {
                 Fate::OldForgotten => self.abandon(*id, now),
                 Fate::OldGoes => self.close_for(*id, DownReason::Replaced, now),
-                Fate::NewGoes | Fate::Both => {}
+                Fate::NewGoes | Fate::Succeeded | Fate::Both => {}
             }
         }
-        older.iter().all(|(_, fate)| *fate != Fate::NewGoes)
+        let stays = older.iter().all(|(_, fate)| *fate != Fate::NewGoes);
+        let succeeded = older
+            .iter()
+            .filter(|(_, fate)| *fate == Fate::Succeeded)
+            .map(|(id, _)| *id);
+        (stays, succeeded.collect())
     }
 
     fn abandon(&mut self, id: IkeSaId, now: Instant) {
@@ -437,7 +458,7 @@ impl Engine {
     }
 
     /// Runs something on an SA that is up.
-    fn with_established(
+    pub(crate) fn with_established(
         &mut self,
         id: IkeSaId,
         now: Instant,
@@ -491,10 +512,11 @@ impl Engine {
             .is_some_and(|sa| sa.established().is_some())
     }
 
-    /// With whom an IKE SA is up, and what decides between it and others.
-    fn contact(&self, id: IkeSaId) -> Option<(String, Contact)> {
+    /// With whom an IKE SA is up, what decides between it and others, and where that peer is.
+    fn contact(&self, id: IkeSaId) -> Option<(String, Contact, IpAddr)> {
         let sa = self.sas.get(&id)?;
-        Some((sa.core.peer.clone()?, sa.established()?.contact.clone()))
+        let contact = sa.established()?.contact.clone();
+        Some((sa.core.peer.clone()?, contact, sa.core.path.remote.ip()))
     }
 
     fn insert(&mut self, sa: Sa) -> IkeSaId {
@@ -513,6 +535,7 @@ impl Engine {
             peer: None,
             initiator,
             began: now,
+            replaces: None,
             spi_i: 0,
             spi_r: 0,
             path,

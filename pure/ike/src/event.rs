@@ -27,6 +27,16 @@ pub enum Event {
         /// Whether we began it.
         initiator: bool,
     },
+    /// Both ends proved anew who they are: a new IKE SA takes the place of one that is up. The old one
+    /// is down when nothing is under way on it any more.
+    IkeReplaced {
+        /// The one that is replaced.
+        old: IkeSaId,
+        /// The new one.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+    },
     /// An IKE SA is down with its children, or one that we began did not come about. A Delete of ours
     /// may still be on its way: nobody waits for its answer. Initiators that did not prove who they are leave no event but [`Event::Refused`].
     IkeDown {
@@ -302,6 +312,11 @@ pub enum DownReason {
     /// Its keys, or a child's, have reached the end of their lifetime.
     #[error("its keys reached the end of their lifetime, and the peer made no new ones")]
     LifetimeOver,
+    /// Both ends proved who they are too long ago.
+    #[error(
+        "both ends proved who they are longer ago than `reauth` allows, and it was not done again; the log says why"
+    )]
+    ProofTooOld,
     /// The configuration asks for other terms now.
     #[error("its configuration changed: it is made anew")]
     Reconfigured,
@@ -603,6 +618,11 @@ pub enum Refusal {
         "it refused new keys ({0}): the old ones are used until their lifetime is over, then all is made anew; compare `suite` and `rekey` at both ends"
     )]
     RekeyRefused(NotifyType),
+    /// No new IKE SA came about that would take the place of the one there is.
+    #[error(
+        "it could not be authenticated anew; the tunnel stays as it is until `reauth` and a quarter are over, and it is tried again: {0}"
+    )]
+    NotReauthenticated(Box<DownReason>),
     /// A public value that is none.
     #[error("its public value for the key exchange is not acceptable")]
     KeyExchange,
@@ -715,6 +735,21 @@ pub enum CannotMove {
     /// The peer decides.
     #[error("the other end began it, and decides where it goes")]
     NotOurs,
+}
+
+/// Why an IKE SA is not authenticated anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CannotReauthenticate {
+    /// There is no IKE SA, or not yet.
+    #[error("it is not up")]
+    NotUp,
+    /// The peer began it.
+    #[error("the other end began it, and only that end can begin anew")]
+    NotOurs,
+    /// It is being done.
+    #[error("that is being done already")]
+    UnderWay,
 }
 
 /// What a person can do about a refused grant.

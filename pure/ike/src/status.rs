@@ -49,6 +49,8 @@ pub struct SaStatus {
     pub moves: Option<bool>,
     /// Since when it is up.
     pub since: Option<Instant>,
+    /// Whether another has its place, and it only waits for what is under way.
+    pub leaving: bool,
     /// The addresses inside that one end lends the other for it.
     pub addresses: Option<InnerAddresses>,
     /// Its children.
@@ -162,6 +164,7 @@ impl Engine {
             kems: up.map_or_else(Vec::new, |up| up.keys.kems.clone()),
             moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
             since: up.map(|up| up.contact.since),
+            leaving: up.is_some_and(|up| up.is_leaving()),
             addresses: up.and_then(|up| up.addresses),
             children: up.map_or_else(Vec::new, |up| up.children()),
             refused,

@@ -13,14 +13,20 @@ pub enum Event {
         /// Name of the peer's table.
         peer: String,
     },
-    /// An IKE SA with a peer is gone or could not be made.
+    /// Both ends proved anew who they are: a new IKE SA takes the place of the one that is up.
+    Reauthenticated {
+        /// Name of the peer's table.
+        peer: String,
+    },
+    /// An IKE SA with a peer is gone, and no other has its place; or it could not be made.
     PeerDown {
         /// Name of the peer's table.
         peer: String,
         /// Why, for a person.
         why: String,
     },
-    /// A peer lends us addresses inside; [`crate::Node::inside`] has all of them.
+    /// A peer lends us addresses inside, or other ones than before; [`crate::Node::inside`] has all of
+    /// them.
     Configured {
         /// Name of the peer's table.
         peer: String,

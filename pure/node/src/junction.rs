@@ -3,6 +3,7 @@
 use crate::config::Role;
 use crate::node::{Child, Node};
 use crate::status::ChildStatus;
+use crate::succession::Heir;
 use crate::{Event, KeyLog, keylog};
 use crypto::Secret;
 use esp::{Traffic, Unusable};
@@ -33,6 +34,7 @@ impl Node {
     fn handle_ike(&mut self, event: ike::Event, now: Instant) {
         match event {
             ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
+            ike::Event::IkeReplaced { old, sa, peer } => self.ike_replaced(old, sa, peer, now),
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
             ike::Event::Configured { sa, peer, inside } => self.configured(sa, peer, inside),
             ike::Event::ChildUp(child) => self.child_up(*child, now),
@@ -72,7 +74,12 @@ impl Node {
                     self.ike.rekey_child(child.ike, id, now);
                 }
             }
-            esp::Report::Confirmed(id) => self.succession.confirm(id),
+            esp::Report::Confirmed(id) => {
+                self.succession.confirm(id);
+                if let Some(child) = self.children.get(&id) {
+                    self.ike.note_inbound(child.ike, now);
+                }
+            }
         }
     }
 
@@ -102,6 +109,18 @@ impl Node {
         self.distribute(&peer, now);
     }
 
+    /// What went by the old one goes by the new one from now on. The old one's children and grants stay
+    /// until it is down.
+    fn ike_replaced(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, now: Instant) {
+        self.wishes.up(&peer, sa, now);
+        if self.key_log {
+            self.log_ike_keys(sa);
+        }
+        self.grants.node_lost(old, now);
+        self.distribute(&peer, now);
+        self.events.push_back(Event::Reauthenticated { peer });
+    }
+
     fn ike_down(&mut self, sa: IkeSaId, peer: String, why: &ike::DownReason, now: Instant) {
         let why = why.to_string();
         let children: Vec<_> = self
@@ -113,18 +132,31 @@ impl Node {
         children
             .into_iter()
             .for_each(|child| self.child_down(child, now));
-        self.inside.remove(&sa);
+        let lent = self.inside.remove(&sa);
         for gateway in self.transit.gateway_lost(sa) {
             self.events.push_back(Event::GrantDropped { gateway });
         }
         self.grants.node_lost(sa, now);
         self.moving.forget(sa);
-        self.wishes.down(&peer, Some(sa), why.clone(), now);
-        self.events.push_back(Event::PeerDown {
-            peer: peer.clone(),
-            why,
-        });
+        if self.established(&peer).is_some_and(|other| other != sa) {
+            self.keep_inside(&peer, lent);
+        } else {
+            self.wishes.down(&peer, Some(sa), why.clone(), now);
+            let peer = peer.clone();
+            self.events.push_back(Event::PeerDown { peer, why });
+        }
         self.fall_back(&peer, now);
+    }
+
+    /// An IKE SA is gone that another has the place of. By that one the peer may lend other addresses.
+    fn keep_inside(&mut self, peer: &str, gone: Option<(String, ike::Inside)>) {
+        let kept = self.inside.values().find(|(name, _)| name == peer);
+        if let (Some((_, gone)), Some((_, kept))) = (gone, kept)
+            && gone != *kept
+        {
+            let (peer, addresses) = (peer.to_owned(), kept.addresses);
+            self.events.push_back(Event::Configured { peer, addresses });
+        }
     }
 
     /// Of two IKE SAs that were made at once the one that goes may be the one that came last, or
@@ -134,7 +166,9 @@ impl Node {
             .wishes
             .get(peer)
             .is_some_and(|entry| entry.sa.is_none());
-        let is_up = |sa: &ike::SaStatus| sa.since.is_some() && sa.peer.as_deref() == Some(peer);
+        let is_up = |sa: &ike::SaStatus| {
+            sa.since.is_some() && !sa.leaving && sa.peer.as_deref() == Some(peer)
+        };
         let other = self.ike.sas().find(is_up).map(|sa| sa.id);
         if let Some(other) = other.filter(|_| without) {
             self.wishes.up(peer, other, now);
@@ -169,9 +203,15 @@ impl Node {
         });
         let agreement = child.agreement.as_ref();
         let licensed = agreement.is_some_and(|agreement| !agreement.licences.is_empty());
-        let (id, ours) = (child.id, child.initiator);
-        self.succession.begin(id, old, ours, licensed, now);
-        self.note_draining(old);
+        let before = self.children.get(&old);
+        let heir = Heir {
+            old,
+            ours: child.initiator,
+            anew: before.is_some_and(|before| before.ike != child.ike),
+            licensed,
+        };
+        self.succession.begin(child.id, heir, now);
+        self.set_draining(old, true);
         self.install(child, Some(old), now);
     }
 
@@ -181,12 +221,12 @@ impl Node {
             self.prefer(new);
         }
         self.worker.retire(old);
-        self.note_draining(old);
+        self.set_draining(old, true);
     }
 
-    fn note_draining(&mut self, old: ChildSaId) {
-        if let Some(old) = self.children.get_mut(&old) {
-            old.status.draining = true;
+    fn set_draining(&mut self, child: ChildSaId, draining: bool) {
+        if let Some(child) = self.children.get_mut(&child) {
+            child.status.draining = draining;
         }
     }
 
@@ -264,8 +304,13 @@ impl Node {
     }
 
     fn child_down(&mut self, id: ChildSaId, now: Instant) {
-        if let Some(new) = self.succession.heir_of(id) {
+        let heir = self.succession.heir_of(id);
+        if let Some(new) = heir {
             self.prefer(new);
+        }
+        // What was to take the place of another and never did leaves it where it was.
+        if let Some(old) = self.succession.predecessor(id) {
+            self.set_draining(old, false);
         }
         self.succession.settle(id);
         self.worker.remove(id);
@@ -278,7 +323,7 @@ impl Node {
         }
         if let Some(child) = self.children.remove(&id) {
             // One that was replaced is missed by nobody.
-            if !child.status.draining {
+            if !child.status.draining && heir.is_none() {
                 self.events.push_back(Event::ChildDown { peer: child.peer });
             }
         }

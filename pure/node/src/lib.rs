@@ -5,7 +5,7 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::move_peer`],
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reauthenticate`], [`Node::move_peer`],
 //!   [`Node::reconfigure`], [`Node::shutdown`]) say what the operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
@@ -45,12 +45,13 @@ pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;
 pub use ike::{
-    Attempt, BadPpk, BadProof, CannotMove as NotMovable, DownReason, End, Offer, Refusal,
+    Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
+    DownReason, End, Offer, Refusal,
 };
 pub use keylog::KeyLog;
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};
-pub use node::{CannotRekey, Node, Rekey, UnknownPeer};
+pub use node::{CannotReauthenticate, CannotRekey, Node, Rekey, UnknownPeer};
 pub use pep::{FlowStatus, Side};
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
 pub use transit::{TransitCounters, Verdict};

@@ -43,6 +43,17 @@ pub enum CannotRekey {
     NoChild,
 }
 
+/// Why both ends do not prove anew who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotReauthenticate {
+    /// The configuration does not have the peer.
+    #[error(transparent)]
+    UnknownPeer(#[from] UnknownPeer),
+    /// It cannot be done, or not here.
+    #[error(transparent)]
+    Ike(#[from] ike::CannotReauthenticate),
+}
+
 /// One host: see the crate's documentation for how to drive it.
 pub struct Node {
     pub(crate) peers: Vec<Peer>,
@@ -191,6 +202,17 @@ impl Node {
                 }
             }
         }
+        self.drain(now);
+        Ok(())
+    }
+
+    /// Makes a new IKE SA that takes the place of the one with a peer, if it is ours to make: both ends
+    /// prove anew who they are, and no packet is lost.
+    pub fn reauthenticate(&mut self, peer: &str, now: Instant) -> Result<(), CannotReauthenticate> {
+        self.peer(peer).ok_or(UnknownPeer)?;
+        let sa = self.established(peer);
+        let sa = sa.ok_or(ike::CannotReauthenticate::NotUp)?;
+        self.ike.reauthenticate(sa, now)?;
         self.drain(now);
         Ok(())
     }

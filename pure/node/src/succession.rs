@@ -1,4 +1,5 @@
-//! Which of two child SAs between the same ends is sent on, after a rekey.
+//! Which of two child SAs between the same ends is sent on, after a rekey or when both ends proved anew
+//! who they are.
 //!
 //! Both are received on. The old one is sent on until two things are certain: that the peer has the
 //! new one, and that the licensed nodes hold its keys, for what they cannot read they cannot repair.
@@ -8,6 +9,9 @@
 //!   the first packet comes on it, or when the old one is deleted (RFC 7296 section 2.8).
 //! * Who gives keys to the nodes knows when they hold them, and asks for rekeys earlier than its
 //!   peer. If the peer does it all the same, it does not know, and waits.
+//!
+//! A new SA of another IKE SA (RFC 7296 section 2.8.3) takes the place of whatever the old IKE SA has: if
+//! that makes new keys meanwhile, it takes the place of the newest.
 
 use model::{ChildSaId, Deadline, Instant};
 use std::collections::BTreeMap;
@@ -18,15 +22,22 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The new SAs that are not sent on yet.
 #[derive(Default)]
-pub(crate) struct Succession(BTreeMap<ChildSaId, Heir>);
+pub(crate) struct Succession(BTreeMap<ChildSaId, Waiting>);
 
-/// One of them.
-struct Heir {
-    old: ChildSaId,
+/// An SA that is to take the place of another.
+pub(crate) struct Heir {
+    pub old: ChildSaId,
     /// Whether we asked for it.
-    ours: bool,
+    pub ours: bool,
+    /// Whether it belongs to another IKE SA than the old one.
+    pub anew: bool,
     /// Whether licensed nodes are named in what was agreed.
-    licensed: bool,
+    pub licensed: bool,
+}
+
+/// What it waits for.
+struct Waiting {
+    heir: Heir,
     /// Whether the peer is known to have it.
     confirmed: bool,
     /// Until when it waits for nodes. `None`: no longer.
@@ -35,42 +46,45 @@ struct Heir {
 
 impl Succession {
     /// A new SA is to take the place of an old one.
-    pub fn begin(
-        &mut self,
-        new: ChildSaId,
-        old: ChildSaId,
-        ours: bool,
-        licensed: bool,
-        now: Instant,
-    ) {
-        let heir = Heir {
-            old,
-            ours,
-            licensed,
-            confirmed: ours,
+    pub fn begin(&mut self, new: ChildSaId, heir: Heir, now: Instant) {
+        let of_another = |other: &&mut Waiting| other.heir.anew && other.heir.old == heir.old;
+        if !heir.anew {
+            for other in self.0.values_mut().filter(of_another) {
+                other.heir.old = new;
+            }
+        }
+        let waiting = Waiting {
+            confirmed: heir.ours,
             until: Some(now + PATIENCE),
+            heir,
         };
-        self.0.insert(new, heir);
+        self.0.insert(new, waiting);
     }
 
     /// The peer sends on the new SA.
     pub fn confirm(&mut self, new: ChildSaId) {
-        if let Some(heir) = self.0.get_mut(&new) {
-            heir.confirmed = true;
+        if let Some(waiting) = self.0.get_mut(&new) {
+            waiting.confirmed = true;
         }
     }
 
     /// The SA that takes the place of one that is deleted, if it has not yet.
     pub fn heir_of(&self, old: ChildSaId) -> Option<ChildSaId> {
-        let found = self.0.iter().find(|(_, heir)| heir.old == old);
+        let found = self.0.iter().find(|(_, waiting)| waiting.heir.old == old);
         found.map(|(new, _)| *new)
+    }
+
+    /// The SA of another IKE SA whose place one was to take that was never sent on.
+    pub fn predecessor(&self, new: ChildSaId) -> Option<ChildSaId> {
+        let heir = &self.0.get(&new)?.heir;
+        heir.anew.then_some(heir.old)
     }
 
     /// An SA is sent on, or is gone: nothing is waited for any more, nor for those before it.
     pub fn settle(&mut self, id: ChildSaId) {
         let mut settled = Some(id);
-        while let Some(heir) = settled.and_then(|id| self.0.remove(&id)) {
-            settled = Some(heir.old);
+        while let Some(waiting) = settled.and_then(|id| self.0.remove(&id)) {
+            settled = Some(waiting.heir.old);
         }
     }
 
@@ -82,10 +96,11 @@ impl Succession {
         now: Instant,
     ) -> Vec<ChildSaId> {
         let mut ready = Vec::new();
-        for (new, heir) in &mut self.0 {
-            heir.until = heir.until.filter(|until| *until > now);
+        for (new, waiting) in &mut self.0 {
+            waiting.until = waiting.until.filter(|until| *until > now);
+            let heir = &waiting.heir;
             let readable = granted(*new).unwrap_or(!heir.licensed || !heir.ours);
-            if heir.confirmed && (readable || heir.until.is_none()) {
+            if waiting.confirmed && (readable || waiting.until.is_none()) {
                 ready.push(*new);
             }
         }
@@ -94,7 +109,7 @@ impl Succession {
 
     /// When somebody's time for new keys is over.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let at = self.0.values().filter_map(|heir| heir.until).min()?;
+        let at = self.0.values().filter_map(|waiting| waiting.until).min()?;
         Some(Deadline {
             at,
             reason: "a rekeyed SA is sent on, with or without licensed nodes",

@@ -34,6 +34,7 @@ level = "warn"
 address = "192.0.2.1"
 id = "alice@example.net"
 psk = "alice.psk"
+reauth = "10h"
 suite = "aes256gcm16"
 kem = "mlkem1024"
 groups = "p256"
@@ -83,6 +84,7 @@ pubkey = "second.pub"
 address = "10.3.0.1"
 id = "fa.example.net"
 psk = "fa.psk"
+reauth = "10h"
 suite = "aes256gcm16"
 kem = "mlkem1024"
 groups = "p256"
@@ -95,6 +97,7 @@ pubkey = "second.pub"
 address = "10.3.0.2"
 id = "other.example.net"
 psk = "gw.psk"
+reauth = "10h"
 suite = "aes256gcm16"
 kem = "mlkem1024"
 groups = "p256"
@@ -199,6 +202,19 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "\"3h\"\n[[policy",
             Applied,
         ),
+        ("peer.alice.reauth", "10h", "11h", Applied),
+        (
+            "licensed.fa.reauth",
+            "fa.psk\"\nreauth = \"10h\"",
+            "fa.psk\"\nreauth = \"11h\"",
+            Applied,
+        ),
+        (
+            "gateway.gw.reauth",
+            "gw.psk\"\nreauth = \"10h\"\n",
+            "gw.psk\"\n",
+            Applied,
+        ),
         ("peer.alice.leak", "never", "stopped", Applied),
         ("peer.alice.zones", "\"require\"", "\"accept\"", Anew),
         (
@@ -245,8 +261,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         (
             "licensed.fa.suite",
-            "fa.psk\"\nsuite = \"aes256",
-            "fa.psk\"\nsuite = \"aes128",
+            "fa.psk\"\nreauth = \"10h\"\nsuite = \"aes256",
+            "fa.psk\"\nreauth = \"10h\"\nsuite = \"aes128",
             Anew,
         ),
         (
@@ -277,8 +293,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         (
             "gateway.gw.suite",
-            "gw.psk\"\nsuite = \"aes256",
-            "gw.psk\"\nsuite = \"aes128",
+            "gw.psk\"\nreauth = \"10h\"\nsuite = \"aes256",
+            "gw.psk\"\nreauth = \"10h\"\nsuite = \"aes128",
             Anew,
         ),
         (

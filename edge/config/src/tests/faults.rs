@@ -164,6 +164,7 @@ fn limits_are_kept_and_told() {
             "peer.office.ike_rekey",
             "1s and 86400s",
         ),
+        ("reauth = \"9s\"", "peer.office.reauth", "10s and 2592000s"),
     ] {
         let fault = only_fault_in_office(&format!("{lines}\n"));
         assert!(

@@ -331,6 +331,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         lifetimes: Lifetimes {
             child: Duration::ZERO,
             ike: Duration::ZERO,
+            reauth: Duration::ZERO,
             pfs: true,
         },
         mobike: true,

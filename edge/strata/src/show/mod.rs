@@ -15,7 +15,8 @@ use control::{Changed, Daemon, Failure, Keylog, PeerState, Response};
 pub fn response(response: &Response, paint: Paint) -> String {
     match response {
         Response::Up(changed) | Response::Down(changed) => peers(changed, paint),
-        Response::Rekey(changed) => asked(changed),
+        Response::Rekey(changed) => asked(changed, "for new keys; `strata status` shows them"),
+        Response::Reauth(changed) => asked(changed, "who it is; `strata status` shows new SPIs"),
         Response::Move(moved) => paths::moved(moved),
         Response::Paths(paths) => paths::show(paths, paint),
         Response::Status(status) => status::show(status, paint),
@@ -56,10 +57,10 @@ fn peers(changed: &Changed, paint: Paint) -> String {
     changed.peers.iter().map(line).collect()
 }
 
-fn asked(changed: &Changed) -> String {
+fn asked(changed: &Changed, what: &str) -> String {
     let line = |peer: &control::PeerChanged| {
         let name = clean(&peer.name);
-        format!("{name} is asked for new keys; `strata status` shows them\n")
+        format!("{name} is asked {what}\n")
     };
     changed.peers.iter().map(line).collect()
 }

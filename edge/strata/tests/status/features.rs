@@ -52,6 +52,10 @@ const PPK_SWAN: &str = "edge/lab/tests/interop_ppk.rs";
 const PUBKEY: &str = "edge/lab/tests/e2e_pubkey.rs";
 const PUBKEY_SWAN: &str = "edge/lab/tests/interop_pubkey.rs";
 const IKE_PUBKEY: &str = "pure/ike/src/tests/raw_keys.rs";
+const REAUTH: &str = "edge/lab/tests/e2e_reauth.rs";
+const IKE_REAUTH: &str = "pure/ike/src/tests/reauth.rs";
+const NODE_REAUTH: &str = "pure/node/src/tests/reauth.rs";
+const REAUTH_SWAN: &str = "edge/lab/tests/interop_reauth.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
@@ -638,6 +642,53 @@ pub const FEATURES: &[Feature] = &[
                 "a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost",
             ),
             (CRASH, "after_a_crash_inside_a_rekey_the_tunnel_comes_back"),
+        ]),
+    },
+    Feature {
+        name: "Authentication anew without loss",
+        keys: &["*.reauth"],
+        verbs: &["reauth"],
+        works: Tests(&[
+            (
+                REAUTH,
+                "a_stream_loses_no_packet_through_ten_authentications",
+            ),
+            (REAUTH, "an_authentication_is_repeated_before_its_time_is_over"),
+            (REAUTH, "a_lent_address_stays_the_same"),
+            (
+                REAUTH_SWAN,
+                "strata_authenticates_anew_while_octets_flow",
+            ),
+            (
+                REAUTH_SWAN,
+                "strongswan_authenticates_anew_while_octets_flow",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                REAUTH,
+                "a_key_that_is_not_right_any_more_is_told_and_the_tunnel_goes_on",
+            ),
+            (REAUTH, "what_cannot_be_repeated_is_refused_with_the_fix"),
+            (
+                IKE_REAUTH,
+                "an_authentication_that_cannot_be_repeated_ends_the_ike_sa",
+            ),
+            (FAULTS, "limits_are_kept_and_told"),
+        ]),
+        recovers: Tests(&[
+            (
+                NODE_REAUTH,
+                "a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost",
+            ),
+            (
+                NODE_REAUTH,
+                "a_new_ike_sa_whose_answer_never_came_leaves_the_old_one_in_use",
+            ),
+            (
+                IKE_REAUTH,
+                "an_authentication_crosses_with_new_keys_and_both_ends_agree",
+            ),
         ]),
     },
     Feature {

@@ -1,9 +1,12 @@
 //! Which of several IKE SAs with one peer stay (RFC 7296 section 2.4, INITIAL_CONTACT).
 //!
 //! A peer that comes back after a crash or from another network makes a new IKE SA; once that is
-//! authenticated, the old one is of no use to it. Two ends that call each other at the same moment
-//! make two SAs, and one of them has to go: as where two rekeyings cross, that with the lowest of
-//! the four nonces (section 2.8). Both ends see that and delete it, so none waits for the other.
+//! authenticated, the old one is of no use to it. One that makes a new SA from where it is and knows
+//! the old one wants to prove itself anew (section 2.8.3): then the new SA takes the old one's place,
+//! and its initiator deletes that when nothing is under way on it. Two ends that call each other at
+//! the same moment make two SAs, and one of them has to go: as where two rekeyings cross, that with
+//! the lowest of the four nonces (section 2.8). Both ends see that and delete it, so none waits for
+//! the other.
 
 use crate::exchange::{find_notify, notify};
 use model::Instant;
@@ -39,6 +42,8 @@ pub(crate) struct Contact {
 pub(crate) enum Fate {
     /// Both stay.
     Both,
+    /// The new one takes the place of the old one, which its initiator will delete.
+    Succeeded,
     /// The old one goes.
     OldGoes,
     /// The old one goes, and the peer would not understand that we delete it: it has forgotten it.
@@ -47,15 +52,17 @@ pub(crate) enum Fate {
     NewGoes,
 }
 
-/// What becomes of `old` now that `new` with the same peer is authenticated.
+/// What becomes of `old` now that `new` with the same peer is authenticated. `elsewhere`: the peer is
+/// not where it was.
 ///
 /// An initiator that has the old one does not say that it has no other. So one that says so either
 /// forgot it, or began before it was up.
-pub(crate) fn fate(new: &Contact, old: &Contact) -> Fate {
+pub(crate) fn fate(new: &Contact, old: &Contact, elsewhere: bool) -> Fate {
     let crossed = new.began <= old.since;
     match (new.ours == old.ours, crossed) {
-        (true, _) if new.ours || !new.initial => Fate::OldGoes,
-        (true, _) => Fate::OldForgotten,
+        (true, _) if new.initial && !new.ours => Fate::OldForgotten,
+        (true, _) if elsewhere => Fate::OldGoes,
+        (true, _) => Fate::Succeeded,
         (false, true) if new.lowest_nonce > old.lowest_nonce => Fate::OldGoes,
         (false, true) => Fate::NewGoes,
         (false, false) if new.initial && !new.ours => Fate::OldForgotten,
@@ -81,22 +88,28 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_begins_again_replaces_what_it_began() {
-        let old = |ours| contact(ours, 0, true, 9);
-        assert_eq!(
-            fate(&contact(false, 5, false, 0), &old(false)),
-            Fate::OldGoes
-        );
-        assert_eq!(fate(&contact(true, 5, false, 0), &old(true)), Fate::OldGoes);
+    fn a_peer_that_begins_again_replaces_what_it_began_step_by_step() {
+        for ours in [false, true] {
+            let (new, old) = (contact(ours, 5, false, 0), contact(ours, 0, true, 9));
+            assert_eq!(fate(&new, &old, false), Fate::Succeeded);
+        }
+    }
+
+    #[test]
+    fn a_peer_that_begins_again_from_elsewhere_replaces_what_it_began_at_once() {
+        for ours in [false, true] {
+            let (new, old) = (contact(ours, 5, false, 0), contact(ours, 0, true, 9));
+            assert_eq!(fate(&new, &old, true), Fate::OldGoes);
+        }
     }
 
     #[test]
     fn of_two_that_cross_the_one_with_the_lowest_nonce_goes_at_both_ends() {
         for ours in [false, true] {
             let (high, low) = (contact(ours, 1, true, 9), contact(!ours, 0, true, 1));
-            assert_eq!(fate(&high, &low), Fate::OldGoes);
+            assert_eq!(fate(&high, &low, false), Fate::OldGoes);
             let (high, low) = (contact(!ours, 0, true, 9), contact(ours, 1, true, 1));
-            assert_eq!(fate(&low, &high), Fate::NewGoes);
+            assert_eq!(fate(&low, &high, false), Fate::NewGoes);
         }
     }
 
@@ -104,13 +117,13 @@ mod tests {
     fn a_peer_that_forgot_everything_replaces_even_what_we_began() {
         for ours in [false, true] {
             let (new, old) = (contact(false, 2, true, 1), contact(ours, 0, true, 9));
-            assert_eq!(fate(&new, &old), Fate::OldForgotten);
+            assert_eq!(fate(&new, &old, false), Fate::OldForgotten);
         }
     }
 
     #[test]
     fn a_peer_that_remembers_the_old_one_may_have_two() {
         let (new, old) = (contact(false, 2, false, 1), contact(true, 0, true, 9));
-        assert_eq!(fate(&new, &old), Fate::Both);
+        assert_eq!(fate(&new, &old, false), Fate::Both);
     }
 }

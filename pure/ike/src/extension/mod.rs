@@ -15,4 +15,5 @@ pub(crate) mod mobike;
 pub(crate) mod nat;
 pub(crate) mod padding;
 pub(crate) mod ppk;
+pub(crate) mod reauth;
 pub(crate) mod zones;

@@ -18,7 +18,7 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
-use crate::extension::{configuration, contact};
+use crate::extension::{configuration, contact, reauth};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::signature::{self, Signing};
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -171,6 +171,7 @@ impl AuthSent {
                 .and_then(|_| Mobike::read(response, true)),
             addresses,
             chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),
+            counts_for: reauth::announced(response),
         };
         let child = match self.child.zip(peer) {
             // A refusal says more than that there is no address.

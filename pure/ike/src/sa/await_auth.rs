@@ -25,7 +25,7 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
-use crate::extension::{childless, configuration, contact, intermediate, padding};
+use crate::extension::{childless, configuration, contact, intermediate, padding, reauth};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
@@ -422,6 +422,7 @@ impl AwaitAuth {
         payloads.extend(certificates);
         payloads.push(Payload::Authentication(proof));
         payloads.extend(self.keys.roots.ppk.then(ppk::confirmation));
+        payloads.extend(reauth::announcement(peer.lifetimes.reauth));
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
@@ -431,6 +432,7 @@ impl AwaitAuth {
                 .and_then(|_| Mobike::read(request, false)),
             addresses: None,
             chain: signature::proved_by(peer, request),
+            counts_for: None,
         };
         let mut keys = self.keys.proved(proved);
         let outcome = match mobike::is_translated(request, arrived.path) {

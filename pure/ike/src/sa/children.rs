@@ -118,6 +118,27 @@ impl Children {
         self.0.iter().map(|child| child.id).collect()
     }
 
+    /// The one that has no newer one.
+    pub(crate) fn current(&self) -> Option<ChildSaId> {
+        let current = |child: &&Child| matches!(child.life, Life::Current(_));
+        self.0.iter().find(current).map(|child| child.id)
+    }
+
+    /// How long what is under way on any of them may take.
+    pub(crate) fn drain_time(&self, timers: &Timers) -> Duration {
+        let times = self.0.iter().map(|child| child.drain_time(timers));
+        times.max().unwrap_or(timers.drain)
+    }
+
+    /// They end with their SA: no new keys are made for them.
+    pub(crate) fn stop_ageing(&mut self) {
+        for child in &mut self.0 {
+            if let Life::Current(age) = &mut child.life {
+                *age = Age::default();
+            }
+        }
+    }
+
     /// Whether none is left that could carry anything.
     pub(crate) fn is_over(&self) -> bool {
         let straggling = |child: &Child| matches!(child.life, Life::Straggling(_));
@@ -177,15 +198,7 @@ impl Children {
         let Some(child) = self.get_mut(id) else {
             return;
         };
-        let licensed = child
-            .agreement
-            .as_ref()
-            .is_some_and(|a| !a.licences.is_empty());
-        let drain = if licensed {
-            timers.drain_licensed
-        } else {
-            timers.drain
-        };
+        let drain = child.drain_time(timers);
         // The end that should delete it has this time and as much again.
         let delete_at = now
             + if ours {
@@ -243,6 +256,15 @@ impl Children {
 }
 
 impl Child {
+    /// How long what is under way on it may take.
+    fn drain_time(&self, timers: &Timers) -> Duration {
+        let agreement = self.agreement.as_ref();
+        match agreement.is_some_and(|agreement| !agreement.licences.is_empty()) {
+            true => timers.drain_licensed,
+            false => timers.drain,
+        }
+    }
+
     fn next(&self) -> Option<Instant> {
         match self.life {
             Life::Current(age) => age.next(),

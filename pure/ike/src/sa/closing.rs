@@ -1,9 +1,10 @@
 //! The end of an IKE SA: waiting for the answer to our Delete, or only remembering the last answer.
 
+use super::children::Children;
 use super::protected::Genuine;
 use super::{Arrived, Context, Core, State};
 use crate::counters::DropReason;
-use crate::event::DownReason;
+use crate::event::{DownReason, Event};
 use crate::exchange::notify;
 use crate::extension::delete;
 use crate::keys::ProvedKeys;
@@ -150,11 +151,20 @@ fn answer_late(
 /// gets it again. There are no keys any more.
 pub(crate) struct Lingering {
     until: Instant,
+    /// Of one whose place another has taken: what is under way to us on them may still come.
+    children: Option<Children>,
 }
 
 impl Lingering {
     pub(super) const fn until(until: Instant) -> Self {
-        Self { until }
+        let children = None;
+        Self { until, children }
+    }
+
+    /// An SA that another has replaced, and that is down only then.
+    pub(super) const fn with(children: Children, until: Instant) -> Self {
+        let children = Some(children);
+        Self { until, children }
     }
 
     pub(super) fn handle(
@@ -176,11 +186,17 @@ impl Lingering {
         State::Lingering(self)
     }
 
-    pub(super) fn handle_timeout(self, ctx: &Context<'_>) -> State {
-        match self.until <= ctx.now {
-            true => State::Gone,
-            false => State::Lingering(self),
+    pub(super) fn handle_timeout(self, core: &Core, ctx: &mut Context<'_>) -> State {
+        if ctx.now < self.until {
+            return State::Lingering(self);
         }
+        let Some(mut children) = self.children else {
+            return State::Gone;
+        };
+        for child in children.drain() {
+            ctx.event(Event::ChildDown { child: child.id });
+        }
+        core.gone(DownReason::Replaced, ctx)
     }
 
     pub(super) const fn deadline(&self) -> Deadline {

@@ -3,6 +3,7 @@
 use super::children::{Age, Children, Due, Life, lifetimes};
 use super::closing::{Closing, Lingering};
 use super::heir::Heir;
+use super::leaving::{self, Leaving};
 use super::protected::Complaint;
 use super::rekey_child::named;
 use super::task::{self, Task};
@@ -23,6 +24,7 @@ use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
 use model::{ChildSaId, CsaId, Deadline, Grant, InnerAddresses, Instant, Path, Spi};
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCode};
 
 pub(crate) struct Established {
@@ -41,6 +43,10 @@ pub(crate) struct Established {
     pub(super) children: Children,
     /// When the SA's own keys have to be replaced.
     pub(super) age: Age,
+    /// When both ends have to prove anew who they are, in another SA.
+    pub(super) proof: Age,
+    /// If another SA has its place.
+    pub(super) leaving: Option<Leaving>,
     /// Whether the peer understands private numbers.
     pub(super) private: bool,
     /// Requests that wait for the window.
@@ -49,7 +55,7 @@ pub(crate) struct Established {
     pub(super) running: Option<Task>,
     /// A successor that the peer asked for and that has not taken over yet.
     pub(super) promised: Option<Heir>,
-    heard: Instant,
+    pub(super) heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
     grants: BTreeSet<CsaId>,
     /// Licensed node: a grant that our owner has not answered yet.
@@ -75,6 +81,8 @@ pub(super) struct Beginning {
     pub(super) addresses: Option<InnerAddresses>,
     /// The certificates that the peer proved itself by.
     pub(super) chain: Vec<Vec<u8>>,
+    /// How long the responder counts the authentication, if it says so.
+    pub(super) counts_for: Option<Duration>,
 }
 
 impl Established {
@@ -87,6 +95,8 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         core.proved = core.path;
+        core.replaces = None;
+        let proof = leaving::age(beginning.counts_for, core.initiator, core, ctx);
         let mut state = Box::new(Self {
             contact: Contact {
                 ours: core.initiator,
@@ -108,6 +118,8 @@ impl Established {
                 ctx.rng,
                 ctx.now,
             ),
+            proof,
+            leaving: None,
             private: beginning.private,
             waiting: VecDeque::new(),
             running: None,
@@ -207,6 +219,10 @@ impl Established {
         if self.is_too_old(core, ctx) {
             return self.close(DownReason::LifetimeOver, core, ctx);
         }
+        if self.is_unproved(core, ctx) {
+            return self.close(DownReason::ProofTooOld, core, ctx);
+        }
+        self.leave(core, ctx);
         let due = self.liveness(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
             self.ask(Task::Liveness, core, ctx);
@@ -243,7 +259,13 @@ impl Established {
             at,
             reason: "keys are replaced, or an SA is deleted",
         };
-        let ages = self.children.next().into_iter().chain(self.age.next());
+        let ages = [
+            self.children.next(),
+            self.age.next(),
+            self.proof.next(),
+            self.leaves_at(),
+        ];
+        let ages = ages.into_iter().flatten();
         ages.map(renewal).chain(self.liveness(core, config)).min()
     }
 
@@ -263,7 +285,11 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         self.drop_children(ctx);
-        core.gone(DownReason::PeerGone { attempts }, ctx)
+        let why = match self.is_leaving() {
+            true => DownReason::Replaced,
+            false => DownReason::PeerGone { attempts },
+        };
+        core.gone(why, ctx)
     }
 
     /// Takes the SA down without a word to the peer, which has forgotten it.
@@ -328,6 +354,7 @@ impl Established {
                 self.conclude_liveness(response, path);
                 Ok(())
             }
+            Some(Task::Leave) => return self.left(ctx),
             Some(Task::Revoke(_)) | None => Ok(()),
         };
         match concluded {
@@ -401,6 +428,11 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        if self.is_leaving() {
+            let later = vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
+            self.respond(later, arrived, core, ctx);
+            return State::Established(self);
+        }
         let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
             Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, core, ctx),
             Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, core, ctx),
@@ -445,6 +477,7 @@ impl Established {
         let deleted = self.delete_children(request, ctx);
         let childless = !deleted.is_empty() && self.children.is_over();
         self.take_back(request, core, ctx);
+        self.note_lifetime(request, core, ctx);
         let mut answer: Vec<_> = delete::paired(deleted).into_iter().collect();
         answer.extend(self.answer_mobike(request, arrived, core, ctx));
         self.respond(answer, arrived, core, ctx);

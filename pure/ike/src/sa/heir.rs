@@ -74,6 +74,7 @@ impl Heir {
             peer: old.peer.clone(),
             initiator: self.ours,
             began: old.began,
+            replaces: None,
             spi_i: self.spi_i,
             spi_r: self.spi_r,
             path: old.path,

@@ -8,6 +8,7 @@
 //!              Established, AwaitAuth ── ended by a request of the peer ──> Lingering ──> Gone
 //!              Established ── rekeyed ──> a new Established, and this one ends:
 //!                  by us: Closing        by the peer: Retired ── deleted ──> Lingering
+//!              Established ── another took its place, and it was deleted ──> Lingering ──> Gone
 //! ```
 //!
 //! A state is a struct that holds what is known there and nothing else; handling a message consumes
@@ -21,6 +22,7 @@ pub(crate) mod established;
 mod heir;
 pub(crate) mod init_sent;
 pub(crate) mod kem_sent;
+mod leaving;
 mod moving;
 mod protected;
 mod rekey_child;
@@ -65,6 +67,8 @@ pub(crate) struct Core {
     pub(crate) initiator: bool,
     /// When its first message was sent or came.
     pub(crate) began: Instant,
+    /// The IKE SA whose place it is to take, until it is up.
+    pub(crate) replaces: Option<IkeSaId>,
     pub(crate) spi_i: u64,
     pub(crate) spi_r: u64,
     /// Where its messages go.
@@ -120,6 +124,8 @@ pub(crate) struct Output {
     pub(crate) sas: u64,
     /// SAs that came of one that was rekeyed; the engine takes them in.
     pub(crate) heirs: Vec<Sa>,
+    /// SAs of ours in which both ends have to prove anew who they are; the engine makes others.
+    pub(crate) unproved: Vec<IkeSaId>,
 }
 
 /// A datagram that was found to be for an SA.
@@ -187,7 +193,7 @@ impl Sa {
             (State::AwaitAuth(state), _) => state.handle_timeout(ctx),
             (State::Established(state), None) => state.handle_timeout(core, ctx),
             (State::Retired(state), _) => state.handle_timeout(core, ctx),
-            (State::Lingering(state), _) => state.handle_timeout(ctx),
+            (State::Lingering(state), _) => state.handle_timeout(core, ctx),
             (state, _) => state,
         };
     }
@@ -327,7 +333,11 @@ impl Core {
     pub(crate) fn announce_down(&self, why: DownReason, ctx: &mut Context<'_>) {
         ctx.out.attempts.end(self, End::Down(why.clone()));
         let (sa, peer) = (self.id, self.name());
-        ctx.event(Event::IkeDown { sa, peer, why });
+        match self.replaces {
+            // Nothing is down: it goes on as it was.
+            Some(_) => ctx.refused(Some(peer), Refusal::NotReauthenticated(Box::new(why))),
+            None => ctx.event(Event::IkeDown { sa, peer, why }),
+        }
     }
 
     /// Follows a peer behind a NAT to where its newest genuine message came from.

@@ -72,7 +72,7 @@ impl Established {
     /// Asks for a successor of a child, unless that is being done.
     pub(crate) fn rekey_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
         let asked = |task: &Task| matches!(task, Task::RekeyChild(rekey) if rekey.old == id);
-        if self.tasks().any(asked) {
+        if self.is_leaving() || self.tasks().any(asked) {
             return;
         }
         let Some(peer) = core.peer(ctx.config) else {
@@ -187,6 +187,10 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> Result<(), DownReason> {
+        // What another SA has replaced meanwhile is not sent on again.
+        if self.is_leaving() {
+            return Ok(());
+        }
         if let Some(error) = first_error(response) {
             return self.note_refused_child(&rekey, error, response, core, ctx);
         }

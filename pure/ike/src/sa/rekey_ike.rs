@@ -40,7 +40,7 @@ impl Established {
     pub(crate) fn rekey_ike(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         self.age.renew_at = None;
         let asked = |task: &Task| matches!(task, Task::RekeyIke(_) | Task::FollowUp(_));
-        if self.tasks().any(asked) {
+        if self.is_leaving() || self.tasks().any(asked) {
             return;
         }
         let Some(peer) = core.peer(ctx.config) else {

@@ -30,6 +30,8 @@ pub(crate) enum Task {
     Move(Box<Move>),
     /// The end of a child, by the SPI we receive on; no name if it never carried anything.
     DeleteChild(Option<ChildSaId>, Spi),
+    /// The end of the IKE SA, whose place another has.
+    Leave,
 }
 
 impl Task {
@@ -43,15 +45,18 @@ impl Task {
             | Self::RekeyIke(_)
             | Self::FollowUp(_)
             | Self::Move(_)
-            | Self::DeleteChild(..) => timers.attempts,
+            | Self::DeleteChild(..)
+            | Self::Leave => timers.attempts,
         }
     }
 
     pub(super) const fn exchange(&self) -> ExchangeType {
         match self {
-            Self::Liveness | Self::Revoke(_) | Self::Move(_) | Self::DeleteChild(..) => {
-                ExchangeType::INFORMATIONAL
-            }
+            Self::Liveness
+            | Self::Revoke(_)
+            | Self::Move(_)
+            | Self::DeleteChild(..)
+            | Self::Leave => ExchangeType::INFORMATIONAL,
             Self::RekeyChild(_) | Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
             Self::FollowUp(_) => ExchangeType::IKE_FOLLOWUP_KE,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
@@ -68,6 +73,7 @@ impl Task {
             Self::FollowUp(follow_up) => follow_up.payloads.clone(),
             Self::Move(moved) => moved.payloads.clone(),
             Self::DeleteChild(_, spi) => vec![delete::child(*spi)],
+            Self::Leave => vec![delete::ike_sa()],
         }
     }
 }

@@ -79,6 +79,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         lifetimes: crate::Lifetimes {
             child: Duration::ZERO,
             ike: Duration::ZERO,
+            reauth: Duration::ZERO,
             pfs: true,
         },
         mobike: false,

@@ -1,0 +1,153 @@
+//! Authentication anew (RFC 7296 section 2.8.3), and how long one counts (RFC 4478).
+//!
+//! New keys prove nothing: whoever was authenticated stays so while the IKE SA lives, whatever became
+//! of its key or certificate since. "Reauthentication is done by creating a new IKE SA from scratch
+//! (using IKE_SA_INIT/IKE_AUTH exchanges, without any REKEY_SA Notify payloads), creating new Child
+//! SAs within the new IKE SA (without REKEY_SA Notify payloads), and finally deleting the old IKE SA".
+//! It is for who began to do it, as the other end cannot ask for addresses inside; that one can say
+//! how long it counts an authentication, and ends what was not repeated.
+//!
+//! The new SA is made beside the old one, along the same path, and nothing ends before it works: its
+//! child takes the place of the old one's like the successor in a rekey. If it cannot be made, the old
+//! SA stays until its time is over, and it is tried again. How the old one leaves is in
+//! `sa/leaving.rs`.
+
+use crate::engine::Engine;
+use crate::event::{ApiMisuse, CannotReauthenticate, DownReason, Event};
+use crate::exchange::{find_notify, notify};
+use crate::sa::established::Established;
+use model::{IkeSaId, Instant};
+use std::collections::VecDeque;
+use std::time::Duration;
+use wire::ike::{Message, NotifyType, Payload};
+
+/// No peer makes us do it more often.
+const LEAST: Duration = Duration::from_secs(10);
+
+/// What a responder adds to IKE_AUTH that counts an authentication for so long only.
+pub(crate) fn announcement(lifetime: Duration) -> Option<Payload> {
+    let seconds = u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX);
+    let data = seconds.max(1).to_be_bytes().to_vec();
+    (!lifetime.is_zero()).then(|| notify(NotifyType::AUTH_LIFETIME, data))
+}
+
+/// For how long an authentication can be used of which a responder says this: it may delete the IKE
+/// SA as soon as the time that it names is over.
+pub(crate) fn announced(message: &Message) -> Option<Duration> {
+    let notify = find_notify(message, NotifyType::AUTH_LIFETIME)?;
+    let octets = notify.data.as_slice().try_into().ok()?;
+    let lifetime = Duration::from_secs(u32::from_be_bytes(octets).into());
+    Some((lifetime * 9 / 10).max(LEAST))
+}
+
+/// Commands.
+impl Engine {
+    /// Makes a new IKE SA that takes the place of one that we began: both ends prove anew who they
+    /// are. Ends in [`Event::IkeReplaced`], or in [`Event::Refused`], and then the old one stays.
+    pub fn reauthenticate(
+        &mut self,
+        sa: IkeSaId,
+        now: Instant,
+    ) -> Result<IkeSaId, CannotReauthenticate> {
+        let old = self.sas.get(&sa);
+        let (core, up) = old
+            .and_then(|old| Some((&old.core, old.established()?)))
+            .ok_or(CannotReauthenticate::NotUp)?;
+        if !up.contact.ours {
+            return Err(CannotReauthenticate::NotOurs);
+        }
+        if up.is_leaving() {
+            return Err(CannotReauthenticate::UnderWay);
+        }
+        let (peer, path) = (core.name(), core.path);
+        let begun = self.begin(&peer, path, Some(sa), now);
+        begun.map_err(|misuse| match misuse {
+            ApiMisuse::AlreadyInitiating => CannotReauthenticate::UnderWay,
+            ApiMisuse::UnknownPeer => CannotReauthenticate::NotUp,
+        })
+    }
+}
+
+impl Engine {
+    /// Begins what SAs have asked for.
+    pub(crate) fn reauthenticate_due(&mut self, now: Instant) {
+        for sa in std::mem::take(&mut self.out.unproved) {
+            // What is under way already, or not ours any more, need not begin.
+            let _ = self.reauthenticate(sa, now);
+        }
+    }
+
+    /// A new IKE SA takes the place of these; gives what is to be told of it. Ours leave by
+    /// themselves. Of the peer's, one is for the peer to delete: that in use. All others were never
+    /// used, or the peer forgot them.
+    pub(crate) fn succeed(
+        &mut self,
+        older: &[IkeSaId],
+        news: VecDeque<Event>,
+        now: Instant,
+    ) -> VecDeque<Event> {
+        let used = older.iter().rev().find(|id| {
+            let old = self.up(**id);
+            old.is_some_and(Established::was_heard)
+        });
+        let Some(old) = used.or(older.first()).copied() else {
+            return news;
+        };
+        let child = self.up(old).and_then(Established::current_child);
+        for &id in older {
+            let ours = self.up(id).is_some_and(|up| up.contact.ours);
+            if ours {
+                self.with_established(id, now, |_, up, ctx| up.relieve(ctx));
+            } else if id != old {
+                self.close_for(id, DownReason::Replaced, now);
+            }
+        }
+        let retold = news.into_iter().map(|event| match (event, child) {
+            (Event::IkeUp { sa, peer, .. }, _) => Event::IkeReplaced { old, sa, peer },
+            (Event::ChildUp(new), Some(old)) => Event::ChildRekeyed { old, new },
+            (event, _) => event,
+        });
+        retold.collect()
+    }
+
+    fn up(&self, id: IkeSaId) -> Option<&Established> {
+        self.sas.get(&id)?.established()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
+
+    fn saying(payload: Payload) -> Message {
+        let header = Header {
+            spi_i: 1,
+            spi_r: 2,
+            version: VERSION_2,
+            exchange: ExchangeType::IKE_AUTH,
+            flags: Flags::default(),
+            message_id: 1,
+        };
+        let payloads = vec![payload];
+        Message { header, payloads }
+    }
+
+    #[test]
+    fn what_a_responder_announces_is_used_for_nine_tenths_of_it() {
+        let hours = Duration::from_secs(8 * 3600);
+        let said = announcement(hours).map(saying);
+        assert_eq!(said.as_ref().and_then(announced), Some(hours * 9 / 10));
+        assert_eq!(announcement(Duration::ZERO), None);
+    }
+
+    #[test]
+    fn an_announcement_that_is_too_short_or_misshapen_makes_nobody_hurry() {
+        let said = |data: &[u8]| saying(notify(NotifyType::AUTH_LIFETIME, data.to_vec()));
+        assert_eq!(announced(&said(&[0; 4])), Some(LEAST));
+        assert_eq!(announced(&said(&[0xff; 4])).map(|it| it > LEAST), Some(true));
+        for misshapen in [&[][..], &[0, 0, 1], &[0, 0, 0, 1, 0]] {
+            assert_eq!(announced(&said(misshapen)), None);
+        }
+    }
+}

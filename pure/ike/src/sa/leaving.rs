@@ -1,0 +1,130 @@
+//! An authentication that gets old, and an IKE SA whose place another has taken (RFC 7296 section
+//! 2.8.3).
+//!
+//! Who began both lets the old one leave as soon as the new one is up:
+//!
+//! 1. it sends nothing more on the old children, receives for a time of draining what is under way
+//!    on them, and answers whatever the peer asks, but makes no new keys;
+//! 2. it deletes the SA. The peer sends on the new child from then on, if it has not done so before,
+//!    when something came on that;
+//! 3. it receives for a little longer what the peer had sent before it saw the Delete.
+//!
+//! The other end cannot know whether its last answer arrived, so to it the old SA is as good as ever
+//! until it is deleted.
+
+use super::children::{Age, lifetimes};
+use super::closing::Lingering;
+use super::established::Established;
+use super::task::Task;
+use super::{Context, Core, State};
+use crate::extension::reauth;
+use model::{ChildSaId, Instant};
+use std::time::Duration;
+use wire::ike::Message;
+
+/// After a failure it is tried again when this part of the time that is left has passed.
+const PART: u32 = 8;
+
+/// But not earlier than this.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How far an SA is on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// Until then what is under way arrives.
+    At(Instant),
+    /// Its Delete waits to be sent, or for its answer.
+    Deleting,
+}
+
+/// The age of an authentication made now, of which the responder may have said how long it counts.
+/// Only who began repeats it.
+pub(super) fn age(
+    theirs: Option<Duration>,
+    initiator: bool,
+    core: &Core,
+    ctx: &mut Context<'_>,
+) -> Age {
+    let ours = lifetimes(core, ctx.config).reauth;
+    let limits = theirs.into_iter().chain((!ours.is_zero()).then_some(ours));
+    let lifetime = limits.min().unwrap_or_default();
+    let age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
+    Age {
+        renew_at: age.renew_at.filter(|_| initiator),
+        ..age
+    }
+}
+
+impl Established {
+    /// Another SA has its place.
+    pub(crate) fn relieve(&mut self, ctx: &Context<'_>) {
+        let drain = self.children.drain_time(&ctx.config.timers);
+        self.leaving = Some(Leaving::At(ctx.now + drain));
+        (self.age, self.proof) = (Age::default(), Age::default());
+        self.children.stop_ageing();
+    }
+
+    /// Whether another SA has its place.
+    pub(crate) const fn is_leaving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    /// Whether the peer gave a sign of life since it is up.
+    pub(crate) fn was_heard(&self) -> bool {
+        self.contact.since < self.heard
+    }
+
+    /// The child that has no newer one.
+    pub(crate) fn current_child(&self) -> Option<ChildSaId> {
+        self.children.current()
+    }
+
+    /// Asks for another SA if it is time for one; `true` if it is too late.
+    pub(super) fn is_unproved(&mut self, core: &Core, ctx: &mut Context<'_>) -> bool {
+        let past = |at: Option<Instant>| at.is_some_and(|at| at <= ctx.now);
+        if past(self.proof.over_at) {
+            return true;
+        }
+        if past(self.proof.renew_at) {
+            let left = self.proof.over_at.map_or(PAUSE, |over| over - ctx.now);
+            self.proof.renew_at = Some(ctx.now + (left / PART).max(PAUSE));
+            ctx.out.unproved.push(core.id);
+        }
+        false
+    }
+
+    /// The responder says how long it counts the authentication from now on (RFC 4478).
+    pub(super) fn note_lifetime(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+        let theirs = reauth::announced(request).filter(|_| self.contact.ours);
+        if theirs.is_some() && !self.is_leaving() {
+            let sooner = |a: Option<Instant>, b: Option<Instant>| a.into_iter().chain(b).min();
+            let new = age(theirs, true, core, ctx);
+            self.proof = Age {
+                renew_at: sooner(self.proof.renew_at, new.renew_at),
+                over_at: sooner(self.proof.over_at, new.over_at),
+            };
+        }
+    }
+
+    /// Deletes the SA once nothing that we know of is under way on it.
+    pub(super) fn leave(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        if self.leaves_at().is_some_and(|at| at <= ctx.now) {
+            self.leaving = Some(Leaving::Deleting);
+            self.ask(Task::Leave, core, ctx);
+        }
+    }
+
+    pub(super) const fn leaves_at(&self) -> Option<Instant> {
+        match self.leaving {
+            Some(Leaving::At(at)) => Some(at),
+            Some(Leaving::Deleting) | None => None,
+        }
+    }
+
+    /// The peer has seen the Delete.
+    pub(super) fn left(mut self: Box<Self>, ctx: &Context<'_>) -> State {
+        let until = ctx.now + ctx.config.timers.stragglers;
+        let children = std::mem::take(&mut self.children);
+        State::Lingering(Lingering::with(children, until))
+    }
+}
