@@ -502,7 +502,7 @@ impl Engine {
     }
 
     /// The IKE SAs with a peer, but for the one that is handling something.
-    fn sas_with(&self, peer: &str) -> impl Iterator<Item = &Sa> {
+    pub(crate) fn sas_with(&self, peer: &str) -> impl Iterator<Item = &Sa> {
         self.roster.with(peer).filter_map(|id| self.sas.get(&id))
     }
 

@@ -15,6 +15,7 @@
 use crate::engine::Engine;
 use crate::event::{ApiMisuse, CannotReauthenticate, DownReason, Event};
 use crate::exchange::{find_notify, notify};
+use crate::sa::Sa;
 use crate::sa::established::Established;
 use model::{IkeSaId, Instant};
 use std::collections::VecDeque;
@@ -56,10 +57,12 @@ impl Engine {
         if !up.contact.ours {
             return Err(CannotReauthenticate::NotOurs);
         }
-        if up.is_leaving() {
+        let (peer, path) = (core.name(), core.path);
+        // One after the other: so the other end knows which of several SAs is in use.
+        let leaving = |sa: &Sa| sa.established().is_some_and(Established::is_leaving);
+        if up.is_leaving() || self.sas_with(&peer).any(leaving) {
             return Err(CannotReauthenticate::UnderWay);
         }
-        let (peer, path) = (core.name(), core.path);
         let begun = self.begin(&peer, path, Some(sa), now);
         begun.map_err(|misuse| match misuse {
             ApiMisuse::AlreadyInitiating => CannotReauthenticate::UnderWay,

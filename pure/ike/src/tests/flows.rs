@@ -6,6 +6,7 @@ use super::distribute::{gateway_of_node, grant, node};
 use super::mobike;
 use super::pair::{Host, Pair, Side};
 use super::ppk;
+use super::reauth::reauthenticate;
 use super::rekey::{rekey_child, rekey_ike};
 use super::trace::{Step, What};
 use super::zones::zoned;
@@ -239,14 +240,29 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: liveness,
     },
     Flow {
-        page: "again",
-        title: "The same end begins again",
-        about: "The initiator still knows its older IKE SA, so it does not say INITIAL_CONTACT, \
-                and both ends delete the older one as soon as the new one is up. Packets that are \
-                in flight under the older child then are lost.",
+        page: "reauth",
+        title: "Both ends prove anew who they are",
+        about: "A new IKE SA is made beside the old one (RFC 7296 section 2.8.3), without \
+                INITIAL_CONTACT, and its child takes the place of the old one's. The initiator \
+                deletes the old SA when nothing is under way on it, and receives on its child for a \
+                little longer.",
         play: || {
-            let (mut pair, _) = up(mobile(), gateway());
-            pair.initiate(Side::Left);
+            let mut pair = story();
+            reauthenticate(&mut pair);
+            pair.pass(Duration::from_secs(60));
+            pair
+        },
+    },
+    Flow {
+        page: "reauth-refused",
+        title: "An authentication that cannot be repeated",
+        about: "The responder has another key by now. All stays as it is, and it is tried again, \
+                until the time that an authentication counts is over by a quarter.",
+        play: || {
+            let mut pair = story();
+            let another = Secret::new(b"another".to_vec());
+            pair.right.engine.config.peers[0].psk = Some(another);
+            reauthenticate(&mut pair);
             pair.settle();
             pair
         },

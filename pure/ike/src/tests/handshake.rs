@@ -153,7 +153,7 @@ fn initial_contact_is_said_only_to_a_peer_without_another_sa() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.connect();
     pair.initiate(Side::Left);
-    pair.settle();
+    pair.pass(Duration::from_secs(60));
     // The old SA is closed by a Delete, because the initiator still knows it.
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     let last = pair.sent.last().unwrap();

@@ -22,6 +22,7 @@ mod peek;
 mod ppk;
 mod proposal;
 mod raw_keys;
+mod reauth;
 mod reconfigure;
 mod refusal;
 mod rekey;

@@ -6,6 +6,7 @@ mod grants;
 mod invariants;
 mod ledger;
 mod operations;
+mod reauth;
 mod reconfigure;
 mod recovery;
 mod rekey;

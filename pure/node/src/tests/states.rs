@@ -19,6 +19,8 @@ const STORIES: &[fn() -> World] = &[
     || told(MOBILE, "gw"),
     || told(GATEWAY, "alice"),
     || told(GATEWAY, "fa"),
+    || repeated(MOBILE, "gw"),
+    || repeated(GATEWAY, "fa"),
     || World::connected(payload_alone()),
     refused,
     crowded,
@@ -61,6 +63,15 @@ fn told(who: usize, peer: &str) -> World {
         tell(&mut world, who, peer, true);
         world.run_for(Duration::from_millis(millis));
     }
+    world
+}
+
+/// Both ends prove anew who they are, as an operator wants it.
+fn repeated(who: usize, peer: &str) -> World {
+    let mut world = World::connected(Policies::default());
+    let asked = world.command(who, |node, now| node.reauthenticate(peer, now));
+    assert_eq!(asked, Ok(()));
+    minutes(&mut world, 1);
     world
 }
 

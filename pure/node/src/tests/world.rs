@@ -93,6 +93,8 @@ pub struct World {
     pub ike_lost: u16,
     /// Hosts that are switched off.
     pub off: [bool; 3],
+    /// A host of which no message of an exchange (by its number) arrives.
+    pub silent_in: Option<(usize, u8)>,
     /// Hosts that nothing reaches that is for them.
     pub deaf: [bool; 3],
     /// The address that the mobile node is seen with, and what a NAT adds to its ports.
@@ -143,6 +145,7 @@ impl World {
             wired: Hop::default(),
             ike_lost: 0,
             off: [false; 3],
+            silent_in: None,
             deaf: [false; 3],
             outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
             past: VecDeque::new(),
@@ -357,7 +360,12 @@ impl World {
                     ..transmit.path
                 };
                 let marker = if path.local.port() == 500 { 0 } else { 4 };
-                self.ike.push((who, transmit.payload[marker..].to_vec()));
+                let message = transmit.payload[marker..].to_vec();
+                let silent = self.silent_in == Some((who, message[18]));
+                self.ike.push((who, message));
+                if silent {
+                    continue;
+                }
                 if self.ike_lost == 0 || self.rng.u16() % 1000 >= self.ike_lost {
                     self.depart(who, path, transmit.payload);
                 }
