@@ -101,6 +101,8 @@ pub struct Connection<'a> {
     pub esp: &'a str,
     /// How long keys of the IKE SA are used.
     pub ike_rekey: &'a str,
+    /// After how long it makes another IKE SA that takes the place of this one; `0` is never.
+    pub reauth: &'a str,
     /// How long keys of the child SA are used.
     pub rekey: &'a str,
     /// The longest IP datagram that IKE messages are sent in, if the peer can do with fragments.
@@ -213,6 +215,15 @@ impl Charon {
             .with_context(|| format!("no version: {said}"))
     }
 
+    /// Asks for another IKE SA that takes the place of the one there is, and returns once it is asked
+    /// for.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn reauthenticate(&self) -> Result<()> {
+        self.swanctl("--rekey --ike peer --reauth").map(drop)
+    }
+
     /// Its SAs, in swanctl's format for machines: `state=ESTABLISHED`, `bytes-in=1234`.
     ///
     /// # Errors
@@ -301,6 +312,7 @@ impl Connection<'_> {
             ike,
             esp,
             ike_rekey,
+            reauth,
             rekey,
             fragment: _,
             vips,
@@ -332,6 +344,7 @@ impl Connection<'_> {
     {lends}
     {ppk}
     rekey_time = {ike_rekey}
+    reauth_time = {reauth}
     over_time = 1h
     rand_time = 0
     local {{
@@ -372,6 +385,7 @@ fn daemon_settings(fragment: u16) -> String {
   load_modular = no
   load = {PLUGINS}
   fragment_size = {fragment}
+  make_before_break = yes
   plugins {{
     vici {{
       socket = unix://vici

@@ -92,15 +92,15 @@ impl Engine {
     /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
     /// in [`Event::IkeUp`] or [`Event::IkeDown`].
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
-        self.begin(peer, path, None, now)
+        self.begin(peer, path, false, now)
     }
 
-    /// Begins an IKE SA, which may be to take the place of another.
+    /// Begins an IKE SA; `anew` if it is to take the place of one that is up.
     pub(crate) fn begin(
         &mut self,
         peer: &str,
         path: Path,
-        replaces: Option<IkeSaId>,
+        anew: bool,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
@@ -117,7 +117,7 @@ impl Engine {
         let mut core = self.new_core(path, true, now);
         core.spi_i = self.fresh_spi();
         core.peer = Some(name);
-        core.replaces = replaces;
+        core.anew = anew;
         let state = InitSent::begin(&mut core, menu, &mut self.context(false, now));
         Ok(self.insert(Sa { core, state }))
     }
@@ -535,7 +535,7 @@ impl Engine {
             peer: None,
             initiator,
             began: now,
-            replaces: None,
+            anew: false,
             spi_i: 0,
             spi_r: 0,
             path,

@@ -66,8 +66,8 @@ pub enum Event {
         /// The new one; its `initiator` says which end asked for it.
         new: Box<ChildSa<Secret>>,
     },
-    /// The peer has deleted a child SA that was replaced: nothing is to be sent on it any more.
-    /// What is still under way to us may come.
+    /// The peer has deleted a child SA that was replaced, or its IKE SA: nothing is to be sent on it any
+    /// more. What is still under way to us may come.
     ChildRetired {
         /// The old one.
         child: ChildSaId,

@@ -651,23 +651,27 @@ pub const FEATURES: &[Feature] = &[
         works: Tests(&[
             (
                 REAUTH,
-                "a_stream_loses_no_packet_through_ten_authentications",
+                "a_stream_loses_no_packet_through_four_authentications",
             ),
-            (REAUTH, "an_authentication_is_repeated_before_its_time_is_over"),
-            (REAUTH, "a_lent_address_stays_the_same"),
             (
-                REAUTH_SWAN,
-                "strata_authenticates_anew_while_octets_flow",
+                REAUTH,
+                "an_authentication_is_repeated_before_its_time_is_over",
             ),
+            (REAUTH, "a_lent_address_stays_the_same"),
+            (REAUTH_SWAN, "strata_authenticates_anew_while_octets_flow"),
             (
                 REAUTH_SWAN,
                 "strongswan_authenticates_anew_while_octets_flow",
+            ),
+            (
+                REAUTH_SWAN,
+                "strata_obeys_the_limit_that_strongswan_announces",
             ),
         ]),
         refuses: Tests(&[
             (
                 REAUTH,
-                "a_key_that_is_not_right_any_more_is_told_and_the_tunnel_goes_on",
+                "a_peer_that_is_not_believed_any_more_is_told_and_the_tunnel_goes_on",
             ),
             (REAUTH, "what_cannot_be_repeated_is_refused_with_the_fix"),
             (

@@ -151,8 +151,9 @@ fn answer_late(
 /// gets it again. There are no keys any more.
 pub(crate) struct Lingering {
     until: Instant,
-    /// Of one whose place another has taken: what is under way to us on them may still come.
-    children: Option<Children>,
+    /// Of one whose place another has taken: until then what is under way to us on them may come,
+    /// and only then it is down.
+    children: Option<(Children, Instant)>,
 }
 
 impl Lingering {
@@ -161,10 +162,13 @@ impl Lingering {
         Self { until, children }
     }
 
-    /// An SA that another has replaced, and that is down only then.
-    pub(super) const fn with(children: Children, until: Instant) -> Self {
-        let children = Some(children);
-        Self { until, children }
+    /// Another has its place.
+    pub(super) fn replaced(children: Children, ctx: &Context<'_>) -> Self {
+        let timers = &ctx.config.timers;
+        Self {
+            until: ctx.now + timers.linger,
+            children: Some((children, ctx.now + timers.stragglers)),
+        }
     }
 
     pub(super) fn handle(
@@ -186,22 +190,23 @@ impl Lingering {
         State::Lingering(self)
     }
 
-    pub(super) fn handle_timeout(self, core: &Core, ctx: &mut Context<'_>) -> State {
-        if ctx.now < self.until {
-            return State::Lingering(self);
+    pub(super) fn handle_timeout(mut self, core: &Core, ctx: &mut Context<'_>) -> State {
+        if let Some((mut children, _)) = self.children.take_if(|(_, until)| *until <= ctx.now) {
+            for child in children.drain() {
+                ctx.event(Event::ChildDown { child: child.id });
+            }
+            core.announce_down(DownReason::Replaced, ctx);
         }
-        let Some(mut children) = self.children else {
-            return State::Gone;
-        };
-        for child in children.drain() {
-            ctx.event(Event::ChildDown { child: child.id });
+        match self.until <= ctx.now {
+            true => State::Gone,
+            false => State::Lingering(self),
         }
-        core.gone(DownReason::Replaced, ctx)
     }
 
-    pub(super) const fn deadline(&self) -> Deadline {
+    pub(super) fn deadline(&self) -> Deadline {
+        let stragglers = self.children.as_ref().map(|(_, until)| *until);
         Deadline {
-            at: self.until,
+            at: stragglers.unwrap_or(self.until),
             reason: "the last answer of a closed IKE SA is kept",
         }
     }

@@ -45,8 +45,10 @@ pub(crate) struct Established {
     pub(super) age: Age,
     /// When both ends have to prove anew who they are, in another SA.
     pub(super) proof: Age,
-    /// If another SA has its place.
+    /// If another SA that we began has its place.
     pub(super) leaving: Option<Leaving>,
+    /// If another one that the peer began has its place, as soon as the peer knows that.
+    pub(crate) has_heir: bool,
     /// Whether the peer understands private numbers.
     pub(super) private: bool,
     /// Requests that wait for the window.
@@ -95,7 +97,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         core.proved = core.path;
-        core.replaces = None;
+        core.anew = false;
         let proof = leaving::age(beginning.counts_for, core.initiator, core, ctx);
         let mut state = Box::new(Self {
             contact: Contact {
@@ -120,6 +122,7 @@ impl Established {
             ),
             proof,
             leaving: None,
+            has_heir: false,
             private: beginning.private,
             waiting: VecDeque::new(),
             running: None,
@@ -489,7 +492,7 @@ impl Established {
             (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),
             (None, true, _) => match self.inherit(core, ctx) {
                 Ok(()) => State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger)),
-                Err(state) => state.end(DownReason::ClosedByPeer, core, ctx),
+                Err(state) => state.deleted(core, ctx),
             },
             (None, false, true) => self.close(DownReason::ChildDeleted, core, ctx),
             (None, false, false) => {
@@ -618,7 +621,12 @@ impl Established {
     }
 
     /// The SA is over for both ends; our last answer is kept for a while.
-    fn end(mut self: Box<Self>, why: DownReason, core: &mut Core, ctx: &mut Context<'_>) -> State {
+    pub(super) fn end(
+        mut self: Box<Self>,
+        why: DownReason,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
         self.drop_children(ctx);
         core.announce_down(why, ctx);
         core.requests.abandon();

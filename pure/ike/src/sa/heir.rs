@@ -74,7 +74,7 @@ impl Heir {
             peer: old.peer.clone(),
             initiator: self.ours,
             began: old.began,
-            replaces: None,
+            anew: false,
             spi_i: self.spi_i,
             spi_r: self.spi_r,
             path: old.path,

@@ -7,7 +7,8 @@
 //!    on them, and answers whatever the peer asks, but makes no new keys;
 //! 2. it deletes the SA. The peer sends on the new child from then on, if it has not done so before,
 //!    when something came on that;
-//! 3. it receives for a little longer what the peer had sent before it saw the Delete.
+//! 3. both receive for a little longer what the other had sent before it saw the Delete, or its
+//!    answer.
 //!
 //! The other end cannot know whether its last answer arrived, so to it the old SA is as good as ever
 //! until it is deleted.
@@ -17,6 +18,7 @@ use super::closing::Lingering;
 use super::established::Established;
 use super::task::Task;
 use super::{Context, Core, State};
+use crate::event::{DownReason, Event};
 use crate::extension::reauth;
 use model::{ChildSaId, Instant};
 use std::time::Duration;
@@ -121,10 +123,21 @@ impl Established {
         }
     }
 
-    /// The peer has seen the Delete.
+    /// The peer has seen our Delete.
     pub(super) fn left(mut self: Box<Self>, ctx: &Context<'_>) -> State {
-        let until = ctx.now + ctx.config.timers.stragglers;
         let children = std::mem::take(&mut self.children);
-        State::Lingering(Lingering::with(children, until))
+        State::Lingering(Lingering::replaced(children, ctx))
+    }
+
+    /// The peer has deleted it, as it is down, or because another SA has its place.
+    pub(super) fn deleted(self: Box<Self>, core: &mut Core, ctx: &mut Context<'_>) -> State {
+        if !self.has_heir || !ctx.acquainted {
+            return self.end(DownReason::ClosedByPeer, core, ctx);
+        }
+        for child in self.children.ids() {
+            ctx.event(Event::ChildRetired { child });
+        }
+        core.requests.abandon();
+        self.left(ctx)
     }
 }

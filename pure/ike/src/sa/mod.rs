@@ -67,8 +67,8 @@ pub(crate) struct Core {
     pub(crate) initiator: bool,
     /// When its first message was sent or came.
     pub(crate) began: Instant,
-    /// The IKE SA whose place it is to take, until it is up.
-    pub(crate) replaces: Option<IkeSaId>,
+    /// Whether it is not up yet, and is to take the place of one that is.
+    pub(crate) anew: bool,
     pub(crate) spi_i: u64,
     pub(crate) spi_r: u64,
     /// Where its messages go.
@@ -333,10 +333,10 @@ impl Core {
     pub(crate) fn announce_down(&self, why: DownReason, ctx: &mut Context<'_>) {
         ctx.out.attempts.end(self, End::Down(why.clone()));
         let (sa, peer) = (self.id, self.name());
-        match self.replaces {
-            // Nothing is down: it goes on as it was.
-            Some(_) => ctx.refused(Some(peer), Refusal::NotReauthenticated(Box::new(why))),
-            None => ctx.event(Event::IkeDown { sa, peer, why }),
+        match self.anew && ctx.acquainted {
+            // Nothing is down: the old one goes on as it was.
+            true => ctx.refused(Some(peer), Refusal::NotReauthenticated(Box::new(why))),
+            false => ctx.event(Event::IkeDown { sa, peer, why }),
         }
     }
 

@@ -103,6 +103,8 @@ fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
             6 => drop(world.nodes[MOBILE].rekey("gw", Rekey::Ike, world.now)),
             7 => drop(world.nodes[GATEWAY].rekey("alice", Rekey::Children, world.now)),
             8 => drop(world.nodes[GATEWAY].rekey("fa", Rekey::Ike, world.now)),
+            9 => drop(world.nodes[MOBILE].reauthenticate("gw", world.now)),
+            10 => drop(world.nodes[GATEWAY].reauthenticate("fa", world.now)),
             _ => {}
         }
         world.run_for(Duration::from_secs(60));

@@ -35,8 +35,12 @@ fn stream_through(world: &mut World, from: &[usize], times: usize, pause: Durati
     world.run_for(Duration::from_secs(1));
     for who in [MOBILE, GATEWAY] {
         let other = if who == MOBILE { GATEWAY } else { MOBILE };
-        let expected = if from.contains(&other) { sent as usize } else { 0 };
-        assert_eq!(world.delivered[who].len(), expected, "at host {who}");
+        let expected = u32::from(from.contains(&other)) * sent;
+        assert_eq!(
+            world.delivered[who].len(),
+            expected as usize,
+            "at host {who}"
+        );
         assert_eq!(world.dropped[who], [], "at host {who}");
     }
 }
@@ -59,7 +63,8 @@ fn without_snoop() -> Policies {
 fn a_stream_loses_nothing_through_ten_authentications_and_the_node_reads_all_of_it() {
     let mut world = World::connected(without_snoop());
     stream_through(&mut world, &[MOBILE, GATEWAY], 10, Duration::from_secs(30));
-    assert_eq!([MOBILE, GATEWAY, LICENSED].map(|who| times(&world, who)), [5, 10, 5]);
+    let times = [MOBILE, GATEWAY, LICENSED].map(|who| times(&world, who));
+    assert_eq!(times, [5, 10, 5]);
     let transit = world.nodes[LICENSED].transit_counters();
     assert_eq!((transit.not_opened, transit.stale), (0, 0));
     assert_eq!(transit.unlicensed, 0, "every packet was read");
@@ -116,9 +121,7 @@ fn a_new_ike_sa_whose_answer_never_came_leaves_the_old_one_in_use() {
         assert_eq!(peer.state, PeerState::Up);
         assert!(!peer.children[0].draining);
     }
-    let told = |event: &Event| {
-        matches!(event, Event::Refused { why, .. } if why.contains("authenticated anew"))
-    };
+    let told = |event: &Event| matches!(event, Event::Refused { why, .. } if why.contains("authenticated anew"));
     assert!(world.events[MOBILE].iter().any(told));
     let down = |event: &Event| matches!(event, Event::PeerDown { .. });
     assert!(!world.events[MOBILE].iter().any(down));
@@ -131,10 +134,7 @@ fn what_cannot_be_repeated_is_refused_with_a_reason() {
         world.command(who, |node, now| node.reauthenticate(peer, now))
     };
     let nobody = ask(&mut world, MOBILE, "nobody");
-    assert!(matches!(
-        nobody,
-        Err(CannotReauthenticate::UnknownPeer(_))
-    ));
+    assert!(matches!(nobody, Err(CannotReauthenticate::UnknownPeer(_))));
     let ike = |why| -> Result<(), _> { Err(CannotReauthenticate::Ike(why)) };
     assert_eq!(ask(&mut world, MOBILE, "gw"), ike(NotRepeated::NotUp));
     world.run_for(Duration::from_secs(10));

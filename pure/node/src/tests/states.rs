@@ -131,6 +131,8 @@ fn storm(seed: u64) -> World {
     let mut octets = [0; 32];
     octets[..8].copy_from_slice(&seed.to_be_bytes());
     let mut rng = Rng::from_seed(octets);
+    octets[8] = 1;
+    let mut repeating = Rng::from_seed(octets);
     for _ in 0..60 {
         let (who, on) = ((rng.u32() % 3) as usize, !rng.u32().is_multiple_of(3));
         let lost = (rng.u32() % 500) as u16;
@@ -143,6 +145,11 @@ fn storm(seed: u64) -> World {
             5 => tell(&mut world, GATEWAY, "fa", on),
             6 => tell(&mut world, GATEWAY, "alice", on),
             _ => license(&mut world, who % 2, on),
+        }
+        if repeating.u32().is_multiple_of(3) {
+            let (who, peer) = [(MOBILE, "gw"), (GATEWAY, "fa")][(repeating.u32() % 2) as usize];
+            // Not all of them are up.
+            let _ = world.command(who, |node, now| node.reauthenticate(peer, now));
         }
         world.run_for(Duration::from_millis((rng.u32() % 40_000).into()));
     }
