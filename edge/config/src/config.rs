@@ -5,7 +5,7 @@ use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
     Addressing, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places, Policy,
-    Pool, Snoop, Tunnel, Warning, check, pool, revocation,
+    Pool, Redirect, Snoop, Tunnel, Warning, check, pool, revocation,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -53,6 +53,8 @@ pub struct Config {
     pub gateways: Vec<Gateway>,
     /// `[[policy]]`, in the file's order: first match wins.
     pub policies: Vec<Policy>,
+    /// `[redirect]`: default nowhere.
+    pub redirect: Option<Redirect>,
     /// `[divert]`.
     pub divert: Option<Divert>,
     /// `[snoop]`; only with `[divert]`, where [`Snoop::default`] holds if it is left out.
@@ -155,6 +157,7 @@ impl Config {
         let licensed = file.named("licensed", Licensed::read);
         let gateways = file.named("gateway", Gateway::read);
         let policies = file.optional("policy", Policy::read_all);
+        let redirect = file.optional("redirect", Redirect::read);
         let divert = file.optional("divert", Divert::read);
         let snoop = file.optional("snoop", Snoop::read);
         let log = file.optional("log", level);
@@ -177,6 +180,7 @@ impl Config {
             licensed: licensed?,
             gateways: gateways?,
             policies: policies.unwrap_or_default(),
+            redirect,
             divert,
             snoop,
             log: log.unwrap_or(Level::Info),

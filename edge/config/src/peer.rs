@@ -44,6 +44,9 @@ pub struct Peer {
     /// `nat`: `forbidden` takes translators on the way for an attack (RFC 4555 section 3.9). Default
     /// `allowed`.
     pub forbids_nat: bool,
+    /// `redirect`: addresses of other gateways that it may send us to (RFC 5685). They have to prove the
+    /// same `id`. Default none.
+    pub redirects: Vec<TrafficSelector>,
     /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
     pub ppk: Option<Ppk>,
     /// `zones` and `licences`.
@@ -119,6 +122,7 @@ impl Peer {
         let mobike = table.optional("mobike", |value| value.choice(&switch));
         let nat = [("allowed", false), ("forbidden", true)];
         let nat = table.optional("nat", |value| value.choice(&nat));
+        let redirects = table.optional("redirect", |value| redirects(value, address));
         let ppk = table.optional("ppk", ppk);
         let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
         let zones = ZonePolicy::read(&mut table, suites);
@@ -146,6 +150,7 @@ impl Peer {
             pfs: pfs.unwrap_or(true),
             mobike: mobike.unwrap_or(true),
             forbids_nat: nat.unwrap_or(false),
+            redirects: redirects.unwrap_or_default(),
             ppk,
             zones: zones?,
         })
@@ -218,6 +223,17 @@ fn everything_like(remote: &[TrafficSelector]) -> Vec<TrafficSelector> {
     families
         .filter_map(|address| TrafficSelector::from_prefix(address, 0))
         .collect()
+}
+
+/// Only who connects can be sent elsewhere.
+fn redirects(value: &Value<'_>, address: Option<IpAddr>) -> Option<Vec<TrafficSelector>> {
+    if address.is_none() {
+        return value.fault(
+            "who connects is sent to other gateways, and there is no `address` to connect to",
+            "add `address = \"192.0.2.1\"`, or remove `redirect`",
+        );
+    }
+    selectors(value)
 }
 
 fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {

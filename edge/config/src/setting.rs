@@ -6,7 +6,7 @@
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy,
-    Pool, Ppk, Psk, Snoop, Start, Tunnel, ZonePolicy,
+    Pool, Ppk, Psk, Redirect, Snoop, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -71,6 +71,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         licensed,
         gateways,
         policies,
+        redirect,
         divert,
         snoop,
         log,
@@ -99,6 +100,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     sections.extend(licensed.iter().map(self::licensed));
     sections.extend(gateways.iter().map(gateway));
     sections.extend(policies.iter().enumerate().map(policy));
+    sections.push(fixed("redirect", self::redirect(*redirect)));
     sections.extend(divert.iter().map(self::divert));
     let snoop = snoop.clone().unwrap_or_default();
     sections.push(fixed("snoop", self::snoop(&snoop)));
@@ -182,6 +184,7 @@ fn peer(peer: &Peer) -> Section {
         pfs,
         mobike,
         forbids_nat,
+        redirects,
         ppk,
         zones: ZonePolicy { stance, licences },
     } = peer;
@@ -204,6 +207,7 @@ fn peer(peer: &Peer) -> Section {
         applied("pfs", pfs),
         anew("mobike", if *mobike { "on" } else { "off" }),
         anew("nat", if *forbids_nat { "forbidden" } else { "allowed" }),
+        applied("redirect", list(redirects)),
         anew(
             "ppk",
             ppk.as_ref().map_or_else(|| "none".to_owned(), self::ppk),
@@ -308,6 +312,17 @@ fn policy((index, policy): (usize, &Policy)) -> Section {
         whole: Some(Effect::Applied),
         settings: vec![applied("", format!("{action} {remote}"))],
     }
+}
+
+/// It is asked for when a peer begins.
+fn redirect(redirect: Option<Redirect>) -> Vec<Setting> {
+    let (to, when) = redirect.map(|Redirect { to, when }| (to, when)).unzip();
+    let when = match when {
+        Some(When::Init) => "init",
+        Some(When::Auth) | None => "auth",
+    };
+    let to = to.map_or_else(|| "none".to_owned(), |to| to.to_string());
+    vec![applied("to", to), applied("when", when)]
 }
 
 fn divert(divert: &Divert) -> Section {

@@ -35,6 +35,14 @@ pub enum Request {
         /// Name of its table.
         peer: String,
     },
+    /// Send a peer that connected to another gateway. Answered by [`crate::Response::Redirect`] at once:
+    /// it has gone when [`crate::Status`] shows no tunnel any more.
+    Redirect {
+        /// Name of its table.
+        peer: String,
+        /// The other gateway.
+        to: IpAddr,
+    },
     /// Move a tunnel that is ours to move. Answered by [`crate::Response::Move`] at once: the peer has
     /// followed when [`crate::Paths`] shows it.
     Move {

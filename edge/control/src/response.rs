@@ -16,6 +16,8 @@ pub enum Response {
     Rekey(Changed),
     /// To [`crate::Request::Reauth`].
     Reauth(Changed),
+    /// To [`crate::Request::Redirect`].
+    Redirect(Changed),
     /// To [`crate::Request::Move`].
     Move(Moved),
     /// To [`crate::Request::Paths`].

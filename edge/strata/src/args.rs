@@ -93,6 +93,13 @@ pub enum Question {
         /// Name of its table
         peer: String,
     },
+    /// Send a peer that connected to another gateway, which has to have the same id
+    Redirect {
+        /// Name of its table
+        peer: String,
+        /// Address of the other gateway
+        to: IpAddr,
+    },
     /// Move a tunnel to another address of ours; nothing is made anew
     Move {
         /// Name of a [peer.NAME]
@@ -156,6 +163,7 @@ impl From<Question> for Request {
             Question::Down { peer } => Self::Down { peer },
             Question::Rekey { peer, ike } => Self::Rekey { peer, ike },
             Question::Reauth { peer } => Self::Reauth { peer },
+            Question::Redirect { peer, to } => Self::Redirect { peer, to },
             Question::Move { peer, from } => Self::Move { peer, from },
             Question::Paths => Self::Paths,
             Question::Status => Self::Status,

@@ -10,7 +10,8 @@ use control::{
     Server,
 };
 use model::{Deadline, Instant};
-use node::{CannotMove, CannotReauthenticate, CannotRekey, Node, NotRepeated, Rekey};
+use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
+use node::{Node, NotRepeated, NotSent, Rekey};
 use os::crash;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -150,6 +151,7 @@ impl Api {
             },
             Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
             Request::Reauth { peer } => reauth(peer, node, now),
+            Request::Redirect { peer, to } => redirect(peer, to, node, now),
             Request::Move { peer, from } => moved(peer, from, node, now),
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
@@ -256,6 +258,23 @@ fn reauth(peer: String, node: &mut Node, now: Instant) -> Response {
         CannotReauthenticate::Ike(_) => "wait a moment; `strata status` shows new SPIs".to_owned(),
     };
     let message = format!("{} does not begin anew: {failure}", peer.escape_debug());
+    Response::Error(Failure::new(message, fix))
+}
+
+fn redirect(peer: String, to: IpAddr, node: &mut Node, now: Instant) -> Response {
+    let failure = match node.redirect(&peer, to, now) {
+        Ok(()) => return Response::Redirect(changed(node, &[peer])),
+        Err(failure) => failure,
+    };
+    let fix = match failure {
+        CannotRedirect::UnknownPeer(_) => "name a peer that `strata status` shows".to_owned(),
+        CannotRedirect::Ike(NotSent::NotUp) => "wait until it connects".to_owned(),
+        CannotRedirect::Ike(NotSent::NotTheirs) => {
+            format!("write another `address` in [peer.{peer}]")
+        }
+        CannotRedirect::Ike(_) => format!("list {to} in `redirect` in its table for us there"),
+    };
+    let message = format!("{} is not sent elsewhere: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
 }
 

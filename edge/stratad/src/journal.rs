@@ -22,6 +22,9 @@ impl Journal {
     pub fn tell(&mut self, event: &Event, now: Instant) {
         match event {
             Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
+            Event::Redirected { peer, to } => {
+                tracing::info!("peer {peer}: sends us to {to}");
+            }
             Event::Reauthenticated { peer } => {
                 tracing::info!("peer {peer}: both ends proved anew who they are");
             }

@@ -41,6 +41,10 @@ pub fn node(config: &Config) -> node::Config {
         // (RFC 4555 section 5.5).
         addresses: config.listen.addresses.clone(),
         fragment: config.listen.fragment,
+        elsewhere: config.redirect.map(|redirect| node::Elsewhere {
+            to: redirect.to,
+            at_once: redirect.when == config::When::Init,
+        }),
         policies: config.policies.iter().map(policy).collect(),
         snoop: config
             .divert
@@ -86,6 +90,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     let mut peer = peer(&from.party, from.address, role);
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
+    peer.redirects = from.redirects.clone();
     peer.ppk = from.ppk.as_ref().map(ppk);
     peer
 }
@@ -146,6 +151,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         mobike: false,
         forbids_nat: false,
         key: party.pubkey.clone(),
+        redirects: Vec::new(),
         ppk: None,
         role,
     }

@@ -1,6 +1,7 @@
 //! What an engine is told at its start.
 
 use crate::extension::ppk::Ppk;
+use crate::extension::redirect::Elsewhere;
 use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
@@ -40,6 +41,8 @@ pub struct Config {
     /// The longest IP datagram that a message is sent in, if the peer too can do with fragments
     /// (RFC 7383); at least 576. Zero: IP may cut it.
     pub fragment: u16,
+    /// Where initiators are sent that can be (RFC 5685).
+    pub elsewhere: Option<Elsewhere>,
 }
 
 impl Config {
@@ -55,6 +58,7 @@ impl Config {
             natt_port: NATT_PORT,
             addresses: Vec::new(),
             fragment: FRAGMENT,
+            elsewhere: None,
         }
     }
 }
@@ -93,6 +97,8 @@ pub struct Peer {
     /// Whether a translator on the way is an attack: then it is told by whom packets are from (RFC
     /// 4555 section 3.9).
     pub forbids_nat: bool,
+    /// The gateways that it may send us to, which have to prove its identity (RFC 5685).
+    pub redirects: Vec<TrafficSelector>,
 }
 
 /// How long keys are used before new ones are made. Either end asks for them somewhat earlier, by a
@@ -166,6 +172,7 @@ impl Peer {
             lifetimes: _,
             mobike,
             forbids_nat,
+            redirects: _,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)

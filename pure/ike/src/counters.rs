@@ -39,6 +39,7 @@ reasons! {
     MalformedMessage = "malformed", "it is not an IKE message";
     MessageId = "message_id", "its message ID is not the one awaited";
     OldVersion = "old_version", "it is IKEv1";
+    Redirected = "redirected", "it was told to go to another gateway";
     Reflected = "reflected", "it is our own message sent back to us";
     Refused = "refused", "it asks for what we do not have, and was told so";
     RepeatedElsewhere = "repeated_elsewhere", "its answer would be more octets than came from that address";

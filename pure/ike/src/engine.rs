@@ -92,15 +92,16 @@ impl Engine {
     /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
     /// in [`Event::IkeUp`] or [`Event::IkeDown`].
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
-        self.begin(peer, path, false, now)
+        self.begin(peer, path, (false, None), now)
     }
 
-    /// Begins an IKE SA; `anew` if it is to take the place of one that is up.
+    /// Begins an IKE SA; `anew` if it is to take the place of one that is up, and `from` is the gateway
+    /// that sent us.
     pub(crate) fn begin(
         &mut self,
         peer: &str,
         path: Path,
-        anew: bool,
+        (anew, from): (bool, Option<IpAddr>),
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
@@ -118,7 +119,7 @@ impl Engine {
         core.spi_i = self.fresh_spi();
         core.peer = Some(name);
         core.anew = anew;
-        let state = InitSent::begin(&mut core, menu, &mut self.context(false, now));
+        let state = InitSent::begin(&mut core, menu, from, &mut self.context(false, now));
         Ok(self.insert(Sa { core, state }))
     }
 
@@ -296,6 +297,7 @@ impl Engine {
                 self.close_for(id, DownReason::Replaced, now);
             }
         }
+        self.follow_redirects(now);
     }
 
     /// A message with no SPI of ours: the first of an initiator, or nothing.
@@ -345,7 +347,10 @@ impl Engine {
             }
             Err(Rejected::Dropped(why)) => self.drop(why),
             Err(Rejected::Answered(kind, data)) => {
-                self.drop(DropReason::Refused);
+                self.drop(match kind {
+                    NotifyType::REDIRECT => DropReason::Redirected,
+                    _ => DropReason::Refused,
+                });
                 let Arrived { octets, path, .. } = *arrived;
                 self.answer_stray(&request.header, path, octets, notify(kind, data), now);
             }

@@ -37,6 +37,18 @@ pub enum Event {
         /// The peer's name in the configuration.
         peer: String,
     },
+    /// A gateway sent us to another one, and we began there (RFC 5685). Nothing more is told of the old
+    /// SA, unless it was up.
+    Redirected {
+        /// The one that the gateway said so in.
+        old: IkeSaId,
+        /// The one that we began.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+        /// The other gateway.
+        to: IpAddr,
+    },
     /// An IKE SA is down with its children, or one that we began did not come about. A Delete of ours
     /// may still be on its way: nobody waits for its answer. Initiators that did not prove who they are leave no event but [`Event::Refused`].
     IkeDown {
@@ -317,6 +329,19 @@ pub enum DownReason {
         "both ends proved who they are longer ago than `reauth` allows, and it was not done again; the log says why"
     )]
     ProofTooOld,
+    /// It sends us where we do not go.
+    #[error(
+        "the peer sends us to {to}, which `redirect` in its table does not list; add it there if that is a gateway of the peer's"
+    )]
+    RedirectNotListed {
+        /// The address, or the name.
+        to: String,
+    },
+    /// It sends us to and fro.
+    #[error(
+        "the peer, and those it sent us to, sent us on more than 5 times in 300 s: look at their `redirect`, which may lead in a circle"
+    )]
+    RedirectedTooOften,
     /// The configuration asks for other terms now.
     #[error("its configuration changed: it is made anew")]
     Reconfigured,
@@ -623,6 +648,12 @@ pub enum Refusal {
         "it could not be authenticated anew; the tunnel stays as it is until `reauth` and a quarter are over, and it is tried again: {0}"
     )]
     NotReauthenticated(Box<DownReason>),
+    /// The initiator was sent to another gateway.
+    #[error("it was sent to {0}, as `redirect` says here")]
+    SentElsewhere(IpAddr),
+    /// We do not go where the peer sends us.
+    #[error("all stays as it is: {0}")]
+    RedirectNotFollowed(Box<DownReason>),
     /// A public value that is none.
     #[error("its public value for the key exchange is not acceptable")]
     KeyExchange,
@@ -750,6 +781,21 @@ pub enum CannotReauthenticate {
     /// It is being done.
     #[error("that is being done already")]
     UnderWay,
+}
+
+/// Why a peer is not sent to another gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CannotRedirect {
+    /// There is no IKE SA, or not yet.
+    #[error("it is not up")]
+    NotUp,
+    /// We began it.
+    #[error("we began it, and only who was called can send the other end elsewhere")]
+    NotTheirs,
+    /// The peer did not say that it would go.
+    #[error("it did not say that it goes elsewhere (RFC 5685)")]
+    NotWilling,
 }
 
 /// What a person can do about a refused grant.

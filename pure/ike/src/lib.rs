@@ -7,7 +7,7 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::reauthenticate`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`],
+//!   [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::note_inbound`], [`Engine::restore_leases`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
@@ -64,12 +64,13 @@ pub use config::{
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
 pub use event::{
-    ApiMisuse, BadProof, CannotMove, CannotReauthenticate, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal,
+    ApiMisuse, BadProof, CannotMove, CannotReauthenticate, CannotRedirect, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal,
 };
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
 pub use extension::nat::Nat;
 pub use extension::ppk::{BadPpk, Ppk};
+pub use extension::redirect::Elsewhere;
 pub use pool::Pool;
 pub use signature::{Credential, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

@@ -5,7 +5,7 @@ use model::Identity;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, Credential, FRAGMENT, Inside, Lifetimes, Peer, PeerRole as Role, Pool, Ppk, Signer,
+    Addressing, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer, PeerRole as Role, Pool, Ppk, Signer,
     Stance, ZonePolicy,
 };
 pub use pep::Config as SnoopConfig;
@@ -32,6 +32,8 @@ pub struct Config {
     /// The longest IP datagram that an IKE message is sent in where the peer knows RFC 7383; at
     /// least 576, or zero for none.
     pub fragment: u16,
+    /// Where peers are sent that begin, and can be (RFC 5685).
+    pub elsewhere: Option<Elsewhere>,
     /// Exceptions to protection, first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,
     /// How a licensed node's SNOOP works; `None` if it only forwards.
@@ -49,6 +51,7 @@ impl Config {
             natt_port: self.natt_port,
             addresses: self.addresses.clone(),
             fragment: self.fragment,
+            elsewhere: self.elsewhere,
             credential: self.credential.clone(),
             trust: self.trust.clone(),
             ..ike::Config::new(self.identity.clone(), self.peers.clone())

@@ -18,6 +18,13 @@ pub enum Event {
         /// Name of the peer's table.
         peer: String,
     },
+    /// A gateway sent us to another one, where we begin instead.
+    Redirected {
+        /// Name of the peer's table.
+        peer: String,
+        /// The other gateway.
+        to: IpAddr,
+    },
     /// An IKE SA with a peer is gone, and no other has its place; or it could not be made.
     PeerDown {
         /// Name of the peer's table.

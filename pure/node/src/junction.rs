@@ -8,6 +8,7 @@ use crate::{Event, KeyLog, keylog};
 use crypto::Secret;
 use esp::{Traffic, Unusable};
 use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant};
+use std::net::IpAddr;
 use wire::ike::RefusalCode;
 
 impl Node {
@@ -35,6 +36,7 @@ impl Node {
         match event {
             ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
             ike::Event::IkeReplaced { old, sa, peer } => self.ike_replaced(old, sa, peer, now),
+            ike::Event::Redirected { old, sa, peer, to } => self.redirected(old, sa, peer, to),
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
             ike::Event::Configured { sa, peer, inside } => self.configured(sa, peer, inside),
             ike::Event::ChildUp(child) => self.child_up(*child, now),
@@ -119,6 +121,15 @@ impl Node {
         self.grants.node_lost(old, now);
         self.distribute(&peer, now);
         self.events.push_back(Event::Reauthenticated { peer });
+    }
+
+    /// What was being made is made at another gateway. What is up stays until it is.
+    fn redirected(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: IpAddr) {
+        let entry = self.wishes.get(&peer);
+        if entry.is_some_and(|entry| entry.sa == Some(old) && entry.up_since.is_none()) {
+            self.wishes.started(&peer, sa);
+        }
+        self.events.push_back(Event::Redirected { peer, to });
     }
 
     fn ike_down(&mut self, sa: IkeSaId, peer: String, why: &ike::DownReason, now: Instant) {

@@ -5,7 +5,7 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reauthenticate`], [`Node::move_peer`],
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reauthenticate`], [`Node::redirect`], [`Node::move_peer`],
 //!   [`Node::reconfigure`], [`Node::shutdown`]) say what the operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
@@ -38,7 +38,7 @@ mod tests;
 mod transit;
 
 pub use config::{
-    Action, Addressing, Config, Credential, FRAGMENT, Inside, Lifetimes, Peer, Policy, Pool, Ppk,
+    Action, Addressing, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer, Policy, Pool, Ppk,
     Role, Signer, SnoopConfig, Stance, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
@@ -46,12 +46,14 @@ pub use event::Event;
 pub use grants::GrantState;
 pub use ike::{
     Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
-    DownReason, End, Offer, Refusal,
+    CannotRedirect as NotSent, DownReason, End, Offer, Refusal,
 };
 pub use keylog::KeyLog;
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};
-pub use node::{CannotReauthenticate, CannotRekey, Node, Rekey, UnknownPeer};
+pub use node::{
+    CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer,
+};
 pub use pep::{FlowStatus, Side};
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
 pub use transit::{TransitCounters, Verdict};

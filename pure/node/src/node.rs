@@ -54,6 +54,17 @@ pub enum CannotReauthenticate {
     Ike(#[from] ike::CannotReauthenticate),
 }
 
+/// Why a peer is not sent to another gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotRedirect {
+    /// The configuration does not have the peer.
+    #[error(transparent)]
+    UnknownPeer(#[from] UnknownPeer),
+    /// It cannot be done, or not here.
+    #[error(transparent)]
+    Ike(#[from] ike::CannotRedirect),
+}
+
 /// One host: see the crate's documentation for how to drive it.
 pub struct Node {
     pub(crate) peers: Vec<Peer>,
@@ -213,6 +224,15 @@ impl Node {
         let sa = self.established(peer);
         let sa = sa.ok_or(ike::CannotReauthenticate::NotUp)?;
         self.ike.reauthenticate(sa, now)?;
+        self.drain(now);
+        Ok(())
+    }
+
+    /// Sends a peer that began to another gateway (RFC 5685). It has gone when its SAs are down.
+    pub fn redirect(&mut self, peer: &str, to: IpAddr, now: Instant) -> Result<(), CannotRedirect> {
+        self.peer(peer).ok_or(UnknownPeer)?;
+        let sa = self.established(peer).ok_or(ike::CannotRedirect::NotUp)?;
+        self.ike.redirect(sa, to, now)?;
         self.drain(now);
         Ok(())
     }

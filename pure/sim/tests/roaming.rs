@@ -150,6 +150,7 @@ fn config(
         mobike: true,
         forbids_nat: false,
         key: None,
+        redirects: Vec::new(),
         ppk: None,
     }];
     Config {
@@ -162,6 +163,7 @@ fn config(
         natt_port: 4500,
         addresses: Vec::new(),
         fragment: node::FRAGMENT,
+        elsewhere: None,
         policies: Vec::new(),
         snoop: None,
         grant_lifetime: Duration::from_secs(3600),

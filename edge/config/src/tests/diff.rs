@@ -48,6 +48,7 @@ rekey = "40m"
 pfs = false
 mobike = "off"
 nat = "forbidden"
+redirect = ["192.0.2.64/28"]
 ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
@@ -108,6 +109,9 @@ action = "discard"
 remote = "10.8.9.0/24"
 protocol = "tcp"
 ports = 25
+[redirect]
+to = "192.0.2.70"
+when = "init"
 [divert]
 wired = "eth1"
 wireless = "wlan1"
@@ -181,6 +185,9 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.pfs", "pfs = false", "pfs = true", Applied),
         ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
+        ("peer.alice.redirect", "64/28", "64/27", Applied),
+        ("redirect.to", "192.0.2.70", "192.0.2.71", Applied),
+        ("redirect.when", "\"init\"", "\"auth\"", Applied),
         ("peer.alice.ppk", "office2026", "office2027", Anew),
         (
             "peer.alice.ppk",

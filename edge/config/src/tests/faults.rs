@@ -175,6 +175,24 @@ fn limits_are_kept_and_told() {
 }
 
 #[test]
+fn who_is_called_is_not_sent_elsewhere() {
+    let waiting = OFFICE.replace("address = \"192.0.2.1\"\n", "");
+    let fault = only_fault(&format!("{NODE}{waiting}redirect = [\"192.0.2.7\"]\n"));
+    assert!(
+        fault.contains("peer.office.redirect | who connects"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn a_redirect_leads_somewhere() {
+    let fault = only_fault(&format!("{NODE}{OFFICE}[redirect]\nwhen = \"init\"\n"));
+    assert!(fault.contains("redirect"), "{fault}");
+    let fault = only_fault_in_office("redirect = []\n");
+    assert!(fault.contains("names no prefix"), "{fault}");
+}
+
+#[test]
 fn a_key_file_must_exist_be_private_and_be_long() {
     let text = format!("{NODE}{OFFICE}");
     for (octets, mode, problem) in [

@@ -17,6 +17,10 @@ pub fn response(response: &Response, paint: Paint) -> String {
         Response::Up(changed) | Response::Down(changed) => peers(changed, paint),
         Response::Rekey(changed) => asked(changed, "for new keys; `strata status` shows them"),
         Response::Reauth(changed) => asked(changed, "who it is; `strata status` shows new SPIs"),
+        Response::Redirect(changed) => asked(
+            changed,
+            "to go elsewhere; `strata status` shows when it has gone",
+        ),
         Response::Move(moved) => paths::moved(moved),
         Response::Paths(paths) => paths::show(paths, paint),
         Response::Status(status) => status::show(status, paint),

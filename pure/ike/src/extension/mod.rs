@@ -16,4 +16,5 @@ pub(crate) mod nat;
 pub(crate) mod padding;
 pub(crate) mod ppk;
 pub(crate) mod reauth;
+pub(crate) mod redirect;
 pub(crate) mod zones;

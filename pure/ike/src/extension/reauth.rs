@@ -63,7 +63,7 @@ impl Engine {
         if up.is_leaving() || self.sas_with(&peer).any(leaving) {
             return Err(CannotReauthenticate::UnderWay);
         }
-        let begun = self.begin(&peer, path, true, now);
+        let begun = self.begin(&peer, path, (true, None), now);
         begun.map_err(|misuse| match misuse {
             ApiMisuse::AlreadyInitiating => CannotReauthenticate::UnderWay,
             ApiMisuse::UnknownPeer => CannotReauthenticate::NotUp,

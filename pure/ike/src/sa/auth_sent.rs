@@ -18,7 +18,7 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
-use crate::extension::{configuration, contact, reauth};
+use crate::extension::{configuration, contact, reauth, redirect};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::signature::{self, Signing};
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -155,6 +155,14 @@ impl AuthSent {
             }
         };
         let keys = self.keys.proved(proved);
+        match redirect::sent(response, &[], core, ctx) {
+            Some(Ok(to)) => {
+                core.follow_redirect(to, core.anew, ctx);
+                return Closing::quietly(keys, core, ctx);
+            }
+            Some(Err(why)) => return Closing::begin(keys, why, core, ctx),
+            None => {}
+        }
         let peer = core.peer(ctx.config);
         let inside = peer
             .filter(|peer| peer.requests_addresses())
@@ -172,6 +180,7 @@ impl AuthSent {
             addresses,
             chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),
             counts_for: reauth::announced(response),
+            willing: false,
         };
         let child = match self.child.zip(peer) {
             // A refusal says more than that there is no address.

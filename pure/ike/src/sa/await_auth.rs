@@ -25,7 +25,7 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
-use crate::extension::{childless, configuration, contact, intermediate, padding, reauth};
+use crate::extension::{childless, configuration, contact, intermediate, padding, reauth, redirect};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
@@ -46,6 +46,9 @@ pub(crate) struct AwaitAuth {
     private: bool,
     /// Whether the initiator verifies signatures like ours.
     accepts_signature: bool,
+    /// Whether the initiator may be sent to another gateway, and where it is to go now.
+    willing: bool,
+    elsewhere: Option<IpAddr>,
     /// Whether both ends said that they have PPKs.
     ppk: bool,
     /// The additional key exchanges that are still to come, and what was sent in the others.
@@ -85,6 +88,11 @@ impl AwaitAuth {
         }
         rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
+        let elsewhere = redirect::elsewhere(request, ctx.config);
+        if let Some(to) = elsewhere.filter(|_| redirect::is_at_once(ctx.config)) {
+            let data = redirect::data(to, init.nonce);
+            return Err(Rejected::Answered(NotifyType::REDIRECT, data));
+        }
         let mut allowed = ctx.config.menu.clone();
         if !intermediate::is_supported(request) {
             allowed.kems.retain(Option::is_none);
@@ -150,6 +158,8 @@ impl AwaitAuth {
                 .credential
                 .as_ref()
                 .is_some_and(|credential| credential.is_accepted(request)),
+            willing: redirect::is_willing(request),
+            elsewhere,
             ppk,
             left: choice.kems.into(),
             covered: IntAuth::default(),
@@ -433,11 +443,18 @@ impl AwaitAuth {
             addresses: None,
             chain: signature::proved_by(peer, request),
             counts_for: None,
+            willing: self.willing,
         };
         let mut keys = self.keys.proved(proved);
-        let outcome = match mobike::is_translated(request, arrived.path) {
-            true => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
-            false => answer_child(peer, request, &beginning, self.group, &keys, (core.id, ctx)),
+        // Licensed nodes and their gateways carry nothing that others could carry.
+        let carries = matches!(peer.role, PeerRole::Vpn { .. });
+        let elsewhere = self.elsewhere.filter(|_| carries);
+        let outcome = match (mobike::is_translated(request, arrived.path), elsewhere) {
+            (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
+            (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
+            (false, None) => {
+                answer_child(peer, request, &beginning, self.group, &keys, (core.id, ctx))
+            }
         };
         let child = match outcome {
             Ok(Answered {
@@ -453,7 +470,8 @@ impl AwaitAuth {
                 Ok((addresses, child))
             }
             Err((kind, why)) => {
-                payloads.push(notify(kind, Vec::new()));
+                let data = elsewhere.map_or_else(Vec::new, |to| redirect::data(to, &[]));
+                payloads.push(notify(kind, data));
                 ctx.out.counters.refused += 1;
                 ctx.out.attempts.end(core, End::Refused(why.clone()));
                 ctx.refused(Some(peer.name.clone()), why);

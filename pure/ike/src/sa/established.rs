@@ -12,18 +12,21 @@ use crate::attempt::End;
 use crate::child::{self, Terms};
 use crate::config::PeerRole;
 use crate::directory::Directory;
-use crate::event::{DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
+use crate::event::{
+    CannotRedirect, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal,
+};
 use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
 use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::nat::Nat;
-use crate::extension::{delete, distribute, liveness};
+use crate::extension::{delete, distribute, liveness, redirect};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
 use model::{ChildSaId, CsaId, Deadline, Grant, InnerAddresses, Instant, Path, Spi};
 use std::collections::{BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCode};
 
@@ -49,6 +52,8 @@ pub(crate) struct Established {
     pub(super) leaving: Option<Leaving>,
     /// If another one that the peer began has its place, as soon as the peer knows that.
     pub(crate) has_heir: bool,
+    /// Whether the peer may be sent to another gateway.
+    willing: bool,
     /// Whether the peer understands private numbers.
     pub(super) private: bool,
     /// Requests that wait for the window.
@@ -85,6 +90,8 @@ pub(super) struct Beginning {
     pub(super) chain: Vec<Vec<u8>>,
     /// How long the responder counts the authentication, if it says so.
     pub(super) counts_for: Option<Duration>,
+    /// Whether the initiator may be sent to another gateway by us.
+    pub(super) willing: bool,
 }
 
 impl Established {
@@ -123,6 +130,7 @@ impl Established {
             proof,
             leaving: None,
             has_heir: false,
+            willing: beginning.willing,
             private: beginning.private,
             waiting: VecDeque::new(),
             running: None,
@@ -190,6 +198,37 @@ impl Established {
         match licensed && self.private {
             true => self.ask(Task::Distribute(Box::new(grant)), core, ctx),
             false => ctx.event(task::refused(&grant, GrantRefusal::NotLicensed, core)),
+        }
+    }
+
+    /// Sends the peer to another gateway.
+    pub(crate) fn redirect(
+        &mut self,
+        to: IpAddr,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), CannotRedirect> {
+        if self.contact.ours {
+            return Err(CannotRedirect::NotTheirs);
+        }
+        if !self.willing {
+            return Err(CannotRedirect::NotWilling);
+        }
+        self.ask(Task::Redirect(to), core, ctx);
+        Ok(())
+    }
+
+    /// The gateway sends us to another one: this SA goes when that there is up.
+    fn note_redirect(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+        if !self.contact.ours || self.is_leaving() {
+            return;
+        }
+        match redirect::sent(request, &[], core, ctx) {
+            Some(Ok(to)) => core.follow_redirect(to, true, ctx),
+            Some(Err(why)) => {
+                ctx.refused(Some(core.name()), Refusal::RedirectNotFollowed(Box::new(why)));
+            }
+            None => {}
         }
     }
 
@@ -358,7 +397,7 @@ impl Established {
                 Ok(())
             }
             Some(Task::Leave) => return self.left(ctx),
-            Some(Task::Revoke(_)) | None => Ok(()),
+            Some(Task::Revoke(_) | Task::Redirect(_)) | None => Ok(()),
         };
         match concluded {
             Err(why) => self.close(why, core, ctx),
@@ -481,6 +520,7 @@ impl Established {
         let childless = !deleted.is_empty() && self.children.is_over();
         self.take_back(request, core, ctx);
         self.note_lifetime(request, core, ctx);
+        self.note_redirect(request, core, ctx);
         let mut answer: Vec<_> = delete::paired(deleted).into_iter().collect();
         answer.extend(self.answer_mobike(request, arrived, core, ctx));
         self.respond(answer, arrived, core, ctx);

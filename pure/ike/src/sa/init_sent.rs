@@ -14,7 +14,7 @@ use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
 use crate::extension::intermediate::IntAuth;
-use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk};
+use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk, redirect};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
@@ -22,6 +22,7 @@ use crate::signature;
 use crypto::{KeyPair, Rng, Secret};
 use model::{Group, Kem, Suite};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use wire::ike::{Datagram, ExchangeType, Message, Payload};
 use zeroize::Zeroizing;
 
@@ -57,14 +58,21 @@ struct Answer {
 }
 
 impl InitSent {
-    /// Sends the first message.
-    pub(crate) fn begin(core: &mut Core, menu: IkeMenu, ctx: &mut Context<'_>) -> State {
+    /// Sends the first message; `from` is the gateway that sent us to this one.
+    pub(crate) fn begin(
+        core: &mut Core,
+        menu: IkeMenu,
+        from: Option<IpAddr>,
+        ctx: &mut Context<'_>,
+    ) -> State {
         ctx.attempt(core, Offer::default());
         let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
         extensions.extend(signature::announcement(ctx.config));
         extensions.extend(fragment::payload(ctx.config));
         let ours = core.ppk(ctx.config);
         extensions.extend(ours.map(|_| ppk::payload()));
+        let peer = core.peer(ctx.config);
+        extensions.extend(peer.and_then(|peer| redirect::willing(peer, from)));
         let further = menu.kems.iter().any(Option::is_some);
         extensions.extend(further.then(intermediate::payload));
         extensions.extend([vendor_id(), padding::payload()]);
@@ -111,6 +119,18 @@ impl InitSent {
         }
         if let Some(group) = guess::corrected(response, &self.menu.groups) {
             return self.send_group(group, core, ctx);
+        }
+        match redirect::sent(response, &self.nonce, core, ctx) {
+            Some(Ok(to)) => {
+                ctx.take();
+                core.follow_redirect(to, core.anew, ctx);
+                return State::Gone;
+            }
+            Some(Err(why)) => {
+                let told = Refusal::UnprovedLack(Box::new(why.clone()));
+                return self.remember(why, told, core, ctx);
+            }
+            None => {}
         }
         if let Some(error) = first_error(response) {
             let (why, told) = (

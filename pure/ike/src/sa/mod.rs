@@ -38,6 +38,7 @@ use crate::event::{DownReason, Event, Refusal};
 use crate::extension::fragment::{Inbox, Limit};
 use crate::extension::intermediate::Said;
 use crate::extension::ppk::Ppk;
+use crate::extension::redirect::{Followed, Redirects};
 use crate::pool::Pools;
 use crate::signature;
 use crate::window::{Arrival, Due, Requests, Responses};
@@ -126,6 +127,9 @@ pub(crate) struct Output {
     pub(crate) heirs: Vec<Sa>,
     /// SAs of ours in which both ends have to prove anew who they are; the engine makes others.
     pub(crate) unproved: Vec<IkeSaId>,
+    /// Where gateways have sent us; the engine begins there.
+    pub(crate) followed: Vec<Followed>,
+    pub(crate) redirects: Redirects,
 }
 
 /// A datagram that was found to be for an SA.

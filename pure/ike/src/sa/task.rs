@@ -7,9 +7,10 @@ use super::rekey_ike::IkeRekey;
 use super::{Context, Core};
 use crate::config::Timers;
 use crate::event::{Event, GrantRefusal};
-use crate::extension::{delete, distribute};
+use crate::extension::{delete, distribute, redirect};
 use crypto::Secret;
 use model::{ChildSaId, CsaId, Grant, Spi};
+use std::net::IpAddr;
 use wire::ike::{ExchangeType, Message, Payload};
 
 /// One request.
@@ -32,6 +33,8 @@ pub(crate) enum Task {
     DeleteChild(Option<ChildSaId>, Spi),
     /// The end of the IKE SA, whose place another has.
     Leave,
+    /// Another gateway to go to.
+    Redirect(IpAddr),
 }
 
 impl Task {
@@ -46,7 +49,8 @@ impl Task {
             | Self::FollowUp(_)
             | Self::Move(_)
             | Self::DeleteChild(..)
-            | Self::Leave => timers.attempts,
+            | Self::Leave
+            | Self::Redirect(_) => timers.attempts,
         }
     }
 
@@ -56,7 +60,8 @@ impl Task {
             | Self::Revoke(_)
             | Self::Move(_)
             | Self::DeleteChild(..)
-            | Self::Leave => ExchangeType::INFORMATIONAL,
+            | Self::Leave
+            | Self::Redirect(_) => ExchangeType::INFORMATIONAL,
             Self::RekeyChild(_) | Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
             Self::FollowUp(_) => ExchangeType::IKE_FOLLOWUP_KE,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
@@ -74,6 +79,7 @@ impl Task {
             Self::Move(moved) => moved.payloads.clone(),
             Self::DeleteChild(_, spi) => vec![delete::child(*spi)],
             Self::Leave => vec![delete::ike_sa()],
+            Self::Redirect(to) => vec![redirect::payload(*to)],
         }
     }
 }

@@ -23,6 +23,7 @@ mod ppk;
 mod proposal;
 mod raw_keys;
 mod reauth;
+mod redirect;
 mod reconfigure;
 mod refusal;
 mod rekey;
@@ -86,6 +87,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         mobike: false,
         forbids_nat: false,
         key: None,
+        redirects: Vec::new(),
         ppk: None,
     }
 }

@@ -159,6 +159,12 @@ impl Pair {
         while self.deliver_next() {}
     }
 
+    /// A request and its answer arrive.
+    pub(crate) fn settle_one_round(&mut self) {
+        self.deliver_next();
+        self.deliver_next();
+    }
+
     /// Lets time pass, with everything that happens in it.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
@@ -278,6 +284,14 @@ impl Pair {
 
     /// The path as the receiver sees it; `None` if it leads nowhere.
     fn translate(&self, from: Side, path: Path) -> Option<Path> {
+        let mut path = path;
+        if path.local.ip().is_unspecified() {
+            let own = match from {
+                Side::Left => LEFT,
+                Side::Right => RIGHT,
+            };
+            path.local.set_ip(own.parse().unwrap());
+        }
         let seen = path.reversed();
         let Some(nat) = self.nat else {
             return Some(seen);

@@ -58,6 +58,7 @@ fn stranger(name: &str) -> crate::Peer {
         mobike: true,
         forbids_nat: false,
         key: None,
+        redirects: Vec::new(),
         ppk: None,
         liveness: Duration::from_secs(30),
     }

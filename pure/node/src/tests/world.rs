@@ -550,6 +550,7 @@ fn config(who: usize, policies: &Policies) -> Config {
         natt_port: 4500,
         addresses: Vec::new(),
         fragment: 1280,
+        elsewhere: None,
         policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         grant_lifetime: Duration::from_secs(3600),
@@ -572,6 +573,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         mobike: true,
         forbids_nat: false,
         key: None,
+        redirects: Vec::new(),
         ppk: None,
     }
 }

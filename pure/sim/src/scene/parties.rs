@@ -97,6 +97,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         natt_port: 4500,
         addresses: Vec::new(),
         fragment: node::FRAGMENT,
+        elsewhere: None,
         policies: Vec::new(),
         snoop,
         grant_lifetime: Duration::from_secs(8 * 3600),
@@ -119,6 +120,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         mobike: true,
         forbids_nat: false,
         key: None,
+        redirects: Vec::new(),
         ppk: None,
     }
 }

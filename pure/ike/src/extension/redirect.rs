@@ -1,0 +1,259 @@
+//! Sent to another gateway (RFC 5685).
+//!
+//! A gateway that has too much to do, or is to rest, names another one: in answer to a client's first
+//! message, once it knows who the client is, or while an IKE SA is up. Nothing else changes for the
+//! client: the other gateway has to prove the same identity, and gets what the configuration has for
+//! the first (section 3).
+//!
+//! The client follows only to addresses that its configuration lists. Nobody has proved anything when
+//! the first message is answered, and whoever reads that message can forge the answer: crowds of
+//! clients could be sent to a victim (section 11). For the same reason it follows only so often
+//! (section 7). It never follows a name, as there is nobody here to ask for its address.
+
+use crate::config::{Config, Peer};
+use crate::engine::Engine;
+use crate::event::{CannotRedirect, DownReason, Event};
+use crate::exchange::{find_notify, notify};
+use crate::sa::{Context, Core};
+use model::{IkeSaId, Instant, Path};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use wire::ike::{Message, NotifyType, Payload};
+
+/// So often a peer, and those it sent us to, may send us on (section 7: MAX_REDIRECTS) ...
+const MOST: usize = 5;
+
+/// ... in so long (REDIRECT_LOOP_DETECT_PERIOD).
+const PERIOD: Duration = Duration::from_secs(300);
+
+/// How an address or a name is told (section 9.2).
+const IPV4: u8 = 1;
+const IPV6: u8 = 2;
+
+/// A gateway that initiators are sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Its address.
+    pub to: IpAddr,
+    /// Whether they are sent at their first message, before anybody has proved anything. That is the
+    /// cheapest; but then anybody is.
+    pub at_once: bool,
+}
+
+/// What an initiator that may be sent elsewhere adds to IKE_SA_INIT; `from` is the gateway that sent it
+/// to this one.
+pub(crate) fn willing(peer: &Peer, from: Option<IpAddr>) -> Option<Payload> {
+    let payload = match from {
+        None => notify(NotifyType::REDIRECT_SUPPORTED, Vec::new()),
+        Some(from) => notify(NotifyType::REDIRECTED_FROM, encoded(from)),
+    };
+    (!peer.redirects.is_empty()).then_some(payload)
+}
+
+/// Whether an initiator may be sent elsewhere: "the responder MUST NOT send the REDIRECT payload"
+/// to others (section 3).
+pub(crate) fn is_willing(request: &Message) -> bool {
+    let kinds = [NotifyType::REDIRECT_SUPPORTED, NotifyType::REDIRECTED_FROM];
+    let mut kinds = kinds.into_iter();
+    kinds.any(|kind| find_notify(request, kind).is_some())
+}
+
+/// What is in the REDIRECT that sends an initiator elsewhere: in IKE_SA_INIT its nonce as well.
+pub(crate) fn data(to: IpAddr, nonce: &[u8]) -> Vec<u8> {
+    [encoded(to), nonce.to_vec()].concat()
+}
+
+/// The REDIRECT of an IKE SA that is up.
+pub(crate) fn payload(to: IpAddr) -> Payload {
+    notify(NotifyType::REDIRECT, data(to, &[]))
+}
+
+/// Where an initiator is to go instead, if it goes. One that comes from there is not sent back.
+pub(crate) fn elsewhere(request: &Message, config: &Config) -> Option<IpAddr> {
+    let Elsewhere { to, .. } = config.elsewhere?;
+    let from = find_notify(request, NotifyType::REDIRECTED_FROM);
+    let from = from.and_then(|from| Some(decoded(&from.data)?.0));
+    (is_willing(request) && from != Some(Ok(to))).then_some(to)
+}
+
+/// Whether initiators are sent away before anybody knows who they are.
+pub(crate) fn is_at_once(config: &Config) -> bool {
+    config.elsewhere.is_some_and(|elsewhere| elsewhere.at_once)
+}
+
+/// Where a gateway sends us, or why we do not go there. `None` if it does not: also if the nonce is
+/// not ours, as then it is no answer to us, or if we did not say that we go anywhere.
+pub(crate) fn sent(
+    message: &Message,
+    nonce: &[u8],
+    core: &Core,
+    ctx: &mut Context<'_>,
+) -> Option<Result<IpAddr, DownReason>> {
+    let peer = core.peer(ctx.config)?;
+    let told = find_notify(message, NotifyType::REDIRECT);
+    let told = told.filter(|_| !peer.redirects.is_empty())?;
+    let (to, rest) = decoded(&told.data)?;
+    if rest != nonce {
+        return None;
+    }
+    let listed = |to: &IpAddr| {
+        let mut listed = peer.redirects.iter();
+        listed.any(|addresses| addresses.contains(*to, 0, None))
+    };
+    Some(match to {
+        Ok(to) if !listed(&to) => Err(DownReason::RedirectNotListed { to: to.to_string() }),
+        Err(to) => Err(DownReason::RedirectNotListed { to }),
+        Ok(_) if !ctx.out.redirects.admit(&peer.name, ctx.now) => {
+            Err(DownReason::RedirectedTooOften)
+        }
+        Ok(to) => Ok(to),
+    })
+}
+
+fn encoded(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => [&[IPV4, 4][..], &v4.octets()].concat(),
+        IpAddr::V6(v6) => [&[IPV6, 16][..], &v6.octets()].concat(),
+    }
+}
+
+/// An address, or whatever else is named for a person, and what follows.
+fn decoded(data: &[u8]) -> Option<(Result<IpAddr, String>, &[u8])> {
+    let (&[kind, length], rest) = data.split_first_chunk()?;
+    let (named, rest) = rest.split_at_checked(length.into())?;
+    let address = match kind {
+        IPV4 => Ok(IpAddr::from(<[u8; 4]>::try_from(named).ok()?)),
+        IPV6 => Ok(IpAddr::from(<[u8; 16]>::try_from(named).ok()?)),
+        _ => Err(named.escape_ascii().to_string()),
+    };
+    Some((address, rest))
+}
+
+/// When peers sent us on.
+#[derive(Default)]
+pub(crate) struct Redirects(BTreeMap<String, VecDeque<Instant>>);
+
+impl Redirects {
+    /// Whether a peer may send us on once more.
+    fn admit(&mut self, peer: &str, now: Instant) -> bool {
+        let times = self.0.entry(peer.to_owned()).or_default();
+        times.retain(|at| now < *at + PERIOD);
+        let admitted = times.len() < MOST;
+        times.extend(admitted.then_some(now));
+        admitted
+    }
+}
+
+/// We go where we were sent.
+pub(crate) struct Followed {
+    old: IkeSaId,
+    peer: String,
+    path: Path,
+    /// Whether what there is stays until the new one is up.
+    anew: bool,
+    to: IpAddr,
+}
+
+impl Core {
+    /// Has another IKE SA begun at another gateway.
+    pub(crate) fn follow_redirect(&self, to: IpAddr, anew: bool, ctx: &mut Context<'_>) {
+        ctx.out.followed.push(Followed {
+            old: self.id,
+            peer: self.name(),
+            path: self.path,
+            anew,
+            to,
+        });
+    }
+}
+
+/// Commands.
+impl Engine {
+    /// Sends the peer of an IKE SA that it began to another gateway. It has gone when it deletes the
+    /// SA.
+    pub fn redirect(
+        &mut self,
+        sa: IkeSaId,
+        to: IpAddr,
+        now: Instant,
+    ) -> Result<(), CannotRedirect> {
+        let mut asked = Err(CannotRedirect::NotUp);
+        self.with_established(sa, now, |core, up, ctx| asked = up.redirect(to, core, ctx));
+        asked
+    }
+}
+
+impl Engine {
+    /// Begins where gateways have sent us. Our own address is left to the routes.
+    pub(crate) fn follow_redirects(&mut self, now: Instant) {
+        for followed in std::mem::take(&mut self.out.followed) {
+            let Followed {
+                old,
+                peer,
+                path,
+                anew,
+                to,
+            } = followed;
+            let ours: IpAddr = match to {
+                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let there = Path {
+                local: SocketAddr::new(ours, path.local.port()),
+                remote: SocketAddr::new(to, path.remote.port()),
+            };
+            let from = Some(path.remote.ip());
+            // Or it is being made already.
+            if let Ok(sa) = self.begin(&peer, there, (anew, from), now) {
+                let event = Event::Redirected { old, sa, peer, to };
+                self.out.events.push_back(event);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn addresses_are_told_as_they_are_read() {
+        for text in ["192.0.2.7", "2001:db8::7"] {
+            let nonce = [7; 32];
+            let told = data(address(text), &nonce);
+            assert_eq!(decoded(&told), Some((Ok(address(text)), &nonce[..])));
+        }
+    }
+
+    #[test]
+    fn a_name_is_no_address_and_what_is_cut_off_is_nothing() {
+        let name = [&[3, 9][..], b"gw\x1b[m.net!"].concat();
+        let shown = "gw\\x1b[m.net".to_owned();
+        assert_eq!(decoded(&name), Some((Err(shown), &b"!"[..])));
+        for cut in [
+            &[][..],
+            &[1],
+            &[1, 4, 192, 0, 2],
+            &[1, 3, 192, 0, 2],
+            &[2, 4, 1, 2, 3, 4],
+        ] {
+            assert_eq!(decoded(cut), None);
+        }
+    }
+
+    #[test]
+    fn one_peer_sends_us_on_five_times_in_five_minutes() {
+        let mut redirects = Redirects::default();
+        let at = |seconds| Instant::from_origin(Duration::from_secs(seconds));
+        let admitted = (0..8).filter(|second| redirects.admit("gw", at(*second)));
+        assert_eq!(admitted.count(), MOST);
+        assert!(redirects.admit("another", at(8)));
+        assert!(!redirects.admit("gw", at(299)));
+        assert!(redirects.admit("gw", at(300)));
+    }
+}

@@ -1,0 +1,238 @@
+//! Sent to another gateway. The right host is the other one as well, at its other address.
+
+use super::pair::{Flying, Host, Pair, RIGHT, Side, fit};
+use super::*;
+use crate::{CannotRedirect, DownReason, DropReason, Elsewhere, Event};
+use model::IkeSaId;
+use std::net::IpAddr;
+use wire::ike::{Datagram, NotifyType, Payload};
+
+/// The other gateway.
+const OTHER: &str = "198.51.100.7";
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// A mobile node that goes to these gateways, and a gateway that sends it to the other one.
+fn sending(listed: &str, at_once: bool) -> Pair {
+    let (mut left, mut right) = (mobile(), gateway());
+    left.peers[0].redirects = vec![prefix(listed)];
+    let to = address(OTHER);
+    right.elsewhere = Some(Elsewhere { to, at_once });
+    Pair::new(left, right)
+}
+
+/// One that is not sent elsewhere yet.
+fn connected(listed: &str) -> Pair {
+    let mut pair = sending(listed, true);
+    serve(&mut pair);
+    pair.connect();
+    pair
+}
+
+/// From now on the right host sends nobody away: it is the other gateway.
+fn serve(pair: &mut Pair) {
+    pair.right.engine.config.elsewhere = None;
+}
+
+/// The notifies of a message in the clear.
+fn notifies(flying: &Flying) -> Vec<NotifyType> {
+    let Ok(Datagram::Clear(message)) = Datagram::decode(&flying.message) else {
+        panic!("IKE_SA_INIT is in the clear");
+    };
+    let notifies = message
+        .payloads
+        .into_iter()
+        .filter_map(|payload| match payload {
+            Payload::Notify(notify) => Some(notify.kind),
+            _ => None,
+        });
+    notifies.collect()
+}
+
+impl Host {
+    /// Where it was sent.
+    fn sent_to(&self) -> Vec<IpAddr> {
+        let sent = self.events.iter().filter_map(|event| match event {
+            Event::Redirected { to, .. } => Some(*to),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    fn sa(&self) -> IkeSaId {
+        let mut sas = self.engine.sas();
+        sas.find(|sa| sa.since.is_some()).unwrap().id
+    }
+}
+
+/// Both ends have one IKE SA, which goes to an address of the right one, and one child.
+fn is_up_at(pair: &Pair, gateway: &str) -> bool {
+    let at: Vec<_> = pair
+        .left
+        .engine
+        .sas()
+        .map(|sa| sa.path.remote.ip())
+        .collect();
+    at == [address(gateway)]
+        && pair.right.engine.sas().count() == 1
+        && fit(pair.left.child(), pair.right.child())
+}
+
+#[test]
+fn a_client_is_sent_away_by_the_answer_to_its_first_message() {
+    let mut pair = sending("198.51.100.0/24", true);
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    assert_eq!(
+        pair.right.engine.sas().count() + pair.right.engine.half_open(),
+        0
+    );
+    assert_eq!(pair.right.dropped(DropReason::Redirected), 1);
+    assert!(pair.sent[1].message.len() < pair.sent[0].message.len());
+    serve(&mut pair);
+    pair.settle();
+    assert_eq!(pair.left.sent_to(), [address(OTHER)]);
+    assert!(is_up_at(&pair, OTHER));
+    assert!(notifies(&pair.sent[0]).contains(&NotifyType::REDIRECT_SUPPORTED));
+    assert!(notifies(&pair.sent[2]).contains(&NotifyType::REDIRECTED_FROM));
+    assert!(pair.left.down_reasons().is_empty());
+}
+
+#[test]
+fn a_client_is_sent_away_when_it_has_proved_who_it_is_and_gets_no_child() {
+    let mut pair = sending("198.51.100.0/24", false);
+    pair.initiate(Side::Left);
+    for _ in 0..4 {
+        pair.deliver_next();
+    }
+    serve(&mut pair);
+    assert_eq!(pair.left.sent_to(), [address(OTHER)]);
+    pair.pass(Duration::from_secs(10));
+    assert!(is_up_at(&pair, OTHER));
+    let up = |event: &&Event| matches!(event, Event::ChildUp(_));
+    assert_eq!(pair.right.events.iter().filter(up).count(), 1);
+    assert!(pair.right.refusals()[0].contains(OTHER));
+}
+
+#[test]
+fn a_client_is_sent_away_while_its_tunnel_is_up_and_leaves_when_the_other_is() {
+    let mut pair = connected("198.51.100.0/24");
+    let sa = pair.right.sa();
+    let asked = pair.with(Side::Right, |engine, now| {
+        engine.redirect(sa, address(OTHER), now)
+    });
+    assert_eq!(asked, Ok(()));
+    while pair.deliver_next() {
+        assert!(!pair.left.children().is_empty(), "it is never without");
+    }
+    pair.pass(Duration::from_secs(60));
+    assert_eq!(pair.left.sent_to(), [address(OTHER)]);
+    assert!(is_up_at(&pair, OTHER));
+    assert_eq!(pair.left.down_reasons(), [&DownReason::Replaced]);
+}
+
+#[test]
+fn nobody_is_sent_away_who_does_not_say_that_he_goes() {
+    for at_once in [true, false] {
+        let mut pair = sending("198.51.100.0/24", at_once);
+        pair.left.engine.config.peers[0].redirects.clear();
+        pair.connect();
+        assert!(is_up_at(&pair, RIGHT));
+        let (ours, theirs) = (pair.left.sa(), pair.right.sa());
+        let ask = |pair: &mut Pair, side, sa| {
+            pair.with(side, |engine, now| engine.redirect(sa, address(OTHER), now))
+        };
+        let deaf = ask(&mut pair, Side::Right, theirs);
+        assert_eq!(deaf, Err(CannotRedirect::NotWilling));
+        let ours = ask(&mut pair, Side::Left, ours);
+        assert_eq!(ours, Err(CannotRedirect::NotTheirs));
+        let nobodys = ask(&mut pair, Side::Right, IkeSaId(99));
+        assert_eq!(nobodys, Err(CannotRedirect::NotUp));
+    }
+}
+
+#[test]
+fn an_address_that_is_not_listed_is_not_gone_to() {
+    const LISTED: &str = "203.0.113.64/28";
+    let not_listed = DownReason::RedirectNotListed {
+        to: OTHER.to_owned(),
+    };
+    let mut pair = sending(LISTED, true);
+    pair.connect();
+    let told = &pair.left.refusals()[0];
+    assert!(
+        told.contains("`redirect` in its table does not list"),
+        "{told}"
+    );
+    assert!(pair.left.down_reasons().is_empty(), "it may be forged");
+    pair.pass(Duration::from_secs(200));
+    assert_eq!(pair.left.down_reasons(), [&not_listed]);
+
+    let mut pair = sending(LISTED, false);
+    pair.connect();
+    assert_eq!(pair.left.down_reasons(), [&not_listed]);
+
+    let mut pair = connected(LISTED);
+    let sa = pair.right.sa();
+    let asked = pair.with(Side::Right, |engine, now| {
+        engine.redirect(sa, address(OTHER), now)
+    });
+    assert_eq!(asked, Ok(()));
+    pair.pass(Duration::from_secs(60));
+    assert!(is_up_at(&pair, RIGHT));
+    assert!(pair.left.refusals()[0].contains("does not list"));
+}
+
+#[test]
+fn an_answer_with_another_nonce_is_forged() {
+    let mut pair = sending("198.51.100.0/24", true);
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    serve(&mut pair);
+    let mut forged = pair.intercept().remove(0);
+    *forged.message.last_mut().unwrap() ^= 1;
+    pair.deliver(&forged);
+    assert_eq!(pair.left.dropped(DropReason::WrongPayloads), 1);
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(pair.left.sent_to(), []);
+    assert!(is_up_at(&pair, RIGHT));
+}
+
+#[test]
+fn who_is_sent_to_and_fro_stays_after_five_times() {
+    let mut pair = sending("198.51.100.0/24", true);
+    pair.initiate(Side::Left);
+    for turn in 1..=8 {
+        let to = address(&format!("198.51.100.{turn}"));
+        let at_once = true;
+        pair.right.engine.config.elsewhere = Some(Elsewhere { to, at_once });
+        pair.settle_one_round();
+    }
+    assert_eq!(pair.left.sent_to().len(), 5);
+    let told = &pair.left.refusals()[0];
+    assert!(told.contains("more than 5 times"), "{told}");
+    serve(&mut pair);
+    pair.pass(Duration::from_secs(30));
+    assert!(is_up_at(&pair, "198.51.100.5"), "it asks there again");
+}
+
+/// As a gateway does that is asked at an address which it shares with others (section 4).
+#[test]
+fn who_comes_from_there_is_not_sent_back_and_losses_change_nothing() {
+    for seed in 0..40 {
+        for at_once in [true, false] {
+            let (mut left, mut right) = (mobile(), gateway());
+            left.peers[0].redirects = vec![prefix("203.0.113.0/24")];
+            let to = address(RIGHT);
+            right.elsewhere = Some(Elsewhere { to, at_once });
+            let mut pair = Pair::seeded(left, right, seed);
+            (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+            pair.initiate(Side::Left);
+            pair.pass(Duration::from_secs(300));
+            assert!(is_up_at(&pair, RIGHT), "seed {seed}");
+            assert_eq!(pair.left.sent_to(), [to], "seed {seed}");
+        }
+    }
+}
