@@ -56,6 +56,8 @@ const REAUTH: &str = "edge/lab/tests/e2e_reauth.rs";
 const IKE_REAUTH: &str = "pure/ike/src/tests/reauth.rs";
 const NODE_REAUTH: &str = "pure/node/src/tests/reauth.rs";
 const REAUTH_SWAN: &str = "edge/lab/tests/interop_reauth.rs";
+const REDIRECT: &str = "edge/lab/tests/e2e_redirect.rs";
+const IKE_REDIRECT: &str = "pure/ike/src/tests/redirect.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e_rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
@@ -693,6 +695,33 @@ pub const FEATURES: &[Feature] = &[
                 IKE_REAUTH,
                 "an_authentication_crosses_with_new_keys_and_both_ends_agree",
             ),
+        ]),
+    },
+    Feature {
+        name: "Being sent to another gateway",
+        keys: &["peer.redirect", "redirect.to", "redirect.when"],
+        verbs: &["redirect"],
+        works: Tests(&[
+            (REDIRECT, "a_peer_is_sent_away_at_its_first_message"),
+            (REDIRECT, "a_peer_is_sent_away_when_it_has_proved_who_it_is"),
+            (REDIRECT, "strata_redirect_empties_a_gateway"),
+            (REDIRECT, "strongswan_goes_where_it_is_sent"),
+        ]),
+        refuses: Tests(&[
+            (
+                REDIRECT,
+                "an_address_that_is_not_listed_is_told_with_the_fix",
+            ),
+            (REDIRECT, "what_cannot_be_sent_away_is_refused_with_the_fix"),
+            (
+                IKE_REDIRECT,
+                "who_is_sent_to_and_fro_stays_after_five_times",
+            ),
+            (FAULTS, "who_is_called_is_not_sent_elsewhere"),
+        ]),
+        recovers: Tests(&[
+            (IKE_REDIRECT, "losses_change_nothing"),
+            (IKE_REDIRECT, "an_answer_with_another_nonce_is_forged"),
         ]),
     },
     Feature {

@@ -81,6 +81,12 @@ impl Remedy<'_> {
                 self.at("local", "or list our addresses"),
             ],
             DownReason::ZonesRequired => self.zones(),
+            DownReason::RedirectNotListed { to } => {
+                vec![self.at(
+                    "redirect",
+                    format!("list {to}, if that is a gateway of the peer's"),
+                )]
+            }
             DownReason::Unreachable { .. } => self.silence(attempt),
             DownReason::AuthUnanswered { port } => vec![elsewhere(format!(
                 "let UDP port {port} pass between here and {peer}"

@@ -69,12 +69,14 @@ pub(crate) fn payload(to: IpAddr) -> Payload {
     notify(NotifyType::REDIRECT, data(to, &[]))
 }
 
-/// Where an initiator is to go instead, if it goes. One that comes from there is not sent back.
-pub(crate) fn elsewhere(request: &Message, config: &Config) -> Option<IpAddr> {
+/// Where an initiator is to go instead that came to an address of ours, if it goes. Not if it came to
+/// that very address, nor back to where it was sent from.
+pub(crate) fn elsewhere(request: &Message, here: IpAddr, config: &Config) -> Option<IpAddr> {
     let Elsewhere { to, .. } = config.elsewhere?;
     let from = find_notify(request, NotifyType::REDIRECTED_FROM);
     let from = from.and_then(|from| Some(decoded(&from.data)?.0));
-    (is_willing(request) && from != Some(Ok(to))).then_some(to)
+    let there = to == here || from == Some(Ok(to));
+    (is_willing(request) && !there).then_some(to)
 }
 
 /// Whether initiators are sent away before anybody knows who they are.

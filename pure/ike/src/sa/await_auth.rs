@@ -88,7 +88,7 @@ impl AwaitAuth {
         }
         rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
-        let elsewhere = redirect::elsewhere(request, ctx.config);
+        let elsewhere = redirect::elsewhere(request, core.path.local.ip(), ctx.config);
         if let Some(to) = elsewhere.filter(|_| redirect::is_at_once(ctx.config)) {
             let data = redirect::data(to, init.nonce);
             return Err(Rejected::Answered(NotifyType::REDIRECT, data));

@@ -226,7 +226,10 @@ impl Established {
         match redirect::sent(request, &[], core, ctx) {
             Some(Ok(to)) => core.follow_redirect(to, true, ctx),
             Some(Err(why)) => {
-                ctx.refused(Some(core.name()), Refusal::RedirectNotFollowed(Box::new(why)));
+                ctx.refused(
+                    Some(core.name()),
+                    Refusal::RedirectNotFollowed(Box::new(why)),
+                );
             }
             None => {}
         }

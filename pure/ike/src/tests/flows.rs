@@ -7,6 +7,7 @@ use super::mobike;
 use super::pair::{Host, Pair, Side};
 use super::ppk;
 use super::reauth::reauthenticate;
+use super::redirect::{LISTED, send_away, sending, served};
 use super::rekey::{rekey_child, rekey_ike};
 use super::trace::{Step, What};
 use super::zones::zoned;
@@ -247,9 +248,10 @@ pub(crate) const FLOWS: &[Flow] = &[
                 deletes the old SA when nothing is under way on it, and receives on its child for a \
                 little longer.",
         play: || {
-            let mut pair = story();
-            reauthenticate(&mut pair);
-            pair.pass(Duration::from_secs(60));
+            let mut left = mobile();
+            left.peers[0].lifetimes.reauth = Duration::from_secs(100);
+            let (mut pair, _) = up(left, gateway());
+            pair.pass(Duration::from_secs(150));
             pair
         },
     },
@@ -264,6 +266,41 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.right.engine.config.peers[0].psk = Some(another);
             reauthenticate(&mut pair);
             pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "redirect",
+        title: "A gateway sends a client to another one",
+        about: "The client says that it goes elsewhere, and is told where in the answer to its first \
+                message (RFC 5685 section 3); its nonce in it shows that it is an answer. Here the \
+                other gateway is the same host at another address.",
+        play: || {
+            let mut pair = sending(LISTED, true);
+            pair.connect();
+            pair
+        },
+    },
+    Flow {
+        page: "redirect-auth",
+        title: "A gateway sends a client away that has proved who it is",
+        about: "Both ends have proved who they are, no child is made, and both delete the IKE SA (RFC \
+                5685 section 6).",
+        play: || {
+            let mut pair = sending(LISTED, false);
+            pair.connect();
+            pair
+        },
+    },
+    Flow {
+        page: "redirect-up",
+        title: "A gateway sends a client away whose tunnel is up",
+        about: "The client leaves when it has a tunnel to the other gateway (RFC 5685 section 5).",
+        play: || {
+            let mut pair = served(LISTED);
+            pair.begin_story();
+            send_away(&mut pair);
+            pair.pass(Duration::from_secs(60));
             pair
         },
     },

@@ -14,8 +14,11 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
+/// What the mobile node's configuration allows.
+pub(crate) const LISTED: &str = "198.51.100.0/24";
+
 /// A mobile node that goes to these gateways, and a gateway that sends it to the other one.
-fn sending(listed: &str, at_once: bool) -> Pair {
+pub(crate) fn sending(listed: &str, at_once: bool) -> Pair {
     let (mut left, mut right) = (mobile(), gateway());
     left.peers[0].redirects = vec![prefix(listed)];
     let to = address(OTHER);
@@ -24,14 +27,23 @@ fn sending(listed: &str, at_once: bool) -> Pair {
 }
 
 /// One that is not sent elsewhere yet.
-fn connected(listed: &str) -> Pair {
+pub(crate) fn served(listed: &str) -> Pair {
     let mut pair = sending(listed, true);
     serve(&mut pair);
     pair.connect();
     pair
 }
 
-/// From now on the right host sends nobody away: it is the other gateway.
+/// The right host sends the left one to the other gateway.
+pub(crate) fn send_away(pair: &mut Pair) {
+    let sa = pair.right.sa();
+    let asked = pair.with(Side::Right, |engine, now| {
+        engine.redirect(sa, address(OTHER), now)
+    });
+    assert_eq!(asked, Ok(()));
+}
+
+/// From now on the right host sends nobody away.
 fn serve(pair: &mut Pair) {
     pair.right.engine.config.elsewhere = None;
 }
@@ -82,7 +94,7 @@ fn is_up_at(pair: &Pair, gateway: &str) -> bool {
 
 #[test]
 fn a_client_is_sent_away_by_the_answer_to_its_first_message() {
-    let mut pair = sending("198.51.100.0/24", true);
+    let mut pair = sending(LISTED, true);
     pair.initiate(Side::Left);
     pair.deliver_next();
     assert_eq!(
@@ -91,7 +103,6 @@ fn a_client_is_sent_away_by_the_answer_to_its_first_message() {
     );
     assert_eq!(pair.right.dropped(DropReason::Redirected), 1);
     assert!(pair.sent[1].message.len() < pair.sent[0].message.len());
-    serve(&mut pair);
     pair.settle();
     assert_eq!(pair.left.sent_to(), [address(OTHER)]);
     assert!(is_up_at(&pair, OTHER));
@@ -102,14 +113,10 @@ fn a_client_is_sent_away_by_the_answer_to_its_first_message() {
 
 #[test]
 fn a_client_is_sent_away_when_it_has_proved_who_it_is_and_gets_no_child() {
-    let mut pair = sending("198.51.100.0/24", false);
+    let mut pair = sending(LISTED, false);
     pair.initiate(Side::Left);
-    for _ in 0..4 {
-        pair.deliver_next();
-    }
-    serve(&mut pair);
-    assert_eq!(pair.left.sent_to(), [address(OTHER)]);
     pair.pass(Duration::from_secs(10));
+    assert_eq!(pair.left.sent_to(), [address(OTHER)]);
     assert!(is_up_at(&pair, OTHER));
     let up = |event: &&Event| matches!(event, Event::ChildUp(_));
     assert_eq!(pair.right.events.iter().filter(up).count(), 1);
@@ -118,12 +125,8 @@ fn a_client_is_sent_away_when_it_has_proved_who_it_is_and_gets_no_child() {
 
 #[test]
 fn a_client_is_sent_away_while_its_tunnel_is_up_and_leaves_when_the_other_is() {
-    let mut pair = connected("198.51.100.0/24");
-    let sa = pair.right.sa();
-    let asked = pair.with(Side::Right, |engine, now| {
-        engine.redirect(sa, address(OTHER), now)
-    });
-    assert_eq!(asked, Ok(()));
+    let mut pair = served(LISTED);
+    send_away(&mut pair);
     while pair.deliver_next() {
         assert!(!pair.left.children().is_empty(), "it is never without");
     }
@@ -136,7 +139,7 @@ fn a_client_is_sent_away_while_its_tunnel_is_up_and_leaves_when_the_other_is() {
 #[test]
 fn nobody_is_sent_away_who_does_not_say_that_he_goes() {
     for at_once in [true, false] {
-        let mut pair = sending("198.51.100.0/24", at_once);
+        let mut pair = sending(LISTED, at_once);
         pair.left.engine.config.peers[0].redirects.clear();
         pair.connect();
         assert!(is_up_at(&pair, RIGHT));
@@ -155,11 +158,11 @@ fn nobody_is_sent_away_who_does_not_say_that_he_goes() {
 
 #[test]
 fn an_address_that_is_not_listed_is_not_gone_to() {
-    const LISTED: &str = "203.0.113.64/28";
+    const NEARBY: &str = "203.0.113.64/28";
     let not_listed = DownReason::RedirectNotListed {
         to: OTHER.to_owned(),
     };
-    let mut pair = sending(LISTED, true);
+    let mut pair = sending(NEARBY, true);
     pair.connect();
     let told = &pair.left.refusals()[0];
     assert!(
@@ -170,16 +173,12 @@ fn an_address_that_is_not_listed_is_not_gone_to() {
     pair.pass(Duration::from_secs(200));
     assert_eq!(pair.left.down_reasons(), [&not_listed]);
 
-    let mut pair = sending(LISTED, false);
+    let mut pair = sending(NEARBY, false);
     pair.connect();
     assert_eq!(pair.left.down_reasons(), [&not_listed]);
 
-    let mut pair = connected(LISTED);
-    let sa = pair.right.sa();
-    let asked = pair.with(Side::Right, |engine, now| {
-        engine.redirect(sa, address(OTHER), now)
-    });
-    assert_eq!(asked, Ok(()));
+    let mut pair = served(NEARBY);
+    send_away(&mut pair);
     pair.pass(Duration::from_secs(60));
     assert!(is_up_at(&pair, RIGHT));
     assert!(pair.left.refusals()[0].contains("does not list"));
@@ -187,7 +186,7 @@ fn an_address_that_is_not_listed_is_not_gone_to() {
 
 #[test]
 fn an_answer_with_another_nonce_is_forged() {
-    let mut pair = sending("198.51.100.0/24", true);
+    let mut pair = sending(LISTED, true);
     pair.initiate(Side::Left);
     pair.deliver_next();
     serve(&mut pair);
@@ -196,13 +195,13 @@ fn an_answer_with_another_nonce_is_forged() {
     pair.deliver(&forged);
     assert_eq!(pair.left.dropped(DropReason::WrongPayloads), 1);
     pair.pass(Duration::from_secs(1));
-    assert_eq!(pair.left.sent_to(), []);
+    assert!(pair.left.sent_to().is_empty());
     assert!(is_up_at(&pair, RIGHT));
 }
 
 #[test]
 fn who_is_sent_to_and_fro_stays_after_five_times() {
-    let mut pair = sending("198.51.100.0/24", true);
+    let mut pair = sending(LISTED, true);
     pair.initiate(Side::Left);
     for turn in 1..=8 {
         let to = address(&format!("198.51.100.{turn}"));
@@ -218,20 +217,34 @@ fn who_is_sent_to_and_fro_stays_after_five_times() {
     assert!(is_up_at(&pair, "198.51.100.5"), "it asks there again");
 }
 
-/// As a gateway does that is asked at an address which it shares with others (section 4).
 #[test]
-fn who_comes_from_there_is_not_sent_back_and_losses_change_nothing() {
+fn nobody_is_sent_back_to_where_it_was_sent_from() {
+    for at_once in [true, false] {
+        let mut pair = sending("0.0.0.0/0", at_once);
+        pair.initiate(Side::Left);
+        while pair.left.sent_to().is_empty() && pair.deliver_next() {}
+        // At its other address it sends to the first one.
+        let to = address(RIGHT);
+        pair.right.engine.config.elsewhere = Some(Elsewhere { to, at_once });
+        pair.pass(Duration::from_secs(10));
+        assert_eq!(pair.left.sent_to(), [address(OTHER)]);
+        assert!(is_up_at(&pair, OTHER));
+    }
+}
+
+#[test]
+fn losses_change_nothing() {
     for seed in 0..40 {
         for at_once in [true, false] {
             let (mut left, mut right) = (mobile(), gateway());
-            left.peers[0].redirects = vec![prefix("203.0.113.0/24")];
-            let to = address(RIGHT);
+            left.peers[0].redirects = vec![prefix(LISTED)];
+            let to = address(OTHER);
             right.elsewhere = Some(Elsewhere { to, at_once });
             let mut pair = Pair::seeded(left, right, seed);
             (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
             pair.initiate(Side::Left);
             pair.pass(Duration::from_secs(300));
-            assert!(is_up_at(&pair, RIGHT), "seed {seed}");
+            assert!(is_up_at(&pair, OTHER), "seed {seed}");
             assert_eq!(pair.left.sent_to(), [to], "seed {seed}");
         }
     }

@@ -331,6 +331,7 @@ fn engine(
         mobike: true,
         forbids_nat: false,
         key: None,
+        redirects: Vec::new(),
         kems: vec![None],
         ppk: None,
     };
