@@ -47,7 +47,9 @@ pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// What mobile node and gateway know each other by, in `tunnel.psk`.
 pub const TUNNEL_KEY: &str = "a key between mobile node and gateway";
-const NODE_KEY: &str = "a key between gateway and licensed node";
+
+/// What gateway and licensed node know each other by, in `node.psk`.
+pub const NODE_KEY: &str = "a key between gateway and licensed node";
 
 /// The three hosts.
 pub struct Pair {

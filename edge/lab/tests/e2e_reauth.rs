@@ -7,8 +7,8 @@ use lab::daemon::Daemon;
 use lab::lending::{ALICE, POOL, on_device};
 use lab::openssl::{self, EC, GOOD};
 use lab::pair::{
-    DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, Tunnel, children, is_up, mobile_config,
-    refusal,
+    DEADLINE, GATEWAY, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, children, is_up,
+    mobile_config, refusal,
 };
 use lab::runner;
 use lab::transfer::transfer;
@@ -48,6 +48,7 @@ fn a_stream_loses_no_packet_through_four_authentications() -> Result<()> {
 fn an_authentication_is_repeated_before_its_time_is_over() -> Result<()> {
     let pair = Pair::new("reauth")?;
     pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+    pair.gateway.secret("node.psk", NODE_KEY)?;
     let gateway = lab::pair::gateway_config(Terms::PLAIN);
     let (id, limit) = ("id = \"alice@example.net\"\n", "reauth = \"12s\"\n");
     let limited = gateway.replace(id, &[id, limit].concat());

@@ -64,7 +64,8 @@ pub use config::{
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
 pub use event::{
-    ApiMisuse, BadProof, CannotMove, CannotReauthenticate, CannotRedirect, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal,
+    ApiMisuse, BadProof, CannotMove, CannotReauthenticate, CannotRedirect, DownReason, Event,
+    GrantRefusal, PeerMisbehaved, Refusal,
 };
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;

@@ -38,8 +38,8 @@ mod tests;
 mod transit;
 
 pub use config::{
-    Action, Addressing, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer, Policy, Pool, Ppk,
-    Role, Signer, SnoopConfig, Stance, ZonePolicy,
+    Action, Addressing, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer, Policy,
+    Pool, Ppk, Role, Signer, SnoopConfig, Stance, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
@@ -51,9 +51,7 @@ pub use ike::{
 pub use keylog::KeyLog;
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};
-pub use node::{
-    CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer,
-};
+pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer};
 pub use pep::{FlowStatus, Side};
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
 pub use transit::{TransitCounters, Verdict};

@@ -5,7 +5,7 @@
 //! keeps a bounded number for a bounded time. It is told as little as possible: an unknown identity
 //! and a wrong key give the same answer after the same work. Our own log says which it was.
 
-use super::closing::{Closing, Lingering};
+use super::closing::{Closing, Lingering, Retired};
 use super::established::{Beginning, Established};
 use super::protected::Complaint;
 use super::{Arrived, Context, Core, State};
@@ -25,7 +25,9 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
-use crate::extension::{childless, configuration, contact, intermediate, padding, reauth, redirect};
+use crate::extension::{
+    childless, configuration, contact, intermediate, padding, reauth, redirect,
+};
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
@@ -475,7 +477,7 @@ impl AwaitAuth {
                 ctx.out.counters.refused += 1;
                 ctx.out.attempts.end(core, End::Refused(why.clone()));
                 ctx.refused(Some(peer.name.clone()), why);
-                Err(())
+                Err(kind)
             }
         };
         core.respond(&mut keys.cipher, arrived, payloads, ctx);
@@ -487,7 +489,10 @@ impl AwaitAuth {
                 };
                 Established::begin(keys, beginning, (None, child), core, ctx)
             }
-            Err(()) => Closing::quietly(keys, core, ctx),
+            // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete of ours
+            // could overtake the answer.
+            Err(NotifyType::REDIRECT) => Retired::begin(keys, ctx),
+            Err(_) => Closing::quietly(keys, core, ctx),
         }
     }
 }

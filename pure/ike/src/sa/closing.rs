@@ -81,7 +81,7 @@ impl Closing {
     }
 }
 
-/// The SA was rekeyed by the peer, which is going to delete it. Until then it answers what comes
+/// The peer is going to delete the SA, as it has rekeyed it or was sent to another gateway. Until then it answers what comes
 /// late: the request for the successor again, if our answer was lost, and requests that crossed it.
 pub(crate) struct Retired {
     pub(crate) keys: ProvedKeys,
@@ -126,7 +126,7 @@ impl Retired {
     pub(super) const fn deadline(&self) -> Deadline {
         Deadline {
             at: self.until,
-            reason: "a rekeyed IKE SA waits to be deleted by the peer",
+            reason: "an IKE SA waits to be deleted by the peer",
         }
     }
 }

@@ -12,9 +12,7 @@ use crate::attempt::End;
 use crate::child::{self, Terms};
 use crate::config::PeerRole;
 use crate::directory::Directory;
-use crate::event::{
-    CannotRedirect, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal,
-};
+use crate::event::{CannotRedirect, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
 use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
 use crate::extension::configuration::Inside;

@@ -306,7 +306,9 @@ fn a_peer_that_is_closed_meanwhile_is_closed_with_both_sas() {
                 pair.deliver_next();
             }
             pair.with(side, |engine, now| {
-                ["mobile", "gateway"].map(|peer| engine.bar(peer, true));
+                for peer in ["mobile", "gateway"] {
+                    engine.bar(peer, true);
+                }
                 engine.shutdown(now);
             });
             pair.pass(MINUTE * 5);

@@ -26,6 +26,8 @@ const STORIES: &[fn() -> World] = &[
     crowded,
     || changed(MOBILE),
     || changed(GATEWAY),
+    || changed_unanswered(|config| drop(config.peers.remove(0))),
+    || changed_unanswered(|config| drop(config.peers.pop())),
     || {
         let mut world = World::connected(Policies::default());
         minutes(&mut world, 120);
@@ -118,6 +120,17 @@ fn changed(who: usize) -> World {
             world.run_for(Duration::from_millis(millis));
         }
     }
+    world
+}
+
+/// The same while a licensed node has not said that it has the keys.
+fn changed_unanswered(change: fn(&mut Config)) -> World {
+    const KEY_DISTRIBUTE: u8 = 240;
+    let mut world = World::new(Policies::default());
+    world.silent_in = Some((LICENSED, KEY_DISTRIBUTE));
+    world.run_for(Duration::from_secs(10));
+    world.reconfigure(GATEWAY, change);
+    minutes(&mut world, 1);
     world
 }
 
