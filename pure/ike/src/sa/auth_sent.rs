@@ -9,8 +9,7 @@ use super::{Arrived, Context, Core, State};
 use crate::auth::{Claim, PeerProved};
 use crate::child;
 use crate::config::{Config, Peer, PeerRole};
-use crate::counters::DropReason;
-use crate::event::{DownReason, Refusal};
+use crate::event::DownReason;
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
 use crate::extension::fragment::Uncut;
@@ -21,7 +20,7 @@ use crate::extension::ppk::{self, Ppk};
 use crate::extension::{configuration, contact, reauth, redirect};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::signature::{self, Signing};
-use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AuthSent {
     pub(crate) keys: UnprovedKeys,
@@ -94,14 +93,7 @@ impl AuthSent {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        if !arrived.datagram.header().flags.response {
-            ctx.drop(DropReason::UnexpectedExchange);
-            return State::AuthSent(self);
-        }
-        if let Datagram::Clear(message) = &arrived.datagram {
-            self.note_unproved(message, core, ctx);
-        }
-        match core.accept_response(&self.keys.cipher, arrived, ctx) {
+        match core.accept_unproved(&self.keys.cipher, arrived, ctx) {
             None => State::AuthSent(self),
             Some(Err(complaint)) => core.gone(DownReason::Misbehaved(complaint.why), ctx),
             Some(Ok(response)) => self.conclude(&response, core, ctx),
@@ -116,14 +108,6 @@ impl AuthSent {
             None => DownReason::AuthUnanswered { port },
         };
         core.gone(why, ctx)
-    }
-
-    /// An error in the clear proves nothing; it is told, and the genuine response waited for.
-    fn note_unproved(&self, message: &Message, core: &Core, ctx: &mut Context<'_>) {
-        if let Some(error) = first_error(message) {
-            let peer = core.name();
-            ctx.refused(Some(peer), Refusal::Unproved(error));
-        }
     }
 
     fn conclude(

@@ -5,13 +5,12 @@
 
 use super::auth_sent::{AuthSent, uncut};
 use super::{Arrived, Context, Core, State};
-use crate::counters::DropReason;
-use crate::event::{DownReason, PeerMisbehaved, Refusal};
+use crate::event::{DownReason, PeerMisbehaved};
 use crate::exchange::{first_error, key_exchange};
 use crate::extension::intermediate::Asked;
 use model::Kem;
 use std::collections::VecDeque;
-use wire::ike::{Datagram, ExchangeType, Message};
+use wire::ike::{ExchangeType, Message};
 
 pub(crate) struct KemSent {
     /// What goes on with IKE_AUTH; the keys are in it.
@@ -58,17 +57,7 @@ impl KemSent {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        if !arrived.datagram.header().flags.response {
-            ctx.drop(DropReason::UnexpectedExchange);
-            return State::KemSent(self);
-        }
-        if let Datagram::Clear(message) = &arrived.datagram
-            && let Some(error) = first_error(message)
-        {
-            // It proves nothing; it is told, and the genuine response waited for.
-            ctx.refused(Some(core.name()), Refusal::Unproved(error));
-        }
-        match core.accept_response(&self.next.keys.cipher, arrived, ctx) {
+        match core.accept_unproved(&self.next.keys.cipher, arrived, ctx) {
             None => State::KemSent(self),
             Some(Err(complaint)) => core.gone(DownReason::Misbehaved(complaint.why), ctx),
             Some(Ok(response)) => self.conclude(&response, core, ctx),

@@ -4,8 +4,8 @@
 use super::{Arrived, Context, Core};
 use crate::cipher::Cipher;
 use crate::counters::DropReason;
-use crate::event::PeerMisbehaved;
-use crate::exchange::rules;
+use crate::event::{PeerMisbehaved, Refusal};
+use crate::exchange::{first_error, rules};
 use crate::extension::fragment::{Limit, Parcel};
 use crate::extension::intermediate;
 use crate::window::Arrival;
@@ -69,6 +69,26 @@ impl Core {
         let response = self.open(cipher, arrived, ctx)?;
         self.requests.answered();
         Some(response)
+    }
+
+    /// The same from who has not proved yet who it is. An error in the clear proves nothing; it is told,
+    /// and the genuine response waited for.
+    pub(super) fn accept_unproved(
+        &mut self,
+        cipher: &Cipher,
+        arrived: &Arrived<'_>,
+        ctx: &mut Context<'_>,
+    ) -> Option<Genuine> {
+        if !arrived.datagram.header().flags.response {
+            ctx.drop(DropReason::UnexpectedExchange);
+            return None;
+        }
+        if let Datagram::Clear(message) = &arrived.datagram
+            && let Some(error) = first_error(message)
+        {
+            ctx.refused(Some(self.name()), Refusal::Unproved(error));
+        }
+        self.accept_response(cipher, arrived, ctx)
     }
 
     /// Answers the request that [`Self::accept_request`] gave, to where it came from.
