@@ -8,11 +8,18 @@
 use crate::daemon::Daemon;
 use crate::host::Host;
 use crate::openssl::{self, GOOD, Order};
+use crate::pair::{children, refusal};
 use crate::strongswan::{Charon, Connection, Origin};
 use crate::testbed::Testbed;
+use crate::transfer::transfer;
 use crate::wire;
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use serde_json::Value;
 use std::fs;
+use std::time::Duration;
+
+/// The machine may be stopped for seconds at any time.
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The secret of both ends.
 pub const PSK: &str = "a key of more than sixteen octets";
@@ -153,6 +160,20 @@ impl Duo {
         let strata = self.ours.stratad(ours)?;
         Ok((strata, self.theirs.charon_of(origin, theirs)?))
     }
+
+    /// Carries so many octets each way through the tunnel.
+    pub fn carry(&self, octets: u64) -> Result<()> {
+        transfer(&self.ours, &self.theirs, "10.2.0.1", octets)?;
+        transfer(&self.theirs, &self.ours, "10.1.0.1", octets)
+    }
+}
+
+/// Waits until our end says, in these words, why there is no tunnel.
+pub fn expect_refusal(strata: &Daemon, words: &[&str]) -> Result<()> {
+    let said = |status: &Value| words.iter().all(|word| refusal(status).contains(word));
+    let status = strata.wait_until("status", DEADLINE, said)?;
+    ensure!(children(&status).is_empty(), "{status}");
+    Ok(())
 }
 
 /// Our end with the certificate that [`Duo::certify`] put into its folder, and without the key that it

@@ -4,8 +4,8 @@
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time; [`vigil`] keeps
 //!   the machine awake for it, [`bystander`] sees whether it was.
-//! * [`pair`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`], [`openssl`],
-//!   [`certified`], [`account`]: what end-to-end tests are made of.
+//! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`],
+//!   [`openssl`], [`account`]: what end-to-end tests are made of.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
@@ -41,6 +41,7 @@ pub mod obstacle;
 pub mod openssl;
 pub mod page;
 pub mod pair;
+pub mod plain;
 pub mod plot;
 pub mod process;
 pub mod runner;

@@ -309,6 +309,19 @@ impl Tunnel {
             children(&status(&self.gateway)?),
         ])
     }
+
+    /// Their SPIs: towards each of the two, and towards the other.
+    ///
+    /// # Errors
+    /// A daemon does not answer.
+    pub fn spis(&self) -> Result<[Vec<(Value, Value)>; 2]> {
+        let spis = |children: &Vec<Value>| {
+            let spis = children.iter();
+            spis.map(|child| (child["spi_in"].clone(), child["spi_out"].clone()))
+                .collect()
+        };
+        Ok(self.children()?.each_ref().map(spis))
+    }
 }
 
 /// What `strata status` says of the other end of the tunnel.

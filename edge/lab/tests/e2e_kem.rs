@@ -6,12 +6,10 @@ use lab::account::{expect_fix, expect_row, row, wait, wait_for};
 use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, strata};
 use lab::daemon::Daemon;
 use lab::openssl::{EC, GOOD, authority};
-use lab::pair::{
-    self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config,
-};
+use lab::pair::{self, DEADLINE, GATEWAY, Pair, TUNNEL_KEY, Tunnel};
+use lab::plain::{carry, configs, start};
 use lab::runner;
 use lab::transfer::transfer;
-use os::Family;
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
 use std::process::ExitCode;
@@ -37,33 +35,6 @@ const OPTIONAL: &str = r#"kem = ["mlkem768", "none"]"#;
 const LARGEST: &str = r#"kem = "mlkem1024""#;
 const NONE: &str = "";
 
-/// Both configurations with these lines about the other end.
-fn configs(mobile: &str, gateway: &str) -> [String; 2] {
-    [
-        with(&mobile_config(Family::V4, Terms::PLAIN, "manual"), mobile),
-        with(&gateway_config(Terms::PLAIN), gateway),
-    ]
-}
-
-/// A line more in the first table that has a `psk`.
-fn with(config: &str, line: &str) -> String {
-    let psk = "psk = \"tunnel.psk\"";
-    config.replacen(psk, &format!("{psk}\n{line}"), 1)
-}
-
-/// Both daemons, not yet connected.
-fn start(pair: &Pair, mobile: &str, gateway: &str) -> Result<Tunnel> {
-    let configs = configs(mobile, gateway);
-    for host in [&pair.mobile, &pair.gateway] {
-        host.secret("tunnel.psk", TUNNEL_KEY)?;
-    }
-    pair.gateway.secret("node.psk", "a key that nobody needs")?;
-    Ok(Tunnel {
-        gateway: pair.gateway.stratad(&configs[1])?,
-        mobile: pair.mobile.stratad(&configs[0])?,
-    })
-}
-
 /// Both ends are up and say that these are in the keys.
 fn ensure_in_keys(tunnel: &Tunnel, kems: &[&str]) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
@@ -88,11 +59,6 @@ fn ensure_nothing_up(tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
-fn octets_pass(pair: &Pair) -> Result<()> {
-    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 1_000_000)?;
-    transfer(&pair.gateway, &pair.mobile, MOBILE[0], 1_000_000)
-}
-
 /// How many IKE messages this happened to.
 fn count(daemon: &Daemon, kind: &str) -> Result<u64> {
     let metrics = daemon.strata_text("metrics")?;
@@ -107,7 +73,7 @@ fn a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
     let pair = Pair::new("kem")?;
     let mut tunnel = start(&pair, REQUIRED, OPTIONAL)?;
     tunnel.up()?;
-    octets_pass(&pair)?;
+    carry(&pair)?;
     for (daemon, peer) in [(&tunnel.mobile, "office"), (&tunnel.gateway, "alice")] {
         let explained = wait(daemon, peer, "up")?;
         expect_row(&explained["attempt"], "KEM", "fits")?;
@@ -122,7 +88,7 @@ fn a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
         tunnel.mobile.process().wait_for_log(told, DEADLINE)?;
     }
     ensure_in_keys(&tunnel, &["mlkem768"])?;
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 /// Its messages are longer than any datagram may be here.
@@ -144,7 +110,7 @@ fn the_largest_kem_beside_certificates_comes_in_fragments() -> Result<()> {
             ensure!(count(daemon, kind)? >= 1, "{kind}");
         }
     }
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 /// What refuses proves nothing at that point, so it is tried again, and is told meanwhile.
@@ -208,7 +174,7 @@ fn a_kem_that_nobody_requires_and_the_gateway_lacks_is_told_and_the_tunnel_is_up
     let explained = wait(&tunnel.mobile, "office", "up")?;
     let fixes = explained["attempt"]["fixes"].to_string();
     ensure!(fixes.contains("the same `kem`"), "{explained}");
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 fn a_kem_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
@@ -224,7 +190,7 @@ fn a_kem_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     })?;
     tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
     ensure_in_keys(&tunnel, &["mlkem768"])?;
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 fn a_kem_that_nobody_knows_is_a_fault_of_the_file() -> Result<()> {

@@ -5,12 +5,10 @@ use lab::account::{expect_fix, expect_row, row, wait, wait_for};
 use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, strata};
 use lab::daemon::Daemon;
 use lab::openssl::{EC, GOOD, authority};
-use lab::pair::{
-    self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config,
-};
+use lab::pair::{self, DEADLINE, GATEWAY, Pair, TUNNEL_KEY, Tunnel};
+use lab::plain::{self, carry, configs};
 use lab::runner;
 use lab::transfer::transfer;
-use os::Family;
 use serde_json::Value;
 use std::num::NonZeroU64;
 use std::process::ExitCode;
@@ -45,32 +43,12 @@ const NONE: &str = "";
 /// What one end has: a line about the peer, and the key in the file that it names.
 type End<'a> = (&'a str, &'a str);
 
-/// Both configurations with these lines about the other end.
-fn configs(mobile: &str, gateway: &str) -> [String; 2] {
-    [
-        with(&mobile_config(Family::V4, Terms::PLAIN, "manual"), mobile),
-        with(&gateway_config(Terms::PLAIN), gateway),
-    ]
-}
-
-/// A line more in the first table that has a `psk`.
-fn with(config: &str, line: &str) -> String {
-    let psk = "psk = \"tunnel.psk\"";
-    config.replacen(psk, &format!("{psk}\n{line}"), 1)
-}
-
 /// Both daemons, not yet connected.
 fn start(pair: &Pair, mobile: End<'_>, gateway: End<'_>) -> Result<Tunnel> {
-    let configs = configs(mobile.0, gateway.0);
     for (host, (_, key)) in [(&pair.mobile, mobile), (&pair.gateway, gateway)] {
-        host.secret("tunnel.psk", TUNNEL_KEY)?;
         host.secret("tunnel.ppk", key)?;
     }
-    pair.gateway.secret("node.psk", "a key that nobody needs")?;
-    Ok(Tunnel {
-        gateway: pair.gateway.stratad(&configs[1])?,
-        mobile: pair.mobile.stratad(&configs[0])?,
-    })
+    plain::start(pair, mobile.0, gateway.0)
 }
 
 /// What both ends tell of a tunnel that does not come up.
@@ -108,16 +86,11 @@ fn protected(tunnel: &Tunnel) -> Result<[bool; 2]> {
     Ok([is(&tunnel.mobile)?, is(&tunnel.gateway)?])
 }
 
-fn octets_pass(pair: &Pair) -> Result<()> {
-    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 1_000_000)?;
-    transfer(&pair.gateway, &pair.mobile, MOBILE[0], 1_000_000)
-}
-
 fn a_ppk_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<()> {
     let pair = Pair::new("ppk")?;
     let mut tunnel = start(&pair, (REQUIRED, KEY), (REQUIRED, KEY))?;
     tunnel.up()?;
-    octets_pass(&pair)?;
+    carry(&pair)?;
     for (daemon, peer) in [(&tunnel.mobile, "office"), (&tunnel.gateway, "alice")] {
         let explained = wait(daemon, peer, "up")?;
         expect_row(&explained["attempt"], "PPK", "fits")?;
@@ -132,7 +105,7 @@ fn a_ppk_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
         tunnel.mobile.process().wait_for_log(told, DEADLINE)?;
     }
     ensure!(protected(&tunnel)? == [true, true]);
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 /// NO_PPK_AUTH is then a signature as well.
@@ -152,7 +125,7 @@ fn a_ppk_beside_certificates_is_in_the_keys_too() -> Result<()> {
     let tunnel = Tunnel { mobile, gateway };
     tunnel.up()?;
     ensure!(protected(&tunnel)? == [true, true]);
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 fn another_key_of_that_name_is_refused_and_both_ends_say_so() -> Result<()> {
@@ -218,7 +191,7 @@ fn an_optional_ppk_that_the_gateway_lacks_is_told_and_the_tunnel_is_up() -> Resu
     tunnel.up()?;
     ensure!(protected(&tunnel)? == [false, false]);
     told_without(&mut tunnel.mobile, "office", &configs(OPTIONAL, NONE)[0])?;
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 /// Both have one, and it is not the same: NO_PPK_AUTH is the proof.
@@ -230,7 +203,7 @@ fn an_optional_ppk_of_another_name_is_told_and_the_tunnel_is_up() -> Result<()> 
     let [mobile, gateway] = configs(OPTIONAL, OF_ANOTHER_NAME);
     told_without(&mut tunnel.mobile, "office", &mobile)?;
     told_without(&mut tunnel.gateway, "alice", &gateway)?;
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 /// In the status, in the log, and in the account of what was tried, with the line to change.
@@ -260,7 +233,7 @@ fn a_ppk_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     })?;
     tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
     ensure!(protected(&tunnel)? == [true, true]);
-    octets_pass(&pair)
+    carry(&pair)
 }
 
 fn a_ppk_that_is_too_short_is_a_fault_of_the_file() -> Result<()> {

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 /// The key is a new one too, and of another kind.
 fn a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards() -> Result<()> {
     let (pair, tunnel) = up()?;
-    let before = spis(&tunnel)?;
+    let before = tunnel.spis()?;
     let first = [end(&pair.mobile)?, end(&pair.gateway)?];
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
     let (texts, flew) = volleys(ends.0, ends.1, || {
@@ -43,17 +43,17 @@ fn a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards() -> R
         ensure!(text.contains("~ node.key changed (applied)\n"), "{text}");
     }
     ensure!(flew > 100, "only {flew} datagrams flew");
-    ensure!(spis(&tunnel)? == before, "other SPIs");
+    ensure!(tunnel.spis()? == before, "other SPIs");
     ensure!(proved_until(&tunnel)? == first, "nobody proved anything");
     again(&tunnel)?;
-    ensure!(spis(&tunnel)? != before, "the same SPIs");
+    ensure!(tunnel.spis()? != before, "the same SPIs");
     ensure!(proved_until(&tunnel)? == renewed, "proved with the old one");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
 
 fn a_certificate_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
     let (pair, tunnel) = up()?;
-    let before = spis(&tunnel)?;
+    let before = tunnel.spis()?;
     let first = proved_until(&tunnel)?;
     let folder = pair.mobile.directory();
     let read = |file: &str| std::fs::read_to_string(folder.join(file));
@@ -76,7 +76,7 @@ fn a_certificate_that_is_not_good_changes_nothing_and_says_what_to_do() -> Resul
             text.contains(says) && text.contains(fix),
             "after `{spoil}`: {text}"
         );
-        ensure!(spis(&tunnel)? == before, "other SPIs after `{spoil}`");
+        ensure!(tunnel.spis()? == before, "other SPIs after `{spoil}`");
         pair.mobile.secret("end.key", &key)?;
         pair.mobile.run("chmod 600 end.key")?;
         pair.mobile.file("chain.pem", &chain)?;
@@ -93,13 +93,13 @@ fn a_certificate_that_is_not_good_changes_nothing_and_says_what_to_do() -> Resul
 fn a_ca_that_is_taken_out_refuses_what_comes_and_leaves_what_is_up() -> Result<()> {
     let (pair, tunnel) = up()?;
     openssl::authority(&pair.gateway, EC, "Another CA")?;
-    let before = spis(&tunnel)?;
+    let before = tunnel.spis()?;
     let text = tunnel.gateway.strata_text("reload")?;
     ensure!(
         text.contains(&format!("~ node.ca [CN={CA} until")) && text.contains("-> [CN=Another CA"),
         "{text}"
     );
-    ensure!(spis(&tunnel)? == before, "other SPIs");
+    ensure!(tunnel.spis()? == before, "other SPIs");
     tunnel.mobile.strata_text("rekey office --ike")?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)?;
     tunnel.mobile.strata_text("down office")?;
@@ -170,13 +170,4 @@ fn day(text: &str, words: &str) -> Result<String> {
     Ok(behind
         .with_context(|| format!("no day in {text:?}"))?
         .to_owned())
-}
-
-fn spis(tunnel: &Tunnel) -> Result<[Vec<(Value, Value)>; 2]> {
-    let spis = |children: &Vec<Value>| {
-        let spis = children.iter();
-        spis.map(|child| (child["spi_in"].clone(), child["spi_out"].clone()))
-            .collect()
-    };
-    Ok(tunnel.children()?.each_ref().map(spis))
 }

@@ -128,7 +128,7 @@ fn a_list_that_comes_by_reload_ends_the_tunnel() -> Result<()> {
 fn a_list_that_revokes_somebody_else_leaves_the_tunnel_alone() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
     let tunnel = up(&pair, STRICT)?;
-    let before = spis(&tunnel)?;
+    let before = tunnel.spis()?;
     let bob = "pki issue --ca root --out made --id bob@example.net";
     strata(&pair.mobile, bob)?;
     revoke(&pair, "bob@example.net")?;
@@ -136,14 +136,14 @@ fn a_list_that_revokes_somebody_else_leaves_the_tunnel_alone() -> Result<()> {
     ensure!(text.contains("~ node.crl "), "{text}");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], 100_000)?;
-    ensure!(spis(&tunnel)? == before, "other SPIs");
+    ensure!(tunnel.spis()? == before, "other SPIs");
     Ok(())
 }
 
 fn a_list_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
     let tunnel = up(&pair, CRL)?;
-    let before = spis(&tunnel)?;
+    let before = tunnel.spis()?;
     for (spoil, says, fix) in [
         ("rm ca.crl", "cannot read", "name a PEM file"),
         ("cp ca.pem ca.crl", "no revocation list", "X509 CRL"),
@@ -157,7 +157,7 @@ fn a_list_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
             text.contains(says) && text.contains(fix),
             "after `{spoil}`: {text}"
         );
-        ensure!(spis(&tunnel)? == before, "other SPIs after `{spoil}`");
+        ensure!(tunnel.spis()? == before, "other SPIs after `{spoil}`");
     }
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
@@ -312,13 +312,4 @@ fn is_refused(tunnel: &Tunnel, here: &str, there: &str) -> Result<()> {
     let status = tunnel.gateway.wait_until("status", DEADLINE, said)?;
     ensure!(!is_up(&status), "{status}");
     Ok(())
-}
-
-fn spis(tunnel: &Tunnel) -> Result<[Vec<(Value, Value)>; 2]> {
-    let spis = |children: &Vec<Value>| {
-        let spis = children.iter();
-        spis.map(|child| (child["spi_in"].clone(), child["spi_out"].clone()))
-            .collect()
-    };
-    Ok(tunnel.children()?.each_ref().map(spis))
 }

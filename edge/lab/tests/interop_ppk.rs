@@ -3,14 +3,13 @@
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
-use lab::duo::{Duo, OURS, THEIRS};
+use lab::duo::{DEADLINE, Duo, OURS, THEIRS, expect_refusal};
+use lab::pair::{is_down, is_up, peer};
 use lab::process::until;
 use lab::runner;
 use lab::strongswan::{Charon, Connection, Ppk};
-use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -25,10 +24,7 @@ fn main() -> ExitCode {
     ])
 }
 
-const MB: u64 = 1_000_000;
-
-/// The machine may be stopped for seconds at any time.
-const DEADLINE: Duration = Duration::from_secs(60);
+const OCTETS: u64 = 5_000_000;
 
 /// 256 bits in base64, and 256 others.
 const KEY: &str = "k1l0dmVzdGVyIGlzIG5vdCBhIHF1YW50dW0ga2V5ISE=";
@@ -78,19 +74,19 @@ fn is_in_the_keys_whoever_begins(required: bool) -> Result<()> {
     let (duo, mut strata, mut charon) = start(required, Some(theirs))?;
     charon.initiate()?;
     strata.wait_until("status", DEADLINE, is_protected)?;
-    octets_pass(&duo)?;
+    duo.carry(OCTETS)?;
     charon.rekey()?;
     for keys in ["IKE SA has new keys", "tunnel has new keys"] {
         strata.process().wait_for_log(keys, DEADLINE)?;
     }
     charon.wait_until(DEADLINE, |sas| sas.matches("reqid=").count() == 1)?;
-    octets_pass(&duo)?;
+    duo.carry(OCTETS)?;
     charon.terminate()?;
     strata.wait_until("status", DEADLINE, is_down)?;
     strata.strata("up theirs --wait")?;
     strata.wait_until("status", DEADLINE, is_protected)?;
     charon.wait_until(DEADLINE, |sas| sas.contains("ppk=yes"))?;
-    octets_pass(&duo)?;
+    duo.carry(OCTETS)?;
     strata.strata("rekey theirs --ike")?;
     strata.strata("rekey theirs")?;
     // The first was strongSwan's.
@@ -100,7 +96,7 @@ fn is_in_the_keys_whoever_begins(required: bool) -> Result<()> {
         let both = twice("IKE SA has new keys") && twice("tunnel has new keys");
         Ok(both.then_some(()))
     })?;
-    octets_pass(&duo)?;
+    duo.carry(OCTETS)?;
     let log = charon.process().log();
     ensure!(
         log.matches("using PPK for PPK_ID 'office2026'").count() == 2,
@@ -147,25 +143,20 @@ fn strongswan_with_another_key_of_that_name_is_refused() -> Result<()> {
     let secret = ANOTHER_KEY;
     let (_duo, strata, charon) = start(true, Some(Ppk { secret, ..SAME }))?;
     ensure!(charon.initiate().is_err(), "it was not refused");
-    is_refused(&strata, "its proof does not verify")
+    expect_refusal(&strata, &["its proof does not verify"])
 }
 
 fn strongswans_refusal_of_another_key_is_told() -> Result<()> {
     let secret = ANOTHER_KEY;
     let (_duo, strata, _charon) = start(true, Some(Ppk { secret, ..SAME }))?;
     strata.strata("up theirs")?;
-    is_refused(&strata, "the PPK `office2026`")
+    expect_refusal(&strata, &["the PPK `office2026`"])
 }
 
 fn a_strongswan_that_comes_without_is_refused_where_one_is_required() -> Result<()> {
     let (_duo, strata, charon) = start(true, None)?;
     ensure!(charon.initiate().is_err(), "it was not refused");
-    is_refused(&strata, "it comes without a PPK")
-}
-
-fn octets_pass(duo: &Duo) -> Result<()> {
-    transfer(&duo.ours, &duo.theirs, "10.2.0.1", 5 * MB)?;
-    transfer(&duo.theirs, &duo.ours, "10.1.0.1", 5 * MB)
+    expect_refusal(&strata, &["it comes without a PPK"])
 }
 
 /// A tunnel without the PPK, and the log says so, for this time too.
@@ -177,31 +168,9 @@ fn goes_without(duo: &Duo, strata: &mut Daemon, times: usize) -> Result<()> {
         let told = log.matches("not protected against quantum computers");
         Ok((told.count() >= times).then_some(()))
     })?;
-    octets_pass(duo)
-}
-
-/// There is no tunnel, for this reason.
-fn is_refused(strata: &Daemon, why: &str) -> Result<()> {
-    let status = strata.wait_until("status", DEADLINE, |status| {
-        let reason = peer(status)["last_refusal"]["reason"].as_str();
-        reason.is_some_and(|reason| reason.contains(why))
-    })?;
-    ensure!(!is_up(&status), "{status}");
-    Ok(())
-}
-
-fn peer(status: &Value) -> &Value {
-    &status["status"]["peers"][0]
-}
-
-fn is_up(status: &Value) -> bool {
-    peer(status)["state"] == "up" && peer(status)["children"][0].is_object()
+    duo.carry(OCTETS)
 }
 
 fn is_protected(status: &Value) -> bool {
     is_up(status) && peer(status)["ppk"] == true
-}
-
-fn is_down(status: &Value) -> bool {
-    peer(status)["state"] == "down"
 }

@@ -4,14 +4,12 @@
 use anyhow::{Result, ensure};
 use lab::certified::strata;
 use lab::daemon::Daemon;
-use lab::duo::{Duo, OURS, THEIRS};
+use lab::duo::{DEADLINE, Duo, OURS, THEIRS, expect_refusal};
 use lab::openssl::RSA;
+use lab::pair::{is_down, is_up};
 use lab::runner;
 use lab::strongswan::{Charon, Connection};
-use lab::transfer::transfer;
-use serde_json::Value;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -23,10 +21,7 @@ fn main() -> ExitCode {
     ])
 }
 
-const MB: u64 = 1_000_000;
-
-/// The machine may be stopped for seconds at any time.
-const DEADLINE: Duration = Duration::from_secs(60);
+const OCTETS: u64 = 5_000_000;
 
 /// What openssl calls an elliptic curve's key, and Ed25519.
 const P256: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
@@ -90,11 +85,11 @@ fn prove_both_ends(kind: &str) -> Result<()> {
     let (strata, mut charon) = start(&duo, "theirs", "ours")?;
     charon.initiate()?;
     strata.wait_until("status", DEADLINE, is_up)?;
-    octets_pass(&duo)?;
+    duo.carry(OCTETS)?;
     charon.terminate()?;
     strata.wait_until("status", DEADLINE, is_down)?;
     strata.strata("up theirs --wait")?;
-    octets_pass(&duo)?;
+    duo.carry(OCTETS)?;
     let log = charon.process().log();
     ensure!(!log.contains("sending end entity cert"), "{log}");
     Ok(())
@@ -107,7 +102,7 @@ fn strongswan_with_another_key_is_refused_with_a_reason() -> Result<()> {
     }
     let (strata, charon) = start(&duo, "another", "ours")?;
     ensure!(charon.initiate().is_err(), "it was not refused");
-    is_refused(&strata, "with the key in its `pubkey` here")
+    expect_refusal(&strata, &["with the key in its `pubkey` here"])
 }
 
 fn strongswans_refusal_of_another_key_is_told() -> Result<()> {
@@ -117,32 +112,5 @@ fn strongswans_refusal_of_another_key_is_told() -> Result<()> {
     }
     let (strata, _charon) = start(&duo, "theirs", "another")?;
     strata.strata("up theirs")?;
-    is_refused(&strata, "refused our public key")
-}
-
-fn octets_pass(duo: &Duo) -> Result<()> {
-    transfer(&duo.ours, &duo.theirs, "10.2.0.1", 5 * MB)?;
-    transfer(&duo.theirs, &duo.ours, "10.1.0.1", 5 * MB)
-}
-
-/// There is no tunnel, for this reason.
-fn is_refused(strata: &Daemon, why: &str) -> Result<()> {
-    let status = strata.wait_until("status", DEADLINE, |status| {
-        let reason = peer(status)["last_refusal"]["reason"].as_str();
-        reason.is_some_and(|reason| reason.contains(why))
-    })?;
-    ensure!(!is_up(&status), "{status}");
-    Ok(())
-}
-
-fn peer(status: &Value) -> &Value {
-    &status["status"]["peers"][0]
-}
-
-fn is_up(status: &Value) -> bool {
-    peer(status)["state"] == "up" && peer(status)["children"][0].is_object()
-}
-
-fn is_down(status: &Value) -> bool {
-    peer(status)["state"] == "down"
+    expect_refusal(&strata, &["refused our public key"])
 }

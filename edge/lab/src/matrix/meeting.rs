@@ -3,17 +3,13 @@
 
 use super::cell::{Cell, Event, Path, Peer};
 use crate::daemon::Daemon;
-use crate::duo::{Duo, OURS, Side, THEIRS, certified};
+use crate::duo::{DEADLINE, Duo, OURS, Side, THEIRS, certified};
+use crate::pair::{children, is_down, is_up};
 use crate::process::until;
 use crate::strongswan::{Charon, Connection, Origin, Ppk};
-use crate::transfer::transfer;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::thread;
-use std::time::Duration;
-
-/// The machine may be stopped for seconds at any time.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How many octets pass each way, before the event and after it.
 const OCTETS: u64 = 1_000_000;
@@ -65,14 +61,14 @@ pub fn meet(cell: &Cell) -> Result<String> {
         charon,
     };
     meeting.connect()?;
-    meeting.carry()?;
+    meeting.duo.carry(OCTETS)?;
     match cell.event {
         Event::Rekeys => meeting.rekeys()?,
         Event::Storm => meeting.storm()?,
         Event::Move => meeting.moves()?,
         Event::Deletes => meeting.deletes()?,
     }
-    meeting.carry()?;
+    meeting.duo.carry(OCTETS)?;
     meeting.agree()?;
     meeting.charon.version()
 }
@@ -147,12 +143,6 @@ impl Meeting<'_> {
             Side::Theirs => self.charon.initiate().map(drop)?,
         }
         self.strata.wait_until("status", DEADLINE, is_up).map(drop)
-    }
-
-    fn carry(&self) -> Result<()> {
-        let (ours, theirs) = (&self.duo.ours, &self.duo.theirs);
-        transfer(ours, theirs, "10.2.0.1", OCTETS)?;
-        transfer(theirs, ours, "10.1.0.1", OCTETS)
     }
 
     fn rekeys(&mut self) -> Result<()> {
@@ -250,20 +240,8 @@ impl Meeting<'_> {
     }
 }
 
-fn peer(status: &Value) -> &Value {
-    &status["status"]["peers"][0]
-}
-
 /// How many children there are that were not replaced.
 fn current(status: &Value) -> usize {
-    let children = peer(status)["children"].as_array().into_iter().flatten();
+    let children = children(status).into_iter();
     children.filter(|child| child["draining"] == false).count()
-}
-
-fn is_up(status: &Value) -> bool {
-    peer(status)["state"] == "up" && peer(status)["children"][0].is_object()
-}
-
-fn is_down(status: &Value) -> bool {
-    peer(status)["state"] == "down"
 }
