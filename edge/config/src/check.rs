@@ -157,6 +157,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(name_servers(config));
     warnings.extend(idle_discards(config));
     warnings.extend(idle_pools(config));
+    warnings.extend(unreachable_subnets(config));
     if config.divert.is_none() && !config.gateways.is_empty() {
         warnings.push(Warning::NothingDiverted);
     }
@@ -265,6 +266,24 @@ fn idle_pools(config: &Config) -> impl Iterator<Item = Warning> {
     idle.map(|pool| Warning::PoolWithoutPeer {
         name: pool.name.clone(),
     })
+}
+
+/// Whoever is told of a subnet that its tunnel does not carry cannot reach it.
+fn unreachable_subnets(config: &Config) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for peer in &config.peers {
+        let subnets = config.pool(peer).into_iter().flat_map(|pool| &pool.subnets);
+        let carried = |subnet: &TrafficSelector| {
+            let mut local = peer.local.iter();
+            local.any(|local| local.intersection(subnet).as_ref() == Some(subnet))
+        };
+        let outside = subnets.filter(|subnet| !carried(&subnet.selector()));
+        warnings.extend(outside.map(|subnet| Warning::SubnetOutside {
+            peer: peer.party.name.clone(),
+            subnet: subnet.to_string(),
+        }));
+    }
+    warnings
 }
 
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {

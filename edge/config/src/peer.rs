@@ -29,6 +29,8 @@ pub struct Peer {
     /// `dns = "from-peer"`: programs ask the name servers that the peer names, while the tunnel is
     /// up. Default they do not.
     pub dns_from_peer: bool,
+    /// `routes`: what of `remote` is led into the tunnel. Default `remote`: all of it.
+    pub routes: Routing,
     /// `start`: when to connect. Default `auto` with an address; always `manual` without one.
     pub start: Start,
     /// `leak`: when `remote` may be reached outside the tunnel. Default `stopped`.
@@ -62,6 +64,16 @@ pub enum Addressing {
     Requested,
     /// We lend the peer its own, out of the pool of this name.
     Lent(String),
+}
+
+/// What of a peer's is led into the tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// `remote`: all that the tunnel may carry, whether it is up or not.
+    Remote,
+    /// `subnets`: what the peer says is behind it, from when it first says so; everything else goes
+    /// beside the tunnel. All of `remote` if it does not say.
+    Subnets,
 }
 
 /// When to connect.
@@ -112,6 +124,9 @@ impl Peer {
         let pool = table.optional("pool", |value| value.text().map(str::to_owned));
         let remote = remote(&mut table);
         let from_peer = table.optional("dns", |value| value.choice(&[("from-peer", ())]));
+        let routing = [("remote", Routing::Remote), ("subnets", Routing::Subnets)];
+        let routes = table.optional("routes", |value| value.choice(&routing));
+        let routes = routes.unwrap_or(Routing::Remote);
         let start = start(&mut table, address);
         let leak = [("never", Leak::Never), ("stopped", Leak::Stopped)];
         let leak = table.optional("leak", |value| value.choice(&leak));
@@ -128,6 +143,9 @@ impl Peer {
         let zones = ZonePolicy::read(&mut table, suites);
         let dynamic = matches!(local, Some(Local::Dynamic));
         check_addressing(&mut table, dynamic, address);
+        if routes == Routing::Subnets {
+            check_subnets(&mut table, dynamic, leak);
+        }
         table.finish();
         let remote = remote?;
         Some(Self {
@@ -143,6 +161,7 @@ impl Peer {
                 None => Addressing::Fixed,
             },
             dns_from_peer: from_peer.is_some(),
+            routes,
             remote,
             start,
             leak: leak.unwrap_or(Leak::Stopped),
@@ -208,6 +227,25 @@ fn check_addressing(table: &mut Table<'_>, dynamic: bool, address: Option<IpAddr
         value.fault::<()>(
             "a peer names its name servers with the address that it lends us, and we do not ask for one",
             "write `local = [\"dynamic\"]`, or list the name servers in `dns` of [tunnel]",
+        );
+    }
+}
+
+/// Subnets are told together with an address, and what is beside them leaves outside the tunnel.
+fn check_subnets(table: &mut Table<'_>, dynamic: bool, leak: Option<Leak>) {
+    let Some(value) = table.value("routes") else {
+        return;
+    };
+    if !dynamic {
+        value.fault::<()>(
+            "a peer names the subnets behind it with the address that it lends us, and we do not ask for one",
+            "write `local = [\"dynamic\"]`, or list those subnets in `remote` instead of `routes`",
+        );
+    }
+    if leak == Some(Leak::Never) {
+        value.fault::<()>(
+            "`leak = \"never\"` keeps all of `remote` in the tunnel, and this leads some of it beside",
+            "remove one of them; with `leak`, list in `remote` what is to be kept in",
         );
     }
 }

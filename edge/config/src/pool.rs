@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Where leases are remembered if nobody says otherwise.
 pub const DEFAULT_STORE: &str = "/var/lib/strata/strata.redb";
 
+/// So many networks behind us are told.
+const MAX_SUBNETS: usize = 256;
+
 /// Addresses for peers whose table names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
@@ -20,6 +23,9 @@ pub struct Pool {
     pub addresses: Vec<Prefix>,
     /// `dns`: name servers that peers are told of. Default none.
     pub dns: Vec<IpAddr>,
+    /// `subnets`: the networks behind us that peers are told of, to lead nothing else here if they
+    /// like (RFC 7296 section 3.15.2). Default their `local`.
+    pub subnets: Vec<Prefix>,
     /// `lease`: how long an address stays with a peer that does not use it, 1 min to 1 year.
     /// Default 24 h.
     pub lease: Duration,
@@ -29,6 +35,7 @@ impl Pool {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
         let addresses = table.required("addresses", "[\"10.9.0.0/24\"]", prefixes);
         let dns = table.optional("dns", |value| value.list(Value::address));
+        let subnets = table.optional("subnets", subnets);
         let (minute, year) = (Duration::from_secs(60), Duration::from_secs(365 * 86_400));
         let lease = table.optional("lease", |value| value.duration(minute..=year));
         table.finish();
@@ -36,6 +43,7 @@ impl Pool {
             name: name.to_owned(),
             addresses: addresses?,
             dns: dns.unwrap_or_default(),
+            subnets: subnets.unwrap_or_default(),
             lease: lease.unwrap_or(Duration::from_secs(86_400)),
         })
     }
@@ -52,6 +60,18 @@ fn prefixes(value: &Value<'_>) -> Option<Vec<Prefix>> {
     match prefixes.is_empty() {
         true => value.fault("is empty", "list at least one prefix, like \"10.9.0.0/24\""),
         false => Some(prefixes),
+    }
+}
+
+/// Whoever gets a longer list believes none of it.
+fn subnets(value: &Value<'_>) -> Option<Vec<Prefix>> {
+    let subnets = prefixes(value)?;
+    match subnets.len() {
+        0..=MAX_SUBNETS => Some(subnets),
+        many => value.fault(
+            format!("names {many} networks, and peers take {MAX_SUBNETS} at the most"),
+            "join neighbours: 10.1.0.0/24 and 10.1.1.0/24 are 10.1.0.0/23",
+        ),
     }
 }
 

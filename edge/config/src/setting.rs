@@ -6,7 +6,7 @@
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy,
-    Pool, Ppk, Psk, Redirect, Snoop, Start, Tunnel, When, ZonePolicy,
+    Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -178,6 +178,7 @@ fn peer(peer: &Peer) -> Section {
         remote,
         addressing,
         dns_from_peer,
+        routes,
         start,
         leak,
         rekey,
@@ -201,6 +202,7 @@ fn peer(peer: &Peer) -> Section {
         anew("remote", remote_of(remote, addressing)),
         anew("pool", pool_of(addressing)),
         applied("dns", if *dns_from_peer { "from-peer" } else { "none" }),
+        applied("routes", routing(*routes)),
         applied("start", self::start(*start)),
         applied("leak", self::leak(*leak)),
         applied("rekey", time(*rekey)),
@@ -240,6 +242,7 @@ fn pool(pool: &Pool) -> Section {
         name,
         addresses,
         dns,
+        subnets,
         lease,
     } = pool;
     Section {
@@ -248,6 +251,7 @@ fn pool(pool: &Pool) -> Section {
         settings: vec![
             anew("addresses", list(addresses)),
             anew("dns", list(dns)),
+            anew("subnets", list(subnets)),
             anew("lease", time(*lease)),
         ],
     }
@@ -463,6 +467,13 @@ fn licence(licence: &Licence) -> String {
         Right::Read => "read",
     };
     format!("{node} {right} {zone}")
+}
+
+const fn routing(routing: Routing) -> &'static str {
+    match routing {
+        Routing::Remote => "remote",
+        Routing::Subnets => "subnets",
+    }
 }
 
 const fn start(start: Start) -> &'static str {

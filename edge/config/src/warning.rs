@@ -142,6 +142,16 @@ pub enum Warning {
         /// Name of the pool.
         name: String,
     },
+    /// A pool tells a peer of what its tunnel does not carry.
+    #[error(
+        "{peer} is told that {subnet} is behind us, and its tunnel does not carry that: add it to `local` of [peer.{peer}], or take it out of `subnets`"
+    )]
+    SubnetOutside {
+        /// Name of the peer's table.
+        peer: String,
+        /// The subnet.
+        subnet: String,
+    },
     /// A licensed node that never sees a packet.
     #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]
     NothingDiverted,

@@ -38,5 +38,8 @@ pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
 pub use server::{CannotListen, ClientId, Server};
-pub use status::{Child, ChildKind, Peer, PeerKind, PeerState, Refusal, Role, Status, Traffic};
+pub use status::{
+    Child, ChildKind, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason, Status,
+    Traffic,
+};
 pub use zones::{Composite, GrantState, Held, Holder, Zone, Zones, zone_name};

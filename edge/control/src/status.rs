@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// How a host is. Times are in whole seconds before the answer.
@@ -66,6 +67,9 @@ pub struct Peer {
     /// The addresses inside that one end lends the other.
     #[serde(default)]
     pub inside: Vec<IpAddr>,
+    /// What is led into the tunnel, where the peer is asked what that is (`routes = "subnets"`).
+    #[serde(default)]
+    pub routes: Option<Routes>,
     /// Its child SAs.
     pub children: Vec<Child>,
 }
@@ -92,6 +96,53 @@ pub enum PeerState {
     Connecting,
     /// The IKE SA is established.
     Up,
+}
+
+/// What is led into a tunnel, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routes {
+    /// Why these.
+    pub reason: RoutesReason,
+    /// What is led into the tunnel; everything else goes beside it.
+    pub prefixes: Vec<String>,
+    /// What the peer says is behind it as well, and the tunnel does not carry, or not as a whole.
+    pub beyond: Vec<String>,
+}
+
+/// Why these prefixes are led into a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoutesReason {
+    /// The peer says that they are behind it.
+    Subnets,
+    /// They are `remote`, for the peer does not say what is behind it.
+    Unsaid,
+    /// There are none until the peer has been up.
+    Awaited,
+}
+
+/// One line for a person.
+impl fmt::Display for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefixes = match self.prefixes.as_slice() {
+            [] => "nothing".to_owned(),
+            prefixes => prefixes.join(", "),
+        };
+        let reason = match self.reason {
+            RoutesReason::Subnets => "the peer says what is behind it",
+            RoutesReason::Unsaid => "all of `remote`, for the peer does not say what is behind it",
+            RoutesReason::Awaited => "until the peer has said what is behind it",
+        };
+        write!(f, "{prefixes}: {reason}")?;
+        match self.beyond.as_slice() {
+            [] => Ok(()),
+            beyond => write!(
+                f,
+                "; the tunnel does not carry all of {}: add that to `local` there and to `remote` here",
+                beyond.join(", ")
+            ),
+        }
+    }
 }
 
 /// A refusal or failure.

@@ -134,3 +134,29 @@ pub fn on_device(host: &Host) -> Result<Vec<String>> {
     texts.sort();
     Ok(texts)
 }
+
+/// The prefixes that the kernel leads into the tunnel's device, sorted; `default` is all of IPv4.
+///
+/// # Errors
+/// The kernel's.
+pub fn led_into_tunnel(host: &Host) -> Result<Vec<String>> {
+    routes(host, "dev strata0 ")
+}
+
+/// The prefixes of which the kernel drops what is not led into the tunnel.
+///
+/// # Errors
+/// The kernel's.
+pub fn black_holes(host: &Host) -> Result<Vec<String>> {
+    routes(host, "blackhole ")
+}
+
+fn routes(host: &Host, words: &str) -> Result<Vec<String>> {
+    let table = host.run("ip -4 route show table all")?;
+    let ours = table.lines().filter(|line| line.contains("table 7296 "));
+    let ours = ours.filter(|line| line.contains(words));
+    let prefixes = ours.filter_map(|line| line.trim_start_matches("blackhole ").split(' ').next());
+    let mut prefixes: Vec<_> = prefixes.map(str::to_owned).collect();
+    prefixes.sort();
+    Ok(prefixes)
+}

@@ -109,8 +109,19 @@ pub struct Connection<'a> {
     pub fragment: u16,
     /// Addresses inside that it asks for: `0.0.0.0` and `::` are any.
     pub vips: Option<&'a str>,
-    /// Prefixes that it lends addresses of, and a name server that it tells of.
-    pub pools: &'a [(&'a str, &'a str)],
+    /// What it lends addresses of.
+    pub pools: &'a [Pool<'a>],
+}
+
+/// Addresses that charon lends.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool<'a> {
+    /// A prefix of them.
+    pub addresses: &'a str,
+    /// A name server that it tells of.
+    pub dns: &'a str,
+    /// What it says is behind it.
+    pub subnets: Option<&'a str>,
 }
 
 /// A post-quantum pre-shared key.
@@ -327,8 +338,11 @@ impl Connection<'_> {
             false => format!("pools = {}", names.join(", ")),
         };
         let pools = names.iter().zip(pools.iter());
-        let pools = pools.map(|(name, (addresses, dns))| {
-            format!("  {name} {{\n    addrs = {addresses}\n    dns = {dns}\n  }}\n")
+        let pools = pools.map(|(name, pool)| {
+            let Pool { addresses, dns, .. } = pool;
+            let subnets = pool.subnets.map(|all| format!("    subnet = {all}\n"));
+            let subnets = subnets.unwrap_or_default();
+            format!("  {name} {{\n    addrs = {addresses}\n    dns = {dns}\n{subnets}  }}\n")
         });
         let pools: String = pools.collect();
         format!(

@@ -4,11 +4,11 @@ use anyhow::{Result, bail, ensure};
 use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, THEIRS, add_inner_address, expect_refusal};
-use lab::lending::{CHARON, lender_of_charon, on_device};
+use lab::lending::{CHARON, led_into_tunnel, lender_of_charon, on_device};
 use lab::pair::{children, is_down, is_up, peer};
 use lab::process::until;
 use lab::runner;
-use lab::strongswan::{Charon, Connection};
+use lab::strongswan::{Charon, Connection, Pool};
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         strongswan_gets_addresses_out_of_our_pool,
         strongswan_claiming_anothers_address_gets_no_tunnel,
         strongswan_lends_us_addresses_out_of_its_pools,
+        strongswan_says_what_is_behind_it_or_does_not,
     ])
 }
 
@@ -518,8 +519,16 @@ fn strongswan_lends_us_addresses_out_of_its_pools() -> Result<()> {
         local: "10.2.0.0/24, fd00:2::/64",
         remote: "dynamic",
         pools: &[
-            ("10.9.0.0/24", "10.2.0.53"),
-            ("2001:db8:9::/64", "fd00:2::53"),
+            Pool {
+                addresses: "10.9.0.0/24",
+                dns: "10.2.0.53",
+                subnets: None,
+            },
+            Pool {
+                addresses: "2001:db8:9::/64",
+                dns: "fd00:2::53",
+                subnets: None,
+            },
         ],
         ..THEIRS
     };
@@ -545,4 +554,44 @@ fn strongswan_lends_us_addresses_out_of_its_pools() -> Result<()> {
     strata.strata("down theirs")?;
     let gone = || Ok(on_device(&duo.ours)?.is_empty().then_some(()));
     until("the addresses to go", DEADLINE, gone)
+}
+
+/// It would carry everything; we lead there what it names, and everything if it names nothing.
+fn strongswan_says_what_is_behind_it_or_does_not() -> Result<()> {
+    for (subnets, led, reason) in [
+        (Some("10.2.0.0/24"), "10.2.0.0/24", "subnets"),
+        (None, "default", "unsaid"),
+    ] {
+        let duo = Duo::new("strongswan")?;
+        let ours = OURS
+            .replace("addresses = [\"10.1.0.1/32\"]", "")
+            .replace("local = [\"10.1.0.1/32\"]", "local = [\"dynamic\"]")
+            .replace("remote = [\"10.2.0.0/24\"]", "remote = [\"0.0.0.0/0\"]");
+        let ours = format!("{ours}routes = \"subnets\"\n");
+        let (addresses, dns) = ("10.9.0.0/24", "10.2.0.53");
+        let theirs = Connection {
+            local: "0.0.0.0/0",
+            remote: "dynamic",
+            pools: &[Pool {
+                addresses,
+                dns,
+                subnets,
+            }],
+            ..THEIRS
+        };
+        let (strata, _charon) = duo.start(&ours, &theirs)?;
+        strata.strata("up theirs --wait")?;
+        ensure!(led_into_tunnel(&duo.ours)? == [led]);
+        let status = strata.strata("status")?;
+        ensure!(peer(&status)["routes"]["reason"] == reason, "{status}");
+        transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+        check_traffic(&strata, 0, MB)?;
+        if subnets.is_some() {
+            transfer(&duo.ours, &duo.theirs, THEIRS.address, 2 * MB)?;
+            let status = strata.strata("status")?;
+            let sent = children(&status)[0]["sent"]["octets"].as_u64();
+            ensure!(sent < Some(2 * MB), "it went into the tunnel: {status}");
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The daemon's end of its API: requests to commands, the node's state to answers.
 
 use crate::explain::explain;
+use crate::inside::Inside;
 use crate::keylog::Keys;
 use crate::outlet::Losses;
 use crate::{metrics, view};
@@ -56,6 +57,23 @@ impl Api {
     /// Speaks of another configuration from now on.
     pub fn reconfigure(&mut self, config: &Config) {
         self.facts.reconfigure(config);
+    }
+
+    /// Speaks of what is led into the tunnels now.
+    pub fn lead(&mut self, config: &Config, inside: Option<&Inside>) {
+        self.facts
+            .lead(config, inside.unwrap_or(&Inside::default()));
+    }
+
+    /// Tells the journal what is led into the tunnel with a peer that was asked what that is.
+    pub fn tell_routes(&self, peer: &str) {
+        let Some(routes) = self.facts.routes(peer) else {
+            return;
+        };
+        match routes.beyond.is_empty() {
+            true => tracing::info!("peer {peer}: routes: {routes}"),
+            false => tracing::warn!("peer {peer}: routes: {routes}"),
+        }
     }
 
     /// The next `reload` that is asked for.

@@ -91,7 +91,7 @@ impl Daemon {
             store
         });
         let ike_port = config.listen.ike;
-        let daemon = Self {
+        let mut daemon = Self {
             node,
             config,
             log,
@@ -109,6 +109,7 @@ impl Daemon {
             faults: faults.map(|spec| Faults::new(spec, ike_port)),
             broken: None,
         };
+        daemon.api.lead(&daemon.config, daemon.host.inside());
         daemon.watch().context("preparing to wait for events")?;
         tracing::info!(
             "stratad {} runs as {}",
@@ -210,6 +211,7 @@ impl Daemon {
             self.store = Some(store);
         }
         self.api.reconfigure(&new);
+        self.api.lead(&new, self.host.inside());
         self.log.set(new.log);
         self.config = new;
         self.carry_out(now);
@@ -470,6 +472,7 @@ impl Daemon {
                 self.journal.tell(&event, now);
                 if let Event::Configured { peer, .. } = &event {
                     let taken = self.take_inside();
+                    self.api.tell_routes(peer);
                     self.insist(taken, peer, now);
                 } else if let Event::PeerDown { .. } = event {
                     if let Err(error) = self.take_inside() {
@@ -492,7 +495,9 @@ impl Daemon {
 
     fn take_inside(&mut self) -> Result<(), os::Error> {
         let inside = Inside::of(&self.node, &self.config);
-        self.host.take(&self.config, inside, &mut self.faults)
+        let taken = self.host.take(&self.config, inside, &mut self.faults);
+        self.api.lead(&self.config, self.host.inside());
+        taken
     }
 
     /// A tunnel that this system did not take up is ended at both ends, rather than left half done:

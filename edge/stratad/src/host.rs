@@ -131,8 +131,7 @@ impl Host {
     /// after everything is closed. The tunnel device comes with the first peer and goes with the
     /// last.
     pub fn reconfigure(&mut self, config: &Config) -> Result<(), Error> {
-        let inside = self.tunnel.as_ref().map(|tunnel| tunnel.inside.clone());
-        let lock = plan::lock(config, &inside.unwrap_or_default());
+        let lock = plan::lock(config, self.inside().unwrap_or(&Inside::default()));
         lock.as_ref().map_or(Ok(()), Lock::set)?;
         match (&mut self.tunnel, config.peers.is_empty()) {
             (Some(tunnel), false) => tunnel.lead(config)?,
@@ -155,10 +154,13 @@ impl Host {
         inside: Inside,
         faults: &mut Option<Faults>,
     ) -> Result<(), Error> {
-        let tunnel = self.tunnel.as_mut();
-        let Some(tunnel) = tunnel.filter(|tunnel| tunnel.inside != inside) else {
+        let Some(tunnel) = self.tunnel.as_mut() else {
             return Ok(());
         };
+        let inside = inside.remembering(&tunnel.inside, config);
+        if tunnel.inside == inside {
+            return Ok(());
+        }
         if let Some(lock) = plan::lock(config, &inside) {
             faults::step(faults, Step::Lock)?;
             lock.set()?;
@@ -170,6 +172,11 @@ impl Host {
             lock.set()?;
         }
         taken
+    }
+
+    /// What peers lend us and tell us.
+    pub fn inside(&self) -> Option<&Inside> {
+        self.tunnel.as_ref().map(|tunnel| &tunnel.inside)
     }
 
     /// Sends a UDP payload from the socket of the path's local port and family.
@@ -229,12 +236,13 @@ impl Tunnel {
             crash::point("address-given");
         }
         let routes = Routes::open(tun.name())?;
+        let left = Routes::held()?;
         let mut tunnel = Self {
             tun,
             routes,
             plan: Plan::default(),
             netlink,
-            inside: Inside::default(),
+            inside: Inside::left(&left, config),
             resolver,
             servers: Vec::new(),
             asked: Vec::new(),

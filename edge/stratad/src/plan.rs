@@ -16,7 +16,7 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
         .collect();
     let protected = config.peers.iter().flat_map(|peer| {
         let addresses = &addresses;
-        peer.remote.iter().flat_map(move |remote| {
+        inside.led(peer).into_iter().flat_map(move |led| {
             // The address of ours that the tunnel carries is the one to be seen from.
             let carried = |address: &&IpAddr| {
                 peer.local
@@ -30,9 +30,8 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
             let source = ours
                 .iter()
                 .filter(carried)
-                .find(|a| a.is_ipv4() == remote.first.is_ipv4());
-            remote
-                .prefixes()
+                .find(|a| a.is_ipv4() == led.first.is_ipv4());
+            led.prefixes()
                 .into_iter()
                 .map(move |prefix| (prefix_of(prefix), source.copied()))
         })

@@ -126,6 +126,11 @@ fn pool(from: &config::Pool, config: &Config) -> node::Pool {
         addresses: from.selectors(),
         reserved: edges.flatten().chain(own).collect(),
         dns: from.dns.clone(),
+        subnets: from
+            .subnets
+            .iter()
+            .map(|prefix| prefix.selector())
+            .collect(),
         lease: from.lease,
     }
 }

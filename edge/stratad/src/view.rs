@@ -3,14 +3,14 @@
 use crate::inside::Inside;
 use crate::outlet::Losses;
 use crate::{plan, setup};
-use config::{Config, Places};
+use config::{Config, Places, Routing};
 use control::{
     Candidate, Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder, Lease,
-    Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, SnoopCounters, Standing, Status,
-    Traffic, TunnelPaths, Who, Zone, Zones, zone_name,
+    Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason, SnoopCounters,
+    Standing, Status, Traffic, TunnelPaths, Who, Zone, Zones, zone_name,
 };
 use crypto::{Certificate, RevocationList};
-use model::{Identity, Instant, Right};
+use model::{Identity, Instant, Right, TrafficSelector};
 use node::{ChildStatus, CsaStatus, HeldGrant, Node, PathsStatus, PeerStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -28,6 +28,8 @@ pub struct Facts {
     started: Instant,
     /// Names of VPN peers, and whether we can connect to them.
     tunnels: BTreeMap<String, bool>,
+    /// What is led into the tunnels whose peers are asked what that is.
+    routes: BTreeMap<String, Routes>,
     licensed: BTreeSet<String>,
     /// Where the keys of the file stand.
     places: Places,
@@ -66,6 +68,7 @@ impl Facts {
             pools: setup::pools(config),
             started: now,
             tunnels: tunnels.collect(),
+            routes: routes(config, &Inside::default()),
             licensed: config
                 .licensed
                 .iter()
@@ -100,6 +103,16 @@ impl Facts {
     /// The facts of another configuration of the same daemon.
     pub fn reconfigure(&mut self, config: &Config) {
         *self = Self::new(config, self.started);
+    }
+
+    /// What is led into the tunnels is another.
+    pub fn lead(&mut self, config: &Config, inside: &Inside) {
+        self.routes = routes(config, inside);
+    }
+
+    /// What is led into the tunnel with a peer that is asked what that is.
+    pub fn routes(&self, peer: &str) -> Option<&Routes> {
+        self.routes.get(peer)
     }
 
     /// Names of all VPN peers.
@@ -202,6 +215,27 @@ fn lease(lease: &model::Lease) -> Lease {
     }
 }
 
+fn routes(config: &Config, inside: &Inside) -> BTreeMap<String, Routes> {
+    let texts = |all: &[TrafficSelector]| all.iter().map(ToString::to_string).collect();
+    let asked = config.peers.iter();
+    let asked = asked.filter(|peer| peer.routes == Routing::Subnets);
+    let routes = asked.map(|peer| {
+        let behind = inside.behind(peer);
+        let reason = match behind.map(|behind| &behind.reachable) {
+            None => RoutesReason::Awaited,
+            Some(None) => RoutesReason::Unsaid,
+            Some(Some(_)) => RoutesReason::Subnets,
+        };
+        let routes = Routes {
+            reason,
+            prefixes: texts(&inside.led(peer)),
+            beyond: texts(behind.map_or(&[], |behind| &behind.beyond)),
+        };
+        (peer.party.name.clone(), routes)
+    });
+    routes.collect()
+}
+
 /// How far a peer is.
 pub fn state(peer: &PeerStatus) -> PeerState {
     match peer.state {
@@ -223,6 +257,7 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         ppk: status.ppk,
         kem: status.kems.iter().map(ToString::to_string).collect(),
         inside: status.addresses.iter().collect(),
+        routes: facts.routes(&status.name).cloned(),
         children: status.children.iter().map(child).collect(),
     }
 }

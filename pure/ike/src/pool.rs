@@ -28,6 +28,8 @@ pub struct Pool {
     pub reserved: Vec<IpAddr>,
     /// Name servers to be told to who gets an address.
     pub dns: Vec<IpAddr>,
+    /// What is behind us, to be told to who gets an address. Empty: all that its tunnel may carry.
+    pub subnets: Vec<TrafficSelector>,
     /// How long an address stays with an identity that does not use it.
     pub lease: Duration,
 }
@@ -278,6 +280,7 @@ mod tests {
             addresses: addresses.iter().map(|text| prefix(text)).collect(),
             reserved: Vec::new(),
             dns: Vec::new(),
+            subnets: Vec::new(),
             lease: Duration::from_secs(DAY),
         }
     }

@@ -1,7 +1,7 @@
 //! Who lends whom an address inside.
 
 use super::Folder;
-use crate::{Addressing, Config, Warning};
+use crate::{Addressing, Config, Routing, Warning};
 
 const GATEWAY: &str = r#"[node]
 id = "gw.example.net"
@@ -130,4 +130,47 @@ fn a_pool_has_addresses_and_a_bounded_lease() {
         "[store]\nfile = \"leases\"\n[pool.office]",
     );
     assert!(relative.contains("absolute path"), "{relative}");
+}
+
+#[test]
+fn subnets_are_led_into_the_tunnel_where_the_file_says_so() {
+    assert_eq!(load(MOBILE).peers[0].routes, Routing::Remote);
+    let split = format!("{MOBILE}routes = \"subnets\"\n");
+    assert_eq!(load(&split).peers[0].routes, Routing::Subnets);
+    let fixed = fault(&split, "\"dynamic\"", "\"10.1.0.2/32\"");
+    assert!(fixed.contains("list those subnets in `remote`"), "{fixed}");
+    let held = fault(&split, "routes", "leak = \"never\"\nroutes");
+    assert!(held.contains("what is to be kept in"), "{held}");
+}
+
+#[test]
+fn a_subnet_that_a_peer_cannot_reach_is_warned_of() {
+    let told = |subnets: &str| {
+        let pool = format!("[pool.office]\nsubnets = {subnets}");
+        load(&GATEWAY.replacen("[pool.office]", &pool, 1)).warnings
+    };
+    assert_eq!(told("[\"10.8.1.0/24\", \"fd00:8::/64\"]"), []);
+    let outside = |subnet: &str| Warning::SubnetOutside {
+        peer: "alice".to_owned(),
+        subnet: subnet.to_owned(),
+    };
+    assert_eq!(
+        told("[\"10.0.0.0/8\", \"10.8.1.0/24\", \"192.0.2.0/24\"]"),
+        [outside("10.0.0.0/8"), outside("192.0.2.0/24")]
+    );
+}
+
+#[test]
+fn a_list_of_subnets_is_neither_empty_nor_without_end() {
+    let with = |subnets: &str| {
+        let pool = format!("[pool.office]\nsubnets = {subnets}");
+        fault(GATEWAY, "[pool.office]", &pool)
+    };
+    let empty = with("[]");
+    assert!(empty.contains("list at least one prefix"), "{empty}");
+    let many: Vec<_> = (0..257)
+        .map(|n| format!("\"10.8.0.{}/32\"", n % 256))
+        .collect();
+    let long = with(&format!("[{}]", many.join(", ")));
+    assert!(long.contains("256 at the most"), "{long}");
 }

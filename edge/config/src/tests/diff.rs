@@ -64,6 +64,7 @@ psk = "carol.psk"
 local = ["dynamic"]
 remote = ["10.7.0.0/16"]
 dns = "from-peer"
+routes = "subnets"
 [peer.erin]
 id = "erin@example.net"
 pubkey = "second.pub"
@@ -72,6 +73,7 @@ remote = ["10.6.0.0/16"]
 [pool.office]
 addresses = ["10.19.0.0/24"]
 dns = ["10.8.0.53"]
+subnets = ["10.8.1.0/24"]
 lease = "8h"
 [pool.spare]
 addresses = ["10.20.0.0/24"]
@@ -233,6 +235,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.carol.pool", "pool = \"office", "pool = \"spare", Anew),
         ("peer.dave.dns", "dns = \"from-peer\"\n", "", Applied),
         (
+            "peer.dave.routes",
+            "routes = \"subnets\"",
+            "routes = \"remote\"",
+            Applied,
+        ),
+        (
             "pool.office.addresses",
             "10.19.0.0/24",
             "10.19.1.0/24",
@@ -242,6 +250,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "pool.office.dns",
             "[\"10.8.0.53\"]",
             "[\"10.8.0.54\"]",
+            Anew,
+        ),
+        (
+            "pool.office.subnets",
+            "[\"10.8.1.0/24\"]",
+            "[\"10.8.2.0/24\"]",
             Anew,
         ),
         ("pool.office.lease", "8h", "9h", Anew),

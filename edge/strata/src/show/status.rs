@@ -65,6 +65,9 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     if !peer.inside.is_empty() {
         let _ = writeln!(text, "  inside    {}", addresses(&peer.inside));
     }
+    if let Some(routes) = &peer.routes {
+        let _ = writeln!(text, "  routes    {}", clean(&routes.to_string()));
+    }
     if let Some(refusal) = &peer.last_refusal {
         let _ = writeln!(text, "  {}    {}", paint.bad("failed"), reason(refusal));
     }
@@ -141,7 +144,7 @@ fn traffic(traffic: Traffic) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::PeerState;
+    use control::{PeerState, Routes, RoutesReason};
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -156,6 +159,11 @@ mod tests {
             ppk: true,
             kem: vec!["mlkem768".to_owned()],
             inside: vec!["10.1.0.2".parse().unwrap()],
+            routes: Some(Routes {
+                reason: RoutesReason::Subnets,
+                prefixes: vec!["10.8.0.0/16".to_owned()],
+                beyond: Vec::new(),
+            }),
             children: vec![Child {
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
@@ -190,6 +198,7 @@ mod tests {
             ppk: false,
             kem: Vec::new(),
             inside: Vec::new(),
+            routes: None,
             children: Vec::new(),
             ..office()
         };
@@ -224,6 +233,7 @@ peer office  up for 1 min 15 s
   ppk       in all keys
   kem       mlkem768 in all keys
   inside    10.1.0.2
+  routes    10.8.0.0/16: the peer says what is behind it
   sa        zoned, in c0de0001, out beef0002
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
   received  1.0 MiB in 1,234 packets

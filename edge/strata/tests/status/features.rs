@@ -27,6 +27,7 @@ pub enum Evidence {
 use Evidence::{NotNeeded, Tests};
 
 const ADDRESSES: &str = "edge/lab/tests/e2e_addresses.rs";
+const ADDRESSES_FILE: &str = "edge/config/src/tests/addresses.rs";
 const BENCH: &str = "edge/lab/tests/bench.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
@@ -64,10 +65,12 @@ const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
 const REFUSAL: &str = "edge/lab/tests/e2e_refusal.rs";
 const RELOAD: &str = "edge/lab/tests/e2e_reload.rs";
 const RELOCK: &str = "edge/lab/tests/e2e_relock.rs";
+const SPLIT: &str = "edge/lab/tests/e2e_split.rs";
 const SELECTORS: &str = "edge/lab/tests/e2e_selectors.rs";
 const RENEWAL: &str = "edge/lab/tests/e2e_renewal.rs";
 const REVOCATION: &str = "edge/lab/tests/e2e_revocation.rs";
 const IKE_REVOCATION: &str = "pure/ike/src/tests/revocation.rs";
+const IKE_ADDRESSES: &str = "pure/ike/src/tests/addresses.rs";
 const STORE: &str = "edge/store/src/tests.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const SUITES: &str = "edge/lab/tests/interop_suites.rs";
@@ -202,6 +205,38 @@ pub const FEATURES: &[Feature] = &[
             (POOL, "whatever_happens_no_address_has_two_owners"),
             (STORE, "a_damaged_file_is_repaired_or_refused"),
             (CRASH, "a_crash_anywhere_leaves_nothing_after_the_next_stop"),
+        ]),
+    },
+    Feature {
+        name: "Split routes",
+        keys: &["peer.routes", "pool.subnets"],
+        verbs: &[],
+        works: Tests(&[
+            (
+                SPLIT,
+                "what_is_behind_the_gateway_goes_in_and_all_else_goes_beside",
+            ),
+            (SPLIT, "another_list_makes_other_routes_without_a_restart"),
+            (SPLIT, "a_gateway_without_a_list_has_everything"),
+            (SPLIT, "a_name_server_beside_the_tunnel_is_not_asked"),
+            (STRONGSWAN, "strongswan_says_what_is_behind_it_or_does_not"),
+        ]),
+        refuses: Tests(&[
+            (SPLIT, "what_the_tunnel_does_not_carry_is_never_led_into_it"),
+            (SPLIT, "what_cannot_be_split_is_told_with_the_fix"),
+            (
+                ADDRESSES_FILE,
+                "a_list_of_subnets_is_neither_empty_nor_without_end",
+            ),
+            (IKE_ADDRESSES, "nonsense_of_a_gateway_is_not_taken"),
+        ]),
+        recovers: Tests(&[
+            (SPLIT, "a_lost_tunnel_keeps_its_routes_until_it_is_back"),
+            (
+                SPLIT,
+                "kill_9_leaves_nothing_open_and_the_next_stop_nothing_at_all",
+            ),
+            (SPLIT, "routes_come_over_a_lossy_hop"),
         ]),
     },
     Feature {

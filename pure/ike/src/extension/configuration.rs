@@ -1,6 +1,10 @@
 //! The Configuration payload in IKE_AUTH (RFC 7296 sections 2.19 and 3.15): the initiator asks for
 //! addresses inside the tunnel, the responder lends them out of a pool.
 //!
+//! With them come name servers, and what is behind the responder. What the tunnel *may* carry is
+//! agreed by traffic selectors; what an initiator should send by it is a matter of routes, so it is
+//! told whoever makes them (section 3.15.2).
+//!
 //! The address is not asked for by its value: an identity gets the one it had anyway, and what an
 //! initiator says about addresses is not to be believed. The tunnel carries what was lent and no
 //! other address of the initiator's.
@@ -21,6 +25,9 @@ use wire::ike::{
 /// So many name servers are taken from a peer.
 const MAX_SERVERS: usize = 4;
 
+/// A longer list of subnets is not believed: each becomes a route.
+pub const MAX_SUBNETS: usize = 256;
+
 /// What a peer lends us and tells us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
@@ -28,8 +35,33 @@ pub struct Inside {
     pub addresses: InnerAddresses,
     /// Its name servers.
     pub dns: Vec<IpAddr>,
-    /// What it says it protects. Empty: whatever the tunnel carries.
+    /// What it says is behind it. Empty: it does not say.
     pub subnets: Vec<TrafficSelector>,
+    /// What of the peer's the tunnel carries.
+    pub carried: Vec<TrafficSelector>,
+}
+
+impl Inside {
+    /// What is behind the peer and can be reached through the tunnel: the parts of the subnets that
+    /// the agreed selectors have.
+    pub fn reachable(&self) -> Vec<TrafficSelector> {
+        let subnets = self.subnets.iter();
+        let parts = subnets.flat_map(|subnet| self.parts(subnet));
+        parts.collect()
+    }
+
+    /// The subnets that the tunnel does not carry, or not as a whole: "ones that need one or more
+    /// separate SAs" (RFC 7296 section 3.15.2).
+    pub fn beyond(&self) -> Vec<TrafficSelector> {
+        let subnets = self.subnets.iter();
+        let beyond = subnets.filter(|subnet| self.parts(subnet).all(|part| part != **subnet));
+        beyond.cloned().collect()
+    }
+
+    fn parts<'a>(&'a self, subnet: &'a TrafficSelector) -> impl Iterator<Item = TrafficSelector> {
+        let carried = self.carried.iter();
+        carried.filter_map(|carried| subnet.intersection(carried))
+    }
 }
 
 /// What an initiator adds to IKE_AUTH if it wants addresses: of the families of its selectors.
@@ -129,6 +161,9 @@ pub(crate) fn read_reply(response: &Message) -> Option<Inside> {
             _ => {}
         }
     }
+    if inside.subnets.len() > MAX_SUBNETS {
+        inside.subnets.clear();
+    }
     (!inside.addresses.is_empty()).then_some(inside)
 }
 
@@ -143,7 +178,7 @@ pub(crate) fn confine(
     )
 }
 
-/// Our selectors are told as well, for who makes routes of them.
+/// What is behind us is told as well, for who makes routes of it.
 fn reply(lent: InnerAddresses, pool: &Pool, local: &[TrafficSelector]) -> Payload {
     let has = |address: IpAddr| lent.of(address.is_ipv4()).is_some();
     let addresses = lent.iter().map(|address| Attribute::Address {
@@ -155,7 +190,11 @@ fn reply(lent: InnerAddresses, pool: &Pool, local: &[TrafficSelector]) -> Payloa
         is_ipv4: server.is_ipv4(),
         value: Some(*server),
     });
-    let subnets = local.iter().flat_map(TrafficSelector::prefixes);
+    let behind = match pool.subnets.as_slice() {
+        [] => local,
+        subnets => subnets,
+    };
+    let subnets = behind.iter().flat_map(TrafficSelector::prefixes);
     let subnets = subnets.filter(|(address, _)| has(*address));
     let subnets = subnets.map(|prefix| Attribute::Subnet {
         is_ipv4: prefix.0.is_ipv4(),

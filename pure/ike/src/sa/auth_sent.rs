@@ -12,12 +12,13 @@ use crate::config::{Config, Peer, PeerRole};
 use crate::event::DownReason;
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
+use crate::extension::configuration::{self, Inside};
 use crate::extension::fragment::Uncut;
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
-use crate::extension::{configuration, contact, reauth, redirect};
+use crate::extension::{contact, reauth, redirect};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::signature::{self, Signing};
 use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, Payload};
@@ -179,7 +180,11 @@ impl AuthSent {
         };
         match child {
             Ok(child) => {
-                let inside = inside.flatten();
+                let carried = child.as_ref().map(|terms| terms.remote.clone());
+                let inside = inside.flatten().map(|inside| Inside {
+                    carried: carried.unwrap_or_default(),
+                    ..inside
+                });
                 Established::begin(keys, beginning, (inside, child), core, ctx)
             }
             Err(why) => Closing::begin(keys, why, core, ctx),

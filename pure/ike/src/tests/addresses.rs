@@ -37,6 +37,7 @@ pub(crate) fn lender(prefixes: &[&str]) -> Config {
             addresses,
             reserved: vec!["10.9.0.0".parse().unwrap(), "fd00:9::".parse().unwrap()],
             dns: vec!["10.0.0.53".parse().unwrap(), "fd00:8::53".parse().unwrap()],
+            subnets: Vec::new(),
             lease: Duration::from_secs(DAY),
         })),
         zones: ZonePolicy::default(),
@@ -192,6 +193,50 @@ fn who_gets_one_family_carries_that_one() {
     assert_eq!(given.subnets, [prefix("fd00:8::/64")]);
 }
 
+/// RFC 7296 section 3.15.2: "the gateway does not mind if the client sends traffic not included by
+/// INTERNAL_IP4_SUBNET directly to the destination".
+#[test]
+fn what_is_behind_a_gateway_is_told_beside_what_the_tunnel_carries() {
+    let mut right = lender(&BOTH);
+    pool_of(&mut right).subnets = vec![prefix("10.0.3.0/24"), prefix("fd00:8::/65")];
+    let mut pair = Pair::new(borrower(), right);
+    pair.connect();
+    let given = inside(&pair.left).expect("addresses were lent");
+    assert_eq!(
+        given.subnets,
+        [prefix("10.0.3.0/24"), prefix("fd00:8::/65")]
+    );
+    assert_eq!(
+        given.carried,
+        [prefix("10.0.0.0/16"), prefix("fd00:8::/64")]
+    );
+    assert_eq!(given.reachable(), given.subnets);
+    assert_eq!(given.beyond(), []);
+}
+
+#[test]
+fn a_subnet_outside_the_agreed_selectors_is_not_reached_through_the_tunnel() {
+    let mut right = lender(&BOTH);
+    pool_of(&mut right).subnets = vec![prefix("10.0.0.0/15"), prefix("192.0.2.0/24")];
+    let mut pair = Pair::new(borrower(), right);
+    pair.connect();
+    let given = inside(&pair.left).expect("addresses were lent");
+    assert_eq!(given.reachable(), [prefix("10.0.0.0/16")]);
+    assert_eq!(given.beyond(), given.subnets);
+}
+
+#[test]
+fn another_list_of_subnets_makes_the_sas_anew() {
+    let mut pair = Pair::new(borrower(), lender(&BOTH));
+    pair.connect();
+    let mut other = lender(&BOTH);
+    pool_of(&mut other).subnets = vec![prefix("10.0.3.0/24")];
+    let changed = pair.with(Side::Right, |engine, now: Instant| {
+        engine.reconfigure(other, now)
+    });
+    assert_eq!(changed, ["mobile"]);
+}
+
 #[test]
 fn who_asks_for_nothing_where_addresses_are_lent_is_told_so() {
     let mut pair = Pair::new(mobile(), lender(&["10.8.0.0/24"]));
@@ -307,10 +352,10 @@ fn losses_do_not_make_leases() {
     }
 }
 
-/// Addresses that no host can have, name servers without end.
+/// Addresses that no host can have, name servers and subnets without end.
 #[test]
 fn nonsense_of_a_gateway_is_not_taken() {
-    let reply = |addresses: &[&str]| {
+    let reply = |addresses: &[&str], subnets: u8| {
         let attribute = |text: &&str| ConfigurationAttribute::Address {
             is_ipv4: !text.contains(':'),
             value: Some((text.parse().unwrap(), 32)),
@@ -319,7 +364,13 @@ fn nonsense_of_a_gateway_is_not_taken() {
             is_ipv4: true,
             value: Some([10, 0, 0, last].into()),
         });
-        let attributes = addresses.iter().map(attribute).chain(servers).collect();
+        let subnets = (0..=subnets).flat_map(|second| (0..8).map(move |third| (second, third)));
+        let subnets = subnets.map(|(second, third)| ConfigurationAttribute::Subnet {
+            is_ipv4: true,
+            value: Some(([10, second, third, 0].into(), 24)),
+        });
+        let attributes = addresses.iter().map(attribute);
+        let attributes = attributes.chain(servers).chain(subnets).collect();
         let kind = ConfigurationType::CFG_REPLY;
         let configuration = Configuration { kind, attributes };
         wire::ike::Message {
@@ -334,7 +385,9 @@ fn nonsense_of_a_gateway_is_not_taken() {
             payloads: vec![Payload::Configuration(configuration)],
         }
     };
-    let read = |addresses: &[&str]| crate::extension::configuration::read_reply(&reply(addresses));
+    let read = |addresses: &[&str], subnets: u8| {
+        crate::extension::configuration::read_reply(&reply(addresses, subnets))
+    };
     for nonsense in [
         "0.0.0.0",
         "127.0.0.1",
@@ -344,11 +397,14 @@ fn nonsense_of_a_gateway_is_not_taken() {
         "::1",
         "ff02::1",
     ] {
-        assert_eq!(read(&[nonsense]), None, "{nonsense}");
+        assert_eq!(read(&[nonsense], 0), None, "{nonsense}");
     }
-    let inside = read(&["10.9.0.1", "10.9.0.2"]).expect("the first is one");
+    let inside = read(&["10.9.0.1", "10.9.0.2"], 31).expect("the first is one");
     assert_eq!(inside.addresses.v4, Some([10, 9, 0, 1].into()));
     assert_eq!(inside.dns.len(), 4);
+    assert_eq!(inside.subnets.len(), crate::MAX_SUBNETS);
+    let inside = read(&["10.9.0.1"], 32).expect("the address is one");
+    assert_eq!(inside.subnets, []);
 }
 
 #[test]

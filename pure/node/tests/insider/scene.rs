@@ -192,6 +192,7 @@ fn pool() -> Pool {
             .collect(),
         reserved: vec![network, [10, 9, 0, 1].into()],
         dns: Vec::new(),
+        subnets: Vec::new(),
         lease: Duration::from_secs(3600),
     }
 }
