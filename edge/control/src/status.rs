@@ -115,7 +115,7 @@ pub struct Routes {
 pub enum RoutesReason {
     /// The peer says that they are behind it.
     Subnets,
-    /// They are `remote`, for the peer does not say what is behind it.
+    /// They are `remote`, for the peer does not say what is behind it, or in too many prefixes.
     Unsaid,
     /// There are none until the peer has been up.
     Awaited,
@@ -130,7 +130,9 @@ impl fmt::Display for Routes {
         };
         let reason = match self.reason {
             RoutesReason::Subnets => "the peer says what is behind it",
-            RoutesReason::Unsaid => "all of `remote`, for the peer does not say what is behind it",
+            RoutesReason::Unsaid => {
+                "all of `remote`, for the peer does not say what is behind it, or in over 256 prefixes"
+            }
             RoutesReason::Awaited => "until the peer has said what is behind it",
         };
         write!(f, "{prefixes}: {reason}")?;

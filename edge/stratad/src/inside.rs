@@ -20,7 +20,7 @@ pub struct Inside {
 /// What a peer says is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behind {
-    /// What of that the tunnel carries; `None` if it does not say.
+    /// What of that the tunnel carries; `None` if it does not say, or says too much.
     pub reachable: Option<Vec<TrafficSelector>>,
     /// What of that it does not carry, or not as a whole.
     pub beyond: Vec<TrafficSelector>,
@@ -94,12 +94,13 @@ impl Inside {
 
     /// What of a peer's is led into the tunnel; never what `remote` does not have.
     pub fn led(&self, peer: &Peer) -> Vec<TrafficSelector> {
-        let behind = self.behind(peer);
-        let reachable = behind.and_then(|behind| behind.reachable.as_ref());
-        match (peer.routes, behind, reachable) {
-            (Routing::Subnets, None, _) => Vec::new(),
-            (Routing::Subnets, Some(_), Some(reachable)) => common(reachable, &peer.remote),
-            (Routing::Subnets, Some(_), None) | (Routing::Remote, ..) => peer.remote.clone(),
+        match (peer.routes, self.behind(peer)) {
+            (Routing::Remote, _) => peer.remote.clone(),
+            (Routing::Subnets, None) => Vec::new(),
+            (Routing::Subnets, Some(behind)) => match &behind.reachable {
+                Some(reachable) => common(reachable, &peer.remote),
+                None => peer.remote.clone(),
+            },
         }
     }
 
@@ -127,7 +128,7 @@ impl Inside {
 impl Behind {
     fn of(inside: &node::Inside) -> Self {
         Self {
-            reachable: (!inside.subnets.is_empty()).then(|| inside.reachable()),
+            reachable: inside.reachable(),
             beyond: inside.beyond(),
         }
     }

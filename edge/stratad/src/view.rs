@@ -216,7 +216,6 @@ fn lease(lease: &model::Lease) -> Lease {
 }
 
 fn routes(config: &Config, inside: &Inside) -> BTreeMap<String, Routes> {
-    let texts = |all: &[TrafficSelector]| all.iter().map(ToString::to_string).collect();
     let asked = config.peers.iter();
     let asked = asked.filter(|peer| peer.routes == Routing::Subnets);
     let routes = asked.map(|peer| {
@@ -270,8 +269,6 @@ fn refused((at, reason): &(Instant, String), now: Instant) -> Refusal {
 }
 
 fn child(status: &ChildStatus) -> Child {
-    let texts =
-        |selectors: &[model::TrafficSelector]| selectors.iter().map(ToString::to_string).collect();
     Child {
         spi_in: status.inbound.to_string(),
         spi_out: status.outbound.to_string(),
@@ -286,6 +283,10 @@ fn child(status: &ChildStatus) -> Child {
         received: traffic(status.received),
         sent: traffic(status.sent),
     }
+}
+
+fn texts(selectors: &[TrafficSelector]) -> Vec<String> {
+    selectors.iter().map(ToString::to_string).collect()
 }
 
 const fn traffic(carried: node::Traffic) -> Traffic {

@@ -67,7 +67,7 @@ pub use event::{
     ApiMisuse, BadProof, CannotMove, CannotReauthenticate, CannotRedirect, DownReason, Event,
     GrantRefusal, PeerMisbehaved, Refusal,
 };
-pub use extension::configuration::{Inside, MAX_SUBNETS};
+pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
 pub use extension::nat::Nat;
 pub use extension::ppk::{BadPpk, Ppk};

@@ -25,8 +25,8 @@ use wire::ike::{
 /// So many name servers are taken from a peer.
 const MAX_SERVERS: usize = 4;
 
-/// A longer list of subnets is not believed: each becomes a route.
-pub const MAX_SUBNETS: usize = 256;
+/// What is behind a peer in more prefixes than these is not believed: each becomes a route.
+pub(crate) const MAX_SUBNETS: usize = 256;
 
 /// What a peer lends us and tells us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,11 +43,13 @@ pub struct Inside {
 
 impl Inside {
     /// What is behind the peer and can be reached through the tunnel: the parts of the subnets that
-    /// the agreed selectors have.
-    pub fn reachable(&self) -> Vec<TrafficSelector> {
+    /// the agreed selectors have. `None` if it does not say, or says too much.
+    pub fn reachable(&self) -> Option<Vec<TrafficSelector>> {
         let subnets = self.subnets.iter();
-        let parts = subnets.flat_map(|subnet| self.parts(subnet));
-        parts.collect()
+        let parts: Vec<_> = subnets.flat_map(|subnet| self.parts(subnet)).collect();
+        let prefixes = parts.iter().flat_map(TrafficSelector::prefixes);
+        let believed = prefixes.take(MAX_SUBNETS + 1).count() <= MAX_SUBNETS;
+        (believed && !self.subnets.is_empty()).then_some(parts)
     }
 
     /// The subnets that the tunnel does not carry, or not as a whole: "ones that need one or more

@@ -210,7 +210,7 @@ fn what_is_behind_a_gateway_is_told_beside_what_the_tunnel_carries() {
         given.carried,
         [prefix("10.0.0.0/16"), prefix("fd00:8::/64")]
     );
-    assert_eq!(given.reachable(), given.subnets);
+    assert_eq!(given.reachable().as_ref(), Some(&given.subnets));
     assert_eq!(given.beyond(), []);
 }
 
@@ -221,7 +221,7 @@ fn a_subnet_outside_the_agreed_selectors_is_not_reached_through_the_tunnel() {
     let mut pair = Pair::new(borrower(), right);
     pair.connect();
     let given = inside(&pair.left).expect("addresses were lent");
-    assert_eq!(given.reachable(), [prefix("10.0.0.0/16")]);
+    assert_eq!(given.reachable(), Some(vec![prefix("10.0.0.0/16")]));
     assert_eq!(given.beyond(), given.subnets);
 }
 
@@ -402,9 +402,22 @@ fn nonsense_of_a_gateway_is_not_taken() {
     let inside = read(&["10.9.0.1", "10.9.0.2"], 31).expect("the first is one");
     assert_eq!(inside.addresses.v4, Some([10, 9, 0, 1].into()));
     assert_eq!(inside.dns.len(), 4);
-    assert_eq!(inside.subnets.len(), crate::MAX_SUBNETS);
+    assert_eq!(
+        inside.subnets.len(),
+        crate::extension::configuration::MAX_SUBNETS
+    );
     let inside = read(&["10.9.0.1"], 32).expect("the address is one");
-    assert_eq!(inside.subnets, []);
+    assert_eq!((inside.subnets.len(), inside.reachable()), (0, None));
+    // What is carried of each takes 24 prefixes.
+    let mut range = prefix("10.0.0.0/8");
+    range.first = "10.0.0.1".parse().unwrap();
+    let shattered = Inside {
+        subnets: vec![prefix("10.0.0.0/8"); 12],
+        carried: vec![range],
+        ..Inside::default()
+    };
+    assert_eq!(shattered.reachable(), None);
+    assert_eq!(shattered.beyond().len(), 12);
 }
 
 #[test]
