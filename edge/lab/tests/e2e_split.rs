@@ -150,8 +150,8 @@ fn another_list_makes_other_routes_without_a_restart() -> Result<()> {
     led(&pair, &mobile, &["10.8.0.0/16"])?;
     for (list, in_behind, in_before) in [
         (&["10.8.0.0/16", "192.0.2.1/32"][..], true, true),
-        (&["192.0.2.1/32"], false, true),
-        (&["10.8.0.0/16"], true, false),
+        (&["192.0.2.1/32"][..], false, true),
+        (&["10.8.0.0/16"][..], true, false),
     ] {
         let subnets = format!("subnets = {list:?}");
         daemon.configure(&gateway(&pair, EVERYTHING, &subnets))?;
