@@ -54,7 +54,8 @@ const MB: u64 = 1_000_000;
 /// The tunnel is a plain one and has carried this much each way.
 fn check_traffic(daemon: &Daemon, received: u64, sent: u64) -> Result<()> {
     let status = daemon.strata("status")?;
-    let [child] = &children(&status)[..] else {
+    let children = children(&status);
+    let [child] = children.as_slice() else {
         bail!("not one child: {status}");
     };
     let carried = |direction: &str| child[direction]["octets"].as_u64();
