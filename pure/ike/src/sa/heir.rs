@@ -171,10 +171,16 @@ impl Established {
     }
 
     /// The successor was refused, or the peer has forgotten it: some time later it is asked for anew.
-    pub(super) fn put_off_heir(&mut self, error: NotifyType, core: &Core, ctx: &mut Context<'_>) {
-        let passing = [NotifyType::TEMPORARY_FAILURE, NotifyType::STATE_NOT_FOUND];
-        if !passing.contains(&error) {
-            ctx.refused(Some(core.name()), Refusal::RekeyRefused(error));
+    pub(super) fn put_off_heir(
+        &mut self,
+        error: NotifyType,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        match error {
+            NotifyType::TEMPORARY_FAILURE => self.note_busy(core, ctx),
+            NotifyType::STATE_NOT_FOUND => {}
+            _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
         }
         self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
     }

@@ -241,7 +241,7 @@ impl Established {
                 self.ask_for_child(rekey.old, Some(group), true, core, ctx);
                 return Ok(());
             }
-            (NotifyType::TEMPORARY_FAILURE, _) => {}
+            (NotifyType::TEMPORARY_FAILURE, _) => self.note_busy(core, ctx),
             _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
         }
         if let Some(Life::Current(age)) = self.children.get_mut(rekey.old).map(|c| &mut c.life) {
