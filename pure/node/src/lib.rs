@@ -5,8 +5,9 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reauthenticate`], [`Node::redirect`], [`Node::move_peer`],
-//!   [`Node::reconfigure`], [`Node::shutdown`]) say what the operator wants.
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reauthenticate`],
+//!   [`Node::redirect`], [`Node::move_peer`], [`Node::reconfigure`], [`Node::shutdown`]) say what the
+//!   operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
 //!   the routes allow to [`Node::handle_ways`];

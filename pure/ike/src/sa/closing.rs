@@ -81,8 +81,9 @@ impl Closing {
     }
 }
 
-/// The peer is going to delete the SA, as it has rekeyed it or was sent to another gateway. Until then it answers what comes
-/// late: the request for the successor again, if our answer was lost, and requests that crossed it.
+/// The peer is going to delete the SA, as it has rekeyed it or was sent to another gateway. Until then
+/// it answers what comes late: the request for the successor again, if our answer was lost, and
+/// requests that crossed it.
 pub(crate) struct Retired {
     pub(crate) keys: ProvedKeys,
     until: Instant,
