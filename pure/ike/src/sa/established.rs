@@ -393,7 +393,7 @@ impl Established {
                 Ok(())
             }
             Some(Task::Move(moved)) => self.conclude_move(&moved, response, core, ctx),
-            Some(Task::Liveness) => {
+            Some(Task::Liveness | Task::Whereabouts) => {
                 self.conclude_liveness(response, path);
                 Ok(())
             }
@@ -732,7 +732,7 @@ impl Established {
             _ => task.attempts(timers),
         };
         let payloads = match &task {
-            Task::Liveness => self.liveness_payloads(core, ctx),
+            Task::Liveness | Task::Whereabouts => self.liveness_payloads(core, ctx),
             task => task.payloads(),
         };
         core.request(

@@ -115,12 +115,12 @@ impl Established {
         })
     }
 
-    /// The peer has something under way and therefore no time for what we asked. It may be waiting for an
-    /// answer of ours, whom it looks for where a NAT had us before: its refusals are signs of life, so
+    /// The peer has something under way and therefore no time for what we asked. It may wait for an
+    /// answer of ours that it asks for where a NAT had us before: its refusals are signs of life, so
     /// nothing else would make who decides ask where it is seen.
     pub(super) fn note_busy(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if self.deciding().is_some() {
-            self.ask(Task::Liveness, core, ctx);
+            self.ask(Task::Whereabouts, core, ctx);
         }
     }
 

@@ -17,6 +17,8 @@ use wire::ike::{ExchangeType, Message, Payload};
 pub(crate) enum Task {
     /// Whether the peer is there.
     Liveness,
+    /// Where the peer, which is there, sees us.
+    Whereabouts,
     /// Keys for a licensed node.
     Distribute(Box<Grant<Secret>>),
     /// The end of a licence.
@@ -42,7 +44,8 @@ impl Task {
     pub(super) const fn attempts(&self, timers: &Timers) -> u32 {
         match self {
             Self::Liveness => timers.liveness_attempts,
-            Self::Distribute(_)
+            Self::Whereabouts
+            | Self::Distribute(_)
             | Self::Revoke(_)
             | Self::RekeyChild(_)
             | Self::RekeyIke(_)
@@ -57,6 +60,7 @@ impl Task {
     pub(super) const fn exchange(&self) -> ExchangeType {
         match self {
             Self::Liveness
+            | Self::Whereabouts
             | Self::Revoke(_)
             | Self::Move(_)
             | Self::DeleteChild(..)
@@ -70,7 +74,7 @@ impl Task {
 
     pub(super) fn payloads(&self) -> Vec<Payload> {
         match self {
-            Self::Liveness => Vec::new(),
+            Self::Liveness | Self::Whereabouts => Vec::new(),
             Self::Distribute(grant) => distribute::payloads(grant),
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
             Self::RekeyChild(rekey) => rekey.payloads.clone(),
