@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long a start or an orderly end may take.
+/// How long a start may take, also with ten thousand peers.
+const START: Duration = Duration::from_secs(60);
+
+/// How long an orderly end may take.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Longer than anything `strata` waits for by itself.
@@ -174,8 +177,8 @@ fn start(host: &Host, config: &Path, socket: &Path, arguments: &[&str]) -> Resul
     let mut process = host.start("stratad", command)?;
     let what = format!("the API of stratad on {}", host.name());
     // Its socket is there before it knows whether it has everything else that it needs.
-    let question = json!({"version": 1, "request": "status"});
-    process.wait_for(&what, DEADLINE, |_| ask(socket, &question).ok())?;
+    let question = json!({"version": 1, "request": "version"});
+    process.wait_for(&what, START, |_| ask(socket, &question).ok())?;
     Ok(process)
 }
 
