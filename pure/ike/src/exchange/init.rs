@@ -42,14 +42,14 @@ pub(crate) fn key_pair(group: Group, rng: &mut Rng) -> KeyPair {
 pub(crate) fn payloads(
     proposals: Vec<Proposal>,
     group: Group,
-    key: &KeyPair,
+    public: &[u8],
     nonce: &[u8],
 ) -> Vec<Payload> {
     vec![
         Payload::SecurityAssociation(proposals),
         Payload::KeyExchange(KeyExchange {
             group: group_id(group),
-            public: key.public().to_vec(),
+            public: public.to_vec(),
         }),
         Payload::Nonce(nonce.to_vec()),
     ]

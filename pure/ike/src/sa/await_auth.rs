@@ -112,10 +112,8 @@ impl AwaitAuth {
             let wanted = group_id(choice.group).0.to_be_bytes().to_vec();
             return Err(Rejected::Answered(NotifyType::INVALID_KE_PAYLOAD, wanted));
         }
-        let key = init::key_pair(choice.group, ctx.rng);
         let nonce: [u8; NONCE_LEN] = ctx.rng.array();
-        let mut payloads = init::payloads(vec![choice.answer], choice.group, &key, &nonce);
-        payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng));
+        let mut payloads = nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng).to_vec();
         payloads.extend(signature::requests(ctx.config, ctx.config.signing));
         payloads.extend(signature::announcement(ctx.config));
         payloads.push(childless::payload());
@@ -128,10 +126,18 @@ impl AwaitAuth {
         let private = is_ours(request);
         payloads.extend(private.then(vendor_id));
         let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
-        let response = Message { header, payloads }.encode();
-        if !paid && !padding::is_enough(octets, &response) {
+        let response = |public: &[u8]| {
+            let answer = vec![choice.answer.clone()];
+            let first = init::payloads(answer, choice.group, public, &nonce);
+            let payloads = [first, payloads.clone()].concat();
+            Message { header, payloads }.encode()
+        };
+        // Our public value is as long as theirs, and nothing to be made for whom it does not go to.
+        if !paid && !padding::is_enough(octets, &response(&init.key.public)) {
             return Err(Rejected::Unpaid);
         }
+        let key = init::key_pair(choice.group, ctx.rng);
+        let response = response(key.public());
         let shared = key
             .agree(&init.key.public)
             .map_err(|_| drop(DropReason::KeyExchange))?;

@@ -160,7 +160,8 @@ impl InitSent {
 
     fn send(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         let (exchange, key) = (ExchangeType::IKE_SA_INIT, self.key_pair(self.guess));
-        let mut payloads = init::payloads(offer_ike(&self.menu), self.guess, &key, &self.nonce);
+        let offer = offer_ike(&self.menu);
+        let mut payloads = init::payloads(offer, self.guess, key.public(), &self.nonce);
         payloads.extend(self.extensions.iter().cloned());
         if let Some(cookie) = &self.cookie {
             payloads.insert(0, cookie::payload(cookie));
