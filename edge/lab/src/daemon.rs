@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::process::{Process, until};
 use crate::testbed::find_binary;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -76,6 +76,19 @@ impl Daemon {
         command.arg("--socket").arg(&self.socket);
         command.args(words.split_whitespace());
         self.host.run_command(command, CLI_DEADLINE)
+    }
+
+    /// Runs `strata` with these words, which has to fail and to say this of how to go on.
+    ///
+    /// # Errors
+    /// It did not fail, or said something else.
+    pub fn refuses(&self, words: &str, fix: &str) -> Result<()> {
+        let Err(refusal) = self.strata_text(words) else {
+            bail!("`strata {words}` was not refused");
+        };
+        let refusal = format!("{refusal:?}");
+        ensure!(refusal.contains(fix), "{fix:?} is not in {refusal}");
+        Ok(())
     }
 
     /// Asks the API directly, `{"version":1,"request":NAME}` with more fields if `words` has them
