@@ -286,26 +286,39 @@ fn unreachable_subnets(config: &Config) -> Vec<Warning> {
     warnings
 }
 
+/// In the order of their first addresses each has to be compared only with those that reach so far:
+/// a gateway may have ten thousand peers.
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    for (i, second) in peers.iter().enumerate() {
-        // Those that share a pool never have the same address of it.
-        let pooled = matches!(second.addressing, Addressing::Lent(_));
-        for first in peers[..i]
-            .iter()
-            .filter(|first| !pooled || first.addressing != second.addressing)
-        {
-            let pairs = first
-                .remote
-                .iter()
-                .flat_map(|a| second.remote.iter().map(move |b| (a, b)));
-            let common = pairs.filter_map(|(a, b)| a.intersection(b));
-            warnings.extend(common.map(|common| Warning::Overlap {
-                first: first.party.name.clone(),
-                second: second.party.name.clone(),
-                prefix: common.to_string(),
-            }));
+    let places = peers.iter().enumerate();
+    let mut remote: Vec<_> = places
+        .flat_map(|(place, peer)| peer.remote.iter().map(move |remote| (remote, place)))
+        .collect();
+    remote.sort_by_key(|(remote, place)| (remote.first, *place));
+    let mut reaching: Vec<(&TrafficSelector, usize)> = Vec::new();
+    let mut found = Vec::new();
+    for (selector, place) in remote {
+        reaching.retain(|(other, _)| other.last >= selector.first);
+        for &(other, beside) in &reaching {
+            let (first, second) = (place.min(beside), place.max(beside));
+            if let Some(common) = selector.intersection(other)
+                && first != second
+                && !share_a_pool(&peers[first], &peers[second])
+            {
+                found.push((second, first, common.to_string()));
+            }
         }
+        reaching.push((selector, place));
     }
-    warnings
+    found.sort_unstable();
+    let warning = |(second, first, prefix): (usize, usize, String)| Warning::Overlap {
+        first: peers[first].party.name.clone(),
+        second: peers[second].party.name.clone(),
+        prefix,
+    };
+    found.into_iter().map(warning).collect()
+}
+
+/// Those who do never have the same address of it.
+fn share_a_pool(one: &Peer, other: &Peer) -> bool {
+    matches!(one.addressing, Addressing::Lent(_)) && one.addressing == other.addressing
 }

@@ -13,10 +13,8 @@ pub struct Places {
 impl Places {
     /// From the places where keys were found, as offsets in octets.
     pub(crate) fn new(file: &Path, text: &str, found: &BTreeMap<String, Option<usize>>) -> Self {
-        let line = |offset: usize| {
-            let before = text.get(..offset).unwrap_or(text);
-            before.matches('\n').count() + 1
-        };
+        let ends: Vec<_> = text.match_indices('\n').map(|(end, _)| end).collect();
+        let line = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
         let found = found
             .iter()
             .filter_map(|(key, offset)| Some((key.clone(), line((*offset)?))));
