@@ -18,7 +18,7 @@
 use super::message::{Generic, MAX_PAYLOADS, encode_chain, first_type, read_chain};
 use super::{HEADER_LEN, Header, Message, Payload, PayloadType};
 use crate::codec::{LengthPrefixed, Malformed, Reader};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// What a cipher puts around a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,9 +228,12 @@ impl Message {
 impl Content {
     /// What a message with these payloads has inside.
     pub fn of(payloads: &[Payload]) -> Self {
-        // Large enough never to move: a moved buffer would leave keys behind in freed memory.
-        let mut octets = Zeroizing::new(Vec::with_capacity(super::MAX_MESSAGE));
-        encode_chain(payloads, &mut octets);
+        // Large enough never to move: a moved buffer would leave keys behind in freed memory. Only what
+        // was written is wiped: all of it would take longer than anything else that is done here.
+        let mut written = Vec::with_capacity(super::MAX_MESSAGE);
+        encode_chain(payloads, &mut written);
+        let octets = Zeroizing::new(written.clone());
+        written.as_mut_slice().zeroize();
         Self {
             first: first_type(payloads),
             octets,
