@@ -28,8 +28,9 @@ pub trait Sink {
 /// Seals and opens. Owns its SAs by value: control speaks to it between batches.
 pub struct Worker {
     spd: Spd,
-    /// The security association database, by inbound SPI (RFC 4301 section 4.4.2).
-    sas: BTreeMap<Spi, Sa>,
+    /// The security association database, by inbound SPI (RFC 4301 section 4.4.2). In boxes: a map
+    /// keeps room for as much again, and an SA is large.
+    sas: BTreeMap<Spi, Box<Sa>>,
     /// The inbound SPI of each, by the name that control gives it, which no other ever had.
     by_id: BTreeMap<ChildSaId, Spi>,
     /// Those that protect packets, by their turns: the last that covers a packet protects it. All
@@ -121,7 +122,7 @@ impl Worker {
             turn: None,
         };
         self.by_id.insert(installed.id, spi);
-        self.sas.insert(spi, installed);
+        self.sas.insert(spi, Box::new(installed));
         Ok(())
     }
 
@@ -213,7 +214,7 @@ impl Worker {
     pub fn sa_status(&self) -> impl Iterator<Item = SaStatus> + '_ {
         let mut sas: Vec<_> = self.sas.values().collect();
         sas.sort_by_key(|sa| sa.id);
-        sas.into_iter().map(Sa::status)
+        sas.into_iter().map(|sa| sa.status())
     }
 
     /// Everything counted so far.
@@ -224,11 +225,11 @@ impl Worker {
     // Inside.
 
     fn sa(&self, id: ChildSaId) -> Option<&Sa> {
-        self.sas.get(self.by_id.get(&id)?)
+        self.sas.get(self.by_id.get(&id)?).map(Box::as_ref)
     }
 
     fn sa_mut(&mut self, id: ChildSaId) -> Option<&mut Sa> {
-        self.sas.get_mut(self.by_id.get(&id)?)
+        self.sas.get_mut(self.by_id.get(&id)?).map(Box::as_mut)
     }
 
     fn seal_one(&mut self, packet: &mut Packet) -> Result<Path, DropReason> {
@@ -281,7 +282,7 @@ impl Worker {
 /// The SA that protects a packet.
 fn newest_covering<'s>(
     order: &BTreeMap<u64, Spi>,
-    sas: &'s mut BTreeMap<Spi, Sa>,
+    sas: &'s mut BTreeMap<Spi, Box<Sa>>,
     flow: &Flow,
 ) -> Option<&'s mut Sa> {
     let mut newest_first = order.values().rev();
@@ -289,7 +290,7 @@ fn newest_covering<'s>(
         let sa = sas.get(spi);
         sa.is_some_and(|sa| sa.carries.covers_outbound(flow))
     })?;
-    sas.get_mut(spi)
+    sas.get_mut(spi).map(Box::as_mut)
 }
 
 impl Sa {

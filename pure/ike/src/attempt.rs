@@ -35,7 +35,8 @@ pub struct Attempt {
     pub path: Path,
     /// How often the request that is or was awaiting an answer was sent.
     pub tries: u32,
-    /// What we offered or would accept.
+    /// What we offered or would accept. Kept from the moment it fails: a gateway has ten thousand that
+    /// do not.
     pub ours: Offer,
     /// What the other end offered or answered, as far as it said.
     pub theirs: Offer,
@@ -174,15 +175,21 @@ impl Offer {
 /// The records.
 #[derive(Default)]
 pub(crate) struct Attempts {
-    of: BTreeMap<String, Attempt>,
+    of: BTreeMap<String, Box<Attempt>>,
     stranger: Option<Attempt>,
     /// IKE SAs that are up, and whose they are.
     up: BTreeMap<IkeSaId, String>,
 }
 
 impl Attempts {
-    pub(crate) fn get(&self, peer: &str) -> Option<&Attempt> {
-        self.of.get(peer)
+    /// The last attempt with a peer. What we offer is what the configuration says for as long as
+    /// nothing has failed.
+    pub(crate) fn get(&self, peer: &str, config: &Directory) -> Option<Attempt> {
+        let mut attempt = Attempt::clone(self.of.get(peer)?);
+        if !attempt.is_failed() {
+            attempt.ours = Offer::of(config.peer(peer)?, config);
+        }
+        Some(attempt)
     }
 
     pub(crate) const fn stranger(&self) -> Option<&Attempt> {
@@ -199,8 +206,8 @@ impl Attempts {
         let Some(peer) = core.peer(config) else {
             return;
         };
-        let attempt = Attempt::new(core, Offer::of(peer, config), theirs, now);
-        self.of.insert(peer.name.clone(), attempt);
+        let attempt = Attempt::new(core, Offer::default(), theirs, now);
+        self.of.insert(peer.name.clone(), Box::new(attempt));
     }
 
     /// Somebody was refused who has proved nothing: `claimed` is the peer it says it is.
@@ -225,7 +232,7 @@ impl Attempts {
             ..Attempt::new(core, ours, theirs, now)
         };
         match claimed.filter(|peer| !self.is_busy(&peer.name)) {
-            Some(peer) => drop(self.of.insert(peer.name.clone(), attempt)),
+            Some(peer) => drop(self.of.insert(peer.name.clone(), Box::new(attempt))),
             None => self.stranger = Some(attempt),
         }
     }
@@ -265,13 +272,16 @@ impl Attempts {
     }
 
     /// An attempt ended, or an IKE SA that it made.
-    pub(crate) fn end(&mut self, core: &Core, end: End) {
+    pub(crate) fn end(&mut self, core: &Core, end: End, config: &Directory) {
         match (&end, &core.peer) {
             (End::Up, Some(peer)) => drop(self.up.insert(core.id, peer.clone())),
             _ => drop(self.up.remove(&core.id)),
         }
         if let Some(attempt) = self.current(core) {
             attempt.end = Some(end);
+            if let Some(peer) = core.peer(config).filter(|_| attempt.is_failed()) {
+                attempt.ours = Offer::of(peer, config);
+            }
         }
     }
 
@@ -282,12 +292,16 @@ impl Attempts {
 
     /// Whether something of a peer is up or under way.
     fn is_busy(&self, peer: &str) -> bool {
-        let under_way = |attempt: &Attempt| attempt.end.is_none();
+        let under_way = |attempt: &Box<Attempt>| attempt.end.is_none();
         self.up.values().any(|up| up == peer) || self.of.get(peer).is_some_and(under_way)
     }
 }
 
 impl Attempt {
+    const fn is_failed(&self) -> bool {
+        matches!(self.end, Some(End::Down(_) | End::Refused(_)))
+    }
+
     const fn new(core: &Core, ours: Offer, theirs: Offer, now: Instant) -> Self {
         Self {
             sa: core.id,
@@ -342,5 +356,6 @@ fn kept<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
             kept.push(item);
         }
     }
+    kept.shrink_to_fit();
     kept
 }

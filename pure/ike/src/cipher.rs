@@ -5,7 +5,6 @@
 //! keys of its own; so its number among those that were sealed makes a nonce, or an IV, that never
 //! comes twice.
 
-use crate::keys::own_first;
 use crypto::{Aead, AeadAlgorithm, BLOCK_LEN, BadIcv, CbcHmac, HmacAlgorithm, NONCE_LEN, Secret};
 use model::{Sha2, Suite};
 use wire::ike::{Content, Fragment, Frame, Header, Message, NotOpened, Sealed};
@@ -13,12 +12,12 @@ use wire::ike::{Content, Fragment, Frame, Header, Message, NotOpened, Sealed};
 /// Octets of salt behind an AEAD's key (RFC 5282 section 7.1).
 const SALT_LEN: usize = 4;
 
-/// Seals and opens the messages of one IKE SA.
+/// Seals and opens the messages of one IKE SA. Keys are expanded for each message: that takes well under
+/// a microsecond, and what came of it would be the largest part of an SA that is idle nearly always.
 pub(crate) struct Cipher {
     pub(crate) suite: Suite,
     pub(crate) keys: CipherKeys,
-    outbound: Half,
-    inbound: Half,
+    initiator: bool,
     /// The number of the next message or fragment that is sealed.
     next: u64,
 }
@@ -42,16 +41,26 @@ enum Half {
 }
 
 impl Cipher {
-    pub(crate) fn new(suite: Suite, keys: CipherKeys, initiator: bool) -> Self {
-        let of_i = Half::new(suite, &keys.sk_ei, &keys.sk_ai);
-        let of_r = Half::new(suite, &keys.sk_er, &keys.sk_ar);
-        let (outbound, inbound) = own_first(initiator, of_i, of_r);
+    pub(crate) const fn new(suite: Suite, keys: CipherKeys, initiator: bool) -> Self {
         Self {
             suite,
             keys,
-            outbound,
-            inbound,
+            initiator,
             next: 0,
+        }
+    }
+
+    /// Of the initiator's messages or of the responder's.
+    fn half(&self, of_initiator: bool) -> Half {
+        let CipherKeys {
+            sk_ai,
+            sk_ar,
+            sk_ei,
+            sk_er,
+        } = &self.keys;
+        match of_initiator {
+            true => Half::new(self.suite, sk_ei, sk_ai),
+            false => Half::new(self.suite, sk_er, sk_ar),
         }
     }
 
@@ -78,7 +87,7 @@ impl Cipher {
         header: &Header,
         at: Option<Fragment>,
     ) -> Vec<u8> {
-        let (outbound, number) = (&self.outbound, self.next);
+        let (outbound, number) = (self.half(self.initiator), self.next);
         self.next += 1;
         let iv = outbound.iv(number);
         content.seal_with(header, at, frame(self.suite), &iv, |aad, text, icv| {
@@ -88,8 +97,9 @@ impl Cipher {
 
     /// What a message has inside, or the piece of it that a fragment has.
     pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Content, NotOpened<BadIcv>> {
+        let inbound = self.half(!self.initiator);
         sealed.content_with(frame(self.suite), |iv, aad, text, icv| {
-            self.inbound.open(iv, aad, text, icv)
+            inbound.open(iv, aad, text, icv)
         })
     }
 }

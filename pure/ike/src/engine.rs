@@ -40,7 +40,8 @@ pub struct Engine {
     rng: Rng,
     pub(crate) out: Output,
     pub(crate) pools: Pools,
-    pub(crate) sas: BTreeMap<IkeSaId, Sa>,
+    /// In boxes: what is in a map itself is moved about in it, and it keeps room for as much again.
+    pub(crate) sas: BTreeMap<IkeSaId, Box<Sa>>,
     by_spi: BTreeMap<u64, IkeSaId>,
     roster: Roster,
     pub(crate) half_open: HalfOpen,
@@ -120,7 +121,7 @@ impl Engine {
         core.peer = Some(name);
         core.anew = anew;
         let state = InitSent::begin(&mut core, menu, from, &mut self.context(false, now));
-        Ok(self.insert(Sa { core, state }))
+        Ok(self.insert(Box::new(Sa { core, state })))
     }
 
     /// Refuses a peer that begins, or lets it in again. It is told TEMPORARY_FAILURE once both ends
@@ -342,7 +343,7 @@ impl Engine {
             Ok(state) => {
                 self.out.counters.taken += 1;
                 let (remote, spi_i) = (core.path.remote, core.spi_i);
-                let id = self.insert(Sa { core, state });
+                let id = self.insert(Box::new(Sa { core, state }));
                 self.half_open.insert(remote, spi_i, id);
             }
             Err(Rejected::Dropped(why)) => self.drop(why),
@@ -494,7 +495,7 @@ impl Engine {
             self.insert(sa);
         }
         for heir in std::mem::take(&mut self.out.heirs) {
-            self.insert(heir);
+            self.insert(Box::new(heir));
         }
         if !self.is_up(id) {
             self.pools.release(id, self.today);
@@ -508,7 +509,8 @@ impl Engine {
 
     /// The IKE SAs with a peer, but for the one that is handling something.
     pub(crate) fn sas_with(&self, peer: &str) -> impl Iterator<Item = &Sa> {
-        self.roster.with(peer).filter_map(|id| self.sas.get(&id))
+        let sas = self.roster.with(peer);
+        sas.filter_map(|id| self.sas.get(&id).map(Box::as_ref))
     }
 
     fn is_up(&self, id: IkeSaId) -> bool {
@@ -524,7 +526,7 @@ impl Engine {
         Some((sa.core.peer.clone()?, contact, sa.core.path.remote.ip()))
     }
 
-    fn insert(&mut self, sa: Sa) -> IkeSaId {
+    fn insert(&mut self, sa: Box<Sa>) -> IkeSaId {
         let id = sa.core.id;
         self.by_spi.insert(sa.core.own_spi(), id);
         self.roster.enter(&sa.core);

@@ -93,7 +93,7 @@ impl Engine {
     /// The IKE SAs for which [`Self::handle_timeout`] has something to do now, with their children.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = (IkeSaId, Vec<ChildSaId>)> {
         self.timeline.due(now).map(|id| {
-            let up = self.sas.get(&id).and_then(Sa::established);
+            let up = self.sas.get(&id).and_then(|sa| sa.established());
             (id, up.map_or_else(Vec::new, |up| up.children()))
         })
     }
@@ -119,8 +119,8 @@ impl Engine {
     }
 
     /// What the last attempt with a peer showed.
-    pub fn attempt(&self, peer: &str) -> Option<&Attempt> {
-        self.out.attempts.get(peer)
+    pub fn attempt(&self, peer: &str) -> Option<Attempt> {
+        self.out.attempts.get(peer, &self.config)
     }
 
     /// What the last attempt of somebody showed who has not proved to be any peer.

@@ -152,7 +152,7 @@ impl Node {
     }
 
     /// What the last attempt with a peer showed.
-    pub fn attempt(&self, peer: &str) -> Option<&ike::Attempt> {
+    pub fn attempt(&self, peer: &str) -> Option<ike::Attempt> {
         self.ike.attempt(peer)
     }
 

@@ -25,11 +25,11 @@ pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<E
     let attempt = node.attempt(name);
     let stranger = node
         .stranger()
-        .filter(|stranger| may_be(stranger, peer, attempt, facts));
+        .filter(|stranger| may_be(stranger, peer, attempt.as_ref(), facts));
     Some(Explain {
         peer: peer.name.clone(),
         state: view::state(peer),
-        attempt: attempt.map(|attempt| account(attempt, &remedy, now)),
+        attempt: attempt.map(|attempt| account(&attempt, &remedy, now)),
         stranger: stranger.map(|stranger| account(stranger, &remedy, now)),
         refused_grants: refused_grants(node, name),
     })

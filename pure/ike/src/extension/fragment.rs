@@ -165,8 +165,8 @@ impl Parcel {
 /// What came of messages in fragments: at most one in each direction.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    request: Option<Gathering>,
-    response: Option<Gathering>,
+    request: Option<Box<Gathering>>,
+    response: Option<Box<Gathering>>,
 }
 
 /// Pieces of one message. All of them are genuine.
@@ -223,12 +223,15 @@ impl Inbox {
         }
         let header = &sealed.header;
         let place = self.of_mut(header);
-        let goes_on = |of: &Gathering| of.is_of(header) && of.total == at.total;
+        let goes_on = |of: &Box<Gathering>| of.is_of(header) && of.total == at.total;
         if !place.as_ref().is_some_and(goes_on) {
             // "Discard all received fragments and start the reassembly process over."
             *place = None;
         }
-        let gathering = place.get_or_insert_with(|| Gathering::new(*header, at.total, until));
+        let gathering = place.get_or_insert_with(|| {
+            let gathering = Gathering::new(*header, at.total, until);
+            Box::new(gathering)
+        });
         gathering.octets += content.octets.len();
         if gathering.octets > MAX_MESSAGE {
             *place = None;
@@ -241,7 +244,7 @@ impl Inbox {
         gathering.largest = gathering.largest.max(Limit::of(octets, path));
         gathering.pieces.insert(at.number, content);
         let is_complete = gathering.pieces.len() == usize::from(at.total);
-        Ok(place.take_if(|_| is_complete).map(Gathering::join))
+        Ok(place.take_if(|_| is_complete).map(|all| all.join()))
     }
 
     /// The message came otherwise, or nobody waits for it any more.
@@ -262,14 +265,14 @@ impl Inbox {
         expired.map(|_| 1).sum()
     }
 
-    const fn of(&self, header: &Header) -> Option<&Gathering> {
+    fn of(&self, header: &Header) -> Option<&Gathering> {
         match header.flags.response {
-            true => self.response.as_ref(),
-            false => self.request.as_ref(),
+            true => self.response.as_deref(),
+            false => self.request.as_deref(),
         }
     }
 
-    const fn of_mut(&mut self, header: &Header) -> &mut Option<Gathering> {
+    const fn of_mut(&mut self, header: &Header) -> &mut Option<Box<Gathering>> {
         match header.flags.response {
             true => &mut self.response,
             false => &mut self.request,

@@ -481,7 +481,8 @@ impl AwaitAuth {
                 let data = elsewhere.map_or_else(Vec::new, |to| redirect::data(to, &[]));
                 payloads.push(notify(kind, data));
                 ctx.out.counters.refused += 1;
-                ctx.out.attempts.end(core, End::Refused(why.clone()));
+                let end = End::Refused(why.clone());
+                ctx.out.attempts.end(core, end, ctx.config);
                 ctx.refused(Some(peer.name.clone()), why);
                 Err(kind)
             }

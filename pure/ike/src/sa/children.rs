@@ -175,6 +175,8 @@ impl Children {
     }
 
     pub(crate) fn add(&mut self, id: ChildSaId, terms: &Terms, age: Age) {
+        // There is one, or two for a while.
+        self.0.reserve_exact(1);
         self.0.push(Child {
             id,
             inbound: terms.inbound.spi,

@@ -137,7 +137,7 @@ impl Established {
             grants: BTreeSet::new(),
             offered: None,
         });
-        ctx.out.attempts.end(core, End::Up);
+        ctx.out.attempts.end(core, End::Up, ctx.config);
         ctx.event(Event::IkeUp {
             sa: core.id,
             peer: core.name(),

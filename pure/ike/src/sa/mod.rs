@@ -335,7 +335,8 @@ impl Core {
     }
 
     pub(crate) fn announce_down(&self, why: DownReason, ctx: &mut Context<'_>) {
-        ctx.out.attempts.end(self, End::Down(why.clone()));
+        let end = End::Down(why.clone());
+        ctx.out.attempts.end(self, end, ctx.config);
         let (sa, peer) = (self.id, self.name());
         match self.anew && ctx.acquainted {
             // Nothing is down: the old one goes on as it was.

@@ -402,7 +402,7 @@ fn a_change_of_state_that_cannot_be_is_not_documented() {
 fn first_sa(pair: &mut Pair, side: Side) -> Option<&Sa> {
     let first = Header::peek(&pair.sent[0].message).expect("a message");
     let mut sas = pair.host(side).engine.sas.values();
-    sas.find(|sa| sa.core.spi_i == first.spi_i)
+    sas.find(|sa| sa.core.spi_i == first.spi_i).map(Box::as_ref)
 }
 
 fn row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
