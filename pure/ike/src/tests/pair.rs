@@ -73,7 +73,9 @@ pub(crate) struct Pair {
     /// Everything that was sent, in order.
     pub(crate) sent: Vec<Flying>,
     pub(crate) trace: Trace,
-    in_flight: BTreeMap<(Instant, usize), Flying>,
+    /// By when it arrives, and the order of sending.
+    in_flight: BTreeMap<(Instant, u64), Flying>,
+    flown: u64,
     rng: Rng,
 }
 
@@ -100,8 +102,14 @@ impl Pair {
             sent: Vec::new(),
             trace: Trace::default(),
             in_flight: BTreeMap::new(),
+            flown: 0,
             rng: Rng::from_seed([seed; 32]),
         }
+    }
+
+    /// Another network from now on.
+    pub(crate) fn reseed(&mut self, seed: u8) {
+        self.rng = Rng::from_seed([seed; 32]);
     }
 
     /// The left host begins, and both are driven until nothing is in flight.
@@ -277,8 +285,8 @@ impl Pair {
         for _ in 0..copies {
             let extra = if self.chance(self.overtaken) { 5 } else { 1 };
             let at = self.now + self.latency * extra;
-            let key = (at, self.sent.len() + self.in_flight.len());
-            self.in_flight.insert(key, flying.clone());
+            self.flown += 1;
+            self.in_flight.insert((at, self.flown), flying.clone());
         }
     }
 
