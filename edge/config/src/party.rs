@@ -40,6 +40,9 @@ pub struct Party {
     /// `reauth`: how long it counts that both ends proved who they are, 10 s to 720 h. Then it is done
     /// again, in another IKE SA that takes the place of the one there is. Default for ever.
     pub reauth: Option<Duration>,
+    /// `window`: how many requests of IKE may be under way at once, in each direction, if the other end
+    /// says the same, 1 to 64. Default 1.
+    pub window: u8,
 }
 
 /// `[licensed.NAME]`: a node that gets keys from us when a tunnel's licences name it.
@@ -82,6 +85,7 @@ impl Party {
         let ike_rekey = table.optional("ike_rekey", |value| value.duration(second..=day));
         let often = second * 10..=day * 30;
         let reauth = table.optional("reauth", |value| value.duration(often));
+        let window = table.optional("window", |value| value.number(1..=64));
         if faulty {
             return None;
         }
@@ -98,6 +102,7 @@ impl Party {
             liveness: liveness.unwrap_or(second * 30),
             ike_rekey: ike_rekey.unwrap_or(hour * 4),
             reauth,
+            window: window.map_or(1, |window| window as u8),
         })
     }
 

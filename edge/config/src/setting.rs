@@ -283,6 +283,7 @@ fn party(party: &Party) -> Vec<Setting> {
         liveness,
         ike_rekey,
         reauth,
+        window,
     } = party;
     vec![
         anew("id", identity),
@@ -302,6 +303,7 @@ fn party(party: &Party) -> Vec<Setting> {
         applied("liveness", time(*liveness)),
         applied("ike_rekey", time(*ike_rekey)),
         applied("reauth", reauth.map_or_else(|| "never".to_owned(), time)),
+        applied("window", window),
     ]
 }
 

@@ -40,6 +40,6 @@ pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
 pub use server::{CannotListen, ClientId, Server};
 pub use status::{
     Child, ChildKind, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason, Status,
-    Traffic,
+    Traffic, Window,
 };
 pub use zones::{Composite, GrantState, Held, Holder, Zone, Zones, zone_name};

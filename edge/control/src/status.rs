@@ -64,6 +64,9 @@ pub struct Peer {
     /// writes them.
     #[serde(default)]
     pub kem: Vec<String>,
+    /// How many requests of IKE may be under way at once, while it is up.
+    #[serde(default)]
+    pub window: Option<Window>,
     /// The addresses inside that one end lends the other.
     #[serde(default)]
     pub inside: Vec<IpAddr>,
@@ -96,6 +99,17 @@ pub enum PeerState {
     Connecting,
     /// The IKE SA is established.
     Up,
+}
+
+/// How many requests of IKE may be under way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// So many of the peer's, as we have told it.
+    pub ours: u8,
+    /// So many of ours, as both ends have told each other.
+    pub theirs: u8,
+    /// So many of ours are.
+    pub under_way: usize,
 }
 
 /// What is led into a tunnel, and why.

@@ -157,6 +157,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         forbids_nat: false,
         key: party.pubkey.clone(),
         redirects: Vec::new(),
+        window: party.window,
         ppk: None,
         role,
     }

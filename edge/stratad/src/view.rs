@@ -7,7 +7,7 @@ use config::{Config, Places, Routing};
 use control::{
     Candidate, Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder, Lease,
     Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason, SnoopCounters,
-    Standing, Status, Traffic, TunnelPaths, Who, Zone, Zones, zone_name,
+    Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones, zone_name,
 };
 use crypto::{Certificate, RevocationList};
 use model::{Identity, Instant, Right, TrafficSelector};
@@ -255,9 +255,18 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         last_refusal: status.refusal.as_ref().map(|refusal| refused(refusal, now)),
         ppk: status.ppk,
         kem: status.kems.iter().map(ToString::to_string).collect(),
+        window: status.windows.map(window),
         inside: status.addresses.iter().collect(),
         routes: facts.routes(&status.name).cloned(),
         children: status.children.iter().map(child).collect(),
+    }
+}
+
+const fn window(windows: node::Windows) -> Window {
+    Window {
+        ours: windows.ours,
+        theirs: windows.theirs,
+        under_way: windows.under_way,
     }
 }
 

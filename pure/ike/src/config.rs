@@ -99,6 +99,9 @@ pub struct Peer {
     pub forbids_nat: bool,
     /// The gateways that it may send us to, which have to prove its identity (RFC 5685).
     pub redirects: Vec<TrafficSelector>,
+    /// So many requests may be under way at once, in each direction, if the peer says the same (RFC 7296
+    /// section 2.3). So many of our answers are kept.
+    pub window: u8,
 }
 
 /// How long keys are used before new ones are made. Either end asks for them somewhat earlier, by a
@@ -173,6 +176,7 @@ impl Peer {
             mobike,
             forbids_nat,
             redirects: _,
+            window: _,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)

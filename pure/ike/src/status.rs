@@ -5,6 +5,7 @@ use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::event::DownReason;
 use crate::extension::nat::Nat;
+use crate::extension::overlap::Windows;
 use crate::sa::{Sa, State};
 use crypto::Secret;
 use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, Suite};
@@ -47,6 +48,8 @@ pub struct SaStatus {
     pub kems: Vec<Kem>,
     /// Whether it can move, and then whether it is for us to decide.
     pub moves: Option<bool>,
+    /// How many requests may be under way, and are.
+    pub windows: Windows,
     /// Since when it is up.
     pub since: Option<Instant>,
     /// Whether another has its place, and it only waits for what is under way.
@@ -163,6 +166,7 @@ impl Engine {
             ppk: up.is_some_and(|up| up.keys.ppk),
             kems: up.map_or_else(Vec::new, |up| up.keys.kems.clone()),
             moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
+            windows: sa.core.windows(),
             since: up.map(|up| up.contact.since),
             leaving: up.is_some_and(|up| up.is_leaving()),
             addresses: up.and_then(|up| up.addresses),

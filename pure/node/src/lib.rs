@@ -47,7 +47,7 @@ pub use event::Event;
 pub use grants::GrantState;
 pub use ike::{
     Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
-    CannotRedirect as NotSent, DownReason, End, Offer, Refusal,
+    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Windows,
 };
 pub use keylog::KeyLog;
 pub use mobility::{Candidate, Standing, Way};

@@ -4,7 +4,7 @@ use crate::config::{Inside, Peer};
 use crate::node::{Child, Node};
 use crate::{GrantState, TransitCounters};
 use esp::Traffic;
-use ike::SaStatus;
+use ike::{SaStatus, Windows};
 use model::{
     ChildSaId, CsaId, Identity, InnerAddresses, Instant, Kem, Lease, Licence, Spi, TrafficSelector,
     ZoneAgreement, ZoneId,
@@ -40,6 +40,8 @@ pub struct PeerStatus {
     pub ppk: bool,
     /// The additional key exchanges in the same keys.
     pub kems: Vec<Kem>,
+    /// How many requests may be under way on it, and are.
+    pub windows: Option<Windows>,
     /// The newest refusal or failure since it was last up.
     pub refusal: Option<(Instant, String)>,
     /// The addresses inside that one end lends the other.
@@ -236,8 +238,10 @@ impl Node {
         };
         let current = entry.sa.and_then(|sa| self.ike.sa(sa));
         let kems = current.as_ref().map(|sa| sa.kems.clone());
+        let up = current.as_ref().filter(|_| state == PeerState::Up);
         Some(PeerStatus {
             name: peer.name.clone(),
+            windows: up.map(|sa| sa.windows),
             identity: peer.identity.clone(),
             state,
             remote: remote(peer, current.as_ref()),

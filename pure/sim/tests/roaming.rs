@@ -151,6 +151,7 @@ fn config(
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
+        window: 1,
         ppk: None,
     }];
     Config {

@@ -36,6 +36,7 @@ id = "alice@example.net"
 psk = "alice.psk"
 reauth = "10h"
 suite = "aes256gcm16"
+window = 8
 kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
@@ -89,6 +90,7 @@ id = "fa.example.net"
 psk = "fa.psk"
 reauth = "10h"
 suite = "aes256gcm16"
+window = 9
 kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
@@ -102,6 +104,7 @@ id = "other.example.net"
 psk = "gw.psk"
 reauth = "10h"
 suite = "aes256gcm16"
+window = 10
 kem = "mlkem1024"
 groups = "p256"
 liveness = "20s"
@@ -211,6 +214,9 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "\"3h\"\n[[policy",
             Applied,
         ),
+        ("peer.alice.window", "window = 8\n", "window = 7\n", Applied),
+        ("licensed.fa.window", "window = 9\n", "", Applied),
+        ("gateway.gw.window", "window = 10", "window = 11", Applied),
         ("peer.alice.reauth", "10h", "11h", Applied),
         (
             "licensed.fa.reauth",

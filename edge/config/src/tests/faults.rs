@@ -165,6 +165,8 @@ fn limits_are_kept_and_told() {
             "1s and 86400s",
         ),
         ("reauth = \"9s\"", "peer.office.reauth", "10s and 2592000s"),
+        ("window = 0", "peer.office.window", "1 and 64"),
+        ("window = 65", "peer.office.window", "1 and 64"),
     ] {
         let fault = only_fault_in_office(&format!("{lines}\n"));
         assert!(

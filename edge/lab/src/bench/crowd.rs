@@ -337,6 +337,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         mobike: true,
         forbids_nat: false,
         redirects: Vec::new(),
+        window: 1,
     };
     ike::Config {
         natt_port: port,

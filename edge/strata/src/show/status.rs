@@ -62,6 +62,16 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
         let kems: Vec<_> = peer.kem.iter().map(|kem| clean(kem)).collect();
         let _ = writeln!(text, "  kem       {} in all keys", kems.join(", "));
     }
+    if let Some(window) = peer
+        .window
+        .filter(|window| window.ours.max(window.theirs) > 1)
+    {
+        let _ = writeln!(
+            text,
+            "  window    {} of our requests at once, {} of the peer's",
+            window.theirs, window.ours
+        );
+    }
     if !peer.inside.is_empty() {
         let _ = writeln!(text, "  inside    {}", addresses(&peer.inside));
     }
@@ -144,7 +154,7 @@ fn traffic(traffic: Traffic) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{PeerState, Routes, RoutesReason};
+    use control::{PeerState, Routes, RoutesReason, Window};
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -158,6 +168,11 @@ mod tests {
             last_refusal: None,
             ppk: true,
             kem: vec!["mlkem768".to_owned()],
+            window: Some(Window {
+                ours: 8,
+                theirs: 4,
+                under_way: 0,
+            }),
             inside: vec!["10.1.0.2".parse().unwrap()],
             routes: Some(Routes {
                 reason: RoutesReason::Subnets,
@@ -197,6 +212,7 @@ mod tests {
             }),
             ppk: false,
             kem: Vec::new(),
+            window: None,
             inside: Vec::new(),
             routes: None,
             children: Vec::new(),
@@ -232,6 +248,7 @@ peer office  up for 1 min 15 s
   remote    192.0.2.1:4500
   ppk       in all keys
   kem       mlkem768 in all keys
+  window    4 of our requests at once, 8 of the peer's
   inside    10.1.0.2
   routes    10.8.0.0/16: the peer says what is behind it
   sa        zoned, in c0de0001, out beef0002

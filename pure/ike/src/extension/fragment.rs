@@ -12,8 +12,9 @@
 //! new ones, and only ever grows.
 //!
 //! **Bounds.** An IKE SA gathers at most one request and one response at a time, of at most
-//! [`MAX_MESSAGE`] octets in at most [`MOST`] pieces, for [`crate::Timers::reassembly`]. Only who
-//! holds its keys can fill that: of strangers, as many as may be half open.
+//! [`MAX_MESSAGE`] octets in at most [`MOST`] pieces, for [`crate::Timers::reassembly`]; where several
+//! are under way, the one that began last. Only who holds its keys can fill that: of strangers, as many
+//! as may be half open.
 
 use crate::cipher::Cipher;
 use crate::config::{Config, FRAGMENT};
@@ -249,7 +250,7 @@ impl Inbox {
 
     /// The message came otherwise, or nobody waits for it any more.
     pub(crate) fn forget(&mut self, header: &Header) {
-        *self.of_mut(header) = None;
+        self.of_mut(header).take_if(|of| of.is_of(header));
     }
 
     /// When pieces are thrown away whose message is not complete.

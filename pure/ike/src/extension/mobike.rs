@@ -39,6 +39,10 @@ pub(crate) struct Mobike {
     pub(crate) silent: bool,
     /// How often an update met a NAT that must not be there.
     pub(crate) translated: u32,
+    /// Older requests do not move it any more.
+    pub(crate) moves_from: u32,
+    /// Nor do older ones list addresses.
+    pub(crate) lists_from: u32,
 }
 
 impl Mobike {
@@ -52,8 +56,35 @@ impl Mobike {
             seen: None,
             silent: false,
             translated: 0,
+            moves_from: 0,
+            lists_from: 0,
         })
     }
+
+    /// Whether a request moves the SA: it says so, and none that does is newer. Requests may "be
+    /// received out of order" (section 3.5).
+    pub(crate) fn is_moved(&mut self, request: &Message) -> bool {
+        moves(request) && is_newest(request, &mut self.moves_from)
+    }
+
+    /// The addresses that a request lists; none that lists some is newer (section 3.6).
+    pub(crate) fn listed(&mut self, request: &Message) -> Option<Vec<IpAddr>> {
+        addresses(request).filter(|_| is_newest(request, &mut self.lists_from))
+    }
+
+    /// A successor of the IKE SA counts its requests from zero.
+    pub(crate) const fn count_anew(&mut self) {
+        (self.moves_from, self.lists_from) = (0, 0);
+    }
+}
+
+fn is_newest(request: &Message, from: &mut u32) -> bool {
+    let id = request.header.message_id;
+    let newest = id >= *from;
+    if newest {
+        *from = id.saturating_add(1);
+    }
+    newest
 }
 
 /// What says in IKE_AUTH that we can do it, and where we are besides `used`.

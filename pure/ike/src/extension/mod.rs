@@ -13,6 +13,7 @@ pub(crate) mod intermediate;
 pub(crate) mod liveness;
 pub(crate) mod mobike;
 pub(crate) mod nat;
+pub(crate) mod overlap;
 pub(crate) mod padding;
 pub(crate) mod ppk;
 pub(crate) mod reauth;

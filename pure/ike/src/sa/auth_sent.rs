@@ -18,7 +18,7 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
-use crate::extension::{contact, reauth, redirect};
+use crate::extension::{contact, overlap, reauth, redirect};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::signature::{self, Signing};
 use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, Payload};
@@ -80,6 +80,7 @@ impl AuthSent {
             ));
         }
         payloads.extend(peer.forbids_nat.then(|| mobike::no_nats_allowed(core.path)));
+        payloads.extend(overlap::announcement(peer));
         let attempts = ctx.config.timers.attempts;
         let exchange = ExchangeType::IKE_AUTH;
         core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
@@ -166,6 +167,7 @@ impl AuthSent {
             chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),
             counts_for: reauth::announced(response),
             willing: false,
+            window: overlap::announced(response),
         };
         let child = match self.child.zip(peer) {
             // A refusal says more than that there is no address.

@@ -26,7 +26,7 @@ use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{
-    childless, configuration, contact, intermediate, padding, reauth, redirect,
+    childless, configuration, contact, intermediate, overlap, padding, reauth, redirect,
 };
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
@@ -142,9 +142,10 @@ impl AwaitAuth {
             .agree(&init.key.public)
             .map_err(|_| drop(DropReason::KeyExchange))?;
         ctx.transmit(core.path, &response);
-        core.responses.came(sha256(&[octets]));
+        core.responses.came(0, sha256(&[octets]));
         let to = core.path.remote;
-        core.responses.answered(Parcel::clear(response.clone()), to);
+        let kept = Parcel::clear(response.clone());
+        core.responses.answered(0, kept, to);
         let keys = UnprovedKeys::derive(Inputs {
             suite: choice.suite,
             shared,
@@ -183,7 +184,7 @@ impl AwaitAuth {
         ctx: &mut Context<'_>,
     ) -> State {
         let header = arrived.datagram.header();
-        let is_last = core.responses.is_last(header.message_id);
+        let is_last = core.responses.is_answered(header.message_id);
         let repeated = match arrived.datagram {
             Datagram::Clear(_) => true,
             Datagram::Sealed(_) => is_last && intermediate::is_covered(header),
@@ -452,6 +453,7 @@ impl AwaitAuth {
             chain: signature::proved_by(peer, request),
             counts_for: None,
             willing: self.willing,
+            window: overlap::announced(request),
         };
         let mut keys = self.keys.proved(proved);
         // Licensed nodes and their gateways carry nothing that others could carry.
@@ -475,6 +477,7 @@ impl AwaitAuth {
                     let used = arrived.path.local.ip();
                     payloads.extend(mobike::supported(&ctx.config.addresses, used));
                 }
+                payloads.extend(overlap::announcement(peer));
                 Ok((addresses, child))
             }
             Err((kind, why)) => {

@@ -1,10 +1,11 @@
-//! Both ends proved who they are: requests of either side, one at a time in each direction.
+//! Both ends proved who they are: requests of either side, as many at a time as the other one takes.
 
 use super::children::{Age, Children, Due, Life, lifetimes};
 use super::closing::{Closing, Lingering};
 use super::heir::Heir;
 use super::leaving::{self, Leaving};
 use super::protected::Complaint;
+use super::queue::Queue;
 use super::rekey_child::named;
 use super::task::{self, Task};
 use super::{Arrived, Context, Core, State};
@@ -19,11 +20,11 @@ use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::nat::Nat;
-use crate::extension::{delete, distribute, liveness, redirect};
+use crate::extension::{delete, distribute, liveness, overlap, redirect};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
 use model::{ChildSaId, CsaId, Deadline, Grant, InnerAddresses, Instant, Path, Spi};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCode};
@@ -54,21 +55,19 @@ pub(crate) struct Established {
     willing: bool,
     /// Whether the peer understands private numbers.
     pub(super) private: bool,
-    /// Requests that wait for the window.
-    pub(super) waiting: VecDeque<Task>,
-    /// The request under way.
-    pub(super) running: Option<Task>,
+    /// What we ask of the peer.
+    pub(super) queue: Queue,
     /// A successor that the peer asked for and that has not taken over yet.
     pub(super) promised: Option<Heir>,
     pub(super) heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
     grants: BTreeSet<CsaId>,
-    /// Licensed node: a grant that our owner has not answered yet.
-    offered: Option<Offered>,
+    /// Licensed node: grants that our owner has not answered yet.
+    pub(super) offered: Vec<Offered>,
 }
 
 /// A request that hands out a grant.
-struct Offered {
+pub(super) struct Offered {
     name: (CsaId, u16),
     octets: Vec<u8>,
     path: Path,
@@ -90,6 +89,8 @@ pub(super) struct Beginning {
     pub(super) counts_for: Option<Duration>,
     /// Whether the initiator may be sent to another gateway by us.
     pub(super) willing: bool,
+    /// How many answers the peer keeps, if it says so.
+    pub(super) window: Option<u32>,
 }
 
 impl Established {
@@ -103,6 +104,8 @@ impl Established {
     ) -> State {
         core.proved = core.path;
         core.anew = false;
+        core.overlap(beginning.window, ctx.config);
+        core.responses.widen(core.own_window(ctx.config));
         let proof = leaving::age(beginning.counts_for, core.initiator, core, ctx);
         let mut state = Box::new(Self {
             contact: Contact {
@@ -130,12 +133,11 @@ impl Established {
             has_heir: false,
             willing: beginning.willing,
             private: beginning.private,
-            waiting: VecDeque::new(),
-            running: None,
+            queue: Queue::default(),
             promised: None,
             heard: ctx.now,
             grants: BTreeSet::new(),
-            offered: None,
+            offered: Vec::new(),
         });
         ctx.out.attempts.end(core, End::Up, ctx.config);
         ctx.event(Event::IkeUp {
@@ -179,7 +181,7 @@ impl Established {
 
     /// Puts a request in line.
     pub(crate) fn ask(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
-        self.waiting.push_back(task);
+        self.queue.push(task);
         self.send_next(core, ctx);
     }
 
@@ -353,7 +355,7 @@ impl Established {
         self.heard = ctx.now;
         self.follow(arrived, core, ctx);
         self.note_answer(arrived.path, core, ctx);
-        let task = self.running.take();
+        let task = self.queue.finish(arrived.datagram.header().message_id);
         match response {
             // "Such errors in parsing or processing response packets should still cause the
             // recipient to clean up the IKE state" (RFC 7296 section 2.21).
@@ -398,7 +400,7 @@ impl Established {
                 Ok(())
             }
             Some(Task::Leave) => return self.left(ctx),
-            Some(Task::Revoke(_) | Task::Redirect(_)) | None => Ok(()),
+            Some(Task::Revoke(_) | Task::Redirect(_) | Task::Window(_)) | None => Ok(()),
         };
         match concluded {
             Err(why) => self.close(why, core, ctx),
@@ -522,6 +524,7 @@ impl Established {
         self.take_back(request, core, ctx);
         self.note_lifetime(request, core, ctx);
         self.note_redirect(request, core, ctx);
+        core.overlap(overlap::announced(request), ctx.config);
         let mut answer: Vec<_> = delete::paired(deleted).into_iter().collect();
         answer.extend(self.answer_mobike(request, arrived, core, ctx));
         self.respond(answer, arrived, core, ctx);
@@ -565,10 +568,11 @@ impl Established {
         }
         let grant = distribute::read(request).ok_or(RefusalCode::INVALID_GRANT)?;
         let known = self.grants.contains(&grant.csa);
-        if !known && self.grants.len() >= ctx.config.limits.grants {
+        let held = self.grants.len() + self.offered.len();
+        if !known && held >= ctx.config.limits.grants {
             return Err(RefusalCode::TOO_MANY_GRANTS);
         }
-        self.offered = Some(Offered {
+        self.offered.push(Offered {
             name: distribute::name(request),
             octets: arrived.octets.to_vec(),
             path: arrived.path,
@@ -578,7 +582,7 @@ impl Established {
         Ok(())
     }
 
-    /// Licensed node: what became of the grant that came last; a refused one is not held any more.
+    /// Licensed node: what became of a grant that came; a refused one is not held any more.
     pub(crate) fn answer_grant(
         &mut self,
         name: (CsaId, u16),
@@ -586,9 +590,11 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) {
-        let Some(offered) = self.offered.take_if(|offered| offered.name == name) else {
+        let named = |offered: &Offered| offered.name == name;
+        let Some(at) = self.offered.iter().position(named) else {
             return;
         };
+        let offered = self.offered.remove(at);
         match refusal {
             None => self.grants.insert(name.0),
             Some(_) => self.grants.remove(&name.0),
@@ -682,7 +688,8 @@ impl Established {
 
     /// Who can move says so: then other messages move nothing (RFC 4555 section 3.8).
     fn follow(&self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        if self.mobike.is_none() && self.nat.is_some_and(Nat::follows) {
+        let newest = core.is_newest(arrived.datagram.header());
+        if newest && self.mobike.is_none() && self.nat.is_some_and(Nat::follows) {
             core.follow(arrived.path, self.children(), ctx);
         }
     }
@@ -697,11 +704,6 @@ impl Established {
         core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
     }
 
-    /// Everything that is asked of the peer or is going to be.
-    pub(super) fn tasks(&self) -> impl Iterator<Item = &Task> {
-        self.waiting.iter().chain(&self.running)
-    }
-
     /// Whether what was to be asked has come about meanwhile.
     fn is_moot(&self, task: &Task) -> bool {
         match task {
@@ -712,15 +714,17 @@ impl Established {
     }
 
     pub(super) fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
-        if !core.requests.is_idle() {
-            return;
+        if core.requests.is_idle()
+            && let Some(task) = self.next_move(core, ctx)
+        {
+            self.send(task, core, ctx);
         }
-        if let Some(task) = self.next_move(core, ctx) {
-            return self.send(task, core, ctx);
-        }
-        while let Some(task) = self.waiting.pop_front() {
+        while core.requests.has_room()
+            && !self.is_to_move()
+            && let Some(task) = self.queue.pop()
+        {
             if !self.is_moot(&task) {
-                return self.send(task, core, ctx);
+                self.send(task, core, ctx);
             }
         }
     }
@@ -735,14 +739,14 @@ impl Established {
             Task::Liveness | Task::Whereabouts => self.liveness_payloads(core, ctx),
             task => task.payloads(),
         };
-        core.request(
+        let id = core.request(
             &mut self.keys.cipher,
             task.exchange(),
             payloads,
             attempts,
             ctx,
         );
-        self.running = Some(task);
+        self.queue.run(id, task);
     }
 }
 

@@ -138,7 +138,7 @@ impl Established {
             payloads,
         };
         let task = Task::FollowUp(Box::new(follow_up));
-        self.waiting.push_front(task);
+        self.queue.push_first(task);
         self.send_next(core, ctx);
         State::Established(self)
     }
@@ -194,10 +194,11 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         let named = |heir: &mut Heir| !heir.is_complete() && heir.is_named_in(request);
-        let busy = !self.awaits_heir() && !core.requests.is_idle();
+        let late = !core.responses.is_in_order(request.header.message_id);
+        let busy = late || (!self.awaits_heir() && !core.requests.is_idle());
         let refusal = match self.promised.take_if(named) {
             None => NotifyType::STATE_NOT_FOUND,
-            // What we wait for would be lost with the SA, as in CREATE_CHILD_SA.
+            // What either end waits for would be lost with the SA, as in CREATE_CHILD_SA.
             Some(_) if busy => NotifyType::TEMPORARY_FAILURE,
             Some(mut heir) => match heir.answer(request) {
                 None => {

@@ -171,13 +171,9 @@ impl InitSent {
         ctx.transmit(core.path, &octets);
         self.sent.insert(self.guess, octets.clone());
         let timers = &ctx.config.timers;
-        core.requests.sent(
-            exchange,
-            Parcel::clear(octets),
-            timers.attempts,
-            timers,
-            ctx.now,
-        );
+        let parcel = Parcel::clear(octets);
+        core.requests
+            .sent(&header, parcel, timers.attempts, timers, ctx.now);
         ctx.out.attempts.sent(core, false);
     }
 
@@ -304,7 +300,7 @@ impl InitSent {
             return self.remember(why, told, core, ctx);
         }
         ctx.take();
-        core.requests.answered();
+        core.requests.answered(0);
         core.spi_r = response.header.spi_r;
         core.limit = fragment::agreed(response, ctx.config);
         core.path = match nat {

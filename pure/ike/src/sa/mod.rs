@@ -25,6 +25,7 @@ pub(crate) mod kem_sent;
 mod leaving;
 mod moving;
 mod protected;
+mod queue;
 mod rekey_child;
 mod rekey_ike;
 pub(crate) mod task;

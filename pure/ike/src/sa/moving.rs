@@ -8,8 +8,8 @@
 //!
 //! *The other end* answers and sends IKE messages to where the update came from, but children's
 //! packets only once a request of its own with a cookie was answered from there (section 3.7). An
-//! update that came meanwhile starts that anew. So [`Core::path`] is where IKE goes, and
-//! [`Core::proved`] where children do.
+//! update that came meanwhile starts that anew; one that a newer has overtaken does nothing. So
+//! [`Core::path`] is where IKE goes, and [`Core::proved`] where children do.
 //!
 //! Other messages move nothing: an answer that comes along another path only shows that this path
 //! works (section 3.8). For this a request is sent along several.
@@ -57,18 +57,18 @@ impl Established {
         Ok(())
     }
 
-    /// Tries whether another path works, with the request that is under way.
+    /// Tries whether another path works, with the oldest request that is under way.
     pub(crate) fn probe(&mut self, path: Path, core: &mut Core, ctx: &mut Context<'_>) {
         if core.requests.is_idle() {
             self.ask(Task::Liveness, core, ctx);
         }
-        if let Some(datagrams) = core.requests.pending() {
+        if let Some(datagrams) = core.requests.oldest() {
             ctx.out.counters.retransmitted += 1;
-            ctx.transmit_all(path, &datagrams);
+            ctx.transmit_all(path, datagrams);
         }
     }
 
-    /// The request under way was sent once more. Tells our owner, once, that nobody answers.
+    /// A request under way was sent once more. Tells our owner, once, that nobody answers.
     pub(super) fn note_silence(&mut self, core: &Core, ctx: &mut Context<'_>) {
         let (sa, path) = (core.id, core.path);
         if let Some(mobike) = self.deciding()
@@ -87,6 +87,11 @@ impl Established {
         {
             ctx.event(Event::PathAnswers { sa, path });
         }
+    }
+
+    /// Whether a change of path makes us ask for something, for which everything else has to wait.
+    pub(super) fn is_to_move(&self) -> bool {
+        self.mobike.as_ref().is_some_and(|mobike| mobike.pending)
     }
 
     /// What a change of path makes us ask for, before anything else.
@@ -195,7 +200,7 @@ impl Established {
         let Some(mobike) = &mut self.mobike else {
             return answer;
         };
-        let (moves, listed) = (mobike::moves(request), mobike::addresses(request));
+        let (moves, listed) = (mobike.is_moved(request), mobike.listed(request));
         if moves || listed.is_some() {
             if mobike::is_translated(request, arrived.path) {
                 ctx.refused(Some(core.name()), Refusal::Translated);
@@ -263,8 +268,10 @@ impl Established {
 
     /// A request that is dropped with the keys it was sealed by is asked anew.
     pub(super) fn repeat_move(&mut self) {
-        if let (Some(Task::Move(_)), Some(mobike)) = (&self.running, &mut self.mobike) {
-            mobike.pending = true;
+        let moves = self.queue.runs(|task| matches!(task, Task::Move(_)));
+        if let Some(mobike) = &mut self.mobike {
+            mobike.pending |= moves;
+            mobike.count_anew();
         }
     }
 
@@ -274,16 +281,16 @@ impl Established {
 }
 
 impl Core {
-    /// IKE messages take another path, that under way at once.
+    /// IKE messages take another path, those under way at once.
     fn take(&mut self, path: Path, ctx: &mut Context<'_>) {
         if self.path == path {
             return;
         }
         self.path = path;
         let timers = &ctx.config.timers;
-        if let Some(datagrams) = self.requests.restart(timers, ctx.now) {
+        for datagrams in self.requests.restart(timers, ctx.now) {
             ctx.out.counters.retransmitted += 1;
-            ctx.transmit_all(path, &datagrams);
+            ctx.transmit_all(path, datagrams);
         }
     }
 }

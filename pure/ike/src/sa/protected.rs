@@ -44,7 +44,7 @@ impl Core {
         let from = arrived.path.remote;
         match self.responses.arrival(id, arrived.octets, from) {
             Arrival::New => self.open(cipher, arrived, ctx),
-            Arrival::Unexpected if self.responses.is_last(id) => {
+            Arrival::Unexpected if self.responses.is_answered(id) => {
                 self.answer_recut(cipher, arrived, ctx);
                 None
             }
@@ -55,19 +55,20 @@ impl Core {
         }
     }
 
-    /// The genuine response to the request under way, once all of it is there.
+    /// The genuine response to a request under way, once all of it is there.
     pub(super) fn accept_response(
         &mut self,
         cipher: &Cipher,
         arrived: &Arrived<'_>,
         ctx: &mut Context<'_>,
     ) -> Option<Genuine> {
-        if !self.requests.awaits(arrived.datagram.header()) {
+        let header = arrived.datagram.header();
+        if !self.requests.awaits(header) {
             ctx.drop(DropReason::MessageId);
             return None;
         }
         let response = self.open(cipher, arrived, ctx)?;
-        self.requests.answered();
+        self.requests.answered(header.message_id);
         Some(response)
     }
 
@@ -91,7 +92,7 @@ impl Core {
         self.accept_response(cipher, arrived, ctx)
     }
 
-    /// Answers the request that [`Self::accept_request`] gave, to where it came from.
+    /// Answers a request that [`Self::accept_request`] gave, to where it came from.
     pub(super) fn respond(
         &mut self,
         cipher: &mut Cipher,
@@ -105,10 +106,20 @@ impl Core {
         self.note_ours(&message);
         let response = Parcel::seal(message, self.limit, arrived.path, cipher);
         ctx.transmit_all(arrived.path, response.datagrams());
-        self.responses.answered(response, arrived.path.remote);
+        let (id, to) = (request.message_id, arrived.path.remote);
+        self.responses.answered(id, response, to);
     }
 
-    /// Sends a request; there must be none under way.
+    /// Whether a genuine message is the newest of its kind that came: what is under way together may
+    /// arrive in any order.
+    pub(super) fn is_newest(&self, header: &Header) -> bool {
+        match header.flags.response {
+            true => self.requests.is_newest(header.message_id),
+            false => self.responses.is_newest(header.message_id),
+        }
+    }
+
+    /// Sends a request; the window must have room for it. Gives its message ID.
     pub(crate) fn request(
         &mut self,
         cipher: &mut Cipher,
@@ -116,7 +127,7 @@ impl Core {
         payloads: Vec<Payload>,
         attempts: u32,
         ctx: &mut Context<'_>,
-    ) {
+    ) -> u32 {
         let header = self.header(exchange, self.requests.next_id(), false);
         let message = Message { header, payloads };
         self.note_ours(&message);
@@ -124,8 +135,9 @@ impl Core {
         ctx.transmit_all(self.path, parcel.datagrams());
         let timers = &ctx.config.timers;
         self.requests
-            .sent(exchange, parcel, attempts, timers, ctx.now);
+            .sent(&header, parcel, attempts, timers, ctx.now);
         ctx.out.attempts.sent(self, false);
+        header.message_id
     }
 
     /// What AUTH covers is taken before anything is cut.
@@ -199,7 +211,7 @@ impl Core {
         };
         self.inbox.forget(&sealed.header);
         if !sealed.header.flags.response {
-            self.responses.came(mark);
+            self.responses.came(sealed.header.message_id, mark);
         }
         if let (Ok(content), true) = (&content, intermediate::is_covered(&sealed.header)) {
             self.said.note_theirs(before, content);
@@ -228,7 +240,8 @@ impl Core {
         }
         let limit = limit.min(Limit::of(arrived.octets, arrived.path));
         self.limit = Some(limit);
-        let again = self.responses.recut(arrived.octets, |response| {
+        let id = sealed.header.message_id;
+        let again = self.responses.recut(id, arrived.octets, |response| {
             let cut = response.cut_smaller(limit, arrived.path, cipher);
             ctx.out.counters.cut_smaller += u64::from(cut);
         });

@@ -72,7 +72,7 @@ impl Established {
     /// Asks for a successor of a child, unless that is being done.
     pub(crate) fn rekey_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
         let asked = |task: &Task| matches!(task, Task::RekeyChild(rekey) if rekey.old == id);
-        if self.is_leaving() || self.tasks().any(asked) {
+        if self.is_leaving() || self.queue.tasks().any(asked) {
             return;
         }
         let Some(peer) = core.peer(ctx.config) else {
@@ -114,7 +114,8 @@ impl Established {
         let later = || vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
         let full = self.children.is_full();
         // One that we do not know may be the successor whose answer has not arrived yet.
-        let expecting = matches!(self.running, Some(Task::RekeyChild(_)));
+        let rekeys = |task: &Task| matches!(task, Task::RekeyChild(_));
+        let expecting = self.queue.runs(rekeys);
         let Some(old) = self.children.by_outbound(spi) else {
             if expecting {
                 return later();
@@ -271,10 +272,10 @@ impl Established {
     }
 
     fn running_rekey_of(&mut self, id: ChildSaId) -> Option<&mut ChildRekey> {
-        match &mut self.running {
-            Some(Task::RekeyChild(rekey)) if rekey.old == id => Some(rekey),
+        self.queue.running_mut().find_map(|task| match task {
+            Task::RekeyChild(rekey) if rekey.old == id => Some(&mut **rekey),
             _ => None,
-        }
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use super::established::Established;
 use super::heir::Heir;
 use super::task::Task;
 use super::{Arrived, Context, Core, Sa, State};
+use crate::directory::Directory;
 use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
@@ -40,7 +41,7 @@ impl Established {
     pub(crate) fn rekey_ike(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         self.age.renew_at = None;
         let asked = |task: &Task| matches!(task, Task::RekeyIke(_) | Task::FollowUp(_));
-        if self.is_leaving() || self.tasks().any(asked) {
+        if self.is_leaving() || self.queue.tasks().any(asked) {
             return;
         }
         let Some(peer) = core.peer(ctx.config) else {
@@ -80,12 +81,13 @@ impl Established {
 
     /// Whether we asked for a successor and have not heard yet.
     pub(super) fn awaits_heir(&self) -> bool {
-        matches!(self.running, Some(Task::RekeyIke(_)))
+        self.queue.runs(|task| matches!(task, Task::RekeyIke(_)))
     }
 
     /// Whether a successor that we asked for is agreed upon just now.
     pub(super) fn is_rekeying_ike(&self) -> bool {
-        matches!(self.running, Some(Task::RekeyIke(_) | Task::FollowUp(_)))
+        let heir = |task: &Task| matches!(task, Task::RekeyIke(_) | Task::FollowUp(_));
+        self.queue.runs(heir)
     }
 
     /// Answers a peer that wants a successor.
@@ -98,10 +100,13 @@ impl Established {
     ) -> State {
         // "If a peer receives a request to rekey the IKE SA, and it is currently creating,
         // rekeying, or closing a Child SA of that IKE SA, it SHOULD reply with TEMPORARY_FAILURE"
-        // (section 2.25.1). The same for whatever else we wait for: it would be lost.
+        // (section 2.25.1). The same for whatever else we wait for, and for what the peer has asked
+        // before and has not come yet: it would be lost.
         let ours = self.awaits_heir();
         let contested = ours && self.promised.is_some();
-        if contested || (!ours && !core.requests.is_idle()) {
+        let busy = !ours && !core.requests.is_idle();
+        let late = !core.responses.is_in_order(request.header.message_id);
+        if contested || busy || late {
             let answer = vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
             self.respond(answer, arrived, core, ctx);
             return State::Established(self);
@@ -297,17 +302,29 @@ impl Established {
         let keys = heir.keys(&self.keys);
         let old = std::mem::replace(&mut self.keys, keys);
         self.repeat_move();
-        (self.running, self.promised) = (None, None);
-        self.waiting
-            .retain(|task| !matches!(task, Task::RekeyIke(_)));
+        self.promised = None;
+        self.offered.clear();
+        self.queue
+            .reset(|task| matches!(task, Task::RekeyIke(_) | Task::Window(_)));
         let lifetime = lifetimes(core, ctx.config).ike;
         self.age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
         let (sa, peer) = (next.id, next.name());
         ctx.event(Event::IkeRekeyed { sa, peer });
+        self.tell_window(&mut next, ctx.config);
         self.send_next(&mut next, ctx);
         let state = State::Established(self);
         ctx.out.heirs.push(Sa { core: next, state });
         old
+    }
+
+    /// "When rekeying an IKE SA, the new IKE SA starts with window size 1 until it is explicitly
+    /// increased by sending a new SET_WINDOW_SIZE notification" (section 2.3).
+    fn tell_window(&mut self, next: &mut Core, config: &Directory) {
+        let window = next.own_window(config);
+        if window > 1 {
+            next.responses.widen(window);
+            self.queue.push_first(Task::Window(window));
+        }
     }
 }
 

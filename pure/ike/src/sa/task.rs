@@ -2,12 +2,13 @@
 
 use super::heir::FollowUp;
 use super::moving::Move;
+use super::queue::Subject;
 use super::rekey_child::ChildRekey;
 use super::rekey_ike::IkeRekey;
 use super::{Context, Core};
 use crate::config::Timers;
 use crate::event::{Event, GrantRefusal};
-use crate::extension::{delete, distribute, redirect};
+use crate::extension::{delete, distribute, overlap, redirect};
 use crypto::Secret;
 use model::{ChildSaId, CsaId, Grant, Spi};
 use std::net::IpAddr;
@@ -37,6 +38,8 @@ pub(crate) enum Task {
     Leave,
     /// Another gateway to go to.
     Redirect(IpAddr),
+    /// How many requests of the peer's may be under way.
+    Window(u8),
 }
 
 impl Task {
@@ -53,7 +56,26 @@ impl Task {
             | Self::Move(_)
             | Self::DeleteChild(..)
             | Self::Leave
-            | Self::Redirect(_) => timers.attempts,
+            | Self::Redirect(_)
+            | Self::Window(_) => timers.attempts,
+        }
+    }
+
+    /// What it is about, by which it is known what may be under way beside it.
+    pub(super) const fn subject(&self) -> Subject {
+        match self {
+            Self::Liveness | Self::Whereabouts | Self::Window(_) => Subject::Nothing,
+            // A successor that never carried anything has no name.
+            Self::DeleteChild(None, _) => Subject::Nothing,
+            Self::DeleteChild(Some(child), _) => Subject::Child(*child),
+            Self::RekeyChild(rekey) => Subject::Child(rekey.old),
+            Self::Distribute(grant) => Subject::Csa(grant.csa),
+            Self::Revoke(csa) => Subject::Csa(*csa),
+            Self::RekeyIke(_)
+            | Self::FollowUp(_)
+            | Self::Move(_)
+            | Self::Leave
+            | Self::Redirect(_) => Subject::Whole,
         }
     }
 
@@ -65,7 +87,8 @@ impl Task {
             | Self::Move(_)
             | Self::DeleteChild(..)
             | Self::Leave
-            | Self::Redirect(_) => ExchangeType::INFORMATIONAL,
+            | Self::Redirect(_)
+            | Self::Window(_) => ExchangeType::INFORMATIONAL,
             Self::RekeyChild(_) | Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
             Self::FollowUp(_) => ExchangeType::IKE_FOLLOWUP_KE,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
@@ -84,6 +107,7 @@ impl Task {
             Self::DeleteChild(_, spi) => vec![delete::child(*spi)],
             Self::Leave => vec![delete::ike_sa()],
             Self::Redirect(to) => vec![redirect::payload(*to)],
+            Self::Window(window) => vec![overlap::payload(*window)],
         }
     }
 }

@@ -11,7 +11,7 @@ use wire::ike::{ExchangeType, Flags, Header, Message, Notify, NotifyType, Payloa
 
 /// Another address of the mobile node, and yet another.
 pub(crate) const CELL: &str = "100.64.0.2";
-const TRAIN: &str = "198.18.0.2";
+pub(crate) const TRAIN: &str = "198.18.0.2";
 /// Somebody who has nothing to do with it.
 const VICTIM: &str = "203.0.113.66";
 

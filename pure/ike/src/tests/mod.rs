@@ -33,6 +33,7 @@ mod suites;
 mod trace;
 mod walk;
 mod weaknesses;
+mod window;
 mod zones;
 
 use crate::{Addressing, Config, Peer, PeerRole, Stance, ZonePolicy};
@@ -88,6 +89,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
+        window: 1,
         ppk: None,
     }
 }

@@ -59,7 +59,7 @@ impl Host {
         live.last().copied().unwrap()
     }
 
-    fn ike_rekeys(&self) -> usize {
+    pub(crate) fn ike_rekeys(&self) -> usize {
         let rekeyed = |event: &&Event| matches!(event, Event::IkeRekeyed { .. });
         self.events.iter().filter(rekeyed).count()
     }

@@ -504,7 +504,7 @@ impl Stage {
                     sa.core.spi_i,
                     sa.core.spi_r,
                     sa.core.initiator,
-                    sa.core.requests.next_id(),
+                    sa.core.requests.oldest_id(),
                 )
             })
         });

@@ -59,6 +59,7 @@ fn stranger(name: &str) -> crate::Peer {
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
+        window: 1,
         ppk: None,
         liveness: Duration::from_secs(30),
     }

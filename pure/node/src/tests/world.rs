@@ -574,6 +574,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
+        window: 1,
         ppk: None,
     }
 }

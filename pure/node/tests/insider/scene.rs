@@ -47,6 +47,8 @@ pub struct Scene {
     certified: bool,
     /// The longest datagram of the host's; zero for who takes no fragments.
     fragment: u16,
+    /// How many requests may be under way at once.
+    window: u8,
 }
 
 const TUNNEL: Scene = Scene {
@@ -58,10 +60,11 @@ const TUNNEL: Scene = Scene {
     then: |_, _| {},
     certified: false,
     fragment: FRAGMENT,
+    window: 1,
 };
 
 /// Every scene. Scripts know the first ones by their places.
-pub const SCENES: [Scene; 15] = [
+pub const SCENES: [Scene; 16] = [
     Scene {
         name: "half-open responder",
         delivered: 2,
@@ -148,6 +151,11 @@ pub const SCENES: [Scene; 15] = [
     Scene {
         name: "responder without fragments",
         fragment: 0,
+        ..TUNNEL
+    },
+    Scene {
+        name: "responder with a window of four",
+        window: 4,
         ..TUNNEL
     },
 ];
@@ -251,14 +259,15 @@ impl Talk {
             .then(|| (credential::mobile(), credential::gateway()));
         let (mobile, gateway) = proofs.unzip();
         let (host, insider) = ((scene.host)(), (scene.insider)());
+        let window = scene.window;
         let mut talk = Self {
-            peer: engine(INSIDER, ("host", HOST), host, mobile, FRAGMENT, 1),
+            peer: engine(INSIDER, ("host", HOST), host, mobile, (FRAGMENT, window), 1),
             host: engine(
                 HOST,
                 ("insider", INSIDER),
                 insider,
                 gateway,
-                scene.fragment,
+                (scene.fragment, window),
                 2,
             ),
             said: Vec::new(),
@@ -311,7 +320,7 @@ fn engine(
     other: (&str, &str),
     role: PeerRole,
     own_proof: Option<Credential>,
-    fragment: u16,
+    (fragment, window): (u16, u8),
     seed: u8,
 ) -> Engine {
     let (name, other) = other;
@@ -333,6 +342,7 @@ fn engine(
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
+        window,
         kems: vec![None],
         ppk: None,
     };

@@ -121,6 +121,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
+        window: 1,
         ppk: None,
     }
 }

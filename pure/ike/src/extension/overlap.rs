@@ -1,0 +1,109 @@
+//! Requests that overlap (RFC 7296 section 2.3).
+//!
+//! "An IKE endpoint MUST wait for a response to each of its messages before sending a subsequent message
+//! unless it has received a SET_WINDOW_SIZE Notify message from its peer". Either end says in IKE_AUTH
+//! how many answers it keeps. After a rekey of the IKE SA it says so again, in a request of its own, as
+//! "the new IKE SA starts with window size 1 until it is explicitly increased". What a peer says beyond
+//! our own window is not used: it is also the most that is under way here.
+//!
+//! Which requests may overlap is in `sa/queue.rs`, what comes of their order in `window/`.
+
+use crate::config::Peer;
+use crate::directory::Directory;
+use crate::exchange::{find_notify, notify};
+use crate::sa::Core;
+use wire::ike::{Message, NotifyType, Payload};
+
+/// What an IKE SA's windows are, and how much of one is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// So many requests of the peer's may come before we have answered the first.
+    pub ours: u8,
+    /// So many of ours may be under way.
+    pub theirs: u8,
+    /// So many of ours are.
+    pub under_way: usize,
+}
+
+/// What says how many answers we keep for a peer, if that is more than what it expects anyway.
+pub(crate) fn announcement(peer: &Peer) -> Option<Payload> {
+    (peer.window > 1).then(|| payload(peer.window))
+}
+
+/// The same, whatever it is.
+pub(crate) fn payload(window: u8) -> Payload {
+    let data = u32::from(window).to_be_bytes().to_vec();
+    notify(NotifyType::SET_WINDOW_SIZE, data)
+}
+
+/// How many answers the sender of a message keeps, if it says so: "The data associated with a
+/// SET_WINDOW_SIZE notification MUST be 4 octets long". Other data says nothing.
+pub(crate) fn announced(message: &Message) -> Option<u32> {
+    let notify = find_notify(message, NotifyType::SET_WINDOW_SIZE)?;
+    let octets = notify.data.as_slice().try_into().ok()?;
+    Some(u32::from_be_bytes(octets))
+}
+
+impl Core {
+    /// How many answers we keep for the peer, from when it has proved who it is.
+    pub(crate) fn own_window(&self, config: &Directory) -> u8 {
+        self.peer(config).map_or(1, |peer| peer.window)
+    }
+
+    /// The peer keeps so many answers.
+    pub(crate) fn overlap(&mut self, theirs: Option<u32>, config: &Directory) {
+        if let Some(theirs) = theirs {
+            let theirs = u8::try_from(theirs).unwrap_or(u8::MAX);
+            self.requests.widen(theirs.min(self.own_window(config)));
+        }
+    }
+
+    pub(crate) fn windows(&self) -> Windows {
+        Windows {
+            ours: self.responses.window(),
+            theirs: self.requests.window(),
+            under_way: self.requests.under_way(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PeerRole;
+    use crate::tests::peer;
+    use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
+
+    fn saying(payload: Payload) -> Message {
+        let header = Header {
+            spi_i: 1,
+            spi_r: 2,
+            version: VERSION_2,
+            exchange: ExchangeType::IKE_AUTH,
+            flags: Flags::default(),
+            message_id: 1,
+        };
+        let payloads = vec![payload];
+        Message { header, payloads }
+    }
+
+    fn peer_with(window: u8) -> Peer {
+        let peer = peer("gateway", PeerRole::Gateway);
+        Peer { window, ..peer }
+    }
+
+    #[test]
+    fn a_window_is_told_as_it_is_read_and_one_is_not_worth_a_word() {
+        let said = announcement(&peer_with(64)).map(saying);
+        assert_eq!(said.as_ref().and_then(announced), Some(64));
+        assert_eq!(announcement(&peer_with(1)), None);
+    }
+
+    #[test]
+    fn a_window_of_another_length_than_four_octets_says_nothing() {
+        for data in [&[][..], &[8], &[0, 0, 8], &[0, 0, 0, 8, 0]] {
+            let said = saying(notify(NotifyType::SET_WINDOW_SIZE, data.to_vec()));
+            assert_eq!(announced(&said), None);
+        }
+    }
+}
