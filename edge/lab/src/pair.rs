@@ -18,7 +18,7 @@ use crate::host::Host;
 use crate::process::until;
 use crate::testbed::Testbed;
 use crate::wire;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use os::netlink::Netlink;
 use os::{Family, Prefix};
 use serde_json::Value;
@@ -296,6 +296,34 @@ impl Tunnel {
     pub fn up(&self) -> Result<()> {
         self.mobile.strata_text("up office --wait")?;
         self.gateway.wait_until("status", DEADLINE, is_up).map(drop)
+    }
+
+    /// Asks for new keys at one end, every fifth time for the IKE SA, and waits until both have them.
+    ///
+    /// # Errors
+    /// They do not; the message has the round.
+    pub fn rekey(&mut self, round: usize) -> Result<()> {
+        let ends = [(&mut self.gateway, "alice"), (&mut self.mobile, "office")];
+        let ike = if round % 5 == 4 { " --ike" } else { "" };
+        let asking = round % 2;
+        let what = match ike {
+            "" => "tunnel has new keys",
+            _ => "IKE SA has new keys",
+        };
+        let told = |log: &str| log.matches(what).count();
+        let before = [
+            told(&ends[0].0.process().log()),
+            told(&ends[1].0.process().log()),
+        ];
+        let words = format!("rekey {}{ike}", ends[asking].1);
+        ends[asking].0.strata(&words)?;
+        for ((daemon, _), before) in ends.into_iter().zip(before) {
+            let again = |log: &str| (told(log) > before).then_some(());
+            let deadline = DEADLINE * 3;
+            let waited = daemon.process().wait_for(what, deadline, again);
+            waited.with_context(|| format!("round {round}, `strata {words}`"))?;
+        }
+        Ok(())
     }
 
     /// The child SAs of the mobile node and of the gateway.

@@ -37,7 +37,7 @@ fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
     let (pair, _licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
     let (sent, arrived) = meanwhile(
         |stop| stream(&pair.mobile, &pair.gateway, stop),
-        || (0..20).try_for_each(|round| rekey(&mut tunnel, round)),
+        || (0..20).try_for_each(|round| tunnel.rekey(round)),
     )?;
     ensure!(sent > 1000, "only {sent} packets were sent");
     ensure!(arrived == sent, "{arrived} of {sent} packets arrived");
@@ -52,7 +52,7 @@ fn downloads_go_on_through_twenty_rekeys_with_a_licensed_node() -> Result<()> {
     let (pair, licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
     let downloads = meanwhile(
         |stop| downloads(&pair, 20 * MB, stop),
-        || (0..20).try_for_each(|round| rekey(&mut tunnel, round)),
+        || (0..20).try_for_each(|round| tunnel.rekey(round)),
     )?;
     ensure!(downloads > 0, "no download came to its end");
     reads_the_newest(&licensed, &tunnel)
@@ -69,7 +69,7 @@ fn downloads_go_on_through_rekeys_over_a_lossy_hop() -> Result<()> {
     let (pair, licensed, mut tunnel) = licensed(Pair::with_lossy_hop("rekey", hop)?)?;
     meanwhile(
         |stop| downloads(&pair, MB, stop),
-        || (0..6).try_for_each(|round| rekey(&mut tunnel, round)),
+        || (0..6).try_for_each(|round| tunnel.rekey(round)),
     )?;
     reads_the_newest(&licensed, &tunnel)
 }
@@ -112,34 +112,6 @@ fn meanwhile<T: Send>(
         acted?;
         outcome
     })
-}
-
-/// Asks for new keys at one end, every fifth time for the IKE SA, and waits until both have them.
-fn rekey(tunnel: &mut Tunnel, round: usize) -> Result<()> {
-    let ends = [
-        (&mut tunnel.gateway, "alice"),
-        (&mut tunnel.mobile, "office"),
-    ];
-    let ike = if round % 5 == 4 { " --ike" } else { "" };
-    let asking = round % 2;
-    let what = match ike {
-        "" => "tunnel has new keys",
-        _ => "IKE SA has new keys",
-    };
-    let told = |log: &str| log.matches(what).count();
-    let before = [
-        told(&ends[0].0.process().log()),
-        told(&ends[1].0.process().log()),
-    ];
-    let words = format!("rekey {}{ike}", ends[asking].1);
-    ends[asking].0.strata(&words)?;
-    for ((daemon, _), before) in ends.into_iter().zip(before) {
-        let again = |log: &str| (told(log) > before).then_some(());
-        let deadline = DEADLINE * 3;
-        let waited = daemon.process().wait_for(what, deadline, again);
-        waited.with_context(|| format!("round {round}, `strata {words}`"))?;
-    }
-    Ok(())
 }
 
 /// Sends until told to stop; gives how many packets were sent, and how many arrived.

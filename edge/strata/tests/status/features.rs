@@ -57,6 +57,8 @@ const REAUTH: &str = "edge/lab/tests/e2e_reauth.rs";
 const IKE_REAUTH: &str = "pure/ike/src/tests/reauth.rs";
 const NODE_REAUTH: &str = "pure/node/src/tests/reauth.rs";
 const REAUTH_SWAN: &str = "edge/lab/tests/interop_reauth.rs";
+const WINDOW: &str = "edge/lab/tests/e2e_window.rs";
+const IKE_WINDOW: &str = "pure/ike/src/tests/window.rs";
 const REDIRECT: &str = "edge/lab/tests/e2e_redirect.rs";
 const IKE_REDIRECT: &str = "pure/ike/src/tests/redirect.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e_recovery.rs";
@@ -679,6 +681,40 @@ pub const FEATURES: &[Feature] = &[
                 "a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost",
             ),
             (CRASH, "after_a_crash_inside_a_rekey_the_tunnel_comes_back"),
+        ]),
+    },
+    Feature {
+        name: "Several requests under way at once",
+        keys: &["*.window"],
+        verbs: &[],
+        works: Tests(&[
+            (WINDOW, "both_ends_say_how_many_requests_they_take_at_once"),
+            (
+                WINDOW,
+                "grants_are_under_way_together_over_a_wire_that_is_late",
+            ),
+            (
+                WINDOW,
+                "strongswan_takes_one_request_at_a_time_and_minds_nothing",
+            ),
+        ]),
+        refuses: Tests(&[
+            (WINDOW, "a_window_that_is_too_wide_is_told_with_the_limits"),
+            (FAULTS, "limits_are_kept_and_told"),
+        ]),
+        recovers: Tests(&[
+            (
+                WINDOW,
+                "keys_are_replaced_under_wide_windows_over_a_lossy_hop",
+            ),
+            (
+                IKE_WINDOW,
+                "a_window_is_never_exceeded_whatever_the_network_does",
+            ),
+            (
+                IKE_WINDOW,
+                "every_request_under_way_takes_the_new_path_before_the_update",
+            ),
         ]),
     },
     Feature {

@@ -49,7 +49,8 @@ const SIGNATURE: &str = "pure/crypto/src/signature.rs";
 const STATES: &str = "pure/node/tests/flood.rs";
 const SUITES: &str = "edge/lab/tests/interop_suites.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
-const WINDOW: &str = "pure/ike/src/window.rs";
+const WINDOW: &str = "pure/ike/src/tests/window.rs";
+const RESPONSES: &str = "pure/ike/src/window/responses.rs";
 const WIRE: &str = "pure/wire/src/ike/tests.rs";
 
 const NO_EAP: &str = "EAP and RADIUS are not spoken: an IKE_AUTH request without AUTH is refused";
@@ -713,8 +714,12 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "a_storm_of_repeated_requests_is_answered_a_bounded_number_of_times",
             ),
             (
-                WINDOW,
+                RESPONSES,
                 "a_repeated_request_gets_the_same_answer_a_bounded_number_of_times",
+            ),
+            (
+                WINDOW,
+                "whatever_was_said_under_a_wide_window_is_of_no_use_to_who_says_it_again",
             ),
         ]),
     },
@@ -722,10 +727,14 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 67,
         seen: "RFC 6311",
         what: "message IDs of the past and the far future",
-        answer: Tests(&[(
-            ATTACK,
-            "message_ids_from_the_past_and_the_future_are_dropped",
-        )]),
+        answer: Tests(&[
+            (
+                ATTACK,
+                "message_ids_from_the_past_and_the_future_are_dropped",
+            ),
+            (WINDOW, "what_is_below_or_above_the_window_changes_nothing"),
+            (RESPONSES, "as_many_answers_are_kept_as_the_window_is_wide"),
+        ]),
     },
     Weakness {
         number: 68,
