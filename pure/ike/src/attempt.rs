@@ -292,8 +292,8 @@ impl Attempts {
 
     /// Whether something of a peer is up or under way.
     fn is_busy(&self, peer: &str) -> bool {
-        let under_way = |attempt: &Box<Attempt>| attempt.end.is_none();
-        self.up.values().any(|up| up == peer) || self.of.get(peer).is_some_and(under_way)
+        let last = self.of.get(peer);
+        self.up.values().any(|up| up == peer) || last.is_some_and(|last| last.end.is_none())
     }
 }
 

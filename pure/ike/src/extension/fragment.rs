@@ -224,8 +224,8 @@ impl Inbox {
         }
         let header = &sealed.header;
         let place = self.of_mut(header);
-        let goes_on = |of: &Box<Gathering>| of.is_of(header) && of.total == at.total;
-        if !place.as_ref().is_some_and(goes_on) {
+        let goes_on = |of: &Gathering| of.is_of(header) && of.total == at.total;
+        if !place.as_deref().is_some_and(goes_on) {
             // "Discard all received fragments and start the reassembly process over."
             *place = None;
         }
