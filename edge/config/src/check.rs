@@ -1,7 +1,7 @@
 //! What only shows when several tables are looked at together.
 
 use crate::reader::{Value, suggestion};
-use crate::{Action, Addressing, Config, PAYLOAD, Party, Peer, Pool, Warning};
+use crate::{Action, Addressing, Config, PAYLOAD, Party, Peer, Pool, Warning, child};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,6 +12,9 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     provable_parties(config, root);
     known_pools(config, root);
     own_addresses(config, root);
+    for peer in &config.peers {
+        child::check(peer, root);
+    }
     // The file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();
     if config.peers.is_empty() && config.gateways.is_empty() && nothing_diverted {
@@ -57,7 +60,7 @@ fn own_addresses(config: &Config, root: &Value<'_>) {
         let pools = config.pools.iter();
         let lent = pools.flat_map(|pool| pool.selectors().into_iter().map(move |all| (pool, all)));
         let mut both = lent.filter(|(_, all)| {
-            let mut remote = peer.remote.iter();
+            let mut remote = peer.all_remote();
             remote.any(|remote| remote.intersection(all).is_some())
         });
         if let (Some((pool, all)), Some(value)) =
@@ -238,7 +241,7 @@ fn one_family(peer: &Peer) -> impl Iterator<Item = Warning> {
 }
 
 fn name_servers(config: &Config) -> impl Iterator<Item = Warning> {
-    let remote = || config.peers.iter().flat_map(|peer| &peer.remote);
+    let remote = || config.peers.iter().flat_map(Peer::all_remote);
     let outside =
         move |server: &&IpAddr| !remote().any(|remote| remote.contains(**server, 0, None));
     let servers = config.tunnel.dns.iter().filter(outside);
@@ -247,7 +250,7 @@ fn name_servers(config: &Config) -> impl Iterator<Item = Warning> {
 
 /// Discards are looked for in the tunnel, and only what peers claim is routed there.
 fn idle_discards(config: &Config) -> impl Iterator<Item = Warning> {
-    let remote = || config.peers.iter().flat_map(|peer| &peer.remote);
+    let remote = || config.peers.iter().flat_map(Peer::all_remote);
     let discards = config.policies.iter();
     let discards = discards.filter(|policy| policy.action == Action::Discard);
     let idle = discards
@@ -274,7 +277,7 @@ fn unreachable_subnets(config: &Config) -> Vec<Warning> {
     for peer in &config.peers {
         let subnets = config.pool(peer).into_iter().flat_map(|pool| &pool.subnets);
         let carried = |subnet: &TrafficSelector| {
-            let mut local = peer.local.iter();
+            let mut local = peer.all_local();
             local.any(|local| local.intersection(subnet).as_ref() == Some(subnet))
         };
         let outside = subnets.filter(|subnet| !carried(&subnet.selector()));
@@ -291,7 +294,7 @@ fn unreachable_subnets(config: &Config) -> Vec<Warning> {
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {
     let places = peers.iter().enumerate();
     let mut remote: Vec<_> = places
-        .flat_map(|(place, peer)| peer.remote.iter().map(move |remote| (remote, place)))
+        .flat_map(|(place, peer)| peer.all_remote().map(move |remote| (remote, place)))
         .collect();
     remote.sort_by_key(|(remote, place)| (remote.first, *place));
     let mut reaching: Vec<(&TrafficSelector, usize)> = Vec::new();

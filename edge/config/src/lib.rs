@@ -14,6 +14,7 @@
 //! each key means and what it is when left out.
 
 mod check;
+mod child;
 mod config;
 mod credential;
 mod diff;
@@ -41,6 +42,7 @@ mod tunnel;
 mod value;
 mod warning;
 
+pub use child::Child;
 pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};
 pub use credential::{Credential, expiry, today};
 pub use diff::{Change, What};

@@ -1,5 +1,6 @@
 //! `[peer.NAME]`: the other end of a tunnel, and what both of us would show to others.
 
+use crate::child::{Child, Draft};
 use crate::ppk::ppk;
 use crate::reader::{Table, Value};
 use crate::{Party, Pool, Ppk};
@@ -53,6 +54,8 @@ pub struct Peer {
     pub ppk: Option<Ppk>,
     /// `zones` and `licences`.
     pub zones: ZonePolicy,
+    /// `[peer.NAME.child.NAME]`: tunnels beside this first one, sorted by name.
+    pub children: Vec<Child>,
 }
 
 /// Where addresses inside come from (RFC 7296 section 2.19).
@@ -141,6 +144,7 @@ impl Peer {
         let ppk = table.optional("ppk", ppk);
         let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
         let zones = ZonePolicy::read(&mut table, suites);
+        let children = table.named("child", Draft::read);
         let dynamic = matches!(local, Some(Local::Dynamic));
         check_addressing(&mut table, dynamic, address);
         if routes == Routing::Subnets {
@@ -148,7 +152,11 @@ impl Peer {
         }
         table.finish();
         let remote = remote?;
+        let rekey = rekey.unwrap_or(second * 3600);
+        let pfs = pfs.unwrap_or(true);
+        let children = children?.into_iter();
         Some(Self {
+            children: children.map(|child| child.beside(rekey, pfs)).collect(),
             party: party?,
             address,
             local: match local? {
@@ -165,8 +173,8 @@ impl Peer {
             remote,
             start,
             leak: leak.unwrap_or(Leak::Stopped),
-            rekey: rekey.unwrap_or(second * 3600),
-            pfs: pfs.unwrap_or(true),
+            rekey,
+            pfs,
             mobike: mobike.unwrap_or(true),
             forbids_nat: nat.unwrap_or(false),
             redirects: redirects.unwrap_or_default(),
@@ -274,7 +282,7 @@ fn redirects(value: &Value<'_>, address: Option<IpAddr>) -> Option<Vec<TrafficSe
     selectors(value)
 }
 
-fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
+pub(crate) fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
     let prefixes = value.list(Value::prefix)?;
     if prefixes.is_empty() {
         return value.fault(
@@ -297,7 +305,22 @@ impl Peer {
             let pool = pools.iter().find(|pool| pool.name == *name);
             self.remote = pool.map_or_else(Vec::new, Pool::selectors);
         }
+        for child in &mut self.children {
+            child.complete(&self.local, &self.remote);
+        }
         self
+    }
+
+    /// What of ours its tunnels carry, all of them together.
+    pub fn all_local(&self) -> impl Iterator<Item = &TrafficSelector> {
+        let others = self.children.iter().flat_map(|child| &child.local);
+        self.local.iter().chain(others)
+    }
+
+    /// What of the peer's its tunnels carry, all of them together.
+    pub fn all_remote(&self) -> impl Iterator<Item = &TrafficSelector> {
+        let others = self.children.iter().flat_map(|child| &child.remote);
+        self.remote.iter().chain(others)
     }
 }
 

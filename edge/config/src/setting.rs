@@ -5,8 +5,8 @@
 
 use crate::value::NO_KEM;
 use crate::{
-    Action, Addressing, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer, Policy,
-    Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
+    Action, Addressing, Child, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer,
+    Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -95,7 +95,10 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         fixed("log", vec![applied("level", level(*log))]),
     ];
     sections.push(fixed("store", vec![restart("file", store.display())]));
-    sections.extend(peers.iter().map(peer));
+    for peer in peers {
+        sections.push(self::peer(peer));
+        sections.extend(peer.children.iter().map(|child| self::child(peer, child)));
+    }
     sections.extend(pools.iter().map(pool));
     sections.extend(licensed.iter().map(self::licensed));
     sections.extend(gateways.iter().map(gateway));
@@ -188,6 +191,7 @@ fn peer(peer: &Peer) -> Section {
         redirects,
         ppk,
         zones: ZonePolicy { stance, licences },
+        children: _,
     } = peer;
     let mut settings = self::party(party);
     settings.extend([
@@ -219,6 +223,34 @@ fn peer(peer: &Peer) -> Section {
         anew("licences", list(licences.iter().map(licence))),
     ]);
     named("peer", party, settings)
+}
+
+/// It comes and goes alone, and is made anew alone.
+fn child(peer: &Peer, child: &Child) -> Section {
+    let Child {
+        name,
+        local,
+        remote,
+        start,
+        rekey,
+        pfs,
+    } = child;
+    // What one end lends the other is not the child's to say.
+    let own = |theirs: bool, selectors: &[TrafficSelector]| match (&peer.addressing, theirs) {
+        (Addressing::Requested, false) | (Addressing::Lent(_), true) => "[dynamic]".to_owned(),
+        _ => list(selectors),
+    };
+    Section {
+        name: format!("peer.{}.child.{name}", peer.party.name),
+        whole: Some(Effect::Applied),
+        settings: vec![
+            anew("local", own(false, local)),
+            anew("remote", own(true, remote)),
+            applied("start", self::start(*start)),
+            applied("rekey", time(*rekey)),
+            applied("pfs", pfs),
+        ],
+    }
 }
 
 /// With a pool it is the pool that changes.

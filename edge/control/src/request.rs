@@ -12,6 +12,9 @@ pub enum Request {
     Up {
         /// Name of the peer's table; `None` is every peer that has an address.
         peer: Option<String>,
+        /// Only the tunnel of this name of that peer; `None` is all of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<String>,
         /// Answer when they are up or when this many seconds have passed; `None` is at once.
         wait_seconds: Option<u64>,
     },
@@ -20,6 +23,9 @@ pub enum Request {
     Down {
         /// Name of the peer's table; `None` is every peer.
         peer: Option<String>,
+        /// Only the tunnel of this name of that peer; `None` is all of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<String>,
     },
     /// Make new keys with a peer. Answered by [`crate::Response::Rekey`] at once: the new keys are
     /// in use when [`crate::Status`] shows new SPIs.

@@ -75,6 +75,9 @@ pub struct Peer {
     pub routes: Option<Routes>,
     /// Its child SAs.
     pub children: Vec<Child>,
+    /// The names of those of the configuration that are not up while it is.
+    #[serde(default)]
+    pub missing: Vec<String>,
 }
 
 /// Kind of a table.
@@ -173,6 +176,9 @@ pub struct Refusal {
 /// A child SA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Child {
+    /// Name of its table; `null` is the tunnel of the peer's own table.
+    #[serde(default)]
+    pub name: Option<String>,
     /// SPI towards us, eight hexadecimal digits.
     pub spi_in: String,
     /// SPI towards the peer, eight hexadecimal digits.

@@ -111,13 +111,22 @@ fn every_request_survives_its_line() {
     for request in [
         Request::Up {
             peer: Some("office".to_owned()),
+            child: None,
             wait_seconds: Some(30),
         },
         Request::Up {
             peer: None,
+            child: None,
             wait_seconds: None,
         },
-        Request::Down { peer: None },
+        Request::Down {
+            peer: None,
+            child: None,
+        },
+        Request::Down {
+            peer: Some("office".to_owned()),
+            child: Some("voice".to_owned()),
+        },
         Request::Status,
         Request::Zones,
         Request::Flows,
@@ -293,6 +302,7 @@ fn an_answer_may_come_later_and_others_are_served_meanwhile() {
             id,
             Request::Up {
                 peer: None,
+                child: None,
                 wait_seconds: Some(9),
             },
         ),

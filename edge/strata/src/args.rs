@@ -64,6 +64,9 @@ pub enum Question {
     Up {
         /// Name of a [peer.NAME]; without it every peer that has an address
         peer: Option<String>,
+        /// Only its tunnel of this name, a [peer.NAME.child.NAME]
+        #[arg(long, value_name = "NAME", requires = "peer")]
+        child: Option<String>,
         /// Wait until they are up, at most so many seconds
         #[arg(
             long,
@@ -79,6 +82,9 @@ pub enum Question {
     Down {
         /// Name of a [peer.NAME]; without it every peer
         peer: Option<String>,
+        /// Only its tunnel of this name, a [peer.NAME.child.NAME]
+        #[arg(long, value_name = "NAME", requires = "peer")]
+        child: Option<String>,
     },
     /// Make new keys with a peer; nothing is lost meanwhile
     Rekey {
@@ -156,11 +162,12 @@ fn folder_or_off(text: &str) -> std::io::Result<Folder> {
 impl From<Question> for Request {
     fn from(question: Question) -> Self {
         match question {
-            Question::Up { peer, wait } => Self::Up {
+            Question::Up { peer, child, wait } => Self::Up {
                 peer,
+                child,
                 wait_seconds: wait,
             },
-            Question::Down { peer } => Self::Down { peer },
+            Question::Down { peer, child } => Self::Down { peer, child },
             Question::Rekey { peer, ike } => Self::Rekey { peer, ike },
             Question::Reauth { peer } => Self::Reauth { peer },
             Question::Redirect { peer, to } => Self::Redirect { peer, to },

@@ -12,7 +12,7 @@ use control::{
 };
 use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
-use node::{Node, NotRepeated, NotSent, Rekey};
+use node::{Node, NotRepeated, NotSent, Rekey, UnknownChild};
 use os::crash;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,6 +38,8 @@ pub struct Reload {
 struct Waiting {
     client: ClientId,
     peers: Vec<String>,
+    /// Only the tunnel of this name.
+    child: Option<String>,
     asked: Instant,
     until: Instant,
 }
@@ -105,8 +107,7 @@ impl Api {
         self.waiting = open;
         let settled: Vec<Waiting> = settled;
         for waiting in settled {
-            self.server
-                .answer(waiting.client, &Response::Up(changed(node, &waiting.peers)));
+            self.server.answer(waiting.client, &waiting.answer(node));
         }
     }
 
@@ -131,15 +132,25 @@ impl Api {
     ) -> Option<Response> {
         let locked = self.facts.is_locked();
         Some(match request {
-            Request::Up { peer, wait_seconds } => {
+            Request::Up {
+                peer,
+                child,
+                wait_seconds,
+            } => {
                 let everybody = peer.is_none();
                 let mut peers = match self.select(peer) {
                     Ok(peers) => peers,
                     Err(failure) => return Some(Response::Error(failure)),
                 };
-                for name in &peers {
-                    node.up(name, now)
-                        .expect("the node knows every name that was selected");
+                if let Some(child) = &child {
+                    if let Err(failure) = open(&peers, child, true, node, now) {
+                        return Some(Response::Error(failure));
+                    }
+                } else {
+                    for name in &peers {
+                        node.up(name, now)
+                            .expect("the node knows every name that was selected");
+                    }
                 }
                 if everybody {
                     // The others are let in now, and come when they like.
@@ -152,12 +163,25 @@ impl Api {
                 self.waiting.push(Waiting {
                     client,
                     peers,
+                    child,
                     asked: now,
                     until,
                 });
                 return None;
             }
-            Request::Down { peer } => match self.select(peer) {
+            Request::Down {
+                peer,
+                child: Some(child),
+            } => {
+                let closed = self
+                    .select(peer)
+                    .and_then(|peers| open(&peers, &child, false, node, now).map(|()| peers));
+                match closed {
+                    Ok(peers) => Response::Down(changed(node, &peers)),
+                    Err(failure) => Response::Error(failure),
+                }
+            }
+            Request::Down { peer, child: None } => match self.select(peer) {
                 Ok(peers) => {
                     for name in &peers {
                         node.down(name, now)
@@ -235,8 +259,68 @@ impl Waiting {
         };
         let peers = node.peers();
         let mut asked = peers.iter().filter(|peer| self.peers.contains(&peer.name));
-        asked.all(|peer| !peer.children.is_empty() || failed(peer))
+        asked.all(|peer| self.is_up(peer) || failed(peer))
     }
+
+    /// Whether what was asked for is there.
+    fn is_up(&self, peer: &node::PeerStatus) -> bool {
+        let mut children = peer.children.iter();
+        match &self.child {
+            None => !peer.children.is_empty(),
+            name => children.any(|child| child.name == *name && !child.draining),
+        }
+    }
+
+    /// How the peers are; of a single tunnel that is not up, why.
+    fn answer(&self, node: &Node) -> Response {
+        let peers = node.peers();
+        let mut peers = peers.iter().filter(|peer| self.peers.contains(&peer.name));
+        let down = peers.find(|peer| self.child.is_some() && !self.is_up(peer));
+        let Some((child, peer)) = self.child.as_ref().zip(down) else {
+            return Response::Up(changed(node, &self.peers));
+        };
+        let name = &peer.name;
+        let why = match (&peer.refusal, peer.state) {
+            (Some((_, why)), _) => why.clone(),
+            (None, node::PeerState::Up) => "the peer has not answered".to_owned(),
+            (None, _) => "the peer is not up".to_owned(),
+        };
+        let message = format!("the tunnel {child} of {name} is not up: {why}");
+        Response::Error(Failure::new(
+            message,
+            format!("see `strata explain {name}`"),
+        ))
+    }
+}
+
+/// Wants one tunnel of a peer's up, or down.
+fn open(
+    peers: &[String],
+    child: &str,
+    up: bool,
+    node: &mut Node,
+    now: Instant,
+) -> Result<(), Failure> {
+    let [peer] = peers else {
+        return Err(Failure::new(
+            "a single tunnel is one of one peer",
+            "name the peer as well",
+        ));
+    };
+    let said = match up {
+        true => node.open_child(peer, child, now),
+        false => node.close_child(peer, child, now),
+    };
+    said.map_err(|UnknownChild| {
+        let message = format!(
+            "the configuration has no [peer.{peer}.child.{}]",
+            child.escape_debug()
+        );
+        Failure::new(
+            message,
+            "name one that it has, or add it and `strata reload`",
+        )
+    })
 }
 
 fn rekey(peer: String, ike: bool, node: &mut Node, now: Instant) -> Response {

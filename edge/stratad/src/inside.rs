@@ -43,7 +43,8 @@ impl Inside {
             }
             all.behind.insert(name.clone(), Behind::of(inside));
             // A server that the tunnel does not lead to would be asked in clear.
-            let led = all.led(peer);
+            let mut led = all.led(peer);
+            led.extend(peer.all_remote().skip(peer.remote.len()).cloned());
             let behind = |server: &&IpAddr| led.iter().any(|led| led.contains(**server, 0, None));
             let servers = inside.dns.iter().filter(|_| peer.dns_from_peer);
             for server in servers.filter(behind) {

@@ -35,24 +35,32 @@ impl Journal {
             }
             Event::ChildUp {
                 peer,
+                child,
                 inbound,
                 outbound,
                 zoned,
             } => {
                 let kind = if *zoned { "zoned" } else { "plain" };
-                tracing::info!("peer {peer}: {kind} tunnel up, SPIs {inbound} in, {outbound} out");
+                let tunnel = tunnel(child);
+                tracing::info!(
+                    "peer {peer}: {kind} {tunnel} up, SPIs {inbound} in, {outbound} out"
+                );
             }
             Event::ChildRekeyed {
                 peer,
+                child,
                 inbound,
                 outbound,
             } => {
+                let tunnel = tunnel(child);
                 tracing::info!(
-                    "peer {peer}: tunnel has new keys, SPIs {inbound} in, {outbound} out"
+                    "peer {peer}: {tunnel} has new keys, SPIs {inbound} in, {outbound} out"
                 );
             }
             Event::IkeRekeyed { peer } => tracing::info!("peer {peer}: IKE SA has new keys"),
-            Event::ChildDown { peer } => tracing::info!("peer {peer}: tunnel down"),
+            Event::ChildDown { peer, child } => {
+                tracing::info!("peer {peer}: {} down", tunnel(child));
+            }
             Event::Granted { node, peer, rights } => {
                 let rights = rights
                     .iter()
@@ -100,6 +108,12 @@ impl Journal {
         }
         self.silent_until = now + PAUSE;
     }
+}
+
+/// One of a peer's tunnels, which may have a name.
+fn tunnel(child: &Option<String>) -> String {
+    let name = child.as_ref().map(|name| format!(" {name}"));
+    format!("tunnel{}", name.unwrap_or_default())
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

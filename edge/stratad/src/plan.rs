@@ -2,6 +2,7 @@
 
 use crate::inside::Inside;
 use config::{Addressing, Config, Leak, Peer};
+use model::TrafficSelector;
 use os::routes::Plan;
 use os::{Lock, Prefix};
 use std::net::IpAddr;
@@ -16,13 +17,10 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
         .collect();
     let protected = config.peers.iter().flat_map(|peer| {
         let addresses = &addresses;
-        inside.led(peer).into_iter().flat_map(move |led| {
+        tunnels(peer, inside).flat_map(move |(local, led)| {
             // The address of ours that the tunnel carries is the one to be seen from.
-            let carried = |address: &&IpAddr| {
-                peer.local
-                    .iter()
-                    .any(|local| local.contains(**address, 0, None))
-            };
+            let carried =
+                |address: &&IpAddr| local.iter().any(|local| local.contains(**address, 0, None));
             let ours = match peer.addressing {
                 Addressing::Requested => inside.from(&peer.party.name),
                 Addressing::Fixed | Addressing::Lent(_) => addresses.as_slice(),
@@ -52,6 +50,20 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
     plan
 }
 
+/// What is led into a peer's tunnels, one by one, and what of ours goes by each.
+fn tunnels<'c>(
+    peer: &'c Peer,
+    inside: &Inside,
+) -> impl Iterator<Item = (&'c [TrafficSelector], TrafficSelector)> {
+    let first = inside.led(peer).into_iter();
+    let first = first.map(|led| (peer.local.as_slice(), led));
+    let others = peer.children.iter().flat_map(|child| {
+        let led = child.remote.iter().cloned();
+        led.map(|led| (child.local.as_slice(), led))
+    });
+    first.chain(others)
+}
+
 /// What is locked; `None` if every peer's prefixes may be open while no daemon runs.
 pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
     let Plan { bypassed, held, .. } = plan(config, inside);
@@ -72,11 +84,7 @@ pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
 /// The prefixes of peers whose `leak` is `never`.
 fn held(config: &Config) -> Vec<Prefix> {
     let never = |peer: &&Peer| peer.leak == Leak::Never;
-    let remote = config
-        .peers
-        .iter()
-        .filter(never)
-        .flat_map(|peer| &peer.remote);
+    let remote = config.peers.iter().filter(never).flat_map(Peer::all_remote);
     let mut held: Vec<_> = remote
         .flat_map(|remote| remote.prefixes())
         .map(prefix_of)

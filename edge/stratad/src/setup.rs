@@ -1,6 +1,6 @@
 //! From what a person wrote to what a [`node::Node`] needs.
 
-use config::{Action, Addressing, Config, Party, Peer, Stance};
+use config::{Action, Addressing, Child, Config, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
 use model::{Suite, ZoneSelector};
 use std::net::IpAddr;
@@ -23,10 +23,7 @@ pub fn node(config: &Config) -> node::Config {
     let gateways = config.gateways.iter();
     let gateways =
         gateways.map(|gateway| peer(&gateway.party, gateway.address, node::Role::Gateway));
-    let start = config
-        .peers
-        .iter()
-        .filter(|peer| peer.start == config::Start::Auto);
+    let start = config.peers.iter().filter(|peer| peer.start == Start::Auto);
     let snoop = config.snoop.clone().unwrap_or_default();
     node::Config {
         identity: config.identity.clone(),
@@ -92,7 +89,19 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
     peer.redirects = from.redirects.clone();
     peer.ppk = from.ppk.as_ref().map(ppk);
+    peer.children = from.children.iter().map(child).collect();
     peer
+}
+
+fn child(from: &Child) -> node::ChildPolicy {
+    node::ChildPolicy {
+        name: from.name.clone(),
+        local: from.local.clone(),
+        remote: from.remote.clone(),
+        lifetime: from.rekey,
+        pfs: from.pfs,
+        auto: from.start == Start::Auto,
+    }
 }
 
 fn ppk(from: &config::Ppk) -> node::Ppk {
@@ -158,6 +167,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         key: party.pubkey.clone(),
         redirects: Vec::new(),
         window: party.window,
+        children: Vec::new(),
         ppk: None,
         role,
     }

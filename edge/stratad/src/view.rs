@@ -259,6 +259,7 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         inside: status.addresses.iter().collect(),
         routes: facts.routes(&status.name).cloned(),
         children: status.children.iter().map(child).collect(),
+        missing: status.missing.clone(),
     }
 }
 
@@ -279,6 +280,7 @@ fn refused((at, reason): &(Instant, String), now: Instant) -> Refusal {
 
 fn child(status: &ChildStatus) -> Child {
     Child {
+        name: status.name.clone(),
         spi_in: status.inbound.to_string(),
         spi_out: status.outbound.to_string(),
         kind: if status.zoned {

@@ -1,12 +1,14 @@
-//! Child SAs (RFC 7296 sections 1.2, 1.3.3 and 2.17): offered and answered in IKE_AUTH, or in
-//! CREATE_CHILD_SA to take the place of an earlier one, and keyed only by [`ChildKeys`].
+//! Child SAs (RFC 7296 sections 1.2, 1.3.1, 1.3.3 and 2.17): offered and answered in IKE_AUTH, or in
+//! CREATE_CHILD_SA beside others or to take the place of an earlier one, and keyed only by
+//! [`ChildKeys`].
 
-use crate::config::{Peer, PeerRole, ZonePolicy};
+use crate::config::{Peer, ZonePolicy};
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
 use crate::extension::zones::{self, Outcome};
 use crate::keys::{ChildKeys, own_first};
+use crate::policy::Policy;
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
@@ -15,6 +17,8 @@ use wire::ike::{GroupId, Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
 pub(crate) struct Terms {
+    /// Which of the peer's children it is; `None` for the first.
+    pub(crate) name: Option<String>,
     pub(crate) local: Vec<TrafficSelector>,
     pub(crate) remote: Vec<TrafficSelector>,
     pub(crate) inbound: Half<Secret>,
@@ -32,42 +36,43 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// The offer for a VPN peer; other roles have no child. Zones only if the peer knows them.
-    pub(crate) fn new(peer: &Peer, private: bool, rng: &mut Rng) -> Option<Self> {
-        let PeerRole::Vpn { zones, .. } = &peer.role else {
-            return None;
-        };
-        let zones = private.then(|| zones::offer(zones)).flatten();
-        Some(Self {
+    /// The offer for a child. Zones only if the peer knows them; without groups its keys come from
+    /// those of the IKE SA.
+    pub(crate) fn new(
+        policy: &Policy<'_>,
+        private: bool,
+        groups: Vec<GroupId>,
+        rng: &mut Rng,
+    ) -> Self {
+        Self {
             spi: fresh_spi(rng),
-            zones,
-            groups: Vec::new(),
-        })
+            zones: private.then(|| zones::offer(policy.zones)).flatten(),
+            groups,
+        }
     }
 
     /// The offer for a child that takes the place of another: zones as they were, as far as the
     /// policy still allows them. `None` also if the policy requires zones that there were not.
     pub(crate) fn again(
-        peer: &Peer,
+        policy: &Policy<'_>,
         before: Option<&ZoneAgreement>,
         groups: Vec<GroupId>,
         rng: &mut Rng,
     ) -> Option<Self> {
-        let PeerRole::Vpn { zones, .. } = &peer.role else {
-            return None;
-        };
         Some(Self {
             spi: fresh_spi(rng),
-            zones: zones::renew(zones, before.cloned(), before).ok()?,
+            zones: zones::renew(policy.zones, before.cloned(), before).ok()?,
             groups,
         })
     }
 
     /// Its payloads. `addresses` are those that one end lends the other, if it does by now.
-    pub(crate) fn payloads(&self, peer: &Peer, addresses: Option<InnerAddresses>) -> Vec<Payload> {
-        let Some((local, remote)) = bounds(peer, addresses) else {
-            return Vec::new();
-        };
+    pub(crate) fn payloads(
+        &self,
+        (peer, policy): (&Peer, &Policy<'_>),
+        addresses: Option<InnerAddresses>,
+    ) -> Vec<Payload> {
+        let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
         let mut payloads = vec![
             Payload::SecurityAssociation(offer_esp(&peer.suites, &self.groups, self.spi)),
             Payload::TsInitiator(TrafficSelectors(local)),
@@ -80,20 +85,17 @@ impl Offer {
     /// What the responder's answer amounts to.
     pub(crate) fn settle(
         &self,
-        peer: &Peer,
+        (peer, policy): (&Peer, &Policy<'_>),
         addresses: Option<InnerAddresses>,
         response: &Message,
         keys: ChildKeys<'_>,
     ) -> Result<Terms, DownReason> {
-        let PeerRole::Vpn {
+        let Policy {
             local,
             remote,
             zones,
             ..
-        } = &peer.role
-        else {
-            return Err(DownReason::NotOffered("a child for a role without"));
-        };
+        } = *policy;
         let answer = Child::read(response).ok_or_else(|| refusal(response))?;
         let choice = check_esp(answer.proposals, &peer.suites, &self.groups)
             .ok_or(DownReason::NotOffered("an ESP suite"))?;
@@ -119,6 +121,7 @@ impl Offer {
         };
         let (inbound, outbound) = halves(&keys, &choice, agreement.as_ref(), true, self.spi);
         Ok(Terms {
+            name: policy.name.map(str::to_owned),
             local,
             remote,
             inbound,
@@ -129,24 +132,44 @@ impl Offer {
     }
 }
 
+/// Which of a peer's children an initiator asks for: the first whose selectors have something of what
+/// it asks for, and that is not there already. If none has, the first one, which says why not.
+pub(crate) fn meant<'p>(
+    peer: &'p Peer,
+    addresses: Option<InnerAddresses>,
+    request: &Message,
+    is_there: impl Fn(Option<&str>) -> bool,
+) -> Result<Policy<'p>, (NotifyType, Refusal)> {
+    let none = (NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole);
+    let first = peer.policies().next().ok_or(none)?;
+    let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
+    let fits = |policy: &Policy<'_>| {
+        let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
+        let theirs = narrow(offer.initiator, &remote);
+        !theirs.is_empty() && !narrow(offer.responder, &local).is_empty()
+    };
+    let fitting: Vec<_> = peer.policies().filter(fits).collect();
+    match fitting.iter().find(|policy| !is_there(policy.name)) {
+        Some(policy) => Ok(*policy),
+        None if fitting.is_empty() => Ok(first),
+        None => Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::AnotherChild)),
+    }
+}
+
 /// A responder's answer: the payloads and the child.
 pub(crate) type Answer = (Vec<Payload>, Terms);
 
 /// Answers an initiator's offer, or says which notify refuses it and why. `before` is what was
 /// agreed about zones by the child whose place this one takes.
 pub(crate) fn answer(
-    (peer, addresses): (&Peer, Option<InnerAddresses>),
+    (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
     request: &Message,
     private: bool,
     before: Option<Option<&ZoneAgreement>>,
     keys: ChildKeys<'_>,
     rng: &mut Rng,
 ) -> Result<Answer, (NotifyType, Refusal)> {
-    let (PeerRole::Vpn { zones, .. }, Some((local, remote))) =
-        (&peer.role, bounds(peer, addresses))
-    else {
-        return Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole));
-    };
+    let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let spi = fresh_spi(rng);
     let groups = keys.groups();
@@ -168,7 +191,7 @@ pub(crate) fn answer(
     if theirs.is_empty() || ours.is_empty() {
         return Err((NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors));
     }
-    let agreement = agree(zones, request, private, before)?;
+    let agreement = agree(policy.zones, request, private, before)?;
     let keys = keys
         .settled(choice.group)
         .ok_or((NotifyType::INVALID_SYNTAX, Refusal::KeyExchange))?;
@@ -180,6 +203,7 @@ pub(crate) fn answer(
     ];
     payloads.extend(agreement.as_ref().map(zones::payload));
     let terms = Terms {
+        name: policy.name.map(str::to_owned),
         local: ours,
         remote: theirs,
         inbound,
@@ -188,17 +212,6 @@ pub(crate) fn answer(
         exchanged: choice.group.is_some(),
     };
     Ok((payloads, terms))
-}
-
-/// What of ours and what of the peer's a child may carry. `None` for a role without.
-fn bounds(
-    peer: &Peer,
-    addresses: Option<InnerAddresses>,
-) -> Option<(Vec<TrafficSelector>, Vec<TrafficSelector>)> {
-    match &peer.role {
-        PeerRole::Vpn { local, remote, .. } => Some(lent(peer, addresses, local, remote)),
-        PeerRole::Licensed | PeerRole::Gateway => None,
-    }
 }
 
 /// What is left of both ends' selectors by the addresses that one of them lends the other.

@@ -102,6 +102,26 @@ pub struct Peer {
     /// So many requests may be under way at once, in each direction, if the peer says the same (RFC 7296
     /// section 2.3). So many of our answers are kept.
     pub window: u8,
+    /// Children beside the first, which its role describes; each has a name of its own, and none
+    /// carries anything of another.
+    pub children: Vec<ChildPolicy>,
+}
+
+/// A child beside the first (RFC 7296 section 1.3.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildPolicy {
+    /// Name of its table in the configuration.
+    pub name: String,
+    /// What of ours it carries.
+    pub local: Vec<TrafficSelector>,
+    /// What of the peer's it carries.
+    pub remote: Vec<TrafficSelector>,
+    /// How long its keys are used. Zero: for ever.
+    pub lifetime: Duration,
+    /// Whether its keys come from a key exchange of their own, if the peer can.
+    pub pfs: bool,
+    /// Whether we ask for it as soon as an IKE SA is up that we began.
+    pub auto: bool,
 }
 
 /// How long keys are used before new ones are made. Either end asks for them somewhat earlier, by a
@@ -177,6 +197,8 @@ impl Peer {
             forbids_nat,
             redirects: _,
             window: _,
+            // They come and go one by one.
+            children: _,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)
@@ -317,6 +339,8 @@ pub struct Limits {
     pub half_open_per_address_without_cookie: usize,
     /// Grants held on one IKE SA.
     pub grants: usize,
+    /// Child SAs of one IKE SA, those that are being replaced as well: then a peer gets no more.
+    pub children: usize,
 }
 
 impl Default for Limits {
@@ -327,6 +351,7 @@ impl Default for Limits {
             half_open_without_cookie: 64,
             half_open_per_address_without_cookie: 8,
             grants: 256,
+            children: 64,
         }
     }
 }

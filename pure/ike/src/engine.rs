@@ -20,6 +20,7 @@ use crate::sa::task::Task;
 use crate::sa::{Arrived, Context, Core, Output, Sa, State};
 use crate::timeline::Timeline;
 use crate::window::{Requests, Responses};
+use crate::wishes::Wishes;
 use crypto::{Rng, Secret, UnixTime};
 use model::{
     ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
@@ -50,6 +51,7 @@ pub struct Engine {
     next_stray_answer: Instant,
     /// Peers that are refused whoever begins.
     pub(crate) barred: BTreeSet<String>,
+    pub(crate) wishes: Wishes,
     today: UnixTime,
 }
 
@@ -71,6 +73,7 @@ impl Engine {
             timeline: Timeline::default(),
             next_stray_answer: now,
             barred: BTreeSet::new(),
+            wishes: Wishes::default(),
             today: UnixTime::default(),
         }
     }
@@ -125,12 +128,16 @@ impl Engine {
     }
 
     /// Refuses a peer that begins, or lets it in again. It is told TEMPORARY_FAILURE once both ends
-    /// have proved who they are. IKE SAs that are up stay up.
-    pub fn bar(&mut self, peer: &str, barred: bool) {
-        match barred {
-            true => self.barred.insert(peer.to_owned()),
-            false => self.barred.remove(peer),
-        };
+    /// have proved who they are. IKE SAs that are up stay up. Letting it in opens the children that
+    /// were closed.
+    pub fn bar(&mut self, peer: &str, barred: bool, now: Instant) {
+        if barred {
+            self.barred.insert(peer.to_owned());
+        } else {
+            self.barred.remove(peer);
+            self.wishes.let_in(peer);
+            self.drop_children(peer, &[], now);
+        }
     }
 
     /// Deletes an IKE SA and its children. Children are down at once, [`Event::IkeDown`] follows
@@ -288,15 +295,19 @@ impl Engine {
         let was_up = self.is_up(id);
         let before = self.out.events.len();
         self.with_sa(id, now, |sa, ctx| sa.handle(arrived, ctx));
+        let news = self.out.events.split_off(before);
         if !was_up && self.is_up(id) {
             // The old SA's end is told before the new one's beginning.
-            let news = self.out.events.split_off(before);
             let (stays, succeeded) = self.replace_older(id, now);
-            let news = self.succeed(&succeeded, news, now);
+            let news = self.succeed(id, &succeeded, news, now);
+            let news = self.retell(id, news, now);
             self.out.events.extend(news);
             if !stays {
                 self.close_for(id, DownReason::Replaced, now);
             }
+        } else {
+            let news = self.retell(id, news, now);
+            self.out.events.extend(news);
         }
         self.follow_redirects(now);
     }
@@ -569,6 +580,7 @@ impl Engine {
         Context {
             config: &self.config,
             barred: &self.barred,
+            wishes: &self.wishes,
             rng: &mut self.rng,
             out: &mut self.out,
             pools: &mut self.pools,

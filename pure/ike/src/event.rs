@@ -68,7 +68,7 @@ pub enum Event {
         /// What it lends and tells.
         inside: Inside,
     },
-    /// A child SA can be used.
+    /// A child SA can be used: one of the peer's, by its name.
     ChildUp(Box<ChildSa<Secret>>),
     /// A child SA takes the place of another between the same ends. Both can be used: the owner
     /// says when to stop sending on the old one, which goes down some time later.
@@ -78,8 +78,8 @@ pub enum Event {
         /// The new one; its `initiator` says which end asked for it.
         new: Box<ChildSa<Secret>>,
     },
-    /// The peer has deleted a child SA that was replaced, or its IKE SA: nothing is to be sent on it any
-    /// more. What is still under way to us may come.
+    /// The peer has deleted a child SA that was replaced, or its IKE SA, or we delete it: nothing is to be
+    /// sent on it any more. What is still under way to us may come.
     ChildRetired {
         /// The old one.
         child: ChildSaId,
@@ -657,9 +657,35 @@ pub enum Refusal {
     /// A public value that is none.
     #[error("its public value for the key exchange is not acceptable")]
     KeyExchange,
-    /// One child is all there is.
-    #[error("it asks for another tunnel beside the one it has: there is one for each peer")]
+    /// There is one of each child.
+    #[error(
+        "it asks for another tunnel beside those it has, and none of its `child` tables here is without one: add a [peer.NAME.child.NAME] that carries it"
+    )]
     AnotherChild,
+    /// All that it may have.
+    #[error("it asks for another tunnel, and has {0} already, those being replaced as well")]
+    TooManyChildren(usize),
+    /// Our operator wants a child down.
+    #[error("its tunnel `{0}` was taken down here; `strata up` lets it in again")]
+    ChildTakenDown(String),
+    /// The peer refused a child.
+    #[error(
+        "it refused {}: {notify}; {}; it is asked again, and all else stays as it is", tunnel(.name), child_advice(*.notify)
+    )]
+    ChildRefused {
+        /// Which of the peer's; `None` for the first.
+        name: Option<String>,
+        /// How it said so.
+        notify: NotifyType,
+    },
+    /// What the peer answered is not the child we want.
+    #[error("{} could not be made: {why}; it is asked again, and all else stays as it is", tunnel(.name))]
+    ChildFailed {
+        /// Which of the peer's; `None` for the first.
+        name: Option<String>,
+        /// What is wrong with it.
+        why: Box<DownReason>,
+    },
     /// A peer that does not decide wants to move.
     #[error("it wants to move, but it is for us to decide where the tunnel goes, as we began it")]
     NotTheirsToMove,
@@ -753,6 +779,11 @@ pub enum ApiMisuse {
     UnknownPeer,
 }
 
+/// A command named a child that the configuration does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration has no such peer, or not with such a child")]
+pub struct UnknownChild;
+
 /// Why an IKE SA does not move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -814,6 +845,22 @@ const fn cutter(ours: bool) -> &'static str {
     match ours {
         true => "set `fragment = 1280` in [listen]",
         false => "the peer does not offer IKE fragmentation (RFC 7383): turn it on there",
+    }
+}
+
+/// A child as a person calls it.
+fn tunnel(name: &Option<String>) -> String {
+    name.as_ref().map_or_else(
+        || "the tunnel".to_owned(),
+        |name| format!("the tunnel `{name}`"),
+    )
+}
+
+/// What a person can do about a child that was refused.
+fn child_advice(notify: NotifyType) -> &'static str {
+    match notify {
+        NotifyType::NO_ADDITIONAL_SAS => "it has no more than it has, or one that carries the same",
+        notify => advice(notify),
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`],
+//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::note_inbound`], [`Engine::restore_leases`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
@@ -43,6 +43,7 @@ mod extension;
 mod half_open;
 mod keys;
 mod menu;
+mod policy;
 mod pool;
 mod proposal;
 mod reconfigure;
@@ -55,17 +56,18 @@ mod status;
 mod tests;
 mod timeline;
 mod window;
+mod wishes;
 
 pub use attempt::{Attempt, End, Offer};
 pub use config::{
-    Addressing, Config, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole, Stance,
-    Timers, ZonePolicy,
+    Addressing, ChildPolicy, Config, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole,
+    Stance, Timers, ZonePolicy,
 };
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
 pub use event::{
     ApiMisuse, BadProof, CannotMove, CannotReauthenticate, CannotRedirect, DownReason, Event,
-    GrantRefusal, PeerMisbehaved, Refusal,
+    GrantRefusal, PeerMisbehaved, Refusal, UnknownChild,
 };
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;

@@ -3,10 +3,11 @@
 //! An IKE SA remembers its peer by name, so no change of the list can make it belong to somebody
 //! else. What was agreed with a peer stays as long as the new configuration asks for the same: such
 //! SAs do not notice. Where it asks for something else they are deleted, in an orderly way and with
-//! their children, and it is for our owner to begin anew. So are those whose peer has proved itself by
+//! their children, and it is for our owner to begin anew. A child beside the first that is gone or
+//! carries something else is deleted alone. So are those whose peer has proved itself by
 //! a certificate that is revoked now; anything else about certificates was settled when they began.
 
-use crate::config::Config;
+use crate::config::{Config, Peer};
 use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::event::{BadProof, DownReason};
@@ -38,8 +39,16 @@ impl Engine {
         for (id, why) in self.outdated(&changed) {
             self.close_for(id, why, now);
         }
+        for before in &old.peers {
+            self.renew_children(before, now);
+        }
         self.out.attempts.retain(&self.config);
         self.barred.retain(|name| self.config.peer(name).is_some());
+        let config = &self.config;
+        self.wishes.retain(|peer, child| {
+            let peer = config.peer(peer);
+            peer.is_some_and(|peer| peer.policy(Some(child)).is_some())
+        });
         // Times to wait may have changed.
         for (id, sa) in &self.sas {
             self.timeline.set(*id, sa.poll_timeout(&self.config));
@@ -50,6 +59,22 @@ impl Engine {
     /// Deletes an IKE SA and its children because what was agreed is no longer wanted.
     pub fn renew(&mut self, sa: IkeSaId, now: Instant) {
         self.close_for(sa, DownReason::Reconfigured, now);
+    }
+
+    /// Children beside the first come and go one by one, and so do those that carry something else now.
+    fn renew_children(&mut self, before: &Peer, now: Instant) {
+        let Some(after) = self.config.peer(&before.name) else {
+            return;
+        };
+        if before.children == after.children {
+            return;
+        }
+        let outdated = before.children.iter().filter(|old| {
+            let new = after.policy(Some(&old.name));
+            new.is_none_or(|new| (new.local, new.remote) != (&old.local, &old.remote))
+        });
+        let outdated: Vec<_> = outdated.map(|old| old.name.clone()).collect();
+        self.drop_children(&before.name, &outdated, now);
     }
 
     fn outdated(&self, changed: &[String]) -> Vec<(IkeSaId, DownReason)> {

@@ -271,6 +271,8 @@ pub struct ChildSa<K> {
     pub ike: IkeSaId,
     /// Name of the peer's table in the configuration.
     pub peer: String,
+    /// Which of the peer's children in the configuration it is; `None` for the first.
+    pub name: Option<String>,
     /// Where its packets go.
     pub path: Path,
     /// What of ours it carries.

@@ -5,8 +5,8 @@ use model::Identity;
 
 pub use esp::{Action, Policy};
 pub use ike::{
-    Addressing, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer, PeerRole as Role, Pool,
-    Ppk, Signer, Stance, ZonePolicy,
+    Addressing, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer,
+    PeerRole as Role, Pool, Ppk, Signer, Stance, ZonePolicy,
 };
 pub use pep::Config as SnoopConfig;
 

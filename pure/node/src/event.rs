@@ -44,6 +44,8 @@ pub enum Event {
     ChildUp {
         /// Name of the peer's table.
         peer: String,
+        /// Name of the child's; `None` for the first.
+        child: Option<String>,
         /// SPI towards us.
         inbound: Spi,
         /// SPI towards the peer.
@@ -55,6 +57,8 @@ pub enum Event {
     ChildRekeyed {
         /// Name of the peer's table.
         peer: String,
+        /// Name of the child's; `None` for the first.
+        child: Option<String>,
         /// SPI towards us.
         inbound: Spi,
         /// SPI towards the peer.
@@ -69,6 +73,8 @@ pub enum Event {
     ChildDown {
         /// Name of the peer's table.
         peer: String,
+        /// Name of the child's; `None` for the first.
+        child: Option<String>,
     },
     /// Gateway: a licensed node acknowledged keys. The audit trail of invariant 4.
     Granted {

@@ -196,6 +196,7 @@ impl Node {
     fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
         self.events.push_back(Event::ChildUp {
             peer: child.peer.clone(),
+            child: child.name.clone(),
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
             zoned: child.agreement.is_some(),
@@ -209,6 +210,7 @@ impl Node {
     fn child_rekeyed(&mut self, old: ChildSaId, child: ChildSa<Secret>, now: Instant) {
         self.events.push_back(Event::ChildRekeyed {
             peer: child.peer.clone(),
+            child: child.name.clone(),
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
         });
@@ -226,13 +228,13 @@ impl Node {
         self.install(child, Some(old), now);
     }
 
-    /// The peer deleted what was replaced: its successor carries everything from now on.
+    /// One that was replaced is deleted: its successor carries everything from now on. One without is
+    /// missed when nothing of it can come any more.
     fn child_retired(&mut self, old: ChildSaId) {
         if let Some(new) = self.succession.heir_of(old) {
             self.prefer(new);
         }
         self.worker.retire(old);
-        self.set_draining(old, true);
     }
 
     fn set_draining(&mut self, child: ChildSaId, draining: bool) {
@@ -282,6 +284,7 @@ impl Node {
             now,
         );
         let status = ChildStatus {
+            name: child.name.clone(),
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
             zoned: child.agreement.is_some(),
@@ -335,7 +338,10 @@ impl Node {
         if let Some(child) = self.children.remove(&id) {
             // One that was replaced is missed by nobody.
             if !child.status.draining && heir.is_none() {
-                self.events.push_back(Event::ChildDown { peer: child.peer });
+                self.events.push_back(Event::ChildDown {
+                    peer: child.peer,
+                    child: child.status.name,
+                });
             }
         }
     }

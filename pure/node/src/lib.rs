@@ -5,7 +5,7 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::rekey`], [`Node::reauthenticate`],
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::open_child`], [`Node::close_child`], [`Node::rekey`], [`Node::reauthenticate`],
 //!   [`Node::redirect`], [`Node::move_peer`], [`Node::reconfigure`], [`Node::shutdown`]) say what the
 //!   operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
@@ -39,15 +39,15 @@ mod tests;
 mod transit;
 
 pub use config::{
-    Action, Addressing, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer, Policy,
-    Pool, Ppk, Role, Signer, SnoopConfig, Stance, ZonePolicy,
+    Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
+    Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;
 pub use grants::GrantState;
 pub use ike::{
     Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
-    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Windows,
+    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, UnknownChild, Windows,
 };
 pub use keylog::KeyLog;
 pub use mobility::{Candidate, Standing, Way};

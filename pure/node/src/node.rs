@@ -10,6 +10,7 @@ use crate::transit::Transit;
 use crate::{Event, Side, Verdict};
 use crypto::{Rng, UnixTime};
 use esp::{Packet, Sink, Spd, Worker};
+use ike::UnknownChild;
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -148,10 +149,10 @@ impl Node {
         self.ike.restore_leases(leases);
     }
 
-    /// Wants a peer up, and keeps it up. Errors if there is no such peer.
+    /// Wants a peer up, with its children, and keeps it up. Errors if there is no such peer.
     pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         self.wishes.want(peer, true, now).ok_or(UnknownPeer)?;
-        self.ike.bar(peer, false);
+        self.ike.bar(peer, false, now);
         self.initiate_due(now);
         Ok(())
     }
@@ -160,8 +161,33 @@ impl Node {
     /// peer begins it is refused. There are several SAs if both ends began at once.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
-        self.ike.bar(peer, true);
+        self.ike.bar(peer, true, now);
         self.close_all(peer, now);
+        Ok(())
+    }
+
+    /// Wants a child of a peer's beside the first up, and keeps it up while the peer is.
+    pub fn open_child(
+        &mut self,
+        peer: &str,
+        child: &str,
+        now: Instant,
+    ) -> Result<(), UnknownChild> {
+        self.ike.open_child(peer, child, now)?;
+        self.drain(now);
+        Ok(())
+    }
+
+    /// Deletes a child of a peer's beside the first; until [`Self::open_child`] or [`Self::up`] neither
+    /// end brings it back.
+    pub fn close_child(
+        &mut self,
+        peer: &str,
+        child: &str,
+        now: Instant,
+    ) -> Result<(), UnknownChild> {
+        self.ike.close_child(peer, child, now)?;
+        self.drain(now);
         Ok(())
     }
 
@@ -385,8 +411,7 @@ impl Node {
 
 /// The policies of a host, and what its peers are to carry.
 pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
-    let vpn = |peer: &&Peer| matches!(peer.role, Role::Vpn { .. });
-    Spd::new(policies, peers.iter().filter(vpn).map(protected).collect())
+    Spd::new(policies, peers.iter().flat_map(protected).collect())
 }
 
 /// Everybody to be up without a word from the operator. Licensed nodes always are: keys must be able
@@ -405,12 +430,18 @@ pub(crate) const fn is_reachable(peer: &Peer) -> bool {
 }
 
 /// Selectors that must never leave in clear, even while the peer is down.
-fn protected(peer: &Peer) -> esp::Protected {
-    match &peer.role {
-        Role::Vpn { local, remote, .. } => esp::Protected {
+fn protected(peer: &Peer) -> impl Iterator<Item = esp::Protected> {
+    let first = match &peer.role {
+        Role::Vpn { local, remote, .. } => Some((local, remote)),
+        Role::Licensed | Role::Gateway => None,
+    };
+    let others = peer.children.iter();
+    let others = others.map(|child| (&child.local, &child.remote));
+    first
+        .into_iter()
+        .chain(others)
+        .map(|(local, remote)| esp::Protected {
             local: local.clone(),
             remote: remote.clone(),
-        },
-        Role::Licensed | Role::Gateway => esp::Protected::default(),
-    }
+        })
 }

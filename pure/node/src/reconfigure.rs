@@ -71,7 +71,7 @@ impl Node {
         // Only a changed line overrules what the operator said meanwhile.
         for name in self.start.iter().filter(|name| !old_start.contains(name)) {
             self.wishes.want(name, true, now);
-            self.ike.bar(name, false);
+            self.ike.bar(name, false, now);
         }
         for name in old_start.iter().filter(|name| !self.start.contains(name)) {
             self.wishes.release(name);

@@ -48,11 +48,15 @@ pub struct PeerStatus {
     pub addresses: InnerAddresses,
     /// Its child SAs.
     pub children: Vec<ChildStatus>,
+    /// The names of those of the configuration that are not up while it is.
+    pub missing: Vec<String>,
 }
 
 /// One child SA.
 #[derive(Clone, Debug)]
 pub struct ChildStatus {
+    /// Which of the peer's it is, by the name of its table; `None` for the first.
+    pub name: Option<String>,
     /// SPI towards us.
     pub inbound: Spi,
     /// SPI towards the peer.
@@ -239,6 +243,14 @@ impl Node {
         let current = entry.sa.and_then(|sa| self.ike.sa(sa));
         let kems = current.as_ref().map(|sa| sa.kems.clone());
         let up = current.as_ref().filter(|_| state == PeerState::Up);
+        let is_up = |name: &String| {
+            children
+                .iter()
+                .any(|child| child.name.as_ref() == Some(name))
+        };
+        let named = peer.children.iter().map(|child| &child.name);
+        let missing = named.filter(|name| state == PeerState::Up && !is_up(name));
+        let missing = missing.cloned().collect();
         Some(PeerStatus {
             name: peer.name.clone(),
             windows: up.map(|sa| sa.windows),
@@ -251,6 +263,7 @@ impl Node {
             refusal: entry.refusal.clone(),
             addresses: current.and_then(|sa| sa.addresses).unwrap_or_default(),
             children,
+            missing,
         })
     }
 

@@ -152,6 +152,7 @@ fn config(
         key: None,
         redirects: Vec::new(),
         window: 1,
+        children: Vec::new(),
         ppk: None,
     }];
     Config {

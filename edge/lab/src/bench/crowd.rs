@@ -338,6 +338,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         forbids_nat: false,
         redirects: Vec::new(),
         window: 1,
+        children: Vec::new(),
     };
     ike::Config {
         natt_port: port,

@@ -84,6 +84,9 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     for child in &peer.children {
         show_child(text, child);
     }
+    for child in &peer.missing {
+        let _ = writeln!(text, "  child     {}, down", clean(child));
+    }
 }
 
 fn show_child(text: &mut String, child: &Child) {
@@ -97,6 +100,9 @@ fn show_child(text: &mut String, child: &Child) {
     } else {
         ""
     };
+    if let Some(name) = &child.name {
+        let _ = writeln!(text, "  child     {}", clean(name));
+    }
     let (local, remote) = (list(&child.local), list(&child.remote));
     let _ = writeln!(
         text,
@@ -180,6 +186,7 @@ mod tests {
                 beyond: Vec::new(),
             }),
             children: vec![Child {
+                name: None,
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
                 draining: false,
@@ -195,6 +202,7 @@ mod tests {
                     octets: 40,
                 },
             }],
+            missing: Vec::new(),
         }
     }
 

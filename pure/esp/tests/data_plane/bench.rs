@@ -131,6 +131,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
         id: ChildSaId(1),
         ike: IkeSaId(1),
         peer: "bob".into(),
+        name: None,
         path: path(),
         local: alices(),
         remote: bobs(),

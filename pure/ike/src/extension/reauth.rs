@@ -8,7 +8,7 @@
 //! how long it counts an authentication, and ends what was not repeated.
 //!
 //! The new SA is made beside the old one, along the same path, and nothing ends before it works: its
-//! child takes the place of the old one's like the successor in a rekey. If it cannot be made, the old
+//! children take the places of the old one's like the successor in a rekey. If it cannot be made, the old
 //! SA stays until its time is over, and it is tried again. How the old one leaves is in
 //! `sa/leaving.rs`.
 
@@ -17,7 +17,7 @@ use crate::event::{ApiMisuse, CannotReauthenticate, DownReason, Event};
 use crate::exchange::{find_notify, notify};
 use crate::sa::Sa;
 use crate::sa::established::Established;
-use model::{IkeSaId, Instant};
+use model::{ChildSa, IkeSaId, Instant};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
@@ -85,6 +85,7 @@ impl Engine {
     /// used, or the peer forgot them.
     pub(crate) fn succeed(
         &mut self,
+        new: IkeSaId,
         older: &[IkeSaId],
         news: VecDeque<Event>,
         now: Instant,
@@ -96,7 +97,14 @@ impl Engine {
         let Some(old) = used.or(older.first()).copied() else {
             return news;
         };
-        let child = self.up(old).and_then(Established::current_child);
+        let children = self.up(old).map(Established::current_names);
+        self.with_established(new, now, |core, up, ctx| {
+            up.follows = Some(old);
+            if up.contact.ours {
+                up.inherit_children(children.unwrap_or_default());
+                up.tend(core, ctx);
+            }
+        });
         for &id in older {
             let ours = self.up(id).is_some_and(|up| up.contact.ours);
             if ours {
@@ -107,12 +115,39 @@ impl Engine {
                 self.close_for(id, DownReason::Replaced, now);
             }
         }
-        let retold = news.into_iter().map(|event| match (event, child) {
-            (Event::IkeUp { sa, peer, .. }, _) => Event::IkeReplaced { old, sa, peer },
-            (Event::ChildUp(new), Some(old)) => Event::ChildRekeyed { old, new },
-            (event, _) => event,
+        let retold = news.into_iter().map(|event| match event {
+            Event::IkeUp { sa, peer, .. } => Event::IkeReplaced { old, sa, peer },
+            event => event,
         });
         retold.collect()
+    }
+
+    /// What is to be told of an SA that has the place of another: its children take the places of
+    /// that one's, which leaves when there are no more to come.
+    pub(crate) fn retell(
+        &mut self,
+        id: IkeSaId,
+        news: VecDeque<Event>,
+        now: Instant,
+    ) -> VecDeque<Event> {
+        let up = self.up(id);
+        let Some((up, old)) = up.and_then(|up| Some((up, up.follows?))) else {
+            return news;
+        };
+        let (ours, tended) = (up.contact.ours, up.is_tended());
+        let before = |new: &ChildSa<_>| self.up(old)?.current_child(new.name.as_deref());
+        let retold = news.into_iter().map(|event| match event {
+            Event::ChildUp(new) => match before(&new) {
+                Some(old) => Event::ChildRekeyed { old, new },
+                None => Event::ChildUp(new),
+            },
+            event => event,
+        });
+        let retold = retold.collect();
+        if ours && tended {
+            self.with_established(old, now, |_, up, ctx| up.set_free(ctx));
+        }
+        retold
     }
 
     fn up(&self, id: IkeSaId) -> Option<&Established> {

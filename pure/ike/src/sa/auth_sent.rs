@@ -64,15 +64,17 @@ impl AuthSent {
         ));
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.extend(proofs);
-        self.child = child::Offer::new(peer, self.private, ctx.rng);
+        let first = peer.policy(None);
+        self.child =
+            first.map(|first| child::Offer::new(&first, self.private, Vec::new(), ctx.rng));
         if let PeerRole::Vpn {
             local, addressing, ..
         } = &peer.role
         {
             payloads.extend(configuration::request(addressing, local));
         }
-        let child = self.child.iter();
-        payloads.extend(child.flat_map(|offer| offer.payloads(peer, None)));
+        let child = self.child.iter().zip(&first);
+        payloads.extend(child.flat_map(|(offer, first)| offer.payloads((peer, first), None)));
         if peer.mobike {
             payloads.extend(mobike::supported(
                 &ctx.config.addresses,
@@ -169,13 +171,14 @@ impl AuthSent {
             willing: false,
             window: overlap::announced(response),
         };
-        let child = match self.child.zip(peer) {
+        let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));
+        let child = match self.child.zip(first) {
             // A refusal says more than that there is no address.
             Some(_) if inside == Some(None) && first_error(response).is_none() => {
                 Err(DownReason::NoAddress)
             }
-            Some((offer, peer)) => offer
-                .settle(peer, addresses, response, keys.first_child())
+            Some((offer, (peer, first))) => offer
+                .settle((peer, &first), addresses, response, keys.first_child())
                 .map(Some),
             None => first_error(response)
                 .map_or(Ok(None), |notify| Err(DownReason::ChildRefused { notify })),

@@ -564,7 +564,12 @@ fn answer_child(
         PeerRole::Licensed | PeerRole::Gateway => None,
     };
     let (reply, addresses) = lent.unzip();
-    let (answer, terms) = child::answer((peer, addresses), request, private, None, keys, ctx.rng)?;
+    let policy = child::meant(peer, addresses, request, |_| false)?;
+    if ctx.wishes.is_closed(&peer.name, policy.name) {
+        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
+    }
+    let terms = (peer, &policy, addresses);
+    let (answer, terms) = child::answer(terms, request, private, None, keys, ctx.rng)?;
     Ok(Answered {
         payloads: reply.into_iter().chain(answer).collect(),
         addresses,

@@ -3,6 +3,7 @@
 //! ```text
 //!  Current ── a successor is agreed ──> Replaced ── drained ──> Deleting ── answered ──> Straggling
 //!     │                                    └────── deleted by the peer ───────────────────┘  │
+//!     ├── deleted by us ──────────────────────────────────────> Deleting                 │
 //!     └── deleted by the peer, or the IKE SA ends ──────────────────────────────> gone <─────┘
 //! ```
 //!
@@ -19,10 +20,7 @@ use crypto::Rng;
 use model::{ChildSaId, Instant, Spi, ZoneAgreement};
 use std::time::Duration;
 
-/// A peer that asks for one successor after the other gets no more while it has so many children.
-const MOST: usize = 16;
-
-/// So many that we replaced are drained at once; then the oldest has had its time.
+/// So many of one line that we replaced are drained at once; then the oldest has had its time.
 const MOST_DRAINED: usize = 4;
 
 /// Keys are used for a quarter longer than their lifetime, but at least for so long, while the peer
@@ -36,6 +34,8 @@ pub(crate) struct Children(Vec<Child>);
 /// One of them.
 pub(crate) struct Child {
     pub(crate) id: ChildSaId,
+    /// Which of the peer's it is; `None` for the first.
+    pub(crate) name: Option<String>,
     pub(crate) inbound: Spi,
     pub(crate) outbound: Spi,
     pub(crate) agreement: Option<ZoneAgreement>,
@@ -74,8 +74,8 @@ pub(crate) enum Due {
     Rekey(ChildSaId),
     Delete(ChildSaId),
     Forget(ChildSaId),
-    /// It is too old, and there is no other.
-    End,
+    /// It is too old, and there is no newer one.
+    End(ChildSaId),
 }
 
 impl Age {
@@ -110,18 +110,26 @@ impl Age {
 }
 
 impl Children {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Child> {
-        self.0.iter()
-    }
-
     pub(crate) fn ids(&self) -> Vec<ChildSaId> {
         self.0.iter().map(|child| child.id).collect()
     }
 
-    /// The one that has no newer one.
-    pub(crate) fn current(&self) -> Option<ChildSaId> {
+    /// Those that have no newer one.
+    pub(crate) fn all_current(&self) -> impl Iterator<Item = &Child> {
         let current = |child: &&Child| matches!(child.life, Life::Current(_));
-        self.0.iter().find(current).map(|child| child.id)
+        self.0.iter().filter(current)
+    }
+
+    /// The one of a name that has no newer one.
+    pub(crate) fn current(&self, name: Option<&str>) -> Option<ChildSaId> {
+        let mut current = self.all_current();
+        let found = current.find(|child| child.name.as_deref() == name);
+        found.map(|child| child.id)
+    }
+
+    /// How many there are, those that go as well.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// How long what is under way on any of them may take.
@@ -141,18 +149,28 @@ impl Children {
 
     /// Whether none is left that could carry anything.
     pub(crate) fn is_over(&self) -> bool {
-        let straggling = |child: &Child| matches!(child.life, Life::Straggling(_));
-        self.0.iter().all(straggling)
+        let over = |child: &Child| matches!(child.life, Life::Deleting | Life::Straggling(_));
+        self.0.iter().all(over)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.0.len() >= MOST
+    /// One that has no newer one is to be deleted by us; whether there was one.
+    pub(crate) fn end(&mut self, id: ChildSaId) -> bool {
+        let child = self.get_mut(id);
+        let current = child.filter(|child| matches!(child.life, Life::Current(_)));
+        current.is_some_and(|child| {
+            child.life = Life::Deleting;
+            true
+        })
     }
 
     /// Whether one waits to be deleted by us.
     pub(crate) fn is_deleting(&self, id: ChildSaId) -> bool {
         let deleting = |child: &Child| child.id == id && child.life == Life::Deleting;
         self.0.iter().any(deleting)
+    }
+
+    pub(crate) fn get(&self, id: ChildSaId) -> Option<&Child> {
+        self.0.iter().find(|child| child.id == id)
     }
 
     pub(crate) fn get_mut(&mut self, id: ChildSaId) -> Option<&mut Child> {
@@ -179,6 +197,7 @@ impl Children {
         self.0.reserve_exact(1);
         self.0.push(Child {
             id,
+            name: terms.name.clone(),
             inbound: terms.inbound.spi,
             outbound: terms.outbound.spi,
             agreement: terms.agreement.clone(),
@@ -209,7 +228,8 @@ impl Children {
                 timers.drain_licensed * 2
             };
         child.life = Life::Replaced { delete_at, ours };
-        self.hasten(now);
+        let line = child.name.clone();
+        self.hasten(line.as_deref(), now);
     }
 
     /// One that was replaced is deleted at both ends: we send nothing more on it.
@@ -228,7 +248,7 @@ impl Children {
         Some(match &mut child.life {
             Life::Current(age) if age.over_at.is_some_and(|at| at <= now) => {
                 *age = Age::default();
-                Due::End
+                Due::End(child.id)
             }
             Life::Current(age) => {
                 age.renew_at = None;
@@ -246,8 +266,11 @@ impl Children {
         self.0.iter().filter_map(Child::next).min()
     }
 
-    fn hasten(&mut self, now: Instant) {
-        let drained = |child: &&mut Child| matches!(child.life, Life::Replaced { ours: true, .. });
+    fn hasten(&mut self, line: Option<&str>, now: Instant) {
+        let drained = |child: &&mut Child| {
+            let ours = matches!(child.life, Life::Replaced { ours: true, .. });
+            ours && child.name.as_deref() == line
+        };
         let many = self.0.iter_mut().filter(drained).count();
         let oldest = self.0.iter_mut().filter(drained);
         for child in oldest.take(many.saturating_sub(MOST_DRAINED)) {

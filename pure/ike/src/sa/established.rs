@@ -6,11 +6,11 @@ use super::heir::Heir;
 use super::leaving::{self, Leaving};
 use super::protected::Complaint;
 use super::queue::Queue;
-use super::rekey_child::named;
 use super::task::{self, Task};
+use super::upkeep::Upkeep;
 use super::{Arrived, Context, Core, State};
 use crate::attempt::End;
-use crate::child::{self, Terms};
+use crate::child::Terms;
 use crate::config::PeerRole;
 use crate::directory::Directory;
 use crate::event::{CannotRedirect, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
@@ -23,7 +23,7 @@ use crate::extension::nat::Nat;
 use crate::extension::{delete, distribute, liveness, overlap, redirect};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
-use model::{ChildSaId, CsaId, Deadline, Grant, InnerAddresses, Instant, Path, Spi};
+use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, InnerAddresses, Instant, Path, Spi};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -43,6 +43,9 @@ pub(crate) struct Established {
     /// What the wall clock showed when they were believed.
     pub(crate) believed: UnixTime,
     pub(super) children: Children,
+    pub(super) upkeep: Upkeep,
+    /// The IKE SA whose place this one has taken, and whose children its own replace.
+    pub(crate) follows: Option<IkeSaId>,
     /// When the SA's own keys have to be replaced.
     pub(super) age: Age,
     /// When both ends have to prove anew who they are, in another SA.
@@ -122,6 +125,8 @@ impl Established {
             chain: beginning.chain,
             believed: ctx.today,
             children: Children::default(),
+            upkeep: Upkeep::default(),
+            follows: None,
             age: Age::begin(
                 lifetimes(core, ctx.config).ike,
                 ctx.config,
@@ -163,7 +168,7 @@ impl Established {
             ctx.event(Event::Configured { sa, peer, inside });
         }
         if let Some(terms) = child {
-            state.add_child(terms, core, ctx);
+            state.add_child(terms, core.initiator, core, ctx);
         }
         State::Established(state)
     }
@@ -285,7 +290,10 @@ impl Established {
                     self.children.remove(child);
                     ctx.event(Event::ChildDown { child });
                 }
-                Due::End => return true,
+                Due::End(child) if self.children.all_current().count() > 1 => {
+                    self.delete_current(child, core, ctx);
+                }
+                Due::End(_) => return true,
             }
         }
         let past = |at: Option<Instant>| at.is_some_and(|at| at <= ctx.now);
@@ -309,6 +317,7 @@ impl Established {
             self.age.next(),
             self.proof.next(),
             self.leaves_at(),
+            self.upkeep.next,
         ];
         let ages = ages.into_iter().flatten();
         ages.map(renewal).chain(self.liveness(core, config)).min()
@@ -386,9 +395,16 @@ impl Established {
                 return self.conclude_follow_up(*follow_up, response, core, ctx);
             }
             Some(Task::RekeyChild(rekey)) => self.conclude_rekey_child(*rekey, response, core, ctx),
+            Some(Task::NewChild(new)) => {
+                self.conclude_new_child(*new, response, core, ctx);
+                Ok(())
+            }
             Some(Task::DeleteChild(child, _)) => {
                 self.children.straggle(child, ctx);
-                Ok(())
+                match child.is_some() && self.children.is_over() {
+                    true => Err(DownReason::ClosedHere),
+                    false => Ok(()),
+                }
             }
             Some(Task::Distribute(grant)) => {
                 task::conclude_grant(&grant, response, core, ctx);
@@ -465,7 +481,6 @@ impl Established {
         }
     }
 
-    /// New keys are made; a child beside the one there is, is not: a policy has one.
     fn handle_create_child(
         mut self: Box<Self>,
         request: &Message,
@@ -481,10 +496,7 @@ impl Established {
         let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
             Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, core, ctx),
             Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, core, ctx),
-            Some(Wish::Another) | None => {
-                ctx.refused(Some(core.name()), Refusal::AnotherChild);
-                vec![notify(NotifyType::NO_ADDITIONAL_SAS, Vec::new())]
-            }
+            Some(Wish::Another) | None => self.answer_new_child(request, core, ctx),
         };
         self.answer_renewal(answer, arrived, core, ctx)
     }
@@ -625,13 +637,15 @@ impl Established {
         let mut deleted = Vec::new();
         for spi in delete::children(request) {
             let Some(child) = self.children.by_outbound(spi) else {
+                self.note_unknown(spi);
                 continue;
             };
             let (id, inbound, life) = (child.id, child.inbound, child.life);
             match life {
                 Life::Current(_) => {
-                    self.children.remove(id);
-                    ctx.event(Event::ChildDown { child: id });
+                    let name = child.name.clone();
+                    self.put_off(name.as_deref(), ctx);
+                    self.lose_child(id, ctx);
                 }
                 Life::Replaced { .. } | Life::Deleting => self.children.straggle(Some(id), ctx),
                 Life::Straggling(_) => {}
@@ -644,27 +658,22 @@ impl Established {
         deleted
     }
 
-    /// One that was replaced has been there long enough.
-    fn delete_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
-        if let Some(inbound) = self.children.get_mut(id).map(|child| child.inbound) {
-            self.ask(Task::DeleteChild(Some(id), inbound), core, ctx);
+    /// The peer deletes what we do not have: it may be what we wait for.
+    fn note_unknown(&mut self, spi: Spi) {
+        for task in self.queue.running_mut() {
+            match task {
+                Task::NewChild(new) => new.request.note_deleted(spi),
+                Task::RekeyChild(rekey) => rekey.request.note_deleted(spi),
+                _ => {}
+            }
         }
     }
 
-    fn add_child(&mut self, terms: Terms, core: &Core, ctx: &mut Context<'_>) {
-        let Some(peer) = core.peer(ctx.config) else {
-            return;
-        };
-        if let PeerRole::Vpn { zones, .. } = &peer.role {
-            for remark in child::remarks(zones, &terms) {
-                ctx.refused(Some(peer.name.clone()), remark);
-            }
+    /// One that was replaced has been there long enough, or is not wanted any more.
+    pub(super) fn delete_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
+        if let Some(inbound) = self.children.get_mut(id).map(|child| child.inbound) {
+            self.ask(Task::DeleteChild(Some(id), inbound), core, ctx);
         }
-        let id = ctx.child_id();
-        let age = Age::begin(peer.lifetimes.child, ctx.config, ctx.rng, ctx.now);
-        self.children.add(id, &terms, age);
-        let child = named(id, terms, core.initiator, core);
-        ctx.event(Event::ChildUp(Box::new(child)));
     }
 
     /// The SA is over for both ends; our last answer is kept for a while.
@@ -707,6 +716,7 @@ impl Established {
     /// Whether what was to be asked has come about meanwhile.
     fn is_moot(&self, task: &Task) -> bool {
         match task {
+            Task::NewChild(new) => self.children.current(new.name.as_deref()).is_some(),
             Task::RekeyChild(rekey) => !self.children.is_current(rekey.old),
             Task::DeleteChild(Some(child), _) => !self.children.is_deleting(*child),
             _ => false,

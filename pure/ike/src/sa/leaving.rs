@@ -3,7 +3,8 @@
 //!
 //! Who began both lets the old one leave as soon as the new one is up:
 //!
-//! 1. it sends nothing more on the old children, receives for a time of draining what is under way
+//! 1. it makes the new one's other children. It sends nothing more on the old children that have a
+//!    successor, receives for a time of draining what is under way
 //!    on them, and answers whatever the peer asks, but makes no new keys;
 //! 2. it deletes the SA. The peer sends on the new child from then on, if it has not done so before,
 //!    when something came on that;
@@ -21,6 +22,7 @@ use super::{Context, Core, State};
 use crate::event::{DownReason, Event};
 use crate::extension::reauth;
 use model::{ChildSaId, Instant};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::ike::Message;
 
@@ -29,6 +31,9 @@ const PART: u32 = 8;
 
 /// But not earlier than this.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// So long the other SA may take to get children of its own beside the first.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How far an SA is on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +63,19 @@ pub(super) fn age(
 }
 
 impl Established {
-    /// Another SA has its place.
+    /// Another SA has its place, and will have all of its children.
     pub(crate) fn relieve(&mut self, ctx: &Context<'_>) {
-        let drain = self.children.drain_time(&ctx.config.timers);
-        self.leaving = Some(Leaving::At(ctx.now + drain));
+        self.leaving = Some(Leaving::At(ctx.now + PATIENCE));
         (self.age, self.proof) = (Age::default(), Age::default());
         self.children.stop_ageing();
+    }
+
+    /// The other SA has all of its children that it is going to have.
+    pub(crate) fn set_free(&mut self, ctx: &Context<'_>) {
+        let drained = ctx.now + self.children.drain_time(&ctx.config.timers);
+        if let Some(Leaving::At(at)) = &mut self.leaving {
+            *at = drained.min(*at);
+        }
     }
 
     /// Whether another SA has its place.
@@ -76,9 +88,15 @@ impl Established {
         self.contact.since < self.heard
     }
 
-    /// The child that has no newer one.
-    pub(crate) fn current_child(&self) -> Option<ChildSaId> {
-        self.children.current()
+    /// The child of a name that has no newer one.
+    pub(crate) fn current_child(&self, name: Option<&str>) -> Option<ChildSaId> {
+        self.children.current(name)
+    }
+
+    /// The names of those that have no newer one.
+    pub(crate) fn current_names(&self) -> BTreeSet<Option<String>> {
+        let current = self.children.all_current();
+        current.map(|child| child.name.clone()).collect()
     }
 
     /// Asks for another SA if it is time for one; `true` if it is too late.

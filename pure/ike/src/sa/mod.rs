@@ -16,6 +16,7 @@
 
 pub(crate) mod auth_sent;
 pub(crate) mod await_auth;
+mod child_request;
 mod children;
 pub(crate) mod closing;
 pub(crate) mod established;
@@ -24,11 +25,13 @@ pub(crate) mod init_sent;
 pub(crate) mod kem_sent;
 mod leaving;
 mod moving;
+mod new_child;
 mod protected;
 mod queue;
 mod rekey_child;
 mod rekey_ike;
 pub(crate) mod task;
+mod upkeep;
 
 use crate::attempt::{Attempts, End, Offer};
 use crate::cipher::Cipher;
@@ -43,6 +46,7 @@ use crate::extension::redirect::{Followed, Redirects};
 use crate::pool::Pools;
 use crate::signature;
 use crate::window::{Arrival, Due, Requests, Responses};
+use crate::wishes::Wishes;
 use auth_sent::AuthSent;
 use await_auth::AwaitAuth;
 use closing::{Closing, Lingering, Retired};
@@ -103,6 +107,7 @@ pub(crate) enum State {
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a Directory,
     pub(crate) barred: &'a BTreeSet<String>,
+    pub(crate) wishes: &'a Wishes,
     pub(crate) rng: &'a mut Rng,
     pub(crate) out: &'a mut Output,
     /// Addresses to lend.
@@ -165,6 +170,7 @@ impl Sa {
             State::Lingering(state) => state.handle(arrived, core, ctx),
             State::Gone => State::Gone,
         };
+        self.tend(ctx);
     }
 
     /// Does what is due.
@@ -201,6 +207,14 @@ impl Sa {
             (State::Lingering(state), _) => state.handle_timeout(core, ctx),
             (state, _) => state,
         };
+        self.tend(ctx);
+    }
+
+    /// What happened may have left it without a child that it should have.
+    fn tend(&mut self, ctx: &mut Context<'_>) {
+        if let Some((core, state)) = self.established_mut() {
+            state.tend(core, ctx);
+        }
     }
 
     /// The next thing this SA waits for.

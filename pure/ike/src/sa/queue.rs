@@ -15,6 +15,8 @@ pub(super) enum Subject {
     Whole,
     /// A child.
     Child(ChildSaId),
+    /// A child that is not there yet: which one is meant is told by what is there when it is asked for.
+    NewChild,
     /// The keys of a composite SA, for a licensed node.
     Csa(CsaId),
     /// Nothing that another task could be about.
@@ -27,7 +29,7 @@ impl Subject {
         match (self, other) {
             (Self::Whole, _) | (_, Self::Whole) => true,
             (Self::Nothing, _) | (_, Self::Nothing) => false,
-            (Self::Child(_) | Self::Csa(_), _) => self == other,
+            (Self::Child(_) | Self::NewChild | Self::Csa(_), _) => self == other,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::heir::FollowUp;
 use super::moving::Move;
+use super::new_child::NewChild;
 use super::queue::Subject;
 use super::rekey_child::ChildRekey;
 use super::rekey_ike::IkeRekey;
@@ -24,6 +25,8 @@ pub(crate) enum Task {
     Distribute(Box<Grant<Secret>>),
     /// The end of a licence.
     Revoke(CsaId),
+    /// A child beside those there are.
+    NewChild(Box<NewChild>),
     /// New keys for a child.
     RekeyChild(Box<ChildRekey>),
     /// New keys for the IKE SA.
@@ -50,6 +53,7 @@ impl Task {
             Self::Whereabouts
             | Self::Distribute(_)
             | Self::Revoke(_)
+            | Self::NewChild(_)
             | Self::RekeyChild(_)
             | Self::RekeyIke(_)
             | Self::FollowUp(_)
@@ -69,6 +73,7 @@ impl Task {
             Self::DeleteChild(None, _) => Subject::Nothing,
             Self::DeleteChild(Some(child), _) => Subject::Child(*child),
             Self::RekeyChild(rekey) => Subject::Child(rekey.old),
+            Self::NewChild(_) => Subject::NewChild,
             Self::Distribute(grant) => Subject::Csa(grant.csa),
             Self::Revoke(csa) => Subject::Csa(*csa),
             Self::RekeyIke(_)
@@ -89,7 +94,9 @@ impl Task {
             | Self::Leave
             | Self::Redirect(_)
             | Self::Window(_) => ExchangeType::INFORMATIONAL,
-            Self::RekeyChild(_) | Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
+            Self::NewChild(_) | Self::RekeyChild(_) | Self::RekeyIke(_) => {
+                ExchangeType::CREATE_CHILD_SA
+            }
             Self::FollowUp(_) => ExchangeType::IKE_FOLLOWUP_KE,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
         }
@@ -100,7 +107,8 @@ impl Task {
             Self::Liveness | Self::Whereabouts => Vec::new(),
             Self::Distribute(grant) => distribute::payloads(grant),
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
-            Self::RekeyChild(rekey) => rekey.payloads.clone(),
+            Self::NewChild(new) => new.request.payloads.clone(),
+            Self::RekeyChild(rekey) => rekey.request.payloads.clone(),
             Self::RekeyIke(rekey) => rekey.payloads.clone(),
             Self::FollowUp(follow_up) => follow_up.payloads.clone(),
             Self::Move(moved) => moved.payloads.clone(),

@@ -4,6 +4,7 @@ mod addresses;
 mod attack;
 mod attempt;
 mod certificates;
+mod children;
 mod cookie;
 mod crossing;
 mod distribute;
@@ -36,7 +37,7 @@ mod weaknesses;
 mod window;
 mod zones;
 
-use crate::{Addressing, Config, Peer, PeerRole, Stance, ZonePolicy};
+use crate::{Addressing, ChildPolicy, Config, Peer, PeerRole, Stance, ZonePolicy};
 use crypto::Secret;
 use model::{Group, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use std::time::Duration;
@@ -90,6 +91,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         key: None,
         redirects: Vec::new(),
         window: 1,
+        children: Vec::new(),
         ppk: None,
     }
 }
@@ -100,6 +102,18 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
         remote: vec![prefix(remote)],
         addressing: Addressing::Fixed,
         zones,
+    }
+}
+
+/// A child beside the first.
+pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
+    ChildPolicy {
+        name: name.to_owned(),
+        local: vec![prefix(local)],
+        remote: vec![prefix(remote)],
+        lifetime: Duration::ZERO,
+        pfs: true,
+        auto: true,
     }
 }
 

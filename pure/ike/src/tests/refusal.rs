@@ -41,7 +41,7 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
     for (left, right) in [(mobile(), gateway()), licensed] {
         let mut pair = Pair::new(left, right);
         let name = pair.right.engine.config.peers[0].name.clone();
-        pair.with(Side::Right, |engine, _| engine.bar(&name, true));
+        pair.with(Side::Right, |engine, now| engine.bar(&name, true, now));
         pair.initiate(Side::Left);
         pair.pass(Duration::from_secs(600));
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
@@ -50,7 +50,7 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
         assert!(why.contains("`strata up` there lets us in"), "{why}");
         assert!(pair.right.refusals()[0].contains("taken down here"));
         assert_eq!(pair.right.engine.counters().refused, 1);
-        pair.with(Side::Right, |engine, _| engine.bar(&name, false));
+        pair.with(Side::Right, |engine, now| engine.bar(&name, false, now));
         pair.connect();
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     }
@@ -210,26 +210,6 @@ fn an_unprotected_refusal_is_told_but_the_genuine_answer_still_counts() {
     pair.deliver(&genuine);
     pair.settle();
     assert_eq!(pair.left.up(), 1);
-}
-
-#[test]
-fn another_exchange_for_a_child_is_refused_and_the_sa_stays() {
-    let mut pair = Pair::new(mobile(), gateway());
-    let id = pair.connect();
-    let proposals = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
-    let response = attack::ask_sealed(
-        &mut pair,
-        id,
-        wire::ike::ExchangeType::CREATE_CHILD_SA,
-        vec![
-            Payload::SecurityAssociation(proposals),
-            Payload::Nonce(vec![0; 16]),
-        ],
-    );
-    let no = Notify::new(NotifyType::NO_ADDITIONAL_SAS, Vec::new());
-    assert_eq!(response, [Payload::Notify(no)]);
-    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
-    assert_eq!(pair.right.children().len(), 1);
 }
 
 #[test]

@@ -430,9 +430,6 @@ fn a_child_that_does_not_exist_is_not_rekeyed() {
     };
     assert_eq!(notify.kind, NotifyType::CHILD_SA_NOT_FOUND);
     assert_eq!(notify.spi, 0x1234_5678_u32.to_be_bytes());
-    let answer = ask_sealed(&mut pair, id, kind, request(None));
-    assert!(format!("{answer:?}").contains("NO_ADDITIONAL_SAS"));
-    assert!(pair.right.refusals()[0].contains("another tunnel"));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
@@ -557,7 +554,8 @@ fn a_peer_that_asks_without_end_gets_a_bounded_number_of_children() {
         rekey_child(&mut pair, Side::Left);
         pair.settle();
     }
-    assert!(pair.right.children().len() <= 16);
+    let most = pair.right.engine.config.limits.children;
+    assert!(pair.right.children().len() <= most);
     pair.pass(Duration::from_secs(300));
     assert!(is_settled(&mut pair));
 }

@@ -8,7 +8,7 @@
 //! failed: `STRATA_WALKS=FIRST,COUNT cargo test -p ike walk`.
 
 use super::mobike::{CELL, roaming, to};
-use super::pair::{Host, LEFT, Pair, Side, fit, keys_of};
+use super::pair::{Host, LEFT, Pair, Side, keys_of};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::{Engine, Event, SaState};
@@ -42,6 +42,11 @@ fn ends(number: u32) -> (Config, Config) {
     }
     if number.is_multiple_of(5) {
         right.peers[0].window = 2;
+    }
+    if number.is_multiple_of(3) {
+        let (with, against) = children::ends();
+        left.peers[0].children = with.peers[0].children.clone();
+        right.peers[0].children = against.peers[0].children.clone();
     }
     (left, right)
 }
@@ -85,6 +90,7 @@ impl Walk {
             10 | 11 => self.move_left(),
             12 => self.pair.lose(),
             13 => self.weather(),
+            14 if self.number.is_multiple_of(3) => self.open_or_close(side),
             _ => {}
         }
         self.begin_if_down(side);
@@ -103,6 +109,17 @@ impl Walk {
         if host.up() == 1 && !host.children().is_empty() {
             rekey(&mut self.pair, side);
         }
+    }
+
+    /// An operator wants the child beside the first, or no longer.
+    fn open_or_close(&mut self, side: Side) {
+        let open = self.chance(2) == 0;
+        let peer = self.pair.host(side).engine.config.peers[0].name.clone();
+        let said = self.pair.with(side, |engine, now| match open {
+            true => engine.open_child(&peer, "voice", now),
+            false => engine.close_child(&peer, "voice", now),
+        });
+        said.expect("it is configured");
     }
 
     fn close(&mut self, side: Side) {
@@ -164,6 +181,10 @@ impl Walk {
     /// The network is good, and whoever is down for long begins again.
     fn calm_down(&mut self) {
         (self.pair.lost, self.pair.doubled, self.pair.overtaken) = (0, 0, 0);
+        for (side, peer) in [(Side::Left, "gateway"), (Side::Right, "mobile")] {
+            self.pair
+                .with(side, |engine, now| engine.bar(peer, false, now));
+        }
         for _ in 0..6 {
             self.pair.pass(Duration::from_secs(200));
             self.begin_if_down(Side::Left);
@@ -179,8 +200,13 @@ impl Walk {
             up.find(|sa| sa.state == SaState::Established)
                 .map(|sa| (sa.spi_i, sa.spi_r))
         };
-        let one = |host: &Host| host.up() == 1 && host.children().len() == 1;
-        one(left) && one(right) && spis(left) == spis(right) && fit(left.child(), right.child())
+        let both: &[Option<&str>] = &[None, Some("voice")];
+        let names = match self.number.is_multiple_of(3) {
+            true => both,
+            false => &both[..1],
+        };
+        let one = left.up() == 1 && right.up() == 1;
+        one && spis(left) == spis(right) && children::agree(&self.pair, names)
     }
 
     /// Every SA ends.

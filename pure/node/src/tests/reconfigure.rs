@@ -60,6 +60,7 @@ fn stranger(name: &str) -> crate::Peer {
         key: None,
         redirects: Vec::new(),
         window: 1,
+        children: Vec::new(),
         ppk: None,
         liveness: Duration::from_secs(30),
     }

@@ -575,6 +575,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         key: None,
         redirects: Vec::new(),
         window: 1,
+        children: Vec::new(),
         ppk: None,
     }
 }

@@ -343,6 +343,7 @@ fn engine(
         key: None,
         redirects: Vec::new(),
         window,
+        children: Vec::new(),
         kems: vec![None],
         ppk: None,
     };

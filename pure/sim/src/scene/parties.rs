@@ -122,6 +122,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         key: None,
         redirects: Vec::new(),
         window: 1,
+        children: Vec::new(),
         ppk: None,
     }
 }

@@ -1,0 +1,73 @@
+//! The children that a peer may have: the first, which its role describes, and those beside it.
+
+use crate::config::{ChildPolicy, Peer, PeerRole, ZonePolicy};
+use model::TrafficSelector;
+use std::time::Duration;
+
+/// What is said of one child. What is said of the peer holds for all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy<'p> {
+    /// `None` for the first.
+    pub(crate) name: Option<&'p str>,
+    pub(crate) local: &'p [TrafficSelector],
+    pub(crate) remote: &'p [TrafficSelector],
+    pub(crate) zones: &'p ZonePolicy,
+    pub(crate) lifetime: Duration,
+    pub(crate) pfs: bool,
+    pub(crate) auto: bool,
+}
+
+impl Peer {
+    /// Its children, the first one first; none for a role without.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = Policy<'_>> {
+        let first = match &self.role {
+            PeerRole::Vpn {
+                local,
+                remote,
+                zones,
+                ..
+            } => Some(Policy {
+                name: None,
+                local,
+                remote,
+                zones,
+                lifetime: self.lifetimes.child,
+                pfs: self.lifetimes.pfs,
+                auto: true,
+            }),
+            PeerRole::Licensed | PeerRole::Gateway => None,
+        };
+        first.into_iter().flat_map(|first| {
+            let others = self.children.iter().map(move |child| first.beside(child));
+            std::iter::once(first).chain(others)
+        })
+    }
+
+    /// One of them.
+    pub(crate) fn policy(&self, name: Option<&str>) -> Option<Policy<'_>> {
+        self.policies().find(|policy| policy.name == name)
+    }
+}
+
+impl<'p> Policy<'p> {
+    /// Another child of the same peer.
+    fn beside(self, child: &'p ChildPolicy) -> Self {
+        let ChildPolicy {
+            name,
+            local,
+            remote,
+            lifetime,
+            pfs,
+            auto,
+        } = child;
+        Self {
+            name: Some(name),
+            local,
+            remote,
+            lifetime: *lifetime,
+            pfs: *pfs,
+            auto: *auto,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A child beside those there are (RFC 7296 section 1.3.1), or one of them that was lost.
+//!
+//! Either end may ask. Who answers takes it for the first child of its configuration whose selectors
+//! have something of what is asked for, and that is not up: there is one of each. "A failed attempt
+//! to create a Child SA SHOULD NOT tear down the IKE SA": it is told why, and tried again.
+//!
+//! Both ends may ask for the same at once. Then there are two, and of these one goes as where two
+//! rekeyings cross (section 2.8.1).
+
+use super::child_request::{ChildRequest, Settled};
+use super::established::Established;
+use super::rekey_child::named;
+use super::task::Task;
+use super::{Context, Core};
+use crate::child::{self, Offer, Terms};
+use crate::event::{DownReason, Event, Refusal};
+use crate::exchange::create_child::wanted_group;
+use crate::exchange::{first_error, notify};
+use crate::menu::groups_of;
+use model::ChildSaId;
+use wire::ike::{GroupId, Message, NotifyType, Payload};
+
+/// Our request for a child.
+pub(crate) struct NewChild {
+    pub(super) name: Option<String>,
+    pub(super) request: ChildRequest,
+}
+
+impl Established {
+    /// Asks for a child.
+    pub(super) fn ask_for_new(
+        &mut self,
+        name: Option<&str>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let peer = core.peer(ctx.config);
+        let pfs = peer.and_then(|peer| Some((peer, peer.policy(name)?.pfs)));
+        let group = pfs.and_then(|(peer, pfs)| groups_of(peer).first().copied().filter(|_| pfs));
+        self.ask_in_group(name, group, false, core, ctx);
+    }
+
+    fn ask_in_group(
+        &mut self,
+        name: Option<&str>,
+        group: Option<GroupId>,
+        corrected: bool,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let peer = core.peer(ctx.config);
+        let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) else {
+            return;
+        };
+        let groups = group.map_or_else(Vec::new, |_| groups_of(peer));
+        let offer = Offer::new(&policy, self.private, groups, ctx.rng);
+        let terms = (peer, &policy, self.addresses);
+        let mut request = ChildRequest::new(offer, group, None, terms, ctx.rng);
+        request.corrected = corrected;
+        let name = name.map(str::to_owned);
+        let new = Box::new(NewChild { name, request });
+        self.ask(Task::NewChild(new), core, ctx);
+    }
+
+    /// Answers a peer that wants a child beside those there are.
+    pub(super) fn answer_new_child(
+        &mut self,
+        request: &Message,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> Vec<Payload> {
+        let answered = self.take_new_child(request, core, ctx);
+        answered.unwrap_or_else(|(kind, why)| {
+            if let Some(why) = why {
+                ctx.refused(Some(core.name()), why);
+            }
+            vec![notify(kind, Vec::new())]
+        })
+    }
+
+    fn take_new_child(
+        &mut self,
+        request: &Message,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
+        // It "SHOULD reply with TEMPORARY_FAILURE" (section 2.25.2).
+        let later = NotifyType::TEMPORARY_FAILURE;
+        if self.is_rekeying_ike() {
+            return Err((later, None));
+        }
+        let none = NotifyType::NO_ADDITIONAL_SAS;
+        let peer = core.peer(ctx.config).ok_or((none, None))?;
+        let most = ctx.config.limits.children;
+        if self.children.len() >= most {
+            return Err((none, Some(Refusal::TooManyChildren(most))));
+        }
+        let is_there = |name: Option<&str>| self.children.current(name).is_some();
+        let policy = child::meant(peer, self.addresses, request, is_there);
+        let policy = policy.map_err(|(kind, why)| (kind, Some(why)))?;
+        if ctx.wishes.is_closed(&peer.name, policy.name) {
+            let name = policy.name.unwrap_or_default().to_owned();
+            return Err((later, Some(Refusal::ChildTakenDown(name))));
+        }
+        match self.agree_on_child(&policy, None, request, core, ctx) {
+            Err(refusal) => Ok(vec![refusal]),
+            Ok((payloads, terms, lower_nonce)) => {
+                let id = self.add_child(terms, false, core, ctx);
+                let ours = self.queue.running_mut().find_map(|task| match task {
+                    Task::NewChild(new) if new.name.as_deref() == policy.name => Some(new),
+                    _ => None,
+                });
+                if let Some(ours) = ours {
+                    ours.request.meet(id, lower_nonce);
+                }
+                Ok(payloads)
+            }
+        }
+    }
+
+    /// The peer answered our request.
+    pub(super) fn conclude_new_child(
+        &mut self,
+        new: NewChild,
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        if self.is_leaving() {
+            return;
+        }
+        if let Some(error) = first_error(response) {
+            return self.note_refused_new(new, error, response, core, ctx);
+        }
+        let NewChild { name, request } = new;
+        let (spi, rival) = (request.spi(), request.rival());
+        let peer = core.peer(ctx.config);
+        let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
+        let settled = match policy {
+            Some((peer, policy)) => {
+                let terms = (peer, &policy, self.addresses);
+                request.settle(terms, response, &self.keys)
+            }
+            None => Err(DownReason::Reconfigured),
+        };
+        match settled {
+            Ok(Settled::Stays(terms)) => self.take(terms, rival, core, ctx),
+            Ok(Settled::Goes) => self.ask(Task::DeleteChild(None, spi), core, ctx),
+            Ok(Settled::Deleted) => drop(self.put_off(name.as_deref(), ctx)),
+            // "If this is unacceptable to the initiator, the initiator MUST delete the SA".
+            Err(why) => {
+                self.ask(Task::DeleteChild(None, spi), core, ctx);
+                self.put_off(name.as_deref(), ctx);
+                let why = Box::new(why);
+                ctx.refused(Some(core.name()), Refusal::ChildFailed { name, why });
+            }
+        }
+    }
+
+    /// A child of ours that the peer agreed to; one that it made meanwhile goes.
+    fn take(&mut self, terms: Terms, rival: Option<ChildSaId>, core: &Core, ctx: &mut Context<'_>) {
+        match rival.filter(|rival| self.children.is_current(*rival)) {
+            Some(rival) => {
+                self.succeed(rival, terms, true, core, ctx);
+                self.children
+                    .replace(rival, false, &ctx.config.timers, ctx.now);
+            }
+            None => drop(self.add_child(terms, true, core, ctx)),
+        }
+    }
+
+    fn note_refused_new(
+        &mut self,
+        new: NewChild,
+        error: NotifyType,
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let NewChild { name, request } = new;
+        if request.rival().is_some() || self.children.current(name.as_deref()).is_some() {
+            return;
+        }
+        let ours = core.peer(ctx.config).map_or_else(Vec::new, groups_of);
+        let wanted = wanted_group(response).filter(|group| ours.contains(group));
+        if let (NotifyType::INVALID_KE_PAYLOAD, Some(group), false) =
+            (error, wanted, request.corrected)
+        {
+            return self.ask_in_group(name.as_deref(), Some(group), true, core, ctx);
+        }
+        let again = self.put_off(name.as_deref(), ctx);
+        if error == NotifyType::TEMPORARY_FAILURE {
+            self.note_busy(core, ctx);
+            // Something was just being done there.
+            if !again {
+                return;
+            }
+        }
+        let notify = error;
+        ctx.refused(Some(core.name()), Refusal::ChildRefused { name, notify });
+    }
+
+    /// A child that can be used. `ours`: because we asked for it.
+    pub(super) fn add_child(
+        &mut self,
+        terms: Terms,
+        ours: bool,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> ChildSaId {
+        let id = ctx.child_id();
+        let name = terms.name.as_deref();
+        let peer = core.peer(ctx.config);
+        if let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) {
+            for remark in child::remarks(policy.zones, &terms) {
+                ctx.refused(Some(peer.name.clone()), remark);
+            }
+        }
+        let age = self.age_of(name, core, ctx);
+        self.children.add(id, &terms, age);
+        let child = named(id, terms, ours, core);
+        ctx.event(Event::ChildUp(Box::new(child)));
+        id
+    }
+}
