@@ -43,6 +43,7 @@ pub const THEIRS: Connection<'_> = Connection {
     fragment: 1280,
     vips: None,
     pools: &[],
+    others: &[],
 };
 
 /// Our end, which waits for `strata up`.

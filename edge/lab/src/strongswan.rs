@@ -111,6 +111,19 @@ pub struct Connection<'a> {
     pub vips: Option<&'a str>,
     /// What it lends addresses of.
     pub pools: &'a [Pool<'a>],
+    /// Children beside the first.
+    pub others: &'a [Child<'a>],
+}
+
+/// A child beside the first, with the proposals and times of that.
+#[derive(Clone, Copy, Debug)]
+pub struct Child<'a> {
+    /// What charon calls it.
+    pub name: &'a str,
+    /// Our traffic selectors.
+    pub local: &'a str,
+    /// The peer's traffic selectors.
+    pub remote: &'a str,
 }
 
 /// Addresses that charon lends.
@@ -191,7 +204,23 @@ impl Charon {
     /// # Errors
     /// It did not come up; the message has charon's account of it.
     pub fn initiate(&self) -> Result<String> {
-        self.swanctl(&format!("--initiate --child {CHILD}"))
+        self.initiate_child(CHILD)
+    }
+
+    /// The same with a child of another name, in the same IKE SA if there is one.
+    ///
+    /// # Errors
+    /// As [`Charon::initiate`].
+    pub fn initiate_child(&self, name: &str) -> Result<String> {
+        self.swanctl(&format!("--initiate --child {name}"))
+    }
+
+    /// Deletes one child, and returns once the peer has acknowledged.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn terminate_child(&self, name: &str) -> Result<String> {
+        self.swanctl(&format!("--terminate --child {name}"))
     }
 
     /// Deletes the IKE SA and its child, and returns once the peer has acknowledged.
@@ -328,7 +357,15 @@ impl Connection<'_> {
             fragment: _,
             vips,
             pools,
+            others,
         } = self;
+        let first = Child {
+            name: CHILD,
+            local,
+            remote,
+        };
+        let children = std::iter::once(&first).chain(others.iter());
+        let children: String = children.map(|child| child.settings(esp, rekey)).collect();
         let vips = vips.map_or_else(String::new, |vips| format!("vips = {vips}"));
         let names: Vec<_> = (0..pools.len())
             .map(|index| format!("pool{index}"))
@@ -372,15 +409,7 @@ impl Connection<'_> {
       id = {peer_id}
     }}
     children {{
-      {CHILD} {{
-        local_ts = {local}
-        remote_ts = {remote}
-        esp_proposals = {esp}
-        rekey_time = {rekey}
-        life_time = 2h
-        rand_time = 0
-      }}
-    }}
+{children}    }}
   }}
 }}
 secrets {{
@@ -388,6 +417,27 @@ secrets {{
 pools {{
 {pools}}}
 "#
+        )
+    }
+}
+
+impl Child<'_> {
+    fn settings(&self, esp: &str, rekey: &str) -> String {
+        let Self {
+            name,
+            local,
+            remote,
+        } = self;
+        format!(
+            "      {name} {{
+        local_ts = {local}
+        remote_ts = {remote}
+        esp_proposals = {esp}
+        rekey_time = {rekey}
+        life_time = 2h
+        rand_time = 0
+      }}
+"
         )
     }
 }

@@ -44,8 +44,9 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
         bypassed: bypassed.map(prefix_of).collect(),
         held: held(config),
     };
-    // Two peers may share a prefix; the route is one.
-    plan.protected.sort();
+    // Two tunnels may share a prefix; the route is one, and rather from an address of ours.
+    plan.protected
+        .sort_by_key(|(prefix, source)| (*prefix, source.is_none()));
     plan.protected.dedup_by_key(|(prefix, _)| *prefix);
     plan
 }

@@ -53,6 +53,12 @@ redirect = ["192.0.2.64/28"]
 ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
+[peer.alice.child.voice]
+local = ["10.18.0.0/16"]
+remote = ["10.1.7.0/24"]
+start = "manual"
+rekey = "30m"
+pfs = true
 [peer.carol]
 id = "carol@example.net"
 psk = "carol.psk"
@@ -188,6 +194,37 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.start", "manual", "auto", Applied),
         ("peer.alice.rekey", "40m", "50m", Applied),
         ("peer.alice.pfs", "pfs = false", "pfs = true", Applied),
+        (
+            "peer.alice.child.voice.local",
+            "10.18.0.0/16",
+            "10.18.0.0/17",
+            Anew,
+        ),
+        (
+            "peer.alice.child.voice.remote",
+            "10.1.7.0/24",
+            "10.1.7.0/25",
+            Anew,
+        ),
+        (
+            "peer.alice.child.voice.start",
+            "start = \"manual\"\nrekey = \"30m\"",
+            "start = \"auto\"\nrekey = \"30m\"",
+            Applied,
+        ),
+        ("peer.alice.child.voice.rekey", "30m", "20m", Applied),
+        (
+            "peer.alice.child.voice.pfs",
+            "pfs = true",
+            "pfs = false",
+            Applied,
+        ),
+        (
+            "peer.alice.child.video",
+            "[peer.carol]",
+            "[peer.alice.child.video]\nremote = [\"10.1.8.0/24\"]\n[peer.carol]",
+            Applied,
+        ),
         ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),

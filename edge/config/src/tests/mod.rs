@@ -2,6 +2,7 @@
 
 mod addresses;
 mod certificates;
+mod children;
 mod diff;
 mod examples;
 mod faults;

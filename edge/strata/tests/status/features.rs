@@ -29,6 +29,10 @@ use Evidence::{NotNeeded, Tests};
 const ADDRESSES: &str = "edge/lab/tests/e2e_addresses.rs";
 const ADDRESSES_FILE: &str = "edge/config/src/tests/addresses.rs";
 const BENCH: &str = "edge/lab/tests/bench.rs";
+const CHILDREN: &str = "edge/lab/tests/e2e_children.rs";
+const CHILDREN_FILE: &str = "edge/config/src/tests/children.rs";
+const CHILDREN_SWAN: &str = "edge/lab/tests/interop_children.rs";
+const IKE_CHILDREN: &str = "pure/ike/src/tests/children.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
@@ -765,6 +769,54 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_REAUTH,
                 "an_authentication_crosses_with_new_keys_and_both_ends_agree",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Several tunnels with one peer",
+        keys: &[
+            "peer.child.local",
+            "peer.child.remote",
+            "peer.child.start",
+            "peer.child.rekey",
+            "peer.child.pfs",
+        ],
+        verbs: &["up", "down"],
+        works: Tests(&[
+            (CHILDREN, "two_tunnels_carry_octets_at_the_same_time"),
+            (
+                CHILDREN,
+                "neither_loses_a_packet_through_new_keys_and_proofs",
+            ),
+            (CHILDREN, "one_is_taken_down_and_let_in_again_by_either_end"),
+            (CHILDREN, "tunnels_come_and_go_with_the_file_one_by_one"),
+            (CHILDREN_SWAN, "strata_asks_strongswan_for_two_tunnels"),
+            (
+                CHILDREN_SWAN,
+                "strongswan_asks_for_two_tunnels_in_any_order",
+            ),
+        ]),
+        refuses: Tests(&[
+            (CHILDREN, "one_is_refused_with_a_reason_and_the_other_stays"),
+            (CHILDREN, "what_is_not_configured_is_refused_with_the_fix"),
+            (CHILDREN_FILE, "two_tunnels_that_carry_the_same_are_a_fault"),
+            (CHILDREN_FILE, "a_child_says_what_it_carries"),
+            (
+                IKE_CHILDREN,
+                "requests_for_children_without_end_are_bounded",
+            ),
+        ]),
+        recovers: Tests(&[
+            (CHILDREN, "a_killed_end_comes_back_with_both_tunnels"),
+            (CHILDREN, "two_tunnels_come_up_and_carry_over_a_lossy_hop"),
+            (
+                IKE_CHILDREN,
+                "a_child_that_is_refused_is_tried_again_after_growing_pauses_and_all_else_stays",
+            ),
+            (IKE_CHILDREN, "of_two_children_asked_for_at_once_one_stays"),
+            (
+                IKE_CHILDREN,
+                "a_child_that_is_deleted_before_its_answer_arrives_does_not_come_up",
             ),
         ]),
     },

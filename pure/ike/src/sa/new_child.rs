@@ -13,7 +13,7 @@ use super::rekey_child::named;
 use super::task::Task;
 use super::{Context, Core};
 use crate::child::{self, Offer, Terms};
-use crate::event::{DownReason, Event, Refusal};
+use crate::event::{Event, Refusal};
 use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
 use crate::menu::groups_of;
@@ -136,14 +136,13 @@ impl Established {
         let (spi, rival) = (request.spi(), request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
-        let settled = match policy {
-            Some((peer, policy)) => {
-                let terms = (peer, &policy, self.addresses);
-                request.settle(terms, response, &self.keys)
-            }
-            None => Err(DownReason::Reconfigured),
+        // Or it is not wanted any more.
+        let closed = ctx.wishes.is_closed(&core.name(), name.as_deref());
+        let Some((peer, policy)) = policy.filter(|_| !closed) else {
+            return self.ask(Task::DeleteChild(None, spi), core, ctx);
         };
-        match settled {
+        let terms = (peer, &policy, self.addresses);
+        match request.settle(terms, response, &self.keys) {
             Ok(Settled::Stays(terms)) => self.take(terms, rival, core, ctx),
             Ok(Settled::Goes) => self.ask(Task::DeleteChild(None, spi), core, ctx),
             Ok(Settled::Deleted) => drop(self.put_off(name.as_deref(), ctx)),

@@ -89,9 +89,9 @@ impl Established {
     ) -> Vec<Payload> {
         let later = || vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
         let full = self.children.len() >= ctx.config.limits.children;
-        // One that we do not know may be the successor whose answer has not arrived yet.
-        let rekeys = |task: &Task| matches!(task, Task::RekeyChild(_));
-        let expecting = self.queue.runs(rekeys);
+        // One that we do not know may be that whose answer has not arrived yet.
+        let makes = |task: &Task| matches!(task, Task::RekeyChild(_) | Task::NewChild(_));
+        let expecting = self.queue.runs(makes);
         let Some(old) = self.children.by_outbound(spi) else {
             if expecting {
                 return later();
@@ -137,12 +137,14 @@ impl Established {
         }
         let ChildRekey { old, name, request } = rekey;
         let (spi, rival) = (request.spi(), request.rival());
-        let Some(peer) = core.peer(ctx.config) else {
+        let peer = core.peer(ctx.config);
+        let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
+        // It is not wanted any more.
+        let dropped = self.children.current(name.as_deref()).is_none();
+        let Some((peer, policy)) = policy.filter(|_| !dropped) else {
+            self.ask(Task::DeleteChild(None, spi), core, ctx);
             return Ok(());
         };
-        let policy = peer
-            .policy(name.as_deref())
-            .ok_or(DownReason::Reconfigured)?;
         let terms = (peer, &policy, self.addresses);
         match request.settle(terms, response, &self.keys)? {
             Settled::Stays(terms) => {

@@ -73,7 +73,7 @@ fn open(pair: &mut Pair, side: Side) {
     assert_eq!(opened, Ok(()));
 }
 
-fn close(pair: &mut Pair, side: Side) {
+pub(crate) fn close(pair: &mut Pair, side: Side) {
     let peer = pair.host(side).engine.config.peers[0].name.clone();
     let closed = pair.with(side, |engine, now| engine.close_child(&peer, "voice", now));
     assert_eq!(closed, Ok(()));
@@ -445,6 +445,38 @@ fn a_child_that_is_deleted_while_it_is_rekeyed_is_gone_at_both_ends() {
     }
 }
 
+/// The end that asks is the one that does not want it any more.
+#[test]
+fn a_child_that_is_closed_while_it_is_asked_for_does_not_stay() {
+    for side in BOTH {
+        let mut pair = up(waiting());
+        open(&mut pair, side);
+        close(&mut pair, side);
+        pair.pass(Duration::from_secs(60));
+        assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
+        open(&mut pair, side);
+        pair.settle();
+        rekey(&mut pair, side, VOICE);
+        close(&mut pair, side);
+        pair.pass(Duration::from_secs(100));
+        assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    }
+}
+
+/// So it is with one that is taken out of the file.
+#[test]
+fn a_child_that_is_taken_out_while_it_is_rekeyed_ends_nothing_else() {
+    let mut pair = connected();
+    let (mut left, _) = ends();
+    left.peers[0].children.clear();
+    rekey(&mut pair, Side::Left, VOICE);
+    pair.with(Side::Left, |engine, now| engine.reconfigure(left, now));
+    pair.pass(Duration::from_secs(100));
+    assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
 /// The answer is lost; the Delete of what it speaks of comes before it is given again.
 #[test]
 fn a_child_that_is_deleted_before_its_answer_arrives_does_not_come_up() {
@@ -458,6 +490,21 @@ fn a_child_that_is_deleted_before_its_answer_arrives_does_not_come_up() {
     assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
     let never = |event: &Event| matches!(event, Event::ChildUp(child) if child.name.is_some());
     assert!(!pair.left.events.iter().any(never));
+}
+
+/// The answer is lost; what it speaks of is to be rekeyed before it is given again.
+#[test]
+fn a_child_whose_answer_has_not_arrived_is_rekeyed_later() {
+    let (left, mut right) = waiting();
+    right.timers.retry = Duration::from_millis(100);
+    let mut pair = up((left, right));
+    open(&mut pair, Side::Left);
+    pair.deliver_next();
+    pair.lose();
+    rekey(&mut pair, Side::Right, VOICE);
+    pair.pass(Duration::from_secs(60));
+    assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);
+    assert!(pair.right.named(VOICE).unwrap().initiator, "it was rekeyed");
 }
 
 #[test]

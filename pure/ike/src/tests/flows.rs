@@ -350,6 +350,19 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "children",
+        title: "A tunnel beside the first",
+        about: "Who began asks for the other children of its configuration as soon as the IKE SA is up \
+                (RFC 7296 section 1.3.1), with a key exchange of its own. One of them is deleted, and \
+                the other goes on.",
+        play: || {
+            let mut pair = children::connected();
+            children::close(&mut pair, Side::Right);
+            pair.settle();
+            pair
+        },
+    },
+    Flow {
         page: "rekey-child",
         title: "New keys for a tunnel",
         about: "CREATE_CHILD_SA with REKEY_SA (RFC 7296 section 1.3.3), new nonces and a key \

@@ -1,6 +1,7 @@
 //! Whole hosts against each other on virtual time.
 
 mod accounts;
+mod children;
 mod datagram;
 mod grants;
 mod invariants;

@@ -56,6 +56,8 @@ enum Operation {
     Replay { which: u8, elsewhere: bool },
     /// An old datagram comes again with one bit changed.
     Flip { which: u8, bit: u16 },
+    /// The operator of an end wants the second tunnel, or no longer. Where this happens there is one.
+    Voice { who: usize, open: bool },
     /// Random octets, to where IKE and ESP are read.
     Garbage { to: usize, octets: u16, seed: u8 },
 }
@@ -98,6 +100,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         5 => (any::<u8>(), any::<bool>())
             .prop_map(|(which, elsewhere)| Replay { which, elsewhere }),
         5 => (any::<u8>(), any::<u16>()).prop_map(|(which, bit)| Flip { which, bit }),
+        2 => (0..2_usize, any::<bool>()).prop_map(|(who, open)| Voice { who, open }),
         2 => (host, 0..1500_u16, any::<u8>())
             .prop_map(|(to, octets, seed)| Garbage { to, octets, seed }),
     ]
@@ -113,9 +116,13 @@ struct Trial {
 }
 
 impl Trial {
-    fn new() -> Self {
+    fn new(voice: bool) -> Self {
+        let policies = Policies {
+            voice,
+            ..Policies::default()
+        };
         Self {
-            world: World::connected(Policies::default()),
+            world: World::connected(policies),
             ledger: Ledger::default(),
             outstanding: Default::default(),
             sent: 0,
@@ -175,6 +182,13 @@ impl Trial {
             }
             Replay { which, elsewhere } => self.replay(which, elsewhere),
             Flip { which, bit } => self.flip(which, bit),
+            Voice { who, open } => {
+                let said = world.command(who, |node, now| match open {
+                    true => node.open_child(TUNNELS[who], "voice", now),
+                    false => node.close_child(TUNNELS[who], "voice", now),
+                });
+                said.unwrap();
+            }
             Garbage { to, octets, seed } => self.throw(to, octets, seed),
         }
     }
@@ -250,9 +264,9 @@ impl Trial {
     fn check_bounds(&mut self) {
         for node in &self.world.nodes {
             let children: usize = node.peers().iter().map(|peer| peer.children.len()).sum();
-            assert!(children <= 8, "{children} child SAs");
-            assert!(node.composite_sas().len() <= 8);
-            assert!(node.held_grants().len() <= 8);
+            assert!(children <= 16, "{children} child SAs");
+            assert!(node.composite_sas().len() <= 16);
+            assert!(node.held_grants().len() <= 16);
             assert!(node.flows().len() <= 256);
         }
         self.world.events = Default::default();
@@ -262,6 +276,7 @@ impl Trial {
     /// The storm is over: within a few minutes everything is as it should be.
     fn settle(&mut self) {
         let world = &mut self.world;
+        let tunnels = 1 + usize::from(world.policies.voice);
         (world.wireless, world.wired) = (Hop::default(), Hop::default());
         world.off = [false; 3];
         for who in [MOBILE, GATEWAY] {
@@ -279,7 +294,7 @@ impl Trial {
         world.run_for(Duration::from_secs(300));
         // Keys may be replaced just then.
         for _ in 0..60 {
-            if world.tunnel_is_up() && world.nodes[LICENSED].held_grants().len() == 1 {
+            if world.tunnel_is_up() && world.nodes[LICENSED].held_grants().len() == tunnels {
                 break;
             }
             world.run_for(Duration::from_secs(1));
@@ -291,7 +306,7 @@ impl Trial {
             self.world.spis(GATEWAY),
             "different SAs"
         );
-        assert_eq!(self.world.nodes[LICENSED].held_grants().len(), 1);
+        assert_eq!(self.world.nodes[LICENSED].held_grants().len(), tunnels);
         self.outstanding = Default::default();
         self.send(MOBILE, 5, 100);
         self.send(GATEWAY, 5, 1300);
@@ -305,7 +320,8 @@ impl Trial {
 }
 
 fn run(operations: &[Operation]) {
-    let mut trial = Trial::new();
+    let voice = |operation: &Operation| matches!(operation, Voice { .. });
+    let mut trial = Trial::new(operations.iter().any(voice));
     for operation in operations {
         trial.apply(*operation);
         trial.check();

@@ -11,8 +11,8 @@
 use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
-    Addressing, Config, DropReason, Event, Lifetimes, Node, Packet, Peer, Role, Side, Sink, Stance,
-    Verdict, ZonePolicy,
+    Addressing, ChildPolicy, Config, DropReason, Event, Lifetimes, Node, Packet, Peer, Role, Side,
+    Sink, Stance, Verdict, ZonePolicy,
 };
 use crypto::{Rng, Secret};
 use model::{
@@ -41,6 +41,8 @@ pub struct Policies {
     pub snoop: bool,
     /// The gateway knows where the mobile node is, and begins too.
     pub both_begin: bool,
+    /// There is a second tunnel, to the telephones.
+    pub voice: bool,
 }
 
 impl Default for Policies {
@@ -53,6 +55,7 @@ impl Default for Policies {
             stance: Stance::Require,
             snoop: true,
             both_begin: false,
+            voice: false,
         }
     }
 }
@@ -173,7 +176,7 @@ impl World {
             self.nodes[*who]
                 .peers()
                 .iter()
-                .any(|peer| peer.children.len() == 1)
+                .any(|peer| peer.children.len() == 1 + usize::from(self.policies.voice))
         })
     }
 
@@ -197,12 +200,14 @@ impl World {
     pub fn spis(&self, who: usize) -> Vec<(Spi, Spi)> {
         let peers = self.nodes[who].peers();
         let children = peers.iter().flat_map(|peer| &peer.children);
-        children
+        let mut spis: Vec<_> = children
             .map(|child| match who {
                 MOBILE => (child.inbound, child.outbound),
                 _ => (child.outbound, child.inbound),
             })
-            .collect()
+            .collect();
+        spis.sort();
+        spis
     }
 
     /// A host's configuration changes while it runs; gives the peers made anew.
@@ -233,6 +238,17 @@ impl World {
         let segment = match from {
             MOBILE => datagram::tcp(client, server, seq, 1, payload),
             _ => datagram::tcp(server, client, seq, 1, payload),
+        };
+        self.send(from, &segment);
+        segment
+    }
+
+    /// The same with a telephone behind the gateway.
+    pub fn call(&mut self, from: usize, seq: u32, payload: &[u8]) -> Vec<u8> {
+        let (client, phone) = ("10.1.0.2:40000", "10.9.0.1:5060");
+        let segment = match from {
+            MOBILE => datagram::tcp(client, phone, seq, 1, payload),
+            _ => datagram::tcp(phone, client, seq, 1, payload),
         };
         self.send(from, &segment);
         segment
@@ -506,7 +522,7 @@ fn config(who: usize, policies: &Policies) -> Config {
         licences: licences.to_vec(),
     };
     let address = |who: usize| Some(ADDRESSES[who].parse().unwrap());
-    let peers = match who {
+    let mut peers = match who {
         MOBILE => vec![peer(
             "gw",
             GATEWAY,
@@ -536,6 +552,21 @@ fn config(who: usize, policies: &Policies) -> Config {
         ],
         _ => vec![peer("gw", GATEWAY, None, Role::Gateway)],
     };
+    if policies.voice && who != LICENSED {
+        let (mobile_side, phones) = (inner("10.1.0.2", 32), inner("10.9.0.0", 16));
+        let (local, remote) = match who {
+            MOBILE => (mobile_side, phones),
+            _ => (phones, mobile_side),
+        };
+        peers[0].children = vec![ChildPolicy {
+            name: "voice".to_owned(),
+            local,
+            remote,
+            lifetime: Duration::from_secs(3600),
+            pfs: true,
+            auto: true,
+        }];
+    }
     Config {
         identity: identity(who),
         credential: None,

@@ -1,0 +1,135 @@
+//! Two children on one IKE SA with strongSwan, in both roles.
+
+use anyhow::{Result, ensure};
+use lab::daemon::Daemon;
+use lab::duo::{DEADLINE, Duo, OURS, THEIRS, add_inner_address};
+use lab::pair::{self, is_up};
+use lab::runner;
+use lab::strongswan::{CHILD, Charon, Child, Connection};
+use lab::transfer::transfer;
+use serde_json::Value;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        strata_asks_strongswan_for_two_tunnels,
+        strongswan_asks_for_two_tunnels_in_any_order,
+        strongswan_deletes_one_of_two_tunnels,
+        strongswans_refusal_of_one_tunnel_is_told_and_the_other_stays,
+        both_tunnels_get_new_keys_from_strongswan,
+    ])
+}
+
+const MB: u64 = 1_000_000;
+
+const VOICE: Child<'_> = Child {
+    name: "voice",
+    local: "10.5.0.0/24",
+    remote: THEIRS.remote,
+};
+
+const BOTH: Connection<'_> = Connection {
+    others: &[VOICE],
+    ..THEIRS
+};
+
+fn ours() -> String {
+    format!("{OURS}[peer.theirs.child.voice]\nremote = [\"10.5.0.0/24\"]\n")
+}
+
+fn start(theirs: &Connection<'_>) -> Result<(Duo, Daemon, Charon)> {
+    let duo = Duo::new("children")?;
+    add_inner_address(&duo.theirs, "10.5.0.1/32")?;
+    let (strata, charon) = duo.start(&ours(), theirs)?;
+    Ok((duo, strata, charon))
+}
+
+/// The names of the tunnels that are not being replaced.
+fn names(status: &Value) -> Vec<String> {
+    let children = pair::children(status);
+    let current = children.iter().filter(|child| child["draining"] == false);
+    let mut names: Vec<_> = current
+        .map(|child| child["name"].as_str().unwrap_or("first").to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn are_up(status: &Value) -> bool {
+    names(status) == ["first", "voice"]
+}
+
+fn carry(duo: &Duo) -> Result<()> {
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+    transfer(&duo.ours, &duo.theirs, "10.5.0.1", MB)?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)
+}
+
+fn strata_asks_strongswan_for_two_tunnels() -> Result<()> {
+    let (duo, strata, charon) = start(&BOTH)?;
+    strata.strata("up theirs --wait")?;
+    strata.wait_until("status", DEADLINE, are_up)?;
+    let both = |sas: &str| {
+        sas.matches("state=INSTALLED").count() == 2 && sas.matches("state=ESTABLISHED").count() == 1
+    };
+    charon.wait_until(DEADLINE, both)?;
+    carry(&duo)
+}
+
+/// The first that it asks for is made in IKE_AUTH, whichever it is.
+fn strongswan_asks_for_two_tunnels_in_any_order() -> Result<()> {
+    for order in [[CHILD, VOICE.name], [VOICE.name, CHILD]] {
+        let (duo, strata, charon) = start(&BOTH)?;
+        for name in order {
+            charon.initiate_child(name)?;
+        }
+        strata.wait_until("status", DEADLINE, are_up)?;
+        carry(&duo)?;
+    }
+    Ok(())
+}
+
+fn strongswan_deletes_one_of_two_tunnels() -> Result<()> {
+    let (duo, strata, charon) = start(&BOTH)?;
+    charon.initiate()?;
+    charon.initiate_child(VOICE.name)?;
+    strata.wait_until("status", DEADLINE, are_up)?;
+    charon.terminate_child(VOICE.name)?;
+    let one = |status: &Value| names(status) == ["first"];
+    strata.wait_until("status", DEADLINE, one)?;
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+    charon.initiate_child(VOICE.name)?;
+    strata.wait_until("status", DEADLINE, are_up)?;
+    carry(&duo)
+}
+
+fn strongswans_refusal_of_one_tunnel_is_told_and_the_other_stays() -> Result<()> {
+    let (duo, strata, _charon) = start(&THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    let told = |status: &Value| {
+        let why = pair::refusal(status);
+        is_up(status) && why.contains("`voice`: TS_UNACCEPTABLE")
+    };
+    let status = strata.wait_until("status", DEADLINE, told)?;
+    ensure!(names(&status) == ["first"], "{status}");
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)
+}
+
+fn both_tunnels_get_new_keys_from_strongswan() -> Result<()> {
+    let rekey = "3s";
+    let (duo, strata, charon) = start(&Connection { rekey, ..BOTH })?;
+    charon.initiate()?;
+    charon.initiate_child(VOICE.name)?;
+    let before = strata.wait_until("status", DEADLINE, are_up)?;
+    let old: Vec<_> = pair::children(&before)
+        .iter()
+        .map(|child| child["spi_in"].to_string())
+        .collect();
+    let renewed = |status: &Value| {
+        let children = pair::children(status);
+        let mut current = children.iter().filter(|child| child["draining"] == false);
+        are_up(status) && current.all(|child| !old.contains(&child["spi_in"].to_string()))
+    };
+    strata.wait_until("status", DEADLINE, renewed)?;
+    carry(&duo)
+}
