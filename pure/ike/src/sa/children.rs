@@ -281,6 +281,11 @@ impl Children {
 }
 
 impl Child {
+    /// Whether its Delete waits to be sent, or for its answer.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.life == Life::Deleting
+    }
+
     /// How long what is under way on it may take.
     fn drain_time(&self, timers: &Timers) -> Duration {
         let agreement = self.agreement.as_ref();

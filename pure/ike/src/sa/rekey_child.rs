@@ -8,7 +8,7 @@
 //! of the four nonces" is deleted by who asked for it (section 2.8.1). It never carried anything.
 
 use super::child_request::{ChildRequest, Settled};
-use super::children::{Age, Life};
+use super::children::{Age, Child, Life};
 use super::established::Established;
 use super::task::Task;
 use super::{Context, Core};
@@ -139,8 +139,10 @@ impl Established {
         let (spi, rival) = (request.spi(), request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
-        // It is not wanted any more.
-        let dropped = self.children.current(name.as_deref()).is_none();
+        // Or it is not wanted any more.
+        let ended = |id| self.children.get(id).is_some_and(Child::is_ending);
+        let dropped = self.children.current(name.as_deref()).is_none()
+            && (ended(old) || rival.is_some_and(ended));
         let Some((peer, policy)) = policy.filter(|_| !dropped) else {
             self.ask(Task::DeleteChild(None, spi), core, ctx);
             return Ok(());
