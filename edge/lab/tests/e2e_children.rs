@@ -45,7 +45,6 @@ fn mobile(child: &str) -> String {
     mobile_config(Family::V4, Terms::PLAIN, "auto") + child
 }
 
-/// Silence is noticed early enough elsewhere; here it would be a coincidence.
 fn gateway(child: &str) -> String {
     gateway_config(Terms::PLAIN) + child
 }
