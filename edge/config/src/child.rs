@@ -56,7 +56,7 @@ impl Draft {
         let pfs = table.optional("pfs", Value::boolean);
         table.finish();
         let whole = named == [local.is_some(), remote.is_some()];
-        whole.then(|| Self {
+        (whole && named != [false, false]).then(|| Self {
             name: name.to_owned(),
             local,
             remote,
