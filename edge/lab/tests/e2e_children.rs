@@ -98,9 +98,9 @@ fn named<'s>(children: &'s [Value], name: Option<&str>) -> Result<&'s Value> {
     found.context("no such tunnel")
 }
 
-fn spi(daemon: &Daemon, name: Option<&str>) -> Result<String> {
+fn spi(daemon: &Daemon, name: Option<&str>) -> Result<Value> {
     let children = pair::children(&daemon.strata("status")?);
-    Ok(named(&children, name)?["spi_in"].to_string())
+    Ok(named(&children, name)?["spi_in"].clone())
 }
 
 fn no_drops(tunnel: &Tunnel) -> Result<()> {
@@ -161,7 +161,7 @@ fn renew(tunnel: &mut Tunnel, words: &str) -> Result<()> {
     }
     let renewed = |status: &Value| {
         let children = pair::children(status);
-        let other = |child: &Value| !old.contains(&child["spi_in"].to_string());
+        let other = |child: &Value| !old.contains(&child["spi_in"]);
         children.len() == 2 && names(status).len() == 2 && children.iter().all(other)
     };
     tunnel.mobile.wait_until("status", LONG, renewed)?;
@@ -271,7 +271,7 @@ fn a_killed_end_comes_back_with_both_tunnels() -> Result<()> {
     let other = |status: &Value| {
         let children = pair::children(status);
         let voice = named(&children, Some("voice"));
-        voice.is_ok_and(|voice| voice["spi_in"].to_string() != old)
+        voice.is_ok_and(|voice| voice["spi_in"] != old)
     };
     tunnel.mobile.wait_until("status", LONG, other)?;
     await_both(&tunnel)?;

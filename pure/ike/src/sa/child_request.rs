@@ -37,7 +37,7 @@ struct Rival {
 /// What became of a child that the peer agreed to.
 pub(super) enum Settled {
     /// It is ours to use.
-    Stays(Terms),
+    Stays(Box<Terms>),
     /// The peer asked for the same at once, and that one stays: of the two the one "created with the
     /// lowest of the four nonces" goes (section 2.8.1).
     Goes,
@@ -116,7 +116,7 @@ impl ChildRequest {
         let stays = self.rival.is_none_or(|rival| lower >= rival.lower_nonce);
         Ok(match self.deleted.contains(&terms.outbound.spi) {
             true => Settled::Deleted,
-            false if stays => Settled::Stays(terms),
+            false if stays => Settled::Stays(Box::new(terms)),
             false => Settled::Goes,
         })
     }

@@ -143,7 +143,7 @@ impl Established {
         };
         let terms = (peer, &policy, self.addresses);
         match request.settle(terms, response, &self.keys) {
-            Ok(Settled::Stays(terms)) => self.take(terms, rival, core, ctx),
+            Ok(Settled::Stays(terms)) => self.take(*terms, rival, core, ctx),
             Ok(Settled::Goes) => self.ask(Task::DeleteChild(None, spi), core, ctx),
             Ok(Settled::Deleted) => drop(self.put_off(name.as_deref(), ctx)),
             // "If this is unacceptable to the initiator, the initiator MUST delete the SA".

@@ -154,7 +154,7 @@ impl Established {
                     let timers = &ctx.config.timers;
                     self.children.replace(rival, false, timers, ctx.now);
                 }
-                self.succeed(old, terms, true, core, ctx);
+                self.succeed(old, *terms, true, core, ctx);
             }
             Settled::Goes => self.ask(Task::DeleteChild(None, spi), core, ctx),
             Settled::Deleted => self.delete_current(old, core, ctx),
