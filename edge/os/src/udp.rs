@@ -147,7 +147,7 @@ fn arrival(meta: &RecvMeta, bound: SocketAddr) -> Arrival {
         _ => SocketAddr::new(local, bound.port()),
     };
     Arrival {
-        path: Path { local, remote },
+        path: Path::udp(local, remote),
         ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
     }
 }

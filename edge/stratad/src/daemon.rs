@@ -583,10 +583,7 @@ mod tests {
     #[test]
     fn a_long_burst_is_taken_whole_and_its_buffers_are_not_kept() {
         let end = std::net::SocketAddr::from(([192, 0, 2, 1], 4500));
-        let path = Path {
-            local: end,
-            remote: end,
-        };
+        let path = Path::udp(end, end);
         let mut arrived = Arrived::default();
         for round in 0..3_u8 {
             for _ in 0..2048 {

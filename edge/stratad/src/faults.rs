@@ -313,10 +313,7 @@ mod tests {
 
     fn path(port: u16) -> Path {
         let end = |last| ([192, 0, 2, last], port).into();
-        Path {
-            local: end(1),
-            remote: end(2),
-        }
+        Path::udp(end(1), end(2))
     }
 
     /// What becomes of a thousand datagrams, of which each is told from the others.

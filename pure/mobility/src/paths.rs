@@ -245,9 +245,9 @@ impl Paths {
             true => self.current.remote.port(),
             false => self.port,
         };
-        Path {
-            local: SocketAddr::new(way.local, self.current.local.port()),
-            remote: SocketAddr::new(way.remote, port),
-        }
+        Path::udp(
+            SocketAddr::new(way.local, self.current.local.port()),
+            SocketAddr::new(way.remote, port),
+        )
     }
 }

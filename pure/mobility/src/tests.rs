@@ -15,10 +15,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn path(local: &str, remote: &str) -> Path {
-    Path {
-        local: (ip(local), 4500).into(),
-        remote: (ip(remote), 4500).into(),
-    }
+    Path::udp((ip(local), 4500).into(), (ip(remote), 4500).into())
 }
 
 fn ways(pairs: &[(&str, &str)]) -> Vec<Way> {

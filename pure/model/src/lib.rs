@@ -12,7 +12,7 @@ mod zone;
 
 pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
-pub use path::{Path, Transmit};
+pub use path::{Carrier, Path, Transmit};
 pub use sa::{
     ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Group, Half, IkeSaId, Kem, Keys, Sha2, Spi, Suite,
     ZoneKey,

@@ -2,32 +2,69 @@
 
 use std::net::SocketAddr;
 
-/// The pair of UDP sockets an SA uses right now. The local port tells the encapsulation: IKE
-/// alone on 500, IKE with a non-ESP marker and ESP on 4500 (RFC 3948 section 2).
+/// What carries IKE messages and ESP packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Carrier {
+    /// Datagrams of UDP.
+    #[default]
+    Udp,
+    /// A stream of TCP (RFC 9329).
+    Tcp,
+}
+
+/// The pair of sockets an SA uses right now. Of UDP the local port tells the encapsulation: IKE
+/// alone on 500, IKE with a non-ESP marker and ESP on 4500 (RFC 3948 section 2). Of TCP both ends
+/// are the name of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path {
     /// Our address and port.
     pub local: SocketAddr,
     /// The peer's address and port, as seen from here.
     pub remote: SocketAddr,
+    /// What carries packets between them.
+    pub carrier: Carrier,
 }
 
 impl Path {
+    /// A path in datagrams.
+    pub const fn udp(local: SocketAddr, remote: SocketAddr) -> Self {
+        Self {
+            local,
+            remote,
+            carrier: Carrier::Udp,
+        }
+    }
+
+    /// A path in a stream.
+    pub const fn tcp(local: SocketAddr, remote: SocketAddr) -> Self {
+        Self {
+            local,
+            remote,
+            carrier: Carrier::Tcp,
+        }
+    }
+
+    /// Whether it is a stream.
+    pub const fn is_stream(self) -> bool {
+        matches!(self.carrier, Carrier::Tcp)
+    }
+
     /// The same path seen from the other end.
     pub const fn reversed(self) -> Self {
         Self {
             local: self.remote,
             remote: self.local,
+            carrier: self.carrier,
         }
     }
 }
 
-/// One datagram to send, UDP payload only.
+/// One datagram or message of a stream to send, payload only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a datagram that is not sent is lost"]
 pub struct Transmit {
     /// From where to where.
     pub path: Path,
-    /// The UDP payload.
+    /// The payload of UDP, or what a length precedes in a stream.
     pub payload: Vec<u8>,
 }

@@ -387,10 +387,10 @@ impl Node {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        Path {
-            local: SocketAddr::new(local, self.ike_port),
-            remote: SocketAddr::new(remote, ike::PORT),
-        }
+        Path::udp(
+            SocketAddr::new(local, self.ike_port),
+            SocketAddr::new(remote, ike::PORT),
+        )
     }
 
     /// Lets IKE know which peers were heard through ESP before it asks them, so that liveness checks

@@ -110,7 +110,7 @@ impl Siege {
             remote.set_ip(IpAddr::V4(anywhere));
         }
         let local = SocketAddr::new(world::address(self.who), port);
-        (Path { local, remote }, payload)
+        (Path::udp(local, remote), payload)
     }
 
     /// Damages a datagram.

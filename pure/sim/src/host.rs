@@ -364,10 +364,10 @@ impl Sink for Outlet {
 fn udp_payload(packet: &[u8]) -> Option<(Path, &[u8])> {
     let header = ip::Header::parse(packet).ok()?;
     let ports = udp::Header::parse(header.payload())?;
-    let path = Path {
-        local: SocketAddr::new(header.destination(), ports.destination_port),
-        remote: SocketAddr::new(header.source(), ports.source_port),
-    };
+    let path = Path::udp(
+        SocketAddr::new(header.destination(), ports.destination_port),
+        SocketAddr::new(header.source(), ports.source_port),
+    );
     Some((path, header.payload().get(udp::HEADER_LEN..)?))
 }
 

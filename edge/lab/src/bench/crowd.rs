@@ -169,10 +169,10 @@ impl Crowd {
     fn begin(&mut self) -> Result<()> {
         let (index, now) = (self.initiators.len(), clock::now());
         let number = u32::try_from(index)?;
-        let path = Path {
-            local: SocketAddr::new(address_of(number), PORT),
-            remote: SocketAddr::new(ADDRESS, ike::NATT_PORT),
-        };
+        let path = Path::udp(
+            SocketAddr::new(address_of(number), PORT),
+            SocketAddr::new(ADDRESS, ike::NATT_PORT),
+        );
         let mut engine = Engine::new(config(number, self.key.clone(), PORT), entropy::seed(), now);
         engine.initiate(PEER, path, now)?;
         self.initiators.push(Initiator {

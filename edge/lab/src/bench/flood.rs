@@ -122,8 +122,8 @@ impl Flood {
 /// From anywhere to the responder.
 fn path(rng: &mut Rng) -> Path {
     let anywhere = Ipv4Addr::from_bits(127 << 24 | rng.u32() >> 8);
-    Path {
-        local: SocketAddr::from((anywhere, PORT)),
-        remote: SocketAddr::new(ADDRESS, ike::NATT_PORT),
-    }
+    Path::udp(
+        SocketAddr::from((anywhere, PORT)),
+        SocketAddr::new(ADDRESS, ike::NATT_PORT),
+    )
 }

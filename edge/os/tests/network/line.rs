@@ -46,10 +46,7 @@ pub fn bind_marked(host: &NetNs, address: &str, mark: Option<u32>) -> Udp {
 
 /// From a socket's own address to another.
 pub fn path(from: &Udp, to: &str) -> Path {
-    Path {
-        local: from.local(),
-        remote: to.parse().unwrap(),
-    }
+    Path::udp(from.local(), to.parse().unwrap())
 }
 
 pub fn ip(text: &str) -> IpAddr {

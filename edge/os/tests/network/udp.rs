@@ -97,10 +97,7 @@ fn a_datagram_that_cannot_be_sent_is_an_error_of_its_own() {
     };
     assert_eq!(refused("10.1.0.2:2", &[0; 65_508]), Errno::EMSGSIZE);
     assert_eq!(refused("192.0.2.1:2", b"x"), Errno::ENETUNREACH);
-    let stranger = model::Path {
-        local: address("10.1.0.77:1"),
-        remote: address("10.1.0.2:2"),
-    };
+    let stranger = model::Path::udp(address("10.1.0.77:1"), address("10.1.0.2:2"));
     let error = near.send(stranger, 0, b"x").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(Errno::ENETUNREACH as i32));
     assert_eq!(refused("10.1.0.2:0", b"x"), Errno::EINVAL);

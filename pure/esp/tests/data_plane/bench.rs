@@ -104,10 +104,10 @@ pub fn half(spi: u32, kind: &Kind) -> Half<Secret> {
 }
 
 pub fn path() -> Path {
-    Path {
-        local: "192.0.2.1:4500".parse().unwrap(),
-        remote: "198.51.100.1:4500".parse().unwrap(),
-    }
+    Path::udp(
+        "192.0.2.1:4500".parse().unwrap(),
+        "198.51.100.1:4500".parse().unwrap(),
+    )
 }
 
 pub fn prefixes(texts: &[&str]) -> Vec<TrafficSelector> {

@@ -241,10 +241,10 @@ mod tests {
 
     #[test]
     fn a_translated_message_is_told_by_both_ends_addresses_and_ports() {
-        let path = Path {
-            local: "192.0.2.1:4500".parse().unwrap(),
-            remote: "192.0.2.2:4500".parse().unwrap(),
-        };
+        let path = Path::udp(
+            "192.0.2.1:4500".parse().unwrap(),
+            "192.0.2.2:4500".parse().unwrap(),
+        );
         let sent = message(vec![no_nats_allowed(path)]);
         assert!(!is_translated(&sent, path.reversed()));
         let mut elsewhere = path.reversed();

@@ -65,10 +65,10 @@ pub(crate) fn detect(message: &Message, path: Path) -> Option<Nat> {
 pub(crate) fn float(path: Path, natt_port: u16) -> Path {
     match path.local.port() == natt_port {
         true => path,
-        false => Path {
-            local: SocketAddr::new(path.local.ip(), natt_port),
-            remote: SocketAddr::new(path.remote.ip(), natt_port),
-        },
+        false => Path::udp(
+            SocketAddr::new(path.local.ip(), natt_port),
+            SocketAddr::new(path.remote.ip(), natt_port),
+        ),
     }
 }
 

@@ -201,10 +201,10 @@ impl Engine {
                 IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
-            let there = Path {
-                local: SocketAddr::new(ours, path.local.port()),
-                remote: SocketAddr::new(to, path.remote.port()),
-            };
+            let there = Path::udp(
+                SocketAddr::new(ours, path.local.port()),
+                SocketAddr::new(to, path.remote.port()),
+            );
             let from = Some(path.remote.ip());
             // Or it is being made already.
             if let Ok(sa) = self.begin(&peer, there, (anew, from), now) {

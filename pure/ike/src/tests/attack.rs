@@ -406,10 +406,7 @@ fn forgeries(pair: &Pair, exchange: ExchangeType) -> Vec<Flying> {
                 let payloads = vec![Payload::Delete(Delete::IkeSa)];
                 let message = Message { header, payloads };
                 let local = SocketAddr::new("192.0.2.1".parse().unwrap(), 4500);
-                let path = model::Path {
-                    local,
-                    remote: local,
-                };
+                let path = model::Path::udp(local, local);
                 let sealed = message.seal_with(wire::ike::Frame::AEAD, &[0; 8], |_, _, _| ());
                 for message in [message.encode(), sealed] {
                     forged.push(Flying { to, path, message });

@@ -36,10 +36,7 @@ fn id(pair: &mut Pair, side: Side) -> IkeSaId {
 
 pub(crate) fn to(local: &str) -> Path {
     let at = |ip: &str| SocketAddr::new(ip.parse().unwrap(), crate::NATT_PORT);
-    Path {
-        local: at(local),
-        remote: at(RIGHT),
-    }
+    Path::udp(at(local), at(RIGHT))
 }
 
 pub(crate) fn move_to(pair: &mut Pair, path: Path) {

@@ -155,10 +155,10 @@ fn a_peer_without_nat_traversal_is_given_up_with_the_reason_when_no_better_answe
 #[test]
 fn an_initiator_may_begin_on_the_shared_port() {
     let mut pair = Pair::new(mobile(), gateway());
-    let path = model::Path {
-        local: "192.168.1.2:4500".parse().unwrap(),
-        remote: "203.0.113.1:4500".parse().unwrap(),
-    };
+    let path = model::Path::udp(
+        "192.168.1.2:4500".parse().unwrap(),
+        "203.0.113.1:4500".parse().unwrap(),
+    );
     pair.with(Side::Left, |engine, now| {
         engine.initiate("gateway", path, now)
     })

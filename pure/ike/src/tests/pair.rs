@@ -125,10 +125,7 @@ impl Pair {
             Side::Right => (RIGHT, self.nat.map_or(LEFT, |nat| nat.outside)),
         };
         let address = |ip: &str| SocketAddr::new(ip.parse().unwrap(), crate::PORT);
-        let path = Path {
-            local: address(from),
-            remote: address(to),
-        };
+        let path = Path::udp(address(from), address(to));
         let name = self.host(side).peer.clone();
         self.with(side, |engine, now| engine.initiate(&name, path, now))
             .unwrap()
@@ -307,14 +304,14 @@ impl Pair {
         let outside = nat.outside.parse().unwrap();
         let inside = LEFT.parse().unwrap();
         match from {
-            Side::Left => Some(Path {
-                local: seen.local,
-                remote: SocketAddr::new(outside, seen.remote.port() + nat.shift),
-            }),
-            Side::Right if seen.local.ip() == outside => Some(Path {
-                local: SocketAddr::new(inside, seen.local.port().checked_sub(nat.shift)?),
-                remote: seen.remote,
-            }),
+            Side::Left => Some(Path::udp(
+                seen.local,
+                SocketAddr::new(outside, seen.remote.port() + nat.shift),
+            )),
+            Side::Right if seen.local.ip() == outside => Some(Path::udp(
+                SocketAddr::new(inside, seen.local.port().checked_sub(nat.shift)?),
+                seen.remote,
+            )),
             Side::Right => None,
         }
     }

@@ -76,10 +76,7 @@ fn sealed(datagrams: u32) -> (World, Vec<Vec<u8>>) {
 /// What the gateway makes of a packet: why it was dropped, or nothing if it was delivered.
 fn opened(world: &mut World, packet: &[u8]) -> Option<DropReason> {
     let (local, remote) = (address(GATEWAY), address(MOBILE));
-    let path = Path {
-        local: SocketAddr::new(local, 4500),
-        remote: SocketAddr::new(remote, 4500),
-    };
+    let path = Path::udp(SocketAddr::new(local, 4500), SocketAddr::new(remote, 4500));
     let delivered = world.delivered[GATEWAY].len();
     world.hand_over(GATEWAY, path, packet);
     let dropped = world.dropped[GATEWAY].pop();
@@ -313,10 +310,7 @@ fn pelt(world: &mut World, who: usize) -> u64 {
         for len in 0..200 {
             let payload = [marker.clone(), vec![len as u8; len]].concat();
             let end = |who| SocketAddr::new(address(who), port);
-            let path = Path {
-                local: end(who),
-                remote: end((who + 1) % 3),
-            };
+            let path = Path::udp(end(who), end((who + 1) % 3));
             world.hand_over(who, path, &payload);
             handed += 1;
         }

@@ -231,10 +231,10 @@ impl Trial {
     fn throw(&mut self, to: usize, octets: u16, seed: u8) {
         let mut rng = Rng::from_seed([seed; 32]);
         let port = if seed.is_multiple_of(2) { 500 } else { 4500 };
-        let path = Path {
-            local: "192.0.2.99:4500".parse().unwrap(),
-            remote: SocketAddr::new(address(to), port),
-        };
+        let path = Path::udp(
+            "192.0.2.99:4500".parse().unwrap(),
+            SocketAddr::new(address(to), port),
+        );
         self.world.inject(Flight {
             path,
             payload: (0..octets).map(|_| rng.u16() as u8).collect(),

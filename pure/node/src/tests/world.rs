@@ -307,7 +307,7 @@ impl World {
             return;
         }
         let remote = flight.path.local;
-        self.hand_over(who, Path { local, remote }, &flight.payload);
+        self.hand_over(who, Path::udp(local, remote), &flight.payload);
         self.look(who, "an IKE message");
     }
 
@@ -392,10 +392,7 @@ impl World {
                     let port = u16::from_be_bytes([packet[port], packet[port + 1]]);
                     SocketAddr::new(IpAddr::from(address), port)
                 };
-                let path = Path {
-                    local: socket(12, 20),
-                    remote: socket(16, 22),
-                };
+                let path = Path::udp(socket(12, 20), socket(16, 22));
                 let payload = datagram::udp_payload(&packet).to_vec();
                 let hop = if to == Side::Wireless {
                     self.wireless

@@ -227,10 +227,7 @@ pub fn grant() -> Grant<Secret> {
 /// The way between the two, as the one at 192.0.2.`local` sees it: the host is 2, the insider 1.
 pub fn path(local: u8, port: u16) -> Path {
     let end = |last| ([192, 0, 2, last], port).into();
-    Path {
-        local: end(local),
-        remote: end(3 - local),
-    }
+    Path::udp(end(local), end(3 - local))
 }
 
 /// An IKE message without the marker, and the way it is sent.

@@ -252,10 +252,7 @@ impl Stage {
             Order::Close => host.shutdown(now),
             Order::Move => {
                 let sa = host.sas().next().ok_or("there is no SA")?;
-                let way = Path {
-                    local: SocketAddr::from((MOVED, ike::NATT_PORT)),
-                    remote: sa.path.remote,
-                };
+                let way = Path::udp(SocketAddr::from((MOVED, ike::NATT_PORT)), sa.path.remote);
                 let moved = host.move_to(sa.id, way, now);
                 moved.map_err(|why| why.to_string())?;
             }
