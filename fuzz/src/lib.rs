@@ -35,6 +35,7 @@ pub mod peer;
 pub mod scene;
 #[cfg(feature = "engines")]
 pub mod snoop;
+pub mod stream;
 pub mod zone_map;
 
 /// Something that is done with octets.
@@ -46,6 +47,7 @@ pub const READERS: &[Target] = &[
     ("headers", headers::run),
     ("ike_message", ike_message::run),
     ("ike_payload", ike_payload::run),
+    ("stream", stream::run),
     ("zone_map", zone_map::run),
 ];
 

@@ -1,0 +1,29 @@
+//! A stream in pieces: the first octet says how long they are.
+
+use wire::stream::{LONGEST, Reader};
+
+/// Octets as a stream from who connected and from who was connected to; both read the same however
+/// it is cut.
+pub fn run(octets: &[u8]) {
+    let Some((&size, stream)) = octets.split_first() else {
+        return;
+    };
+    for reader in [Reader::of_responder, Reader::of_originator] {
+        let whole = read(reader(), stream, stream.len());
+        let pieces = read(reader(), stream, size.into());
+        assert_eq!(whole, pieces, "the pieces are no part of the stream");
+    }
+}
+
+fn read(mut reader: Reader, stream: &[u8], size: usize) -> (Vec<Vec<u8>>, bool) {
+    let mut messages = Vec::new();
+    for piece in stream.chunks(size.max(1)) {
+        let read = reader.read(piece, |message| messages.push(message.to_vec()));
+        assert!(reader.held() <= LONGEST + 2);
+        if read.is_err() {
+            return (messages, false);
+        }
+    }
+    assert!(messages.iter().all(|message| !message.is_empty()));
+    (messages, true)
+}
