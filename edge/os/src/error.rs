@@ -15,8 +15,12 @@ pub fn is_gone(error: &io::Error) -> bool {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another socket has the port.
-    #[error("UDP port {port} is already taken{owner}: stop it or choose another port in [listen]")]
+    #[error(
+        "{protocol} port {port} is already taken{owner}: stop it or choose another port in [listen]"
+    )]
     PortTaken {
+        /// UDP or TCP.
+        protocol: &'static str,
         /// The port.
         port: u16,
         /// Who has it, as far as we may see.

@@ -1,4 +1,4 @@
-//! Everything Strata asks of Linux: TUN devices, UDP sockets, routes and rules, network
+//! Everything Strata asks of Linux: TUN devices, UDP and TCP sockets, routes and rules, network
 //! namespaces, the clock, randomness, signals and waiting. Nothing here knows a protocol of ours,
 //! and nothing above here makes a system call on the data path.
 //!
@@ -23,6 +23,7 @@ mod program;
 pub mod resolver;
 pub mod routes;
 pub mod signals;
+mod stream;
 pub mod sysctl;
 pub mod tcp;
 pub mod tun;
@@ -40,5 +41,6 @@ pub use prefix::{Family, Prefix};
 pub use resolver::Resolver;
 pub use routes::Routes;
 pub use signals::Signals;
+pub use stream::{Listener, Stream};
 pub use tun::Tun;
 pub use udp::{Arrival, Udp};

@@ -1,4 +1,4 @@
-//! Who has a UDP port: the kernel lists sockets with an inode, and each process's descriptors
+//! Who has a port: the kernel lists sockets with an inode, and each process's descriptors
 //! link to theirs. Only processes we may look into are found, which for root is all of them.
 
 use std::fmt;
@@ -17,7 +17,16 @@ struct Process {
 impl Owner {
     /// Searches for the owner of a UDP port in the calling thread's network namespace.
     pub(crate) fn of_udp_port(port: u16) -> Self {
-        let inodes = inodes_of(port);
+        Self::of_port("udp", port)
+    }
+
+    /// The same for a TCP port.
+    pub(crate) fn of_tcp_port(port: u16) -> Self {
+        Self::of_port("tcp", port)
+    }
+
+    fn of_port(protocol: &str, port: u16) -> Self {
+        let inodes = inodes_of(protocol, port);
         Self(processes().find(|process| has_socket(process.id, &inodes)))
     }
 }
@@ -31,10 +40,11 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Second column of /proc/net/udp: local address and port in hexadecimal; tenth: the inode.
-fn inodes_of(port: u16) -> Vec<String> {
+/// Second column of /proc/net/udp and tcp: local address and port in hexadecimal; tenth: the inode.
+fn inodes_of(protocol: &str, port: u16) -> Vec<String> {
     let suffix = format!(":{port:04X}");
-    ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
+    ["", "6"]
+        .map(|family| format!("/proc/thread-self/net/{protocol}{family}"))
         .iter()
         .flat_map(fs::read_to_string)
         .flat_map(|table| {

@@ -199,6 +199,7 @@ fn enlarge_buffers(socket: &Socket) {
 fn explain(error: io::Error, address: SocketAddr) -> Error {
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EADDRINUSE) => Error::PortTaken {
+            protocol: "UDP",
             port: address.port(),
             owner: Owner::of_udp_port(address.port()),
         },

@@ -8,6 +8,7 @@ mod line;
 mod netlink;
 mod netns;
 mod routes;
+mod stream;
 mod tcp;
 mod tun;
 mod udp;

@@ -171,9 +171,13 @@ fn ports(config: Option<&Config>) -> Vec<Finding> {
     let ports = [listen.0, listen.1].into_iter();
     let sockets = ports.flat_map(|port| any.map(|any| SocketAddr::new(any, port)));
     let finding = |error: Error| match error {
-        Error::PortTaken { port, owner } => Some(Finding::fail(
+        Error::PortTaken {
+            protocol,
+            port,
+            owner,
+        } => Some(Finding::fail(
             "ports",
-            format!("UDP port {port} is taken{owner}"),
+            format!("{protocol} port {port} is taken{owner}"),
             WHY,
             "stop who has it, for strongSwan `systemctl stop strongswan-starter`, \
              or choose another port in [listen]",
