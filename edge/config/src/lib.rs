@@ -51,7 +51,7 @@ pub use fault::{Error, Fault, Faults};
 pub use key::PrivateKey;
 pub use listen::Listen;
 pub use party::{Gateway, Licensed, Party};
-pub use peer::{Addressing, HEADERS, Leak, PAYLOAD, Peer, Routing, Stance, Start, ZonePolicy};
+pub use peer::{Addressing, HEADERS, Leak, PAYLOAD, Peer, Routing, Stance, Start, Tcp, ZonePolicy};
 pub use place::Places;
 pub use policy::{Action, Policy};
 pub use pool::{DEFAULT_STORE, Pool};

@@ -12,6 +12,9 @@ pub struct Listen {
     pub ike: u16,
     /// `nat`: UDP port of IKE and ESP behind NATs, where all ESP goes (RFC 3948). Default 4500.
     pub nat: u16,
+    /// `tcp`: TCP port at which peers are heard whose networks let no UDP through (RFC 9329), best
+    /// 4500. Default none.
+    pub tcp: Option<u16>,
     /// `fragment`: the longest IP datagram of an IKE message that is sent in fragments otherwise
     /// (RFC 7383), 576 or more. Default 1280; 0: whole, however long it is.
     pub fragment: u16,
@@ -26,6 +29,7 @@ impl Listen {
             addresses: Vec::new(),
             ike: 500,
             nat: 4500,
+            tcp: None,
             fragment: 1280,
         };
         let Some(value) = value else {
@@ -36,6 +40,7 @@ impl Listen {
         listen.addresses = addresses.unwrap_or_default();
         listen.ike = table.optional("ike", Value::port).unwrap_or(listen.ike);
         listen.nat = table.optional("nat", Value::port).unwrap_or(listen.nat);
+        listen.tcp = table.optional("tcp", Value::port);
         let fragment = table.optional("fragment", fragment);
         listen.fragment = fragment.unwrap_or(listen.fragment);
         table.finish();

@@ -50,6 +50,10 @@ pub struct Peer {
     /// `redirect`: addresses of other gateways that it may send us to (RFC 5685). They have to prove the
     /// same `id`. Default none.
     pub redirects: Vec<TrafficSelector>,
+    /// `tcp`: whether packets go to it in a stream (RFC 9329). Default `off`.
+    pub tcp: Tcp,
+    /// `tcp_port`: the port at which it listens for that. Default 4500.
+    pub tcp_port: u16,
     /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
     pub ppk: Option<Ppk>,
     /// `zones` and `licences`.
@@ -67,6 +71,17 @@ pub enum Addressing {
     Requested,
     /// We lend the peer its own, out of the pool of this name.
     Lent(String),
+}
+
+/// When packets go to a peer in a stream of TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tcp {
+    /// `off`: never.
+    Off,
+    /// `fallback`: where nobody answers by UDP.
+    Fallback,
+    /// `always`: UDP is not tried.
+    Always,
 }
 
 /// What of a peer's is led into the tunnel.
@@ -141,6 +156,8 @@ impl Peer {
         let nat = [("allowed", false), ("forbidden", true)];
         let nat = table.optional("nat", |value| value.choice(&nat));
         let redirects = table.optional("redirect", |value| redirects(value, address));
+        let tcp = table.optional("tcp", |value| tcp(value, address));
+        let tcp_port = table.optional("tcp_port", Value::port);
         let ppk = table.optional("ppk", ppk);
         let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
         let zones = ZonePolicy::read(&mut table, suites);
@@ -178,6 +195,8 @@ impl Peer {
             mobike: mobike.unwrap_or(true),
             forbids_nat: nat.unwrap_or(false),
             redirects: redirects.unwrap_or_default(),
+            tcp: tcp.unwrap_or(Tcp::Off),
+            tcp_port: tcp_port.unwrap_or(4500),
             ppk,
             zones: zones?,
         })
@@ -280,6 +299,22 @@ fn redirects(value: &Value<'_>, address: Option<IpAddr>) -> Option<Vec<TrafficSe
         );
     }
     selectors(value)
+}
+
+/// Whoever connects says how.
+fn tcp(value: &Value<'_>, address: Option<IpAddr>) -> Option<Tcp> {
+    let choices = [
+        ("off", Tcp::Off),
+        ("fallback", Tcp::Fallback),
+        ("always", Tcp::Always),
+    ];
+    match value.choice(&choices)? {
+        Tcp::Fallback | Tcp::Always if address.is_none() => value.fault(
+            "who connects says whether it does so by TCP, and there is no `address` to connect to",
+            "add `address = \"192.0.2.1\"`, or remove `tcp` here and write `tcp = 4500` in [listen]",
+        ),
+        tcp => Some(tcp),
+    }
 }
 
 pub(crate) fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {

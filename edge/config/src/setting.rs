@@ -8,7 +8,7 @@ use crate::{
     Action, Addressing, Child, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer,
     Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
 };
-use crate::{Credential, Leak, Level, Stance};
+use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
 use model::{Identity, Kem, Licence, Right, TrafficSelector};
 use std::fmt::Display;
@@ -163,12 +163,17 @@ fn listen(listen: &Listen) -> Vec<Setting> {
         addresses,
         ike,
         nat,
+        tcp,
         fragment,
     } = listen;
     vec![
         restart("addresses", list(addresses)),
         restart("ike", ike),
         restart("nat", nat),
+        restart(
+            "tcp",
+            tcp.map_or_else(|| "none".to_owned(), |port| port.to_string()),
+        ),
         applied("fragment", fragment),
     ]
 }
@@ -189,6 +194,8 @@ fn peer(peer: &Peer) -> Section {
         mobike,
         forbids_nat,
         redirects,
+        tcp,
+        tcp_port,
         ppk,
         zones: ZonePolicy { stance, licences },
         children: _,
@@ -214,6 +221,8 @@ fn peer(peer: &Peer) -> Section {
         anew("mobike", if *mobike { "on" } else { "off" }),
         anew("nat", if *forbids_nat { "forbidden" } else { "allowed" }),
         applied("redirect", list(redirects)),
+        anew("tcp", self::tcp(*tcp)),
+        anew("tcp_port", tcp_port),
         anew(
             "ppk",
             ppk.as_ref().map_or_else(|| "none".to_owned(), self::ppk),
@@ -250,6 +259,14 @@ fn child(peer: &Peer, child: &Child) -> Section {
             applied("rekey", time(*rekey)),
             applied("pfs", pfs),
         ],
+    }
+}
+
+const fn tcp(tcp: Tcp) -> &'static str {
+    match tcp {
+        Tcp::Off => "off",
+        Tcp::Fallback => "fallback",
+        Tcp::Always => "always",
     }
 }
 

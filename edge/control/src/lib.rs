@@ -33,7 +33,7 @@ pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};
 pub use flows::{Flow, Flows, SnoopCounters};
 pub use leases::{Fill, Lease, Leases, Pool};
 pub use line::LONGEST_REQUEST;
-pub use paths::{Candidate, Moved, Paths, Standing, TunnelPaths, Who};
+pub use paths::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
 pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};

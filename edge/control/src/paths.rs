@@ -19,10 +19,24 @@ pub struct TunnelPaths {
     pub local: SocketAddr,
     /// The peer's.
     pub remote: SocketAddr,
+    /// What carries packets between them.
+    #[serde(default)]
+    pub carrier: Carrier,
     /// Who can move it.
     pub moved_by: Who,
     /// The ways it could take, the best first; empty if they are not ours to choose from.
     pub candidates: Vec<Candidate>,
+}
+
+/// What carries packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Carrier {
+    /// Datagrams of UDP.
+    #[default]
+    Udp,
+    /// A stream of TCP (RFC 9329).
+    Tcp,
 }
 
 /// Who can move a tunnel.
@@ -44,6 +58,9 @@ pub struct Candidate {
     pub local: IpAddr,
     /// One of the peer's.
     pub remote: IpAddr,
+    /// What would carry packets between them.
+    #[serde(default)]
+    pub carrier: Carrier,
     /// What is known of it.
     pub standing: Standing,
 }

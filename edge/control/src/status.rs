@@ -1,5 +1,6 @@
 //! `strata status`: peers, their SAs, and what was dropped.
 
+use crate::Carrier;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,6 +54,9 @@ pub struct Peer {
     pub state: PeerState,
     /// Its address and port, as far as known.
     pub remote: Option<SocketAddr>,
+    /// What carries packets to it.
+    #[serde(default)]
+    pub carrier: Carrier,
     /// For how long it has been up.
     pub since_seconds: Option<u64>,
     /// What failed last. Stays until it is up again.

@@ -23,7 +23,7 @@
 use crate::routes::MARK;
 use crate::{Error, Family, Prefix, program};
 use std::fmt::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Name of the table, in the family `inet`.
 const TABLE: &str = "strata";
@@ -41,6 +41,10 @@ pub struct Lock {
     pub inside: Vec<IpAddr>,
     /// UDP ports at which encapsulated packets arrive.
     pub ports: Vec<u16>,
+    /// The TCP port at which they arrive in streams.
+    pub stream_port: Option<u16>,
+    /// The far ends of streams of our own, in which they arrive as well.
+    pub streams: Vec<SocketAddr>,
 }
 
 /// Packets that the lock has dropped since it was set.
@@ -84,6 +88,13 @@ impl Lock {
         rules.push_str("jump vital\n");
         for port in &self.ports {
             let _ = writeln!(rules, "udp dport {port} accept");
+        }
+        if let Some(port) = self.stream_port {
+            let _ = writeln!(rules, "tcp dport {port} accept");
+        }
+        for end in &self.streams {
+            let (word, ip, port) = (word(Family::of(end.ip())), end.ip(), end.port());
+            let _ = writeln!(rules, "{word} saddr {ip} tcp sport {port} accept");
         }
         // IPv6 is put together only behind this point, and only a first fragment has ports.
         rules.push_str(

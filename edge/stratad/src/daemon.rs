@@ -13,6 +13,7 @@ use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::log::Log;
 use crate::outlet::{Losses, Outlet};
+use crate::streams::Streams;
 use crate::{reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
@@ -39,7 +40,8 @@ const KEPT: usize = 2 * BATCH;
 /// The longest IP packet.
 const LONGEST: usize = 65_535;
 
-/// What is waited for. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`.
+/// What is waited for. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, those that
+/// take streams from `LISTEN`, and streams from `STREAM`.
 mod token {
     pub const SIGNALS: u64 = 0;
     pub const API: u64 = 1;
@@ -49,6 +51,8 @@ mod token {
     pub const CHANGES: u64 = 5;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
+    pub const LISTEN: u64 = 1 << 18;
+    pub const STREAM: u64 = 1 << 32;
 }
 
 /// The running daemon.
@@ -58,6 +62,7 @@ pub struct Daemon {
     log: Log,
     node: Node,
     host: Host,
+    streams: Streams,
     api: Api,
     keys: Keys,
     losses: Losses,
@@ -83,6 +88,7 @@ impl Daemon {
         // The API first: it tells whether another daemon runs with this configuration.
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
+        let streams = Streams::open(&config, token::STREAM)?;
         let host = Host::open(&config)?;
         let mut node = Node::new(setup::node(&config), entropy::seed(), now);
         node.set_wall_clock(config::today());
@@ -96,6 +102,7 @@ impl Daemon {
             config,
             log,
             host,
+            streams,
             api,
             keys: Keys::default(),
             losses: Losses::default(),
@@ -127,7 +134,11 @@ impl Daemon {
         self.carry_out(clock::now());
         crash::point("first-message-sent");
         while self.broken.is_none() && !self.is_told_to_stop() {
-            let deadlines = [self.node.poll_timeout(), self.api.poll_timeout()];
+            let deadlines = [
+                self.node.poll_timeout(),
+                self.api.poll_timeout(),
+                self.streams.poll_timeout(),
+            ];
             let deadline = deadlines.into_iter().flatten().min();
             self.poller
                 .wait(deadline.map(|deadline| deadline.at), &mut ready)?;
@@ -143,6 +154,7 @@ impl Daemon {
             {
                 self.node.handle_timeout(now);
             }
+            self.streams.handle_timeout(|| self.node.streams(), now);
             self.carry_out(now);
             self.api.settle(&self.node, now);
         }
@@ -267,6 +279,7 @@ impl Daemon {
         for (udp, token) in self.host.natt.iter().zip(token::NATT..) {
             self.poller.add(udp, token, read)?;
         }
+        self.streams.watch(token::LISTEN, &self.poller)?;
         Ok(())
     }
 
@@ -279,11 +292,19 @@ impl Daemon {
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
             token if token < token::NATT => self.read_ike((token - token::IKE) as usize, now),
-            token => self.read_natt((token - token::NATT) as usize, now),
+            token if token < token::LISTEN => {
+                self.read_natt((token - token::NATT) as usize, now);
+            }
+            token if token < token::STREAM => {
+                let listener = (token - token::LISTEN) as usize;
+                self.streams.accept(listener, &self.poller, now);
+            }
+            _ => self.read_stream(ready, now),
         }
     }
 
     fn serve(&mut self, now: Instant) {
+        self.losses.streams = self.streams.counts;
         if let Some(faults) = &self.faults {
             self.losses.faults = faults.counts();
         }
@@ -338,10 +359,12 @@ impl Daemon {
             }
             let mut outlet = Outlet {
                 host: &self.host,
+                streams: &mut self.streams,
                 losses: &mut self.losses,
                 faults: &mut self.faults,
             };
             self.node.seal(&mut self.batch[..filled], &mut outlet);
+            self.streams.flush(&self.poller);
             if let Some(error) = failed {
                 let what = tunnel.tun.name();
                 return self.losses.not_read(what, &error, &mut self.broken);
@@ -378,19 +401,45 @@ impl Daemon {
                 };
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
-            let mut outlet = Outlet {
-                host: &self.host,
-                losses: &mut self.losses,
-                faults: &mut self.faults,
-            };
-            self.node.open(arrived.packets(), &mut outlet, now);
-            arrived.clear();
-            self.arrived = arrived;
+            self.open(arrived, now);
             if let Err(error) = read {
                 let what = "the socket for ESP";
                 return self.losses.not_read(what, &error, &mut self.broken);
             }
         }
+    }
+
+    /// A stream: the same as on port 4500.
+    fn read_stream(&mut self, ready: Ready, now: Instant) {
+        let before = self.useful();
+        let mut arrived = std::mem::take(&mut self.arrived);
+        let node = &mut self.node;
+        let take = |path, message: &[u8]| match Datagram::of(message) {
+            Datagram::Ike(message) => node.handle_datagram(path, message, now),
+            Datagram::Keepalive => {}
+            Datagram::Esp(packet) => arrived.push(path, packet),
+        };
+        let messages = self.streams.handle(ready, &self.poller, take);
+        self.open(arrived, now);
+        let useful = self.useful() != before;
+        self.streams.judge(ready.token, messages, useful);
+    }
+
+    /// Messages that were of any use so far.
+    fn useful(&self) -> u64 {
+        self.node.ike_counters().taken + self.node.esp_counters().opened.packets
+    }
+
+    fn open(&mut self, mut arrived: Arrived, now: Instant) {
+        let mut outlet = Outlet {
+            host: &self.host,
+            streams: &mut self.streams,
+            losses: &mut self.losses,
+            faults: &mut self.faults,
+        };
+        self.node.open(arrived.packets(), &mut outlet, now);
+        arrived.clear();
+        self.arrived = arrived;
     }
 
     /// Transit packets of others, at a licensed node.
@@ -422,6 +471,10 @@ impl Daemon {
         loop {
             self.keep_leases();
             while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
+                if path.is_stream() {
+                    self.streams.send(path, &payload, &self.poller, now);
+                    continue;
+                }
                 let send = |path, payload: &[u8]| self.losses.send(&self.host, path, payload);
                 faults::pass(&mut self.faults, Way::Out, path, &payload, send);
             }
@@ -430,10 +483,13 @@ impl Daemon {
                     self.losses.forward(divert, os_side(to), &packet);
                 }
             }
-            let Some(event) = self.node.poll_event() else {
+            if let Some(event) = self.node.poll_event() {
+                self.note(event, now);
+            } else if let Some(lost) = self.streams.poll_lost() {
+                self.node.handle_disconnected(lost, now);
+            } else {
                 return;
-            };
-            self.note(event, now);
+            }
         }
     }
 

@@ -25,6 +25,9 @@ impl Journal {
             Event::Redirected { peer, to } => {
                 tracing::info!("peer {peer}: sends us to {to}");
             }
+            Event::FellBack { peer, to } => {
+                tracing::info!("peer {peer}: nobody answers by UDP, trying TCP to {to}");
+            }
             Event::Reauthenticated { peer } => {
                 tracing::info!("peer {peer}: both ends proved anew who they are");
             }

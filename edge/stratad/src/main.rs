@@ -17,6 +17,7 @@ mod outlet;
 mod plan;
 mod reload;
 mod setup;
+mod streams;
 mod view;
 
 use clap::Parser;

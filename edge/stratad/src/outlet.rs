@@ -5,6 +5,7 @@
 
 use crate::faults::{self, Counts, Faults, Way};
 use crate::host::Host;
+use crate::streams::{self, Streams};
 use model::Path;
 use node::{DropReason, Packet, Sink};
 use os::{Divert, divert, lock};
@@ -27,6 +28,8 @@ pub struct Losses {
     pub leases: u64,
     /// Packets that the lock has stopped outside the tunnel.
     pub lock: lock::Stopped,
+    /// What was closed, refused or lost of streams.
+    pub streams: streams::Counts,
     /// What was done to datagrams on purpose.
     pub faults: Counts,
 }
@@ -41,6 +44,11 @@ impl Losses {
             ("read", self.read),
             ("keylog", self.keys),
             ("store", self.leases),
+            ("stream_refused", self.streams.refused),
+            ("stream_unused", self.streams.unused),
+            ("stream_corrupt", self.streams.corrupt),
+            ("stream_full", self.streams.full),
+            ("stream_gone", self.streams.gone),
             ("leave", self.lock.leaving),
             ("enter_to_inside", self.lock.to_inside),
             ("enter_from_protected", self.lock.from_protected),
@@ -100,6 +108,8 @@ impl Losses {
 pub struct Outlet<'a> {
     /// The sockets and the TUN.
     pub host: &'a Host,
+    /// The streams.
+    pub streams: &'a mut Streams,
     /// Where losses are counted.
     pub losses: &'a mut Losses,
     /// What happens to packets on purpose.
@@ -108,6 +118,9 @@ pub struct Outlet<'a> {
 
 impl Sink for Outlet<'_> {
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
+        if path.is_stream() {
+            return self.streams.pass(path, packet.octets());
+        }
         let (host, losses) = (self.host, &mut *self.losses);
         faults::pass(
             self.faults,

@@ -1,11 +1,11 @@
 //! What the configuration protects: the routes into the tunnel, and what is locked.
 
 use crate::inside::Inside;
-use config::{Addressing, Config, Leak, Peer};
+use config::{Addressing, Config, Leak, Peer, Tcp};
 use model::TrafficSelector;
 use os::routes::Plan;
 use os::{Lock, Prefix};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// What is protected and what goes around the tunnel.
 pub fn plan(config: &Config, inside: &Inside) -> Plan {
@@ -79,7 +79,16 @@ pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
             .chain(inside.addresses())
             .collect(),
         ports: vec![config.listen.ike, config.listen.nat],
+        stream_port: config.listen.tcp,
+        streams: streams(config),
     })
+}
+
+/// Where streams lead that we begin.
+fn streams(config: &Config) -> Vec<SocketAddr> {
+    let begun = config.peers.iter().filter(|peer| peer.tcp != Tcp::Off);
+    let ends = begun.flat_map(|peer| Some(SocketAddr::new(peer.address?, peer.tcp_port)));
+    ends.collect()
 }
 
 /// The prefixes of peers whose `leak` is `never`.

@@ -127,6 +127,7 @@ zones = "require"
 start = "manual"
 leak = "stopped"
 liveness = "20s"
+tcp = "fallback"
 suite = "aes128gcm16"
 groups = "x25519"
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
@@ -167,6 +168,7 @@ licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
             ("aes128gcm16", "aes256gcm16"),
             ("x25519", "p256"),
             ("fa.example", "fb.example"),
+            ("fallback", "always"),
         ] {
             let after = load(&folder, &FILE.replace(from, to));
             let said = before.diff(&after)[0].effect == Effect::Anew;

@@ -88,6 +88,11 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
     peer.redirects = from.redirects.clone();
+    peer.tcp = match from.tcp {
+        config::Tcp::Off => node::Tcp::Off,
+        config::Tcp::Fallback => node::Tcp::Fallback(from.tcp_port),
+        config::Tcp::Always => node::Tcp::Always(from.tcp_port),
+    };
     peer.ppk = from.ppk.as_ref().map(ppk);
     peer.children = from.children.iter().map(child).collect();
     peer
@@ -168,6 +173,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         redirects: Vec::new(),
         window: party.window,
         children: Vec::new(),
+        tcp: node::Tcp::Off,
         ppk: None,
         role,
     }

@@ -5,9 +5,9 @@ use crate::outlet::Losses;
 use crate::{plan, setup};
 use config::{Config, Places, Routing};
 use control::{
-    Candidate, Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder, Lease,
-    Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason, SnoopCounters,
-    Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones, zone_name,
+    Candidate, Carrier, Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder,
+    Lease, Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason,
+    SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones, zone_name,
 };
 use crypto::{Certificate, RevocationList};
 use model::{Identity, Instant, Right, TrafficSelector};
@@ -28,6 +28,8 @@ pub struct Facts {
     started: Instant,
     /// Names of VPN peers, and whether we can connect to them.
     tunnels: BTreeMap<String, bool>,
+    /// Names of those that we connect to by UDP and nothing else.
+    by_udp: BTreeSet<String>,
     /// What is led into the tunnels whose peers are asked what that is.
     routes: BTreeMap<String, Routes>,
     licensed: BTreeSet<String>,
@@ -68,6 +70,12 @@ impl Facts {
             pools: setup::pools(config),
             started: now,
             tunnels: tunnels.collect(),
+            by_udp: config
+                .peers
+                .iter()
+                .filter(|peer| peer.address.is_some() && peer.tcp == config::Tcp::Off)
+                .map(|peer| peer.party.name.clone())
+                .collect(),
             routes: routes(config, &Inside::default()),
             licensed: config
                 .licensed
@@ -127,6 +135,11 @@ impl Facts {
             .filter(|(_, reachable)| **reachable)
             .map(|(name, _)| name.clone())
             .collect()
+    }
+
+    /// Whether we connect to a peer by UDP and nothing else.
+    pub fn is_by_udp(&self, peer: &str) -> bool {
+        self.by_udp.contains(peer)
     }
 
     /// Where the keys of the file stand.
@@ -251,6 +264,7 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         identity: status.identity.to_string(),
         state: state(status),
         remote: status.remote,
+        carrier: carrier(status.carrier),
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
         last_refusal: status.refusal.as_ref().map(|refusal| refused(refusal, now)),
         ppk: status.ppk,
@@ -340,10 +354,11 @@ fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
             local: from,
             remote: to,
         } = candidate.way;
-        let used = (from, to) == (local.ip(), remote.ip());
+        let used = candidate.leads_along(status.path);
         Candidate {
             local: from,
             remote: to,
+            carrier: carrier(candidate.carrier),
             standing: match candidate.standing {
                 node::Standing::Silent => Standing::Silent,
                 node::Standing::Refused => Standing::Refused,
@@ -356,12 +371,20 @@ fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
         name: status.name.clone(),
         local,
         remote,
+        carrier: carrier(status.path.carrier),
         moved_by: match status.moves {
             Some(true) => Who::Us,
             Some(false) => Who::Peer,
             None => Who::Nobody,
         },
         candidates: status.candidates.iter().map(candidate).collect(),
+    }
+}
+
+pub const fn carrier(carrier: model::Carrier) -> Carrier {
+    match carrier {
+        model::Carrier::Udp => Carrier::Udp,
+        model::Carrier::Tcp => Carrier::Tcp,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::extension::ppk::Ppk;
 use crate::extension::redirect::Elsewhere;
+use crate::extension::tcp::Tcp;
 use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
@@ -102,6 +103,8 @@ pub struct Peer {
     /// So many requests may be under way at once, in each direction, if the peer says the same (RFC 7296
     /// section 2.3). So many of our answers are kept.
     pub window: u8,
+    /// Whether packets may go to it in a stream of TCP (RFC 9329).
+    pub tcp: Tcp,
     /// Children beside the first, which its role describes; each has a name of its own, and none
     /// carries anything of another.
     pub children: Vec<ChildPolicy>,
@@ -199,11 +202,12 @@ impl Peer {
             window: _,
             // They come and go one by one.
             children: _,
+            tcp,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
-            && (mobike, forbids_nat) == (&new.mobike, &new.forbids_nat)
+            && (mobike, forbids_nat, tcp) == (&new.mobike, &new.forbids_nat, &new.tcp)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::exchange::notify;
 use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::fragment::Inbox;
 use crate::extension::intermediate::Said;
-use crate::extension::{cookie, padding};
+use crate::extension::{cookie, padding, tcp};
 use crate::half_open::HalfOpen;
 use crate::menu::IkeMenu;
 use crate::pool::Pools;
@@ -119,6 +119,7 @@ impl Engine {
         if self.sas_with(peer).any(being_made) {
             return Err(ApiMisuse::AlreadyInitiating);
         }
+        let path = tcp::first(known, path, &mut self.rng);
         let mut core = self.new_core(path, true, now);
         core.spi_i = self.fresh_spi();
         core.peer = Some(name);
@@ -264,6 +265,7 @@ impl Engine {
             self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
         }
         self.reauthenticate_due(now);
+        self.fall_back(now);
     }
 }
 
@@ -336,7 +338,9 @@ impl Engine {
                 self.drop(DropReason::HalfOpenLimit);
             }
             None => {
-                let paid = self.cookies.is_paid(request, from);
+                // "In general, Cookies provide less value in the case of TCP encapsulation ... the
+                // Initiator's IP address has been verified" (RFC 9329 section 6.3).
+                let paid = arrived.path.is_stream() || self.cookies.is_paid(request, from);
                 match self.half_open.is_crowded(from, &self.config.limits) && !paid {
                     true => self.ask_for_cookie(request, arrived, now),
                     false => self.respond(request, paid, arrived, now),
@@ -491,7 +495,12 @@ impl Engine {
     }
 
     /// Runs something on an SA, then brings every index up to date.
-    fn with_sa(&mut self, id: IkeSaId, now: Instant, run: impl FnOnce(&mut Sa, &mut Context<'_>)) {
+    pub(crate) fn with_sa(
+        &mut self,
+        id: IkeSaId,
+        now: Instant,
+        run: impl FnOnce(&mut Sa, &mut Context<'_>),
+    ) {
         let Some(mut sa) = self.sas.remove(&id) else {
             return;
         };
@@ -559,6 +568,8 @@ impl Engine {
             path,
             proved: path,
             limit: None,
+            port: 0,
+            lost: false,
             requests: Requests::new(),
             responses: Responses::new(),
             inbox: Inbox::default(),

@@ -12,7 +12,7 @@ use model::{
     ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, InnerAddresses, Kem, Licence, Path,
     Suite,
 };
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use wire::ike::{CertificateRefusal, NotifyType, RefusalCode};
 
 /// Something happened.
@@ -48,6 +48,18 @@ pub enum Event {
         peer: String,
         /// The other gateway.
         to: IpAddr,
+    },
+    /// Nobody answered by UDP, and we began again in a stream (RFC 9329). Nothing more is told of the
+    /// old SA.
+    FellBack {
+        /// The one that was not answered.
+        old: IkeSaId,
+        /// The one that we began.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+        /// Where it is to listen.
+        to: SocketAddr,
     },
     /// An IKE SA is down with its children, or one that we began did not come about. A Delete of ours
     /// may still be on its way: nobody waits for its answer. Initiators that did not prove who they are leave no event but [`Event::Refused`].
@@ -361,6 +373,23 @@ pub enum DownReason {
     Unreadable {
         /// INVALID_SYNTAX or UNSUPPORTED_CRITICAL_PAYLOAD.
         notify: NotifyType,
+    },
+    /// No connection could be made, or it was lost before anything was agreed on.
+    #[error(
+        "no TCP connection with {to}: is the peer running there with `tcp = {}` in its [listen], and does a firewall let that port pass?",
+        .to.port()
+    )]
+    NotConnected {
+        /// Where we looked for it.
+        to: SocketAddr,
+    },
+    /// There is a connection, and nobody answers in it.
+    #[error(
+        "{to} takes our TCP connection and does not answer; does another program listen at that port? compare `tcp_port` here with `tcp` in the peer's [listen]"
+    )]
+    StreamUnanswered {
+        /// Where we looked for it.
+        to: SocketAddr,
     },
     /// Nothing at all came back.
     #[error(

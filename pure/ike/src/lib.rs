@@ -10,7 +10,8 @@
 //!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`],
 //!   [`Engine::note_inbound`], [`Engine::restore_leases`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
-//!   [`Engine::handle_timeout`] when the deadline came. They never fail; what happened is told by
+//!   [`Engine::handle_disconnected`] for a stream that is lost, [`Engine::handle_timeout`] when the
+//!   deadline came. They never fail; what happened is told by
 //!   events and [`Counters`].
 //! * **Outputs**: [`Engine::poll_lease`], [`Engine::poll_transmit`], [`Engine::poll_event`],
 //!   [`Engine::poll_timeout`]. After every command or input, drain the first three in that order
@@ -75,6 +76,7 @@ pub use extension::nat::Nat;
 pub use extension::overlap::Windows;
 pub use extension::ppk::{BadPpk, Ppk};
 pub use extension::redirect::Elsewhere;
+pub use extension::tcp::Tcp;
 pub use pool::Pool;
 pub use signature::{Credential, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

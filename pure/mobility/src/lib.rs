@@ -10,6 +10,9 @@
 //!   dead may be wrong, or forged (section 5.4), an answer is not.
 //! * A way that was found silent or was refused is not taken again before it has been away: so a
 //!   path that is up and yet dead is not returned to with every change of another one.
+//! * Where packets may go in datagrams and in a stream, every way is there twice. Datagrams are the
+//!   better ones: a stream is taken when nothing else answers, and left for a way that is new (RFC 9329
+//!   section 7.1).
 //! * An operator's choice holds as long as its address is there and works.
 //!
 //! No message, no clock and no system is known here.
@@ -18,4 +21,4 @@ mod paths;
 #[cfg(test)]
 mod tests;
 
-pub use paths::{Candidate, NoWay, Paths, Standing, Step, Way};
+pub use paths::{Candidate, Carriage, NoWay, Paths, Standing, Step, Way};

@@ -1,6 +1,6 @@
 //! The paths of one tunnel.
 
-use model::{Deadline, Instant, Path};
+use model::{Carrier, Deadline, Instant, Path};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -14,6 +14,17 @@ pub struct Way {
     pub local: IpAddr,
     /// One of the peer's.
     pub remote: IpAddr,
+}
+
+/// What can carry packets to the peer, whatever the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carriage {
+    /// What.
+    pub carrier: Carrier,
+    /// Our port; zero if whoever takes the path chooses one.
+    pub local: u16,
+    /// The port of addresses of the peer that were not used yet.
+    pub remote: u16,
 }
 
 /// What is known of a way.
@@ -32,6 +43,8 @@ pub enum Standing {
 pub struct Candidate {
     /// From where to where.
     pub way: Way,
+    /// In what.
+    pub carrier: Carrier,
     /// What is known of it.
     pub standing: Standing,
 }
@@ -57,8 +70,8 @@ pub struct NoWay {
 #[derive(Clone, Debug)]
 pub struct Paths {
     current: Path,
-    /// The port of addresses of the peer that were not used yet.
-    port: u16,
+    /// What can carry packets, the best first.
+    carriages: Vec<Carriage>,
     candidates: Vec<Candidate>,
     /// Where an operator wants it to leave from.
     chosen: Option<IpAddr>,
@@ -75,11 +88,11 @@ struct Search {
 }
 
 impl Paths {
-    /// A tunnel that takes a path. Other addresses of the peer are reached at `port`.
-    pub const fn new(current: Path, port: u16) -> Self {
+    /// A tunnel that takes a path, and can take others in these, the best first.
+    pub const fn new(current: Path, carriages: Vec<Carriage>) -> Self {
         Self {
             current,
-            port,
+            carriages,
             candidates: Vec::new(),
             chosen: None,
             search: None,
@@ -91,15 +104,20 @@ impl Paths {
 
     /// The ways that there are now, the best first.
     pub fn handle_ways(&mut self, ways: &[Way]) {
-        let known = |way: &Way| {
+        let known = |way: Way, carrier| {
             let mut known = self.candidates.iter();
-            known.find(|candidate| candidate.way == *way).copied()
+            known.find(|known| known.is(way, carrier)).copied()
         };
-        let fresh = |way: &Way| Candidate {
-            way: *way,
-            standing: Standing::Fresh,
+        let new = |way, carrier| Candidate {
+            way,
+            carrier,
+            standing: self.first_standing(way, carrier),
         };
-        let candidates = ways.iter().map(|way| known(way).unwrap_or(fresh(way)));
+        let candidates = self.carriages.iter().flat_map(|carriage| {
+            let carrier = carriage.carrier;
+            let ways = ways.iter().copied();
+            ways.map(move |way| known(way, carrier).unwrap_or_else(|| new(way, carrier)))
+        });
         self.candidates = candidates.collect();
         if let Some(chosen) = self.chosen
             && !ways.iter().any(|way| way.local == chosen)
@@ -111,32 +129,29 @@ impl Paths {
 
     /// Nobody answers on the current path.
     pub fn handle_silence(&mut self, now: Instant) {
-        self.note(self.way(), Standing::Silent);
+        self.note(self.current, Standing::Silent);
         self.search = Some(Search { next: 0, at: now });
     }
 
     /// Somebody answers, and there.
     pub fn handle_answer(&mut self, path: Path) {
-        let way = Way {
-            local: path.local.ip(),
-            remote: path.remote.ip(),
-        };
         // An address that nobody told us of is a translator's, or a forger's.
-        let known = self.candidates.iter().any(|known| known.way == way);
-        if self.search.is_none() || !(known || way == self.way()) {
+        let known = self.candidates.iter().any(|known| known.leads_along(path));
+        let current = is_alike(path, self.current);
+        if self.search.is_none() || !(known || current) {
             return;
         }
         self.search = None;
-        self.note(way, Standing::Fresh);
-        if way != self.way() {
+        self.note(path, Standing::Fresh);
+        if !current {
             self.chosen = None;
-            self.take(way);
+            self.take(path);
         }
     }
 
     /// The peer does not want the current path.
     pub fn handle_refusal(&mut self) {
-        self.note(self.way(), Standing::Refused);
+        self.note(self.current, Standing::Refused);
         self.chosen = None;
         self.take_best();
     }
@@ -148,9 +163,13 @@ impl Paths {
         let mut fitting = self.candidates.iter().filter(fits);
         let same_end = |way: &Way| way.remote == self.current.remote.ip();
         let first = fitting.clone().find(|candidate| same_end(&candidate.way));
-        let Some(best) = first.or_else(|| fitting.next()).map(|best| best.way) else {
-            let mut from: Vec<_> = self.candidates.iter().map(|c| c.way.local).collect();
-            from.dedup();
+        let Some(best) = first.or_else(|| fitting.next()).copied() else {
+            let mut from: Vec<IpAddr> = Vec::new();
+            for local in self.candidates.iter().map(|candidate| candidate.way.local) {
+                if !from.contains(&local) {
+                    from.push(local);
+                }
+            }
             return Err(NoWay { from });
         };
         for candidate in &mut self.candidates {
@@ -158,23 +177,23 @@ impl Paths {
         }
         self.chosen = from;
         self.search = None;
-        self.take(best);
+        self.take(self.path(best));
         Ok(self.current)
     }
 
     /// Tries the next one, if it is time.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let current = self.way();
+        let current = self.current;
         let Some(search) = self.search.as_mut().filter(|search| search.at <= now) else {
             return;
         };
         search.at = now + PAUSE;
         let others = (0..self.candidates.len()).map(|i| (search.next + i) % self.candidates.len());
-        let mut others = others.filter(|&i| self.candidates[i].way != current);
+        let mut others = others.filter(|&i| !self.candidates[i].leads_along(current));
         if let Some(next) = others.next() {
             search.next = next + 1;
-            let way = self.candidates[next].way;
-            self.step = Some(Step::Try(self.path(way)));
+            let next = self.candidates[next];
+            self.step = Some(Step::Try(self.path(next)));
         }
     }
 
@@ -206,16 +225,23 @@ impl Paths {
         &self.candidates
     }
 
-    const fn way(&self) -> Way {
-        Way {
-            local: self.current.local.ip(),
-            remote: self.current.remote.ip(),
+    /// What is known of a way that is new. A tunnel is in a stream because nothing came back by UDP
+    /// on the way it takes.
+    fn first_standing(&self, way: Way, carrier: Carrier) -> Standing {
+        let other = Candidate {
+            way,
+            carrier: self.current.carrier,
+            standing: Standing::Fresh,
+        };
+        match (carrier, self.current.carrier) {
+            (Carrier::Udp, Carrier::Tcp) if other.leads_along(self.current) => Standing::Silent,
+            _ => Standing::Fresh,
         }
     }
 
-    fn note(&mut self, way: Way, standing: Standing) {
-        let known = self.candidates.iter_mut().find(|known| known.way == way);
-        if let Some(known) = known {
+    fn note(&mut self, path: Path, standing: Standing) {
+        let mut candidates = self.candidates.iter_mut();
+        if let Some(known) = candidates.find(|known| known.leads_along(path)) {
             known.standing = standing;
         }
     }
@@ -228,26 +254,60 @@ impl Paths {
             candidate.standing == Standing::Fresh
                 && chosen.is_none_or(|chosen| candidate.way.local == chosen)
         };
-        let best = self.candidates.iter().find(fits).map(|best| best.way);
-        if let Some(best) = best.filter(|best| *best != self.way()) {
+        let best = self.candidates.iter().find(fits).copied();
+        if let Some(best) = best.filter(|best| !best.leads_along(self.current)) {
             self.search = None;
-            self.take(best);
+            self.take(self.path(best));
         }
     }
 
-    fn take(&mut self, way: Way) {
-        self.current = self.path(way);
-        self.step = Some(Step::Take(self.current));
+    const fn take(&mut self, path: Path) {
+        self.current = path;
+        self.step = Some(Step::Take(path));
     }
 
-    fn path(&self, way: Way) -> Path {
-        let port = match way.remote == self.current.remote.ip() {
-            true => self.current.remote.port(),
-            false => self.port,
-        };
-        Path::udp(
-            SocketAddr::new(way.local, self.current.local.port()),
-            SocketAddr::new(way.remote, port),
-        )
+    fn path(&self, to: Candidate) -> Path {
+        let Candidate { way, carrier, .. } = to;
+        if to.leads_along(self.current) {
+            return self.current;
+        }
+        let mut carriages = self.carriages.iter();
+        let carriage = carriages.find(|carriage| carriage.carrier == carrier);
+        let (mut local, mut remote) = carriage.map_or((0, 0), |known| (known.local, known.remote));
+        if carrier == self.current.carrier {
+            // One socket serves all datagrams; of a stream each has its own.
+            if carrier == Carrier::Udp {
+                local = self.current.local.port();
+            }
+            if way.remote == self.current.remote.ip() {
+                remote = self.current.remote.port();
+            }
+        }
+        Path {
+            local: SocketAddr::new(way.local, local),
+            remote: SocketAddr::new(way.remote, remote),
+            carrier,
+        }
     }
+}
+
+impl Candidate {
+    /// Whether it is the one that a path takes.
+    pub fn leads_along(&self, path: Path) -> bool {
+        let way = Way {
+            local: path.local.ip(),
+            remote: path.remote.ip(),
+        };
+        self.is(way, path.carrier)
+    }
+
+    fn is(&self, way: Way, carrier: Carrier) -> bool {
+        (self.way, self.carrier) == (way, carrier)
+    }
+}
+
+/// Whether two paths differ in nothing but ports.
+fn is_alike(path: Path, other: Path) -> bool {
+    let ends = |path: Path| (path.local.ip(), path.remote.ip(), path.carrier);
+    ends(path) == ends(other)
 }

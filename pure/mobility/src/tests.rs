@@ -1,7 +1,7 @@
 //! The rules of the choice, by name.
 
-use crate::{Candidate, Paths, Standing, Step, Way};
-use model::{Instant, Path};
+use crate::{Candidate, Carriage, Paths, Standing, Step, Way};
+use model::{Carrier, Instant, Path};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -26,11 +26,23 @@ fn ways(pairs: &[(&str, &str)]) -> Vec<Way> {
     pairs.iter().map(way).collect()
 }
 
+const DATAGRAMS: Carriage = Carriage {
+    carrier: Carrier::Udp,
+    local: 4500,
+    remote: 4500,
+};
+
+const STREAM: Carriage = Carriage {
+    carrier: Carrier::Tcp,
+    local: 0,
+    remote: 443,
+};
+
 const BOTH: [(&str, &str); 2] = [(WIFI, GATEWAY), (CELL, GATEWAY)];
 
 /// A tunnel over Wi-Fi, which a mobile network could take.
 fn tunnel() -> Paths {
-    let mut paths = Paths::new(path(WIFI, GATEWAY), 4500);
+    let mut paths = Paths::new(path(WIFI, GATEWAY), vec![DATAGRAMS]);
     paths.handle_ways(&ways(&BOTH));
     assert_eq!(paths.poll_step(), None);
     paths
@@ -184,11 +196,72 @@ fn an_address_from_which_nothing_leaves_cannot_be_chosen() {
 fn another_address_of_the_peer_is_reached_at_its_usual_port() {
     let mut translated = path(WIFI, GATEWAY);
     translated.remote.set_port(24_500);
-    let mut paths = Paths::new(translated, 4500);
+    let mut paths = Paths::new(translated, vec![DATAGRAMS]);
     paths.handle_ways(&ways(&[(CELL, GATEWAY), (WIFI, OTHER)]));
     let mut same = path(CELL, GATEWAY);
     same.remote.set_port(24_500);
     assert_eq!(paths.poll_step(), Some(Step::Take(same)));
     paths.handle_ways(&ways(&[(WIFI, OTHER)]));
     assert_eq!(paths.poll_step(), Some(Step::Take(path(WIFI, OTHER))));
+}
+
+/// A path in a stream that is to be connected.
+fn stream(local: &str, remote: &str) -> Path {
+    Path::tcp((ip(local), 0).into(), (ip(remote), 443).into())
+}
+
+/// One that was connected from this port.
+fn connected(local: &str, port: u16) -> Path {
+    Path::tcp((ip(local), port).into(), (ip(GATEWAY), 443).into())
+}
+
+#[test]
+fn datagrams_are_tried_on_every_way_before_a_stream_on_any() {
+    let mut paths = Paths::new(path(WIFI, GATEWAY), vec![DATAGRAMS, STREAM]);
+    paths.handle_ways(&ways(&BOTH));
+    assert_eq!(paths.poll_step(), None);
+    paths.handle_silence(at(0));
+    let tried = tries(&mut paths, at(700));
+    let expected = [
+        path(CELL, GATEWAY),
+        stream(WIFI, GATEWAY),
+        stream(CELL, GATEWAY),
+    ];
+    assert_eq!(tried, expected);
+}
+
+#[test]
+fn a_stream_that_answers_is_taken_as_it_is() {
+    let mut paths = Paths::new(path(WIFI, GATEWAY), vec![DATAGRAMS, STREAM]);
+    paths.handle_ways(&ways(&[(WIFI, GATEWAY)]));
+    paths.handle_silence(at(0));
+    assert_eq!(tries(&mut paths, at(0)), [stream(WIFI, GATEWAY)]);
+    paths.handle_answer(connected(WIFI, 50_000));
+    assert_eq!(paths.poll_step(), Some(Step::Take(connected(WIFI, 50_000))));
+}
+
+#[test]
+fn a_tunnel_in_a_stream_does_not_go_back_to_where_datagrams_were_silent() {
+    let mut paths = Paths::new(connected(WIFI, 50_000), vec![DATAGRAMS, STREAM]);
+    paths.handle_ways(&ways(&[(WIFI, GATEWAY)]));
+    assert_eq!(paths.poll_step(), None);
+    // "SHOULD be initiated first over UDP before attempting over TCP" on another network.
+    paths.handle_ways(&ways(&[(CELL, GATEWAY), (WIFI, GATEWAY)]));
+    assert_eq!(paths.poll_step(), Some(Step::Take(path(CELL, GATEWAY))));
+}
+
+#[test]
+fn an_operator_who_moves_a_tunnel_moves_it_to_datagrams() {
+    let mut paths = Paths::new(connected(WIFI, 50_000), vec![DATAGRAMS, STREAM]);
+    paths.handle_ways(&ways(&[(WIFI, GATEWAY)]));
+    assert_eq!(paths.choose(None), Ok(path(WIFI, GATEWAY)));
+}
+
+#[test]
+fn where_there_is_only_a_stream_no_datagram_is_tried() {
+    let mut paths = Paths::new(connected(WIFI, 50_000), vec![STREAM]);
+    paths.handle_ways(&ways(&BOTH));
+    paths.handle_silence(at(0));
+    let tried = tries(&mut paths, at(600));
+    assert!(tried.iter().all(|path| path.is_stream()), "{tried:?}");
 }

@@ -6,7 +6,7 @@ use model::Identity;
 pub use esp::{Action, Policy};
 pub use ike::{
     Addressing, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer,
-    PeerRole as Role, Pool, Ppk, Signer, Stance, ZonePolicy,
+    PeerRole as Role, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
 };
 pub use pep::Config as SnoopConfig;
 

@@ -2,7 +2,7 @@
 
 use crate::{KeyLog, Side};
 use model::{Identity, InnerAddresses, Path, Right, Spi, ZoneId};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Something an operator or the driver wants to know. Reasons are texts because they end in a
 /// log, in `strata status` and nowhere else.
@@ -24,6 +24,13 @@ pub enum Event {
         peer: String,
         /// The other gateway.
         to: IpAddr,
+    },
+    /// Nobody answered by UDP, and we begin again in a stream.
+    FellBack {
+        /// Name of the peer's table.
+        peer: String,
+        /// Where it is to listen.
+        to: SocketAddr,
     },
     /// An IKE SA with a peer is gone, and no other has its place; or it could not be made.
     PeerDown {

@@ -8,7 +8,7 @@ use crate::{Event, KeyLog, keylog};
 use crypto::Secret;
 use esp::{Traffic, Unusable};
 use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use wire::ike::RefusalCode;
 
 impl Node {
@@ -37,6 +37,7 @@ impl Node {
             ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
             ike::Event::IkeReplaced { old, sa, peer } => self.ike_replaced(old, sa, peer, now),
             ike::Event::Redirected { old, sa, peer, to } => self.redirected(old, sa, peer, to),
+            ike::Event::FellBack { old, sa, peer, to } => self.fell_back(old, sa, peer, to),
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
             ike::Event::Configured { sa, peer, inside } => self.configured(sa, peer, inside),
             ike::Event::ChildUp(child) => self.child_up(*child, now),
@@ -125,11 +126,21 @@ impl Node {
 
     /// What was being made is made at another gateway. What is up stays until it is.
     fn redirected(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: IpAddr) {
-        let entry = self.wishes.get(&peer);
-        if entry.is_some_and(|entry| entry.sa == Some(old) && entry.up_since.is_none()) {
-            self.wishes.started(&peer, sa);
-        }
+        self.begun_instead(old, sa, &peer);
         self.events.push_back(Event::Redirected { peer, to });
+    }
+
+    /// What was being made is made in a stream.
+    fn fell_back(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: SocketAddr) {
+        self.begun_instead(old, sa, &peer);
+        self.events.push_back(Event::FellBack { peer, to });
+    }
+
+    fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str) {
+        let entry = self.wishes.get(peer);
+        if entry.is_some_and(|entry| entry.sa == Some(old) && entry.up_since.is_none()) {
+            self.wishes.started(peer, sa);
+        }
     }
 
     fn ike_down(&mut self, sa: IkeSaId, peer: String, why: &ike::DownReason, now: Instant) {

@@ -10,7 +10,7 @@
 //!   operator wants.
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
-//!   the routes allow to [`Node::handle_ways`];
+//!   the routes allow to [`Node::handle_ways`], streams that are lost to [`Node::handle_disconnected`];
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
 //!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node).
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
@@ -40,7 +40,7 @@ mod transit;
 
 pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
-    Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, ZonePolicy,
+    Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
 pub use event::Event;

@@ -6,8 +6,9 @@
 
 use crate::node::Node;
 use crate::{Event, UnknownPeer};
-use mobility::{Candidate, NoWay, Paths, Step, Way};
-use model::{ChildSaId, Deadline, IkeSaId, Instant, Path};
+use ike::Tcp;
+use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
+use model::{Carrier, ChildSaId, Deadline, IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -117,12 +118,33 @@ impl Node {
         let used = std::iter::once(path.remote.ip());
         let mut seen = BTreeSet::new();
         let remotes = used.chain(others).filter(|remote| seen.insert(*remote));
+        let carriages = self.carriages(sa);
         let mobile = self.moving.0.entry(sa).or_insert_with(|| Mobile {
-            paths: Paths::new(path, ike::NATT_PORT),
+            paths: Paths::new(path, carriages),
             remotes: Vec::new(),
         });
         mobile.remotes = remotes.collect();
         self.events.push_back(Event::WaysWanted);
+    }
+
+    /// What can carry packets to the peer of an IKE SA, the best first.
+    fn carriages(&self, sa: IkeSaId) -> Vec<Carriage> {
+        let datagrams = Carriage {
+            carrier: Carrier::Udp,
+            local: self.natt_port,
+            remote: ike::NATT_PORT,
+        };
+        let stream = |remote| Carriage {
+            carrier: Carrier::Tcp,
+            local: 0,
+            remote,
+        };
+        let peer = self.name(sa).and_then(|name| self.peer(&name));
+        match peer.map_or(Tcp::Off, |peer| peer.tcp) {
+            Tcp::Off => vec![datagrams],
+            Tcp::Fallback(port) => vec![datagrams, stream(port)],
+            Tcp::Always(port) => vec![stream(port)],
+        }
     }
 
     pub(crate) fn path_silent(&mut self, sa: IkeSaId, now: Instant) {

@@ -83,6 +83,7 @@ pub struct Node {
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
     ike_port: u16,
+    pub(crate) natt_port: u16,
     pub(crate) grant_lifetime: Duration,
     pub(crate) key_log: bool,
     /// Why somebody who is no configured peer was last refused.
@@ -121,6 +122,7 @@ impl Node {
             inside: BTreeMap::new(),
             rng,
             ike_port: config.ike_port,
+            natt_port: config.natt_port,
             grant_lifetime: config.grant_lifetime,
             key_log: config.key_log,
             stranger: None,
@@ -268,6 +270,12 @@ impl Node {
     /// An IKE message, without a non-ESP marker.
     pub fn handle_datagram(&mut self, path: Path, message: &[u8], now: Instant) {
         self.ike.handle_datagram(path, message, now);
+        self.drain(now);
+    }
+
+    /// A stream that was to be made for something to send is lost, or could not be made.
+    pub fn handle_disconnected(&mut self, path: Path, now: Instant) {
+        self.ike.handle_disconnected(path, now);
         self.drain(now);
     }
 

@@ -6,8 +6,8 @@ use crate::{GrantState, TransitCounters};
 use esp::Traffic;
 use ike::{SaStatus, Windows};
 use model::{
-    ChildSaId, CsaId, Identity, InnerAddresses, Instant, Kem, Lease, Licence, Spi, TrafficSelector,
-    ZoneAgreement, ZoneId,
+    Carrier, ChildSaId, CsaId, Identity, InnerAddresses, Instant, Kem, Lease, Licence, Spi,
+    TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,6 +34,8 @@ pub struct PeerStatus {
     pub state: PeerState,
     /// Where it is, as far as known.
     pub remote: Option<SocketAddr>,
+    /// What carries its messages.
+    pub carrier: Carrier,
     /// Since when it is up.
     pub since: Option<Instant>,
     /// Whether a PPK is in the keys of its IKE SA, and so in those of its children.
@@ -213,6 +215,11 @@ impl Node {
             .map_or_else(Vec::new, |snoop| snoop.flows().collect())
     }
 
+    /// The streams that are in use. Any other is of no use any more, or not yet.
+    pub fn streams(&self) -> impl Iterator<Item = model::Path> {
+        self.ike.streams()
+    }
+
     /// Counters of the data plane.
     pub fn esp_counters(&self) -> &esp::Counters {
         self.worker.counters()
@@ -257,6 +264,7 @@ impl Node {
             identity: peer.identity.clone(),
             state,
             remote: remote(peer, current.as_ref()),
+            carrier: current.as_ref().map_or(Carrier::Udp, |sa| sa.path.carrier),
             since: entry.up_since,
             ppk: current.as_ref().is_some_and(|sa| sa.ppk),
             kems: kems.unwrap_or_default(),

@@ -153,6 +153,7 @@ fn config(
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        tcp: node::Tcp::Off,
         ppk: None,
     }];
     Config {

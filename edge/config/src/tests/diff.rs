@@ -25,6 +25,7 @@ resolver = "/etc/other.conf"
 addresses = ["198.51.100.7"]
 ike = 501
 nat = 4501
+tcp = 4500
 fragment = 1400
 [control]
 socket = "/run/other.sock"
@@ -50,6 +51,8 @@ pfs = false
 mobike = "off"
 nat = "forbidden"
 redirect = ["192.0.2.64/28"]
+tcp = "fallback"
+tcp_port = 443
 ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
@@ -156,6 +159,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("listen.addresses", "100.7", "100.8", Restart),
         ("listen.ike", "ike = 501", "ike = 500", Restart),
         ("listen.nat", "nat = 4501", "nat = 4500", Restart),
+        ("listen.tcp", "tcp = 4500", "tcp = 443", Restart),
         (
             "listen.fragment",
             "fragment = 1400",
@@ -228,6 +232,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),
+        ("peer.alice.tcp", "\"fallback\"", "\"always\"", Anew),
+        ("peer.alice.tcp_port", "= 443", "= 4500", Anew),
         ("redirect.to", "192.0.2.70", "192.0.2.71", Applied),
         ("redirect.when", "\"init\"", "\"auth\"", Applied),
         ("peer.alice.ppk", "office2026", "office2027", Anew),
@@ -598,8 +604,9 @@ fn a_secret_is_compared_by_its_octets_and_never_shown() {
 #[test]
 fn values_are_shown_as_a_person_writes_them() {
     let folder = folder();
-    // Who has no address cannot be told where to go instead.
+    // Who has no address cannot be told where to go instead, nor how.
     let full = FULL.replace("redirect = [\"192.0.2.64/28\"]\n", "");
+    let full = full.replace("tcp = \"fallback\"\n", "");
     let old = folder.load(&full).unwrap();
     let values = |from: &str, to: &str| {
         let new = folder.load(&full.replacen(from, to, 1)).unwrap();

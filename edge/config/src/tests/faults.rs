@@ -187,6 +187,23 @@ fn who_is_called_is_not_sent_elsewhere() {
 }
 
 #[test]
+fn who_waits_does_not_choose_tcp() {
+    let waiting = OFFICE.replace("address = \"192.0.2.1\"\n", "");
+    let fault = only_fault(&format!("{NODE}{waiting}tcp = \"always\"\n"));
+    assert!(fault.contains("peer.office.tcp | who connects"), "{fault}");
+    assert!(fault.contains("write `tcp = 4500` in [listen]"), "{fault}");
+    let fault = only_fault_in_office("tcp = \"maybe\"\n");
+    assert!(fault.contains("fallback"), "{fault}");
+    let fault = only_fault_in_office("tcp_port = 0\n");
+    assert!(fault.contains("peer.office.tcp_port"), "{fault}");
+    for good in ["tcp = \"off\"\n", ""] {
+        Folder::new()
+            .load(&format!("{NODE}{waiting}{good}"))
+            .unwrap();
+    }
+}
+
+#[test]
 fn a_redirect_leads_somewhere() {
     let fault = only_fault(&format!("{NODE}{OFFICE}[redirect]\nwhen = \"init\"\n"));
     assert!(fault.contains("redirect"), "{fault}");

@@ -339,6 +339,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        tcp: ike::Tcp::Off,
     };
     ike::Config {
         natt_port: port,

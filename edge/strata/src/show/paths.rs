@@ -1,7 +1,7 @@
 //! `strata paths`: for each tunnel its path, and the ways it could take.
 
 use crate::text::{Paint, clean};
-use control::{Candidate, Moved, Paths, Standing, TunnelPaths, Who};
+use control::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
 
 /// The whole answer.
 pub fn show(paths: &Paths, paint: Paint) -> String {
@@ -26,6 +26,7 @@ pub fn moved(moved: &Moved) -> String {
 fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
     let name = paint.bold(&clean(&tunnel.name));
     let (local, remote) = (tunnel.local, tunnel.remote);
+    let by = by(tunnel.carrier);
     let who = match tunnel.moved_by {
         Who::Us => "it moves with us",
         Who::Peer => "it moves with the peer",
@@ -33,7 +34,7 @@ fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
     };
     let candidates = tunnel.candidates.iter();
     let candidates: String = candidates.map(|way| candidate(way, paint)).collect();
-    format!("{name}  {local} - {remote}  {who}\n{candidates}")
+    format!("{name}  {local} - {remote}{by}  {who}\n{candidates}")
 }
 
 fn candidate(candidate: &Candidate, paint: Paint) -> String {
@@ -44,7 +45,16 @@ fn candidate(candidate: &Candidate, paint: Paint) -> String {
         Standing::Refused => paint.bad("the peer refuses it"),
     };
     let (local, remote) = (candidate.local, candidate.remote);
-    format!("  {local} - {remote}  {standing}\n")
+    let by = by(candidate.carrier);
+    format!("  {local} - {remote}{by}  {standing}\n")
+}
+
+/// UDP is what is expected.
+pub const fn by(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Udp => "",
+        Carrier::Tcp => " by TCP",
+    }
 }
 
 #[cfg(test)]
@@ -57,12 +67,14 @@ mod tests {
         let way = |local: &str, standing| Candidate {
             local: local.parse().unwrap(),
             remote: "192.0.2.1".parse().unwrap(),
+            carrier: Carrier::Tcp,
             standing,
         };
         let tunnel = TunnelPaths {
             name: "office".to_owned(),
             local: "10.4.0.2:4500".parse().unwrap(),
             remote: "192.0.2.1:4500".parse().unwrap(),
+            carrier: Carrier::Udp,
             moved_by: Who::Us,
             candidates: vec![
                 way("10.3.0.2", Standing::Silent),
@@ -78,8 +90,8 @@ mod tests {
         assert_eq!(
             shown,
             "office  10.4.0.2:4500 - 192.0.2.1:4500  it moves with us\n  \
-             10.3.0.2 - 192.0.2.1  nobody answered\n  \
-             10.4.0.2 - 192.0.2.1  used\n"
+             10.3.0.2 - 192.0.2.1 by TCP  nobody answered\n  \
+             10.4.0.2 - 192.0.2.1 by TCP  used\n"
         );
     }
 }

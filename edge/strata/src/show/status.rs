@@ -1,5 +1,6 @@
 //! `strata status`: warnings first, then one block for each peer, then what was dropped.
 
+use super::paths::by;
 use super::state;
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{Child, ChildKind, Peer, PeerKind, Refusal, Role, Status, Traffic};
@@ -53,7 +54,8 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     let _ = writeln!(text, "\n{kind} {name}  {}{since}", state(peer.state, paint));
     let _ = writeln!(text, "  identity  {}", clean(&peer.identity));
     if let Some(remote) = peer.remote {
-        let _ = writeln!(text, "  remote    {remote}");
+        let by = by(peer.carrier);
+        let _ = writeln!(text, "  remote    {remote}{by}");
     }
     if peer.ppk {
         text.push_str("  ppk       in all keys\n");
@@ -160,7 +162,7 @@ fn traffic(traffic: Traffic) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{PeerState, Routes, RoutesReason, Window};
+    use control::{Carrier, PeerState, Routes, RoutesReason, Window};
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -170,6 +172,7 @@ mod tests {
             identity: "gw.example.net".to_owned(),
             state: PeerState::Up,
             remote: Some("192.0.2.1:4500".parse().unwrap()),
+            carrier: Carrier::Tcp,
             since_seconds: Some(75),
             last_refusal: None,
             ppk: true,
@@ -213,6 +216,7 @@ mod tests {
             identity: "home.example.net".to_owned(),
             state: PeerState::Down,
             remote: None,
+            carrier: Carrier::Udp,
             since_seconds: None,
             last_refusal: Some(Refusal {
                 seconds_ago: 3,
@@ -253,7 +257,7 @@ peer home  down
 
 peer office  up for 1 min 15 s
   identity  gw.example.net
-  remote    192.0.2.1:4500
+  remote    192.0.2.1:4500 by TCP
   ppk       in all keys
   kem       mlkem768 in all keys
   window    4 of our requests at once, 8 of the peer's

@@ -146,6 +146,7 @@ mod tests {
         Remedy {
             places,
             table: "peer.alice",
+            by_udp: true,
         }
     }
 

@@ -21,6 +21,7 @@ pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<E
     let remedy = Remedy {
         places: facts.places(),
         table: &table,
+        by_udp: facts.is_by_udp(name),
     };
     let attempt = node.attempt(name);
     let stranger = node

@@ -15,6 +15,8 @@ pub struct Remedy<'a> {
     pub places: &'a Places,
     /// The peer's table in dotted form.
     pub table: &'a str,
+    /// Whether we connect to it by UDP and nothing else.
+    pub by_udp: bool,
 }
 
 impl Remedy<'_> {
@@ -88,6 +90,11 @@ impl Remedy<'_> {
                 )]
             }
             DownReason::Unreachable { .. } => self.silence(attempt),
+            DownReason::NotConnected { to } => self.not_connected(to.port()),
+            DownReason::StreamUnanswered { to } => vec![self.at(
+                "tcp_port",
+                format!("is {} what `tcp` in [listen] says there?", to.port()),
+            )],
             DownReason::AuthUnanswered { port } => vec![elsewhere(format!(
                 "let UDP port {port} pass between here and {peer}"
             ))],
@@ -181,9 +188,29 @@ impl Remedy<'_> {
             return vec![self.fragment(uncut.ours)];
         }
         let remote = attempt.path.remote.ip();
-        vec![
+        let mut fixes = vec![
             self.at("address", format!("is {remote} the right one?")),
             elsewhere("start stratad there, and let UDP ports 500 and 4500 pass"),
+        ];
+        fixes.extend(self.stream());
+        fixes
+    }
+
+    /// What is left where UDP does not pass, unless it is chosen already.
+    fn stream(&self) -> Option<Fix> {
+        let fix = self.at(
+            "tcp",
+            "or write `tcp = \"fallback\"`, and `tcp = 4500` in [listen] there",
+        );
+        self.by_udp.then_some(fix)
+    }
+
+    fn not_connected(&self, port: u16) -> Vec<Fix> {
+        vec![
+            elsewhere(format!(
+                "write `tcp = {port}` in [listen] there, start stratad, and let that TCP port pass"
+            )),
+            self.at("tcp_port", "or is it another one there?"),
         ]
     }
 

@@ -94,7 +94,7 @@ impl Uncut {
     ) -> Option<Self> {
         let Limit(octets) = Limit::of(message, path);
         let ours = config.fragment == 0;
-        (limit.is_none() && octets > FRAGMENT).then_some(Self { octets, ours })
+        (limit.is_none() && octets > FRAGMENT && !path.is_stream()).then_some(Self { octets, ours })
     }
 }
 

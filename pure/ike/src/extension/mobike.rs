@@ -156,9 +156,11 @@ pub(crate) fn seen_as(response: &Message) -> Option<Vec<u8>> {
     Some(destination.data.clone())
 }
 
-/// Whether a message passed a translator where its sender forbids them (section 3.9).
+/// Whether a message passed a translator where its sender forbids them (section 3.9); in a stream that
+/// "SHOULD be ignored because TCP generally has no problems with NAT boxes" (RFC 9329 section 7.1).
 pub(crate) fn is_translated(request: &Message, arrived: Path) -> bool {
     find_notify(request, NotifyType::NO_NATS_ALLOWED)
+        .filter(|_| !arrived.is_stream())
         .is_some_and(|sent| sent.data != both_ends(arrived.reversed()))
 }
 

@@ -18,4 +18,5 @@ pub(crate) mod padding;
 pub(crate) mod ppk;
 pub(crate) mod reauth;
 pub(crate) mod redirect;
+pub(crate) mod tcp;
 pub(crate) mod zones;

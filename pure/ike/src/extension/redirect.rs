@@ -14,6 +14,7 @@ use crate::config::{Config, Peer};
 use crate::engine::Engine;
 use crate::event::{CannotRedirect, DownReason, Event};
 use crate::exchange::{find_notify, notify};
+use crate::extension::tcp;
 use crate::sa::{Context, Core};
 use model::{IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, VecDeque};
@@ -201,6 +202,7 @@ impl Engine {
                 IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
+            let path = tcp::datagrams(path, self.config.natt_port);
             let there = Path::udp(
                 SocketAddr::new(ours, path.local.port()),
                 SocketAddr::new(to, path.remote.port()),

@@ -111,7 +111,7 @@ impl AuthSent {
             Some(uncut) => DownReason::LongAuthUnanswered(uncut),
             None => DownReason::AuthUnanswered { port },
         };
-        core.gone(why, ctx)
+        core.unanswered(why, ctx)
     }
 
     fn conclude(

@@ -362,6 +362,7 @@ impl Established {
             return State::Established(self);
         };
         self.heard = ctx.now;
+        core.lost = false;
         self.follow(arrived, core, ctx);
         self.note_answer(arrived.path, core, ctx);
         let task = self.queue.finish(arrived.datagram.header().message_id);
@@ -437,6 +438,7 @@ impl Established {
             return State::Established(self);
         };
         self.heard = ctx.now;
+        core.lost = false;
         self.follow(arrived, core, ctx);
         match request {
             Ok(request) => self.handle_genuine(&request, arrived, core, ctx),
@@ -697,8 +699,17 @@ impl Established {
 
     /// Who can move says so: then other messages move nothing (RFC 4555 section 3.8).
     fn follow(&self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        let newest = core.is_newest(arrived.datagram.header());
-        if newest && self.mobike.is_none() && self.nat.is_some_and(Nat::follows) {
+        if !core.is_newest(arrived.datagram.header()) || self.mobike.is_some() {
+            return;
+        }
+        if arrived.path.is_stream() {
+            // "It SHOULD choose the TCP connection on which it last received a valid and decryptable
+            // IKE or ESP message" (RFC 9329 section 6.1). Who began has one connection, and knows it.
+            if !self.contact.ours {
+                core.take(arrived.path, ctx);
+                core.carry(self.children(), ctx);
+            }
+        } else if self.nat.is_some_and(Nat::follows) {
             core.follow(arrived.path, self.children(), ctx);
         }
     }
@@ -723,7 +734,7 @@ impl Established {
         }
     }
 
-    pub(super) fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(crate) fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if core.requests.is_idle()
             && let Some(task) = self.next_move(core, ctx)
         {

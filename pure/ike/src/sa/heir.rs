@@ -80,6 +80,8 @@ impl Heir {
             path: old.path,
             proved: old.proved,
             limit: old.limit,
+            port: old.port,
+            lost: old.lost,
             requests: Requests::new(),
             responses: Responses::new(),
             inbox: Inbox::default(),

@@ -14,7 +14,7 @@ use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
 use crate::extension::intermediate::IntAuth;
-use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk, redirect};
+use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk, redirect, tcp};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
@@ -151,11 +151,10 @@ impl InitSent {
     /// The response never came.
     pub(super) fn give_up(self, core: &Core, ctx: &mut Context<'_>) -> State {
         let address = core.path.remote.ip();
-        let why = match self.refused {
-            Some(why) => why,
-            None => DownReason::Unreachable { address },
-        };
-        core.gone(why, ctx)
+        match self.refused {
+            Some(why) => core.gone(why, ctx),
+            None => core.unanswered(DownReason::Unreachable { address }, ctx),
+        }
     }
 
     fn send(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
@@ -172,8 +171,9 @@ impl InitSent {
         self.sent.insert(self.guess, octets.clone());
         let timers = &ctx.config.timers;
         let parcel = Parcel::clear(octets);
+        let attempts = tcp::attempts(core, ctx);
         core.requests
-            .sent(&header, parcel, timers.attempts, timers, ctx.now);
+            .sent(&header, parcel, attempts, timers, ctx.now);
         ctx.out.attempts.sent(core, false);
     }
 
@@ -228,10 +228,15 @@ impl InitSent {
         if self.refused.as_ref() != Some(&why) {
             let peer = core.name();
             ctx.refused(Some(peer), told);
-            self.refused = Some(why);
+            self.refused = Some(why.clone());
         }
         ctx.drop(DropReason::Unauthenticated);
-        State::InitSent(self)
+        // "In the case of TCP encapsulation, an Initiator SHOULD NOT wait for additional messages"
+        // (RFC 9329 section 6.4): what came is genuine, or nothing genuine will come.
+        match core.path.is_stream() {
+            true => core.gone(why, ctx),
+            false => State::InitSent(self),
+        }
     }
 
     fn read(&self, response: &Message) -> Result<Answer, DropReason> {
@@ -304,6 +309,8 @@ impl InitSent {
         core.spi_r = response.header.spi_r;
         core.limit = fragment::agreed(response, ctx.config);
         core.path = match nat {
+            // "No change should be made for encapsulation" (RFC 9329 section 6.5).
+            _ if arrived.path.is_stream() => arrived.path,
             Some(_) => nat::float(arrived.path, ctx.config.natt_port),
             None => arrived.path,
         };

@@ -71,7 +71,7 @@ impl KemSent {
             Some(uncut) => DownReason::LongKemUnanswered(uncut),
             None => DownReason::AuthUnanswered { port },
         };
-        core.gone(why, ctx)
+        core.unanswered(why, ctx)
     }
 
     fn conclude(

@@ -43,6 +43,7 @@ use crate::extension::fragment::{Inbox, Limit};
 use crate::extension::intermediate::Said;
 use crate::extension::ppk::Ppk;
 use crate::extension::redirect::{Followed, Redirects};
+use crate::extension::tcp::Fallen;
 use crate::pool::Pools;
 use crate::signature;
 use crate::window::{Arrival, Due, Requests, Responses};
@@ -83,6 +84,10 @@ pub(crate) struct Core {
     pub(crate) proved: Path,
     /// Beyond it messages are sent in fragments; `None` if both ends did not say that they can.
     pub(crate) limit: Option<Limit>,
+    /// Our port of its next stream, zero until that is drawn.
+    pub(crate) port: u16,
+    /// Its stream is lost, and nothing has come in another one yet.
+    pub(crate) lost: bool,
     pub(crate) requests: Requests,
     pub(crate) responses: Responses,
     /// Fragments whose message is not complete.
@@ -136,6 +141,8 @@ pub(crate) struct Output {
     /// Where gateways have sent us; the engine begins there.
     pub(crate) followed: Vec<Followed>,
     pub(crate) redirects: Redirects,
+    /// What nobody answered by UDP; the engine begins in a stream.
+    pub(crate) fallen: Vec<Fallen>,
 }
 
 /// A datagram that was found to be for an SA.
@@ -182,9 +189,7 @@ impl Sa {
         }
         let due = core.requests.handle_timeout(&ctx.config.timers, ctx.now);
         if let Due::Again(datagrams) = due {
-            ctx.out.counters.retransmitted += 1;
-            ctx.out.attempts.sent(core, true);
-            ctx.transmit_all(core.path, &datagrams);
+            core.repeat(&self.state, &datagrams, ctx);
             if let State::Established(state) = &mut self.state {
                 state.note_silence(core, ctx);
             }
@@ -388,9 +393,10 @@ impl Output {
 }
 
 impl Context<'_> {
-    /// Sends a message; on the shared port it gets the non-ESP marker (RFC 3948 section 2.2).
+    /// Sends a message; on the shared port it gets the non-ESP marker (RFC 3948 section 2.2), and so it
+    /// does in a stream (RFC 9329 section 3.1).
     pub(crate) fn transmit(&mut self, path: Path, message: &[u8]) {
-        let marked = path.local.port() == self.config.natt_port;
+        let marked = path.is_stream() || path.local.port() == self.config.natt_port;
         let marker: &[u8] = if marked { &[0; 4] } else { &[] };
         self.out.counters.sent += 1;
         self.out.transmits.push_back(Transmit {

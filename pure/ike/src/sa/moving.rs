@@ -49,6 +49,7 @@ impl Established {
             return Err(CannotMove::NotOurs);
         }
         (mobike.pending, mobike.silent, mobike.translated) = (true, false, 0);
+        let path = core.named(path, ctx.rng);
         core.take(path, ctx);
         if path.remote.ip() == core.proved.remote.ip() {
             core.carry(self.children(), ctx);
@@ -62,6 +63,7 @@ impl Established {
         if core.requests.is_idle() {
             self.ask(Task::Liveness, core, ctx);
         }
+        let path = core.named(path, ctx.rng);
         if let Some(datagrams) = core.requests.oldest() {
             ctx.out.counters.retransmitted += 1;
             ctx.transmit_all(path, datagrams);
@@ -240,7 +242,7 @@ impl Established {
         if mobike.decides {
             return Err(Refusal::NotTheirsToMove);
         }
-        if path.local.port() != ctx.config.natt_port {
+        if !path.is_stream() && path.local.port() != ctx.config.natt_port {
             return Err(Refusal::WrongPort);
         }
         let only = core.peer(ctx.config).and_then(|peer| peer.address);
@@ -249,8 +251,13 @@ impl Established {
             return Err(Refusal::MovedAway { to, only });
         }
         self.nat = nat::detect(request, path).or(self.nat);
-        mobike.pending = path != core.proved;
+        // "A TCP handshake proves the routability of the TCP Originator's address; thus, the Return
+        // Routability Check SHOULD NOT be performed" (RFC 9329 section 7.1).
+        mobike.pending = path != core.proved && !path.is_stream();
         core.take(path, ctx);
+        if path.is_stream() {
+            core.carry(self.children(), ctx);
+        }
         Ok(())
     }
 
@@ -282,7 +289,7 @@ impl Established {
 
 impl Core {
     /// IKE messages take another path, those under way at once.
-    fn take(&mut self, path: Path, ctx: &mut Context<'_>) {
+    pub(crate) fn take(&mut self, path: Path, ctx: &mut Context<'_>) {
         if self.path == path {
             return;
         }

@@ -10,6 +10,7 @@ use crate::extension::fragment::{Limit, Parcel};
 use crate::extension::intermediate;
 use crate::window::Arrival;
 use crypto::sha256;
+use model::Path;
 use wire::ike::{
     Content, Datagram, ExchangeType, Header, Message, NotOpened, Notify, NotifyType, Payload,
 };
@@ -104,7 +105,8 @@ impl Core {
         let header = self.header(request.exchange, request.message_id, true);
         let message = Message { header, payloads };
         self.note_ours(&message);
-        let response = Parcel::seal(message, self.limit, arrived.path, cipher);
+        let limit = self.limit_on(arrived.path);
+        let response = Parcel::seal(message, limit, arrived.path, cipher);
         ctx.transmit_all(arrived.path, response.datagrams());
         let (id, to) = (request.message_id, arrived.path.remote);
         self.responses.answered(id, response, to);
@@ -131,13 +133,20 @@ impl Core {
         let header = self.header(exchange, self.requests.next_id(), false);
         let message = Message { header, payloads };
         self.note_ours(&message);
-        let parcel = Parcel::seal(message, self.limit, self.path, cipher);
+        let limit = self.limit_on(self.path);
+        let parcel = Parcel::seal(message, limit, self.path, cipher);
         ctx.transmit_all(self.path, parcel.datagrams());
         let timers = &ctx.config.timers;
         self.requests
             .sent(&header, parcel, attempts, timers, ctx.now);
         ctx.out.attempts.sent(self, false);
         header.message_id
+    }
+
+    /// "An implementation SHOULD NOT send fragments when going over a TCP connection" (RFC 9329 section
+    /// 7.5).
+    fn limit_on(&self, path: Path) -> Option<Limit> {
+        self.limit.filter(|_| !path.is_stream())
     }
 
     /// What AUTH covers is taken before anything is cut.
@@ -149,6 +158,9 @@ impl Core {
 
     /// A request that nobody answers may be too long for the path (RFC 7383 section 2.5.2).
     pub(super) fn cut_smaller(&mut self, cipher: &mut Cipher, ctx: &mut Context<'_>) {
+        if self.path.is_stream() {
+            return;
+        }
         if let Some(parcel) = self.requests.stuck(ctx.now) {
             self.limit = Some(Limit::SMALLEST);
             let cut = parcel.cut_smaller(Limit::SMALLEST, self.path, cipher);

@@ -9,6 +9,7 @@ use super::ppk;
 use super::reauth::reauthenticate;
 use super::redirect::{LISTED, send_away, sending, served};
 use super::rekey::{rekey_child, rekey_ike};
+use super::tcp::{broken, fallen};
 use super::trace::{Step, What};
 use super::zones::zoned;
 use super::*;
@@ -303,6 +304,20 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.pass(Duration::from_secs(60));
             pair
         },
+    },
+    Flow {
+        page: "tcp",
+        title: "No UDP comes through",
+        about: "Nobody answers by UDP, so the client begins again in a stream of TCP (RFC 9329 section \
+                5.1), with another SPI. What is in a stream is not sent again.",
+        play: || fallen(20),
+    },
+    Flow {
+        page: "tcp-lost",
+        title: "The connection of a tunnel is lost",
+        about: "Who began makes another one at once and sends a message in it; from then on the other \
+                end answers there (RFC 9329 section 6.1). The IKE SA and its child stay.",
+        play: broken,
     },
     Flow {
         page: "delete",

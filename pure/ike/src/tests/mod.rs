@@ -31,6 +31,7 @@ mod rekey;
 mod revocation;
 mod states;
 mod suites;
+mod tcp;
 mod trace;
 mod walk;
 mod weaknesses;
@@ -92,6 +93,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        tcp: crate::Tcp::Off,
         ppk: None,
     }
 }

@@ -8,8 +8,8 @@
 use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
-use model::{ChildSa, IkeSaId, Instant, Path};
-use std::collections::{BTreeMap, VecDeque};
+use model::{Carrier, ChildSa, IkeSaId, Instant, Path};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ike::RefusalCode;
@@ -68,6 +68,10 @@ pub(crate) struct Pair {
     pub(crate) nat: Option<NatBox>,
     /// Addresses that nothing comes from and nothing gets to.
     pub(crate) away: Vec<IpAddr>,
+    /// Whether no UDP gets through.
+    pub(crate) deaf: bool,
+    /// Ports of connections of the left host that nothing gets through any more.
+    pub(crate) cut: BTreeSet<u16>,
     /// The longest IP datagram that reaches the left and the right one.
     pub(crate) longest: [usize; 2],
     /// Everything that was sent, in order.
@@ -98,6 +102,8 @@ impl Pair {
             overtaken: 0,
             nat: None,
             away: Vec::new(),
+            deaf: false,
+            cut: BTreeSet::new(),
             longest: [usize::MAX; 2],
             sent: Vec::new(),
             trace: Trace::default(),
@@ -249,12 +255,13 @@ impl Pair {
             host.events.push(event);
         }
         while let Some(transmit) = self.host(side).engine.poll_transmit() {
-            let marked = transmit.path.local.port() == crate::NATT_PORT;
+            let path = transmit.path;
+            let marked = path.is_stream() || path.local.port() == crate::NATT_PORT;
             let message = match marked {
                 true => transmit.payload.strip_prefix(&[0; 4]).unwrap().to_vec(),
                 false => transmit.payload,
             };
-            self.send(side, transmit.path, message);
+            self.send(side, path, message);
         }
     }
 
@@ -269,7 +276,14 @@ impl Pair {
         let away = away(path.local) || away(path.remote);
         const IP_UDP_MARKER: usize = 20 + 8 + 4;
         let too_long = flying.message.len() + IP_UDP_MARKER > self.longest[to as usize];
-        let lost = self.chance(self.lost) || away || too_long;
+        let lost = match path.carrier {
+            Carrier::Udp => self.chance(self.lost) || away || too_long || self.deaf,
+            // A stream is whole or it is not there.
+            Carrier::Tcp => {
+                let ends = [path.local.port(), path.remote.port()];
+                away || ends.iter().any(|port| self.cut.contains(port))
+            }
+        };
         let receiver = match to {
             Side::Left => &self.left.engine,
             Side::Right => &self.right.engine,
@@ -278,9 +292,18 @@ impl Pair {
         if lost {
             return;
         }
-        let copies = if self.chance(self.doubled) { 2 } else { 1 };
+        let whole = path.is_stream();
+        let copies = if !whole && self.chance(self.doubled) {
+            2
+        } else {
+            1
+        };
         for _ in 0..copies {
-            let extra = if self.chance(self.overtaken) { 5 } else { 1 };
+            let extra = if !whole && self.chance(self.overtaken) {
+                5
+            } else {
+                1
+            };
             let at = self.now + self.latency * extra;
             self.flown += 1;
             self.in_flight.insert((at, self.flown), flying.clone());
@@ -304,14 +327,14 @@ impl Pair {
         let outside = nat.outside.parse().unwrap();
         let inside = LEFT.parse().unwrap();
         match from {
-            Side::Left => Some(Path::udp(
-                seen.local,
-                SocketAddr::new(outside, seen.remote.port() + nat.shift),
-            )),
-            Side::Right if seen.local.ip() == outside => Some(Path::udp(
-                SocketAddr::new(inside, seen.local.port().checked_sub(nat.shift)?),
-                seen.remote,
-            )),
+            Side::Left => Some(Path {
+                remote: SocketAddr::new(outside, seen.remote.port() + nat.shift),
+                ..seen
+            }),
+            Side::Right if seen.local.ip() == outside => Some(Path {
+                local: SocketAddr::new(inside, seen.local.port().checked_sub(nat.shift)?),
+                ..seen
+            }),
             Side::Right => None,
         }
     }

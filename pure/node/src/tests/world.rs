@@ -604,6 +604,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        tcp: ike::Tcp::Off,
         ppk: None,
     }
 }

@@ -341,6 +341,7 @@ fn engine(
         redirects: Vec::new(),
         window,
         children: Vec::new(),
+        tcp: ike::Tcp::Off,
         kems: vec![None],
         ppk: None,
     };

@@ -123,6 +123,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        tcp: node::Tcp::Off,
         ppk: None,
     }
 }
