@@ -22,7 +22,14 @@ pub fn configs(mobile: &str, gateway: &str) -> [String; 2] {
 /// # Errors
 /// Those of [`crate::host::Host::stratad`].
 pub fn start(pair: &Pair, mobile: &str, gateway: &str) -> Result<Tunnel> {
-    let configs = configs(mobile, gateway);
+    start_with(pair, &configs(mobile, gateway))
+}
+
+/// The same with configurations of their own.
+///
+/// # Errors
+/// Those of [`crate::host::Host::stratad`].
+pub fn start_with(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
     }

@@ -9,7 +9,8 @@ const HEAD: &str = "# Interoperability\n\n\
     (`swanctl --list-sas`) has one IKE SA with one child, both of what the cell asks for. Any two \
     levels of any two columns meet in some cell; `./x interop --full` plays all combinations.\n\n\
     No public peer was found for zones and licences, which are ours, nor for ML-KEM: Debian builds \
-    strongSwan 6.0.1 without it.\n\n\
+    strongSwan 6.0.1 without it. Neither of the two has IKE and ESP in TCP (RFC 9329), of which tshark is \
+    the witness (`edge/lab/tests/interop_tcp.rs`).\n\n\
     | | strongSwan | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
     |---|---|---|---|---|---|---|---|---|---|\n";
 

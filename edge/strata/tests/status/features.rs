@@ -81,6 +81,10 @@ const STORE: &str = "edge/store/src/tests.rs";
 const STRONGSWAN: &str = "edge/lab/tests/interop_strongswan.rs";
 const SUITES: &str = "edge/lab/tests/interop_suites.rs";
 const IKE_SUITES: &str = "pure/ike/src/tests/suites.rs";
+const TCP: &str = "edge/lab/tests/e2e_tcp.rs";
+const IKE_TCP: &str = "pure/ike/src/tests/tcp.rs";
+const TCP_TSHARK: &str = "edge/lab/tests/interop_tcp.rs";
+const STREAM: &str = "pure/wire/src/stream.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
@@ -648,6 +652,45 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_MOBIKE,
                 "moves_cross_with_everything_and_both_ends_agree_in_the_end",
+            ),
+        ]),
+    },
+    Feature {
+        name: "IKE and ESP in TCP where no UDP comes through (RFC 9329)",
+        keys: &["peer.tcp", "peer.tcp_port", "listen.tcp"],
+        verbs: &[],
+        works: Tests(&[
+            (TCP, "where_no_udp_comes_through_a_tunnel_comes_up_by_tcp"),
+            (TCP, "where_udp_comes_through_nothing_goes_by_tcp"),
+            (TCP, "always_sends_no_datagram_at_all"),
+            (TCP, "a_tunnel_moves_from_udp_to_tcp_and_back"),
+            (TCP, "a_lock_of_everything_lets_a_stream_pass"),
+            (TCP_TSHARK, "tshark_opens_what_is_in_a_stream"),
+        ]),
+        refuses: Tests(&[
+            (TCP, "a_listener_that_is_not_there_is_told_with_the_fix"),
+            (TCP, "silence_is_explained_with_tcp_as_a_way_out"),
+            (
+                TCP,
+                "strangers_that_say_nothing_or_nonsense_are_few_and_counted",
+            ),
+            (FAULTS, "who_waits_does_not_choose_tcp"),
+            (STREAM, "a_length_of_zero_or_one_is_fatal"),
+            (STREAM, "a_stream_of_another_protocol_is_not_read"),
+        ]),
+        recovers: Tests(&[
+            (TCP, "a_tunnel_outlives_its_connection"),
+            (
+                IKE_TCP,
+                "connections_that_break_all_the_time_lose_no_tunnel",
+            ),
+            (
+                IKE_TCP,
+                "what_was_under_way_in_a_lost_connection_is_sent_again_in_the_new_one",
+            ),
+            (
+                IKE_TCP,
+                "a_listener_that_stays_away_is_tried_with_growing_pauses_and_then_given_up",
             ),
         ]),
     },
