@@ -133,8 +133,11 @@ impl Reader {
     }
 }
 
-/// The message that a piece begins with, if all of it is there, and what follows.
-fn first(piece: &[u8]) -> Result<Option<(&[u8], &[u8])>, Corrupt> {
+/// A message, and what follows it.
+type Split<'p> = (&'p [u8], &'p [u8]);
+
+/// The message that a piece begins with, if all of it is there.
+fn first(piece: &[u8]) -> Result<Option<Split<'_>>, Corrupt> {
     let Some(whole) = whole(piece)? else {
         return Ok(None);
     };
