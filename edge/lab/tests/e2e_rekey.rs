@@ -4,13 +4,14 @@ use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, GATEWAY, LICENSED, MOBILE, Pair, Terms, Tunnel};
+use lab::process::until;
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,17 +30,29 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The stream is over when nothing came for so long.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// So many are sent with new keys before there are others.
+const BETWEEN: u64 = 60;
+
 const MB: u64 = 1_000_000;
 
 /// A thousand numbered packets a second, from the mobile node to the gateway, each of which arrives
 /// once. They go through zones that a licensed node may read.
 fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
     let (pair, _licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
-    let (sent, arrived) = meanwhile(
-        |stop| stream(&pair.mobile, &pair.gateway, stop),
-        || (0..20).try_for_each(|round| tunnel.rekey(round)),
+    let sent = AtomicU64::new(0);
+    let arrived = meanwhile(
+        |stop| stream(&pair.mobile, &pair.gateway, &sent, stop),
+        || {
+            (0..20).try_for_each(|round| {
+                tunnel.rekey(round)?;
+                let enough = sent.load(Relaxed) + BETWEEN;
+                until("packets with new keys", DEADLINE, || {
+                    Ok((sent.load(Relaxed) >= enough).then_some(()))
+                })
+            })
+        },
     )?;
-    ensure!(sent > 1000, "only {sent} packets were sent");
+    let sent = sent.into_inner();
     ensure!(arrived == sent, "{arrived} of {sent} packets arrived");
     let status = tunnel.gateway.strata("status")?;
     let drops = &status["status"]["drops"];
@@ -114,8 +127,8 @@ fn meanwhile<T: Send>(
     })
 }
 
-/// Sends until told to stop; gives how many packets were sent, and how many arrived.
-fn stream(from: &Host, to: &Host, stop: &AtomicBool) -> Result<(u64, u64)> {
+/// Sends until told to stop, and counts; gives how many packets arrived.
+fn stream(from: &Host, to: &Host, sent: &AtomicU64, stop: &AtomicBool) -> Result<u64> {
     let address = (GATEWAY[0].parse::<std::net::IpAddr>()?, 0);
     let inward = to.inside(|| Ok(UdpSocket::bind(address)?))?;
     inward.set_read_timeout(Some(SILENCE))?;
@@ -123,16 +136,14 @@ fn stream(from: &Host, to: &Host, stop: &AtomicBool) -> Result<(u64, u64)> {
     let out = from.inside(|| Ok(UdpSocket::bind((MOBILE[0], 0))?))?;
     thread::scope(|scope| {
         let receiving = scope.spawn(|| receive(&inward));
-        let mut sent = 0_u64;
         let mut due = Instant::now();
         while !stop.load(Relaxed) {
-            out.send_to(&sent.to_be_bytes(), target)?;
-            sent += 1;
+            let number = sent.fetch_add(1, Relaxed);
+            out.send_to(&number.to_be_bytes(), target)?;
             due += PAUSE;
             thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        let arrived = receiving.join().expect("a receiver returns its errors")?;
-        Ok((sent, arrived))
+        receiving.join().expect("a receiver returns its errors")
     })
 }
 
