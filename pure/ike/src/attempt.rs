@@ -59,7 +59,8 @@ pub enum End {
     Refused(Refusal),
 }
 
-/// What one end wants of an IKE SA and its child. Empty where it did not say.
+/// What one end wants of an IKE SA and its child. Empty where it did not say. There is one for each peer,
+/// so what is large and rare is in a box.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// Algorithms for IKE.
@@ -75,11 +76,11 @@ pub struct Offer {
     /// The name of the PPK in its keys; empty in an answer that takes the other end's.
     pub ppk: Option<String>,
     /// The certificate it proves that with; not all of what it says need be true.
-    pub certificate: Option<Certificate>,
+    pub certificate: Option<Box<Certificate>>,
     /// The public key that it proves that with where it needs no certificate.
-    pub key: Option<RawKey>,
+    pub key: Option<Box<RawKey>>,
     /// Our own: the public key by which we know the other end.
-    pub expected_key: Option<RawKey>,
+    pub expected_key: Option<Box<RawKey>>,
     /// Our own: the names of the CAs whose certificates we believe.
     pub authorities: Vec<String>,
     /// What of its own the tunnel is to carry.
@@ -87,7 +88,7 @@ pub struct Offer {
     /// What of the other end's the tunnel is to carry.
     pub remote: Vec<TrafficSelector>,
     /// Zones and licences.
-    pub zones: Option<ZoneAgreement>,
+    pub zones: Option<Box<ZoneAgreement>>,
     /// The error it answered with.
     pub error: Option<NotifyType>,
 }
@@ -107,11 +108,12 @@ impl Offer {
             let own = config.credential.as_ref();
             offer.auth = Some(AuthMethod::DIGITAL_SIGNATURE);
             if peer.key.is_some() {
-                offer.key = own.map(|own| own.key.clone());
-                offer.expected_key = peer.key.clone();
+                offer.key = own.map(|own| Box::new(own.key.clone()));
+                offer.expected_key = peer.key.clone().map(Box::new);
             } else {
                 let authorities = config.trust.authorities().iter();
-                offer.certificate = own.and_then(|own| signature::first(&own.chain));
+                let certificate = own.and_then(|own| signature::first(&own.chain));
+                offer.certificate = certificate.map(Box::new);
                 offer.authorities = kept(authorities.map(|ca| ca.subject.clone()));
             }
         }
@@ -125,7 +127,7 @@ impl Offer {
             offer.esp = named(&offer_esp(&peer.suites, &[], Spi(0)));
             offer.local = kept(local.clone());
             offer.remote = kept(remote.clone());
-            offer.zones = zones::offer(zones);
+            offer.zones = zones::offer(zones).map(Box::new);
         }
         offer
     }
@@ -157,8 +159,8 @@ impl Offer {
             true => ppk::named(message),
             false => ppk::is_confirmed(message).then(String::new),
         };
-        self.certificate = signature::first(&signature::chain(message));
-        self.key = signature::sent_key(message);
+        self.certificate = signature::first(&signature::chain(message)).map(Box::new);
+        self.key = signature::sent_key(message).map(Box::new);
         self.esp = transforms(message);
         if let Some(child) = Child::read(message) {
             let (local, remote) = match initiator {
@@ -167,7 +169,8 @@ impl Offer {
             };
             (self.local, self.remote) = (kept(local.to_vec()), kept(remote.to_vec()));
         }
-        self.zones = private.then(|| zones::read(message)).flatten();
+        let zones = private.then(|| zones::read(message)).flatten();
+        self.zones = zones.map(Box::new);
         self.error = first_error(message);
     }
 }

@@ -119,7 +119,7 @@ fn ours(topic: Topic, ours: &Offer) -> Option<String> {
     match topic {
         Topic::OurIdentity => ours.identity.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => ours.expects.as_ref().map(ToString::to_string),
-        Topic::OurCertificate => ours.certificate.as_ref().map(certificate),
+        Topic::OurCertificate => ours.certificate.as_deref().map(certificate),
         Topic::TheirCertificate => wanted(ours),
         Topic::OurKey => ours.key.as_ref().map(ToString::to_string),
         Topic::TheirKey => ours.expected_key.as_ref().map(ToString::to_string),
@@ -134,7 +134,7 @@ fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
     match topic {
         Topic::OurIdentity => theirs.expects.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => theirs.identity.as_ref().map(ToString::to_string),
-        Topic::TheirCertificate => theirs.certificate.as_ref().map(certificate),
+        Topic::TheirCertificate => theirs.certificate.as_deref().map(certificate),
         Topic::TheirKey => theirs.key.as_ref().map(ToString::to_string),
         // An answer does not repeat the name.
         Topic::Ppk if theirs.ppk.as_deref() == Some("") => Some("the same".to_owned()),
@@ -158,8 +158,8 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         Topic::EspCipher => list(of(TransformType::ENCR, &offer.esp)),
         Topic::EspIntegrity => list(of(TransformType::INTEG, &offer.esp)),
         Topic::SequenceNumbers => list(of(TransformType::ESN, &offer.esp)),
-        Topic::Zones => offer.zones.as_ref().map(zones),
-        Topic::Licences => list(offer.zones.iter().flat_map(licences)),
+        Topic::Zones => offer.zones.as_deref().map(zones),
+        Topic::Licences => list(offer.zones.as_deref().into_iter().flat_map(licences)),
         Topic::OurIdentity
         | Topic::TheirIdentity
         | Topic::OurCertificate
@@ -199,8 +199,8 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::OurTraffic => overlap(&ours.local, &theirs.remote),
         Topic::TheirTraffic => overlap(&ours.remote, &theirs.local),
         Topic::Zones => {
-            let agreed = |zones: &Option<ZoneAgreement>| zones.as_ref().map(|z| z.zones.clone());
-            agreed(&ours.zones) == agreed(&theirs.zones)
+            let agreed = |offer: &Offer| offer.zones.as_ref().map(|z| z.zones.clone());
+            agreed(ours) == agreed(theirs)
         }
         Topic::Licences => {
             let theirs: Vec<_> = theirs.zones.iter().flat_map(|z| &z.licences).collect();

@@ -49,7 +49,7 @@ impl Remedy<'_> {
             DownReason::NoPpk => self.no_ppk(),
             DownReason::BadProof(why) => certificate::theirs(self, why, presented(attempt)),
             DownReason::CertificateRefused { ours, why } => {
-                certificate::ours(self, ours, *why, attempt.ours.certificate.as_ref())
+                certificate::ours(self, ours, *why, attempt.ours.certificate.as_deref())
             }
             DownReason::KeyRefused { ours } => vec![
                 elsewhere(
@@ -386,8 +386,8 @@ fn same_kem() -> Fix {
 }
 
 /// The certificate that the peer came with.
-const fn presented(attempt: &Attempt) -> Option<&Certificate> {
-    attempt.theirs.certificate.as_ref()
+fn presented(attempt: &Attempt) -> Option<&Certificate> {
+    attempt.theirs.certificate.as_deref()
 }
 
 /// Something to do at the other end.
