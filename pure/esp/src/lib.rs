@@ -1,9 +1,10 @@
 //! The data plane: which datagrams are protected, how, and what arrives of them.
 //!
 //! A [`Worker`] owns its SAs by value and works on batches of caller-owned [`Packet`]s, each sealed
-//! or opened inside its own buffer: nothing on that way locks or allocates. Two kinds of SA share
-//! one path and never a packet, for the SPI says which kind it is: plain ESP (RFC 4303, 4106,
-//! 8750) and composite SAs, whose packets are cut into zones (DESIGN section 3).
+//! or opened inside its own buffer: nothing on that way locks or allocates, but for the replay window
+//! that the first packet of an SA makes. Two kinds of SA share one path and never a packet, for the SPI
+//! says which kind it is: plain ESP (RFC 4303, 4106, 8750) and composite SAs, whose packets are cut
+//! into zones (DESIGN section 3).
 //!
 //! *Outbound*: policy ([`Spd`]), the newest SA whose selectors fit, a sequence number that is never
 //! given twice, `classify`, seal. *Inbound*: SPI, replay check, every ICV, replay re-check and

@@ -18,6 +18,7 @@ const BITS: u32 = 64;
 pub(crate) struct Replay {
     window: u32,
     highest: u32,
+    /// None before the first packet: with ten thousand SAs up, few may have carried anything.
     words: Box<[u64]>,
 }
 
@@ -28,7 +29,7 @@ impl Replay {
         Self {
             window,
             highest: 0,
-            words: vec![0; window.div_ceil(BITS) as usize + 1].into(),
+            words: Box::default(),
         }
     }
 
@@ -44,19 +45,26 @@ impl Replay {
 
     /// Whether a number could be new. Asked before authentication, where nothing may change yet.
     pub fn check(&self, seq: u32) -> Result<(), DropReason> {
-        let (word, bit) = self.place(seq);
         match seq {
             0 => Err(DropReason::SequenceZero),
             _ if seq > self.highest => Ok(()),
             _ if self.highest - seq >= self.window => Err(DropReason::TooOld),
-            _ if self.words[word] & bit != 0 => Err(DropReason::Replayed),
-            _ => Ok(()),
+            _ => {
+                let (word, bit) = self.place(seq);
+                match self.words[word] & bit {
+                    0 => Ok(()),
+                    _ => Err(DropReason::Replayed),
+                }
+            }
         }
     }
 
     /// Checks again and takes an authenticated number into the window, which moves with it.
     pub fn take(&mut self, seq: u32) -> Result<(), DropReason> {
         self.check(seq)?;
+        if self.words.is_empty() {
+            self.words = vec![0; self.window.div_ceil(BITS) as usize + 1].into();
+        }
         if seq > self.highest {
             self.forget_between(self.highest / BITS, seq / BITS);
             self.highest = seq;
