@@ -394,11 +394,7 @@ impl Daemon {
             let mut arrived = std::mem::take(&mut self.arrived);
             let node = &mut self.node;
             let read = self.host.natt[index].recv(|arrival, payload| {
-                let take = |path, payload: &[u8]| match Datagram::of(payload) {
-                    Datagram::Ike(message) => node.handle_datagram(path, message, now),
-                    Datagram::Keepalive => {}
-                    Datagram::Esp(packet) => arrived.push(path, packet),
-                };
+                let take = |path, payload: &[u8]| sort(node, &mut arrived, path, payload, now);
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
             self.open(arrived, now);
@@ -414,11 +410,7 @@ impl Daemon {
         let before = self.useful();
         let mut arrived = std::mem::take(&mut self.arrived);
         let node = &mut self.node;
-        let take = |path, message: &[u8]| match Datagram::of(message) {
-            Datagram::Ike(message) => node.handle_datagram(path, message, now),
-            Datagram::Keepalive => {}
-            Datagram::Esp(packet) => arrived.push(path, packet),
-        };
+        let take = |path, message: &[u8]| sort(node, &mut arrived, path, message, now);
         let messages = self.streams.handle(ready, &self.poller, take);
         self.open(arrived, now);
         let useful = self.useful() != before;
@@ -593,6 +585,15 @@ fn open_store(config: &Config) -> Result<Option<(Store, Vec<Lease>)>, store::Err
     match config.pools.is_empty() {
         true => Ok(None),
         false => Store::open(&config.store).map(Some),
+    }
+}
+
+/// What came on port 4500, or in a stream: IKE is handled at once, and ESP with all that came with it.
+fn sort(node: &mut Node, arrived: &mut Arrived, path: Path, payload: &[u8], now: Instant) {
+    match Datagram::of(payload) {
+        Datagram::Ike(message) => node.handle_datagram(path, message, now),
+        Datagram::Keepalive => {}
+        Datagram::Esp(packet) => arrived.push(path, packet),
     }
 }
 
