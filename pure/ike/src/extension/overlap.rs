@@ -71,21 +71,7 @@ impl Core {
 mod tests {
     use super::*;
     use crate::PeerRole;
-    use crate::tests::peer;
-    use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
-
-    fn saying(payload: Payload) -> Message {
-        let header = Header {
-            spi_i: 1,
-            spi_r: 2,
-            version: VERSION_2,
-            exchange: ExchangeType::IKE_AUTH,
-            flags: Flags::default(),
-            message_id: 1,
-        };
-        let payloads = vec![payload];
-        Message { header, payloads }
-    }
+    use crate::tests::{peer, saying};
 
     fn peer_with(window: u8) -> Peer {
         let peer = peer("gateway", PeerRole::Gateway);
@@ -94,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_window_is_told_as_it_is_read_and_one_is_not_worth_a_word() {
-        let said = announcement(&peer_with(64)).map(saying);
+        let said = announcement(&peer_with(64)).map(|said| saying(vec![said]));
         assert_eq!(said.as_ref().and_then(announced), Some(64));
         assert_eq!(announcement(&peer_with(1)), None);
     }
@@ -102,7 +88,7 @@ mod tests {
     #[test]
     fn a_window_of_another_length_than_four_octets_says_nothing() {
         for data in [&[][..], &[8], &[0, 0, 8], &[0, 0, 0, 8, 0]] {
-            let said = saying(notify(NotifyType::SET_WINDOW_SIZE, data.to_vec()));
+            let said = saying(vec![notify(NotifyType::SET_WINDOW_SIZE, data.to_vec())]);
             assert_eq!(announced(&said), None);
         }
     }

@@ -145,7 +145,7 @@ pub(crate) fn choose<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
+    use crate::tests::saying;
 
     fn ppk(required: bool) -> Ppk {
         Ppk {
@@ -155,24 +155,12 @@ mod tests {
         }
     }
 
-    fn request(payloads: Vec<Payload>) -> Message {
-        let header = Header {
-            spi_i: 1,
-            spi_r: 2,
-            version: VERSION_2,
-            exchange: ExchangeType::IKE_AUTH,
-            flags: Flags::default(),
-            message_id: 1,
-        };
-        Message { header, payloads }
-    }
-
     /// PPK_IDENTITY with a name of a type, and NO_PPK_AUTH if there is to be one.
     fn naming(kind: u8, name: &str, without: bool) -> Message {
         let data = [&[kind], name.as_bytes()].concat();
         let identity = notify(NotifyType::PPK_IDENTITY, data);
         let without = without.then(|| notify(NotifyType::NO_PPK_AUTH, vec![9; 32]));
-        request(std::iter::once(identity).chain(without).collect())
+        saying(std::iter::once(identity).chain(without).collect())
     }
 
     fn chosen(agreed: bool, ours: Option<&Ppk>, request: &Message) -> Result<&'static str, BadPpk> {
@@ -219,7 +207,7 @@ mod tests {
     fn a_ppk_that_was_agreed_has_to_be_named() {
         let ours = ppk(false);
         let no_ppk_auth = notify(NotifyType::NO_PPK_AUTH, vec![9; 32]);
-        let nameless = request(vec![no_ppk_auth]);
+        let nameless = saying(vec![no_ppk_auth]);
         assert_eq!(chosen(true, Some(&ours), &nameless), Err(BadPpk::Unnamed));
     }
 
@@ -235,7 +223,7 @@ mod tests {
             let nobodys = Err(BadPpk::Unknown(String::new()));
             assert_eq!(chosen(true, Some(&ours), &request), nobodys);
         }
-        let empty = request(vec![confirmation()]);
+        let empty = saying(vec![confirmation()]);
         assert!(chosen(true, Some(&ours), &empty).is_err());
     }
 
@@ -245,7 +233,7 @@ mod tests {
         let kept = named(&naming(FIXED, &long, false)).unwrap();
         assert_eq!(kept.len(), LONGEST);
         assert_eq!(
-            named(&request(vec![identity(&ppk(true))])).unwrap(),
+            named(&saying(vec![identity(&ppk(true))])).unwrap(),
             "office2026"
         );
     }

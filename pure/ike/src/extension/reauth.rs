@@ -158,32 +158,19 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::ike::{ExchangeType, Flags, Header, VERSION_2};
-
-    fn saying(payload: Payload) -> Message {
-        let header = Header {
-            spi_i: 1,
-            spi_r: 2,
-            version: VERSION_2,
-            exchange: ExchangeType::IKE_AUTH,
-            flags: Flags::default(),
-            message_id: 1,
-        };
-        let payloads = vec![payload];
-        Message { header, payloads }
-    }
+    use crate::tests::saying;
 
     #[test]
     fn what_a_responder_announces_is_used_for_nine_tenths_of_it() {
         let hours = Duration::from_secs(8 * 3600);
-        let said = announcement(hours).map(saying);
+        let said = announcement(hours).map(|said| saying(vec![said]));
         assert_eq!(said.as_ref().and_then(announced), Some(hours * 9 / 10));
         assert_eq!(announcement(Duration::ZERO), None);
     }
 
     #[test]
     fn an_announcement_that_is_too_short_or_misshapen_makes_nobody_hurry() {
-        let said = |data: &[u8]| saying(notify(NotifyType::AUTH_LIFETIME, data.to_vec()));
+        let said = |data: &[u8]| saying(vec![notify(NotifyType::AUTH_LIFETIME, data.to_vec())]);
         assert_eq!(announced(&said(&[0; 4])), Some(LEAST));
         assert!(announced(&said(&[0xff; 4])) > Some(LEAST));
         for misshapen in [&[][..], &[0, 0, 1], &[0, 0, 0, 1, 0]] {

@@ -373,17 +373,7 @@ fn nonsense_of_a_gateway_is_not_taken() {
         let attributes = attributes.chain(servers).chain(subnets).collect();
         let kind = ConfigurationType::CFG_REPLY;
         let configuration = Configuration { kind, attributes };
-        wire::ike::Message {
-            header: wire::ike::Header {
-                spi_i: 1,
-                spi_r: 2,
-                version: wire::ike::VERSION_2,
-                exchange: ExchangeType::IKE_AUTH,
-                flags: wire::ike::Flags::default(),
-                message_id: 1,
-            },
-            payloads: vec![Payload::Configuration(configuration)],
-        }
+        saying(vec![Payload::Configuration(configuration)])
     };
     let read = |addresses: &[&str], subnets: u8| {
         crate::extension::configuration::read_reply(&reply(addresses, subnets))

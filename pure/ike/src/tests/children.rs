@@ -368,16 +368,7 @@ fn of_two_children_asked_for_at_once_one_stays() {
             pair.connect();
             open(&mut pair, Side::Left);
             open(&mut pair, Side::Right);
-            let mut requests = pair.intercept();
-            if order % 2 == 1 {
-                requests.reverse();
-            }
-            requests.iter().for_each(|request| pair.deliver(request));
-            let mut answers = pair.intercept();
-            if order / 2 == 1 {
-                answers.reverse();
-            }
-            answers.iter().for_each(|answer| pair.deliver(answer));
+            pair.cross(order);
             pair.pass(Duration::from_secs(120));
             assert!(
                 agree(&pair, &[None, VOICE]),

@@ -43,6 +43,20 @@ use crypto::Secret;
 use model::{Group, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use std::time::Duration;
 
+/// A message of IKE_AUTH with these payloads, as it is inside.
+pub(crate) fn saying(payloads: Vec<wire::ike::Payload>) -> wire::ike::Message {
+    use wire::ike::{ExchangeType, Flags, Header, Message, VERSION_2};
+    let header = Header {
+        spi_i: 1,
+        spi_r: 2,
+        version: VERSION_2,
+        exchange: ExchangeType::IKE_AUTH,
+        flags: Flags::default(),
+        message_id: 1,
+    };
+    Message { header, payloads }
+}
+
 pub(crate) fn prefix(text: &str) -> TrafficSelector {
     let (address, length) = text.split_once('/').unwrap();
     TrafficSelector::from_prefix(address.parse().unwrap(), length.parse().unwrap()).unwrap()

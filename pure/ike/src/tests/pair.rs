@@ -221,6 +221,17 @@ impl Pair {
         std::mem::take(&mut self.in_flight).into_values().collect()
     }
 
+    /// Delivers both ends' requests and then both answers, in one of the four orders there are.
+    pub(crate) fn cross(&mut self, order: usize) {
+        for reverse in [order % 2 == 1, order / 2 == 1] {
+            let mut flying = self.intercept();
+            if reverse {
+                flying.reverse();
+            }
+            flying.iter().for_each(|flying| self.deliver(flying));
+        }
+    }
+
     /// Loses what is in flight.
     pub(crate) fn lose(&mut self) {
         let lost = self.intercept();

@@ -238,16 +238,7 @@ fn of_two_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() {
             pair.connect();
             rekey_child(&mut pair, Side::Left);
             rekey_child(&mut pair, Side::Right);
-            let mut requests = pair.intercept();
-            if first % 2 == 1 {
-                requests.reverse();
-            }
-            requests.iter().for_each(|request| pair.deliver(request));
-            let mut answers = pair.intercept();
-            if first / 2 == 1 {
-                answers.reverse();
-            }
-            answers.iter().for_each(|answer| pair.deliver(answer));
+            pair.cross(first);
             pair.pass(Duration::from_secs(120));
             assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
             let ours = pair.left.newest().initiator;
@@ -282,16 +273,7 @@ fn of_two_ike_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() 
             pair.connect();
             rekey_ike(&mut pair, Side::Left);
             rekey_ike(&mut pair, Side::Right);
-            let mut requests = pair.intercept();
-            if order % 2 == 1 {
-                requests.reverse();
-            }
-            requests.iter().for_each(|request| pair.deliver(request));
-            let mut answers = pair.intercept();
-            if order / 2 == 1 {
-                answers.reverse();
-            }
-            answers.iter().for_each(|answer| pair.deliver(answer));
+            pair.cross(order);
             pair.pass(Duration::from_secs(120));
             assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
             assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
