@@ -50,6 +50,7 @@ pub mod strongswan;
 pub mod testbed;
 mod text;
 pub mod transfer;
+pub mod tshark;
 pub mod vigil;
 pub mod volley;
 pub mod wire;

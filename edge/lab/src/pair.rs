@@ -367,6 +367,17 @@ pub fn children(status: &Value) -> Vec<Value> {
         .unwrap_or_default()
 }
 
+/// The names of those that are not being replaced, in order; that of the peer's own table is `first`.
+pub fn names(status: &Value) -> Vec<String> {
+    let children = children(status);
+    let current = children.iter().filter(|child| child["draining"] == false);
+    let mut names: Vec<_> = current
+        .map(|child| child["name"].as_str().unwrap_or("first").to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
 /// Whether it carries packets.
 pub fn is_up(status: &Value) -> bool {
     peer(status)["state"] == "up" && !children(status).is_empty()

@@ -71,25 +71,17 @@ fn start_up(pair: &Pair) -> Result<Tunnel> {
 
 fn await_both(tunnel: &Tunnel) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
-        daemon.wait_until("status", LONG, |status| names(status) == ["first", "voice"])?;
+        daemon.wait_until("status", LONG, |status| {
+            pair::names(status) == ["first", "voice"]
+        })?;
     }
     Ok(())
 }
 
 fn await_first_alone(daemon: &Daemon) -> Result<()> {
-    let alone = |status: &Value| names(status) == ["first"] && pair::children(status).len() == 1;
+    let alone =
+        |status: &Value| pair::names(status) == ["first"] && pair::children(status).len() == 1;
     daemon.wait_until("status", DEADLINE, alone).map(drop)
-}
-
-/// The names of the tunnels that are not being replaced.
-fn names(status: &Value) -> Vec<String> {
-    let children = pair::children(status);
-    let current = children.iter().filter(|child| child["draining"] == false);
-    let mut names: Vec<_> = current
-        .map(|child| child["name"].as_str().unwrap_or("first").to_owned())
-        .collect();
-    names.sort();
-    names
 }
 
 fn named<'s>(children: &'s [Value], name: Option<&str>) -> Result<&'s Value> {
@@ -162,7 +154,7 @@ fn renew(tunnel: &mut Tunnel, words: &str) -> Result<()> {
     let renewed = |status: &Value| {
         let children = pair::children(status);
         let other = |child: &Value| !old.contains(&child["spi_in"]);
-        children.len() == 2 && names(status).len() == 2 && children.iter().all(other)
+        children.len() == 2 && pair::names(status).len() == 2 && children.iter().all(other)
     };
     tunnel.mobile.wait_until("status", LONG, renewed)?;
     let two = |status: &Value| pair::children(status).len() == 2;
@@ -236,7 +228,7 @@ fn tunnels_come_and_go_with_the_file_one_by_one() -> Result<()> {
         );
     }
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
-        let video = |status: &Value| names(status) == ["first", "video"];
+        let video = |status: &Value| pair::names(status) == ["first", "video"];
         daemon.wait_until("status", LONG, video)?;
     }
     transfer(&pair.mobile, &pair.gateway, "10.9.1.1", MB)?;

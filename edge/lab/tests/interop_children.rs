@@ -44,19 +44,8 @@ fn start(theirs: &Connection<'_>) -> Result<(Duo, Daemon, Charon)> {
     Ok((duo, strata, charon))
 }
 
-/// The names of the tunnels that are not being replaced.
-fn names(status: &Value) -> Vec<String> {
-    let children = pair::children(status);
-    let current = children.iter().filter(|child| child["draining"] == false);
-    let mut names: Vec<_> = current
-        .map(|child| child["name"].as_str().unwrap_or("first").to_owned())
-        .collect();
-    names.sort();
-    names
-}
-
 fn are_up(status: &Value) -> bool {
-    names(status) == ["first", "voice"]
+    pair::names(status) == ["first", "voice"]
 }
 
 fn carry(duo: &Duo) -> Result<()> {
@@ -95,7 +84,7 @@ fn strongswan_deletes_one_of_two_tunnels() -> Result<()> {
     charon.initiate_child(VOICE.name)?;
     strata.wait_until("status", DEADLINE, are_up)?;
     charon.terminate_child(VOICE.name)?;
-    let one = |status: &Value| names(status) == ["first"];
+    let one = |status: &Value| pair::names(status) == ["first"];
     strata.wait_until("status", DEADLINE, one)?;
     transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
     charon.initiate_child(VOICE.name)?;
@@ -111,7 +100,7 @@ fn strongswans_refusal_of_one_tunnel_is_told_and_the_other_stays() -> Result<()>
         is_up(status) && why.contains("`voice`: TS_UNACCEPTABLE")
     };
     let status = strata.wait_until("status", DEADLINE, told)?;
-    ensure!(names(&status) == ["first"], "{status}");
+    ensure!(pair::names(&status) == ["first"], "{status}");
     transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)
 }
 

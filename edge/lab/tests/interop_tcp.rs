@@ -9,6 +9,7 @@ use lab::pair::{self, GATEWAY, Pair};
 use lab::plain;
 use lab::runner;
 use lab::testbed::find_command;
+use lab::tshark;
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -22,9 +23,6 @@ fn main() -> ExitCode {
         tshark_opens_what_is_in_a_stream,
     ])
 }
-
-/// tshark starts slowly: it loads a thousand dissectors.
-const TSHARK: Duration = Duration::from_secs(30);
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -104,7 +102,7 @@ fn http(pair: &Pair) -> Result<()> {
 fn follow(host: &Host) -> Result<[Vec<u8>; 2]> {
     let mut command = host.command(find_command("tshark", "tshark")?);
     command.args(["-r", "stream.pcap", "-q", "-z", "follow,tcp,raw,0"]);
-    let output = host.run_command(command, TSHARK)?;
+    let output = host.run_command(command, tshark::DEADLINE)?;
     let mut sent = [Vec::new(), Vec::new()];
     // Lines of the end that was called are indented.
     for line in output.lines() {
@@ -161,23 +159,8 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, message: &[u8]) -> Seen {
 
 /// A field of the messages that a filter lets through.
 fn read(host: &Host, keys: &Path, filter: &str, field: &str) -> Result<String> {
-    let mut command = host.command(find_command("tshark", "tshark")?);
-    command.env("WIRESHARK_CONFIG_DIR", keys);
-    command.args(["-o", "esp.enable_encryption_decode:TRUE"]);
     // Inside, answers would be taken for late repetitions: all that one end said comes first.
-    command.args(["-o", "tcp.analyze_sequence_numbers:FALSE"]);
-    command.args([
-        "-r",
-        "messages.pcap",
-        "-Y",
-        filter,
-        "-T",
-        "fields",
-        "-e",
-        field,
-    ]);
-    let output = host.run_command(command, TSHARK)?;
-    let remark = |line: &&str| line.starts_with("Running as user");
-    let lines: Vec<_> = output.lines().filter(|line| !remark(line)).collect();
+    let unordered = ["tcp.analyze_sequence_numbers:FALSE"];
+    let lines = tshark::fields(host, keys, "messages.pcap", &unordered, filter, field)?;
     Ok(lines.join("\n"))
 }

@@ -6,7 +6,7 @@ use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
 use lab::runner;
 use lab::strongswan::{Charon, Connection};
-use lab::testbed::find_command;
+use lab::tshark;
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use os::Prefix;
 use std::fs;
@@ -30,9 +30,6 @@ fn main() -> ExitCode {
 }
 
 const DEADLINE: Duration = Duration::from_secs(10);
-
-/// tshark starts slowly: it loads a thousand dissectors.
-const TSHARK: Duration = Duration::from_secs(30);
 
 const REQUEST: &str = "GET /what-passed-inside HTTP/1.1\r\nHost: theirs.example\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -134,18 +131,8 @@ impl Tapped {
 
     /// A field of the packets that a filter lets through.
     fn tshark(&self, keys: &Path, filter: &str, field: &str) -> Result<Vec<String>> {
-        let mut command = self.duo.ours.command(find_command("tshark", "tshark")?);
-        command.env("WIRESHARK_CONFIG_DIR", keys);
-        command.args(["-o", "esp.enable_encryption_decode:TRUE"]);
-        command.args(["-o", "esp.enable_authentication_check:TRUE"]);
-        command.args(["-r", CAPTURE, "-Y", filter, "-T", "fields", "-e", field]);
-        let output = self.duo.ours.run_command(command, TSHARK)?;
-        let remark = |line: &&str| line.starts_with("Running as user");
-        Ok(output
-            .lines()
-            .filter(|line| !remark(line))
-            .map(str::to_owned)
-            .collect())
+        let checked = ["esp.enable_authentication_check:TRUE"];
+        tshark::fields(&self.duo.ours, keys, CAPTURE, &checked, filter, field)
     }
 }
 

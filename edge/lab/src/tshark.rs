@@ -1,0 +1,40 @@
+//! tshark, reading a capture with the keys that `strata keylog` has written.
+
+use crate::host::Host;
+use crate::testbed::find_command;
+use anyhow::Result;
+use std::path::Path;
+use std::time::Duration;
+
+/// tshark starts slowly: it loads a thousand dissectors.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A field of those packets of a capture, a file in the host's folder, that a filter lets through: one
+/// for each packet that has it. `keys` is the folder of the keys, `preferences` are more of Wireshark's
+/// than that ESP is to be opened.
+///
+/// # Errors
+/// tshark is not there, or refuses.
+pub fn fields(
+    host: &Host,
+    keys: &Path,
+    capture: &str,
+    preferences: &[&str],
+    filter: &str,
+    field: &str,
+) -> Result<Vec<String>> {
+    let mut command = host.command(find_command("tshark", "tshark")?);
+    command.env("WIRESHARK_CONFIG_DIR", keys);
+    for preference in ["esp.enable_encryption_decode:TRUE"]
+        .iter()
+        .chain(preferences)
+    {
+        command.args(["-o", preference]);
+    }
+    command.args(["-r", capture, "-Y", filter, "-T", "fields", "-e", field]);
+    let output = host.run_command(command, DEADLINE)?;
+    let lines = output
+        .lines()
+        .filter(|line| !line.starts_with("Running as user"));
+    Ok(lines.map(str::to_owned).collect())
+}
