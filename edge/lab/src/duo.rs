@@ -4,12 +4,17 @@
 //!   ours   192.0.2.1 ------------- 192.0.2.2   theirs
 //!   10.1.0.1  stratad                 charon   10.2.0.1
 //! ```
+//!
+//! Where charon leaves ESP to the kernel it runs in a [`Guest`], which then is what has the address on the
+//! wire, and `theirs` is a host behind it.
 
 use crate::daemon::Daemon;
-use crate::host::Host;
+use crate::guest::{Guest, WHOLE};
+use crate::host::{End, Host};
 use crate::openssl::{self, GOOD, Order};
+use crate::origin::Origin;
 use crate::pair::{children, refusal};
-use crate::strongswan::{Charon, Connection, Origin};
+use crate::strongswan::{Charon, Connection};
 use crate::testbed::Testbed;
 use crate::transfer::transfer;
 use crate::wire;
@@ -77,48 +82,62 @@ pub struct Duo {
     _nat: Option<Host>,
     /// Where `stratad` runs.
     pub ours: Host,
-    /// Where charon runs.
+    /// Where charon runs, or who is behind it.
     pub theirs: Host,
 }
 
 impl Duo {
     /// Two hosts that reach each other, without daemons.
     pub fn new(name: &str) -> Result<Self> {
-        let bed = Testbed::new(name)?;
-        let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
-        wire::veth(
-            ours.end("eth0", &["192.0.2.1/24"]),
-            theirs.end("eth0", &["192.0.2.2/24"]),
-        )?;
-        Self::of(bed, None, ours, theirs)
+        Self::with(name, None, &Origin::Installed)
     }
 
     /// The same with a NAT before one of them. It is the NAT that has the host's address now, and the
     /// host has 10.3.0.2. Ports are changed too.
     pub fn behind_nat(name: &str, hidden: Side) -> Result<Self> {
-        let bed = Testbed::new(name)?;
-        let (ours, theirs, nat) = (bed.host("ours")?, bed.host("theirs")?, bed.host("nat")?);
-        let (inside, outside, addresses) = match hidden {
-            Side::Ours => (&ours, &theirs, ["192.0.2.1/24", "192.0.2.2/24"]),
-            Side::Theirs => (&theirs, &ours, ["192.0.2.2/24", "192.0.2.1/24"]),
-        };
-        nat.sysctl("net.ipv4.ip_forward", "1")?;
-        wire::veth(
-            inside.end("eth0", &["10.3.0.2/24"]),
-            nat.end("inside", &["10.3.0.1/24"]),
-        )?;
-        wire::veth(
-            nat.end("outside", &addresses[..1]),
-            outside.end("eth0", &addresses[1..]),
-        )?;
-        inside.route("default", "10.3.0.1")?;
-        nat.file("nat.nft", TRANSLATION)?;
-        nat.run("nft -f nat.nft")?;
-        Self::of(bed, Some(nat), ours, theirs)
+        Self::with(name, Some(hidden), &Origin::Installed)
     }
 
-    fn of(bed: Testbed, nat: Option<Host>, ours: Host, theirs: Host) -> Result<Self> {
-        add_inner_address(&theirs, "10.2.0.1/32")?;
+    /// Either, for a charon from there.
+    pub fn with(name: &str, hidden: Option<Side>, origin: &Origin) -> Result<Self> {
+        let bed = Testbed::new(name)?;
+        let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
+        let address = |side, public| if hidden == Some(side) { HIDDEN } else { public };
+        let addresses = [
+            [address(Side::Ours, PUBLIC[0])],
+            [address(Side::Theirs, PUBLIC[1])],
+        ];
+        if let Some(guest) = origin.guest() {
+            guest.clear()?;
+        }
+        let our_end = ours.end("eth0", &addresses[0]);
+        let their_end = match origin.guest() {
+            Some(guest) => guest.outside(),
+            None => theirs.end("eth0", &addresses[1]),
+        };
+        let nat = match hidden {
+            None => wire::veth(our_end, their_end).map(|()| None)?,
+            Some(Side::Ours) => Some(translate(&bed, our_end, PUBLIC[0], their_end)?),
+            Some(Side::Theirs) => Some(translate(&bed, their_end, PUBLIC[1], our_end)?),
+        };
+        match origin.guest() {
+            None => add_inner_address(&theirs, "10.2.0.1/32")?,
+            Some(guest) => {
+                shelter(&theirs, guest, addresses[1][0])?;
+                let nat = nat.iter().flat_map(|nat| [(nat, "inside"), (nat, "outside")]);
+                for (host, device) in [(&ours, "eth0"), (&theirs, "eth0")].into_iter().chain(nat) {
+                    host.run(&format!("ip link set {device} {WHOLE}"))?;
+                }
+            }
+        }
+        match (hidden, origin.guest()) {
+            (None, _) => {}
+            (Some(Side::Ours), _) => ours.route("default", TRANSLATOR)?,
+            (Some(Side::Theirs), None) => theirs.route("default", TRANSLATOR)?,
+            (Some(Side::Theirs), Some(guest)) => {
+                guest.run(&format!("ip route add default via {TRANSLATOR}"))?;
+            }
+        }
         Ok(Self {
             _bed: bed,
             _nat: nat,
@@ -147,14 +166,14 @@ impl Duo {
 
     /// Both daemons, not yet connected.
     pub fn start(&self, ours: &str, theirs: &Connection<'_>) -> Result<(Daemon, Charon)> {
-        self.start_with(ours, &Origin::Installed, theirs)
+        self.start_with(ours, Origin::Installed, theirs)
     }
 
     /// The same with a charon from elsewhere.
     pub fn start_with(
         &self,
         ours: &str,
-        origin: &Origin,
+        origin: Origin,
         theirs: &Connection<'_>,
     ) -> Result<(Daemon, Charon)> {
         self.ours.secret("theirs.psk", PSK)?;
@@ -166,6 +185,21 @@ impl Duo {
     pub fn carry(&self, octets: u64) -> Result<()> {
         transfer(&self.ours, &self.theirs, "10.2.0.1", octets)?;
         transfer(&self.theirs, &self.ours, "10.1.0.1", octets)
+    }
+
+    /// The same where the guest's kernel says that it was its ESP that carried them.
+    pub fn carry_by_kernel(&self, guest: &Guest, octets: u64) -> Result<()> {
+        let before = guest.carried()?;
+        self.carry(octets)?;
+        let after = guest.carried()?;
+        let more = |(way, count): (&String, &u64)| {
+            count.saturating_sub(before.get(way).copied().unwrap_or(0)) >= octets
+        };
+        ensure!(
+            after.len() == 2 && after.iter().all(more),
+            "ESP of the kernel has carried {before:?} before and {after:?} after {octets} octets"
+        );
+        Ok(())
     }
 }
 
@@ -183,6 +217,31 @@ pub fn certified(ours: &str) -> String {
     let node = "cert = \"chain.pem\"\nkey = \"end.key\"\nca = [\"ca.pem\"]\n[tunnel]";
     ours.replace("psk = \"theirs.psk\"\n", "")
         .replace("[tunnel]", node)
+}
+
+/// The addresses of our end and theirs, or of the NAT before it.
+const PUBLIC: [&str; 2] = ["192.0.2.1/24", "192.0.2.2/24"];
+
+/// That of a host behind a NAT, and of the NAT there.
+const HIDDEN: &str = "10.3.0.2/24";
+const TRANSLATOR: &str = "10.3.0.1";
+
+/// A NAT between two ends, with an address on the outside.
+fn translate(bed: &Testbed, inside: End<'_>, address: &str, outside: End<'_>) -> Result<Host> {
+    let nat = bed.host("nat")?;
+    nat.sysctl("net.ipv4.ip_forward", "1")?;
+    wire::veth(inside, nat.end("inside", &["10.3.0.1/24"]))?;
+    wire::veth(nat.end("outside", &[address]), outside)?;
+    nat.file("nat.nft", TRANSLATION)?;
+    nat.run("nft -f nat.nft")?;
+    Ok(nat)
+}
+
+/// Puts a host behind a guest, which has this address on the other side.
+fn shelter(host: &Host, guest: &Guest, address: &str) -> Result<()> {
+    wire::veth(guest.inside(), host.end("eth0", &["10.2.0.1/24"]))?;
+    guest.join(address, "10.2.0.254/24")?;
+    host.route("default", "10.2.0.254")
 }
 
 /// The port that a datagram seems to come from is never that of IKE.

@@ -4,8 +4,9 @@
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time; [`vigil`] keeps
 //!   the machine awake for it, [`bystander`] sees whether it was.
-//! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`duo`],
+//! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`origin`], [`duo`],
 //!   [`openssl`], [`account`]: what end-to-end tests are made of.
+//! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
 //! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
@@ -32,6 +33,7 @@ pub mod duo;
 pub mod emulator;
 pub mod experiment;
 pub mod figures;
+pub mod guest;
 pub mod histogram;
 pub mod host;
 pub mod interrupt;
@@ -39,6 +41,7 @@ pub mod lending;
 pub mod matrix;
 pub mod obstacle;
 pub mod openssl;
+pub mod origin;
 pub mod page;
 pub mod pair;
 pub mod plain;

@@ -1,30 +1,23 @@
 //! charon, strongSwan's IKEv2 daemon, as a peer that is not ours.
 //!
 //! Its ESP is in user space too (plugin `kernel-libipsec`), always inside UDP port 4500, so the
-//! kernel needs none. A charon wants `/run` for itself: each gets an empty one in a mount
+//! kernel needs none; unless it runs in a [`Guest`], whose kernel has ESP. A charon wants `/run` for itself: each gets an empty one in a mount
 //! namespace of its own. All its other files are in the host's folder, and named relative to it:
 //! the empty `/run` may hide the folder's absolute path, and the path of a unix socket is short.
 
+use crate::guest::Guest;
 use crate::host::Host;
+use crate::origin::Origin;
 use crate::process::{Process, until};
 use crate::testbed::find_command;
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The daemon as Debian installs it (package `strongswan-charon`).
 const CHARON: &str = "/usr/lib/ipsec/charon";
-
-/// Where a charon comes from.
-#[derive(Clone, Debug)]
-pub enum Origin {
-    /// This machine has it installed.
-    Installed,
-    /// The packages of another Debian release were unpacked into a folder (`edge/lab/unpack`): it
-    /// runs there on its own libraries.
-    Unpacked(PathBuf),
-}
 
 /// A start takes 0.2 s on an idle machine.
 const START_DEADLINE: Duration = Duration::from_secs(20);
@@ -34,34 +27,12 @@ const SWANCTL_DEADLINE: Duration = Duration::from_secs(30);
 
 /// `aesni` comes before `aes gcm`: the first plugin that offers an algorithm serves it, and the
 /// portable code has a tenth of the speed. `curve25519` and `kernel-libipsec` are in Debian's
-/// extra packages. `kernel-netlink` sets the routes into the tunnel.
+/// extra packages. `kernel-netlink` sets the routes into the tunnel, and ESP where that is the kernel's.
 const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
                        openssl pem pkcs1 pkcs8 pubkey x509 constraints kernel-libipsec kernel-netlink socket-default vici";
 
-impl Origin {
-    /// What `edge/lab/unpack` unpacked: in `$STRATA_UNPACKED`, or in `unpacked` beside this executable
-    /// or up to three folders up.
-    ///
-    /// # Errors
-    /// It is not there.
-    pub fn newer() -> Result<Self> {
-        let named = std::env::var_os("STRATA_UNPACKED").map(PathBuf::from);
-        let executable = std::env::current_exe().unwrap_or_default();
-        let above = executable.ancestors().skip(1).take(3);
-        let mut candidates = named
-            .into_iter()
-            .chain(above.map(|folder| folder.join("unpacked")));
-        let found = candidates.find(|root| in_root(root).is_file());
-        let fix = "run `edge/lab/unpack target/unpacked`, or set STRATA_UNPACKED to such a folder";
-        found
-            .map(Self::Unpacked)
-            .context(format!("no other strongSwan is unpacked: {fix}"))
-    }
-}
-
-fn in_root(root: &Path) -> PathBuf {
-    root.join(CHARON.trim_start_matches('/'))
-}
+/// ESP in user space.
+const LIBIPSEC: &str = "kernel-libipsec ";
 
 /// Starts the program that is named next.
 const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\"";
@@ -70,6 +41,12 @@ const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\"";
 const IN_ANOTHER_ROOT: &str = "for dir in dev proc sys; do mount --rbind /$dir \"$1/$dir\"; done && \
                                mount --bind . \"$1/mnt\" && mount -t tmpfs none \"$1/run\" && \
                                exec unshare --root \"$1\" --wd /mnt \"$0\"";
+
+/// What finds charon's files in a guest, where they are in `/mnt`.
+const IN_GUEST: &str = "cd /mnt && export STRONGSWAN_CONF=strongswan.conf SWANCTL_DIR=/mnt &&";
+
+/// Ends charon in a guest, and with the line its process.
+const END_IN_GUEST: &str = "pid=$(cat /run/charon.pid) && kill \"$pid\" && while kill -0 \"$pid\" 2>&-; do sleep 0.1; done";
 
 /// One connection with one child, both ends as charon sees them. It answers, and connects when
 /// told to ([`Charon::initiate`]).
@@ -154,9 +131,12 @@ pub struct Ppk<'a> {
 pub const CHILD: &str = "net";
 
 /// A running charon. Killed when dropped; [`Charon::stop`] ends it as an operator would.
-pub struct Charon {
-    host: Host,
-    process: Process,
+pub struct Charon(Seat);
+
+/// What a charon runs on.
+enum Seat {
+    Host(Host, Process),
+    Guest(Guest),
 }
 
 impl Host {
@@ -166,36 +146,61 @@ impl Host {
     /// strongSwan is not installed (the message names the package), or charon ended or refused
     /// the connection; the message has its log.
     pub fn charon(&self, connection: &Connection<'_>) -> Result<Charon> {
-        self.charon_of(&Origin::Installed, connection)
+        self.charon_of(Origin::Installed, connection)
     }
 
-    /// The same with a charon from elsewhere.
+    /// The same with a charon from elsewhere. One in a guest has copies of this host's files.
     ///
     /// # Errors
     /// As [`Host::charon`].
-    pub fn charon_of(&self, origin: &Origin, connection: &Connection<'_>) -> Result<Charon> {
-        let mut command = self.command(find_command("unshare", "util-linux")?);
-        command.args(["--mount", "sh", "-c"]);
-        match origin {
-            Origin::Installed => command.args([ON_EMPTY_RUN]).arg(find_charon()?),
-            Origin::Unpacked(root) => command.args([IN_ANOTHER_ROOT, CHARON]).arg(root),
+    pub fn charon_of(&self, origin: Origin, connection: &Connection<'_>) -> Result<Charon> {
+        let plugins = match origin {
+            Origin::Installed | Origin::Unpacked(_) => PLUGINS.to_owned(),
+            Origin::Guest(_) => PLUGINS.replace(LIBIPSEC, ""),
         };
-        command.env("STRONGSWAN_CONF", "strongswan.conf");
-        self.file("strongswan.conf", &daemon_settings(connection.fragment))?;
+        let settings = daemon_settings(&plugins, connection.fragment);
+        self.file("strongswan.conf", &settings)?;
         self.secret("swanctl.conf", &connection.settings())?;
+        let charon = match origin {
+            Origin::Installed => {
+                self.start_charon(&[ON_EMPTY_RUN.as_ref(), find_charon()?.as_os_str()])?
+            }
+            Origin::Unpacked(root) => {
+                let words = [IN_ANOTHER_ROOT.as_ref(), CHARON.as_ref(), root.as_os_str()];
+                self.start_charon(&words)?
+            }
+            Origin::Guest(guest) => start_in(guest, self.directory())?,
+        };
+        charon.swanctl("--load-all --noprompt --file swanctl.conf")?;
+        Ok(charon)
+    }
+
+    /// `words` are a script for the shell and what it is told.
+    fn start_charon(&self, words: &[&OsStr]) -> Result<Charon> {
+        let mut command = self.command(find_command("unshare", "util-linux")?);
+        command.args(["--mount", "sh", "-c"]).args(words);
+        command.env("STRONGSWAN_CONF", "strongswan.conf");
         // One of an earlier run would accept nothing, but be there.
         let socket = self.directory().join("vici");
         let _ = std::fs::remove_file(&socket);
         let mut process = self.start("charon", command)?;
         let what = format!("the API of charon on {}", self.name());
         process.wait_for(&what, START_DEADLINE, |_| UnixStream::connect(&socket).ok())?;
-        let charon = Charon {
-            host: self.clone(),
-            process,
-        };
-        charon.swanctl("--load-all --noprompt --file swanctl.conf")?;
-        Ok(charon)
+        Ok(Charon(Seat::Host(self.clone(), process)))
     }
+}
+
+fn start_in(guest: Guest, folder: &Path) -> Result<Charon> {
+    let charon = find_charon()?;
+    guest.run(&format!("cp -r '{}/.' /mnt", folder.display()))?;
+    let start = format!("{{ {} >charon.log 2>&1 & }}", charon.display());
+    guest.run(&format!("{IN_GUEST} {start}"))?;
+    let charon = Charon(Seat::Guest(guest));
+    let answers = until("the API of charon in the guest", START_DEADLINE, || {
+        Ok(charon.version().ok())
+    });
+    answers.with_context(|| charon.log())?;
+    Ok(charon)
 }
 
 impl Charon {
@@ -282,12 +287,42 @@ impl Charon {
             last = self.sas()?;
             Ok(enough(&last).then(|| last.clone()))
         });
-        waited.with_context(|| format!("last: {last}\n{}", self.process.log()))
+        waited.with_context(|| format!("last: {last}\n{}", self.log()))
     }
 
-    /// The process, for its log and signals.
+    /// The process, for its log and signals; of one in a guest, the guest.
     pub fn process(&mut self) -> &mut Process {
-        &mut self.process
+        match &mut self.0 {
+            Seat::Host(_, process) => process,
+            Seat::Guest(guest) => guest.process(),
+        }
+    }
+
+    /// Runs a command line where it is.
+    ///
+    /// # Errors
+    /// Those of [`Host::run`] or [`Guest::run`].
+    pub fn run(&self, line: &str) -> Result<String> {
+        match &self.0 {
+            Seat::Host(host, _) => host.run(line),
+            Seat::Guest(guest) => guest.run(line),
+        }
+    }
+
+    /// What it runs in, if that is a machine of its own.
+    pub fn guest(&self) -> Option<&Guest> {
+        match &self.0 {
+            Seat::Host(..) => None,
+            Seat::Guest(guest) => Some(guest),
+        }
+    }
+
+    /// The same, for another peer: this one ends there.
+    pub fn into_guest(self) -> Option<Guest> {
+        match self.0 {
+            Seat::Host(..) => None,
+            Seat::Guest(guest) => Some(guest),
+        }
     }
 
     /// Sends SIGTERM and waits until it has told the peer and ended.
@@ -295,17 +330,36 @@ impl Charon {
     /// # Errors
     /// It did not end.
     pub fn stop(&mut self) -> Result<()> {
-        self.process.terminate(START_DEADLINE).map(drop)
+        match &mut self.0 {
+            Seat::Host(_, process) => process.terminate(START_DEADLINE).map(drop),
+            Seat::Guest(guest) => guest.run(END_IN_GUEST).map(drop),
+        }
     }
 
     fn swanctl(&self, words: &str) -> Result<String> {
         let swanctl = find_command("swanctl", "strongswan-swanctl")?;
-        let mut command = self.host.command(swanctl);
+        let host = match &self.0 {
+            Seat::Host(host, _) => host,
+            Seat::Guest(guest) => {
+                let swanctl = swanctl.display();
+                return guest.run(&format!("{IN_GUEST} {swanctl} {words} --uri unix://vici"));
+            }
+        };
+        let mut command = host.command(swanctl);
         command.env("STRONGSWAN_CONF", "strongswan.conf");
-        command.env("SWANCTL_DIR", self.host.directory());
+        command.env("SWANCTL_DIR", host.directory());
         command.args(words.split_whitespace());
         command.args(["--uri", "unix://vici"]);
-        self.host.run_command(command, SWANCTL_DEADLINE)
+        host.run_command(command, SWANCTL_DEADLINE)
+    }
+
+    fn log(&self) -> String {
+        match &self.0 {
+            Seat::Host(_, process) => process.log(),
+            Seat::Guest(guest) => guest
+                .run("cat /mnt/charon.log")
+                .unwrap_or_else(|error| format!("{error:#}")),
+        }
     }
 }
 
@@ -443,11 +497,11 @@ impl Child<'_> {
 }
 
 /// Level 1 of the log tells every exchange and what was refused, and nothing of packets.
-fn daemon_settings(fragment: u16) -> String {
+fn daemon_settings(plugins: &str, fragment: u16) -> String {
     format!(
         "charon {{
   load_modular = no
-  load = {PLUGINS}
+  load = {plugins}
   fragment_size = {fragment}
   make_before_break = yes
   plugins {{

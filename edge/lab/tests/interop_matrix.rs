@@ -20,10 +20,11 @@ fn main() -> ExitCode {
         Cell::pairwise()
     };
     let witnesses = RefCell::new(BTreeMap::new());
+    let spare = RefCell::new(None);
     let outcome = runner::run_each(&cells, ToString::to_string, |cell| {
         let mut witnesses = witnesses.borrow_mut();
         let witness = witnesses.entry(cell.to_string()).or_insert(None);
-        *witness = Some(meet(cell)?);
+        *witness = Some(meet(cell, &mut spare.borrow_mut())?);
         Ok(())
     });
     let witnesses = witnesses.into_inner();

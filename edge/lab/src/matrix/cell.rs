@@ -33,6 +33,8 @@ pub enum Peer {
     Installed,
     /// That of the Debian release after it, unpacked into a folder.
     Newer,
+    /// This machine's, which leaves ESP to the kernel of a guest.
+    Kernel,
 }
 
 /// How both ends prove who they are.
@@ -90,7 +92,7 @@ pub enum Event {
     Deletes,
 }
 
-const PEERS: [Peer; 2] = [Peer::Installed, Peer::Newer];
+const PEERS: [Peer; 3] = [Peer::Installed, Peer::Newer, Peer::Kernel];
 const SIDES: [Side; 2] = [Side::Ours, Side::Theirs];
 const PFS: [bool; 2] = [true, false];
 const PATHS: [Path; 3] = [Path::Wire, Path::Nat, Path::Narrow];
@@ -182,6 +184,7 @@ impl Cell {
             match self.peer {
                 Peer::Installed => "installed",
                 Peer::Newer => "newer",
+                Peer::Kernel => "kernel",
             },
             match self.begins {
                 Side::Ours => "we begin",

@@ -4,9 +4,11 @@
 use super::cell::{Cell, Event, Path, Peer};
 use crate::daemon::Daemon;
 use crate::duo::{DEADLINE, Duo, OURS, Side, THEIRS, certified};
+use crate::guest::Guest;
+use crate::origin::Origin;
 use crate::pair::{children, is_down, is_up};
 use crate::process::until;
-use crate::strongswan::{Charon, Connection, Origin, Ppk};
+use crate::strongswan::{Charon, Connection, Ppk};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::thread;
@@ -37,23 +39,23 @@ struct Meeting<'c> {
     charon: Charon,
 }
 
-/// Plays a cell to its end. Returns the witness: charon's version.
+/// Plays a cell to its end. Returns the witness: whose account of the SAs, and of the octets if its ESP is
+/// a kernel's. A guest that is left over from another cell is taken, and one that is well is left.
 ///
 /// # Errors
 /// Something did not come up, or stay up, or arrive; or charon's account of the SAs has not what the cell
 /// asks for.
-pub fn meet(cell: &Cell) -> Result<String> {
-    let duo = match cell.path {
-        Path::Nat => Duo::behind_nat("matrix", cell.begins)?,
-        Path::Wire | Path::Narrow => Duo::new("matrix")?,
-    };
+pub fn meet(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
+    let origin = origin(cell.peer, spare)?;
+    let hidden = (cell.path == Path::Nat).then_some(cell.begins);
+    let duo = Duo::with("matrix", hidden, &origin)?;
     if let Some(key) = cell.proof.certificate {
         duo.certify(key)?;
     }
     duo.ours.secret("theirs.ppk", PPK_KEY)?;
     let (ike, esp) = proposals(cell);
     let theirs = connection(cell, &ike, &esp);
-    let (strata, charon) = duo.start_with(&configuration(cell), &origin(cell.peer)?, &theirs)?;
+    let (strata, charon) = duo.start_with(&configuration(cell), origin, &theirs)?;
     let mut meeting = Meeting {
         cell,
         duo,
@@ -70,13 +72,19 @@ pub fn meet(cell: &Cell) -> Result<String> {
     }
     meeting.duo.carry(OCTETS)?;
     meeting.agree()?;
-    meeting.charon.version()
+    let witness = meeting.witness()?;
+    *spare = meeting.charon.into_guest().or(spare.take());
+    Ok(witness)
 }
 
-fn origin(peer: Peer) -> Result<Origin> {
+fn origin(peer: Peer, spare: &mut Option<Guest>) -> Result<Origin> {
     match peer {
         Peer::Installed => Ok(Origin::Installed),
         Peer::Newer => Origin::newer(),
+        Peer::Kernel => {
+            let guest = spare.take().map_or_else(Guest::boot, Ok)?;
+            Ok(Origin::Guest(guest))
+        }
     }
 }
 
@@ -181,23 +189,25 @@ impl Meeting<'_> {
 
     /// To another address of the same network; charon finds it by itself once its old one is gone.
     fn moves(&mut self) -> Result<()> {
-        let (host, network) = match (self.cell.begins, self.cell.path) {
-            (Side::Ours, Path::Nat) => (&self.duo.ours, "10.3.0"),
-            (Side::Ours, _) => (&self.duo.ours, "192.0.2"),
-            (Side::Theirs, Path::Nat) => (&self.duo.theirs, "10.3.0"),
-            (Side::Theirs, _) => (&self.duo.theirs, "192.0.2"),
+        let network = match self.cell.path {
+            Path::Nat => "10.3.0",
+            Path::Wire | Path::Narrow => "192.0.2",
         };
-        host.run(&format!("ip addr add {network}.11/24 dev eth0"))?;
+        let add = format!("ip addr add {network}.11/24 dev eth0");
         match self.cell.begins {
             Side::Ours => {
+                self.duo.ours.run(&add)?;
                 let words = format!("move theirs --from {network}.11");
                 self.strata.strata(&words)?;
             }
             Side::Theirs => {
-                host.sysctl("net.ipv4.conf.eth0.promote_secondaries", "1")?;
-                host.run(&format!("ip addr del {network}.2/24 dev eth0"))?;
+                let promote = "net.ipv4.conf.eth0.promote_secondaries";
+                self.duo.theirs.sysctl(promote, "1")?;
+                self.charon.run(&add)?;
+                let delete = format!("ip addr del {network}.2/24 dev eth0");
+                self.charon.run(&delete)?;
                 if self.cell.path == Path::Nat {
-                    host.run("ip route replace default via 10.3.0.1")?;
+                    self.charon.run("ip route replace default via 10.3.0.1")?;
                 }
             }
         }
@@ -237,6 +247,17 @@ impl Meeting<'_> {
         let status = |status: &Value| is_up(status) && current(status) == 1;
         self.strata.wait_until("status", DEADLINE, status)?;
         Ok(())
+    }
+
+    fn witness(&self) -> Result<String> {
+        let charon = format!("strongSwan {}", self.charon.version()?);
+        match self.charon.guest() {
+            None => Ok(charon),
+            Some(guest) => {
+                self.duo.carry_by_kernel(guest, OCTETS)?;
+                Ok(format!("{charon}, ESP of Linux {}", guest.version()?))
+            }
+        }
     }
 }
 

@@ -1,0 +1,258 @@
+//! A machine with a kernel of its own, for peers that leave ESP to it: user-mode Linux, which is a
+//! process.
+//!
+//! ```text
+//!   wire ---- outside [ eth0  guest  eth1 ] inside ---- wire to who is behind it
+//! ```
+//!
+//! Its root is this machine's, read-only, so it has every program that is installed here; what it
+//! writes is in memory. Each of its two devices is a raw socket on one end of a wire, in a namespace of
+//! ours that has no addresses. They mix up the octets of packets that are still to be cut into
+//! segments, so nobody on these wires may leave that to his device ([`WHOLE`]). It is told what to do on its console, line by line (`init`).
+//!
+//! It is the first process of a namespace for processes: whoever kills it kills all that it has
+//! started, which on our side are processes too.
+
+use crate::host::{End, Host};
+use crate::process::Process;
+use crate::testbed::{Testbed, find_command};
+use anyhow::{Result, ensure};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Its first process.
+const INIT: &str = include_str!("init");
+
+/// What its kernel needs on processors with many registers.
+const XSTATE: &str = include_str!("xstate.c");
+
+/// Starts the kernel that is named next with a pipe as its console, which never ends.
+const ON_CONSOLE: &str = "export LD_PRELOAD=\"$PWD/xstate.so\" && exec \"$0\" \"$@\" <>console";
+
+/// Of the kernel's, all in one line. Without new privileges for a process of whoever is not root here, who
+/// would become the owner of `mount` by starting it, and that is not root there.
+const WORDS: &str = "mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet \
+                     con=null con0=fd:0,fd:1 ssl=null \
+                     vec0:transport=raw,ifname=outside vec1:transport=raw,ifname=inside \
+                     init=/usr/bin/setpriv";
+
+/// What a device is told that may be given no packets to be cut into segments.
+pub const WHOLE: &str = "gso_max_segs 1";
+
+/// It takes two seconds on an idle machine.
+const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How long [`Guest::run`] lets a command run.
+const RUN_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A running machine. Killed when dropped.
+pub struct Guest {
+    // Before its files are removed it is dead.
+    console: Mutex<Console>,
+    host: Host,
+    _bed: Testbed,
+}
+
+struct Console {
+    process: Process,
+    input: File,
+    asked: usize,
+}
+
+impl Guest {
+    /// Starts one and waits until it listens.
+    ///
+    /// # Errors
+    /// A program is missing (the message names the package), or the kernel ended; the message has its last
+    /// words.
+    pub fn boot() -> Result<Self> {
+        let bed = Testbed::new("guest")?;
+        let host = bed.host("guest")?;
+        host.file("init", INIT)?;
+        host.file("xstate.c", XSTATE)?;
+        host.run("cc -shared -fPIC -O2 -o xstate.so xstate.c -ldl")?;
+        let fifo = host.directory().join("console");
+        mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        // Whoever opens a pipe for both never waits for the other end.
+        let input = File::options().read(true).write(true).open(fifo)?;
+        let process = host.start("linux", kernel(&host)?)?;
+        let console = Console {
+            process,
+            input,
+            asked: 0,
+        };
+        let mut guest = Self {
+            console: Mutex::new(console),
+            host,
+            _bed: bed,
+        };
+        guest.process().wait_for_log("up: ", START_DEADLINE)?;
+        Ok(guest)
+    }
+
+    /// Runs a line for the shell to its end, and returns what it wrote. One at a time.
+    ///
+    /// # Errors
+    /// It failed (the message has what it wrote) or did not end within a minute.
+    pub fn run(&self, line: &str) -> Result<String> {
+        let console = self.console.lock();
+        console.unwrap_or_else(PoisonError::into_inner).run(line)
+    }
+
+    /// The process that it is, for its log and signals.
+    pub fn process(&mut self) -> &mut Process {
+        let console = self.console.get_mut();
+        &mut console.unwrap_or_else(PoisonError::into_inner).process
+    }
+
+    /// Ends whatever runs in it, and takes it off its wires.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn clear(&self) -> Result<()> {
+        self.run("clear")?;
+        let netlink = self.host.netns().netlink()?;
+        for end in [self.outside(), self.inside()] {
+            // There is none, or it is vanishing with the wire's other end.
+            let _ = netlink.delete_link(end.device);
+        }
+        Ok(())
+    }
+
+    /// Its end of a wire to the peer.
+    pub fn outside(&self) -> End<'_> {
+        self.host.end("outside", &[])
+    }
+
+    /// Its end of a wire to who is behind it.
+    pub fn inside(&self) -> End<'_> {
+        self.host.end("inside", &[])
+    }
+
+    /// Puts it on the wires that are at its ends, with an address on each.
+    ///
+    /// # Errors
+    /// There is no wire.
+    pub fn join(&self, outside: &str, inside: &str) -> Result<()> {
+        for (device, address) in [("eth0", outside), ("eth1", inside)] {
+            self.run(&format!(
+                "ip link set {device} up && ip addr add {address} dev {device}"
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// The version of its kernel.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn version(&self) -> Result<String> {
+        Ok(self.run("uname -r")?.trim().to_owned())
+    }
+
+    /// The octets that its kernel's ESP says it has carried with the SAs there are: from where to where, and
+    /// how many.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn carried(&self) -> Result<BTreeMap<String, u64>> {
+        Ok(octets(&self.run("ip -s xfrm state")?))
+    }
+}
+
+fn kernel(host: &Host) -> Result<Command> {
+    find_command("modprobe", "kmod")?;
+    let folder = host.directory().display();
+    let mut command = host.command(find_command("unshare", "util-linux")?);
+    command.args(["--pid", "--kill-child", "sh", "-c", ON_CONSOLE]);
+    command.arg(find_command("linux.uml", "user-mode-linux")?);
+    command.arg(format!("uml_dir={folder}/"));
+    command.args(WORDS.split_whitespace());
+    command.args(["--", "--no-new-privs", "sh"]);
+    command.arg(format!("{folder}/init"));
+    // Its memory is a file there, which it executes.
+    command.env("TMPDIR", "/dev/shm");
+    Ok(command)
+}
+
+impl Console {
+    fn run(&mut self, line: &str) -> Result<String> {
+        self.asked += 1;
+        let number = self.asked;
+        writeln!(self.input, "{number} {line}")?;
+        let heard = |log: &str| answer(log, number);
+        let (said, status) = self.process.wait_for(line, RUN_DEADLINE, heard)?;
+        ensure!(
+            status == "0",
+            "{line:?} in the guest: exit status {status}\n{said}"
+        );
+        Ok(said)
+    }
+}
+
+/// What was said to the request of this number, and its exit status.
+fn answer(log: &str, number: usize) -> Option<(String, String)> {
+    let (_, said) = log.split_once(&format!("asked {number}\n"))?;
+    let (said, status) = said.split_once(&format!("\nanswered {number} "))?;
+    let (status, _) = status.split_once('\n')?;
+    Some((said.to_owned(), status.to_owned()))
+}
+
+/// The sums of each direction in what `ip -s xfrm state` says.
+fn octets(states: &str) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    let mut direction = "";
+    for line in states.lines() {
+        if line.starts_with("src ") {
+            direction = line.trim();
+        }
+        // Those of limits are in brackets.
+        let count = line.trim().split_once("(bytes), ");
+        let count = count.and_then(|(count, _)| count.parse::<u64>().ok());
+        if let Some(count) = count {
+            *sums.entry(direction.to_owned()).or_default() += count;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: &str = "src 192.0.2.2 dst 192.0.2.1
+\tproto esp spi 0x926eaf68(2456727400) reqid 1(0x00000001) mode tunnel
+\tlifetime config:
+\t  limit: soft (INF)(bytes), hard (INF)(bytes)
+\tlifetime current:
+\t  39688(bytes), 743(packets)
+src 192.0.2.2 dst 192.0.2.1
+\tlifetime current:
+\t  12(bytes), 1(packets)
+src 192.0.2.1 dst 192.0.2.2
+\tlifetime current:
+\t  2077384(bytes), 1488(packets)
+";
+
+    #[test]
+    fn octets_are_those_of_each_direction() {
+        let sums: Vec<_> = octets(STATES).into_iter().collect();
+        let there = ("src 192.0.2.1 dst 192.0.2.2".to_owned(), 2_077_384);
+        let back = ("src 192.0.2.2 dst 192.0.2.1".to_owned(), 39_700);
+        assert_eq!(sums, [there, back]);
+    }
+
+    #[test]
+    fn an_answer_is_what_stands_between_its_marks() {
+        let log = "up: 6.1\nasked 1\none\ntwo\nanswered 1 0\nasked 12\n\nanswered 12 3\n";
+        assert_eq!(answer(log, 1), Some(("one\ntwo".into(), "0".into())));
+        assert_eq!(answer(log, 12), Some((String::new(), "3".into())));
+        assert_eq!(answer(log, 2), None);
+    }
+}
