@@ -9,7 +9,7 @@
 //! wire, and `theirs` is a host behind it.
 
 use crate::daemon::Daemon;
-use crate::guest::{Guest, WHOLE};
+use crate::guest::{self, Guest, WHOLE};
 use crate::host::{End, Host};
 use crate::openssl::{self, GOOD, Order};
 use crate::origin::Origin;
@@ -100,6 +100,7 @@ impl Duo {
 
     /// Either, for a charon from there.
     pub fn with(name: &str, hidden: Option<Side>, origin: &Origin) -> Result<Self> {
+        let guest = origin.guest();
         let bed = Testbed::new(name)?;
         let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
         let address = |side, public| if hidden == Some(side) { HIDDEN } else { public };
@@ -107,11 +108,8 @@ impl Duo {
             [address(Side::Ours, PUBLIC[0])],
             [address(Side::Theirs, PUBLIC[1])],
         ];
-        if let Some(guest) = origin.guest() {
-            guest.clear()?;
-        }
         let our_end = ours.end("eth0", &addresses[0]);
-        let their_end = match origin.guest() {
+        let their_end = match guest {
             Some(guest) => guest.outside(),
             None => theirs.end("eth0", &addresses[1]),
         };
@@ -120,17 +118,19 @@ impl Duo {
             Some(Side::Ours) => Some(translate(&bed, our_end, PUBLIC[0], their_end)?),
             Some(Side::Theirs) => Some(translate(&bed, their_end, PUBLIC[1], our_end)?),
         };
-        match origin.guest() {
+        match guest {
             None => add_inner_address(&theirs, "10.2.0.1/32")?,
             Some(guest) => {
                 shelter(&theirs, guest, addresses[1][0])?;
-                let nat = nat.iter().flat_map(|nat| [(nat, "inside"), (nat, "outside")]);
+                let nat = nat
+                    .iter()
+                    .flat_map(|nat| [(nat, "inside"), (nat, "outside")]);
                 for (host, device) in [(&ours, "eth0"), (&theirs, "eth0")].into_iter().chain(nat) {
                     host.run(&format!("ip link set {device} {WHOLE}"))?;
                 }
             }
         }
-        match (hidden, origin.guest()) {
+        match (hidden, guest) {
             (None, _) => {}
             (Some(Side::Ours), _) => ours.route("default", TRANSLATOR)?,
             (Some(Side::Theirs), None) => theirs.route("default", TRANSLATOR)?,
@@ -191,13 +191,10 @@ impl Duo {
     pub fn carry_by_kernel(&self, guest: &Guest, octets: u64) -> Result<()> {
         let before = guest.carried()?;
         self.carry(octets)?;
-        let after = guest.carried()?;
-        let more = |(way, count): (&String, &u64)| {
-            count.saturating_sub(before.get(way).copied().unwrap_or(0)) >= octets
-        };
+        let carried = guest::growth(&before, &guest.carried()?);
         ensure!(
-            after.len() == 2 && after.iter().all(more),
-            "ESP of the kernel has carried {before:?} before and {after:?} after {octets} octets"
+            carried.len() == 2 && carried.values().all(|count| *count >= octets),
+            "of {octets} octets the kernel's ESP carried {carried:?}"
         );
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Strata with two versions of strongSwan, each pair of choices in some cell; `--full` plays all of
-//! them.
+//! Strata with two versions of strongSwan, one of them also on a kernel that has ESP, each pair of
+//! choices in some cell; `--full` plays all of them.
 //!
 //! Writes `interop.md` into the target folder: which cell has which witness. With `UPDATE_DOCS` set it is
 //! written to `docs/` instead; without, a run fails if the page there has other cells.

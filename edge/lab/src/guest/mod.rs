@@ -156,14 +156,27 @@ impl Guest {
         Ok(self.run("uname -r")?.trim().to_owned())
     }
 
-    /// The octets that its kernel's ESP says it has carried with the SAs there are: from where to where, and
-    /// how many.
+    /// What its kernel's ESP says it has carried with each SA there is.
     ///
     /// # Errors
     /// It does not answer.
-    pub fn carried(&self) -> Result<BTreeMap<String, u64>> {
+    pub fn carried(&self) -> Result<Carried> {
         Ok(octets(&self.run("ip -s xfrm state")?))
     }
+}
+
+/// Octets of SAs, which are named by where they go (`src 192.0.2.1 dst 192.0.2.2`) and their SPI.
+pub type Carried = BTreeMap<(String, String), u64>;
+
+/// The octets of each direction that came to what was carried before. An SA that has gone since counts
+/// for nothing.
+pub fn growth(before: &Carried, after: &Carried) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (sa, octets) in after {
+        let more = octets.saturating_sub(before.get(sa).copied().unwrap_or_default());
+        *sums.entry(sa.0.clone()).or_default() += more;
+    }
+    sums
 }
 
 fn kernel(host: &Host) -> Result<Command> {
@@ -204,48 +217,58 @@ fn answer(log: &str, number: usize) -> Option<(String, String)> {
     Some((said.to_owned(), status.to_owned()))
 }
 
-/// The sums of each direction in what `ip -s xfrm state` says.
-fn octets(states: &str) -> BTreeMap<String, u64> {
-    let mut sums = BTreeMap::new();
-    let mut direction = "";
+/// Reads what `ip -s xfrm state` says.
+fn octets(states: &str) -> Carried {
+    let mut carried = Carried::new();
+    let (mut way, mut spi) = ("", "");
     for line in states.lines() {
         if line.starts_with("src ") {
-            direction = line.trim();
+            way = line.trim();
+        }
+        if let Some((_, after)) = line.split_once(" spi ") {
+            spi = after.split_whitespace().next().unwrap_or_default();
         }
         // Those of limits are in brackets.
         let count = line.trim().split_once("(bytes), ");
-        let count = count.and_then(|(count, _)| count.parse::<u64>().ok());
-        if let Some(count) = count {
-            *sums.entry(direction.to_owned()).or_default() += count;
+        if let Some(count) = count.and_then(|(count, _)| count.parse().ok()) {
+            carried.insert((way.to_owned(), spi.to_owned()), count);
         }
     }
-    sums
+    carried
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STATES: &str = "src 192.0.2.2 dst 192.0.2.1
-\tproto esp spi 0x926eaf68(2456727400) reqid 1(0x00000001) mode tunnel
-\tlifetime config:
-\t  limit: soft (INF)(bytes), hard (INF)(bytes)
-\tlifetime current:
-\t  39688(bytes), 743(packets)
-src 192.0.2.2 dst 192.0.2.1
-\tlifetime current:
-\t  12(bytes), 1(packets)
-src 192.0.2.1 dst 192.0.2.2
-\tlifetime current:
-\t  2077384(bytes), 1488(packets)
-";
+    const HEADS: [&str; 3] = [
+        "src 192.0.2.2 dst 192.0.2.1\n\tproto esp spi 0x926eaf68(2456727400) reqid 1(0x00000001) mode tunnel",
+        "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0xcac4a591(3401885073) reqid 1(0x00000001) mode tunnel",
+        "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00001001(4097) reqid 1(0x00000001) mode tunnel",
+    ];
+
+    fn states(octets: [u64; 3]) -> Carried {
+        let states = HEADS.iter().zip(octets).map(|(head, octets)| {
+            format!(
+                "{head}\n\tlifetime config:\n\t  limit: soft (INF)(bytes), hard (INF)(bytes)\n\
+                 \tlifetime current:\n\t  {octets}(bytes), 743(packets)\n"
+            )
+        });
+        super::octets(&states.collect::<String>())
+    }
 
     #[test]
-    fn octets_are_those_of_each_direction() {
-        let sums: Vec<_> = octets(STATES).into_iter().collect();
-        let there = ("src 192.0.2.1 dst 192.0.2.2".to_owned(), 2_077_384);
-        let back = ("src 192.0.2.2 dst 192.0.2.1".to_owned(), 39_700);
-        assert_eq!(sums, [there, back]);
+    fn octets_are_those_that_came_to_what_each_direction_had() {
+        let before = states([10, 500, 7]);
+        let mut after = states([39_688, 510, 17]);
+        let sums = |after: &Carried| growth(&before, after).into_values().collect::<Vec<_>>();
+        assert_eq!(sums(&after), [20, 39_678]);
+        // The one that was there longest goes.
+        after.remove(&(
+            "src 192.0.2.1 dst 192.0.2.2".into(),
+            "0xcac4a591(3401885073)".into(),
+        ));
+        assert_eq!(sums(&after), [10, 39_678]);
     }
 
     #[test]

@@ -73,7 +73,10 @@ pub fn meet(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
     meeting.duo.carry(OCTETS)?;
     meeting.agree()?;
     let witness = meeting.witness()?;
-    *spare = meeting.charon.into_guest().or(spare.take());
+    if let Some(guest) = meeting.charon.into_guest() {
+        guest.clear()?;
+        *spare = Some(guest);
+    }
     Ok(witness)
 }
 

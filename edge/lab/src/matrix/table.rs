@@ -8,10 +8,19 @@ const HEAD: &str = "# Interoperability\n\n\
     something happens to the tunnel, 1 MB passes each way again, and then charon's own account \
     (`swanctl --list-sas`) has one IKE SA with one child, both of what the cell asks for. Any two \
     levels of any two columns meet in some cell; `./x interop --full` plays all combinations.\n\n\
-    No public peer was found for zones and licences, which are ours, nor for ML-KEM: Debian builds \
-    strongSwan 6.0.1 without it. Neither of the two has IKE and ESP in TCP (RFC 9329), of which tshark is \
-    the witness (`edge/lab/tests/interop_tcp.rs`).\n\n\
-    | | strongSwan | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
+    The peer `installed` is this machine's strongSwan and `newer` that of the next Debian release, both with \
+    ESP in user space; `kernel` is this machine's with the ESP of a Linux kernel (user-mode Linux). The witness \
+    is the peer whose account it is. Where a kernel is named besides, its own count for each SA \
+    (`ip -s xfrm state`) has grown by 1 MB each way.\n\n\
+    No public peer was found for:\n\n\
+    * zones and licences, which are ours;\n\
+    * ML-KEM: strongSwan as Debian 13 builds it (6.0.1) has none, nor has libreswan 5.2;\n\
+    * cloned IKE SAs (RFC 7791): neither of the two has them;\n\
+    * children for each resource (RFC 9611): strongSwan has them from 6.0.2 on, which is not in Debian 13;\n\
+    * TCP encapsulation (RFC 9329): strongSwan has none, and libreswan leaves it to the kernel, of which \
+    Debian's user-mode Linux is built without it (`CONFIG_INET_ESPINTCP`); tshark is its witness \
+     (`edge/lab/tests/interop_tcp.rs`).\n\n\
+    | | peer | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
     |---|---|---|---|---|---|---|---|---|---|\n";
 
 /// The page. `witnesses` are as [`super::meet`] returns them; without one a cell has failed.
