@@ -89,18 +89,17 @@ pub struct Duo {
 impl Duo {
     /// Two hosts that reach each other, without daemons.
     pub fn new(name: &str) -> Result<Self> {
-        Self::with(name, None, &Origin::Installed)
+        Self::with(name, None, None)
     }
 
     /// The same with a NAT before one of them. It is the NAT that has the host's address now, and the
     /// host has 10.3.0.2. Ports are changed too.
     pub fn behind_nat(name: &str, hidden: Side) -> Result<Self> {
-        Self::with(name, Some(hidden), &Origin::Installed)
+        Self::with(name, Some(hidden), None)
     }
 
-    /// Either, for a charon from there.
-    pub fn with(name: &str, hidden: Option<Side>, origin: &Origin) -> Result<Self> {
-        let guest = origin.guest();
+    /// Either, with the guest that charon is to run in, if it is.
+    pub fn with(name: &str, hidden: Option<Side>, guest: Option<&Guest>) -> Result<Self> {
         let bed = Testbed::new(name)?;
         let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
         let address = |side, public| if hidden == Some(side) { HIDDEN } else { public };

@@ -4,7 +4,7 @@
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time; [`vigil`] keeps
 //!   the machine awake for it, [`bystander`] sees whether it was.
-//! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`origin`], [`duo`],
+//! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`libreswan`], [`origin`], [`duo`],
 //!   [`openssl`], [`account`]: what end-to-end tests are made of.
 //! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
@@ -38,6 +38,7 @@ pub mod histogram;
 pub mod host;
 pub mod interrupt;
 pub mod lending;
+pub mod libreswan;
 pub mod matrix;
 pub mod obstacle;
 pub mod openssl;

@@ -16,23 +16,12 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// What `edge/lab/unpack` unpacked: in `$STRATA_UNPACKED`, or in `unpacked` beside this executable
-    /// or up to three folders up.
+    /// That of the [`unpacked`] packages.
     ///
     /// # Errors
-    /// It is not there.
+    /// There are none.
     pub fn newer() -> Result<Self> {
-        let named = std::env::var_os("STRATA_UNPACKED").map(PathBuf::from);
-        let executable = std::env::current_exe().unwrap_or_default();
-        let above = executable.ancestors().skip(1).take(3);
-        let mut candidates = named
-            .into_iter()
-            .chain(above.map(|folder| folder.join("unpacked")));
-        let found = candidates.find(|root| is_unpacked(root));
-        let fix = "run `edge/lab/unpack target/unpacked`, or set STRATA_UNPACKED to such a folder";
-        found
-            .map(Self::Unpacked)
-            .context(format!("no other strongSwan is unpacked: {fix}"))
+        unpacked().map(Self::Unpacked)
     }
 
     /// The machine that it runs on, if it has one of its own.
@@ -42,6 +31,24 @@ impl Origin {
             Self::Installed | Self::Unpacked(_) => None,
         }
     }
+}
+
+/// The folder that `edge/lab/unpack` unpacked into: `$STRATA_UNPACKED`, or `unpacked` beside this
+/// executable or up to three folders up.
+///
+/// # Errors
+/// It is not there.
+pub fn unpacked() -> Result<PathBuf> {
+    let named = std::env::var_os("STRATA_UNPACKED").map(PathBuf::from);
+    let executable = std::env::current_exe().unwrap_or_default();
+    let above = executable.ancestors().skip(1).take(3);
+    let above = above.map(|folder| folder.join("unpacked"));
+    let found = named
+        .into_iter()
+        .chain(above)
+        .find(|root| is_unpacked(root));
+    let fix = "run `edge/lab/unpack target/unpacked`, or set STRATA_UNPACKED to such a folder";
+    found.with_context(|| format!("no packages of another release are unpacked: {fix}"))
 }
 
 /// `unpack` makes this file last.

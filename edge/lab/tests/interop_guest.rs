@@ -89,7 +89,7 @@ fn a_guest_that_is_dropped_leaves_no_process() -> Result<()> {
 /// Both daemons, not yet connected.
 fn start() -> Result<(Duo, Daemon, Charon)> {
     let origin = Origin::Guest(Guest::boot()?);
-    let duo = Duo::with("guest", None, &origin)?;
+    let duo = Duo::with("guest", None, origin.guest())?;
     let (strata, charon) = duo.start_with(OURS, origin, &THEIRS)?;
     Ok((duo, strata, charon))
 }

@@ -8,7 +8,10 @@
 //! Its root is this machine's, read-only, so it has every program that is installed here; what it
 //! writes is in memory. Each of its two devices is a raw socket on one end of a wire, in a namespace of
 //! ours that has no addresses. They mix up the octets of packets that are still to be cut into
-//! segments, so nobody on these wires may leave that to his device ([`WHOLE`]). It is told what to do on its console, line by line (`init`).
+//! segments, so nobody on these wires may leave that to his device ([`WHOLE`]).
+//!
+//! What it is told to do, and what it answers, are files in a folder of ours that is mounted there
+//! (`init`): a device that it gets its orders by may lose an interrupt, and it waits for ever then.
 //!
 //! It is the first process of a namespace for processes: whoever kills it kills all that it has
 //! started, which on our side are processes too.
@@ -17,11 +20,9 @@ use crate::host::{End, Host};
 use crate::process::Process;
 use crate::testbed::{Testbed, find_command};
 use anyhow::{Result, ensure};
-use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,13 +33,13 @@ const INIT: &str = include_str!("init");
 /// What its kernel needs on processors with many registers.
 const XSTATE: &str = include_str!("xstate.c");
 
-/// Starts the kernel that is named next with a pipe as its console, which never ends.
-const ON_CONSOLE: &str = "export LD_PRELOAD=\"$PWD/xstate.so\" && exec \"$0\" \"$@\" <>console";
+/// Starts the kernel that is named next.
+const PRELOADED: &str = "export LD_PRELOAD=\"$PWD/xstate.so\" && exec \"$0\" \"$@\"";
 
 /// Of the kernel's, all in one line. Without new privileges for a process of whoever is not root here, who
 /// would become the owner of `mount` by starting it, and that is not root there.
 const WORDS: &str = "mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet \
-                     con=null con0=fd:0,fd:1 ssl=null \
+                     con=null con0=null,fd:1 ssl=null \
                      vec0:transport=raw,ifname=outside vec1:transport=raw,ifname=inside \
                      init=/usr/bin/setpriv";
 
@@ -54,15 +55,15 @@ const RUN_DEADLINE: Duration = Duration::from_secs(60);
 /// A running machine. Killed when dropped.
 pub struct Guest {
     // Before its files are removed it is dead.
-    console: Mutex<Console>,
+    machine: Mutex<Machine>,
     host: Host,
     _bed: Testbed,
 }
 
-struct Console {
+struct Machine {
     process: Process,
-    input: File,
-    asked: usize,
+    orders: PathBuf,
+    given: usize,
 }
 
 impl Guest {
@@ -77,18 +78,15 @@ impl Guest {
         host.file("init", INIT)?;
         host.file("xstate.c", XSTATE)?;
         host.run("cc -shared -fPIC -O2 -o xstate.so xstate.c -ldl")?;
-        let fifo = host.directory().join("console");
-        mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        // Whoever opens a pipe for both never waits for the other end.
-        let input = File::options().read(true).write(true).open(fifo)?;
-        let process = host.start("linux", kernel(&host)?)?;
-        let console = Console {
-            process,
-            input,
-            asked: 0,
+        let orders = host.directory().join("orders");
+        fs::create_dir(&orders)?;
+        let machine = Machine {
+            process: host.start("linux", kernel(&host)?)?,
+            orders,
+            given: 0,
         };
         let mut guest = Self {
-            console: Mutex::new(console),
+            machine: Mutex::new(machine),
             host,
             _bed: bed,
         };
@@ -101,14 +99,14 @@ impl Guest {
     /// # Errors
     /// It failed (the message has what it wrote) or did not end within a minute.
     pub fn run(&self, line: &str) -> Result<String> {
-        let console = self.console.lock();
-        console.unwrap_or_else(PoisonError::into_inner).run(line)
+        let machine = self.machine.lock();
+        machine.unwrap_or_else(PoisonError::into_inner).run(line)
     }
 
     /// The process that it is, for its log and signals.
     pub fn process(&mut self) -> &mut Process {
-        let console = self.console.get_mut();
-        &mut console.unwrap_or_else(PoisonError::into_inner).process
+        let machine = self.machine.get_mut();
+        &mut machine.unwrap_or_else(PoisonError::into_inner).process
     }
 
     /// Ends whatever runs in it, and takes it off its wires.
@@ -183,7 +181,7 @@ fn kernel(host: &Host) -> Result<Command> {
     find_command("modprobe", "kmod")?;
     let folder = host.directory().display();
     let mut command = host.command(find_command("unshare", "util-linux")?);
-    command.args(["--pid", "--kill-child", "sh", "-c", ON_CONSOLE]);
+    command.args(["--pid", "--kill-child", "sh", "-c", PRELOADED]);
     command.arg(find_command("linux.uml", "user-mode-linux")?);
     command.arg(format!("uml_dir={folder}/"));
     command.args(WORDS.split_whitespace());
@@ -194,27 +192,24 @@ fn kernel(host: &Host) -> Result<Command> {
     Ok(command)
 }
 
-impl Console {
+impl Machine {
     fn run(&mut self, line: &str) -> Result<String> {
-        self.asked += 1;
-        let number = self.asked;
-        writeln!(self.input, "{number} {line}")?;
-        let heard = |log: &str| answer(log, number);
-        let (said, status) = self.process.wait_for(line, RUN_DEADLINE, heard)?;
+        self.given += 1;
+        let order = self.orders.join(self.given.to_string());
+        // It looks for that name, and must not find half a line.
+        let draft = order.with_extension("draft");
+        fs::write(&draft, format!("{line}\n"))?;
+        fs::rename(&draft, &order)?;
+        let answer = |_: &str| fs::read_to_string(order.with_extension("status")).ok();
+        let status = self.process.wait_for(line, RUN_DEADLINE, answer)?;
+        let said = fs::read(order.with_extension("said"))?;
+        let said = String::from_utf8_lossy(&said).into_owned();
         ensure!(
-            status == "0",
-            "{line:?} in the guest: exit status {status}\n{said}"
+            status.trim() == "0",
+            "{line:?} in the guest: exit status {status}{said}"
         );
         Ok(said)
     }
-}
-
-/// What was said to the request of this number, and its exit status.
-fn answer(log: &str, number: usize) -> Option<(String, String)> {
-    let (_, said) = log.split_once(&format!("asked {number}\n"))?;
-    let (said, status) = said.split_once(&format!("\nanswered {number} "))?;
-    let (status, _) = status.split_once('\n')?;
-    Some((said.to_owned(), status.to_owned()))
 }
 
 /// Reads what `ip -s xfrm state` says.
@@ -269,13 +264,5 @@ mod tests {
             "0xcac4a591(3401885073)".into(),
         ));
         assert_eq!(sums(&after), [10, 39_678]);
-    }
-
-    #[test]
-    fn an_answer_is_what_stands_between_its_marks() {
-        let log = "up: 6.1\nasked 1\none\ntwo\nanswered 1 0\nasked 12\n\nanswered 12 3\n";
-        assert_eq!(answer(log, 1), Some(("one\ntwo".into(), "0".into())));
-        assert_eq!(answer(log, 12), Some((String::new(), "3".into())));
-        assert_eq!(answer(log, 2), None);
     }
 }

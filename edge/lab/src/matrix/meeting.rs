@@ -48,7 +48,7 @@ struct Meeting<'c> {
 pub fn meet(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
     let origin = origin(cell.peer, spare)?;
     let hidden = (cell.path == Path::Nat).then_some(cell.begins);
-    let duo = Duo::with("matrix", hidden, &origin)?;
+    let duo = Duo::with("matrix", hidden, origin.guest())?;
     if let Some(key) = cell.proof.certificate {
         duo.certify(key)?;
     }
