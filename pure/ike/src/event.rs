@@ -96,6 +96,11 @@ pub enum Event {
         /// The old one.
         child: ChildSaId,
     },
+    /// The peer has a child SA that it asked for in the place of another: it can be sent on.
+    ChildAssured {
+        /// The new one.
+        child: ChildSaId,
+    },
     /// An IKE SA has new keys and SPIs. Its name, its children and all that came on it stay.
     IkeRekeyed {
         /// The IKE SA.

@@ -42,6 +42,7 @@ impl Node {
             ike::Event::Configured { sa, peer, inside } => self.configured(sa, peer, inside),
             ike::Event::ChildUp(child) => self.child_up(*child, now),
             ike::Event::ChildRekeyed { old, new } => self.child_rekeyed(old, *new, now),
+            ike::Event::ChildAssured { child } => self.succession.confirm(child),
             ike::Event::ChildRetired { child } => self.child_retired(child),
             ike::Event::IkeRekeyed { sa, peer } => self.ike_rekeyed(sa, peer),
             ike::Event::ChildDown { child } => self.child_down(child, now),

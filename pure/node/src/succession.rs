@@ -6,7 +6,8 @@
 //! The second is waited for [`PATIENCE`] at most.
 //!
 //! * Who asked for the rekey knows at once that the peer has the new SA. The other end knows it when
-//!   the first packet comes on it, or when the old one is deleted (RFC 7296 section 2.8).
+//!   the first packet comes on it, or when the old one is deleted (RFC 7296 section 2.8); `ike` knows
+//!   it of a peer that does neither.
 //! * Who gives keys to the nodes knows when they hold them, and asks for rekeys earlier than its
 //!   peer. If the peer does it all the same, it does not know, and waits.
 //!

@@ -62,17 +62,10 @@ pub fn meet(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
         strata,
         charon,
     };
-    meeting.connect()?;
-    meeting.duo.carry(OCTETS)?;
-    match cell.event {
-        Event::Rekeys => meeting.rekeys()?,
-        Event::Storm => meeting.storm()?,
-        Event::Move => meeting.moves()?,
-        Event::Deletes => meeting.deletes()?,
-    }
-    meeting.duo.carry(OCTETS)?;
-    meeting.agree()?;
-    let witness = meeting.witness()?;
+    let witness = match meeting.play() {
+        Ok(witness) => witness,
+        Err(error) => return Err(error.context(meeting.logs())),
+    };
     if let Some(guest) = meeting.charon.into_guest() {
         guest.clear()?;
         *spare = Some(guest);
@@ -148,6 +141,28 @@ fn is_awaited(cell: &Cell) -> bool {
 }
 
 impl Meeting<'_> {
+    fn play(&mut self) -> Result<String> {
+        self.connect()?;
+        self.duo.carry(OCTETS)?;
+        match self.cell.event {
+            Event::Rekeys => self.rekeys()?,
+            Event::Storm => self.storm()?,
+            Event::Move => self.moves()?,
+            Event::Deletes => self.deletes()?,
+        }
+        self.duo.carry(OCTETS)?;
+        self.agree()?;
+        self.witness()
+    }
+
+    /// What both ends have to say of a cell that failed.
+    fn logs(&mut self) -> String {
+        let status = self.strata.strata("status");
+        let sas = self.charon.sas();
+        let (strata, charon) = (self.strata.process().log(), self.charon.process().log());
+        format!("strata:\n{strata}\n{status:?}\ncharon:\n{charon}\n{sas:?}\n")
+    }
+
     fn connect(&self) -> Result<()> {
         match self.cell.begins {
             Side::Ours => self.strata.strata("up theirs --wait").map(drop)?,

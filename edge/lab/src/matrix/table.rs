@@ -11,7 +11,8 @@ const HEAD: &str = "# Interoperability\n\n\
     The peer `installed` is this machine's strongSwan and `newer` that of the next Debian release, both with \
     ESP in user space; `kernel` is this machine's with the ESP of a Linux kernel (user-mode Linux). The witness \
     is the peer whose account it is. Where a kernel is named besides, its own count for each SA \
-    (`ip -s xfrm state`) has grown by 1 MB each way.\n\n\
+    (`ip -s xfrm state`) has grown by 1 MB each way. libreswan 5.2 on that kernel has tests of its own \
+    (`edge/lab/tests/interop_libreswan.rs`).\n\n\
     No public peer was found for:\n\n\
     * zones and licences, which are ours;\n\
     * ML-KEM: strongSwan as Debian 13 builds it (6.0.1) has none, nor has libreswan 5.2;\n\
@@ -19,7 +20,7 @@ const HEAD: &str = "# Interoperability\n\n\
     * children for each resource (RFC 9611): strongSwan has them from 6.0.2 on, which is not in Debian 13;\n\
     * TCP encapsulation (RFC 9329): strongSwan has none, and libreswan leaves it to the kernel, of which \
     Debian's user-mode Linux is built without it (`CONFIG_INET_ESPINTCP`); tshark is its witness \
-     (`edge/lab/tests/interop_tcp.rs`).\n\n\
+    (`edge/lab/tests/interop_tcp.rs`).\n\n\
     | | peer | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
     |---|---|---|---|---|---|---|---|---|---|\n";
 

@@ -7,6 +7,7 @@ use super::leaving::{self, Leaving};
 use super::protected::Complaint;
 use super::queue::Queue;
 use super::task::{self, Task};
+use super::unsure::Unsure;
 use super::upkeep::Upkeep;
 use super::{Arrived, Context, Core, State};
 use crate::attempt::End;
@@ -44,6 +45,8 @@ pub(crate) struct Established {
     pub(crate) believed: UnixTime,
     pub(super) children: Children,
     pub(super) upkeep: Upkeep,
+    /// Those that the peer may not know of.
+    pub(super) unsure: Unsure,
     /// The IKE SA whose place this one has taken, and whose children its own replace.
     pub(crate) follows: Option<IkeSaId>,
     /// When the SA's own keys have to be replaced.
@@ -126,6 +129,7 @@ impl Established {
             believed: ctx.today,
             children: Children::default(),
             upkeep: Upkeep::default(),
+            unsure: Unsure::default(),
             follows: None,
             age: Age::begin(
                 lifetimes(core, ctx.config).ike,
@@ -272,6 +276,7 @@ impl Established {
         if self.is_unproved(core, ctx) {
             return self.close(DownReason::ProofTooOld, core, ctx);
         }
+        self.unsure.settle(&core.responses, self.heard, ctx);
         self.leave(core, ctx);
         let due = self.liveness(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
@@ -318,6 +323,7 @@ impl Established {
             self.proof.next(),
             self.leaves_at(),
             self.upkeep.next,
+            self.unsure.next(),
         ];
         let ages = ages.into_iter().flatten();
         ages.map(renewal).chain(self.liveness(core, config)).min()
@@ -439,6 +445,7 @@ impl Established {
         };
         self.heard = ctx.now;
         core.lost = false;
+        self.unsure.settle(&core.responses, self.heard, ctx);
         self.follow(arrived, core, ctx);
         match request {
             Ok(request) => self.handle_genuine(&request, arrived, core, ctx),

@@ -31,6 +31,7 @@ mod queue;
 mod rekey_child;
 mod rekey_ike;
 pub(crate) mod task;
+mod unsure;
 mod upkeep;
 
 use crate::attempt::{Attempts, End, Offer};

@@ -112,6 +112,7 @@ impl Established {
             Err(refusal) => vec![refusal],
             Ok((payloads, terms, lower_nonce)) => {
                 let new = self.succeed(id, terms, false, core, ctx);
+                self.unsure.add(new, request.header.message_id, ctx.now);
                 if let Some(rekey) = self.running_rekey_of(id) {
                     rekey.request.meet(new, lower_nonce);
                 }

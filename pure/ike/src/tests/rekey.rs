@@ -59,6 +59,15 @@ impl Host {
         live.last().copied().unwrap()
     }
 
+    /// Successors that the peer asked for and has.
+    fn assured(&self) -> Vec<ChildSaId> {
+        let assured = self.events.iter().filter_map(|event| match event {
+            Event::ChildAssured { child } => Some(*child),
+            _ => None,
+        });
+        assured.collect()
+    }
+
     pub(crate) fn ike_rekeys(&self) -> usize {
         let rekeyed = |event: &&Event| matches!(event, Event::IkeRekeyed { .. });
         self.events.iter().filter(rekeyed).count()
@@ -365,6 +374,69 @@ fn a_successor_that_is_not_known_yet_is_rekeyed_later() {
     assert!(is_settled(&mut pair), "{:?}", pair.left.events);
     assert_eq!(pair.left.successors().len(), 2);
     assert!(pair.left.down_reasons().is_empty());
+}
+
+/// "The responder MUST remember each response until it receives a request whose sequence number is larger
+/// than or equal to the sequence number in the response plus its window size" (section 2.3).
+#[test]
+fn who_asks_for_something_else_has_the_successor_it_asked_for() {
+    for (window, unsure) in [(1, 1), (2, 2)] {
+        let (left, mut right) = (mobile(), gateway());
+        right.peers[0].window = window;
+        let mut pair = Pair::new(left, right);
+        pair.connect();
+        let mut asked = Vec::new();
+        for _ in 0..4 {
+            rekey_child(&mut pair, Side::Left);
+            pair.settle();
+            asked.push(pair.right.newest().id);
+            let sure = asked.len().saturating_sub(unsure);
+            assert_eq!(pair.right.assured(), asked[..sure], "of {window}");
+        }
+        assert_eq!(pair.left.assured(), [], "it knows what it has");
+    }
+}
+
+/// It may have nothing to send, and forget to delete the old one.
+#[test]
+fn who_does_not_ask_again_has_the_successor_it_asked_for() {
+    let mut pair = connected();
+    rekey_child(&mut pair, Side::Left);
+    pair.deliver_next();
+    let successor = pair.right.newest().id;
+    // All its answers are lost.
+    for _ in 0..4 {
+        pair.lose();
+        assert_eq!(pair.right.assured(), [], "at {:?}", pair.now);
+        while pair.is_quiet() {
+            pair.now += Duration::from_millis(100);
+            pair.timeout(Side::Right);
+            pair.timeout(Side::Left);
+        }
+        pair.deliver_next();
+    }
+    assert!(pair.now.since_origin() > Duration::from_secs(7));
+    pair.deliver_next();
+    assert!(fit(pair.left.newest(), pair.right.newest()));
+    // It is heard for a while on what it had, and then whatever it says is lost.
+    pair.lose();
+    for _ in 0..10 {
+        pair.now += Duration::from_secs(1);
+        let sa = pair.right.ike();
+        pair.with(Side::Right, |engine, now| engine.note_inbound(sa, now));
+        pair.timeout(Side::Right);
+        pair.lose();
+    }
+    assert_eq!(pair.right.assured(), []);
+    let answered = pair.now;
+    while pair.right.assured().is_empty() {
+        pair.lose();
+        pair.timeout(Side::Right);
+        pair.now += Duration::from_millis(100);
+    }
+    let waited = pair.now.since(answered);
+    assert_eq!(pair.right.assured(), [successor]);
+    assert!(waited < Duration::from_secs(6), "{waited:?}");
 }
 
 #[test]

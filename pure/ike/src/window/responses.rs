@@ -129,6 +129,12 @@ impl Responses {
         });
     }
 
+    /// How often a request came again, as long as somebody may wait for its answer.
+    pub(crate) fn repeats(&self, id: u32) -> Option<u32> {
+        let kept = self.kept.iter().find(|kept| kept.id == id);
+        kept.map(|kept| kept.repeats)
+    }
+
     /// It was answered.
     pub(crate) fn answered(&mut self, id: u32, response: Parcel, to: SocketAddr) {
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) {
