@@ -11,7 +11,7 @@ use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::fragment::Uncut;
 use crate::extension::{ppk, zones};
-use crate::menu::IkeMenu;
+use crate::menu::{EspMenu, IkeMenu};
 use crate::proposal::{offer_esp, offer_ike};
 use crate::sa::Core;
 use crate::signature;
@@ -124,7 +124,7 @@ impl Offer {
             zones,
         } = &peer.role
         {
-            offer.esp = named(&offer_esp(&peer.suites, &[], Spi(0)));
+            offer.esp = named(&offer_esp(&EspMenu::plain(&peer.suites), Spi(0)));
             offer.local = kept(local.clone());
             offer.remote = kept(remote.clone());
             offer.zones = zones::offer(zones).map(Box::new);

@@ -8,12 +8,13 @@ use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
 use crate::extension::zones::{self, Outcome};
 use crate::keys::{ChildKeys, own_first};
+use crate::menu::{EspMenu, group_named};
 use crate::policy::Policy;
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
-use model::{Half, InnerAddresses, Keys, Spi, TrafficSelector, ZoneAgreement};
-use wire::ike::{GroupId, Message, NotifyType, Payload, TrafficSelectors};
+use model::{Exchanges, Half, InnerAddresses, Kem, Keys, Spi, TrafficSelector, ZoneAgreement};
+use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
 pub(crate) struct Terms {
@@ -24,46 +25,98 @@ pub(crate) struct Terms {
     pub(crate) inbound: Half<Secret>,
     pub(crate) outbound: Half<Secret>,
     pub(crate) agreement: Option<ZoneAgreement>,
+    /// The key exchanges of its own that its keys come from.
+    pub(crate) exchanges: Exchanges,
+}
+
+/// A child that both ends agree on, before its keys are made: additional key exchanges may follow.
+pub(crate) struct Agreed {
+    pub(crate) name: Option<String>,
+    pub(crate) local: Vec<TrafficSelector>,
+    pub(crate) remote: Vec<TrafficSelector>,
+    agreement: Option<ZoneAgreement>,
+    choice: EspChoice,
+    /// Where we receive.
+    pub(crate) spi: Spi,
+    initiator: bool,
+    keys: ChildKeys,
+}
+
+impl Agreed {
+    /// The additional key exchanges that are to follow.
+    pub(crate) fn kems(&self) -> Vec<Kem> {
+        self.choice.kems.clone()
+    }
+
     /// Whether its keys come from a key exchange of its own.
-    pub(crate) exchanged: bool,
+    pub(crate) fn is_exchanged(&self) -> bool {
+        self.choice.group.is_some()
+    }
+
+    /// Where the peer receives.
+    pub(crate) const fn peer_spi(&self) -> Spi {
+        self.choice.peer_spi
+    }
+
+    /// Whether it carries nothing but what a policy allows.
+    pub(crate) fn is_within(&self, policy: &Policy<'_>) -> bool {
+        is_narrowed(&self.local, policy.local) && is_narrowed(&self.remote, policy.remote)
+    }
+
+    /// The child, with what its additional key exchanges gave.
+    pub(crate) fn terms(self, further: Vec<(Kem, Secret)>) -> Terms {
+        let kems = further.iter().map(|(kem, _)| *kem).collect();
+        let group = self.choice.group.and_then(group_named);
+        let keys = self.keys.with(further);
+        let (choice, agreement) = (&self.choice, self.agreement.as_ref());
+        let (inbound, outbound) = halves(&keys, choice, agreement, self.initiator, self.spi);
+        Terms {
+            name: self.name,
+            local: self.local,
+            remote: self.remote,
+            inbound,
+            outbound,
+            agreement: self.agreement,
+            exchanges: Exchanges { group, kems },
+        }
+    }
 }
 
 /// What an initiator offered.
 pub(crate) struct Offer {
     pub(crate) spi: Spi,
     zones: Option<ZoneAgreement>,
-    groups: Vec<GroupId>,
+    menu: EspMenu,
 }
 
 impl Offer {
-    /// The offer for a child. Zones only if the peer knows them; without groups its keys come from
-    /// those of the IKE SA.
-    pub(crate) fn new(
-        policy: &Policy<'_>,
-        private: bool,
-        groups: Vec<GroupId>,
-        rng: &mut Rng,
-    ) -> Self {
+    /// The offer for a child. Zones only if the peer knows them.
+    pub(crate) fn new(menu: EspMenu, policy: &Policy<'_>, private: bool, rng: &mut Rng) -> Self {
         Self {
             spi: fresh_spi(rng),
             zones: private.then(|| zones::offer(policy.zones)).flatten(),
-            groups,
+            menu,
         }
     }
 
     /// The offer for a child that takes the place of another: zones as they were, as far as the
     /// policy still allows them. `None` also if the policy requires zones that there were not.
     pub(crate) fn again(
+        menu: EspMenu,
         policy: &Policy<'_>,
         before: Option<&ZoneAgreement>,
-        groups: Vec<GroupId>,
         rng: &mut Rng,
     ) -> Option<Self> {
         Some(Self {
             spi: fresh_spi(rng),
             zones: zones::renew(policy.zones, before.cloned(), before).ok()?,
-            groups,
+            menu,
         })
+    }
+
+    /// Whether a key exchange besides that of the group is wanted.
+    pub(crate) fn is_hybrid(&self) -> bool {
+        self.menu.kems.iter().any(Option::is_some)
     }
 
     /// Its payloads. `addresses` are those that one end lends the other, if it does by now.
@@ -74,7 +127,7 @@ impl Offer {
     ) -> Vec<Payload> {
         let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
         let mut payloads = vec![
-            Payload::SecurityAssociation(offer_esp(&peer.suites, &self.groups, self.spi)),
+            Payload::SecurityAssociation(offer_esp(&self.menu, self.spi)),
             Payload::TsInitiator(TrafficSelectors(local)),
             Payload::TsResponder(TrafficSelectors(remote)),
         ];
@@ -88,8 +141,8 @@ impl Offer {
         (peer, policy): (&Peer, &Policy<'_>),
         addresses: Option<InnerAddresses>,
         response: &Message,
-        keys: ChildKeys<'_>,
-    ) -> Result<Terms, DownReason> {
+        keys: ChildKeys,
+    ) -> Result<Agreed, DownReason> {
         let Policy {
             local,
             remote,
@@ -97,7 +150,7 @@ impl Offer {
             ..
         } = *policy;
         let answer = Child::read(response).ok_or_else(|| refusal(response))?;
-        let choice = check_esp(answer.proposals, &peer.suites, &self.groups)
+        let choice = check_esp(answer.proposals, &self.menu)
             .ok_or(DownReason::NotOffered("an ESP suite"))?;
         let keys = keys
             .settled(choice.group)
@@ -119,15 +172,15 @@ impl Offer {
             Outcome::Required => return Err(DownReason::ZonesRequired),
             Outcome::Widened => return Err(DownReason::ZonesWidened),
         };
-        let (inbound, outbound) = halves(&keys, &choice, agreement.as_ref(), true, self.spi);
-        Ok(Terms {
+        Ok(Agreed {
             name: policy.name.map(str::to_owned),
             local,
             remote,
-            inbound,
-            outbound,
             agreement,
-            exchanged: choice.group.is_some(),
+            choice,
+            spi: self.spi,
+            initiator: true,
+            keys,
         })
     }
 }
@@ -157,7 +210,7 @@ pub(crate) fn meant<'p>(
 }
 
 /// A responder's answer: the payloads and the child.
-pub(crate) type Answer = (Vec<Payload>, Terms);
+pub(crate) type Answer = (Vec<Payload>, Agreed);
 
 /// Answers an initiator's offer, or says which notify refuses it and why. `before` is what was
 /// agreed about zones by the child whose place this one takes.
@@ -166,14 +219,14 @@ pub(crate) fn answer(
     request: &Message,
     private: bool,
     before: Option<Option<&ZoneAgreement>>,
-    keys: ChildKeys<'_>,
+    keys: ChildKeys,
     rng: &mut Rng,
 ) -> Result<Answer, (NotifyType, Refusal)> {
     let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let spi = fresh_spi(rng);
-    let groups = keys.groups();
-    let choice = choose_esp(offer.proposals, &peer.suites, &groups, spi).ok_or_else(|| {
+    let menu = EspMenu::of(peer, keys.groups());
+    let choice = choose_esp(offer.proposals, &menu, spi).ok_or_else(|| {
         let allowed = peer.suites.clone();
         (
             NotifyType::NO_PROPOSAL_CHOSEN,
@@ -195,23 +248,23 @@ pub(crate) fn answer(
     let keys = keys
         .settled(choice.group)
         .ok_or((NotifyType::INVALID_SYNTAX, Refusal::KeyExchange))?;
-    let (inbound, outbound) = halves(&keys, &choice, agreement.as_ref(), false, spi);
     let mut payloads = vec![
         Payload::SecurityAssociation(vec![choice.answer.clone()]),
         Payload::TsInitiator(TrafficSelectors(theirs.clone())),
         Payload::TsResponder(TrafficSelectors(ours.clone())),
     ];
     payloads.extend(agreement.as_ref().map(zones::payload));
-    let terms = Terms {
+    let agreed = Agreed {
         name: policy.name.map(str::to_owned),
         local: ours,
         remote: theirs,
-        inbound,
-        outbound,
         agreement,
-        exchanged: choice.group.is_some(),
+        choice,
+        spi,
+        initiator: false,
+        keys,
     };
-    Ok((payloads, terms))
+    Ok((payloads, agreed))
 }
 
 /// What is left of both ends' selectors by the addresses that one of them lends the other.
@@ -260,7 +313,7 @@ fn agree(
 }
 
 fn halves(
-    keys: &ChildKeys<'_>,
+    keys: &ChildKeys,
     choice: &EspChoice,
     agreement: Option<&ZoneAgreement>,
     initiator: bool,
@@ -274,7 +327,7 @@ fn halves(
 
 /// KEYMAT: the keys of what the initiator sends, then of what the responder sends.
 fn plain(
-    keys: &ChildKeys<'_>,
+    keys: &ChildKeys,
     choice: &EspChoice,
     initiator: bool,
     own_spi: Spi,

@@ -299,6 +299,8 @@ pub struct Timers {
     pub stragglers: Duration,
     /// Pause after a peer could not rekey just then; up to twice as much, by chance.
     pub retry: Duration,
+    /// How long a key exchange that is to follow is waited for (RFC 9370 section 2.2.4: "5-20 seconds").
+    pub follow_up: Duration,
     /// How long fragments wait for those that complete their message. As long as a peer may keep
     /// repeating it would be kinder (RFC 7383 section 2.6); what it repeats is whole, so it need not.
     pub reassembly: Duration,
@@ -324,6 +326,7 @@ impl Default for Timers {
             drain_licensed: Duration::from_secs(22),
             stragglers: Duration::from_secs(2),
             retry: Duration::from_secs(2),
+            follow_up: Duration::from_secs(20),
             reassembly: Duration::from_secs(30),
         }
     }

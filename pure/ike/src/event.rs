@@ -341,6 +341,11 @@ pub enum DownReason {
     /// Its keys, or a child's, have reached the end of their lifetime.
     #[error("its keys reached the end of their lifetime, and the peer made no new ones")]
     LifetimeOver,
+    /// It has forgotten, time and again, what new keys were being agreed upon.
+    #[error(
+        "the peer forgot 5 times in a row which new keys it was agreeing on with us: a fault of its implementation, or the path loses nearly everything"
+    )]
+    Forgetful,
     /// Both ends proved who they are too long ago.
     #[error(
         "both ends proved who they are longer ago than `reauth` allows, and it was not done again; the log says why"

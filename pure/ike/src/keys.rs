@@ -25,7 +25,7 @@
 //!
 //! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), and so is proved as the old
 //! one was. Each child has [`ChildKeys`]: the nonces of the exchange that made it, and the secret
-//! of a key exchange if there was one (section 2.17).
+//! of a key exchange if there was one (section 2.17), and of those that followed it.
 
 use crate::auth::PeerProved;
 use crate::cipher::{Cipher, CipherKeys};
@@ -178,11 +178,12 @@ impl UnprovedKeys {
 
 impl ProvedKeys {
     /// What the child made in IKE_AUTH has its keys from.
-    pub(crate) fn first_child(&self) -> ChildKeys<'_> {
+    pub(crate) fn first_child(&self) -> ChildKeys {
         ChildKeys {
-            sk_d: &self.sk_d,
+            sk_d: self.sk_d.clone(),
             exchanged: None,
             nonces: self.nonces.clone(),
+            further: Vec::new(),
         }
     }
 
@@ -192,11 +193,12 @@ impl ProvedKeys {
         exchanged: Option<(GroupId, Secret)>,
         nonce_i: &[u8],
         nonce_r: &[u8],
-    ) -> ChildKeys<'_> {
+    ) -> ChildKeys {
         ChildKeys {
-            sk_d: &self.sk_d,
+            sk_d: self.sk_d.clone(),
             exchanged,
             nonces: [nonce_i, nonce_r].concat(),
+            further: Vec::new(),
         }
     }
 
@@ -224,14 +226,16 @@ impl ProvedKeys {
 }
 
 /// What the keys of one child are made of.
-pub(crate) struct ChildKeys<'a> {
-    sk_d: &'a Secret,
+pub(crate) struct ChildKeys {
+    sk_d: Secret,
     /// The key exchange that came with the nonces.
     exchanged: Option<(GroupId, Secret)>,
     nonces: Vec<u8>,
+    /// What the additional key exchanges gave.
+    further: Vec<(Kem, Secret)>,
 }
 
-impl ChildKeys<'_> {
+impl ChildKeys {
     /// The groups that may be chosen: that of the key exchange.
     pub(crate) fn groups(&self) -> Vec<GroupId> {
         self.exchanged.iter().map(|(group, _)| *group).collect()
@@ -244,11 +248,18 @@ impl ChildKeys<'_> {
         (exchanged.is_some() == group.is_some()).then_some(Self { exchanged, ..self })
     }
 
+    /// The same keys, once all additional key exchanges took place.
+    pub(crate) fn with(self, further: Vec<(Kem, Secret)>) -> Self {
+        Self { further, ..self }
+    }
+
     /// KEYMAT = prf+(SK_d, [g^ir (new) |] Ni | Nr | extra) (RFC 7296 section 2.17; `extra` binds
-    /// zones).
+    /// zones), with what additional key exchanges gave behind the nonces (RFC 9370 section 2.2.4).
     pub(crate) fn keymat(&self, extra: &[u8], length: usize) -> Secret {
         let shared = self.exchanged.as_ref().map(|(_, shared)| shared.expose());
-        let parts = [shared.unwrap_or_default(), &self.nonces, extra];
+        let mut parts = vec![shared.unwrap_or_default(), &self.nonces];
+        parts.extend(self.further.iter().map(|(_, secret)| secret.expose()));
+        parts.push(extra);
         PRF.plus(self.sk_d.expose(), &parts, length)
     }
 }
@@ -421,6 +432,33 @@ mod tests {
         assert_eq!(
             hex(&child.keymat(&[], 40)),
             "f64182ac1d365aecd8013e6ae276409200fe019cbf2fd3666be7b4b13cc796f48dbdaad12aba04de"
+        );
+    }
+
+    /// The expected values come from Python's hmac module: with one further secret, with two in this
+    /// order, and with what binds zones behind them.
+    #[test]
+    fn further_secrets_are_in_keymat_as_rfc_9370_section_2_2_4_has_it() {
+        let secret = |octet| Secret::new(vec![octet; 32]);
+        let both = || vec![(Kem::MlKem768, secret(12)), (Kem::MlKem1024, secret(13))];
+        let one = || vec![(Kem::MlKem768, secret(12))];
+        let keys = proved();
+        let keymat = |further, extra: &[u8]| {
+            let exchanged = (GroupId::CURVE25519, Secret::new(vec![7; 32]));
+            let child = keys.child(Some(exchanged), &[8; 32], &[9; 32]);
+            hex(&child.with(further).keymat(extra, 40))
+        };
+        assert_eq!(
+            [
+                keymat(one(), &[]),
+                keymat(both(), &[]),
+                keymat(one(), &[5; 3])
+            ],
+            [
+                "4bd6d9de88d1a995c175158294b705ba1784a5492f6c1ddc61a8919d9f681587cf5ea27bff57a989",
+                "ec0a605c48bd017952cffe459fa88c719334f8ca8bd780b8cd3f860ea7d43ce50cb2dfbafc4af724",
+                "a0ef2278bdcb010a398205f78c8d4532cbf0680c3f0a0368a6b39a65f672d2b160a1a29025c05dcc"
+            ]
         );
     }
 

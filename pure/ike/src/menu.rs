@@ -12,7 +12,7 @@
 //!
 //! A key exchange beside the first one (RFC 9370) has a type of its own, which a peer that knows nothing
 //! of it has to pass over with the whole proposal. So where we can do without, a proposal with it is
-//! followed by one without: [`IkeMenu::parts`].
+//! followed by one without: [`IkeMenu::parts`]. For a child it stands beside a group and never beside NONE.
 
 use crate::config::Peer;
 use model::{Group, Kem, Suite};
@@ -51,20 +51,72 @@ impl IkeMenu {
     /// The same as it stands in proposals, one for each, the best first: all with an additional key
     /// exchange before all without.
     pub(crate) fn parts(&self) -> Vec<Self> {
-        let some: Vec<_> = self.kems.iter().copied().filter(Option::is_some).collect();
-        let with = (!some.is_empty()).then_some(some);
-        let without = self.kems.contains(&None).then(|| vec![None]);
-        let kems = with.into_iter().chain(without);
-        let parts = kems.flat_map(|kems| {
-            let suites = proposable(&self.suites).into_iter();
-            suites.map(move |suites| Self {
-                suites,
-                groups: self.groups.clone(),
-                kems: kems.clone(),
-            })
+        let parts = parts(&self.suites, &self.kems).into_iter();
+        let parts = parts.map(|(suites, kems)| Self {
+            suites,
+            groups: self.groups.clone(),
+            kems,
         });
         parts.collect()
     }
+}
+
+/// What is acceptable for an ESP SA, each the best first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EspMenu {
+    pub(crate) suites: Vec<Suite>,
+    /// For a key exchange of its own; empty: its keys come from those of the IKE SA.
+    pub(crate) groups: Vec<GroupId>,
+    /// For an additional key exchange after that; `None`: it can do without.
+    pub(crate) kems: Vec<Option<Kem>>,
+}
+
+impl EspMenu {
+    /// Without any key exchange.
+    pub(crate) fn plain(suites: &[Suite]) -> Self {
+        Self {
+            suites: suites.to_vec(),
+            groups: Vec::new(),
+            kems: vec![None],
+        }
+    }
+
+    /// What a peer allows of these groups. Where nothing is exchanged, nothing can be added to it.
+    pub(crate) fn of(peer: &Peer, groups: Vec<GroupId>) -> Self {
+        let kems = match groups.is_empty() {
+            true => vec![None],
+            false => peer.kems.clone(),
+        };
+        Self {
+            suites: peer.suites.clone(),
+            groups,
+            kems,
+        }
+    }
+
+    /// The same as it stands in proposals, as in [`IkeMenu::parts`].
+    pub(crate) fn parts(&self) -> Vec<Self> {
+        let parts = parts(&self.suites, &self.kems).into_iter();
+        let parts = parts.map(|(suites, kems)| Self {
+            suites,
+            groups: self.groups.clone(),
+            kems,
+        });
+        parts.collect()
+    }
+}
+
+/// Suites and methods by the proposals they stand in.
+fn parts(suites: &[Suite], kems: &[Option<Kem>]) -> Vec<(Vec<Suite>, Vec<Option<Kem>>)> {
+    let some: Vec<_> = kems.iter().copied().filter(Option::is_some).collect();
+    let with = (!some.is_empty()).then_some(some);
+    let without = kems.contains(&None).then(|| vec![None]);
+    let kems = with.into_iter().chain(without);
+    let parts = kems.flat_map(|kems| {
+        let suites = proposable(suites).into_iter();
+        suites.map(move |suites| (suites, kems.clone()))
+    });
+    parts.collect()
 }
 
 fn add_new<T: Copy + PartialEq>(all: &mut Vec<T>, more: &[T]) {
@@ -169,10 +221,12 @@ impl Menu {
         Self { courses, kems }
     }
 
-    /// The same with a key exchange of any of the groups, or none.
-    pub(crate) fn with_groups(mut self, groups: &[GroupId]) -> Self {
-        let none = std::iter::once(&GroupId::NONE);
-        let course = groups.iter().chain(none);
+    /// The same with a key exchange of any of the groups, or none; or with one of them and an additional
+    /// one after it.
+    pub(crate) fn exchanging(mut self, part: &EspMenu) -> Self {
+        self.kems = part.kems.iter().copied().flatten().collect();
+        let none = self.kems.is_empty().then_some(&GroupId::NONE);
+        let course = part.groups.iter().chain(none);
         self.courses
             .push(course.map(|group| Transform::group(*group)).collect());
         self

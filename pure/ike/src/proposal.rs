@@ -5,7 +5,7 @@
 //! our order as well, and takes the first that any of the offered proposals has. Each kind is there
 //! twice where an additional key exchange is wanted and not required: `IkeMenu::parts`.
 
-use crate::menu::{IkeMenu, Menu, group_id, kems_of, proposable};
+use crate::menu::{EspMenu, IkeMenu, Menu, group_id, kems_of};
 use model::{Group, Kem, Spi, Suite};
 use wire::ike::{GroupId, Proposal, Protocol, Transform, TransformType};
 
@@ -30,6 +30,8 @@ pub(crate) struct EspChoice {
     pub(crate) implicit_iv: bool,
     /// The key exchange that makes its keys fresh, if there is one.
     pub(crate) group: Option<GroupId>,
+    /// The key exchanges after it, in their order.
+    pub(crate) kems: Vec<Kem>,
     /// Where its sender receives.
     pub(crate) peer_spi: Spi,
     /// What to answer.
@@ -42,12 +44,12 @@ pub(crate) fn offer_ike(menu: &IkeMenu) -> Vec<Proposal> {
 }
 
 /// What we offer for an ESP SA: each suite, an AEAD without an IV on the wire if the peer can; and
-/// any of the groups, or none.
-pub(crate) fn offer_esp(suites: &[Suite], groups: &[GroupId], spi: Spi) -> Vec<Proposal> {
-    let suites = proposable(suites).into_iter();
-    let menus = suites.map(|suites| match groups.is_empty() {
-        true => Menu::esp(&suites),
-        false => Menu::esp(&suites).with_groups(groups),
+/// any of the groups, or none, unless an additional key exchange is to follow.
+pub(crate) fn offer_esp(menu: &EspMenu, spi: Spi) -> Vec<Proposal> {
+    let parts = menu.parts();
+    let menus = parts.iter().map(|part| match part.groups.is_empty() {
+        true => Menu::esp(&part.suites),
+        false => Menu::esp(&part.suites).exchanging(part),
     });
     offer(Protocol::ESP, &spi.0.to_be_bytes(), menus)
 }
@@ -78,26 +80,22 @@ pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeC
 }
 
 /// Chooses from an initiator's offer; `spi` is where we shall receive.
-pub(crate) fn choose_esp(
-    offered: &[Proposal],
-    allowed: &[Suite],
-    groups: &[GroupId],
-    spi: Spi,
-) -> Option<EspChoice> {
-    proposable(allowed).iter().find_map(|suites| {
+pub(crate) fn choose_esp(offered: &[Proposal], allowed: &EspMenu, spi: Spi) -> Option<EspChoice> {
+    allowed.parts().iter().find_map(|part| {
         let mut offered = offered.iter();
         offered.find_map(|proposal| {
             let menu = match proposal.transforms.iter().any(is_group) {
-                true => Menu::esp(suites).with_groups(groups),
-                false => Menu::esp(suites),
+                true => Menu::esp(&part.suites).exchanging(part),
+                false => Menu::esp(&part.suites),
             };
             let peer_spi = esp_spi(proposal)?;
             let transforms = menu.pick(proposal)?;
-            let (suite, implicit_iv) = suite_of(&transforms, suites)?;
+            let (suite, implicit_iv) = suite_of(&transforms, &part.suites)?;
             Some(EspChoice {
                 suite,
                 implicit_iv,
                 group: transforms.iter().find(names_group).map(|t| GroupId(t.id)),
+                kems: kems_of(&transforms),
                 peer_spi,
                 answer: answer(proposal, spi.0.to_be_bytes().to_vec(), transforms),
             })
@@ -126,21 +124,16 @@ pub(crate) fn check_ike(answered: &[Proposal], offered: &IkeMenu) -> Option<IkeC
     let [proposal] = answered else { return None };
     let offered = offered_as(proposal, offered.parts())?;
     let choice = choose_ike(answered, &offered)?;
-    let asked = |one: &Transform| !one.kind.is_additional() || one.kind == TransformType::ADDKE1;
-    let asked = proposal.transforms.iter().all(asked);
-    (asked && is_final(proposal, &choice.answer)).then_some(choice)
+    is_final(proposal, &choice.answer).then_some(choice)
 }
 
 /// Checks a responder's choice from [`offer_esp`].
-pub(crate) fn check_esp(
-    answered: &[Proposal],
-    suites: &[Suite],
-    groups: &[GroupId],
-) -> Option<EspChoice> {
+pub(crate) fn check_esp(answered: &[Proposal], offered: &EspMenu) -> Option<EspChoice> {
     let [proposal] = answered else { return None };
-    let suites = offered_as(proposal, proposable(suites))?;
-    let choice = choose_esp(answered, &suites, groups, Spi(0))?;
-    is_final(proposal, &choice.answer).then_some(choice)
+    let offered = offered_as(proposal, offered.parts())?;
+    let choice = choose_esp(answered, &offered, Spi(0))?;
+    let lacks = choice.kems.is_empty() && !offered.kems.contains(&None);
+    (!lacks && is_final(proposal, &choice.answer)).then_some(choice)
 }
 
 /// Checks a responder's choice from [`offer_successor`]; gives the responder's SPI as well.
@@ -220,7 +213,8 @@ fn answer(proposal: &Proposal, spi: Vec<u8>, transforms: Vec<Transform>) -> Prop
     }
 }
 
-/// An answer leaves no choice open.
+/// An answer leaves no choice open, and has no additional key exchange but the one we ask for.
 fn is_final(answered: &Proposal, picked: &Proposal) -> bool {
-    answered.transforms.len() == picked.transforms.len()
+    let asked = |one: &Transform| !one.kind.is_additional() || one.kind == TransformType::ADDKE1;
+    answered.transforms.len() == picked.transforms.len() && answered.transforms.iter().all(asked)
 }

@@ -14,8 +14,8 @@ pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
 pub use path::{Carrier, Path, Transmit};
 pub use sa::{
-    ChildSa, ChildSaId, CsaId, Grant, GrantHalf, Group, Half, IkeSaId, Kem, Keys, Sha2, Spi, Suite,
-    ZoneKey,
+    ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem, Keys, Sha2,
+    Spi, Suite, ZoneKey,
 };
 pub use selector::{Flow, TrafficSelector};
 pub use time::{Deadline, Instant};

@@ -285,8 +285,20 @@ pub struct ChildSa<K> {
     pub outbound: Half<K>,
     /// What was agreed about zones, if it is composite.
     pub agreement: Option<ZoneAgreement>,
+    /// The key exchanges of its own that its keys come from.
+    pub exchanges: Exchanges,
     /// Whether we initiated the exchange that made it.
     pub initiator: bool,
+}
+
+/// The key exchanges of its own that a child SA's keys come from. Without any they come from those of
+/// its IKE SA alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchanges {
+    /// The first.
+    pub group: Option<Group>,
+    /// Those after it (RFC 9370), in their order.
+    pub kems: Vec<Kem>,
 }
 
 /// One direction of a composite SA as a licensed node gets it.

@@ -141,6 +141,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
             Kind::Plain { .. } => None,
             Kind::Zoned(zones) => Some(agreement(zones)),
         },
+        exchanges: model::Exchanges::default(),
         initiator: true,
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod contact;
 pub(crate) mod cookie;
 pub(crate) mod delete;
 pub(crate) mod distribute;
+pub(crate) mod followup;
 pub(crate) mod fragment;
 pub(crate) mod guess;
 pub(crate) mod intermediate;

@@ -112,7 +112,7 @@ pub(crate) fn missing_licences(
 
 /// Both directions of a composite SA, inbound first.
 pub(crate) fn halves(
-    keys: &ChildKeys<'_>,
+    keys: &ChildKeys,
     agreement: &ZoneAgreement,
     initiator: bool,
     own_spi: Spi,

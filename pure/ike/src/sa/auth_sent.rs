@@ -20,6 +20,7 @@ use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
 use crate::extension::{contact, overlap, reauth, redirect};
 use crate::keys::{Roots, UnprovedKeys};
+use crate::menu::EspMenu;
 use crate::signature::{self, Signing};
 use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, Payload};
 
@@ -65,8 +66,10 @@ impl AuthSent {
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.extend(proofs);
         let first = peer.policy(None);
-        self.child =
-            first.map(|first| child::Offer::new(&first, self.private, Vec::new(), ctx.rng));
+        self.child = first.map(|first| {
+            let menu = EspMenu::plain(&peer.suites);
+            child::Offer::new(menu, &first, self.private, ctx.rng)
+        });
         if let PeerRole::Vpn {
             local, addressing, ..
         } = &peer.role
@@ -179,7 +182,7 @@ impl AuthSent {
             }
             Some((offer, (peer, first))) => offer
                 .settle((peer, &first), addresses, response, keys.first_child())
-                .map(Some),
+                .map(|agreed| Some(agreed.terms(Vec::new()))),
             None => first_error(response)
                 .map_or(Ok(None), |notify| Err(DownReason::ChildRefused { notify })),
         };

@@ -569,11 +569,11 @@ fn answer_child(
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let terms = (peer, &policy, addresses);
-    let (answer, terms) = child::answer(terms, request, private, None, keys, ctx.rng)?;
+    let (answer, agreed) = child::answer(terms, request, private, None, keys, ctx.rng)?;
     Ok(Answered {
         payloads: reply.into_iter().chain(answer).collect(),
         addresses,
-        child: Some(terms),
+        child: Some(agreed.terms(Vec::new())),
     })
 }
 

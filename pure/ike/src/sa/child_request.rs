@@ -2,25 +2,27 @@
 
 use super::established::Established;
 use super::{Context, Core};
-use crate::child::{self, Offer, Terms};
+use crate::child::{self, Agreed, Offer, Terms};
 use crate::config::Peer;
 use crate::event::{DownReason, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, rekey_sa, renewal};
 use crate::exchange::notify;
+use crate::extension::followup::Series;
+use crate::extension::intermediate::Asked;
 use crate::keys::ProvedKeys;
 use crate::menu::groups_of;
 use crate::policy::Policy;
 use crypto::Rng;
 use model::{ChildSaId, InnerAddresses, Spi, ZoneAgreement};
-use wire::ike::{GroupId, Message, NotifyType, Payload};
+use wire::ike::{ExchangeType, GroupId, Message, NotifyType, Payload};
 
-/// Our request, until it is answered.
+/// Our request, until all of it is answered.
 pub(crate) struct ChildRequest {
-    offer: Offer,
-    nonce: Nonce,
-    key: Option<Offered>,
+    stage: Stage,
     pub(super) payloads: Vec<Payload>,
-    /// The child that the peer made meanwhile.
+    /// The SPI that we receive on, if it comes about.
+    pub(super) spi: Spi,
+    /// What the peer asked for meanwhile.
     rival: Option<Rival>,
     /// What the peer has deleted meanwhile and we did not know, by the SPIs it receives on.
     deleted: Vec<Spi>,
@@ -28,9 +30,26 @@ pub(crate) struct ChildRequest {
     pub(super) corrected: bool,
 }
 
-/// A child that the peer asked for while we asked for the same.
+/// How far it is.
+enum Stage {
+    /// CREATE_CHILD_SA.
+    Asked {
+        offer: Offer,
+        nonce: Nonce,
+        key: Option<Offered>,
+    },
+    /// IKE_FOLLOWUP_KE.
+    Following {
+        agreed: Box<Agreed>,
+        series: Series,
+        asked: Asked,
+    },
+}
+
+/// The same child, as the peer asked for it.
 struct Rival {
-    id: ChildSaId,
+    /// If it is there.
+    made: Option<ChildSaId>,
     lower_nonce: Vec<u8>,
 }
 
@@ -38,9 +57,13 @@ struct Rival {
 pub(super) enum Settled {
     /// It is ours to use.
     Stays(Box<Terms>),
+    /// It is after one more key exchange.
+    Follows(ChildRequest),
     /// The peer asked for the same at once, and that one stays: of the two the one "created with the
     /// lowest of the four nonces" goes (section 2.8.1).
     Goes,
+    /// The same, and there is nothing to delete, as not all key exchanges took place.
+    Stops,
     /// The peer has deleted it before its answer arrived.
     Deleted,
 }
@@ -49,7 +72,7 @@ pub(super) enum Settled {
 const MOST_DELETED: usize = 16;
 
 /// What a request is answered with: the payloads, the child, and the lower nonce of the two.
-pub(super) type Agreed = (Vec<Payload>, Terms, Vec<u8>);
+pub(super) type Answer = (Vec<Payload>, Agreed, Vec<u8>);
 
 impl ChildRequest {
     /// `old` is the child whose place it is to take, by the SPI we receive on.
@@ -68,28 +91,47 @@ impl ChildRequest {
         let child = offer.payloads((peer, policy), addresses);
         Self {
             payloads: named.chain(renewal(child, &nonce, public)).collect(),
-            offer,
-            nonce,
-            key,
+            spi: offer.spi,
+            stage: Stage::Asked { offer, nonce, key },
             rival: None,
             deleted: Vec::new(),
             corrected: false,
         }
     }
 
-    /// The SPI that we receive on, if it comes about.
-    pub(super) const fn spi(&self) -> Spi {
-        self.offer.spi
+    pub(super) const fn exchange(&self) -> ExchangeType {
+        match self.stage {
+            Stage::Asked { .. } => ExchangeType::CREATE_CHILD_SA,
+            Stage::Following { .. } => ExchangeType::IKE_FOLLOWUP_KE,
+        }
+    }
+
+    /// Whether the peer agreed, and it goes on with another key exchange.
+    pub(super) const fn is_following(&self) -> bool {
+        matches!(self.stage, Stage::Following { .. })
+    }
+
+    /// Whether another key exchange may follow.
+    pub(super) fn is_hybrid(&self) -> bool {
+        match &self.stage {
+            Stage::Asked { offer, .. } => offer.is_hybrid(),
+            Stage::Following { .. } => true,
+        }
     }
 
     /// The child that the peer made meanwhile.
     pub(super) fn rival(&self) -> Option<ChildSaId> {
-        self.rival.as_ref().map(|rival| rival.id)
+        self.rival.as_ref()?.made
     }
 
-    /// The peer has made the same child.
-    pub(super) fn meet(&mut self, id: ChildSaId, lower_nonce: Vec<u8>) {
-        self.rival = Some(Rival { id, lower_nonce });
+    /// Whether the peer asked for the same meanwhile.
+    pub(super) const fn is_contested(&self) -> bool {
+        self.rival.is_some()
+    }
+
+    /// The peer asked for the same child, and has made it if no key exchange is to follow.
+    pub(super) fn meet(&mut self, made: Option<ChildSaId>, lower_nonce: Vec<u8>) {
+        self.rival = Some(Rival { made, lower_nonce });
     }
 
     /// The peer has deleted what we do not know yet.
@@ -102,24 +144,86 @@ impl ChildRequest {
     /// What the peer agreed to.
     pub(super) fn settle(
         self,
-        (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
+        terms: (&Peer, &Policy<'_>, Option<InnerAddresses>),
         response: &Message,
         keys: &ProvedKeys,
     ) -> Result<Settled, DownReason> {
-        let broken = DownReason::NotOffered("a child where one was asked for");
-        let theirs = Renewal::read(response).ok_or(broken)?;
-        let exchanged = self.key.zip(theirs.key);
-        let exchanged = exchanged.and_then(|(ours, theirs)| ours.agree(theirs));
-        let keys = keys.child(exchanged, &self.nonce, theirs.nonce);
-        let lower = theirs.lower_nonce(&self.nonce);
-        let terms = (self.offer).settle((peer, policy), addresses, response, keys)?;
-        let stays = self.rival.is_none_or(|rival| lower >= rival.lower_nonce);
-        Ok(match self.deleted.contains(&terms.outbound.spi) {
-            true => Settled::Deleted,
-            false if stays => Settled::Stays(Box::new(terms)),
-            false => Settled::Goes,
-        })
+        let (agreed, series, stays) = match self.stage {
+            Stage::Asked { offer, nonce, key } => {
+                let (agreed, lower) = agree((offer, nonce, key), terms, response, keys)?;
+                let rival = self.rival.as_ref();
+                let stays = rival.is_none_or(|rival| lower >= rival.lower_nonce);
+                let series = Series::new(agreed.kems());
+                (Box::new(agreed), series, stays)
+            }
+            Stage::Following {
+                agreed,
+                mut series,
+                asked,
+            } => {
+                let broken = series.conclude(asked, response);
+                broken.map_err(DownReason::Misbehaved)?;
+                // The policy may be another one by now.
+                if !agreed.is_within(terms.1) {
+                    return Err(DownReason::NotOffered("traffic selectors"));
+                }
+                (agreed, series, true)
+            }
+        };
+        match (series.is_complete(), stays) {
+            (true, _) if self.deleted.contains(&agreed.peer_spi()) => Ok(Settled::Deleted),
+            (true, true) => {
+                let terms = agreed.terms(series.secrets());
+                Ok(Settled::Stays(Box::new(terms)))
+            }
+            (true, false) => Ok(Settled::Goes),
+            (false, false) => Ok(Settled::Stops),
+            (false, true) => {
+                let rest = (self.rival, self.deleted);
+                let followed = follow(agreed, series, rest, response);
+                let unnamed = DownReason::NotOffered("the name of a key exchange");
+                followed.map(Settled::Follows).ok_or(unnamed)
+            }
+        }
     }
+}
+
+/// The child that the peer agreed to in CREATE_CHILD_SA, and the lower nonce of the two.
+fn agree(
+    (offer, nonce, key): (Offer, Nonce, Option<Offered>),
+    (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
+    response: &Message,
+    keys: &ProvedKeys,
+) -> Result<(Agreed, Vec<u8>), DownReason> {
+    let broken = DownReason::NotOffered("a child where one was asked for");
+    let theirs = Renewal::read(response).ok_or(broken)?;
+    let exchanged = key.zip(theirs.key);
+    let exchanged = exchanged.and_then(|(ours, theirs)| ours.agree(theirs));
+    let keys = keys.child(exchanged, &nonce, theirs.nonce);
+    let agreed = offer.settle((peer, policy), addresses, response, keys)?;
+    Ok((agreed, theirs.lower_nonce(&nonce)))
+}
+
+/// The request for the next key exchange. `None` if the peer did not say what names it.
+fn follow(
+    agreed: Box<Agreed>,
+    mut series: Series,
+    (rival, deleted): (Option<Rival>, Vec<Spi>),
+    response: &Message,
+) -> Option<ChildRequest> {
+    let (asked, payloads) = series.ask(response)?;
+    Some(ChildRequest {
+        payloads,
+        spi: agreed.spi,
+        stage: Stage::Following {
+            agreed,
+            series,
+            asked,
+        },
+        rival,
+        deleted,
+        corrected: true,
+    })
 }
 
 impl Established {
@@ -132,7 +236,7 @@ impl Established {
         request: &Message,
         core: &Core,
         ctx: &mut Context<'_>,
-    ) -> Result<Agreed, Payload> {
+    ) -> Result<Answer, Payload> {
         let refuse = |kind| notify(kind, Vec::new());
         let peer = core.peer(ctx.config);
         let peer = peer.ok_or_else(|| refuse(NotifyType::NO_ADDITIONAL_SAS))?;
@@ -154,11 +258,11 @@ impl Established {
         let keys = self.keys.child(exchanged.flatten(), theirs.nonce, &nonce);
         let terms = (peer, policy, self.addresses);
         let answer = child::answer(terms, request, self.private, before, keys, ctx.rng);
-        let (answer, terms) = answer.map_err(|(kind, why)| {
+        let (answer, agreed) = answer.map_err(|(kind, why)| {
             ctx.refused(Some(peer.name.clone()), why);
             refuse(kind)
         })?;
-        let payloads = renewal(answer, &nonce, public.filter(|_| terms.exchanged));
-        Ok((payloads, terms, theirs.lower_nonce(&nonce)))
+        let payloads = renewal(answer, &nonce, public.filter(|_| agreed.is_exchanged()));
+        Ok((payloads, agreed, theirs.lower_nonce(&nonce)))
     }
 }

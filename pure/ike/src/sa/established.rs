@@ -4,6 +4,7 @@ use super::children::{Age, Children, Due, Life, lifetimes};
 use super::closing::{Closing, Lingering};
 use super::heir::Heir;
 use super::leaving::{self, Leaving};
+use super::opening::Opening;
 use super::protected::Complaint;
 use super::queue::Queue;
 use super::task::{self, Task};
@@ -65,6 +66,10 @@ pub(crate) struct Established {
     pub(super) queue: Queue,
     /// A successor that the peer asked for and that has not taken over yet.
     pub(super) promised: Option<Heir>,
+    /// Children that the peer asked for and that are not there yet.
+    pub(super) openings: Vec<Opening>,
+    /// How often in a row the peer has forgotten what we went on with.
+    pub(super) forgotten: u8,
     pub(super) heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
     grants: BTreeSet<CsaId>,
@@ -144,6 +149,8 @@ impl Established {
             private: beginning.private,
             queue: Queue::default(),
             promised: None,
+            openings: Vec::new(),
+            forgotten: 0,
             heard: ctx.now,
             grants: BTreeSet::new(),
             offered: Vec::new(),
@@ -278,6 +285,7 @@ impl Established {
         }
         self.unsure.settle(&core.responses, self.heard, ctx);
         self.leave(core, ctx);
+        self.forget_openings(ctx);
         let due = self.liveness(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
             self.ask(Task::Liveness, core, ctx);
@@ -324,6 +332,7 @@ impl Established {
             self.leaves_at(),
             self.upkeep.next,
             self.unsure.next(),
+            self.forgets_at(),
         ];
         let ages = ages.into_iter().flatten();
         ages.map(renewal).chain(self.liveness(core, config)).min()
@@ -394,6 +403,12 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        let follows_up = |task: &Task| task.exchange() == ExchangeType::IKE_FOLLOWUP_KE;
+        if task.as_ref().is_some_and(follows_up)
+            && let Err(why) = self.note_forgotten(response)
+        {
+            return self.close(why, core, ctx);
+        }
         let concluded = match task {
             Some(Task::RekeyIke(rekey)) => {
                 return self.conclude_rekey_ike(*rekey, response, core, ctx);
@@ -670,10 +685,8 @@ impl Established {
     /// The peer deletes what we do not have: it may be what we wait for.
     fn note_unknown(&mut self, spi: Spi) {
         for task in self.queue.running_mut() {
-            match task {
-                Task::NewChild(new) => new.request.note_deleted(spi),
-                Task::RekeyChild(rekey) => rekey.request.note_deleted(spi),
-                _ => {}
+            if let Some(request) = task.child_mut() {
+                request.note_deleted(spi);
             }
         }
     }
@@ -734,8 +747,15 @@ impl Established {
     /// Whether what was to be asked has come about meanwhile.
     fn is_moot(&self, task: &Task) -> bool {
         match task {
-            Task::NewChild(new) => self.children.current(new.name.as_deref()).is_some(),
-            Task::RekeyChild(rekey) => !self.children.is_current(rekey.old),
+            Task::NewChild(new) => {
+                let name = new.name.as_deref();
+                self.children.current(name).is_some() || self.is_opening(name)
+            }
+            Task::RekeyChild(rekey) => {
+                let old = self.children.get(rekey.old);
+                let opening = old.is_some_and(|old| self.is_opening(old.name.as_deref()));
+                opening || !self.children.is_current(rekey.old)
+            }
             Task::DeleteChild(Some(child), _) => !self.children.is_deleting(*child),
             _ => false,
         }

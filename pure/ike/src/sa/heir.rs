@@ -1,29 +1,20 @@
 //! The successor of an IKE SA, before it takes over.
 //!
-//! Where an additional key exchange was agreed (RFC 9370 section 2.2.4), the successor is complete only
-//! after one IKE_FOLLOWUP_KE for each method; who asked for the successor asks for these, and names it
-//! by what the last answer had in ADDITIONAL_KEY_EXCHANGE. An end that does not know it any more says
-//! STATE_NOT_FOUND.
-//!
-//! ```text
-//!  CREATE_CHILD_SA   SK {SA(ADDKE1 = ML-KEM-768), Ni, KEi}  -->
-//!                         <--  SK {SA, Nr, KEr, N(ADDITIONAL_KEY_EXCHANGE)}
-//!  IKE_FOLLOWUP_KE   SK {KE(public key), N(ADDITIONAL_KEY_EXCHANGE)}  -->
-//!                         <--  SK {KE(ciphertext)}
-//! ```
+//! Where additional key exchanges were agreed, it is complete only after one IKE_FOLLOWUP_KE for each
+//! ([`followup`]); who asked for the successor asks for these.
 
 use super::established::Established;
 use super::task::Task;
 use super::{Arrived, Context, Core, State};
-use crate::event::{DownReason, PeerMisbehaved, Refusal};
-use crate::exchange::{find_notify, first_error, key_exchange, notify};
+use crate::event::{DownReason, Refusal};
+use crate::exchange::{first_error, notify};
+use crate::extension::followup::{self, Series};
 use crate::extension::fragment::Inbox;
-use crate::extension::intermediate::{self, Asked, Said};
+use crate::extension::intermediate::{Asked, Said};
 use crate::keys::{Inputs, ProvedKeys};
 use crate::window::{Requests, Responses};
 use crypto::Secret;
-use model::{Kem, Suite};
-use std::collections::VecDeque;
+use model::{Instant, Suite};
 use wire::ike::{Message, NotifyType, Payload};
 
 /// A successor that has not taken over yet.
@@ -37,15 +28,16 @@ pub(crate) struct Heir {
     pub(super) nonce_r: Vec<u8>,
     /// What the group gave.
     pub(super) shared: Secret,
-    /// The additional key exchanges that are still to come, and what the others gave.
-    pub(super) left: VecDeque<Kem>,
-    pub(super) further: Vec<(Kem, Secret)>,
+    /// The additional key exchanges.
+    pub(super) series: Series,
+    /// When it is forgotten, if the peer has to go on with it.
+    pub(super) until: Instant,
 }
 
 impl Heir {
     /// Whether all key exchanges took place.
     pub(super) fn is_complete(&self) -> bool {
-        self.left.is_empty()
+        self.series.is_complete()
     }
 
     /// What decides between two successors (RFC 7296 section 2.8.2).
@@ -64,7 +56,7 @@ impl Heir {
             spi_r: self.spi_r,
             initiator: self.ours,
         };
-        old.successor(&inputs, &self.further)
+        old.successor(&inputs, &self.series.secrets())
     }
 
     /// "The first message ... will have Message ID 0" (RFC 7296 section 2.18): windows are new as well.
@@ -92,21 +84,11 @@ impl Heir {
     /// What names it to who asked for it, if that has to ask on: its SPI at our end, which says all,
     /// as there is one request at a time.
     pub(super) fn link(&self) -> Option<Payload> {
-        let data = self.spi_r.to_be_bytes().to_vec();
-        (!self.is_complete()).then(|| notify(NotifyType::ADDITIONAL_KEY_EXCHANGE, data))
+        self.series.link(&self.spi_r.to_be_bytes())
     }
 
     fn is_named_in(&self, request: &Message) -> bool {
-        let named = find_notify(request, NotifyType::ADDITIONAL_KEY_EXCHANGE);
-        named.is_some_and(|notify| notify.data == self.spi_r.to_be_bytes())
-    }
-
-    /// Answers the next key exchange. `None` if that is not the one agreed, or its value is none.
-    fn answer(&mut self, request: &Message) -> Option<Payload> {
-        let kem = self.left.pop_front()?;
-        let (payload, shared) = intermediate::answer(kem, key_exchange(request)?).ok()?;
-        self.further.push((kem, shared));
-        Some(payload)
+        followup::is_for(request, &self.spi_r.to_be_bytes())
     }
 }
 
@@ -118,8 +100,7 @@ pub(crate) struct FollowUp {
 }
 
 impl Established {
-    /// Asks for the next key exchange, before anything else is asked. The notify of the peer's last
-    /// answer is sent back to it as it is.
+    /// Asks for the next key exchange, before anything else is asked.
     pub(super) fn follow_up(
         mut self: Box<Self>,
         mut heir: Heir,
@@ -127,13 +108,10 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let link = find_notify(response, NotifyType::ADDITIONAL_KEY_EXCHANGE).cloned();
-        let asked = heir.left.pop_front().and_then(Asked::new);
-        let (Some(link), Some(asked)) = (link, asked) else {
+        let Some((asked, payloads)) = heir.series.ask(response) else {
             let why = DownReason::NotOffered("the name of a key exchange");
             return self.close(why, core, ctx);
         };
-        let payloads = vec![asked.payload(), Payload::Notify(link)];
         let follow_up = FollowUp {
             heir,
             asked,
@@ -161,11 +139,9 @@ impl Established {
             self.send_next(core, ctx);
             return State::Established(self);
         }
-        let agreed = key_exchange(response).and_then(|answer| asked.agree(answer).ok());
-        let Some(agreed) = agreed else {
-            return self.close(DownReason::Misbehaved(PeerMisbehaved::BadKem), core, ctx);
-        };
-        heir.further.push(agreed);
+        if let Err(why) = heir.series.conclude(asked, response) {
+            return self.close(DownReason::Misbehaved(why), core, ctx);
+        }
         match heir.is_complete() {
             true => self.take_over(heir, core, ctx),
             false => self.follow_up(heir, response, core, ctx),
@@ -187,7 +163,7 @@ impl Established {
         self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
     }
 
-    /// Answers a peer that wants the next key exchange for the successor that it asked for.
+    /// Answers a peer that wants the next key exchange for a child, or the successor, that it asked for.
     pub(super) fn answer_follow_up(
         mut self: Box<Self>,
         request: &Message,
@@ -195,6 +171,10 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        if let Some(answer) = self.answer_opening(request, core, ctx) {
+            self.respond(answer, arrived, core, ctx);
+            return State::Established(self);
+        }
         let named = |heir: &mut Heir| !heir.is_complete() && heir.is_named_in(request);
         let late = !core.responses.is_in_order(request.header.message_id);
         let busy = late || (!self.awaits_heir() && !core.requests.is_idle());
@@ -202,12 +182,13 @@ impl Established {
             None => NotifyType::STATE_NOT_FOUND,
             // What either end waits for would be lost with the SA, as in CREATE_CHILD_SA.
             Some(_) if busy => NotifyType::TEMPORARY_FAILURE,
-            Some(mut heir) => match heir.answer(request) {
+            Some(mut heir) => match heir.series.answer(request) {
                 None => {
                     ctx.refused(Some(core.name()), Refusal::KeyExchange);
                     NotifyType::NO_PROPOSAL_CHOSEN
                 }
                 Some(answer) => {
+                    heir.until = ctx.now + ctx.config.timers.follow_up;
                     let answer = std::iter::once(answer).chain(heir.link()).collect();
                     self.respond(answer, arrived, core, ctx);
                     return self.promise(heir, core, ctx);

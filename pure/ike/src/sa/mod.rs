@@ -26,6 +26,7 @@ pub(crate) mod kem_sent;
 mod leaving;
 mod moving;
 mod new_child;
+mod opening;
 mod protected;
 mod queue;
 mod rekey_child;

@@ -16,7 +16,7 @@ use crate::child::{self, Offer, Terms};
 use crate::event::{Event, Refusal};
 use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
-use crate::menu::groups_of;
+use crate::menu::{EspMenu, groups_of};
 use model::ChildSaId;
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
@@ -53,7 +53,8 @@ impl Established {
             return;
         };
         let groups = group.map_or_else(Vec::new, |_| groups_of(peer));
-        let offer = Offer::new(&policy, self.private, groups, ctx.rng);
+        let menu = EspMenu::of(peer, groups);
+        let offer = Offer::new(menu, &policy, self.private, ctx.rng);
         let terms = (peer, &policy, self.addresses);
         let mut request = ChildRequest::new(offer, group, None, terms, ctx.rng);
         request.corrected = corrected;
@@ -92,7 +93,7 @@ impl Established {
         let none = NotifyType::NO_ADDITIONAL_SAS;
         let peer = core.peer(ctx.config).ok_or((none, None))?;
         let most = ctx.config.limits.children;
-        if self.children.len() >= most {
+        if self.children.len() + self.openings.len() >= most {
             return Err((none, Some(Refusal::TooManyChildren(most))));
         }
         let is_there = |name: Option<&str>| self.children.current(name).is_some();
@@ -104,17 +105,7 @@ impl Established {
         }
         match self.agree_on_child(&policy, None, request, core, ctx) {
             Err(refusal) => Ok(vec![refusal]),
-            Ok((payloads, terms, lower_nonce)) => {
-                let id = self.add_child(terms, false, core, ctx);
-                let ours = self.queue.running_mut().find_map(|task| match task {
-                    Task::NewChild(new) if new.name.as_deref() == policy.name => Some(new),
-                    _ => None,
-                });
-                if let Some(ours) = ours {
-                    ours.request.meet(id, lower_nonce);
-                }
-                Ok(payloads)
-            }
+            Ok(agreed) => Ok(self.open(None, agreed, core, ctx)),
         }
     }
 
@@ -133,7 +124,7 @@ impl Established {
             return self.note_refused_new(new, error, response, core, ctx);
         }
         let NewChild { name, request } = new;
-        let (spi, rival) = (request.spi(), request.rival());
+        let (spi, rival) = (request.spi, request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
         // Or it is not wanted any more.
@@ -144,7 +135,14 @@ impl Established {
         let terms = (peer, &policy, self.addresses);
         match request.settle(terms, response, &self.keys) {
             Ok(Settled::Stays(terms)) => self.take(*terms, rival, core, ctx),
+            Ok(Settled::Follows(request)) => {
+                self.close_opening(name.as_deref());
+                let new = Box::new(NewChild { name, request });
+                self.queue.push_first(Task::NewChild(new));
+            }
             Ok(Settled::Goes) => self.ask(Task::DeleteChild(None, spi), core, ctx),
+            // If the peer does not go on either, the child is missing, and asked for again.
+            Ok(Settled::Stops) => {}
             Ok(Settled::Deleted) => drop(self.put_off(name.as_deref(), ctx)),
             // "If this is unacceptable to the initiator, the initiator MUST delete the SA".
             Err(why) => {
@@ -187,13 +185,17 @@ impl Established {
         {
             return self.ask_in_group(name.as_deref(), Some(group), true, core, ctx);
         }
+        if request.is_contested() {
+            return;
+        }
         let again = self.put_off(name.as_deref(), ctx);
         if error == NotifyType::TEMPORARY_FAILURE {
             self.note_busy(core, ctx);
-            // Something was just being done there.
-            if !again {
-                return;
-            }
+        }
+        let passes = [NotifyType::TEMPORARY_FAILURE, NotifyType::STATE_NOT_FOUND];
+        // Something was just being done there, or has been for too long.
+        if passes.contains(&error) && !again {
+            return;
         }
         let notify = error;
         ctx.refused(Some(core.name()), Refusal::ChildRefused { name, notify });

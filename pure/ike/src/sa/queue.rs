@@ -100,7 +100,7 @@ impl Queue {
         self.running().any(such)
     }
 
-    fn running(&self) -> impl Iterator<Item = &Task> {
+    pub(super) fn running(&self) -> impl Iterator<Item = &Task> {
         self.running.iter().map(|(_, task)| task)
     }
 

@@ -17,7 +17,7 @@ use crate::config::Lifetimes;
 use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{about, wanted_group};
 use crate::exchange::{first_error, notify};
-use crate::menu::groups_of;
+use crate::menu::{EspMenu, groups_of};
 use model::{ChildSa, ChildSaId, Spi};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
@@ -39,6 +39,9 @@ impl Established {
         let Some((peer, child)) = peer.zip(child) else {
             return;
         };
+        if self.is_opening(child.name.as_deref()) {
+            return;
+        }
         let policy = peer.policy(child.name.as_deref());
         let pfs = policy.is_some_and(|policy| policy.pfs);
         let group = groups_of(peer).first().copied();
@@ -61,7 +64,8 @@ impl Established {
         let groups = group.map_or_else(Vec::new, |_| groups_of(peer));
         let policy = peer.policy(old.name.as_deref());
         let offered = policy.and_then(|policy| {
-            let offer = Offer::again(&policy, old.agreement.as_ref(), groups, ctx.rng)?;
+            let menu = EspMenu::of(peer, groups);
+            let offer = Offer::again(menu, &policy, old.agreement.as_ref(), ctx.rng)?;
             Some((policy, offer))
         });
         let Some((policy, offer)) = offered else {
@@ -88,7 +92,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> Vec<Payload> {
         let later = || vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
-        let full = self.children.len() >= ctx.config.limits.children;
+        let full = self.children.len() + self.openings.len() >= ctx.config.limits.children;
         // One that we do not know may be that whose answer has not arrived yet.
         let makes = |task: &Task| matches!(task, Task::RekeyChild(_) | Task::NewChild(_));
         let expecting = self.queue.runs(makes);
@@ -110,14 +114,7 @@ impl Established {
         };
         match self.agree_on_child(&policy, Some(agreement.as_ref()), request, core, ctx) {
             Err(refusal) => vec![refusal],
-            Ok((payloads, terms, lower_nonce)) => {
-                let new = self.succeed(id, terms, false, core, ctx);
-                self.unsure.add(new, request.header.message_id, ctx.now);
-                if let Some(rekey) = self.running_rekey_of(id) {
-                    rekey.request.meet(new, lower_nonce);
-                }
-                payloads
-            }
+            Ok(agreed) => self.open(Some(id), agreed, core, ctx),
         }
     }
 
@@ -137,7 +134,7 @@ impl Established {
             return self.note_refused_child(&rekey, error, response, core, ctx);
         }
         let ChildRekey { old, name, request } = rekey;
-        let (spi, rival) = (request.spi(), request.rival());
+        let (spi, rival) = (request.spi, request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
         // Or it is not wanted any more.
@@ -157,7 +154,14 @@ impl Established {
                 }
                 self.succeed(old, *terms, true, core, ctx);
             }
+            Settled::Follows(request) => {
+                self.close_opening(name.as_deref());
+                let rekey = ChildRekey { old, name, request };
+                self.queue.push_first(Task::RekeyChild(Box::new(rekey)));
+            }
             Settled::Goes => self.ask(Task::DeleteChild(None, spi), core, ctx),
+            // Should the peer not go on with its own.
+            Settled::Stops => self.renew_later(Some(old), ctx),
             Settled::Deleted => self.delete_current(old, core, ctx),
         }
         Ok(())
@@ -193,7 +197,9 @@ impl Established {
                 self.ask_for_child(rekey.old, Some(group), true, core, ctx);
                 return Ok(());
             }
+            (NotifyType::STATE_NOT_FOUND, _) => {}
             (NotifyType::TEMPORARY_FAILURE, _) => self.note_busy(core, ctx),
+            _ if rekey.request.is_contested() => {}
             _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
         }
         if let Some(Life::Current(age)) = self.children.get_mut(rekey.old).map(|c| &mut c.life) {
@@ -216,6 +222,9 @@ impl Established {
         self.children
             .replace(old, ours, &ctx.config.timers, ctx.now);
         self.children.add(id, &terms, age);
+        if !ours {
+            self.unsure.add(id, &core.responses, ctx.now);
+        }
         let new = Box::new(named(id, terms, ours, core));
         ctx.event(Event::ChildRekeyed { old, new });
         id
@@ -227,13 +236,6 @@ impl Established {
         let policy = peer.and_then(|peer| peer.policy(name));
         let lifetime = policy.map_or(Lifetimes::default().child, |policy| policy.lifetime);
         Age::begin(lifetime, ctx.config, ctx.rng, ctx.now)
-    }
-
-    fn running_rekey_of(&mut self, id: ChildSaId) -> Option<&mut ChildRekey> {
-        self.queue.running_mut().find_map(|task| match task {
-            Task::RekeyChild(rekey) if rekey.old == id => Some(&mut **rekey),
-            _ => None,
-        })
     }
 }
 
@@ -255,6 +257,7 @@ pub(super) fn named(
         inbound: terms.inbound,
         outbound: terms.outbound,
         agreement: terms.agreement,
+        exchanges: terms.exchanges,
         initiator,
     }
 }

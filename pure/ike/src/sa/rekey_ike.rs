@@ -21,6 +21,7 @@ use crate::directory::Directory;
 use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
+use crate::extension::followup::Series;
 use crate::keys::ProvedKeys;
 use crate::menu::{IkeMenu, group_id, group_named, groups_of};
 use crate::proposal::{check_successor, choose_successor, offer_successor};
@@ -104,7 +105,7 @@ impl Established {
         // before and has not come yet: it would be lost.
         let ours = self.awaits_heir();
         let contested = ours && self.promised.is_some();
-        let busy = !ours && !core.requests.is_idle();
+        let busy = !ours && (!core.requests.is_idle() || self.is_making_child());
         let late = !core.responses.is_in_order(request.header.message_id);
         if contested || busy || late {
             let answer = vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
@@ -166,8 +167,8 @@ impl Established {
             nonce_i: theirs.nonce.to_vec(),
             nonce_r: nonce.to_vec(),
             shared,
-            left: choice.kems.into(),
-            further: Vec::new(),
+            series: Series::new(choice.kems),
+            until: ctx.now + ctx.config.timers.follow_up,
         };
         answer.extend(heir.link());
         Ok((heir, answer))
@@ -303,6 +304,7 @@ impl Established {
         let old = std::mem::replace(&mut self.keys, keys);
         self.repeat_move();
         self.promised = None;
+        self.openings.clear();
         self.offered.clear();
         self.queue
             .reset(|task| matches!(task, Task::RekeyIke(_) | Task::Window(_)));
@@ -350,7 +352,7 @@ fn settle_heir(
         nonce_i: rekey.nonce.to_vec(),
         nonce_r: theirs.nonce.to_vec(),
         shared,
-        left: choice.kems.into(),
-        further: Vec::new(),
+        series: Series::new(choice.kems),
+        until: ctx.now,
     })
 }

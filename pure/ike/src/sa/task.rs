@@ -1,5 +1,6 @@
 //! What we ask of a peer on an established IKE SA, one request each.
 
+use super::child_request::ChildRequest;
 use super::heir::FollowUp;
 use super::moving::Move;
 use super::new_child::NewChild;
@@ -94,11 +95,38 @@ impl Task {
             | Self::Leave
             | Self::Redirect(_)
             | Self::Window(_) => ExchangeType::INFORMATIONAL,
-            Self::NewChild(_) | Self::RekeyChild(_) | Self::RekeyIke(_) => {
-                ExchangeType::CREATE_CHILD_SA
-            }
+            Self::NewChild(new) => new.request.exchange(),
+            Self::RekeyChild(rekey) => rekey.request.exchange(),
+            Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
             Self::FollowUp(_) => ExchangeType::IKE_FOLLOWUP_KE,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
+        }
+    }
+
+    /// The request, if it is for a child.
+    pub(super) const fn child(&self) -> Option<&ChildRequest> {
+        match self {
+            Self::NewChild(new) => Some(&new.request),
+            Self::RekeyChild(rekey) => Some(&rekey.request),
+            _ => None,
+        }
+    }
+
+    /// The same.
+    pub(super) const fn child_mut(&mut self) -> Option<&mut ChildRequest> {
+        match self {
+            Self::NewChild(new) => Some(&mut new.request),
+            Self::RekeyChild(rekey) => Some(&mut rekey.request),
+            _ => None,
+        }
+    }
+
+    /// Whether it asks for a child of this name beside the others, or in the place of an old one.
+    pub(super) fn asks_for(&self, old: Option<ChildSaId>, name: Option<&str>) -> bool {
+        match self {
+            Self::NewChild(new) => old.is_none() && new.name.as_deref() == name,
+            Self::RekeyChild(rekey) => Some(rekey.old) == old,
+            _ => false,
         }
     }
 

@@ -33,8 +33,11 @@ struct Asked {
 }
 
 impl Unsure {
-    /// A request for a child is answered.
-    pub(super) fn add(&mut self, child: ChildSaId, message_id: u32, now: Instant) {
+    /// The request that is being answered makes a child.
+    pub(super) fn add(&mut self, child: ChildSaId, responses: &Responses, now: Instant) {
+        let Some(message_id) = responses.latest() else {
+            return;
+        };
         let asked = Asked {
             message_id,
             repeats: 0,

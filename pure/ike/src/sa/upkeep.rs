@@ -108,6 +108,7 @@ impl Established {
     ) {
         self.upkeep.inherited.remove(&name.map(str::to_owned));
         self.retry(name);
+        self.close_opening(name);
         if let Some(id) = self.children.current(name) {
             self.delete_current(id, core, ctx);
         }
@@ -140,6 +141,7 @@ impl Established {
             |task: &Task| matches!(task, Task::NewChild(new) if new.name.as_deref() == name);
         ctx.wishes.of(peer, name).unwrap_or_else(ours)
             && self.children.current(name).is_none()
+            && !self.is_opening(name)
             && !self.queue.tasks().any(asked)
     }
 }

@@ -88,7 +88,10 @@ fn rekey(pair: &mut Pair, side: Side, name: Option<&str>) {
 /// A request for a child with these selectors, as no task would send it.
 fn request(local: &str, remote: &str) -> Vec<Payload> {
     let selectors = |text| TrafficSelectors(vec![prefix(text)]);
-    let offer = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(0x1000_0000));
+    let offer = crate::proposal::offer_esp(
+        &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+        model::Spi(0x1000_0000),
+    );
     vec![
         Payload::SecurityAssociation(offer),
         Payload::Nonce(vec![7; 32]),

@@ -1,6 +1,6 @@
 //! What is offered, chosen and answered, without engines.
 
-use crate::menu::IkeMenu;
+use crate::menu::{EspMenu, IkeMenu};
 use crate::proposal::*;
 use crate::{Peer, PeerRole};
 use model::{Group, Kem, Sha2, Spi, Suite};
@@ -41,8 +41,15 @@ fn ike(menu: &IkeMenu) -> Proposal {
     single(offer_ike(menu))
 }
 
+fn exchanging(suites: &[Suite], groups: &[GroupId]) -> EspMenu {
+    EspMenu {
+        groups: groups.to_vec(),
+        ..EspMenu::plain(suites)
+    }
+}
+
 fn esp(suites: &[Suite], groups: &[GroupId], spi: Spi) -> Proposal {
-    single(offer_esp(suites, groups, spi))
+    single(offer_esp(&exchanging(suites, groups), spi))
 }
 
 fn heir(menu: &IkeMenu, spi: u64) -> Proposal {
@@ -62,8 +69,7 @@ fn our_own_offer_is_chosen_and_the_answer_passes() {
 fn the_responders_order_decides_between_suites() {
     let choice = choose_esp(
         &[esp(&BOTH, &[], SPI)],
-        &[Suite::Aes128Gcm16],
-        &[],
+        &EspMenu::plain(&[Suite::Aes128Gcm16]),
         Spi(999),
     );
     let choice = choice.unwrap();
@@ -78,7 +84,7 @@ fn a_peer_without_implicit_ivs_gets_explicit_ones() {
     offered
         .transforms
         .retain(|transform| transform.id != EncryptionId::AES_GCM_16_IIV.0);
-    let choice = choose_esp(&[offered], &BOTH, &[], Spi(999)).unwrap();
+    let choice = choose_esp(&[offered], &EspMenu::plain(&BOTH), Spi(999)).unwrap();
     assert_eq!(
         (choice.suite, choice.implicit_iv),
         (Suite::Aes256Gcm16, false)
@@ -111,11 +117,14 @@ fn none_may_stand_for_integrity_beside_an_aead() {
     offered
         .transforms
         .push(Transform::plain(TransformType::INTEG, hmac));
-    assert_eq!(choose_esp(&[offered.clone()], &BOTH, &[], SPI), None);
+    assert_eq!(
+        choose_esp(&[offered.clone()], &EspMenu::plain(&BOTH), SPI),
+        None
+    );
     offered
         .transforms
         .push(Transform::plain(TransformType::INTEG, 0));
-    let choice = choose_esp(&[offered], &BOTH, &[], SPI).unwrap();
+    let choice = choose_esp(&[offered], &EspMenu::plain(&BOTH), SPI).unwrap();
     assert_eq!(choice.answer.transforms.len(), 3);
 }
 
@@ -124,9 +133,9 @@ fn extended_sequence_numbers_and_reserved_spis_are_refused() {
     let mut extended = esp(&BOTH, &[], SPI);
     extended.transforms.pop();
     extended.transforms.push(Transform::esn(EsnId::YES));
-    assert_eq!(choose_esp(&[extended], &BOTH, &[], SPI), None);
+    assert_eq!(choose_esp(&[extended], &EspMenu::plain(&BOTH), SPI), None);
     assert_eq!(
-        choose_esp(&[esp(&BOTH, &[], Spi(255))], &BOTH, &[], SPI),
+        choose_esp(&[esp(&BOTH, &[], Spi(255))], &EspMenu::plain(&BOTH), SPI),
         None
     );
 }
@@ -166,9 +175,9 @@ fn a_key_exchange_for_a_child_is_made_where_both_want_one() {
     let group = GroupId::CURVE25519;
     let chosen = |offered: &[GroupId], ours: &[GroupId]| {
         let offer = esp(&BOTH, offered, SPI);
-        let choice = choose_esp(&[offer], &BOTH, ours, Spi(999)).unwrap();
+        let choice = choose_esp(&[offer], &exchanging(&BOTH, ours), Spi(999)).unwrap();
         let answer = std::slice::from_ref(&choice.answer);
-        let checked = check_esp(answer, &BOTH, offered).unwrap();
+        let checked = check_esp(answer, &exchanging(&BOTH, offered)).unwrap();
         assert_eq!(checked.group, choice.group);
         choice.group
     };
@@ -177,7 +186,7 @@ fn a_key_exchange_for_a_child_is_made_where_both_want_one() {
     assert_eq!(chosen(&[], &[group]), None);
     let mut only = esp(&BOTH, &[group], SPI);
     only.transforms.pop();
-    assert_eq!(choose_esp(&[only], &BOTH, &[], SPI), None);
+    assert_eq!(choose_esp(&[only], &EspMenu::plain(&BOTH), SPI), None);
 }
 
 #[test]
@@ -222,7 +231,7 @@ fn has(proposal: &Proposal, kind: TransformType) -> bool {
 fn suites_stand_together_only_if_any_cipher_goes_with_any_hmac() {
     for offer in [
         offer_ike(&menu(&CBC, &[Group::X25519])),
-        offer_esp(&CBC, &[], SPI),
+        offer_esp(&EspMenu::plain(&CBC), SPI),
     ] {
         let numbers: Vec<_> = offer.iter().map(|proposal| proposal.number).collect();
         assert_eq!(numbers, [1, 2, 3]);
@@ -247,7 +256,7 @@ fn suites_stand_together_only_if_any_cipher_goes_with_any_hmac() {
 fn every_suite_of_an_offer_is_found_in_the_proposal_that_has_it() {
     let (offered, esp) = (
         offer_ike(&menu(&CBC, &[Group::X25519])),
-        offer_esp(&CBC, &[], SPI),
+        offer_esp(&EspMenu::plain(&CBC), SPI),
     );
     for (suite, number) in CBC.into_iter().zip([1, 2, 3, 3]) {
         let choice = choose_ike(&offered, &only(suite)).unwrap();
@@ -257,9 +266,9 @@ fn every_suite_of_an_offer_is_found_in_the_proposal_that_has_it() {
             check_ike(std::slice::from_ref(&choice.answer), &all),
             Some(choice)
         );
-        let choice = choose_esp(&esp, &[suite], &[], Spi(999)).unwrap();
+        let choice = choose_esp(&esp, &EspMenu::plain(&[suite]), Spi(999)).unwrap();
         assert_eq!((choice.suite, choice.answer.number), (suite, number));
-        let checked = check_esp(&[choice.answer], &CBC, &[]).unwrap();
+        let checked = check_esp(&[choice.answer], &EspMenu::plain(&CBC)).unwrap();
         assert_eq!(
             (checked.suite, checked.implicit_iv),
             (suite, choice.implicit_iv)

@@ -468,7 +468,10 @@ fn a_child_that_does_not_exist_is_not_rekeyed() {
     let mut pair = connected();
     let id = pair.left.ike();
     let request = |spi| {
-        let proposals = crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
+        let proposals = crate::proposal::offer_esp(
+            &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+            model::Spi(4096),
+        );
         let mut payloads = vec![
             Payload::SecurityAssociation(proposals),
             Payload::Nonce(vec![7; 32]),
@@ -501,7 +504,10 @@ pub(crate) fn lacking(about_ike: bool) -> Pair {
         true => (offer_successor(&menu, 7), None),
         false => {
             let old = pair.left.newest().inbound.spi;
-            let offer = offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
+            let offer = offer_esp(
+                &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+                model::Spi(4096),
+            );
             (offer, Some(rekey_sa(old)))
         }
     };

@@ -253,8 +253,10 @@ const HAPPENINGS: &[(&str, Happening)] = &[
     (
         "CREATE_CHILD_SA request: SA, Nonce",
         Request(ExchangeType::CREATE_CHILD_SA, |_| {
-            let proposals =
-                crate::proposal::offer_esp(&[Suite::Aes128Gcm16], &[], model::Spi(4096));
+            let proposals = crate::proposal::offer_esp(
+                &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+                model::Spi(4096),
+            );
             vec![
                 Payload::SecurityAssociation(proposals),
                 Payload::Nonce(vec![1; 32]),

@@ -129,6 +129,11 @@ impl Responses {
         });
     }
 
+    /// The request that came last.
+    pub(crate) fn latest(&self) -> Option<u32> {
+        self.kept.last().map(|kept| kept.id)
+    }
+
     /// How often a request came again, as long as somebody may wait for its answer.
     pub(crate) fn repeats(&self, id: u32) -> Option<u32> {
         let kept = self.kept.iter().find(|kept| kept.id == id);

@@ -1,0 +1,214 @@
+//! A child that the peer asked for, before all of its key exchanges took place (RFC 9370 section 2.2.4).
+//!
+//! It is no child yet: nothing is received on it, and nothing has to be deleted if it does not come about.
+//! Of each child of the configuration there is one at most; a newer request takes its place. It is
+//! forgotten when the peer does not go on with it.
+//!
+//! Both ends may ask for the same child at once. The nonces of CREATE_CHILD_SA decide as ever (RFC 7296
+//! section 2.8.1), but earlier: who asked with the lowest of the four does not go on. Who does, or may
+//! have to, refuses a child that would be complete at once: it would be deleted before its own is there.
+
+use super::child_request::ChildRequest;
+use super::children::Life;
+use super::established::Established;
+use super::task::Task;
+use super::{Context, Core};
+use crate::child::Agreed;
+use crate::event::{DownReason, Refusal};
+use crate::exchange::{first_error, notify};
+use crate::extension::followup::{self, MOST_FORGOTTEN, Series};
+use model::{ChildSaId, Instant};
+use wire::ike::{Message, NotifyType, Payload};
+
+pub(crate) struct Opening {
+    /// The child whose place it is to take.
+    old: Option<ChildSaId>,
+    agreed: Agreed,
+    series: Series,
+    /// Of the nonces that it was asked for with.
+    lower_nonce: Vec<u8>,
+    /// When it is forgotten.
+    until: Instant,
+}
+
+impl Opening {
+    /// What names it to the peer: the SPI that we shall receive on.
+    fn name(&self) -> [u8; 4] {
+        self.agreed.spi.0.to_be_bytes()
+    }
+
+    fn link(&self) -> Option<Payload> {
+        self.series.link(&self.name())
+    }
+}
+
+impl Established {
+    /// Answers a peer that asks for a child on which both ends agree: it is there now, or after the
+    /// key exchanges that follow. `payloads` are those of the answer.
+    pub(super) fn open(
+        &mut self,
+        old: Option<ChildSaId>,
+        (mut payloads, agreed, lower_nonce): (Vec<Payload>, Agreed, Vec<u8>),
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> Vec<Payload> {
+        let opening = Opening {
+            old,
+            series: Series::new(agreed.kems()),
+            agreed,
+            lower_nonce,
+            until: ctx.now + ctx.config.timers.follow_up,
+        };
+        if self.goes_before(&opening) {
+            return vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
+        }
+        self.close_opening(opening.agreed.name.as_deref());
+        payloads.extend(opening.link());
+        self.advance(opening, core, ctx);
+        payloads
+    }
+
+    /// Answers the next key exchange for a child. `None` if the request names none.
+    pub(super) fn answer_opening(
+        &mut self,
+        request: &Message,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> Option<Vec<Payload>> {
+        let named = |opening: &Opening| followup::is_for(request, &opening.name());
+        let mut opening = self.openings.remove(self.openings.iter().position(named)?);
+        let answered = match () {
+            () if !self.is_wanted(&opening, core, ctx) => Err(NotifyType::STATE_NOT_FOUND),
+            () if self.is_leaving() || self.is_rekeying_ike() => Err(NotifyType::TEMPORARY_FAILURE),
+            () => (opening.series.answer(request)).ok_or(NotifyType::NO_PROPOSAL_CHOSEN),
+        };
+        Some(match answered {
+            Ok(value) => {
+                opening.until = ctx.now + ctx.config.timers.follow_up;
+                let answer = std::iter::once(value).chain(opening.link()).collect();
+                self.advance(opening, core, ctx);
+                answer
+            }
+            Err(kind) => {
+                if kind == NotifyType::NO_PROPOSAL_CHOSEN {
+                    ctx.refused(Some(core.name()), Refusal::KeyExchange);
+                }
+                self.renew_later(opening.old, ctx);
+                vec![notify(kind, Vec::new())]
+            }
+        })
+    }
+
+    /// Whether the peer is about to make a child.
+    pub(super) fn is_opening(&self, name: Option<&str>) -> bool {
+        let named = |opening: &Opening| opening.agreed.name.as_deref() == name;
+        self.openings.iter().any(named)
+    }
+
+    /// What the peer was about to make is not wanted any more.
+    pub(super) fn close_opening(&mut self, name: Option<&str>) {
+        let named = |opening: &Opening| opening.agreed.name.as_deref() == name;
+        self.openings.retain(|opening| !named(opening));
+    }
+
+    /// "The responder MUST handle this situation gracefully and delete the associated state if it does
+    /// not receive the next expected IKE_FOLLOWUP_KE request after some reasonable period of time."
+    pub(super) fn forget_openings(&mut self, ctx: &mut Context<'_>) {
+        let late = self
+            .openings
+            .extract_if(.., |opening| opening.until <= ctx.now);
+        let olds: Vec<_> = late.map(|opening| opening.old).collect();
+        for old in olds {
+            self.renew_later(old, ctx);
+        }
+        let late = |until: Instant| until <= ctx.now;
+        self.promised
+            .take_if(|heir| !heir.is_complete() && late(heir.until));
+    }
+
+    /// When the next one is forgotten.
+    pub(super) fn forgets_at(&self) -> Option<Instant> {
+        let heir = self.promised.iter().filter(|heir| !heir.is_complete());
+        let openings = self.openings.iter().map(|opening| opening.until);
+        heir.map(|heir| heir.until).chain(openings).min()
+    }
+
+    /// Whether a child is being made, by either end, that is not there yet.
+    pub(super) fn is_making_child(&self) -> bool {
+        let follows = |task: &Task| task.child().is_some_and(ChildRequest::is_following);
+        !self.openings.is_empty() || self.queue.tasks().any(follows)
+    }
+
+    /// The peer answered what we went on with, or has forgotten it. `Err` if it always does that.
+    pub(super) fn note_forgotten(&mut self, answer: &Message) -> Result<(), DownReason> {
+        match first_error(answer) {
+            None => self.forgotten = 0,
+            Some(NotifyType::STATE_NOT_FOUND) => self.forgotten += 1,
+            Some(_) => {}
+        }
+        match self.forgotten < MOST_FORGOTTEN {
+            true => Ok(()),
+            false => Err(DownReason::Forgetful),
+        }
+    }
+
+    /// A child whose new keys are not coming is to get others.
+    pub(super) fn renew_later(&mut self, old: Option<ChildSaId>, ctx: &mut Context<'_>) {
+        let child = old.and_then(|old| self.children.get_mut(old));
+        if let Some(Life::Current(age)) = child.map(|child| &mut child.life)
+            && age.over_at.is_some()
+            && age.renew_at.is_none()
+        {
+            age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
+        }
+    }
+
+    /// Waits for the next key exchange, or makes the child.
+    fn advance(&mut self, opening: Opening, core: &Core, ctx: &mut Context<'_>) {
+        let complete = opening.series.is_complete();
+        let (old, lower_nonce) = (opening.old, opening.lower_nonce.clone());
+        let name = opening.agreed.name.clone();
+        let made = match (complete, old) {
+            (false, _) => {
+                self.openings.push(opening);
+                None
+            }
+            (true, old) => {
+                let terms = opening.agreed.terms(opening.series.secrets());
+                Some(match old {
+                    Some(old) => self.succeed(old, terms, false, core, ctx),
+                    None => self.add_child(terms, false, core, ctx),
+                })
+            }
+        };
+        let mut same = self.queue.running_mut();
+        let same = same.find(|task| task.asks_for(old, name.as_deref()));
+        if let Some(ours) = same.and_then(Task::child_mut) {
+            ours.meet(made, lower_nonce);
+        }
+    }
+
+    /// Whether our own request for the same has to be done with first.
+    fn goes_before(&self, opening: &Opening) -> bool {
+        let name = opening.agreed.name.as_deref();
+        let same = |task: &&Task| task.asks_for(opening.old, name);
+        let mut ours = self.queue.tasks().filter(same).filter_map(Task::child);
+        let mut asked = self.queue.running().filter(same).filter_map(Task::child);
+        ours.any(ChildRequest::is_following)
+            || (opening.series.is_complete() && asked.any(ChildRequest::is_hybrid))
+    }
+
+    /// Whether there still is a place for it.
+    fn is_wanted(&self, opening: &Opening, core: &Core, ctx: &Context<'_>) -> bool {
+        let name = opening.agreed.name.as_deref();
+        let policy = core.peer(ctx.config).and_then(|peer| peer.policy(name));
+        let place = match opening.old {
+            Some(old) => self.children.is_current(old),
+            None => {
+                let closed = ctx.wishes.is_closed(&core.name(), name);
+                !closed && self.children.current(name).is_none()
+            }
+        };
+        place && policy.is_some()
+    }
+}
