@@ -225,6 +225,14 @@ impl ProvedKeys {
     }
 }
 
+#[cfg(test)]
+impl ProvedKeys {
+    /// For keys that a test makes on its own.
+    pub(crate) fn sk_d(&self) -> &[u8] {
+        self.sk_d.expose()
+    }
+}
+
 /// What the keys of one child are made of.
 pub(crate) struct ChildKeys {
     sk_d: Secret,

@@ -212,3 +212,18 @@ impl Established {
         place && policy.is_some()
     }
 }
+
+#[cfg(test)]
+impl crate::Engine {
+    /// How many children peers were about to make.
+    pub(crate) fn openings(&self) -> usize {
+        let up = self.sas.values().filter_map(|sa| sa.established());
+        up.map(|up| up.openings.len()).sum()
+    }
+
+    /// SK_d of the only IKE SA.
+    pub(crate) fn sk_d(&self) -> &[u8] {
+        let mut up = self.sas.values().filter_map(|sa| sa.established());
+        up.next().expect("one is up").keys.sk_d()
+    }
+}

@@ -24,7 +24,7 @@ pub(crate) fn ends() -> (Config, Config) {
 }
 
 /// The same, where nobody asks for it without a word from an operator.
-fn waiting() -> (Config, Config) {
+pub(crate) fn waiting() -> (Config, Config) {
     let (mut left, mut right) = ends();
     for config in [&mut left, &mut right] {
         config.peers[0].children[0].auto = false;
@@ -67,7 +67,7 @@ pub(crate) fn agree(pair: &Pair, names: &[Option<&str>]) -> bool {
     count(&pair.left) && count(&pair.right) && names.iter().all(same)
 }
 
-fn open(pair: &mut Pair, side: Side) {
+pub(crate) fn open(pair: &mut Pair, side: Side) {
     let peer = pair.host(side).engine.config.peers[0].name.clone();
     let opened = pair.with(side, |engine, now| engine.open_child(&peer, "voice", now));
     assert_eq!(opened, Ok(()));
@@ -79,7 +79,7 @@ pub(crate) fn close(pair: &mut Pair, side: Side) {
     assert_eq!(closed, Ok(()));
 }
 
-fn rekey(pair: &mut Pair, side: Side, name: Option<&str>) {
+pub(crate) fn rekey(pair: &mut Pair, side: Side, name: Option<&str>) {
     let host = pair.host(side);
     let (sa, child) = (host.ike(), host.named(name).unwrap().id);
     pair.with(side, |engine, now| engine.rekey_child(sa, child, now));

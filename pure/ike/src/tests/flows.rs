@@ -139,6 +139,30 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: kem::renewal,
     },
     Flow {
+        page: "kem-child",
+        title: "New keys for a child with ML-KEM beside the group",
+        about: "The child has additional key exchanges of its own where `pfs` asks for one at all. It is \
+                there after the last of them, at the responder when it answers, at the initiator when \
+                the answer comes (RFC 9370 section 2.2.4).",
+        play: followup::story,
+    },
+    Flow {
+        page: "kem-child-both",
+        title: "Both ends ask for new keys of a child with ML-KEM",
+        about: "The four nonces decide as in RFC 7296 section 2.8.1, but there is nothing to delete yet: \
+                who asked with the lowest one does not go on (RFC 9370 section 2.2.4), and the other \
+                end drops what it was asked for.",
+        play: followup::both,
+    },
+    Flow {
+        page: "kem-child-late",
+        title: "A child that the responder has forgotten",
+        about: "The path is broken for longer than the 20 s for which the next key exchange is waited for. \
+                STATE_NOT_FOUND is no fatal error: the child that there was goes on, and is to get new \
+                keys once more (RFC 9370 section 2.2.4).",
+        play: followup::late,
+    },
+    Flow {
         page: "kem-broken",
         title: "An additional key exchange with a value that is none",
         about: "The initiator's public key has numbers beyond the modulus (FIPS 203 section 7.2). Nobody \

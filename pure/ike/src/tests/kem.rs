@@ -12,10 +12,10 @@ use wire::ike::{
 
 /// Required; and, where it says so, only if the peer wants it too.
 pub(crate) const WANTED: Wish = &[Some(Kem::MlKem768)];
-const OPTIONAL: Wish = &[Some(Kem::MlKem768), None];
-const NONE: Wish = &[None];
+pub(crate) const OPTIONAL: Wish = &[Some(Kem::MlKem768), None];
+pub(crate) const NONE: Wish = &[None];
 
-type Wish = &'static [Option<Kem>];
+pub(crate) type Wish = &'static [Option<Kem>];
 
 /// A mobile node and a gateway that want these.
 pub(crate) fn between(left: &[Option<Kem>], right: &[Option<Kem>]) -> Pair {
@@ -23,14 +23,14 @@ pub(crate) fn between(left: &[Option<Kem>], right: &[Option<Kem>]) -> Pair {
     Pair::new(left, right)
 }
 
-fn ends(left: &[Option<Kem>], right: &[Option<Kem>]) -> (Config, Config) {
+pub(crate) fn ends(left: &[Option<Kem>], right: &[Option<Kem>]) -> (Config, Config) {
     let (mut mobile, mut gateway) = (mobile(), gateway());
     (mobile.peers[0].kems, gateway.peers[0].kems) = (left.to_vec(), right.to_vec());
     (mobile, gateway)
 }
 
 /// The same, with messages that are cut by nobody.
-fn uncut(left: Wish, right: Wish) -> Pair {
+pub(crate) fn uncut(left: Wish, right: Wish) -> Pair {
     let (mut left, mut right) = ends(left, right);
     (left.fragment, right.fragment) = (0, 0);
     Pair::new(left, right)
@@ -55,7 +55,7 @@ pub(crate) fn broken() -> Pair {
     pair
 }
 
-fn bad(group: GroupId, public: Vec<u8>) -> Vec<Payload> {
+pub(crate) fn bad(group: GroupId, public: Vec<u8>) -> Vec<Payload> {
     vec![Payload::KeyExchange(KeyExchange { group, public })]
 }
 
@@ -111,7 +111,7 @@ fn without_transforms(message: &mut Message) {
 }
 
 /// A request of the left host's, as somebody with its keys would send it instead.
-fn forged(pair: &mut Pair, flying: &Flying, change: impl Fn(&mut Message)) -> Flying {
+pub(crate) fn forged(pair: &mut Pair, flying: &Flying, change: impl Fn(&mut Message)) -> Flying {
     let mut message = pair
         .right
         .engine
@@ -153,7 +153,7 @@ fn a_kem_of_both_ends_is_in_their_keys_and_in_all_that_come_of_them() {
 }
 
 /// The next message in flight has to be of this exchange.
-fn next_is(pair: &mut Pair, exchange: ExchangeType) -> Flying {
+pub(crate) fn next_is(pair: &mut Pair, exchange: ExchangeType) -> Flying {
     let flying = pair.intercept();
     let [message] = <[Flying; 1]>::try_from(flying).expect("one datagram");
     assert_eq!(Header::peek(&message.message).unwrap().exchange, exchange);

@@ -10,6 +10,7 @@ mod crossing;
 mod distribute;
 mod ending;
 mod flows;
+mod followup;
 mod fragment;
 mod groups;
 mod handshake;

@@ -467,3 +467,91 @@ fn a_successor_is_chosen_with_the_additional_key_exchange_that_is_required() {
         .retain(|one| !one.kind.is_additional());
     assert!(choose_successor(&without, &ours, 9).is_none());
 }
+
+/// AES-256-GCM with X25519, and these after it.
+fn esp_with_kems(kems: &[Option<Kem>]) -> EspMenu {
+    EspMenu {
+        kems: kems.to_vec(),
+        ..exchanging(&[Suite::Aes256Gcm16], &[GroupId::CURVE25519])
+    }
+}
+
+/// RFC 9370 section 2.2.4: "along with a Key Exchange Method transform".
+#[test]
+fn a_child_has_an_additional_key_exchange_beside_a_group_and_never_beside_none() {
+    let kems = [Some(Kem::MlKem768), None];
+    let offered = offer_esp(&esp_with_kems(&kems), SPI);
+    let of = |proposal: &Proposal, kind| {
+        let all = proposal.transforms.iter().filter(|one| one.kind == kind);
+        all.map(|one| one.id).collect::<Vec<_>>()
+    };
+    let (x25519, none) = (GroupId::CURVE25519.0, GroupId::NONE.0);
+    let both = offered
+        .iter()
+        .map(|proposal| [TransformType::KE, TransformType::ADDKE1].map(|kind| of(proposal, kind)));
+    let expected = [[vec![x25519], vec![KEM_768]], [vec![x25519, none], vec![]]];
+    assert_eq!(both.collect::<Vec<_>>(), expected);
+    let ours = esp_with_kems(&kems);
+    for (at, kems) in [(0, &[Kem::MlKem768][..]), (1, &[])] {
+        let choice = choose_esp(&offered[at..=at], &ours, Spi(999)).unwrap();
+        assert_eq!(choice.kems, kems);
+        assert_eq!(choice.group, Some(GroupId::CURVE25519));
+        let checked = check_esp(std::slice::from_ref(&choice.answer), &ours).unwrap();
+        assert_eq!(checked.kems, kems);
+    }
+    let mut odd = offered[0].clone();
+    for transform in &mut odd.transforms {
+        if transform.kind == TransformType::KE {
+            transform.id = none;
+        }
+    }
+    assert_eq!(choose_esp(&[odd], &ours, SPI), None);
+}
+
+/// RFC 7296 section 1.2: a child of IKE_AUTH has no key exchange; and so it is where a peer sent no value.
+#[test]
+fn an_additional_key_exchange_for_a_child_without_a_first_one_is_passed_over() {
+    let plain = EspMenu::plain(&[Suite::Aes256Gcm16]);
+    let mut offered = single(offer_esp(&plain, SPI));
+    let one = |id| Transform::plain(TransformType::ADDKE1, id);
+    offered.transforms.push(one(KEM_768));
+    let with = esp_with_kems(&[Some(Kem::MlKem768)]);
+    for ours in [&plain, &with] {
+        assert_eq!(choose_esp(&[offered.clone()], ours, SPI), None);
+    }
+    offered.transforms.push(one(GroupId::NONE.0));
+    let choice = choose_esp(&[offered], &plain, Spi(999)).unwrap();
+    assert!(choice.kems.is_empty() && choice.group.is_none());
+}
+
+#[test]
+fn an_answer_for_a_child_with_less_or_more_than_was_asked_for_is_none() {
+    let required = esp_with_kems(&[Some(Kem::MlKem768), Some(Kem::MlKem1024)]);
+    let right = choose_esp(&offer_esp(&required, SPI), &required, Spi(999));
+    let right = right.unwrap().answer;
+    assert!(check_esp(std::slice::from_ref(&right), &required).is_some());
+    let is_taken = |change: &dyn Fn(&mut Vec<Transform>)| {
+        let mut answer = right.clone();
+        change(&mut answer.transforms);
+        check_esp(&[answer], &required).is_some()
+    };
+    let one = |kind, id| Transform::plain(kind, id);
+    let additional = |one: &Transform| one.kind.is_additional();
+    assert!(!is_taken(&|all| all.retain(|one| !additional(one))));
+    assert!(!is_taken(
+        &|all| all.retain(|one| one.kind != TransformType::KE)
+    ));
+    assert!(!is_taken(&|all| {
+        all.retain(|one| one.kind != TransformType::KE && !additional(one))
+    }));
+    assert!(!is_taken(
+        &|all| all.push(one(TransformType::ADDKE1, KEM_1024))
+    ));
+    assert!(!is_taken(
+        &|all| all.push(one(TransformType::ADDKE2, KEM_1024))
+    ));
+    assert!(!is_taken(&|all| {
+        all.retain(|one| !additional(one));
+        all.push(one(TransformType::ADDKE2, KEM_768));
+    }));
+}

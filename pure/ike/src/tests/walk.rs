@@ -38,10 +38,20 @@ fn ends(number: u32) -> (Config, Config) {
         if number.is_multiple_of(4) {
             peer.kems = vec![Some(Kem::MlKem512)];
         }
+        // Children beside it have key exchanges that go on, or one end asks for none.
+        if number.is_multiple_of(8) {
+            peer.kems.push(None);
+        }
         peer.window = [1, 4, 64][number as usize % 3];
     }
     if number.is_multiple_of(5) {
         right.peers[0].window = 2;
+    }
+    if number.is_multiple_of(16) {
+        right.peers[0].lifetimes.pfs = false;
+    }
+    if number.is_multiple_of(20) {
+        left.peers[0].kems = vec![None, Some(Kem::MlKem512)];
     }
     if number.is_multiple_of(3) {
         let (with, against) = children::ends();
