@@ -189,6 +189,10 @@ pub struct Child {
     pub spi_out: String,
     /// Whether it has zones.
     pub kind: ChildKind,
+    /// The key exchanges of its own that its keys come from (`pfs`), as the configuration writes them.
+    /// Without any they come from the keys of the IKE SA alone, as those of the first one do.
+    #[serde(default)]
+    pub key_exchanges: Vec<String>,
     /// Whether a newer one has its place, and it only waits for what is under way.
     #[serde(default)]
     pub draining: bool,

@@ -6,12 +6,17 @@ use lab::account::{expect_fix, expect_row, row, wait, wait_for};
 use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, strata};
 use lab::daemon::Daemon;
 use lab::openssl::{EC, GOOD, authority};
-use lab::pair::{self, DEADLINE, GATEWAY, Pair, TUNNEL_KEY, Tunnel};
+use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Tunnel};
 use lab::plain::{carry, configs, start};
 use lab::runner;
 use lab::transfer::transfer;
+use lab::tshark;
+use lab::volley::volleys;
+use lab::wiretap::{Wiretap, write_capture};
 use serde_json::{Value, json};
+use std::net::UdpSocket;
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,6 +32,12 @@ fn main() -> ExitCode {
         a_kem_that_nobody_knows_is_a_fault_of_the_file,
         a_kem_that_is_too_long_for_the_path_is_cut_smaller,
         a_kem_comes_through_a_lossy_hop_again_and_again,
+        new_keys_of_a_tunnel_have_a_kem_of_their_own_and_no_packet_is_lost,
+        both_ends_ask_at_once_for_new_keys_with_a_kem_and_no_packet_is_lost,
+        new_keys_of_a_tunnel_do_without_a_kem_that_the_gateway_lacks,
+        new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own,
+        new_keys_of_a_tunnel_with_a_kem_come_through_a_lossy_hop,
+        tshark_sees_the_key_exchange_that_follows,
     ])
 }
 
@@ -34,6 +45,12 @@ const REQUIRED: &str = r#"kem = "mlkem768""#;
 const OPTIONAL: &str = r#"kem = ["mlkem768", "none"]"#;
 const LARGEST: &str = r#"kem = "mlkem1024""#;
 const NONE: &str = "";
+
+/// In clear, and the last packet of the capture.
+const MARKER: &str = "the last packet";
+
+/// The key exchanges of a child of its own, where there is a KEM.
+const HYBRID: [&str; 2] = ["x25519", "mlkem768"];
 
 /// Both ends are up and say that these are in the keys.
 fn ensure_in_keys(tunnel: &Tunnel, kems: &[&str]) -> Result<()> {
@@ -246,4 +263,141 @@ fn a_kem_comes_through_a_lossy_hop_again_and_again() -> Result<()> {
     }
     tunnel.mobile.strata("up office --wait=60")?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
+}
+
+/// What the keys of the tunnel that is in use come from, in the eyes of both ends.
+fn ensure_exchanges(tunnel: &Tunnel, expected: &[&str]) -> Result<()> {
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        let status = daemon.strata("status")?;
+        let children = pair::children(&status);
+        let current = children.iter().find(|child| child["draining"] == false);
+        let current = current.with_context(|| format!("no tunnel: {status}"))?;
+        ensure!(current["key_exchanges"] == json!(expected), "{status}");
+        let text = daemon.strata_text("status")?;
+        let line = format!("  pfs       {}\n", expected.join(", "));
+        ensure!(expected.is_empty() || text.contains(&line), "{text}");
+    }
+    Ok(())
+}
+
+/// RFC 9370 section 2.2.4. The first keys come from those of IKE, in which there is a KEM already.
+fn new_keys_of_a_tunnel_have_a_kem_of_their_own_and_no_packet_is_lost() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let mut tunnel = start(&pair, REQUIRED, OPTIONAL)?;
+    tunnel.up()?;
+    ensure_exchanges(&tunnel, &[])?;
+    let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
+    let (_, flew) = volleys(ends.0, ends.1, || {
+        (0..10).try_for_each(|round| tunnel.rekey(round))
+    })?;
+    ensure!(flew > 100, "{flew} datagrams");
+    ensure_exchanges(&tunnel, &HYBRID)?;
+    let log = tunnel.mobile.process().log();
+    let told = log
+        .matches("tunnel has new keys, from x25519 and mlkem768")
+        .count();
+    ensure!(told == 8, "{log}");
+    ensure!(!log.contains(" WARN "), "{log}");
+    carry(&pair)
+}
+
+fn both_ends_ask_at_once_for_new_keys_with_a_kem_and_no_packet_is_lost() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let mut tunnel = start(&pair, REQUIRED, REQUIRED)?;
+    tunnel.up()?;
+    let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
+    volleys(ends.0, ends.1, || {
+        for round in 1..=10 {
+            std::thread::scope(|scope| {
+                let mobile = scope.spawn(|| tunnel.mobile.strata("rekey office"));
+                let gateway = tunnel.gateway.strata("rekey alice");
+                mobile.join().expect("it returns its errors").and(gateway)
+            })?;
+            let words = "tunnel has new keys, from x25519 and mlkem768";
+            for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
+                let told = |log: &str| (log.matches(words).count() >= round).then_some(());
+                daemon.process().wait_for(words, DEADLINE, told)?;
+            }
+        }
+        Ok(())
+    })?;
+    ensure_exchanges(&tunnel, &HYBRID)
+}
+
+fn new_keys_of_a_tunnel_do_without_a_kem_that_the_gateway_lacks() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let mut tunnel = start(&pair, OPTIONAL, NONE)?;
+    tunnel.up()?;
+    (0..4).try_for_each(|round| tunnel.rekey(round))?;
+    ensure_exchanges(&tunnel, &["x25519"])?;
+    carry(&pair)
+}
+
+/// `pfs` says whether there is a key exchange at all, `kem` what it has to be.
+fn new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let without = format!("{REQUIRED}\npfs = false");
+    let mut tunnel = start(&pair, &without, &without)?;
+    tunnel.up()?;
+    (0..2).try_for_each(|round| tunnel.rekey(round))?;
+    ensure_exchanges(&tunnel, &[])?;
+    ensure_in_keys(&tunnel, &["mlkem768"])?;
+    carry(&pair)
+}
+
+fn new_keys_of_a_tunnel_with_a_kem_come_through_a_lossy_hop() -> Result<()> {
+    let hop = sim::Settings {
+        rate: NonZeroU64::new(20_000_000),
+        delay: Duration::from_millis(2),
+        queue: 200,
+        bit_error_rate: 1.0 / 50_000.0,
+    };
+    let pair = Pair::with_lossy_hop("kem", hop)?;
+    let mut tunnel = start(&pair, REQUIRED, REQUIRED)?;
+    tunnel.mobile.strata("up office --wait=60")?;
+    tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
+    for round in 0..4 {
+        tunnel.rekey(round)?;
+        ensure_exchanges(&tunnel, &HYBRID)?;
+        transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)?;
+    }
+    Ok(())
+}
+
+/// tshark of Debian has no names yet for the exchange and its notify; by their numbers it tells what is
+/// in the messages, with the keys of this IKE SA and not without.
+fn tshark_sees_the_key_exchange_that_follows() -> Result<()> {
+    let pair = Pair::new("kem")?;
+    let mut tunnel = start(&pair, REQUIRED, REQUIRED)?;
+    let folder = pair.mobile.directory();
+    let keys = folder.join("keys");
+    let keylog = format!("keylog {}", keys.display());
+    tunnel.mobile.strata_text(&keylog)?;
+    let tap = Wiretap::open(&pair.between)?;
+    tunnel.up()?;
+    tunnel.rekey(1)?;
+    pair.mobile.inside(|| {
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        Ok(socket.send_to(MARKER.as_bytes(), "192.0.2.1:9")?)
+    })?;
+    let seen = tap.read_until(DEADLINE, |seen| seen.has_text(MARKER))?;
+    write_capture(&folder.join("wire.pcap"), &seen)?;
+    let fields = |keys: &Path, field: &str| {
+        let exchange = "isakmp.exchangetype == 44";
+        let fields = tshark::fields(&pair.mobile, keys, "wire.pcap", &[], exchange, field)?;
+        let mut told: Vec<_> = fields.into_iter().filter(|text| !text.is_empty()).collect();
+        // The tap sees every packet twice, and request and answer are of one method.
+        told.dedup();
+        Ok::<_, anyhow::Error>(told)
+    };
+    for (keys, notifies, methods) in [
+        (keys, vec!["16441"], vec!["36"]),
+        (folder.join("no-keys"), vec![], vec![]),
+    ] {
+        let told = fields(&keys, "isakmp.notify.msgtype")?;
+        let exchanged = fields(&keys, "isakmp.key_exchange.dh_group")?;
+        ensure!(told == notifies, "{told:?}");
+        ensure!(exchanged == methods, "{exchanged:?}");
+    }
+    Ok(())
 }

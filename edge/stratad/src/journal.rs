@@ -54,10 +54,15 @@ impl Journal {
                 child,
                 inbound,
                 outbound,
+                exchanges,
             } => {
                 let tunnel = tunnel(child);
+                let from = match exchanges.group {
+                    Some(_) => format!(", from {exchanges}"),
+                    None => String::new(),
+                };
                 tracing::info!(
-                    "peer {peer}: {tunnel} has new keys, SPIs {inbound} in, {outbound} out"
+                    "peer {peer}: {tunnel} has new keys{from}, SPIs {inbound} in, {outbound} out"
                 );
             }
             Event::IkeRekeyed { peer } => tracing::info!("peer {peer}: IKE SA has new keys"),

@@ -10,7 +10,7 @@ use control::{
     SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones, zone_name,
 };
 use crypto::{Certificate, RevocationList};
-use model::{Identity, Instant, Right, TrafficSelector};
+use model::{Exchanges, Identity, Instant, Right, TrafficSelector};
 use node::{ChildStatus, CsaStatus, HeldGrant, Node, PathsStatus, PeerStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -302,12 +302,19 @@ fn child(status: &ChildStatus) -> Child {
         } else {
             ChildKind::Plain
         },
+        key_exchanges: exchanges(&status.exchanges),
         draining: status.draining,
         local: texts(&status.local),
         remote: texts(&status.remote),
         received: traffic(status.received),
         sent: traffic(status.sent),
     }
+}
+
+fn exchanges(exchanges: &Exchanges) -> Vec<String> {
+    let group = exchanges.group.iter().map(ToString::to_string);
+    let kems = exchanges.kems.iter().map(ToString::to_string);
+    group.chain(kems).collect()
 }
 
 fn texts(selectors: &[TrafficSelector]) -> Vec<String> {

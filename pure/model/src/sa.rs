@@ -301,6 +301,17 @@ pub struct Exchanges {
     pub kems: Vec<Kem>,
 }
 
+/// `x25519 and mlkem768`.
+impl fmt::Display for Exchanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let group = self.group.iter().map(|group| group.name());
+        let all: Vec<_> = group
+            .chain(self.kems.iter().map(|kem| kem.name()))
+            .collect();
+        f.write_str(&all.join(" and "))
+    }
+}
+
 /// One direction of a composite SA as a licensed node gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantHalf<K> {

@@ -1,7 +1,7 @@
 //! What a node tells its driver.
 
 use crate::{KeyLog, Side};
-use model::{Identity, InnerAddresses, Path, Right, Spi, ZoneId};
+use model::{Exchanges, Identity, InnerAddresses, Path, Right, Spi, ZoneId};
 use std::net::{IpAddr, SocketAddr};
 
 /// Something an operator or the driver wants to know. Reasons are texts because they end in a
@@ -70,6 +70,8 @@ pub enum Event {
         inbound: Spi,
         /// SPI towards the peer.
         outbound: Spi,
+        /// The key exchanges of its own that the keys come from.
+        exchanges: Exchanges,
     },
     /// An IKE SA has new keys.
     IkeRekeyed {

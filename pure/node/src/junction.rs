@@ -225,6 +225,7 @@ impl Node {
             child: child.name.clone(),
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
+            exchanges: child.exchanges.clone(),
         });
         let agreement = child.agreement.as_ref();
         let licensed = agreement.is_some_and(|agreement| !agreement.licences.is_empty());
@@ -303,6 +304,7 @@ impl Node {
             local: child.local.clone(),
             remote: child.remote.clone(),
             path: child.path,
+            exchanges: child.exchanges.clone(),
             draining: false,
             received: Traffic::default(),
             sent: Traffic::default(),

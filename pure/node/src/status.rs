@@ -6,8 +6,8 @@ use crate::{GrantState, TransitCounters};
 use esp::Traffic;
 use ike::{SaStatus, Windows};
 use model::{
-    Carrier, ChildSaId, CsaId, Identity, InnerAddresses, Instant, Kem, Lease, Licence, Spi,
-    TrafficSelector, ZoneAgreement, ZoneId,
+    Carrier, ChildSaId, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Lease, Licence,
+    Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -65,6 +65,8 @@ pub struct ChildStatus {
     pub outbound: Spi,
     /// Whether it is a composite SA.
     pub zoned: bool,
+    /// The key exchanges of its own that its keys come from.
+    pub exchanges: Exchanges,
     /// Whether a newer one has its place: it only waits for what is under way.
     pub draining: bool,
     /// What of ours it carries.

@@ -110,6 +110,10 @@ fn show_child(text: &mut String, child: &Child) {
         text,
         "  sa        {kind}, in {spi_in}, out {spi_out}{draining}"
     );
+    if !child.key_exchanges.is_empty() {
+        let all: Vec<_> = child.key_exchanges.iter().map(|one| clean(one)).collect();
+        let _ = writeln!(text, "  pfs       {}", all.join(", "));
+    }
     let _ = writeln!(text, "  carries   {local} <-> {remote}");
     let _ = writeln!(text, "  received  {}", traffic(child.received));
     let _ = writeln!(text, "  sent      {}", traffic(child.sent));
@@ -192,6 +196,7 @@ mod tests {
                 name: None,
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
+                key_exchanges: vec!["x25519".to_owned(), "mlkem768".to_owned()],
                 draining: false,
                 kind: ChildKind::Zoned,
                 local: vec!["10.1.0.2/32".to_owned()],
@@ -264,6 +269,7 @@ peer office  up for 1 min 15 s
   inside    10.1.0.2
   routes    10.8.0.0/16: the peer says what is behind it
   sa        zoned, in c0de0001, out beef0002
+  pfs       x25519, mlkem768
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
   received  1.0 MiB in 1,234 packets
   sent      40 B in 1 packet
@@ -290,6 +296,7 @@ dropped packets
         });
         peer.children[0].spi_in = evil.clone();
         peer.children[0].local = vec![evil.clone()];
+        peer.children[0].key_exchanges = vec![evil.clone()];
         let status = Status {
             identity: evil.clone(),
             warnings: vec![evil.clone()],

@@ -11,7 +11,7 @@ use ike::{
     Stance, ZonePolicy,
 };
 use model::{
-    CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Licence, Path, Right, Spi, Suite,
+    CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Kem, Licence, Path, Right, Spi, Suite,
     TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
@@ -49,6 +49,9 @@ pub struct Scene {
     fragment: u16,
     /// How many requests may be under way at once.
     window: u8,
+    /// Additional key exchanges that the host takes part in. An honest peer asks for none: their secrets
+    /// would be by chance.
+    kems: &'static [Option<Kem>],
 }
 
 const TUNNEL: Scene = Scene {
@@ -61,10 +64,11 @@ const TUNNEL: Scene = Scene {
     certified: false,
     fragment: FRAGMENT,
     window: 1,
+    kems: &[None],
 };
 
 /// Every scene. Scripts know the first ones by their places.
-pub const SCENES: [Scene; 16] = [
+pub const SCENES: [Scene; 17] = [
     Scene {
         name: "half-open responder",
         delivered: 2,
@@ -156,6 +160,11 @@ pub const SCENES: [Scene; 16] = [
     Scene {
         name: "responder with a window of four",
         window: 4,
+        ..TUNNEL
+    },
+    Scene {
+        name: "responder with ML-KEM",
+        kems: &[Some(Kem::MlKem512), None],
         ..TUNNEL
     },
 ];
@@ -258,13 +267,20 @@ impl Talk {
         let (host, insider) = ((scene.host)(), (scene.insider)());
         let window = scene.window;
         let mut talk = Self {
-            peer: engine(INSIDER, ("host", HOST), host, mobile, (FRAGMENT, window), 1),
+            peer: engine(
+                INSIDER,
+                ("host", HOST),
+                host,
+                mobile,
+                (FRAGMENT, window, &[None]),
+                1,
+            ),
             host: engine(
                 HOST,
                 ("insider", INSIDER),
                 insider,
                 gateway,
-                (scene.fragment, window),
+                (scene.fragment, window, scene.kems),
                 2,
             ),
             said: Vec::new(),
@@ -317,7 +333,7 @@ fn engine(
     other: (&str, &str),
     role: PeerRole,
     own_proof: Option<Credential>,
-    (fragment, window): (u16, u8),
+    (fragment, window, kems): (u16, u8, &[Option<Kem>]),
     seed: u8,
 ) -> Engine {
     let (name, other) = other;
@@ -342,7 +358,7 @@ fn engine(
         window,
         children: Vec::new(),
         tcp: ike::Tcp::Off,
-        kems: vec![None],
+        kems: kems.to_vec(),
         ppk: None,
     };
     let config = Config {
