@@ -23,7 +23,8 @@ pub struct Child {
     pub start: Start,
     /// `rekey`: how long its keys are used, 1 s to 24 h. Default that of the peer's table.
     pub rekey: Duration,
-    /// `pfs`: whether its keys come from a key exchange of their own, where the peer does the same.
+    /// `pfs`: whether its keys come from a key exchange of their own, where the peer does the same; with
+    /// `kem`, from that one as well.
     /// Default that of the peer's table.
     pub pfs: bool,
 }

@@ -31,7 +31,9 @@ pub struct Party {
     pub groups: Vec<Group>,
     /// `kem`: a key exchange besides that no quantum computer is known to break (RFC 9370), or a list,
     /// best first: `mlkem768`, `mlkem1024`, `mlkem512`; with `none` in the list it may be without.
-    /// Default `none`.
+    /// Default `none`. It holds for the IKE SA, for its new keys, and for every key exchange of a tunnel
+    /// of its own: whether there is one is said by `pfs`. There is no key of its own for that: who
+    /// records now reads later what the weakest exchange protects.
     pub kems: Vec<Option<Kem>>,
     /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s.
     pub liveness: Duration,

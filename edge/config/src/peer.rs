@@ -39,7 +39,7 @@ pub struct Peer {
     /// `rekey`: how long keys of the tunnel are used, 1 s to 24 h. Default 1 h.
     pub rekey: Duration,
     /// `pfs`: whether its new keys come from a key exchange of their own, where the peer does the
-    /// same. Default true.
+    /// same; with `kem`, from that one as well. Default true.
     pub pfs: bool,
     /// `mobike`: whether the tunnel may move to other addresses, if the peer can do it too (RFC 4555).
     /// Default `on`.

@@ -52,6 +52,7 @@ const POLICY: &str = "edge/lab/tests/e2e_policy.rs";
 const PPK: &str = "edge/lab/tests/e2e_ppk.rs";
 const KEM: &str = "edge/lab/tests/e2e_kem.rs";
 const IKE_KEM: &str = "pure/ike/src/tests/kem.rs";
+const FOLLOWUP: &str = "pure/ike/src/tests/followup.rs";
 const IKE_PPK: &str = "pure/ike/src/tests/ppk.rs";
 const PPK_SWAN: &str = "edge/lab/tests/interop_ppk.rs";
 const PUBKEY: &str = "edge/lab/tests/e2e_pubkey.rs";
@@ -374,6 +375,67 @@ pub const FEATURES: &[Feature] = &[
                 IKE_KEM,
                 "a_kem_comes_through_a_network_that_loses_doubles_and_reorders",
             ),
+        ]),
+    },
+    Feature {
+        name: "ML-KEM in new keys of tunnels (RFC 9370 section 2.2.4)",
+        keys: &["*.kem", "peer.pfs", "peer.child.pfs"],
+        verbs: &["rekey"],
+        works: Tests(&[
+            (
+                KEM,
+                "new_keys_of_a_tunnel_have_a_kem_of_their_own_and_no_packet_is_lost",
+            ),
+            (
+                KEM,
+                "both_ends_ask_at_once_for_new_keys_with_a_kem_and_no_packet_is_lost",
+            ),
+            (
+                KEM,
+                "new_keys_of_a_tunnel_do_without_a_kem_that_the_gateway_lacks",
+            ),
+            (
+                KEM,
+                "new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own",
+            ),
+            (KEM, "tshark_sees_the_key_exchange_that_follows"),
+            (
+                FOLLOWUP,
+                "the_keys_are_those_of_section_2_2_4_computed_by_hand",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                FOLLOWUP,
+                "what_both_ends_want_decides_what_a_childs_keys_are_made_of",
+            ),
+            (
+                FOLLOWUP,
+                "an_answer_without_the_exchange_that_was_asked_for_ends_the_sa",
+            ),
+            (
+                FOLLOWUP,
+                "a_value_that_is_none_makes_no_child_and_is_told_at_both_ends",
+            ),
+            (
+                FOLLOWUP,
+                "a_name_that_we_did_not_give_is_answered_state_not_found_and_begun_anew",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                KEM,
+                "new_keys_of_a_tunnel_with_a_kem_come_through_a_lossy_hop",
+            ),
+            (
+                FOLLOWUP,
+                "a_child_that_the_responder_forgot_is_asked_for_anew",
+            ),
+            (
+                FOLLOWUP,
+                "rekeys_of_children_survive_a_network_that_loses_doubles_and_reorders",
+            ),
+            (FOLLOWUP, "a_responder_that_always_forgets_is_left"),
         ]),
     },
     Feature {
