@@ -399,10 +399,6 @@ pub const FEATURES: &[Feature] = &[
                 "new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own",
             ),
             (KEM, "tshark_sees_the_key_exchange_that_follows"),
-            (
-                FOLLOWUP,
-                "the_keys_are_those_of_section_2_2_4_computed_by_hand",
-            ),
         ]),
         refuses: Tests(&[
             (

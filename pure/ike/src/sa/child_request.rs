@@ -58,7 +58,7 @@ pub(super) enum Settled {
     /// It is ours to use.
     Stays(Box<Terms>),
     /// It is after one more key exchange.
-    Follows(ChildRequest),
+    Follows(Box<ChildRequest>),
     /// The peer asked for the same at once, and that one stays: of the two the one "created with the
     /// lowest of the four nonces" goes (section 2.8.1).
     Goes,
@@ -148,44 +148,50 @@ impl ChildRequest {
         response: &Message,
         keys: &ProvedKeys,
     ) -> Result<Settled, DownReason> {
+        let rival = self.rival.as_ref();
         let (agreed, series, stays) = match self.stage {
             Stage::Asked { offer, nonce, key } => {
                 let (agreed, lower) = agree((offer, nonce, key), terms, response, keys)?;
-                let rival = self.rival.as_ref();
-                let stays = rival.is_none_or(|rival| lower >= rival.lower_nonce);
                 let series = Series::new(agreed.kems());
+                let stays = rival.is_none_or(|rival| lower >= rival.lower_nonce);
                 (Box::new(agreed), series, stays)
             }
             Stage::Following {
                 agreed,
-                mut series,
+                series,
                 asked,
             } => {
-                let broken = series.conclude(asked, response);
-                broken.map_err(DownReason::Misbehaved)?;
-                // The policy may be another one by now.
-                if !agreed.is_within(terms.1) {
-                    return Err(DownReason::NotOffered("traffic selectors"));
-                }
+                let series = go_on(&agreed, series, asked, terms.1, response)?;
                 (agreed, series, true)
             }
         };
-        match (series.is_complete(), stays) {
-            (true, _) if self.deleted.contains(&agreed.peer_spi()) => Ok(Settled::Deleted),
-            (true, true) => {
-                let terms = agreed.terms(series.secrets());
-                Ok(Settled::Stays(Box::new(terms)))
-            }
-            (true, false) => Ok(Settled::Goes),
-            (false, false) => Ok(Settled::Stops),
+        Ok(match (series.is_complete(), stays) {
+            (true, _) if self.deleted.contains(&agreed.peer_spi()) => Settled::Deleted,
+            (true, true) => Settled::Stays(Box::new(agreed.terms(series.secrets()))),
+            (true, false) => Settled::Goes,
+            (false, false) => Settled::Stops,
             (false, true) => {
                 let rest = (self.rival, self.deleted);
-                let followed = follow(agreed, series, rest, response);
+                let next = follow(agreed, series, rest, response);
                 let unnamed = DownReason::NotOffered("the name of a key exchange");
-                followed.map(Settled::Follows).ok_or(unnamed)
+                Settled::Follows(Box::new(next.ok_or(unnamed)?))
             }
-        }
+        })
     }
+}
+
+/// The peer answered a key exchange that followed. The policy may be another one by now.
+fn go_on(
+    agreed: &Agreed,
+    mut series: Series,
+    asked: Asked,
+    policy: &Policy<'_>,
+    response: &Message,
+) -> Result<Series, DownReason> {
+    let concluded = series.conclude(asked, response);
+    concluded.map_err(DownReason::Misbehaved)?;
+    let allowed = agreed.is_within(policy).then_some(series);
+    allowed.ok_or(DownReason::NotOffered("traffic selectors"))
 }
 
 /// The child that the peer agreed to in CREATE_CHILD_SA, and the lower nonce of the two.

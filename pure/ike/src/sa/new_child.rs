@@ -137,6 +137,7 @@ impl Established {
             Ok(Settled::Stays(terms)) => self.take(*terms, rival, core, ctx),
             Ok(Settled::Follows(request)) => {
                 self.close_opening(name.as_deref());
+                let request = *request;
                 let new = Box::new(NewChild { name, request });
                 self.queue.push_first(Task::NewChild(new));
             }

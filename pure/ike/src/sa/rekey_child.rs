@@ -156,6 +156,7 @@ impl Established {
             }
             Settled::Follows(request) => {
                 self.close_opening(name.as_deref());
+                let request = *request;
                 let rekey = ChildRekey { old, name, request };
                 self.queue.push_first(Task::RekeyChild(Box::new(rekey)));
             }

@@ -324,7 +324,7 @@ fn what_an_initiator_does_not_go_on_with_is_forgotten_after_20_seconds() {
         let request = following(&mut pair);
         let due = pair.right.engine.poll_timeout().unwrap();
         assert!(due.at <= pair.now + Duration::from_secs(20));
-        pair.now = pair.now + Duration::from_secs(seconds);
+        pair.now += Duration::from_secs(seconds);
         pair.timeout(Side::Right);
         let told = refusal(&mut pair, &request);
         let expected = (!known).then_some(NotifyType::STATE_NOT_FOUND);
@@ -339,7 +339,7 @@ fn a_successor_that_an_initiator_does_not_go_on_with_is_forgotten_after_20_secon
     let mut pair = up(WANTED, WANTED);
     rekey_ike(&mut pair, Side::Left);
     let request = begun(&mut pair);
-    pair.now = pair.now + Duration::from_secs(20);
+    pair.now += Duration::from_secs(20);
     pair.timeout(Side::Right);
     let told = refusal(&mut pair, &request);
     assert_eq!(told, Some(NotifyType::STATE_NOT_FOUND));
