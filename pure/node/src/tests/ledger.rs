@@ -14,7 +14,7 @@ pub struct Ledger {
     keys: BTreeMap<(usize, u32), Vec<u8>>,
     used: BTreeSet<(Vec<u8>, u32)>,
     /// IKE: sender and both SPIs (which stand for its key) and the IV, with what was sealed.
-    messages: BTreeMap<(usize, [u8; 16], [u8; 8]), Vec<u8>>,
+    messages: BTreeMap<(usize, [u8; 16], Option<[u8; 4]>, [u8; 8]), Vec<u8>>,
     pub seen: usize,
 }
 
@@ -58,14 +58,18 @@ impl Ledger {
     /// section 3). The same IV may come again only with the same octets: a retransmission.
     fn enter_message(&mut self, who: usize, message: Vec<u8>) {
         const SK: u8 = 46;
+        const IKE_INTERMEDIATE: u8 = 43;
         if message[16] != SK {
             return;
         }
+        // Each such exchange makes all keys anew (RFC 9370 section 2.2.2), and its IVs begin again.
+        let number: [u8; 4] = message[20..24].try_into().unwrap();
+        let keys = (message[18] == IKE_INTERMEDIATE).then_some(number);
         let spis = message[..16].try_into().unwrap();
         let iv = message[32..40].try_into().unwrap();
         let first = self
             .messages
-            .entry((who, spis, iv))
+            .entry((who, spis, keys, iv))
             .or_insert_with(|| message.clone());
         assert_eq!(*first, message, "an IV of an IKE SA sealed two messages");
     }

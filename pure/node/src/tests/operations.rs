@@ -119,6 +119,7 @@ impl Trial {
     fn new(voice: bool) -> Self {
         let policies = Policies {
             voice,
+            kem: voice,
             ..Policies::default()
         };
         Self {

@@ -43,6 +43,8 @@ pub struct Policies {
     pub both_begin: bool,
     /// There is a second tunnel, to the telephones.
     pub voice: bool,
+    /// Both ends have ML-KEM beside the group, in new keys of tunnels too.
+    pub kem: bool,
 }
 
 impl Default for Policies {
@@ -56,6 +58,7 @@ impl Default for Policies {
             snoop: true,
             both_begin: false,
             voice: false,
+            kem: false,
         }
     }
 }
@@ -563,6 +566,9 @@ fn config(who: usize, policies: &Policies) -> Config {
             pfs: true,
             auto: true,
         }];
+    }
+    if policies.kem && who != LICENSED {
+        peers[0].kems = vec![Some(model::Kem::MlKem512), None];
     }
     Config {
         identity: identity(who),
