@@ -7,6 +7,9 @@ use model::Keys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// Whose keys: the sender, both SPIs, and the message ID of an exchange that has keys of its own.
+type Sealer = (usize, [u8; 16], Option<[u8; 4]>);
+
 /// Every (key, sequence number) that sealed something, over the life of the world. The nonce is
 /// salt and sequence number and the salt is a part of the key, so this pair is what must not recur.
 #[derive(Default)]
@@ -14,7 +17,7 @@ pub struct Ledger {
     keys: BTreeMap<(usize, u32), Vec<u8>>,
     used: BTreeSet<(Vec<u8>, u32)>,
     /// IKE: sender and both SPIs (which stand for its key) and the IV, with what was sealed.
-    messages: BTreeMap<(usize, [u8; 16], Option<[u8; 4]>, [u8; 8]), Vec<u8>>,
+    messages: BTreeMap<(Sealer, [u8; 8]), Vec<u8>>,
     pub seen: usize,
 }
 
@@ -69,7 +72,7 @@ impl Ledger {
         let iv = message[32..40].try_into().unwrap();
         let first = self
             .messages
-            .entry((who, spis, keys, iv))
+            .entry(((who, spis, keys), iv))
             .or_insert_with(|| message.clone());
         assert_eq!(*first, message, "an IV of an IKE SA sealed two messages");
     }
