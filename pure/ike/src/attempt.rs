@@ -288,6 +288,20 @@ impl Attempts {
         }
     }
 
+    /// An IKE SA is cloned: the clone is up as well.
+    pub(crate) fn cloned(&mut self, clone: &Core) {
+        self.up
+            .extend(clone.peer.clone().map(|peer| (clone.id, peer)));
+    }
+
+    /// What an attempt made goes on as another IKE SA.
+    pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: &Core) {
+        let attempt = clone.peer.as_ref().and_then(|peer| self.of.get_mut(peer));
+        if let Some(attempt) = attempt.filter(|attempt| attempt.sa == old) {
+            attempt.sa = clone.id;
+        }
+    }
+
     fn current(&mut self, core: &Core) -> Option<&mut Attempt> {
         let attempt = self.of.get_mut(core.peer.as_ref()?)?;
         (attempt.sa == core.id).then_some(attempt)

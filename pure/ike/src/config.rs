@@ -95,6 +95,8 @@ pub struct Peer {
     pub lifetimes: Lifetimes,
     /// Whether its IKE SA may move to other addresses (RFC 4555), if the peer can do it too.
     pub mobike: bool,
+    /// Whether either end may clone its IKE SA (RFC 7791), if the peer says the same.
+    pub clones: bool,
     /// Whether a translator on the way is an attack: then it is told by whom packets are from (RFC
     /// 4555 section 3.9).
     pub forbids_nat: bool,
@@ -197,6 +199,7 @@ impl Peer {
             liveness: _,
             lifetimes: _,
             mobike,
+            clones,
             forbids_nat,
             redirects: _,
             window: _,
@@ -207,7 +210,8 @@ impl Peer {
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
-            && (mobike, forbids_nat, tcp) == (&new.mobike, &new.forbids_nat, &new.tcp)
+            && (mobike, clones) == (&new.mobike, &new.clones)
+            && (forbids_nat, tcp) == (&new.forbids_nat, &new.tcp)
     }
 }
 
@@ -346,8 +350,11 @@ pub struct Limits {
     pub half_open_per_address_without_cookie: usize,
     /// Grants held on one IKE SA.
     pub grants: usize,
-    /// Child SAs of one IKE SA, those that are being replaced as well: then a peer gets no more.
+    /// Child SAs of one IKE SA, those that are being replaced as well: then a peer gets no more. Of all
+    /// its IKE SAs together it has at most twice as many, as one may take the place of another.
     pub children: usize,
+    /// IKE SAs with one peer beside the one that it wants to clone: then it gets no more.
+    pub clones: usize,
 }
 
 impl Default for Limits {
@@ -359,6 +366,7 @@ impl Default for Limits {
             half_open_per_address_without_cookie: 8,
             grants: 256,
             children: 64,
+            clones: 3,
         }
     }
 }

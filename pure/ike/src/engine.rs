@@ -17,7 +17,7 @@ use crate::roster::Roster;
 use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
 use crate::sa::task::Task;
-use crate::sa::{Arrived, Context, Core, Output, Sa, State};
+use crate::sa::{Arrived, Beside, Context, Core, Output, Sa, State};
 use crate::timeline::Timeline;
 use crate::window::{Requests, Responses};
 use crate::wishes::Wishes;
@@ -110,13 +110,7 @@ impl Engine {
     ) -> Result<IkeSaId, ApiMisuse> {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
         let (name, menu) = (known.name.clone(), IkeMenu::of(known));
-        let being_made = |sa: &Sa| {
-            matches!(
-                sa.state,
-                State::InitSent(_) | State::KemSent(_) | State::AuthSent(_)
-            )
-        };
-        if self.sas_with(peer).any(being_made) {
+        if self.sas_with(peer).any(Sa::is_being_made) {
             return Err(ApiMisuse::AlreadyInitiating);
         }
         let path = tcp::first(known, path, &mut self.rng);
@@ -124,7 +118,8 @@ impl Engine {
         core.spi_i = self.fresh_spi();
         core.peer = Some(name);
         core.anew = anew;
-        let state = InitSent::begin(&mut core, menu, from, &mut self.context(false, now));
+        let mut ctx = self.context(Beside::default(), now);
+        let state = InitSent::begin(&mut core, menu, from, &mut ctx);
         Ok(self.insert(Box::new(Sa { core, state })))
     }
 
@@ -310,6 +305,7 @@ impl Engine {
         } else {
             let news = self.retell(id, news, now);
             self.out.events.extend(news);
+            self.settle_clone(id, now);
         }
         self.follow_redirects(now);
     }
@@ -353,7 +349,7 @@ impl Engine {
         let mut core = self.new_core(arrived.path, false, now);
         core.spi_i = request.header.spi_i;
         core.spi_r = self.fresh_spi();
-        let mut ctx = self.context(false, now);
+        let mut ctx = self.context(Beside::default(), now);
         match AwaitAuth::begin(request, arrived.octets, paid, &mut core, &mut ctx) {
             Ok(state) => {
                 self.out.counters.taken += 1;
@@ -393,7 +389,7 @@ impl Engine {
         };
         let responses = &mut sa.core.responses;
         let arrival = responses.arrival(0, arrived.octets, arrived.path.remote);
-        self.context(false, Instant::ZERO)
+        self.context(Beside::default(), Instant::ZERO)
             .answer_again(arrival, arrived.path);
     }
 
@@ -434,7 +430,8 @@ impl Engine {
         let payloads = vec![payload];
         let answer = Message { header, payloads }.encode();
         if padding::is_enough(octets, &answer) {
-            self.context(false, now).transmit(path, &answer);
+            let mut ctx = self.context(Beside::default(), now);
+            ctx.transmit(path, &answer);
         }
     }
 
@@ -504,8 +501,8 @@ impl Engine {
         let Some(mut sa) = self.sas.remove(&id) else {
             return;
         };
-        let acquainted = sa.core.peer.as_deref().is_some_and(|peer| self.knows(peer));
-        run(&mut sa, &mut self.context(acquainted, now));
+        let beside = sa.core.peer.as_deref().map(|peer| self.beside(peer));
+        run(&mut sa, &mut self.context(beside.unwrap_or_default(), now));
         self.half_open.settle(&sa);
         self.timeline.set(id, None);
         if matches!(sa.state, State::Gone) {
@@ -522,9 +519,13 @@ impl Engine {
         }
     }
 
-    /// Whether an IKE SA with a peer is up.
-    fn knows(&self, peer: &str) -> bool {
-        self.sas_with(peer).any(|sa| sa.established().is_some())
+    /// What is up with a peer.
+    fn beside(&self, peer: &str) -> Beside {
+        let up = self.sas_with(peer).filter_map(Sa::established);
+        up.fold(Beside::default(), |beside, up| Beside {
+            sas: beside.sas + 1,
+            children: beside.children + up.count_children(),
+        })
     }
 
     /// The IKE SAs with a peer, but for the one that is handling something.
@@ -587,7 +588,7 @@ impl Engine {
         }
     }
 
-    const fn context(&mut self, acquainted: bool, now: Instant) -> Context<'_> {
+    const fn context(&mut self, beside: Beside, now: Instant) -> Context<'_> {
         Context {
             config: &self.config,
             barred: &self.barred,
@@ -595,7 +596,7 @@ impl Engine {
             rng: &mut self.rng,
             out: &mut self.out,
             pools: &mut self.pools,
-            acquainted,
+            beside,
             now,
             today: self.today,
         }

@@ -37,6 +37,25 @@ pub enum Event {
         /// The peer's name in the configuration.
         peer: String,
     },
+    /// An IKE SA has a clone (RFC 7791): another one with the same peer, without children yet.
+    IkeCloned {
+        /// The one that it came of, which stays as it is.
+        old: IkeSaId,
+        /// The clone.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+    },
+    /// A clone takes the place of the IKE SA that it came of: it has the same children, and where it was to
+    /// go it is. If we asked for it the old one is down when nothing is under way on it any more.
+    IkeHandedOver {
+        /// The one that is replaced.
+        old: IkeSaId,
+        /// The clone.
+        sa: IkeSaId,
+        /// The peer's name in the configuration.
+        peer: String,
+    },
     /// A gateway sent us to another one, and we began there (RFC 5685). Nothing more is told of the old
     /// SA, unless it was up.
     Redirected {
@@ -351,6 +370,11 @@ pub enum DownReason {
         "both ends proved who they are longer ago than `reauth` allows, and it was not done again; the log says why"
     )]
     ProofTooOld,
+    /// A clone is not where it was to be, or not with all that it was to have.
+    #[error(
+        "the peer did not answer there, or did not agree to all there that it agrees to here; its log may say more"
+    )]
+    NotFollowed,
     /// It sends us where we do not go.
     #[error(
         "the peer sends us to {to}, which `redirect` in its table does not list; add it there if that is a gateway of the peer's"
@@ -687,6 +711,22 @@ pub enum Refusal {
         "it could not be authenticated anew; the tunnel stays as it is until `reauth` and a quarter are over, and it is tried again: {0}"
     )]
     NotReauthenticated(Box<DownReason>),
+    /// The peer did not make a clone.
+    #[error(
+        "it does not go there without a pause: the peer refused another IKE SA ({notify}); {}; all stays as it is", clone_advice(*.0), notify = .0
+    )]
+    CloneRefused(NotifyType),
+    /// There was a clone, and nothing came of it.
+    #[error("it does not go there without a pause, and all stays as it is: {0}")]
+    NotHandedOver(Box<DownReason>),
+    /// That was not agreed on.
+    #[error(
+        "it wants to clone its IKE SA (RFC 7791), which both ends did not allow: write `clone = true` here and there"
+    )]
+    CloneNotAgreed,
+    /// All that it may have.
+    #[error("it wants to clone its IKE SA, and has {0} more already")]
+    TooManyClones(usize),
     /// The initiator was sent to another gateway.
     #[error("it was sent to {0}, as `redirect` says here")]
     SentElsewhere(IpAddr),
@@ -836,6 +876,15 @@ pub enum CannotMove {
     /// The peer decides.
     #[error("the other end began it, and decides where it goes")]
     NotOurs,
+    /// One of the ends does not want that.
+    #[error("it was not agreed that its IKE SA may be cloned (RFC 7791)")]
+    NotCloned,
+    /// Another IKE SA is on its way to take its place.
+    #[error("another IKE SA is just taking its place")]
+    UnderWay,
+    /// The peer has refused it, and nothing has been deleted since.
+    #[error("the peer wants no more IKE SAs with us than there are")]
+    Enough,
 }
 
 /// Why an IKE SA is not authenticated anew.
@@ -899,6 +948,15 @@ fn tunnel(name: &Option<String>) -> String {
 fn child_advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_ADDITIONAL_SAS => "it has no more than it has, or one that carries the same",
+        notify => advice(notify),
+    }
+}
+
+/// What a person can do about a clone that was refused.
+fn clone_advice(notify: NotifyType) -> &'static str {
+    match notify {
+        NotifyType::TEMPORARY_FAILURE => "it was busy: try again",
+        NotifyType::NO_ADDITIONAL_SAS => "it wants no more of them: wait until one is gone",
         notify => advice(notify),
     }
 }

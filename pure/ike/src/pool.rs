@@ -112,6 +112,16 @@ impl Pools {
         Some(lent)
     }
 
+    /// An IKE SA is cloned: both carry what was lent.
+    pub(crate) fn share(&mut self, sa: IkeSaId, clone: IkeSaId) {
+        if let Some(name) = self.users.get(&sa).cloned()
+            && let Some(held) = self.leases.get_mut(&name)
+        {
+            held.users.insert(clone);
+            self.users.insert(clone, name);
+        }
+    }
+
     /// An IKE SA is not up any more.
     pub(crate) fn release(&mut self, sa: IkeSaId, today: UnixTime) {
         let Some(name) = self.users.remove(&sa) else {

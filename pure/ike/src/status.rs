@@ -52,6 +52,10 @@ pub struct SaStatus {
     pub windows: Windows,
     /// Since when it is up.
     pub since: Option<Instant>,
+    /// Whether either end may clone it.
+    pub clones: bool,
+    /// Whether it is a clone that has not taken the place of another yet.
+    pub aside: bool,
     /// Whether another has its place, and it only waits for what is under way.
     pub leaving: bool,
     /// The addresses inside that one end lends the other for it.
@@ -168,6 +172,8 @@ impl Engine {
             moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
             windows: sa.core.windows(),
             since: up.map(|up| up.contact.since),
+            clones: up.is_some_and(|up| up.may_be_cloned()),
+            aside: up.is_some_and(|up| up.is_aside()),
             leaving: up.is_some_and(|up| up.is_leaving()),
             addresses: up.and_then(|up| up.addresses),
             children: up.map_or_else(Vec::new, |up| up.children()),

@@ -148,6 +148,7 @@ fn config(
         liveness: LIVENESS,
         lifetimes: Lifetimes::default(),
         mobike: true,
+        clones: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -335,6 +335,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
             pfs: true,
         },
         mobike: true,
+        clones: false,
         forbids_nat: false,
         redirects: Vec::new(),
         window: 1,

@@ -2,6 +2,7 @@
 //! that call it.
 
 pub(crate) mod childless;
+pub(crate) mod clone;
 pub(crate) mod configuration;
 pub(crate) mod contact;
 pub(crate) mod cookie;

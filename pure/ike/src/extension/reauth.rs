@@ -59,8 +59,9 @@ impl Engine {
         }
         let (peer, path) = (core.name(), core.path);
         // One after the other: so the other end knows which of several SAs is in use.
-        let leaving = |sa: &Sa| sa.established().is_some_and(Established::is_leaving);
-        if up.is_leaving() || self.sas_with(&peer).any(leaving) {
+        let busy = |up: &Established| up.is_leaving() || up.is_on_trial();
+        let other = |sa: &Sa| sa.established().is_some_and(busy);
+        if busy(up) || self.sas_with(&peer).any(other) {
             return Err(CannotReauthenticate::UnderWay);
         }
         let begun = self.begin(&peer, path, (true, None), now);
@@ -150,7 +151,7 @@ impl Engine {
         retold
     }
 
-    fn up(&self, id: IkeSaId) -> Option<&Established> {
+    pub(crate) fn up(&self, id: IkeSaId) -> Option<&Established> {
         self.sas.get(&id)?.established()
     }
 }

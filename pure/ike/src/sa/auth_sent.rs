@@ -18,7 +18,7 @@ use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
-use crate::extension::{contact, overlap, reauth, redirect};
+use crate::extension::{clone, contact, overlap, reauth, redirect};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::menu::EspMenu;
 use crate::signature::{self, Signing};
@@ -55,7 +55,7 @@ impl AuthSent {
             Err(why) => return core.gone(why, ctx),
         };
         let mut payloads = vec![Payload::IdInitiator(ctx.config.identity.clone())];
-        if !ctx.acquainted {
+        if !ctx.is_acquainted() {
             payloads.push(contact::payload());
         }
         payloads.extend(certificates);
@@ -85,6 +85,7 @@ impl AuthSent {
             ));
         }
         payloads.extend(peer.forbids_nat.then(|| mobike::no_nats_allowed(core.path)));
+        payloads.extend(peer.clones.then(clone::supported));
         payloads.extend(overlap::announcement(peer));
         let attempts = ctx.config.timers.attempts;
         let exchange = ExchangeType::IKE_AUTH;
@@ -164,7 +165,7 @@ impl AuthSent {
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
-            initial: !ctx.acquainted,
+            initial: !ctx.is_acquainted(),
             mobike: peer
                 .filter(|peer| peer.mobike)
                 .and_then(|_| Mobike::read(response, true)),
@@ -172,6 +173,7 @@ impl AuthSent {
             chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),
             counts_for: reauth::announced(response),
             willing: false,
+            clones: peer.is_some_and(|peer| peer.clones) && clone::is_supported(response),
             window: overlap::announced(response),
         };
         let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));

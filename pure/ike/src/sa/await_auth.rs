@@ -26,7 +26,7 @@ use crate::extension::mobike::{self, Mobike};
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{
-    childless, configuration, contact, intermediate, overlap, padding, reauth, redirect,
+    childless, clone, configuration, contact, intermediate, overlap, padding, reauth, redirect,
 };
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
@@ -453,6 +453,7 @@ impl AwaitAuth {
             chain: signature::proved_by(peer, request),
             counts_for: None,
             willing: self.willing,
+            clones: peer.clones && clone::is_supported(request),
             window: overlap::announced(request),
         };
         let mut keys = self.keys.proved(proved);
@@ -477,6 +478,7 @@ impl AwaitAuth {
                     let used = arrived.path.local.ip();
                     payloads.extend(mobike::supported(&ctx.config.addresses, used));
                 }
+                payloads.extend(beginning.clones.then(clone::supported));
                 payloads.extend(overlap::announcement(peer));
                 Ok((addresses, child))
             }

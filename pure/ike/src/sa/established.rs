@@ -1,6 +1,7 @@
 //! Both ends proved who they are: requests of either side, as many at a time as the other one takes.
 
 use super::children::{Age, Children, Due, Life, lifetimes};
+use super::cloning::Aside;
 use super::closing::{Closing, Lingering};
 use super::heir::Heir;
 use super::leaving::{self, Leaving};
@@ -22,7 +23,7 @@ use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::nat::Nat;
-use crate::extension::{delete, distribute, liveness, overlap, redirect};
+use crate::extension::{clone, delete, distribute, liveness, overlap, redirect};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
 use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, InnerAddresses, Instant, Path, Spi};
@@ -54,12 +55,18 @@ pub(crate) struct Established {
     pub(super) age: Age,
     /// When both ends have to prove anew who they are, in another SA.
     pub(super) proof: Age,
+    /// Whether either end may clone it.
+    pub(super) clones: bool,
+    /// How many SAs there were when the peer wanted no clone beside them.
+    pub(super) enough: Option<usize>,
+    /// If it is a clone that has no place yet.
+    pub(super) aside: Option<Aside>,
     /// If another SA that we began has its place.
     pub(super) leaving: Option<Leaving>,
     /// If another one that the peer began has its place, as soon as the peer knows that.
     pub(crate) has_heir: bool,
     /// Whether the peer may be sent to another gateway.
-    willing: bool,
+    pub(super) willing: bool,
     /// Whether the peer understands private numbers.
     pub(super) private: bool,
     /// What we ask of the peer.
@@ -72,7 +79,7 @@ pub(crate) struct Established {
     pub(super) forgotten: u8,
     pub(super) heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
-    grants: BTreeSet<CsaId>,
+    pub(super) grants: BTreeSet<CsaId>,
     /// Licensed node: grants that our owner has not answered yet.
     pub(super) offered: Vec<Offered>,
 }
@@ -100,6 +107,8 @@ pub(super) struct Beginning {
     pub(super) counts_for: Option<Duration>,
     /// Whether the initiator may be sent to another gateway by us.
     pub(super) willing: bool,
+    /// Whether either end may clone the IKE SA.
+    pub(super) clones: bool,
     /// How many answers the peer keeps, if it says so.
     pub(super) window: Option<u32>,
 }
@@ -143,6 +152,9 @@ impl Established {
                 ctx.now,
             ),
             proof,
+            clones: beginning.clones,
+            enough: None,
+            aside: None,
             leaving: None,
             has_heir: false,
             willing: beginning.willing,
@@ -191,6 +203,7 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        self.note_in_vain(&why, core, ctx);
         self.drop_children(ctx);
         Closing::begin(self.keys, why, core, ctx)
     }
@@ -280,6 +293,9 @@ impl Established {
         if self.is_too_old(core, ctx) {
             return self.close(DownReason::LifetimeOver, core, ctx);
         }
+        if self.is_overdue(ctx.now) {
+            return self.turn_back(DownReason::NotFollowed, core, ctx);
+        }
         if self.is_unproved(core, ctx) {
             return self.close(DownReason::ProofTooOld, core, ctx);
         }
@@ -330,6 +346,7 @@ impl Established {
             self.age.next(),
             self.proof.next(),
             self.leaves_at(),
+            self.tried_until(),
             self.upkeep.next,
             self.unsure.next(),
             self.forgets_at(),
@@ -350,9 +367,12 @@ impl Established {
     pub(super) fn give_up(
         mut self: Box<Self>,
         attempts: u32,
-        core: &Core,
+        core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        if self.is_on_trial() {
+            return self.turn_back(DownReason::PeerGone { attempts }, core, ctx);
+        }
         self.drop_children(ctx);
         let why = match self.is_leaving() {
             true => DownReason::Replaced,
@@ -518,6 +538,9 @@ impl Established {
             return State::Established(self);
         }
         let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
+            Some(Wish::Ike) if clone::is_asked_for(request) => {
+                return self.answer_clone(request, arrived, core, ctx);
+            }
             Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, core, ctx),
             Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, core, ctx),
             Some(Wish::Another) | None => self.answer_new_child(request, core, ctx),
@@ -705,6 +728,7 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        self.note_in_vain(&why, core, ctx);
         self.drop_children(ctx);
         core.announce_down(why, ctx);
         core.requests.abandon();

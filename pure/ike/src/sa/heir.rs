@@ -3,6 +3,7 @@
 //! Where additional key exchanges were agreed, it is complete only after one IKE_FOLLOWUP_KE for each
 //! ([`followup`]); who asked for the successor asks for these.
 
+use super::cloning::Purpose;
 use super::established::Established;
 use super::task::Task;
 use super::{Arrived, Context, Core, State};
@@ -20,6 +21,8 @@ use wire::ike::{Message, NotifyType, Payload};
 /// A successor that has not taken over yet.
 pub(crate) struct Heir {
     pub(super) suite: Suite,
+    /// If it is a clone: what for.
+    pub(super) purpose: Option<Purpose>,
     /// Whether we asked for it: then we are its original initiator.
     pub(super) ours: bool,
     pub(super) spi_i: u64,
@@ -94,7 +97,7 @@ impl Heir {
 
 /// Our request for the next key exchange.
 pub(crate) struct FollowUp {
-    heir: Heir,
+    pub(super) heir: Heir,
     asked: Asked,
     pub(super) payloads: Vec<Payload>,
 }
@@ -135,7 +138,10 @@ impl Established {
             mut heir, asked, ..
         } = follow_up;
         if let Some(error) = first_error(response) {
-            self.put_off_heir(error, core, ctx);
+            match heir.purpose {
+                None => self.put_off_heir(error, core, ctx),
+                Some(_) => self.note_no_clone(error, core, ctx),
+            }
             self.send_next(core, ctx);
             return State::Established(self);
         }
@@ -143,6 +149,7 @@ impl Established {
             return self.close(DownReason::Misbehaved(why), core, ctx);
         }
         match heir.is_complete() {
+            true if heir.purpose.is_some() => self.bear(heir, core, ctx),
             true => self.take_over(heir, core, ctx),
             false => self.follow_up(heir, response, core, ctx),
         }
@@ -207,6 +214,9 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        if heir.is_complete() && heir.purpose.is_some() {
+            return self.bear(heir, core, ctx);
+        }
         if heir.is_complete() && !self.awaits_heir() {
             return self.retire(heir, core, ctx);
         }

@@ -149,7 +149,7 @@ impl Established {
 
     /// The peer has deleted it, as it is down, or because another SA has its place.
     pub(super) fn deleted(self: Box<Self>, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        if !self.has_heir || !ctx.acquainted {
+        if !self.has_heir || !ctx.is_acquainted() {
             return self.end(DownReason::ClosedByPeer, core, ctx);
         }
         for child in self.children.ids() {

@@ -8,6 +8,7 @@
 //!              Established, AwaitAuth ── ended by a request of the peer ──> Lingering ──> Gone
 //!              Established ── rekeyed ──> a new Established, and this one ends:
 //!                  by us: Closing        by the peer: Retired ── deleted ──> Lingering
+//!              Established ── cloned ──> a new Established, and this one stays
 //!              Established ── another took its place, and it was deleted ──> Lingering ──> Gone
 //! ```
 //!
@@ -18,6 +19,7 @@ pub(crate) mod auth_sent;
 pub(crate) mod await_auth;
 mod child_request;
 mod children;
+mod cloning;
 pub(crate) mod closing;
 pub(crate) mod established;
 mod heir;
@@ -119,11 +121,20 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a mut Output,
     /// Addresses to lend.
     pub(crate) pools: &'a mut Pools,
-    /// Whether another IKE SA with the same peer is up.
-    pub(crate) acquainted: bool,
+    /// What else is up with the same peer.
+    pub(crate) beside: Beside,
     pub(crate) now: Instant,
     /// What the wall clock shows now.
     pub(crate) today: UnixTime,
+}
+
+/// What is up with a peer beside the IKE SA that is handling something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside {
+    /// IKE SAs.
+    pub(crate) sas: usize,
+    /// Their children.
+    pub(crate) children: usize,
 }
 
 /// What waits to be polled.
@@ -253,6 +264,14 @@ impl Sa {
         };
     }
 
+    /// Whether we began it, and it is not up yet.
+    pub(crate) const fn is_being_made(&self) -> bool {
+        matches!(
+            self.state,
+            State::InitSent(_) | State::KemSent(_) | State::AuthSent(_)
+        )
+    }
+
     pub(crate) fn established(&self) -> Option<&Established> {
         match &self.state {
             State::Established(state) => Some(state),
@@ -360,7 +379,7 @@ impl Core {
         let end = End::Down(why.clone());
         ctx.out.attempts.end(self, end, ctx.config);
         let (sa, peer) = (self.id, self.name());
-        match self.anew && ctx.acquainted {
+        match self.anew && ctx.is_acquainted() {
             // Nothing is down: the old one goes on as it was.
             true => ctx.refused(Some(peer), Refusal::NotReauthenticated(Box::new(why))),
             false => ctx.event(Event::IkeDown { sa, peer, why }),
@@ -395,6 +414,11 @@ impl Output {
 }
 
 impl Context<'_> {
+    /// Whether another IKE SA with the same peer is up.
+    pub(crate) const fn is_acquainted(&self) -> bool {
+        self.beside.sas > 0
+    }
+
     /// Sends a message; on the shared port it gets the non-ESP marker (RFC 3948 section 2.2), and so it
     /// does in a stream (RFC 9329 section 3.1).
     pub(crate) fn transmit(&mut self, path: Path, message: &[u8]) {

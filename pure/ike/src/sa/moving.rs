@@ -185,6 +185,9 @@ impl Established {
                 let (sa, path) = (core.id, core.path);
                 ctx.refused(Some(core.name()), Refusal::MoveRefused(why));
                 ctx.event(Event::MoveRefused { sa, path });
+                if self.is_on_trial() {
+                    return Err(DownReason::NotFollowed);
+                }
             }
         }
         Ok(())
@@ -262,7 +265,7 @@ impl Established {
     }
 
     /// Tells our owner where the peer is to be found.
-    pub(super) fn tell_addresses(&self, core: &Core, ctx: &mut Context<'_>) {
+    pub(crate) fn tell_addresses(&self, core: &Core, ctx: &mut Context<'_>) {
         if let Some(mobike) = &self.mobike {
             ctx.event(Event::Mobile {
                 sa: core.id,

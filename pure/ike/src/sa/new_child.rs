@@ -93,7 +93,8 @@ impl Established {
         let none = NotifyType::NO_ADDITIONAL_SAS;
         let peer = core.peer(ctx.config).ok_or((none, None))?;
         let most = ctx.config.limits.children;
-        if self.children.len() + self.openings.len() >= most {
+        let own = self.children.len() + self.openings.len();
+        if own >= most || own + ctx.beside.children >= 2 * most {
             return Err((none, Some(Refusal::TooManyChildren(most))));
         }
         let is_there = |name: Option<&str>| self.children.current(name).is_some();

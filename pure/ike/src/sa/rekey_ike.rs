@@ -12,6 +12,7 @@
 //! other is then dropped unfinished. Who has begun with them refuses a request that comes late.
 
 use super::children::{Age, lifetimes};
+use super::cloning::Purpose;
 use super::closing::{Closing, Retired};
 use super::established::Established;
 use super::heir::Heir;
@@ -21,10 +22,12 @@ use crate::directory::Directory;
 use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
+use crate::extension::clone;
 use crate::extension::followup::Series;
 use crate::keys::ProvedKeys;
 use crate::menu::{IkeMenu, group_id, group_named, groups_of};
 use crate::proposal::{check_successor, choose_successor, offer_successor};
+use model::Path;
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 
 /// Our request for a successor.
@@ -34,29 +37,31 @@ pub(crate) struct IkeRekey {
     key: Offered,
     pub(super) payloads: Vec<Payload>,
     /// The group was already corrected once.
-    corrected: bool,
+    pub(super) corrected: bool,
+    /// If it is to be a clone: where that is to go.
+    pub(super) to: Option<Path>,
 }
 
 impl Established {
     /// Asks for a successor, unless that is being done.
     pub(crate) fn rekey_ike(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         self.age.renew_at = None;
-        let asked = |task: &Task| matches!(task, Task::RekeyIke(_) | Task::FollowUp(_));
-        if self.is_leaving() || self.queue.tasks().any(asked) {
+        if self.is_leaving() || self.queue.tasks().any(Task::renews_ike) {
             return;
         }
         let Some(peer) = core.peer(ctx.config) else {
             return;
         };
         if let Some(group) = groups_of(peer).first() {
-            self.ask_for_heir(*group, false, core, ctx);
+            self.ask_for_heir(*group, (false, None), core, ctx);
         }
     }
 
-    fn ask_for_heir(
+    /// Asks for one in a group; it is a clone if it is `to` go somewhere.
+    pub(super) fn ask_for_heir(
         &mut self,
         group: GroupId,
-        corrected: bool,
+        (corrected, to): (bool, Option<Path>),
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) {
@@ -65,30 +70,32 @@ impl Established {
             return;
         };
         let (spi, nonce): (_, Nonce) = (ctx.ike_spi(), ctx.rng.array());
-        let payloads = vec![
+        let mut payloads: Vec<_> = to.map(|_| clone::payload()).into_iter().collect();
+        payloads.extend([
             Payload::SecurityAssociation(offer_successor(&IkeMenu::of(peer), spi)),
             Payload::Nonce(nonce.to_vec()),
             key.payload(),
-        ];
+        ]);
         let rekey = IkeRekey {
             spi,
             nonce,
             key,
             payloads,
             corrected,
+            to,
         };
         self.ask(Task::RekeyIke(Box::new(rekey)), core, ctx);
     }
 
     /// Whether we asked for a successor and have not heard yet.
     pub(super) fn awaits_heir(&self) -> bool {
-        self.queue.runs(|task| matches!(task, Task::RekeyIke(_)))
+        let heir = |task: &Task| matches!(task, Task::RekeyIke(rekey) if rekey.to.is_none());
+        self.queue.runs(heir)
     }
 
     /// Whether a successor that we asked for is agreed upon just now.
     pub(super) fn is_rekeying_ike(&self) -> bool {
-        let heir = |task: &Task| matches!(task, Task::RekeyIke(_) | Task::FollowUp(_));
-        self.queue.runs(heir)
+        self.queue.runs(Task::renews_ike)
     }
 
     /// Answers a peer that wants a successor.
@@ -112,7 +119,7 @@ impl Established {
             self.respond(answer, arrived, core, ctx);
             return State::Established(self);
         }
-        let (heir, answer) = match self.agree_on_heir(request, core, ctx) {
+        let (heir, answer) = match self.agree_on_heir(request, None, core, ctx) {
             Ok(agreed) => agreed,
             Err(refusal) => return self.answer_renewal(vec![refusal], arrived, core, ctx),
         };
@@ -120,10 +127,11 @@ impl Established {
         self.promise(heir, core, ctx)
     }
 
-    /// The successor, and the payloads of the answer; or a refusal.
-    fn agree_on_heir(
+    /// The successor, and the payloads of the answer; or a refusal. `purpose` if it is a clone.
+    pub(super) fn agree_on_heir(
         &self,
         request: &Message,
+        purpose: Option<Purpose>,
         core: &Core,
         ctx: &mut Context<'_>,
     ) -> Result<(Heir, Vec<Payload>), Payload> {
@@ -161,6 +169,7 @@ impl Established {
         };
         let heir = Heir {
             suite: choice.suite,
+            purpose,
             ours: false,
             spi_i: peer_spi,
             spi_r: spi,
@@ -182,7 +191,10 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let promised = self.promised.take();
+        if let Some(to) = rekey.to {
+            return self.conclude_clone((rekey, to), response, core, ctx);
+        }
+        let promised = self.promised.take_if(|heir| heir.purpose.is_none());
         match (first_error(response), promised) {
             (Some(_), Some(theirs)) => self.promise(theirs, core, ctx),
             (Some(error), None) => {
@@ -209,7 +221,7 @@ impl Established {
         let wanted = wanted_group(response).filter(|group| ours.contains(group));
         match (error, wanted) {
             (NotifyType::INVALID_KE_PAYLOAD, Some(group)) if !corrected => {
-                self.ask_for_heir(group, true, core, ctx);
+                self.ask_for_heir(group, (true, None), core, ctx);
             }
             _ => self.put_off_heir(error, core, ctx),
         }
@@ -307,7 +319,7 @@ impl Established {
         self.openings.clear();
         self.offered.clear();
         self.queue
-            .reset(|task| matches!(task, Task::RekeyIke(_) | Task::Window(_)));
+            .reset(|task| task.renews_ike() || matches!(task, Task::Window(_)));
         let lifetime = lifetimes(core, ctx.config).ike;
         self.age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
         let (sa, peer) = (next.id, next.name());
@@ -321,7 +333,7 @@ impl Established {
 
     /// "When rekeying an IKE SA, the new IKE SA starts with window size 1 until it is explicitly
     /// increased by sending a new SET_WINDOW_SIZE notification" (section 2.3).
-    fn tell_window(&mut self, next: &mut Core, config: &Directory) {
+    pub(super) fn tell_window(&mut self, next: &mut Core, config: &Directory) {
         let window = next.own_window(config);
         if window > 1 {
             next.responses.widen(window);
@@ -331,7 +343,7 @@ impl Established {
 }
 
 /// The successor that the peer agreed to. `None` if its answer is none to what we offered.
-fn settle_heir(
+pub(super) fn settle_heir(
     rekey: IkeRekey,
     response: &Message,
     core: &Core,
@@ -346,6 +358,7 @@ fn settle_heir(
     }
     Some(Heir {
         suite: choice.suite,
+        purpose: rekey.to.map(Purpose::HandOver),
         ours: true,
         spi_i: rekey.spi,
         spi_r: peer_spi,

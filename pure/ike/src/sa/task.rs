@@ -30,7 +30,7 @@ pub(crate) enum Task {
     NewChild(Box<NewChild>),
     /// New keys for a child.
     RekeyChild(Box<ChildRekey>),
-    /// New keys for the IKE SA.
+    /// New keys for the IKE SA, or a clone of it.
     RekeyIke(Box<IkeRekey>),
     /// One more key exchange for them.
     FollowUp(Box<FollowUp>),
@@ -47,6 +47,15 @@ pub(crate) enum Task {
 }
 
 impl Task {
+    /// Whether it is about a successor that takes over, not about a clone.
+    pub(super) const fn renews_ike(&self) -> bool {
+        match self {
+            Self::RekeyIke(rekey) => rekey.to.is_none(),
+            Self::FollowUp(follow_up) => follow_up.heir.purpose.is_none(),
+            _ => false,
+        }
+    }
+
     /// How often it is sent before the peer counts as gone.
     pub(super) const fn attempts(&self, timers: &Timers) -> u32 {
         match self {

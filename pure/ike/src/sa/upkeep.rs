@@ -4,6 +4,7 @@
 //! place this one has taken; beyond that each end to what its operator said. What is refused, or
 //! deleted by the peer, is asked for again after growing pauses; everything else stays as it is.
 
+use super::cloning::Aside;
 use super::established::Established;
 use super::task::Task;
 use super::{Context, Core};
@@ -56,7 +57,8 @@ impl Established {
     /// Asks for the children that are wanted and missing, if it is time.
     pub(crate) fn tend(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         self.upkeep.next = None;
-        if self.is_leaving() || self.has_heir {
+        let served = self.has_heir || self.aside == Some(Aside::Theirs);
+        if self.is_leaving() || (served && ctx.is_acquainted()) {
             return;
         }
         let Some(peer) = core.peer(ctx.config) else {
@@ -87,6 +89,12 @@ impl Established {
     /// This SA has the place of another one with these children; what that one had is asked for.
     pub(crate) fn inherit_children(&mut self, names: BTreeSet<Option<String>>) {
         self.upkeep.inherited = names;
+    }
+
+    /// Whether it has all of those.
+    pub(super) fn has_inherited(&self) -> bool {
+        let inherited = &self.upkeep.inherited;
+        inherited.is_subset(&self.current_names())
     }
 
     /// A child is asked for at once.

@@ -295,6 +295,22 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "clone",
+        title: "A soft hand-over",
+        about: "Who began has another way, and takes it without a pause: it clones the IKE SA (RFC 7791), \
+                moves the clone there (RFC 4555), and makes the same tunnel in it. Packets go by the \
+                old path until the new one is known to work. Then the old IKE SA leaves.",
+        play: clone::story,
+    },
+    Flow {
+        page: "clone-refused",
+        title: "A soft hand-over to where the peer does not follow",
+        about: "The clone is there, and the peer does not want it at the other address. So it is deleted, \
+                and the IKE SA that it came of goes on as if nothing had been: its tunnel was not \
+                touched.",
+        play: clone::in_vain,
+    },
+    Flow {
         page: "redirect",
         title: "A gateway sends a client to another one",
         about: "The client says that it goes elsewhere, and is told where in the answer to its first \

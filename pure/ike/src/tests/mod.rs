@@ -5,6 +5,7 @@ mod attack;
 mod attempt;
 mod certificates;
 mod children;
+mod clone;
 mod cookie;
 mod crossing;
 mod distribute;
@@ -103,6 +104,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
             pfs: true,
         },
         mobike: false,
+        clones: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

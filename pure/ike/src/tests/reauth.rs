@@ -28,7 +28,7 @@ pub(crate) fn reauthenticate(pair: &mut Pair) -> IkeSaId {
 }
 
 /// One IKE SA and one child at both ends, the same, and nothing left over.
-fn is_settled(pair: &Pair) -> bool {
+pub(crate) fn is_settled(pair: &Pair) -> bool {
     let spis = |host: &Host| {
         let sas = host.engine.sas().map(|sa| (sa.spi_i, sa.spi_r, sa.leaving));
         sas.collect::<Vec<_>>()
@@ -40,7 +40,7 @@ fn is_settled(pair: &Pair) -> bool {
 
 impl Host {
     /// The IKE SA that is up, and not about to leave.
-    fn current(&self) -> IkeSaId {
+    pub(crate) fn current(&self) -> IkeSaId {
         let mut sas = self.engine.sas();
         let current = sas.find(|sa| sa.since.is_some() && !sa.leaving);
         current.expect("one is up").id

@@ -35,6 +35,7 @@ fn ends(number: u32) -> (Config, Config) {
     for config in [&mut left, &mut right] {
         let peer = &mut config.peers[0];
         peer.liveness = Duration::from_secs(20);
+        peer.clones = !number.is_multiple_of(7);
         if number.is_multiple_of(4) {
             peer.kems = vec![Some(Kem::MlKem512)];
         }
@@ -100,7 +101,8 @@ impl Walk {
             10 | 11 => self.move_left(),
             12 => self.pair.lose(),
             13 => self.weather(),
-            14 if self.number.is_multiple_of(3) => self.open_or_close(side),
+            14 => self.hand_over(),
+            15 if self.number.is_multiple_of(3) => self.open_or_close(side),
             _ => {}
         }
         self.begin_if_down(side);
@@ -153,6 +155,15 @@ impl Walk {
         self.pair.restart(side, host);
         if side == Side::Left {
             self.seen = 0;
+        }
+    }
+
+    /// Only who began an SA can clone it, if it may be cloned, and nothing else takes its place.
+    fn hand_over(&mut self) {
+        let path = to([LEFT, CELL][self.chance(2) as usize]);
+        for sa in self.sas(Side::Left) {
+            let cloned = |engine: &mut Engine, now| engine.hand_over(sa, path, now).is_ok();
+            self.pair.with(Side::Left, cloned);
         }
     }
 

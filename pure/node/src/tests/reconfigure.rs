@@ -56,6 +56,7 @@ fn stranger(name: &str) -> crate::Peer {
         kems: vec![None],
         lifetimes: crate::Lifetimes::default(),
         mobike: true,
+        clones: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -352,6 +352,7 @@ fn engine(
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
         mobike: true,
+        clones: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -118,6 +118,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
         mobike: true,
+        clones: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

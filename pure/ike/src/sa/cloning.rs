@@ -1,0 +1,331 @@
+//! A clone of an IKE SA (RFC 7791): asked for and answered like a successor, which then stands beside the
+//! SA that it came of.
+//!
+//! It has everything of that but its children, its grants and what waits to be asked: the peer and how
+//! it has proved itself, for how long that counts, the addresses inside, where both ends are and who
+//! decides about that. Keys, SPIs, message IDs and windows are new.
+//!
+//! One that we asked for is on trial, for [`PATIENCE`]: it goes where it was to go, and asks for the children
+//! of the old SA. One that the peer asked for leaves it to the peer what to do with it.
+//!
+//! Nothing takes over, so a request for a clone does not mind what else is under way, except another one
+//! about the IKE SA's keys: it is refused until that is done, at both ends where two cross.
+
+use super::children::{Age, Children, lifetimes};
+use super::established::Established;
+use super::heir::Heir;
+use super::queue::Queue;
+use super::rekey_ike::{IkeRekey, settle_heir};
+use super::task::Task;
+use super::upkeep::Upkeep;
+use super::{Arrived, Context, Core, Sa, State};
+use crate::event::{CannotMove, DownReason, Event, Refusal};
+use crate::exchange::create_child::wanted_group;
+use crate::exchange::{first_error, notify};
+use crate::menu::groups_of;
+use model::{Instant, Path};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::ike::{Message, NotifyType};
+
+/// So long a clone of ours may take to be where it is to be, with all that it is to have.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a clone is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The peer knows.
+    Theirs,
+    /// To carry there what the SA carries that it comes of.
+    HandOver(Path),
+}
+
+/// A clone that has not taken the place of the SA that it came of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aside {
+    /// The peer asked for it.
+    Theirs,
+    /// We did.
+    Ours {
+        /// Then it is given up.
+        until: Instant,
+        /// The path that it came by, which works.
+        from: Path,
+    },
+}
+
+/// Who asks.
+impl Established {
+    /// Whether it is ours to clone.
+    pub(crate) fn may_hand_over(&self) -> Result<(), CannotMove> {
+        let mobike = self.mobike.as_ref().ok_or(CannotMove::NotAgreed)?;
+        match (mobike.decides && self.contact.ours, self.clones) {
+            (false, _) => Err(CannotMove::NotOurs),
+            (true, false) => Err(CannotMove::NotCloned),
+            (true, true) => Ok(()),
+        }
+    }
+
+    /// Asks for a clone that goes to another path and carries there what this SA carries here.
+    pub(crate) fn ask_for_clone(
+        &mut self,
+        to: Path,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), CannotMove> {
+        // "the initiator SHOULD NOT retry cloning an IKE SA until some of the existing SAs with the
+        // responder are deleted" (section 5.3).
+        if self.enough.is_some_and(|then| self.count(ctx) >= then) {
+            return Err(CannotMove::Enough);
+        }
+        if self.queue.tasks().any(is_clone) {
+            return Err(CannotMove::UnderWay);
+        }
+        let peer = core.peer(ctx.config).ok_or(CannotMove::NotUp)?;
+        if let Some(group) = groups_of(peer).first() {
+            self.ask_for_heir(*group, (false, Some(to)), core, ctx);
+        }
+        Ok(())
+    }
+
+    /// The peer answered.
+    pub(super) fn conclude_clone(
+        mut self: Box<Self>,
+        (rekey, to): (IkeRekey, Path),
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if let Some(error) = first_error(response) {
+            let ours = core.peer(ctx.config).map_or_else(Vec::new, groups_of);
+            let wanted = wanted_group(response).filter(|group| ours.contains(group));
+            match (error, wanted) {
+                (NotifyType::INVALID_KE_PAYLOAD, Some(group)) if !rekey.corrected => {
+                    self.ask_for_heir(group, (true, Some(to)), core, ctx);
+                }
+                _ => self.note_no_clone(error, core, ctx),
+            }
+            self.send_next(core, ctx);
+            return State::Established(self);
+        }
+        match settle_heir(rekey, response, core, ctx) {
+            None => self.close(DownReason::NotOffered("a clone"), core, ctx),
+            Some(heir) if heir.is_complete() => self.bear(heir, core, ctx),
+            Some(heir) => self.follow_up(heir, response, core, ctx),
+        }
+    }
+
+    /// There is none, for this reason.
+    pub(super) fn note_no_clone(
+        &mut self,
+        error: NotifyType,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        match error {
+            NotifyType::TEMPORARY_FAILURE => self.note_busy(core, ctx),
+            NotifyType::NO_ADDITIONAL_SAS => self.enough = Some(self.count(ctx)),
+            _ => {}
+        }
+        ctx.refused(Some(core.name()), Refusal::CloneRefused(error));
+    }
+
+    /// All SAs with the peer.
+    fn count(&self, ctx: &Context<'_>) -> usize {
+        1 + ctx.beside.sas + self.children.len() + ctx.beside.children
+    }
+}
+
+/// Who answers.
+impl Established {
+    /// Answers a peer that wants a clone.
+    pub(super) fn answer_clone(
+        mut self: Box<Self>,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if let Err((kind, why)) = self.admit_clone(ctx) {
+            if let Some(why) = why {
+                ctx.refused(Some(core.name()), why);
+            }
+            self.respond(vec![notify(kind, Vec::new())], arrived, core, ctx);
+            return State::Established(self);
+        }
+        match self.agree_on_heir(request, Some(Purpose::Theirs), core, ctx) {
+            Err(refusal) => self.answer_renewal(vec![refusal], arrived, core, ctx),
+            Ok((heir, answer)) => {
+                self.respond(answer, arrived, core, ctx);
+                self.promise(heir, core, ctx)
+            }
+        }
+    }
+
+    fn admit_clone(&self, ctx: &Context<'_>) -> Result<(), (NotifyType, Option<Refusal>)> {
+        if !self.clones {
+            let why = Refusal::CloneNotAgreed;
+            return Err((NotifyType::NO_ADDITIONAL_SAS, Some(why)));
+        }
+        if self.is_rekeying_ike() || self.queue.runs(is_clone) || self.promised.is_some() {
+            return Err((NotifyType::TEMPORARY_FAILURE, None));
+        }
+        if ctx.beside.sas >= ctx.config.limits.clones {
+            let why = Refusal::TooManyClones(ctx.beside.sas);
+            return Err((NotifyType::NO_ADDITIONAL_SAS, Some(why)));
+        }
+        Ok(())
+    }
+}
+
+/// Both.
+impl Established {
+    /// The clone is there, and this SA goes on.
+    pub(super) fn bear(
+        mut self: Box<Self>,
+        heir: Heir,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let mut next = heir.core(core, ctx);
+        let (old, sa, peer) = (core.id, next.id, core.name());
+        let purpose = heir.purpose;
+        let mut clone = self.cloned(heir, core, ctx);
+        ctx.pools.share(old, sa);
+        ctx.out.attempts.cloned(&next);
+        ctx.event(Event::IkeCloned { old, sa, peer });
+        clone.tell_window(&mut next, ctx.config);
+        match purpose {
+            Some(Purpose::HandOver(to)) => {
+                let until = ctx.now + PATIENCE;
+                let from = next.path;
+                clone.aside = Some(Aside::Ours { until, from });
+                clone.inherit_children(self.current_names());
+                // It can: this SA can.
+                let _ = clone.move_to(to, &mut next, ctx);
+                clone.tend(&mut next, ctx);
+            }
+            Some(Purpose::Theirs) | None => clone.send_next(&mut next, ctx),
+        }
+        let state = State::Established(clone);
+        ctx.out.heirs.push(Sa { core: next, state });
+        self.send_next(core, ctx);
+        State::Established(self)
+    }
+
+    /// What a clone has of this SA, and what it begins with. "peers MUST NOT transfer existing Child SAs"
+    /// (section 5.2).
+    fn cloned(&self, heir: Heir, core: &Core, ctx: &mut Context<'_>) -> Box<Self> {
+        let lifetime = lifetimes(core, ctx.config).ike;
+        let mut mobike = self.mobike.clone();
+        if let Some(mobike) = &mut mobike {
+            // A path that is to be proved is to be proved there as well.
+            mobike.pending |= self.queue.runs(|task| matches!(task, Task::Move(_)));
+            mobike.silent = false;
+            mobike.count_anew();
+        }
+        Box::new(Self {
+            keys: heir.keys(&self.keys),
+            nat: self.nat,
+            mobike,
+            contact: self.contact.clone(),
+            addresses: self.addresses,
+            chain: self.chain.clone(),
+            believed: self.believed,
+            children: Children::default(),
+            upkeep: Upkeep::default(),
+            follows: Some(core.id),
+            age: Age::begin(lifetime, ctx.config, ctx.rng, ctx.now),
+            proof: self.proof,
+            clones: self.clones,
+            enough: None,
+            aside: Some(Aside::Theirs),
+            leaving: None,
+            has_heir: false,
+            willing: self.willing,
+            private: self.private,
+            queue: Queue::default(),
+            promised: None,
+            heard: ctx.now,
+            grants: BTreeSet::new(),
+            offered: Vec::new(),
+        })
+    }
+}
+
+/// The clone.
+impl Established {
+    /// Whether either end may clone it.
+    pub(crate) const fn may_be_cloned(&self) -> bool {
+        self.clones
+    }
+
+    /// Whether it is a clone that has not taken the place of the SA that it came of.
+    pub(crate) const fn is_aside(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    /// Whether we asked for it.
+    pub(crate) const fn is_on_trial(&self) -> bool {
+        matches!(self.aside, Some(Aside::Ours { .. }))
+    }
+
+    /// Whether it is where it was to be, with all that it was to have.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let moves = |task: &Task| matches!(task, Task::Move(_));
+        !self.is_to_move() && !self.queue.runs(moves) && self.has_inherited()
+    }
+
+    /// It has a place from now on: that of the SA that it came of.
+    pub(crate) fn settle(&mut self, core: &Core, ctx: &mut Context<'_>) {
+        self.aside = None;
+        if let Some(old) = self.follows {
+            let (sa, peer) = (core.id, core.name());
+            ctx.out.attempts.hand_over(old, core);
+            ctx.event(Event::IkeHandedOver { old, sa, peer });
+        }
+        self.tell_addresses(core, ctx);
+    }
+
+    pub(super) const fn tried_until(&self) -> Option<Instant> {
+        match self.aside {
+            Some(Aside::Ours { until, .. }) => Some(until),
+            Some(Aside::Theirs) | None => None,
+        }
+    }
+
+    pub(super) fn is_overdue(&self, now: Instant) -> bool {
+        self.tried_until().is_some_and(|until| until <= now)
+    }
+
+    /// It goes, by the path that it came by: the other one may be why.
+    pub(super) fn turn_back(
+        self: Box<Self>,
+        why: DownReason,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        if let Some(Aside::Ours { from, .. }) = self.aside {
+            core.take(from, ctx);
+        }
+        self.close(why, core, ctx)
+    }
+
+    /// It ends; says so if nothing came of what it was for.
+    pub(super) fn note_in_vain(&self, why: &DownReason, core: &Core, ctx: &mut Context<'_>) {
+        if self.is_on_trial() {
+            let why = Box::new(why.clone());
+            ctx.refused(Some(core.name()), Refusal::NotHandedOver(why));
+        }
+    }
+
+    /// How many children it has, those that go as well.
+    pub(crate) fn count_children(&self) -> usize {
+        self.children.len()
+    }
+}
+
+/// Whether a task is about a clone.
+fn is_clone(task: &Task) -> bool {
+    matches!(task, Task::RekeyIke(_) | Task::FollowUp(_)) && !task.renews_ike()
+}
