@@ -44,6 +44,9 @@ pub struct Peer {
     /// `mobike`: whether the tunnel may move to other addresses, if the peer can do it too (RFC 4555).
     /// Default `on`.
     pub mobike: bool,
+    /// `clone`: whether its IKE SA may be cloned, if the peer says the same (RFC 7791): then the tunnel can
+    /// move without a pause. Default false, as few know it, and every clone is one more IKE SA.
+    pub clones: bool,
     /// `nat`: `forbidden` takes translators on the way for an attack (RFC 4555 section 3.9). Default
     /// `allowed`.
     pub forbids_nat: bool,
@@ -153,6 +156,7 @@ impl Peer {
         let pfs = table.optional("pfs", Value::boolean);
         let switch = [("on", true), ("off", false)];
         let mobike = table.optional("mobike", |value| value.choice(&switch));
+        let clones = table.optional("clone", Value::boolean);
         let nat = [("allowed", false), ("forbidden", true)];
         let nat = table.optional("nat", |value| value.choice(&nat));
         let redirects = table.optional("redirect", |value| redirects(value, address));
@@ -193,6 +197,7 @@ impl Peer {
             rekey,
             pfs,
             mobike: mobike.unwrap_or(true),
+            clones: clones.unwrap_or(false),
             forbids_nat: nat.unwrap_or(false),
             redirects: redirects.unwrap_or_default(),
             tcp: tcp.unwrap_or(Tcp::Off),

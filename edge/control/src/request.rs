@@ -57,6 +57,9 @@ pub enum Request {
         /// The address of ours that it is to leave from; `None` is by the best way there is.
         #[serde(default)]
         from: Option<IpAddr>,
+        /// Without a pause: by another IKE SA, which takes the place of this one when all works there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        soft: bool,
     },
     /// [`crate::Paths`].
     Paths,

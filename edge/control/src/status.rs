@@ -68,6 +68,13 @@ pub struct Peer {
     /// writes them.
     #[serde(default)]
     pub kem: Vec<String>,
+    /// Whether its IKE SA may be cloned, so that the tunnel can move without a pause.
+    #[serde(default)]
+    pub clone: bool,
+    /// How many IKE SAs with it are up: two while one takes the place of another, and more if it has
+    /// cloned them.
+    #[serde(default)]
+    pub ike_sas: usize,
     /// How many requests of IKE may be under way at once, while it is up.
     #[serde(default)]
     pub window: Option<Window>,

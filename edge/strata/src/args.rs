@@ -113,6 +113,9 @@ pub enum Question {
         /// The address it is to leave from; without it the best, as the routes have it
         #[arg(long, value_name = "ADDRESS")]
         from: Option<IpAddr>,
+        /// Without a pause: by another IKE SA there, or not at all
+        #[arg(long)]
+        soft: bool,
     },
     /// Show where tunnels go, and where they could
     Paths,
@@ -171,7 +174,7 @@ impl From<Question> for Request {
             Question::Rekey { peer, ike } => Self::Rekey { peer, ike },
             Question::Reauth { peer } => Self::Reauth { peer },
             Question::Redirect { peer, to } => Self::Redirect { peer, to },
-            Question::Move { peer, from } => Self::Move { peer, from },
+            Question::Move { peer, from, soft } => Self::Move { peer, from, soft },
             Question::Paths => Self::Paths,
             Question::Status => Self::Status,
             Question::Zones => Self::Zones,

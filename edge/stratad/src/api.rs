@@ -194,7 +194,7 @@ impl Api {
             Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
             Request::Reauth { peer } => reauth(peer, node, now),
             Request::Redirect { peer, to } => redirect(peer, to, node, now),
-            Request::Move { peer, from } => moved(peer, from, node, now),
+            Request::Move { peer, from, soft } => moved(peer, (from, soft), node, now),
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
                 let losses = losses.with_lock(locked);
@@ -380,8 +380,17 @@ fn redirect(peer: String, to: IpAddr, node: &mut Node, now: Instant) -> Response
     Response::Error(Failure::new(message, fix))
 }
 
-fn moved(peer: String, from: Option<IpAddr>, node: &mut Node, now: Instant) -> Response {
-    let failure = match node.move_peer(&peer, from, now) {
+fn moved(
+    peer: String,
+    (from, soft): (Option<IpAddr>, bool),
+    node: &mut Node,
+    now: Instant,
+) -> Response {
+    let moved = match soft {
+        true => node.hand_over(&peer, from, now),
+        false => node.move_peer(&peer, from, now),
+    };
+    let failure = match moved {
         Ok(path) => {
             return Response::Move(Moved {
                 name: peer,
@@ -413,6 +422,17 @@ fn unmoved(why: node::NotMovable, peer: &str) -> String {
     match why {
         node::NotMovable::NotUp => format!("bring it up first: `strata up {peer}`"),
         node::NotMovable::NotOurs => "move it there: `strata move` at the other end".to_owned(),
+        node::NotMovable::NotCloned => {
+            format!(
+                "set `clone = true` in [peer.{peer}], here and there; or move it without `--soft`"
+            )
+        }
+        node::NotMovable::UnderWay => {
+            "wait a moment; `strata status` shows `ike_sas`, and then one".to_owned()
+        }
+        node::NotMovable::Enough => {
+            format!("end one with `strata down {peer}`, or move it without `--soft`")
+        }
         _ => format!("set `mobike = \"on\"` in [peer.{peer}], here and there"),
     }
 }

@@ -31,6 +31,11 @@ impl Journal {
             Event::Reauthenticated { peer } => {
                 tracing::info!("peer {peer}: both ends proved anew who they are");
             }
+            Event::Cloned { peer } => tracing::info!("peer {peer}: IKE SA cloned"),
+            Event::HandedOver { peer, path } => {
+                let (local, remote) = (path.local, path.remote);
+                tracing::info!("peer {peer}: tunnel handed over, from {local} to {remote}");
+            }
             Event::PeerDown { peer, why } => tracing::warn!("peer {peer}: down: {why}"),
             Event::Configured { peer, addresses } => {
                 let addresses = list(addresses.iter().map(|address| address.to_string()));

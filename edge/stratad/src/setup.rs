@@ -87,6 +87,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     let mut peer = peer(&from.party, from.address, role);
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
+    peer.clones = from.clones;
     peer.redirects = from.redirects.clone();
     peer.tcp = match from.tcp {
         config::Tcp::Off => node::Tcp::Off,
@@ -168,6 +169,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
             ..node::Lifetimes::default()
         },
         mobike: false,
+        clones: false,
         forbids_nat: false,
         key: party.pubkey.clone(),
         redirects: Vec::new(),

@@ -268,6 +268,8 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
         last_refusal: status.refusal.as_ref().map(|refusal| refused(refusal, now)),
         ppk: status.ppk,
+        clone: status.clones,
+        ike_sas: status.sas,
         kem: status.kems.iter().map(ToString::to_string).collect(),
         window: status.windows.map(window),
         inside: status.addresses.iter().collect(),

@@ -97,6 +97,11 @@ impl Engine {
         self.status(self.sas.get(&sa)?)
     }
 
+    /// How many IKE SAs with a peer are up.
+    pub fn count_up(&self, peer: &str) -> usize {
+        self.sas_with(peer).filter_map(Sa::established).count()
+    }
+
     /// The IKE SAs for which [`Self::handle_timeout`] has something to do now, with their children.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = (IkeSaId, Vec<ChildSaId>)> {
         self.timeline.due(now).map(|id| {

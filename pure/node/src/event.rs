@@ -18,6 +18,18 @@ pub enum Event {
         /// Name of the peer's table.
         peer: String,
     },
+    /// There is another IKE SA with a peer, cloned from the one that is up. It carries nothing yet.
+    Cloned {
+        /// Name of the peer's table.
+        peer: String,
+    },
+    /// A tunnel takes another path without a pause: a clone of the IKE SA that is up takes its place.
+    HandedOver {
+        /// Name of the peer's table.
+        peer: String,
+        /// The path.
+        path: Path,
+    },
     /// A gateway sent us to another one, where we begin instead.
     Redirected {
         /// Name of the peer's table.

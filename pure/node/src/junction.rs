@@ -36,6 +36,8 @@ impl Node {
         match event {
             ike::Event::IkeUp { sa, peer, .. } => self.ike_up(sa, peer, now),
             ike::Event::IkeReplaced { old, sa, peer } => self.ike_replaced(old, sa, peer, now),
+            ike::Event::IkeCloned { old, sa, peer } => self.ike_cloned(old, sa, peer),
+            ike::Event::IkeHandedOver { old, sa, peer } => self.handed_over(old, sa, peer, now),
             ike::Event::Redirected { old, sa, peer, to } => self.redirected(old, sa, peer, to),
             ike::Event::FellBack { old, sa, peer, to } => self.fell_back(old, sa, peer, to),
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
@@ -113,16 +115,40 @@ impl Node {
         self.distribute(&peer, now);
     }
 
-    /// What went by the old one goes by the new one from now on. The old one's children and grants stay
-    /// until it is down.
     fn ike_replaced(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, now: Instant) {
-        self.wishes.up(&peer, sa, now);
         if self.key_log {
             self.log_ike_keys(sa);
         }
-        self.grants.node_lost(old, now);
-        self.distribute(&peer, now);
+        self.go_by(old, sa, &peer, now);
         self.events.push_back(Event::Reauthenticated { peer });
+    }
+
+    /// What went by the old one goes by the new one from now on. The old one's children and grants stay
+    /// until it is down.
+    fn go_by(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, now: Instant) {
+        self.wishes.up(peer, sa, now);
+        self.grants.node_lost(old, now);
+        self.distribute(peer, now);
+    }
+
+    /// There is another one, which carries nothing yet.
+    fn ike_cloned(&mut self, old: IkeSaId, sa: IkeSaId, peer: String) {
+        if self.key_log {
+            self.log_ike_keys(sa);
+        }
+        if let Some(lent) = self.inside.get(&old).cloned() {
+            self.inside.insert(sa, lent);
+        }
+        self.events.push_back(Event::Cloned { peer });
+    }
+
+    /// It carries all that the other one did.
+    fn handed_over(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, now: Instant) {
+        self.moving.hand_over(old, sa);
+        self.go_by(old, sa, &peer, now);
+        let path = self.ike.sa(sa).map(|sa| sa.path);
+        self.events
+            .extend(path.map(|path| Event::HandedOver { peer, path }));
     }
 
     /// What was being made is made at another gateway. What is up stays until it is.
@@ -161,6 +187,7 @@ impl Node {
         }
         self.grants.node_lost(sa, now);
         self.moving.forget(sa);
+        self.fall_back(&peer, sa, now);
         if self.established(&peer).is_some_and(|other| other != sa) {
             self.keep_inside(&peer, lent);
         } else {
@@ -168,7 +195,7 @@ impl Node {
             let peer = peer.clone();
             self.events.push_back(Event::PeerDown { peer, why });
         }
-        self.fall_back(&peer, now);
+        self.distribute(&peer, now);
     }
 
     /// An IKE SA is gone that another has the place of. By that one the peer may lend other addresses.
@@ -182,13 +209,11 @@ impl Node {
         }
     }
 
-    /// Of two IKE SAs that were made at once the one that goes may be the one that came last, or
-    /// that grants went by.
-    fn fall_back(&mut self, peer: &str, now: Instant) {
-        let without = self
-            .wishes
-            .get(peer)
-            .is_some_and(|entry| entry.sa.is_none());
+    /// Of two IKE SAs that were made at once, or cloned, the one that goes may be the one that came last,
+    /// or that grants went by.
+    fn fall_back(&mut self, peer: &str, gone: IkeSaId, now: Instant) {
+        let entry = self.wishes.get(peer);
+        let without = entry.is_some_and(|entry| entry.sa.is_none_or(|sa| sa == gone));
         let is_up = |sa: &ike::SaStatus| {
             sa.since.is_some() && !sa.leaving && sa.peer.as_deref() == Some(peer)
         };
@@ -196,7 +221,6 @@ impl Node {
         if let Some(other) = other.filter(|_| without) {
             self.wishes.up(peer, other, now);
         }
-        self.distribute(peer, now);
     }
 
     fn configured(&mut self, sa: IkeSaId, peer: String, inside: ike::Inside) {
@@ -337,7 +361,8 @@ impl Node {
             self.prefer(new);
         }
         // What was to take the place of another and never did leaves it where it was.
-        if let Some(old) = self.succession.predecessor(id) {
+        let before = self.succession.predecessor(id);
+        if let Some(old) = before {
             self.set_draining(old, false);
         }
         self.succession.settle(id);
@@ -350,14 +375,29 @@ impl Node {
             }
         }
         if let Some(child) = self.children.remove(&id) {
-            // One that was replaced is missed by nobody.
-            if !child.status.draining && heir.is_none() {
+            // One that was replaced is missed by nobody, nor is one where there is still that whose place
+            // it was to take, or had taken.
+            let missed = !child.status.draining && heir.or(before).is_none();
+            let missed = missed && !self.is_relieved(&child);
+            if missed {
                 self.events.push_back(Event::ChildDown {
                     peer: child.peer,
                     child: child.status.name,
                 });
             }
         }
+    }
+
+    /// Whether a child that is gone leaves another one in its place: that of the IKE SA that its own was
+    /// cloned from, which carries all again.
+    fn is_relieved(&mut self, gone: &Child) -> bool {
+        let same = |child: &&mut Child| {
+            let name = (&child.peer, &child.status.name) == (&gone.peer, &gone.status.name);
+            name && child.ike != gone.ike && child.status.draining
+        };
+        let mut others = self.children.values_mut();
+        let other = others.find(same);
+        other.map(|other| other.status.draining = false).is_some()
     }
 
     /// Sends a licensed node whatever it is owed, if its IKE SA is up.

@@ -20,6 +20,8 @@ struct Mobile {
     paths: Paths,
     /// The peer's addresses, that in use at first.
     remotes: Vec<IpAddr>,
+    /// The paths of the clone that is to take its place.
+    next: Option<Paths>,
 }
 
 /// Why a tunnel does not move.
@@ -80,20 +82,42 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Path, CannotMove> {
-        self.peer(peer).ok_or(UnknownPeer)?;
-        let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
-        let path = match self.moving.0.get_mut(&sa) {
-            Some(mobile) => mobile.paths.choose(from)?,
-            None => {
-                let theirs = self.ike.sa(sa).is_some_and(|up| up.moves.is_some());
-                return Err(CannotMove::Ike(match theirs {
-                    true => ike::CannotMove::NotOurs,
-                    false => ike::CannotMove::NotAgreed,
-                }));
-            }
-        };
+        let (_, mobile) = self.movable(peer)?;
+        let path = mobile.paths.choose(from)?;
         self.drain(now);
         Ok(path)
+    }
+
+    /// The same without a pause: a clone of the IKE SA (RFC 7791) goes there, and takes its place with the
+    /// same children once these work. If nothing comes of it, all stays where it is.
+    pub fn hand_over(
+        &mut self,
+        peer: &str,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Path, CannotMove> {
+        let (sa, mobile) = self.movable(peer)?;
+        let mut next = mobile.paths.clone();
+        let path = next.choose(from)?;
+        // It is for the clone to go there.
+        next.poll_step();
+        mobile.next = Some(next);
+        self.ike.hand_over(sa, path, now)?;
+        self.drain(now);
+        Ok(path)
+    }
+
+    /// The IKE SA with a peer, if it is ours to move.
+    fn movable(&mut self, peer: &str) -> Result<(IkeSaId, &mut Mobile), CannotMove> {
+        self.peer(peer).ok_or(UnknownPeer)?;
+        let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
+        let theirs = self.ike.sa(sa).is_some_and(|up| up.moves.is_some());
+        let mobile = self.moving.0.get_mut(&sa);
+        let mobile = mobile.ok_or(match theirs {
+            true => ike::CannotMove::NotOurs,
+            false => ike::CannotMove::NotAgreed,
+        })?;
+        Ok((sa, mobile))
     }
 
     /// Where the tunnels go that are up, and could go.
@@ -122,6 +146,7 @@ impl Node {
         let mobile = self.moving.0.entry(sa).or_insert_with(|| Mobile {
             paths: Paths::new(path, carriages),
             remotes: Vec::new(),
+            next: None,
         });
         mobile.remotes = remotes.collect();
         self.events.push_back(Event::WaysWanted);
@@ -173,7 +198,9 @@ impl Node {
                 child.status.path = path;
             }
         }
-        if let Some(peer) = self.name(sa) {
+        // A clone takes nothing with it yet.
+        let peer = self.name(sa);
+        if let Some(peer) = peer.filter(|peer| self.established(peer) == Some(sa)) {
             self.events.push_back(Event::PathMoved { peer, path });
         }
     }
@@ -200,6 +227,21 @@ impl Node {
 }
 
 impl Moving {
+    /// A clone has the place of an IKE SA, where that was to go.
+    pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: IkeSaId) {
+        let old = self.0.get_mut(&old);
+        if let Some((paths, old)) = old.and_then(|old| Some((old.next.take()?, old))) {
+            let remotes = old.remotes.clone();
+            let next = None;
+            let mobile = Mobile {
+                paths,
+                remotes,
+                next,
+            };
+            self.0.insert(clone, mobile);
+        }
+    }
+
     pub(crate) fn forget(&mut self, sa: IkeSaId) {
         self.0.remove(&sa);
     }

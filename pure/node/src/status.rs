@@ -42,6 +42,11 @@ pub struct PeerStatus {
     pub ppk: bool,
     /// The additional key exchanges in the same keys.
     pub kems: Vec<Kem>,
+    /// Whether its IKE SA may be cloned.
+    pub clones: bool,
+    /// How many IKE SAs with it are up: more than one while one takes the place of another, or if it has
+    /// cloned them.
+    pub sas: usize,
     /// How many requests may be under way on it, and are.
     pub windows: Option<Windows>,
     /// The newest refusal or failure since it was last up.
@@ -263,6 +268,8 @@ impl Node {
         Some(PeerStatus {
             name: peer.name.clone(),
             windows: up.map(|sa| sa.windows),
+            clones: up.is_some_and(|sa| sa.clones),
+            sas: self.ike.count_up(&peer.name),
             identity: peer.identity.clone(),
             state,
             remote: remote(peer, current.as_ref()),

@@ -49,6 +49,7 @@ leak = "never"
 rekey = "40m"
 pfs = false
 mobike = "off"
+clone = true
 nat = "forbidden"
 redirect = ["192.0.2.64/28"]
 tcp = "fallback"
@@ -230,6 +231,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Applied,
         ),
         ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
+        ("peer.alice.clone", "clone = true", "clone = false", Anew),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),
         ("peer.alice.tcp", "\"fallback\"", "\"always\"", Anew),

@@ -74,6 +74,9 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
             window.theirs, window.ours
         );
     }
+    if peer.ike_sas > 1 {
+        let _ = writeln!(text, "  ike       {} IKE SAs at once", peer.ike_sas);
+    }
     if !peer.inside.is_empty() {
         let _ = writeln!(text, "  inside    {}", addresses(&peer.inside));
     }
@@ -180,6 +183,8 @@ mod tests {
             since_seconds: Some(75),
             last_refusal: None,
             ppk: true,
+            clone: true,
+            ike_sas: 2,
             kem: vec!["mlkem768".to_owned()],
             window: Some(Window {
                 ours: 8,
@@ -228,6 +233,8 @@ mod tests {
                 reason: "the peer refused our identity".to_owned(),
             }),
             ppk: false,
+            clone: false,
+            ike_sas: 0,
             kem: Vec::new(),
             window: None,
             inside: Vec::new(),
@@ -266,6 +273,7 @@ peer office  up for 1 min 15 s
   ppk       in all keys
   kem       mlkem768 in all keys
   window    4 of our requests at once, 8 of the peer's
+  ike       2 IKE SAs at once
   inside    10.1.0.2
   routes    10.8.0.0/16: the peer says what is behind it
   sa        zoned, in c0de0001, out beef0002

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod children;
+mod clone;
 mod datagram;
 mod grants;
 mod invariants;

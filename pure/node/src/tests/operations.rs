@@ -6,6 +6,7 @@
 //! a name that says what was wrong. Other seeds and more lists:
 //! `STRATA_OPERATIONS=SEED,LISTS cargo test -p node operations`.
 
+use super::clone;
 use super::ledger::Ledger;
 use super::world::{
     Flight, GATEWAY, Hop, LICENSED, MOBILE, NAMES, Policies, World, address, license,
@@ -44,6 +45,8 @@ enum Operation {
     Gate { open: bool },
     /// An end makes new keys, for the tunnel or for its IKE SA.
     Rekey { who: usize, ike: bool },
+    /// The mobile node hands its tunnel over to a clone of its IKE SA.
+    HandOver,
     /// A host's configuration is read again, with a licence or without.
     Reconfigure { who: usize, licensed: bool },
     /// A process dies without a word, and another takes its place.
@@ -92,6 +95,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => any::<bool>().prop_map(|given| Licence { given }),
         2 => any::<bool>().prop_map(|open| Gate { open }),
         4 => (0..2_usize, any::<bool>()).prop_map(|(who, ike)| Rekey { who, ike }),
+        2 => Just(HandOver),
         2 => (0..2_usize, any::<bool>())
             .prop_map(|(who, licensed)| Reconfigure { who, licensed }),
         3 => host.clone().prop_map(|who| Restart { who }),
@@ -173,6 +177,10 @@ impl Trial {
                 let what = if ike { crate::Rekey::Ike } else { Children };
                 // Refused while there is nothing to make keys for.
                 let _ = world.command(who, |node, now| node.rekey(TUNNELS[who], what, now));
+            }
+            HandOver => {
+                // Refused while there is nothing to hand over.
+                let _ = clone::hand_over(world);
             }
             Reconfigure { who, licensed } => license(world, who, licensed),
             Restart { who } => world.restart(who),

@@ -14,7 +14,7 @@ fn reauthenticate(world: &mut World, (who, peer): (usize, &str)) {
 }
 
 /// Sends packets both ways, or from one end, a hundred each second; gives how many each sent.
-fn stream(world: &mut World, from: &[usize], first: u32, time: Duration) -> u32 {
+pub fn stream(world: &mut World, from: &[usize], first: u32, time: Duration) -> u32 {
     let count = time.as_millis() as u32 / 10;
     for number in first..first + count {
         for who in from {
@@ -53,12 +53,19 @@ fn stream_through(world: &mut World, from: &[usize], times: usize, pause: Durati
 
 /// How often both ends of the tunnel proved anew who they are, as a host was told.
 fn times(world: &World, who: usize) -> usize {
-    let anew = |event: &&Event| matches!(event, Event::Reauthenticated { .. });
-    world.events[who].iter().filter(anew).count()
+    times_of(world, who, |event| {
+        matches!(event, Event::Reauthenticated { .. })
+    })
+}
+
+/// How often a host was told such a thing.
+pub fn times_of(world: &World, who: usize, such: impl Fn(&Event) -> bool) -> usize {
+    let events = world.events[who].iter();
+    events.filter(|event| such(event)).count()
 }
 
 /// Nothing is acknowledged in these streams, so SNOOP would send all of it again.
-fn without_snoop() -> Policies {
+pub fn without_snoop() -> Policies {
     Policies {
         snoop: false,
         ..Policies::default()

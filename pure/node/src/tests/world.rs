@@ -605,7 +605,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
         mobike: true,
-        clones: false,
+        clones: true,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
