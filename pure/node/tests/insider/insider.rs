@@ -187,7 +187,8 @@ impl Insider {
         let accounted = counters.taken + counters.answered_again + dropped;
         assert_eq!(accounted, counters.received, "{counters:?}");
         let proved = self.host.sas().filter(|sa| sa.peer.is_some());
-        assert!(proved.count() <= 2);
+        // The one, and clones of it or its successor.
+        assert!(proved.count() <= 4);
     }
 
     /// Falls silent: the host gives it up after a while. Gives how many messages were acted upon.

@@ -47,6 +47,8 @@ pub struct Scene {
     certified: bool,
     /// The longest datagram of the host's; zero for who takes no fragments.
     fragment: u16,
+    /// Whether the IKE SA may be cloned.
+    clones: bool,
     /// How many requests may be under way at once.
     window: u8,
     /// Additional key exchanges that the host takes part in. An honest peer asks for none: their secrets
@@ -63,12 +65,13 @@ const TUNNEL: Scene = Scene {
     then: |_, _| {},
     certified: false,
     fragment: FRAGMENT,
+    clones: false,
     window: 1,
     kems: &[None],
 };
 
 /// Every scene. Scripts know the first ones by their places.
-pub const SCENES: [Scene; 17] = [
+pub const SCENES: [Scene; 18] = [
     Scene {
         name: "half-open responder",
         delivered: 2,
@@ -165,6 +168,11 @@ pub const SCENES: [Scene; 17] = [
     Scene {
         name: "responder with ML-KEM",
         kems: &[Some(Kem::MlKem512), None],
+        ..TUNNEL
+    },
+    Scene {
+        name: "responder that may be cloned",
+        clones: true,
         ..TUNNEL
     },
 ];
@@ -272,7 +280,7 @@ impl Talk {
                 ("host", HOST),
                 host,
                 mobile,
-                (FRAGMENT, window, &[None]),
+                (FRAGMENT, window, &[None], scene.clones),
                 1,
             ),
             host: engine(
@@ -280,7 +288,7 @@ impl Talk {
                 ("insider", INSIDER),
                 insider,
                 gateway,
-                (scene.fragment, window, scene.kems),
+                (scene.fragment, window, scene.kems, scene.clones),
                 2,
             ),
             said: Vec::new(),
@@ -333,7 +341,7 @@ fn engine(
     other: (&str, &str),
     role: PeerRole,
     own_proof: Option<Credential>,
-    (fragment, window, kems): (u16, u8, &[Option<Kem>]),
+    (fragment, window, kems, clones): (u16, u8, &[Option<Kem>], bool),
     seed: u8,
 ) -> Engine {
     let (name, other) = other;
@@ -352,7 +360,7 @@ fn engine(
         liveness: Duration::from_secs(30),
         lifetimes: Lifetimes::default(),
         mobike: true,
-        clones: false,
+        clones,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),
