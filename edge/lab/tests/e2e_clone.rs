@@ -46,8 +46,10 @@ fn a_stream_loses_no_packet_through_four_hand_overs() -> Result<()> {
     ensure!(flew > 1000, "only {flew} datagrams flew");
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let status = daemon.strata("status")?;
-        let drops = &status["status"]["drops"];
-        ensure!(drops == &Value::Object(Default::default()), "{drops}");
+        // A sign of life may cross the Delete of the old IKE SA; no packet of a tunnel does.
+        let drops = status["status"]["drops"].as_object();
+        let drops = drops.context("no drops are told")?;
+        ensure!(drops.keys().all(|why| why.starts_with("ike_")), "{drops:?}");
         ensure!(peer(&status)["clone"] == true, "{status}");
     }
     Ok(())

@@ -34,6 +34,10 @@ const CHILDREN_FILE: &str = "edge/config/src/tests/children.rs";
 const CHILDREN_SWAN: &str = "edge/lab/tests/interop_children.rs";
 const IKE_CHILDREN: &str = "pure/ike/src/tests/children.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
+const CLONE: &str = "edge/lab/tests/e2e_clone.rs";
+const CLONE_TSHARK: &str = "edge/lab/tests/interop_clone.rs";
+const IKE_CLONE: &str = "pure/ike/src/tests/clone.rs";
+const NODE_CLONE: &str = "pure/node/src/tests/clone.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
@@ -710,6 +714,47 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_MOBIKE,
                 "moves_cross_with_everything_and_both_ends_agree_in_the_end",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Moving to other addresses without a pause, by a clone of the IKE SA (RFC 7791)",
+        keys: &["peer.clone"],
+        verbs: &["move"],
+        works: Tests(&[
+            (CLONE, "a_stream_loses_no_packet_through_four_hand_overs"),
+            (
+                CLONE,
+                "a_path_that_dies_after_a_hand_over_takes_nothing_with_it",
+            ),
+            (CLONE_TSHARK, "tshark_finds_what_a_hand_over_says"),
+            (
+                IKE_CLONE,
+                "a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die",
+            ),
+        ]),
+        refuses: Tests(&[
+            (CLONE, "what_cannot_be_handed_over_is_refused_with_the_fix"),
+            (CLONE, "where_one_end_does_not_allow_it_the_tunnel_stays"),
+            (
+                IKE_CLONE,
+                "a_peer_that_clones_for_ever_has_a_bounded_number_of_ike_sas",
+            ),
+            (IKE_CLONE, "in_any_other_message_the_notify_is_ignored"),
+        ]),
+        recovers: Tests(&[
+            (
+                CLONE,
+                "a_hand_over_to_where_nobody_answers_leaves_all_as_it_was",
+            ),
+            (CLONE, "a_tunnel_is_handed_over_over_hops_that_lose_packets"),
+            (
+                NODE_CLONE,
+                "a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost",
+            ),
+            (
+                IKE_CLONE,
+                "a_hand_over_meets_new_keys_moves_and_children_and_both_ends_agree",
             ),
         ]),
     },
