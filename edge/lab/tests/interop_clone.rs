@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 fn main() -> ExitCode {
-    runner::run(lab::tests![tshark_finds_what_a_hand_over_says])
+    runner::run(lab::tests![tshark_finds_what_a_hand_over_says,])
 }
 
 /// The old IKE SA stays until nothing is under way on it.

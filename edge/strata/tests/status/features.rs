@@ -728,10 +728,6 @@ pub const FEATURES: &[Feature] = &[
                 "a_path_that_dies_after_a_hand_over_takes_nothing_with_it",
             ),
             (CLONE_TSHARK, "tshark_finds_what_a_hand_over_says"),
-            (
-                IKE_CLONE,
-                "a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die",
-            ),
         ]),
         refuses: Tests(&[
             (CLONE, "what_cannot_be_handed_over_is_refused_with_the_fix"),
@@ -751,6 +747,10 @@ pub const FEATURES: &[Feature] = &[
             (
                 NODE_CLONE,
                 "a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost",
+            ),
+            (
+                IKE_CLONE,
+                "a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die",
             ),
             (
                 IKE_CLONE,
