@@ -26,21 +26,13 @@ const LEFT: Duration = Duration::from_secs(20);
 const MARKER: &str = "the last packet";
 
 fn tshark_finds_what_a_hand_over_says() -> Result<()> {
-    let pair = Pair::new("clones")?;
-    pair.add_second_wire()?;
-    let tap = Wiretap::open(&pair.gateway)?;
-    let tunnel = start(&pair)?;
-    let keys = pair.mobile.directory().join("keys");
-    let keylog = format!("keylog {}", keys.display());
-    tunnel.mobile.strata_text(&keylog)?;
-    tunnel.up()?;
-    tunnel.mobile.strata("move office --soft --from 10.4.0.2")?;
-    let done = |paths: &Value| paths["paths"]["tunnels"][0]["local"] == "10.4.0.2:4500";
-    tunnel.mobile.wait_until("paths", LEFT, done)?;
-    let alone = |status: &Value| peer(status)["ike_sas"] == 1;
-    tunnel.mobile.wait_until("status", LEFT, alone)?;
-    capture(&pair, &tap)?;
-    let text = read(&pair, &keys)?;
+    let text = seen(true, |tunnel| {
+        tunnel.mobile.strata("move office --soft --from 10.4.0.2")?;
+        let done = |paths: &Value| paths["paths"]["tunnels"][0]["local"] == "10.4.0.2:4500";
+        tunnel.mobile.wait_until("paths", LEFT, done)?;
+        let alone = |status: &Value| peer(status)["ike_sas"] == 1;
+        tunnel.mobile.wait_until("status", LEFT, alone).map(drop)
+    })?;
     let exchanges: Vec<_> = text.split("Exchange type: ").skip(1).collect();
     let says = |exchange: &str, number| {
         let of = exchanges.iter().filter(|of| of.starts_with(exchange));
@@ -48,13 +40,36 @@ fn tshark_finds_what_a_hand_over_says() -> Result<()> {
     };
     ensure!(says("IKE_AUTH", SUPPORTED) == 2, "{text}");
     ensure!(says("CREATE_CHILD_SA", CLONE) == 1, "{text}");
-    ensure!(
-        notifies(&text, SUPPORTED) + notifies(&text, CLONE) == 3,
-        "{text}"
-    );
+    let all = notifies(&text, SUPPORTED) + notifies(&text, CLONE);
+    ensure!(all == 3, "{text}");
     ensure!(text.contains("UPDATE_SA_ADDRESSES (16400)"), "{text}");
     ensure!(!text.contains("Malformed"), "{text}");
     Ok(())
+}
+
+fn tshark_finds_that_an_end_which_does_not_allow_it_says_nothing() -> Result<()> {
+    let text = seen(false, |tunnel| {
+        let asked = "move office --soft --from 10.4.0.2";
+        tunnel.mobile.refuses(asked, "clone = true")
+    })?;
+    ensure!(notifies(&text, SUPPORTED) == 1, "only who begins: {text}");
+    ensure!(notifies(&text, CLONE) == 0, "{text}");
+    Ok(())
+}
+
+/// What tshark sees of a tunnel, and of what happens to it, if the gateway allows clones or not.
+fn seen(allowed: bool, happen: impl FnOnce(&Tunnel) -> Result<()>) -> Result<String> {
+    let pair = Pair::new("clones")?;
+    pair.add_second_wire()?;
+    let tap = Wiretap::open(&pair.gateway)?;
+    let tunnel = start(&pair, allowed)?;
+    let keys = pair.mobile.directory().join("keys");
+    let keylog = format!("keylog {}", keys.display());
+    tunnel.mobile.strata_text(&keylog)?;
+    tunnel.up()?;
+    happen(&tunnel)?;
+    capture(&pair, &tap)?;
+    read(&pair, &keys)
 }
 
 const SUPPORTED: u16 = 16432;
@@ -72,14 +87,17 @@ fn notifies(text: &str, number: u16) -> usize {
     lines.windows(4).filter(fits).count()
 }
 
-fn start(pair: &Pair) -> Result<Tunnel> {
+fn start(pair: &Pair, allowed: bool) -> Result<Tunnel> {
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
     }
     pair.gateway.secret("node.psk", NODE_KEY)?;
-    let allowed = |config: String| config.replacen("psk =", "clone = true\npsk =", 1);
-    let gateway = allowed(gateway_config(Terms::PLAIN));
-    let mobile = allowed(mobile_config(Family::V4, Terms::PLAIN, "manual"));
+    let with = |config: String, allowed: bool| {
+        let line = format!("clone = {allowed}\npsk =");
+        config.replacen("psk =", &line, 1)
+    };
+    let gateway = with(gateway_config(Terms::PLAIN), allowed);
+    let mobile = with(mobile_config(Family::V4, Terms::PLAIN, "manual"), true);
     Ok(Tunnel {
         gateway: pair.gateway.stratad(&gateway)?,
         mobile: pair.mobile.stratad(&mobile)?,

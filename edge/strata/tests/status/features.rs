@@ -733,6 +733,10 @@ pub const FEATURES: &[Feature] = &[
             (CLONE, "what_cannot_be_handed_over_is_refused_with_the_fix"),
             (CLONE, "where_one_end_does_not_allow_it_the_tunnel_stays"),
             (
+                CLONE_TSHARK,
+                "tshark_finds_that_an_end_which_does_not_allow_it_says_nothing",
+            ),
+            (
                 IKE_CLONE,
                 "a_peer_that_clones_for_ever_has_a_bounded_number_of_ike_sas",
             ),
