@@ -16,7 +16,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 fn main() -> ExitCode {
-    runner::run(lab::tests![tshark_finds_what_a_hand_over_says,])
+    runner::run(lab::tests![
+        tshark_finds_what_a_hand_over_says,
+        tshark_finds_that_an_end_which_does_not_allow_it_says_nothing,
+    ])
 }
 
 /// The old IKE SA stays until nothing is under way on it.
