@@ -17,6 +17,7 @@ use super::heir::Heir;
 use super::queue::Queue;
 use super::rekey_ike::{IkeRekey, settle_heir};
 use super::task::Task;
+use super::unsure::Unsure;
 use super::upkeep::Upkeep;
 use super::{Arrived, Context, Core, Sa, State};
 use crate::event::{CannotMove, DownReason, Event, Refusal};
@@ -234,6 +235,9 @@ impl Established {
             believed: self.believed,
             children: Children::default(),
             upkeep: Upkeep::default(),
+            unsure: Unsure::default(),
+            openings: Vec::new(),
+            forgotten: 0,
             follows: Some(core.id),
             age: Age::begin(lifetime, ctx.config, ctx.rng, ctx.now),
             proof: self.proof,
