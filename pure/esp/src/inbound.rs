@@ -5,6 +5,7 @@ use crate::drop::DropReason;
 use crate::key::Unusable;
 use crate::outbound::Cipher;
 use crate::packet::Packet;
+use crate::pair::Pair;
 use crate::replay::{MIN_WINDOW, Replay};
 use crate::report::Traffic;
 use crate::scratch::Scratch;
@@ -48,11 +49,13 @@ impl Inbound {
         self.heard
     }
 
-    /// Turns a packet into the datagram it protects, and says what selectors ask about that.
+    /// Turns a packet into the datagram it protects, and says what selectors ask about that. `pair`:
+    /// whose header it came without.
     pub fn open(
         &mut self,
         packet: &mut Packet,
         header: Header,
+        pair: Option<Pair>,
         scratch: &mut Scratch,
         now: Instant,
     ) -> Result<Flow, DropReason> {
@@ -69,7 +72,11 @@ impl Inbound {
                 zoned::assemble(packet, &layout, scratch)?
             }
         };
-        inner(packet, next_header)
+        match pair {
+            _ if next_header == next_header::NONE => Err(DropReason::Dummy),
+            Some(pair) => pair.dress(packet, next_header),
+            None => inner(packet, next_header),
+        }
     }
 
     /// An authentic packet moves the window, unless its number was taken since it was checked.
@@ -83,9 +90,6 @@ impl Inbound {
 /// Holds the next header against the datagram. Octets after the datagram's own length are padding
 /// that hides its length (RFC 4303 section 2.7) and go.
 fn inner(packet: &mut Packet, next_header: u8) -> Result<Flow, DropReason> {
-    if next_header == next_header::NONE {
-        return Err(DropReason::Dummy);
-    }
     let header = ip::Header::parse(packet.octets()).map_err(|_| DropReason::InnerMalformed)?;
     let expected = match header.version() {
         4 => next_header::IPV4,

@@ -73,6 +73,9 @@ pub enum Unusable {
     /// The inbound SPI is a reserved one or another SA's.
     #[error("the inbound SPI is reserved or another SA's")]
     Spi,
+    /// Another mode than tunnel, with more than one pair of addresses or with zones.
+    #[error("transport and BEET mode have one address at each end, and no zones")]
+    Mode,
     /// More grants share this SPI than a packet may be tried against.
     #[error("too many grants have this SPI")]
     Crowded,

@@ -11,6 +11,9 @@
 //! move, and only then the datagram is put together, held against the SA's selectors and released.
 //! What does not come through is handed back with its [`DropReason`] and counted.
 //!
+//! An SA in transport or BEET mode seals what follows the IP header, and its receiver makes that
+//! header anew (`pair.rs`); all else is as in a tunnel.
+//!
 //! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing.
 //!
 //! The outer IP header is the socket's: its ECN field is not copied from the inner one, which is
@@ -23,6 +26,7 @@ mod key;
 mod licensed;
 mod outbound;
 mod packet;
+mod pair;
 mod plain;
 mod policy;
 mod replay;

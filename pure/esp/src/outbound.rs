@@ -3,6 +3,7 @@
 use crate::drop::DropReason;
 use crate::key::Unusable;
 use crate::packet::Packet;
+use crate::pair::Pair;
 use crate::plain::Plain;
 use crate::report::Traffic;
 use crate::scratch::Scratch;
@@ -73,19 +74,21 @@ impl Outbound {
         self.used
     }
 
-    /// Turns an inner datagram of IP version `version` into a packet.
+    /// Turns an inner datagram of IP version `version` into a packet. `bare`: without its header.
     pub fn seal(
         &mut self,
         packet: &mut Packet,
-        version: u8,
+        (version, bare): (u8, bool),
         scratch: &mut Scratch,
     ) -> Result<Sealed, DropReason> {
-        let (octets, seq) = (packet.len(), self.next_seq()?);
-        let header = Header { spi: self.spi, seq };
+        let octets = packet.len();
         let next_header = match version {
+            _ if bare => Pair::strip(packet)?,
             4 => next_header::IPV4,
             _ => next_header::IPV6,
         };
+        let seq = self.next_seq()?;
+        let header = Header { spi: self.spi, seq };
         let opaque = match &self.cipher {
             Cipher::Plain(plain) => plain.seal(packet, header, next_header).map(|()| false)?,
             Cipher::Zoned(zoned) => zoned.seal(packet, header, next_header, scratch)?,
@@ -133,7 +136,7 @@ mod tests {
 
     fn seal(outbound: &mut Outbound) -> Result<(u32, bool), DropReason> {
         let mut packet = Packet::from_slice(&DATAGRAM);
-        let sealed = outbound.seal(&mut packet, 4, &mut Scratch::new())?;
+        let sealed = outbound.seal(&mut packet, (4, false), &mut Scratch::new())?;
         let header = Header::parse(packet.octets()).unwrap();
         Ok((header.seq, sealed.rekey_soon))
     }

@@ -5,6 +5,7 @@ use crate::inbound::Inbound;
 use crate::key::Unusable;
 use crate::outbound::Outbound;
 use crate::packet::Packet;
+use crate::pair::Pair;
 use crate::policy::{Protected, Spd};
 use crate::report::{Counters, Report, SaTraffic};
 use crate::scratch::Scratch;
@@ -48,6 +49,8 @@ struct Sa {
     id: ChildSaId,
     path: Path,
     carries: Protected,
+    /// Whose header is left out, if one is.
+    pair: Option<Pair>,
     inbound: Inbound,
     outbound: Outbound,
     /// To be reported when the first packet comes.
@@ -110,6 +113,7 @@ impl Worker {
             return Err(Unusable::Spi);
         }
         let installed = Sa {
+            pair: Pair::of(&sa)?,
             id: sa.id,
             path: sa.path,
             inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
@@ -242,7 +246,8 @@ impl Worker {
         self.spd.admit(&flow)?;
         let sa = newest_covering(&self.order, &mut self.sas, &flow)
             .ok_or_else(|| self.spd.without_sa(&flow))?;
-        let sealed = sa.outbound.seal(packet, version, &mut self.scratch)?;
+        let form = (version, sa.pair.is_some());
+        let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;
         if sealed.rekey_soon {
             self.reports.push_back(Report::RekeySoon(sa.id));
         }
@@ -260,7 +265,8 @@ impl Worker {
             .sas
             .get_mut(&header.spi)
             .ok_or(DropReason::UnknownSpi)?;
-        let flow = sa.inbound.open(packet, header, &mut self.scratch, now)?;
+        let scratch = &mut self.scratch;
+        let flow = sa.inbound.open(packet, header, sa.pair, scratch, now)?;
         if sa.unconfirmed {
             sa.unconfirmed = false;
             self.reports.push_back(Report::Confirmed(sa.id));

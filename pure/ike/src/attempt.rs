@@ -122,6 +122,7 @@ impl Offer {
             remote,
             addressing: _,
             zones,
+            mode: _,
         } = &peer.role
         {
             offer.esp = named(&offer_esp(&EspMenu::plain(&peer.suites), Spi(0)));

@@ -6,6 +6,7 @@ use crate::config::{Peer, ZonePolicy};
 use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
+use crate::extension::mode::{self, BadMode, Ends, Ground};
 use crate::extension::zones::{self, Outcome};
 use crate::keys::{ChildKeys, own_first};
 use crate::menu::{EspMenu, group_named};
@@ -13,7 +14,9 @@ use crate::policy::Policy;
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
-use model::{Exchanges, Half, InnerAddresses, Kem, Keys, Spi, TrafficSelector, ZoneAgreement};
+use model::{
+    Exchanges, Half, InnerAddresses, Kem, Keys, Mode, Spi, TrafficSelector, ZoneAgreement,
+};
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
@@ -22,6 +25,9 @@ pub(crate) struct Terms {
     pub(crate) name: Option<String>,
     pub(crate) local: Vec<TrafficSelector>,
     pub(crate) remote: Vec<TrafficSelector>,
+    pub(crate) mode: Mode,
+    /// What the peer asked for instead, if something else.
+    pub(crate) declined: Option<Mode>,
     pub(crate) inbound: Half<Secret>,
     pub(crate) outbound: Half<Secret>,
     pub(crate) agreement: Option<ZoneAgreement>,
@@ -34,6 +40,8 @@ pub(crate) struct Agreed {
     pub(crate) name: Option<String>,
     pub(crate) local: Vec<TrafficSelector>,
     pub(crate) remote: Vec<TrafficSelector>,
+    mode: Mode,
+    declined: Option<Mode>,
     agreement: Option<ZoneAgreement>,
     choice: EspChoice,
     /// Where we receive.
@@ -58,9 +66,11 @@ impl Agreed {
         self.choice.peer_spi
     }
 
-    /// Whether it carries nothing but what a policy allows.
+    /// Whether it carries nothing but what a policy allows, in its mode.
     pub(crate) fn is_within(&self, policy: &Policy<'_>) -> bool {
-        is_narrowed(&self.local, policy.local) && is_narrowed(&self.remote, policy.remote)
+        let carries =
+            is_narrowed(&self.local, policy.local) && is_narrowed(&self.remote, policy.remote);
+        carries && self.mode == policy.mode
     }
 
     /// The child, with what its additional key exchanges gave.
@@ -74,6 +84,8 @@ impl Agreed {
             name: self.name,
             local: self.local,
             remote: self.remote,
+            mode: self.mode,
+            declined: self.declined,
             inbound,
             outbound,
             agreement: self.agreement,
@@ -85,18 +97,30 @@ impl Agreed {
 /// What an initiator offered.
 pub(crate) struct Offer {
     pub(crate) spi: Spi,
+    mode: Mode,
+    ground: Ground,
     zones: Option<ZoneAgreement>,
     menu: EspMenu,
 }
 
 impl Offer {
     /// The offer for a child. Zones only if the peer knows them.
-    pub(crate) fn new(menu: EspMenu, policy: &Policy<'_>, private: bool, rng: &mut Rng) -> Self {
-        Self {
+    pub(crate) fn new(
+        menu: EspMenu,
+        policy: &Policy<'_>,
+        ground: Ground,
+        private: bool,
+        rng: &mut Rng,
+    ) -> Result<Self, BadMode> {
+        ground.allows(policy)?;
+        let zoned = private && policy.mode == Mode::Tunnel;
+        Ok(Self {
             spi: fresh_spi(rng),
-            zones: private.then(|| zones::offer(policy.zones)).flatten(),
+            mode: policy.mode,
+            ground,
+            zones: zoned.then(|| zones::offer(policy.zones)).flatten(),
             menu,
-        }
+        })
     }
 
     /// The offer for a child that takes the place of another: zones as they were, as far as the
@@ -104,11 +128,15 @@ impl Offer {
     pub(crate) fn again(
         menu: EspMenu,
         policy: &Policy<'_>,
+        ground: Ground,
         before: Option<&ZoneAgreement>,
         rng: &mut Rng,
     ) -> Option<Self> {
+        ground.allows(policy).ok()?;
         Some(Self {
             spi: fresh_spi(rng),
+            mode: policy.mode,
+            ground,
             zones: zones::renew(policy.zones, before.cloned(), before).ok()?,
             menu,
         })
@@ -125,12 +153,14 @@ impl Offer {
         (peer, policy): (&Peer, &Policy<'_>),
         addresses: Option<InnerAddresses>,
     ) -> Vec<Payload> {
-        let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
+        let ends = lent(peer, addresses, policy.local, policy.remote);
+        let (local, remote) = self.ground.confine(self.mode, ends);
         let mut payloads = vec![
             Payload::SecurityAssociation(offer_esp(&self.menu, self.spi)),
             Payload::TsInitiator(TrafficSelectors(local)),
             Payload::TsResponder(TrafficSelectors(remote)),
         ];
+        payloads.extend(mode::payload(self.mode));
         payloads.extend(self.zones.as_ref().map(zones::payload));
         payloads
     }
@@ -143,31 +173,17 @@ impl Offer {
         response: &Message,
         keys: ChildKeys,
     ) -> Result<Agreed, DownReason> {
-        let Policy {
-            local,
-            remote,
-            zones,
-            ..
-        } = *policy;
         let answer = Child::read(response).ok_or_else(|| refusal(response))?;
         let choice = check_esp(answer.proposals, &self.menu)
             .ok_or(DownReason::NotOffered("an ESP suite"))?;
         let keys = keys
             .settled(choice.group)
             .ok_or(DownReason::NotOffered("a key exchange"))?;
-        let inside = is_narrowed(answer.initiator, local) && is_narrowed(answer.responder, remote);
-        if !inside {
-            return Err(DownReason::NotOffered("traffic selectors"));
-        }
-        let (local, remote) = lent(peer, addresses, answer.initiator, answer.responder);
-        if local.is_empty() || remote.is_empty() {
-            return Err(DownReason::NotOffered(
-                "traffic selectors without the address inside",
-            ));
-        }
+        self.ground.check(self.mode, response)?;
+        let (local, remote) = self.carried((peer, policy), addresses, &answer)?;
         // Only an answer to an offer is looked at: without the vendor ID the number is anybody's.
         let answered = self.zones.as_ref().and_then(|_| zones::read(response));
-        let agreement = match zones::check(zones, self.zones.as_ref(), answered) {
+        let agreement = match zones::check(policy.zones, self.zones.as_ref(), answered) {
             Outcome::Agreed(agreement) => agreement,
             Outcome::Required => return Err(DownReason::ZonesRequired),
             Outcome::Widened => return Err(DownReason::ZonesWidened),
@@ -176,12 +192,36 @@ impl Offer {
             name: policy.name.map(str::to_owned),
             local,
             remote,
+            mode: self.mode,
+            declined: None,
             agreement,
             choice,
             spi: self.spi,
             initiator: true,
             keys,
         })
+    }
+
+    /// What a child carries whose responder answered this.
+    fn carried(
+        &self,
+        (peer, policy): (&Peer, &Policy<'_>),
+        addresses: Option<InnerAddresses>,
+        answer: &Child<'_>,
+    ) -> Result<Ends, DownReason> {
+        let (ours, theirs) = (answer.initiator, answer.responder);
+        if !(is_narrowed(ours, policy.local) && is_narrowed(theirs, policy.remote)) {
+            return Err(DownReason::NotOffered("traffic selectors"));
+        }
+        let ends = lent(peer, addresses, ours, theirs);
+        let ends = self.ground.confine(self.mode, ends);
+        self.ground.is_pair(self.mode, &ends)?;
+        if ends.0.is_empty() || ends.1.is_empty() {
+            return Err(DownReason::NotOffered(
+                "traffic selectors without the address inside",
+            ));
+        }
+        Ok(ends)
     }
 }
 
@@ -217,12 +257,12 @@ pub(crate) type Answer = (Vec<Payload>, Agreed);
 pub(crate) fn answer(
     (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
     request: &Message,
-    private: bool,
+    (ground, private): (Ground, bool),
     before: Option<Option<&ZoneAgreement>>,
     keys: ChildKeys,
     rng: &mut Rng,
 ) -> Result<Answer, (NotifyType, Refusal)> {
-    let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
+    let asked = ground.answer(policy, request).map_err(bad_mode)?;
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let spi = fresh_spi(rng);
     let menu = EspMenu::of(peer, keys.groups());
@@ -233,18 +273,9 @@ pub(crate) fn answer(
             Refusal::NoEspProposal { allowed },
         )
     })?;
-    let (theirs, ours) = (
-        narrow(offer.initiator, &remote),
-        narrow(offer.responder, &local),
-    );
-    if let Some(addresses) = addresses.filter(|_| theirs.is_empty()) {
-        let why = Refusal::NotItsAddress(addresses);
-        return Err((NotifyType::TS_UNACCEPTABLE, why));
-    }
-    if theirs.is_empty() || ours.is_empty() {
-        return Err((NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors));
-    }
-    let agreement = agree(policy.zones, request, private, before)?;
+    let (ours, theirs) = common((peer, policy, addresses), ground, &offer)?;
+    let zoned = private && policy.mode == Mode::Tunnel;
+    let agreement = agree(policy.zones, request, zoned, before)?;
     let keys = keys
         .settled(choice.group)
         .ok_or((NotifyType::INVALID_SYNTAX, Refusal::KeyExchange))?;
@@ -253,11 +284,14 @@ pub(crate) fn answer(
         Payload::TsInitiator(TrafficSelectors(theirs.clone())),
         Payload::TsResponder(TrafficSelectors(ours.clone())),
     ];
+    payloads.extend(mode::payload(policy.mode));
     payloads.extend(agreement.as_ref().map(zones::payload));
     let agreed = Agreed {
         name: policy.name.map(str::to_owned),
         local: ours,
         remote: theirs,
+        mode: policy.mode,
+        declined: Some(asked).filter(|asked| *asked != policy.mode),
         agreement,
         choice,
         spi,
@@ -267,28 +301,57 @@ pub(crate) fn answer(
     Ok((payloads, agreed))
 }
 
+/// What an offer and a policy have in common, for a child of the policy's mode.
+fn common(
+    (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
+    ground: Ground,
+    offer: &Child<'_>,
+) -> Result<Ends, (NotifyType, Refusal)> {
+    let ends = lent(peer, addresses, policy.local, policy.remote);
+    let (local, remote) = ground.confine(policy.mode, ends);
+    let ends = (
+        narrow(offer.responder, &local),
+        narrow(offer.initiator, &remote),
+    );
+    if let Some(addresses) = addresses.filter(|_| ends.1.is_empty()) {
+        let why = Refusal::NotItsAddress(addresses);
+        return Err((NotifyType::TS_UNACCEPTABLE, why));
+    }
+    ground.is_pair(policy.mode, &ends).map_err(bad_mode)?;
+    if ends.0.is_empty() || ends.1.is_empty() {
+        return Err((NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors));
+    }
+    Ok(ends)
+}
+
+fn bad_mode(why: BadMode) -> (NotifyType, Refusal) {
+    (why.notify(), Refusal::Mode(why))
+}
+
 /// What is left of both ends' selectors by the addresses that one of them lends the other.
 fn lent(
     peer: &Peer,
     addresses: Option<InnerAddresses>,
     local: &[TrafficSelector],
     remote: &[TrafficSelector],
-) -> (Vec<TrafficSelector>, Vec<TrafficSelector>) {
+) -> Ends {
     match peer.pool() {
         Some(_) => (local.to_vec(), confine(remote, addresses)),
         None => (confine(local, addresses), remote.to_vec()),
     }
 }
 
-/// What is worth a line in the log about the zones of a child that came up.
+/// What is worth a line in the log about the mode and the zones of a child that came up.
 pub(crate) fn remarks(policy: &ZonePolicy, terms: &Terms) -> Vec<Refusal> {
-    match &terms.agreement {
+    let declined = terms.declined.map(Refusal::ModeDeclined).into_iter();
+    let zones = match &terms.agreement {
         Some(agreement) => zones::missing_licences(policy, agreement)
             .map(Refusal::LicenceNotAccepted)
             .collect(),
         None if zones::offer(policy).is_some() => vec![Refusal::ZonesNotAgreed],
         None => Vec::new(),
-    }
+    };
+    declined.chain(zones).collect()
 }
 
 fn agree(

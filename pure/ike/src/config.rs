@@ -6,7 +6,7 @@ use crate::extension::tcp::Tcp;
 use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
-use model::{Group, Identity, Kem, Licence, Suite, TrafficSelector, ZoneSelector};
+use model::{Group, Identity, Kem, Licence, Mode, Suite, TrafficSelector, ZoneSelector};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -121,6 +121,8 @@ pub struct ChildPolicy {
     pub local: Vec<TrafficSelector>,
     /// What of the peer's it carries.
     pub remote: Vec<TrafficSelector>,
+    /// What of a datagram it seals.
+    pub mode: Mode,
     /// How long its keys are used. Zero: for ever.
     pub lifetime: Duration,
     /// Whether its keys come from a key exchange of their own, if the peer can.
@@ -229,6 +231,8 @@ pub enum PeerRole {
         addressing: Addressing,
         /// What we agree to show to licensed nodes.
         zones: ZonePolicy,
+        /// What of a datagram the first child seals.
+        mode: Mode,
     },
     /// A node we give keys to. Its IKE SA has no child.
     Licensed,

@@ -5,12 +5,13 @@
 
 use crate::extension::configuration::Inside;
 use crate::extension::fragment::Uncut;
+use crate::extension::mode::BadMode;
 use crate::extension::ppk::BadPpk;
 use crate::menu::IkeMenu;
 use crypto::{Secret, Untrusted};
 use model::{
-    ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, InnerAddresses, Kem, Licence, Path,
-    Suite,
+    ChildSa, ChildSaId, CsaId, Grant, Group, Identity, IkeSaId, InnerAddresses, Kem, Licence, Mode,
+    Path, Suite,
 };
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{CertificateRefusal, NotifyType, RefusalCode};
@@ -330,6 +331,9 @@ pub enum DownReason {
     /// The peer answered with something we did not offer.
     #[error("the peer broke the protocol: it chose what we did not offer ({0})")]
     NotOffered(&'static str),
+    /// The child cannot have the mode we want.
+    #[error("{0}")]
+    Mode(#[from] BadMode),
     /// We asked for an address inside.
     #[error(
         "the peer gives us no address inside: give it a pool of addresses there, or list ours in `local` here and in [tunnel]"
@@ -643,6 +647,12 @@ pub enum Refusal {
         "none of its traffic selectors lies inside ours: compare `local` and `remote` at both ends"
     )]
     TrafficSelectors,
+    /// Its child cannot have the mode we want.
+    #[error("{0}")]
+    Mode(#[from] BadMode),
+    /// It asks for another mode, and a tunnel is what we want.
+    #[error("it asks for {0} mode, and gets a tunnel, as `mode` says here")]
+    ModeDeclined(Mode),
     /// The addresses inside are ours to lend.
     #[error(
         "it asks for no address inside, but has to get one from [pool.{pool}]: set `local = [\"dynamic\"]` there, or give it `remote` instead of `pool` here"
@@ -873,6 +883,9 @@ pub enum CannotMove {
     /// One of the ends cannot do it, or does not want to.
     #[error("it was not agreed that it may move (RFC 4555)")]
     NotAgreed,
+    /// What it carries is bound to the addresses outside (RFC 4555 section 1.2).
+    #[error("it has a tunnel in transport mode, which stays where it is; `mode = \"beet\"` moves")]
+    Transport,
     /// The peer decides.
     #[error("the other end began it, and decides where it goes")]
     NotOurs,
@@ -965,7 +978,7 @@ fn clone_advice(notify: NotifyType) -> &'static str {
 fn advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_PROPOSAL_CHOSEN => {
-            "nothing in common: compare `suite` and `groups` at both ends, and `kem` where there is one"
+            "nothing in common: compare `suite` and `groups` at both ends, and `kem` and `mode` where there are any"
         }
         NotifyType::INVALID_KE_PAYLOAD => {
             "no key exchange in common: allow x25519 (group 31) or p256 (group 19) there"

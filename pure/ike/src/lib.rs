@@ -72,6 +72,7 @@ pub use event::{
 };
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
+pub use extension::mode::BadMode;
 pub use extension::nat::Nat;
 pub use extension::overlap::Windows;
 pub use extension::ppk::{BadPpk, Ppk};

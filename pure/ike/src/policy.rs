@@ -1,7 +1,7 @@
 //! The children that a peer may have: the first, which its role describes, and those beside it.
 
 use crate::config::{ChildPolicy, Peer, PeerRole, ZonePolicy};
-use model::TrafficSelector;
+use model::{Mode, TrafficSelector};
 use std::time::Duration;
 
 /// What is said of one child. What is said of the peer holds for all of them.
@@ -12,6 +12,7 @@ pub(crate) struct Policy<'p> {
     pub(crate) local: &'p [TrafficSelector],
     pub(crate) remote: &'p [TrafficSelector],
     pub(crate) zones: &'p ZonePolicy,
+    pub(crate) mode: Mode,
     pub(crate) lifetime: Duration,
     pub(crate) pfs: bool,
     pub(crate) auto: bool,
@@ -25,12 +26,14 @@ impl Peer {
                 local,
                 remote,
                 zones,
+                mode,
                 ..
             } => Some(Policy {
                 name: None,
                 local,
                 remote,
                 zones,
+                mode: *mode,
                 lifetime: self.lifetimes.child,
                 pfs: self.lifetimes.pfs,
                 auto: true,
@@ -41,6 +44,12 @@ impl Peer {
             let others = self.children.iter().map(move |child| first.beside(child));
             std::iter::once(first).chain(others)
         })
+    }
+
+    /// Whether its IKE SA may move with all its children: MOBIKE "supports only tunnel mode IPsec SAs"
+    /// (RFC 4555 section 1.2), of which BEET is one but for the form of its packets.
+    pub(crate) fn may_move(&self) -> bool {
+        self.mobike && self.policies().all(|policy| policy.mode != Mode::Transport)
     }
 
     /// One of them.
@@ -56,6 +65,7 @@ impl<'p> Policy<'p> {
             name,
             local,
             remote,
+            mode,
             lifetime,
             pfs,
             auto,
@@ -64,6 +74,7 @@ impl<'p> Policy<'p> {
             name: Some(name),
             local,
             remote,
+            mode: *mode,
             lifetime: *lifetime,
             pfs: *pfs,
             auto: *auto,

@@ -71,7 +71,9 @@ impl Engine {
         }
         let outdated = before.children.iter().filter(|old| {
             let new = after.policy(Some(&old.name));
-            new.is_none_or(|new| (new.local, new.remote) != (&old.local, &old.remote))
+            new.is_none_or(|new| {
+                (new.local, new.remote, new.mode) != (&old.local, &old.remote, old.mode)
+            })
         });
         let outdated: Vec<_> = outdated.map(|old| old.name.clone()).collect();
         self.drop_children(&before.name, &outdated, now);

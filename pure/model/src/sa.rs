@@ -226,6 +226,39 @@ impl fmt::Display for Kem {
     }
 }
 
+/// What of a datagram a child SA seals (RFC 4301 section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mode {
+    /// All of it.
+    #[default]
+    Tunnel,
+    /// What follows its IP header, whose addresses are those outside.
+    Transport,
+    /// What follows its IP header, whose addresses are known to both ends ("bound end-to-end tunnel",
+    /// RFC 7402 appendix B).
+    Beet,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Tunnel, Self::Transport, Self::Beet];
+
+    /// How people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tunnel => "tunnel",
+            Self::Transport => "transport",
+            Self::Beet => "beet",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// One zone's key in one direction. `K` holds encryption key and salt.
 #[derive(Clone, Debug)]
 pub struct ZoneKey<K> {
@@ -273,6 +306,8 @@ pub struct ChildSa<K> {
     pub peer: String,
     /// Which of the peer's children in the configuration it is; `None` for the first.
     pub name: Option<String>,
+    /// What of a datagram it seals.
+    pub mode: Mode,
     /// Where its packets go.
     pub path: Path,
     /// What of ours it carries.

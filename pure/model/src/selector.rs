@@ -133,6 +133,17 @@ impl TrafficSelector {
     }
 }
 
+/// The one address at each end, ours first, if selectors speak of no other and of the same family.
+pub fn one_pair(local: &[TrafficSelector], remote: &[TrafficSelector]) -> Option<(IpAddr, IpAddr)> {
+    let one = |selectors: &[TrafficSelector]| {
+        let address = selectors.first()?.first;
+        let same = |s: &TrafficSelector| (s.first, s.last) == (address, address);
+        selectors.iter().all(same).then_some(address)
+    };
+    let pair = one(local).zip(one(remote));
+    pair.filter(|(local, remote)| same_family(*local, *remote))
+}
+
 fn same_family(a: IpAddr, b: IpAddr) -> bool {
     a.is_ipv4() == b.is_ipv4()
 }

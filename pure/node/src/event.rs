@@ -1,7 +1,7 @@
 //! What a node tells its driver.
 
 use crate::{KeyLog, Side};
-use model::{Exchanges, Identity, InnerAddresses, Path, Right, Spi, ZoneId};
+use model::{Exchanges, Identity, InnerAddresses, Mode, Path, Right, Spi, ZoneId};
 use std::net::{IpAddr, SocketAddr};
 
 /// Something an operator or the driver wants to know. Reasons are texts because they end in a
@@ -71,6 +71,8 @@ pub enum Event {
         outbound: Spi,
         /// Whether it is a composite SA.
         zoned: bool,
+        /// What of a datagram it seals.
+        mode: Mode,
     },
     /// A child SA has a successor with new keys.
     ChildRekeyed {

@@ -236,6 +236,7 @@ impl Node {
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
             zoned: child.agreement.is_some(),
+            mode: child.mode,
         });
         let id = child.id;
         self.install(child, None, now);
@@ -325,6 +326,7 @@ impl Node {
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
             zoned: child.agreement.is_some(),
+            mode: child.mode,
             local: child.local.clone(),
             remote: child.remote.clone(),
             path: child.path,
@@ -496,6 +498,7 @@ const fn refusal_code(why: Unusable) -> RefusalCode {
         | Unusable::NoAead
         | Unusable::Zones
         | Unusable::NoDesignatedZone
+        | Unusable::Mode
         | Unusable::Spi => RefusalCode::INVALID_GRANT,
     }
 }

@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::{Event, UnknownPeer};
 use ike::Tcp;
 use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
-use model::{Carrier, ChildSaId, Deadline, IkeSaId, Instant, Path};
+use model::{Carrier, ChildSaId, Deadline, IkeSaId, Instant, Mode, Path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -112,12 +112,20 @@ impl Node {
         self.peer(peer).ok_or(UnknownPeer)?;
         let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
         let theirs = self.ike.sa(sa).is_some_and(|up| up.moves.is_some());
+        let fixed = self.is_fixed(sa);
         let mobile = self.moving.0.get_mut(&sa);
         let mobile = mobile.ok_or(match theirs {
             true => ike::CannotMove::NotOurs,
+            false if fixed => ike::CannotMove::Transport,
             false => ike::CannotMove::NotAgreed,
         })?;
         Ok((sa, mobile))
+    }
+
+    /// Whether a child of an IKE SA is bound to the addresses outside.
+    fn is_fixed(&self, sa: IkeSaId) -> bool {
+        let mut children = self.children.values().filter(|child| child.ike == sa);
+        children.any(|child| child.status.mode == Mode::Transport)
     }
 
     /// Where the tunnels go that are up, and could go.

@@ -7,7 +7,7 @@ use esp::Traffic;
 use ike::{SaStatus, Windows};
 use model::{
     Carrier, ChildSaId, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Lease, Licence,
-    Spi, TrafficSelector, ZoneAgreement, ZoneId,
+    Mode, Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -72,6 +72,8 @@ pub struct ChildStatus {
     pub zoned: bool,
     /// The key exchanges of its own that its keys come from.
     pub exchanges: Exchanges,
+    /// What of a datagram it seals.
+    pub mode: Mode,
     /// Whether a newer one has its place: it only waits for what is under way.
     pub draining: bool,
     /// What of ours it carries.

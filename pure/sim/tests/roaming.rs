@@ -2,7 +2,7 @@
 //! connection in the tunnel carries on with the same octets.
 
 use crypto::Secret;
-use model::{Group, Instant, Suite, TrafficSelector, ZoneSelector};
+use model::{Group, Instant, Mode, Suite, TrafficSelector, ZoneSelector};
 use node::{Addressing, Config, Lifetimes, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
@@ -141,6 +141,7 @@ fn config(
             remote: vec![remote.clone()],
             addressing: Addressing::Fixed,
             zones,
+            mode: Mode::Tunnel,
         },
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],

@@ -7,6 +7,7 @@ pub mod codec;
 pub mod esp;
 pub mod ike;
 pub mod ip;
+pub mod shell;
 pub mod stream;
 pub mod tcp;
 pub mod udp;

@@ -4,8 +4,8 @@
 use crypto::{Aead, AeadAlgorithm, Secret};
 use esp::{DropReason, Packet, Protected, Sink, Spd, Worker};
 use model::{
-    ChildSa, ChildSaId, Half, IkeSaId, Instant, Keys, MapKind, Path, Spi, Suite, TrafficSelector,
-    Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
+    ChildSa, ChildSaId, Half, IkeSaId, Instant, Keys, MapKind, Mode, Path, Spi, Suite,
+    TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
 };
 
 /// SPI of packets from Alice to Bob.
@@ -132,6 +132,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
         ike: IkeSaId(1),
         peer: "bob".into(),
         name: None,
+        mode: Mode::Tunnel,
         path: path(),
         local: alices(),
         remote: bobs(),

@@ -8,5 +8,6 @@ mod bench;
 mod datagram;
 mod identity;
 mod licensed;
+mod mode;
 mod policy;
 mod vectors;

@@ -7,7 +7,7 @@ use super::closing::Closing;
 use super::established::{Beginning, Established};
 use super::{Arrived, Context, Core, State};
 use crate::auth::{Claim, PeerProved};
-use crate::child;
+use crate::child::Offer;
 use crate::config::{Config, Peer, PeerRole};
 use crate::event::DownReason;
 use crate::exchange::auth::Proof;
@@ -16,6 +16,7 @@ use crate::extension::configuration::{self, Inside};
 use crate::extension::fragment::Uncut;
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
+use crate::extension::mode::Ground;
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
 use crate::extension::{clone, contact, overlap, reauth, redirect};
@@ -33,10 +34,11 @@ pub(crate) struct AuthSent {
     /// The responder's message of IKE_SA_INIT, which its AUTH covers.
     pub(super) response: Vec<u8>,
     /// The child we asked for; none for a role without.
-    pub(super) child: Option<child::Offer>,
+    pub(super) child: Option<Offer>,
     pub(super) nat: Option<Nat>,
-    /// Whether the responder understands private numbers.
+    /// Whether the responder understands private numbers, and USE_BEET_MODE.
     pub(super) private: bool,
+    pub(super) beet: bool,
     /// What both ends sent between IKE_SA_INIT and IKE_AUTH.
     pub(super) covered: IntAuth,
 }
@@ -66,10 +68,15 @@ impl AuthSent {
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.extend(proofs);
         let first = peer.policy(None);
-        self.child = first.map(|first| {
+        let ground = Ground::new(core.path, self.nat, self.beet);
+        let offer = first.map(|first| {
             let menu = EspMenu::plain(&peer.suites);
-            child::Offer::new(menu, &first, self.private, ctx.rng)
+            Offer::new(menu, &first, ground, self.private, ctx.rng)
         });
+        self.child = match offer.transpose() {
+            Ok(offer) => offer,
+            Err(why) => return core.gone(why.into(), ctx),
+        };
         if let PeerRole::Vpn {
             local, addressing, ..
         } = &peer.role
@@ -78,7 +85,7 @@ impl AuthSent {
         }
         let child = self.child.iter().zip(&first);
         payloads.extend(child.flat_map(|(offer, first)| offer.payloads((peer, first), None)));
-        if peer.mobike {
+        if peer.may_move() {
             payloads.extend(mobike::supported(
                 &ctx.config.addresses,
                 core.path.local.ip(),
@@ -165,9 +172,10 @@ impl AuthSent {
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
+            beet: self.beet,
             initial: !ctx.is_acquainted(),
             mobike: peer
-                .filter(|peer| peer.mobike)
+                .filter(|peer| peer.may_move())
                 .and_then(|_| Mobike::read(response, true)),
             addresses,
             chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),

@@ -23,17 +23,19 @@ use crate::exchange::{is_ours, key_exchange, notify, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
+use crate::extension::mode::Ground;
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{
-    childless, clone, configuration, contact, intermediate, overlap, padding, reauth, redirect,
+    childless, clone, configuration, contact, intermediate, mode, overlap, padding, reauth,
+    redirect,
 };
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
 use crate::signature;
 use crypto::{Secret, UnixTime, sha256};
-use model::{Deadline, Group, Identity, IkeSaId, InnerAddresses, Instant, Kem};
+use model::{Deadline, Group, Identity, InnerAddresses, Instant, Kem};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
@@ -46,6 +48,8 @@ pub(crate) struct AwaitAuth {
     group: Group,
     nat: Option<Nat>,
     private: bool,
+    /// Whether the initiator understands USE_BEET_MODE.
+    beet: bool,
     /// Whether the initiator verifies signatures like ours.
     accepts_signature: bool,
     /// Whether the initiator may be sent to another gateway, and where it is to go now.
@@ -162,6 +166,7 @@ impl AwaitAuth {
             group: choice.group,
             nat: nat::detect(request, core.path),
             private,
+            beet: mode::understands_beet(request),
             accepts_signature: ctx
                 .config
                 .credential
@@ -445,9 +450,10 @@ impl AwaitAuth {
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
+            beet: self.beet,
             initial: contact::is_initial(request),
             mobike: Some(peer)
-                .filter(|peer| peer.mobike)
+                .filter(|peer| peer.may_move())
                 .and_then(|_| Mobike::read(request, false)),
             addresses: None,
             chain: signature::proved_by(peer, request),
@@ -464,7 +470,7 @@ impl AwaitAuth {
             (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
             (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
             (false, None) => {
-                answer_child(peer, request, &beginning, self.group, &keys, (core.id, ctx))
+                answer_child(peer, request, &beginning, self.group, &keys, (core, ctx))
             }
         };
         let child = match outcome {
@@ -534,7 +540,7 @@ fn answer_child(
     beginning: &Beginning,
     group: Group,
     keys: &ProvedKeys,
-    (sa, ctx): (IkeSaId, &mut Context<'_>),
+    (core, ctx): (&Core, &mut Context<'_>),
 ) -> Result<Answered, (NotifyType, Refusal)> {
     if ctx.barred.contains(&peer.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
@@ -561,7 +567,14 @@ fn answer_child(
             addressing, local, ..
         } => {
             let terms = (addressing, local.as_slice());
-            configuration::answer(terms, request, &peer.identity, sa, ctx.pools, ctx.today)?
+            configuration::answer(
+                terms,
+                request,
+                &peer.identity,
+                core.id,
+                ctx.pools,
+                ctx.today,
+            )?
         }
         PeerRole::Licensed | PeerRole::Gateway => None,
     };
@@ -571,7 +584,9 @@ fn answer_child(
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let terms = (peer, &policy, addresses);
-    let (answer, agreed) = child::answer(terms, request, private, None, keys, ctx.rng)?;
+    let ground = Ground::new(core.path, beginning.nat, beginning.beet);
+    let known = (ground, private);
+    let (answer, agreed) = child::answer(terms, request, known, None, keys, ctx.rng)?;
     Ok(Answered {
         payloads: reply.into_iter().chain(answer).collect(),
         addresses,

@@ -17,7 +17,7 @@ use crate::config::{Lifetimes, Timers};
 use crate::directory::Directory;
 use crate::event::Event;
 use crypto::Rng;
-use model::{ChildSaId, Instant, Spi, ZoneAgreement};
+use model::{ChildSaId, Instant, Mode, Spi, ZoneAgreement};
 use std::time::Duration;
 
 /// So many of one line that we replaced are drained at once; then the oldest has had its time.
@@ -39,6 +39,7 @@ pub(crate) struct Child {
     pub(crate) inbound: Spi,
     pub(crate) outbound: Spi,
     pub(crate) agreement: Option<ZoneAgreement>,
+    mode: Mode,
     pub(crate) life: Life,
 }
 
@@ -127,6 +128,11 @@ impl Children {
         found.map(|child| child.id)
     }
 
+    /// Whether they stay where they are: the addresses outside are a part of one.
+    pub(crate) fn are_fixed(&self) -> bool {
+        self.0.iter().any(|child| child.mode == Mode::Transport)
+    }
+
     /// How many there are, those that go as well.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
@@ -201,6 +207,7 @@ impl Children {
             inbound: terms.inbound.spi,
             outbound: terms.outbound.spi,
             agreement: terms.agreement.clone(),
+            mode: terms.mode,
             life: Life::Current(age),
         });
     }

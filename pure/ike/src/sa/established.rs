@@ -22,6 +22,7 @@ use crate::exchange::{first_error, notify};
 use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
+use crate::extension::mode::Ground;
 use crate::extension::nat::Nat;
 use crate::extension::{clone, delete, distribute, liveness, overlap, redirect};
 use crate::keys::ProvedKeys;
@@ -69,6 +70,8 @@ pub(crate) struct Established {
     pub(super) willing: bool,
     /// Whether the peer understands private numbers.
     pub(super) private: bool,
+    /// Whether it understands USE_BEET_MODE.
+    pub(super) beet: bool,
     /// What we ask of the peer.
     pub(super) queue: Queue,
     /// A successor that the peer asked for and that has not taken over yet.
@@ -96,6 +99,7 @@ pub(super) struct Offered {
 pub(super) struct Beginning {
     pub(super) nat: Option<Nat>,
     pub(super) private: bool,
+    pub(super) beet: bool,
     /// Whether the initiator said that it has no other IKE SA with the responder.
     pub(super) initial: bool,
     pub(super) mobike: Option<Mobike>,
@@ -159,6 +163,7 @@ impl Established {
             has_heir: false,
             willing: beginning.willing,
             private: beginning.private,
+            beet: beginning.beet,
             queue: Queue::default(),
             promised: None,
             openings: Vec::new(),
@@ -206,6 +211,11 @@ impl Established {
         self.note_in_vain(&why, core, ctx);
         self.drop_children(ctx);
         Closing::begin(self.keys, why, core, ctx)
+    }
+
+    /// What the mode of a child depends on.
+    pub(super) fn ground(&self, core: &Core) -> Ground {
+        Ground::new(core.proved, self.nat, self.beet)
     }
 
     /// Puts a request in line.
@@ -753,7 +763,7 @@ impl Established {
                 core.take(arrived.path, ctx);
                 core.carry(self.children(), ctx);
             }
-        } else if self.nat.is_some_and(Nat::follows) {
+        } else if self.nat.is_some_and(Nat::follows) && !self.children.are_fixed() {
             core.follow(arrived.path, self.children(), ctx);
         }
     }

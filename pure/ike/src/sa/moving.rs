@@ -44,6 +44,9 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> Result<(), CannotMove> {
+        if self.children.are_fixed() {
+            return Err(CannotMove::Transport);
+        }
         let mobike = self.mobike.as_mut().ok_or(CannotMove::NotAgreed)?;
         if !mobike.decides {
             return Err(CannotMove::NotOurs);

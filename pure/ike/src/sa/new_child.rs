@@ -54,7 +54,16 @@ impl Established {
         };
         let groups = group.map_or_else(Vec::new, |_| groups_of(peer));
         let menu = EspMenu::of(peer, groups);
-        let offer = Offer::new(menu, &policy, self.private, ctx.rng);
+        let ground = self.ground(core);
+        let offer = match Offer::new(menu, &policy, ground, self.private, ctx.rng) {
+            Ok(offer) => offer,
+            Err(why) => {
+                self.put_off(policy.name, ctx);
+                let (name, why) = (name.map(str::to_owned), Box::new(why.into()));
+                let why = Refusal::ChildFailed { name, why };
+                return ctx.refused(Some(core.name()), why);
+            }
+        };
         let terms = (peer, &policy, self.addresses);
         let mut request = ChildRequest::new(offer, group, None, terms, ctx.rng);
         request.corrected = corrected;

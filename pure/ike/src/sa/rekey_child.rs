@@ -65,7 +65,9 @@ impl Established {
         let policy = peer.policy(old.name.as_deref());
         let offered = policy.and_then(|policy| {
             let menu = EspMenu::of(peer, groups);
-            let offer = Offer::again(menu, &policy, old.agreement.as_ref(), ctx.rng)?;
+            let ground = self.ground(core);
+            let before = old.agreement.as_ref();
+            let offer = Offer::again(menu, &policy, ground, before, ctx.rng)?;
             Some((policy, offer))
         });
         let Some((policy, offer)) = offered else {
@@ -252,6 +254,7 @@ pub(super) fn named(
         ike: core.id,
         peer: core.name(),
         name: terms.name,
+        mode: terms.mode,
         path: core.proved,
         local: terms.local,
         remote: terms.remote,

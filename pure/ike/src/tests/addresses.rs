@@ -21,6 +21,7 @@ pub(crate) fn borrower() -> Config {
         remote: vec![prefix("10.0.0.0/8"), prefix("fd00::/16")],
         addressing: Addressing::Requested,
         zones: ZonePolicy::default(),
+        mode: Mode::Tunnel,
     };
     config
 }
@@ -41,6 +42,7 @@ pub(crate) fn lender(prefixes: &[&str]) -> Config {
             lease: Duration::from_secs(DAY),
         })),
         zones: ZonePolicy::default(),
+        mode: Mode::Tunnel,
     };
     config
 }

@@ -19,6 +19,7 @@ mod kem;
 mod liveness;
 mod loss;
 mod mobike;
+mod mode;
 mod nat;
 mod pair;
 mod peek;
@@ -42,7 +43,7 @@ mod zones;
 
 use crate::{Addressing, ChildPolicy, Config, Peer, PeerRole, Stance, ZonePolicy};
 use crypto::Secret;
-use model::{Group, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use model::{Group, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use std::time::Duration;
 
 /// A message of IKE_AUTH with these payloads, as it is inside.
@@ -121,6 +122,7 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
         remote: vec![prefix(remote)],
         addressing: Addressing::Fixed,
         zones,
+        mode: Mode::Tunnel,
     }
 }
 
@@ -130,6 +132,7 @@ pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
         name: name.to_owned(),
         local: vec![prefix(local)],
         remote: vec![prefix(remote)],
+        mode: Mode::Tunnel,
         lifetime: Duration::ZERO,
         pfs: true,
         auto: true,

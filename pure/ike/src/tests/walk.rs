@@ -32,6 +32,9 @@ struct Walk {
 
 fn ends(number: u32) -> (Config, Config) {
     let (mut left, mut right) = roaming();
+    if number.is_multiple_of(7) {
+        (left, right) = mode::mobile_ends(Mode::Beet);
+    }
     for config in [&mut left, &mut right] {
         let peer = &mut config.peers[0];
         peer.liveness = Duration::from_secs(20);

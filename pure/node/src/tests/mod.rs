@@ -7,6 +7,7 @@ mod datagram;
 mod grants;
 mod invariants;
 mod ledger;
+mod mode;
 mod operations;
 mod reauth;
 mod reconfigure;

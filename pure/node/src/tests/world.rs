@@ -16,7 +16,8 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Identity, Instant, Licence, Path, Right, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
+    Identity, Instant, Licence, Mode, Path, Right, Spi, Suite, TrafficSelector, ZoneId,
+    ZoneSelector,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -45,6 +46,8 @@ pub struct Policies {
     pub voice: bool,
     /// Both ends have ML-KEM beside the group, in new keys of tunnels too.
     pub kem: bool,
+    /// What of a datagram the first one seals. With another mode than tunnel it is between two hosts.
+    pub mode: Mode,
 }
 
 impl Default for Policies {
@@ -59,6 +62,7 @@ impl Default for Policies {
             both_begin: false,
             voice: false,
             kem: false,
+            mode: Mode::Tunnel,
         }
     }
 }
@@ -237,7 +241,10 @@ impl World {
 
     /// A TCP segment from the mobile node to a server behind the gateway, or back.
     pub fn segment(&mut self, from: usize, seq: u32, payload: &[u8]) -> Vec<u8> {
-        let (client, server) = ("10.1.0.2:40000", "10.8.0.1:80");
+        let (client, server) = match self.policies.mode {
+            Mode::Transport => ("192.0.2.2:40000", "198.51.100.1:80"),
+            Mode::Tunnel | Mode::Beet => ("10.1.0.2:40000", "10.8.0.1:80"),
+        };
         let segment = match from {
             MOBILE => datagram::tcp(client, server, seq, 1, payload),
             _ => datagram::tcp(server, client, seq, 1, payload),
@@ -511,7 +518,11 @@ fn config(who: usize, policies: &Policies) -> Config {
     let inner = |text: &str, length| {
         vec![TrafficSelector::from_prefix(text.parse().unwrap(), length).unwrap()]
     };
-    let (mobile_side, server_side) = (inner("10.1.0.2", 32), inner("10.8.0.0", 16));
+    let (mobile_side, server_side) = match policies.mode {
+        Mode::Tunnel => (inner("10.1.0.2", 32), inner("10.8.0.0", 16)),
+        Mode::Beet => (inner("10.1.0.2", 32), inner("10.8.0.1", 32)),
+        Mode::Transport => (inner(ADDRESSES[MOBILE], 32), inner(ADDRESSES[GATEWAY], 32)),
+    };
     let zones = |licences: &[Licence]| ZonePolicy {
         stance: policies.stance,
         zones: vec![
@@ -532,6 +543,7 @@ fn config(who: usize, policies: &Policies) -> Config {
                 remote: server_side,
                 addressing: Addressing::Fixed,
                 zones: zones(&policies.mobile),
+                mode: policies.mode,
             },
         )],
         GATEWAY => vec![
@@ -546,6 +558,7 @@ fn config(who: usize, policies: &Policies) -> Config {
                     remote: mobile_side,
                     addressing: Addressing::Fixed,
                     zones: zones(&policies.gateway),
+                    mode: policies.mode,
                 },
             ),
             peer("fa", LICENSED, address(LICENSED), Role::Licensed),
@@ -562,6 +575,7 @@ fn config(who: usize, policies: &Policies) -> Config {
             name: "voice".to_owned(),
             local,
             remote,
+            mode: Mode::Tunnel,
             lifetime: Duration::from_secs(3600),
             pfs: true,
             auto: true,

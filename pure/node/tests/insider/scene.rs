@@ -11,7 +11,7 @@ use ike::{
     Stance, ZonePolicy,
 };
 use model::{
-    CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Kem, Licence, Path, Right, Spi, Suite,
+    CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Spi, Suite,
     TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
@@ -204,6 +204,7 @@ fn lending(addressing: Addressing) -> PeerRole {
                 right: Right::Read,
             }],
         },
+        mode: Mode::Tunnel,
     }
 }
 

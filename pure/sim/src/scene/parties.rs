@@ -2,7 +2,7 @@
 
 use super::Configuration;
 use crypto::{Secret, TrustStore};
-use model::{Group, Identity, Licence, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use model::{Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
 use node::{Addressing, Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -62,6 +62,7 @@ impl Parties {
             remote: vec![selector(remote, remote_length)],
             addressing: Addressing::Fixed,
             zones: self.zones(),
+            mode: Mode::Tunnel,
         }
     }
 

@@ -168,6 +168,7 @@ registry! {
         NAT_DETECTION_SOURCE_IP = 16388,
         NAT_DETECTION_DESTINATION_IP = 16389,
         COOKIE = 16390,
+        USE_TRANSPORT_MODE = 16391,
         REKEY_SA = 16393,
         ESP_TFC_PADDING_NOT_SUPPORTED = 16394,
         MOBIKE_SUPPORTED = 16396,
@@ -197,6 +198,8 @@ registry! {
         // Private use: errors 8192 to 16383, status 40960 to 65535.
         KEY_REFUSED = 12288,
         ZONES_REQUIRED = 12289,
+        // strongSwan's, until draft-ietf-ipsecme-ikev2-beet-mode has one.
+        USE_BEET_MODE = 40961,
         ZONE_MAP = 41100,
         KEY_ACCEPTED = 41101,
         REVOKE = 41102,

@@ -1,0 +1,286 @@
+//! Transport and BEET mode: what stays behind, what is made anew, and what does not get through.
+
+use crate::bench::*;
+use crate::datagram::{ICMP, TCP, UDP, tcp, udp, v4, v4_with, v6};
+use crypto::Secret;
+use esp::{DropReason, Packet, Spd, Unusable, Worker};
+use model::{ChildSa, Half, Keys, Mode, Suite, TrafficSelector};
+use wire::ip::Header;
+
+const BOTH: [Mode; 2] = [Mode::Transport, Mode::Beet];
+const V4: [&str; 2] = ["10.1.0.1/32", "10.8.0.1/32"];
+const V6: [&str; 2] = ["fd00:1::1/128", "fd00:8::1/128"];
+
+fn moded(mode: Mode, kind: &Kind, [alice, bob]: [&str; 2]) -> [ChildSa<Secret>; 2] {
+    let (mut alices, mut bobs) = (alices_sa(kind), bobs_sa(kind));
+    (alices.mode, bobs.mode) = (mode, mode);
+    (alices.local, alices.remote) = (prefixes(&[alice]), prefixes(&[bob]));
+    (bobs.local, bobs.remote) = (prefixes(&[bob]), prefixes(&[alice]));
+    [alices, bobs]
+}
+
+fn ends(mode: Mode, addresses: [&str; 2]) -> [Worker; 2] {
+    moded(mode, &EXPLICIT, addresses).map(endpoint)
+}
+
+/// A header as the receiver makes it, before what a datagram of ours holds.
+fn payload(datagram: &[u8]) -> Vec<u8> {
+    Header::parse(datagram).unwrap().payload().to_vec()
+}
+
+#[test]
+fn what_follows_the_header_arrives_under_a_header_of_the_same_addresses() {
+    let datagrams = [
+        (V4, v4(TCP, &tcp(&[], b"hello"))),
+        (V4, v4(UDP, &udp(b"hello"))),
+        (V4, v4(ICMP, &[8, 0, 0, 0, 0, 1, 0, 1])),
+        (V4, v4(UDP, &udp(&[7; 1400]))),
+        (V4, v4(253, &[])),
+        (V6, v6(TCP, &tcp(&[], b"hello"))),
+        (V6, v6(UDP, &udp(b"hello"))),
+    ];
+    for mode in BOTH {
+        for (addresses, datagram) in &datagrams {
+            let [mut alice, mut bob] = ends(mode, *addresses);
+            let sealed = seal(&mut alice, datagram).unwrap();
+            let opened = open(&mut bob, &sealed).unwrap();
+            let (sent, came) = (
+                Header::parse(datagram).unwrap(),
+                Header::parse(&opened).unwrap(),
+            );
+            assert_eq!(sent.payload(), came.payload());
+            assert_eq!(sent.flow(), came.flow());
+            assert!(came.checksum_is_right() && !came.has_options() && !came.is_fragment());
+            assert_eq!((came.ttl(), came.tos()), (64, 0), "of no header that came");
+        }
+    }
+}
+
+#[test]
+fn every_plain_suite_carries_both_modes() {
+    let keyed = |half: &mut Half<Secret>, suite: Suite, implicit_iv| {
+        half.keys = Keys::Plain {
+            suite,
+            implicit_iv,
+            key: Secret::new(vec![half.spi.0 as u8; suite.keymat_len()]),
+        };
+    };
+    let datagrams = [
+        (V4, v4(TCP, &tcp(&[], b"x"))),
+        (V6, v6(TCP, &tcp(&[], b"x"))),
+    ];
+    for suite in Suite::ALL {
+        for implicit_iv in [false, suite.hash().is_none()] {
+            for (addresses, datagram) in &datagrams {
+                let mut sas = moded(Mode::Beet, &EXPLICIT, *addresses);
+                for sa in &mut sas {
+                    keyed(&mut sa.inbound, suite, implicit_iv);
+                    keyed(&mut sa.outbound, suite, implicit_iv);
+                }
+                let [mut alice, mut bob] = sas.map(endpoint);
+                let sealed = seal(&mut alice, datagram).unwrap();
+                let opened = open(&mut bob, &sealed).unwrap();
+                assert_eq!(payload(&opened), payload(datagram), "{suite}");
+            }
+        }
+    }
+}
+
+/// It saves the header: that is what BEET is for (RFC 7402 appendix B).
+#[test]
+fn the_header_is_not_in_the_packet() {
+    let datagram = v4(UDP, &udp(&[7; 92]));
+    let tunnel = seal(&mut endpoint(alices_sa(&EXPLICIT)), &datagram).unwrap();
+    for mode in BOTH {
+        let [mut alice, _] = ends(mode, V4);
+        let sealed = seal(&mut alice, &datagram).unwrap();
+        assert_eq!(tunnel.len() - sealed.len(), 20);
+    }
+}
+
+#[test]
+fn a_packet_written_by_the_rules_opens() {
+    let segment = payload(&v4(TCP, &tcp(&[], b"hello!")));
+    let text = [&segment[..], &[0, TCP]].concat();
+    let [_, mut bob] = ends(Mode::Transport, V4);
+    let opened = open(&mut bob, &plain_packet(1, &text)).unwrap();
+    assert_eq!(payload(&opened), segment);
+    assert_eq!(Header::parse(&opened).unwrap().protocol(), TCP);
+}
+
+#[test]
+fn a_tunnel_and_the_other_modes_do_not_open_for_each_other() {
+    let datagram = v4(TCP, &tcp(&[], b"hello"));
+    for mode in BOTH {
+        let [mut alice, mut bob] = ends(mode, V4);
+        let (mut tunnel, mut far) = pair(&EXPLICIT);
+        let bare = seal(&mut alice, &datagram).unwrap();
+        assert!(open(&mut far, &bare).is_err());
+        // A whole datagram is one in IP to the other: it goes to that protocol, not where it says.
+        let whole = seal(&mut tunnel, &datagram).unwrap();
+        let opened = open(&mut bob, &whole).unwrap();
+        assert_eq!(Header::parse(&opened).unwrap().protocol(), 4);
+        assert_eq!(payload(&opened), datagram);
+    }
+}
+
+/// "Transport mode ESP is applied only to whole IP datagrams" (RFC 4303 section 3.3.4).
+#[test]
+fn fragments_are_dropped_in_both_directions() {
+    for mode in BOTH {
+        let [mut alice, mut bob] = ends(mode, V4);
+        for fragment in [0x2000, 0x0010] {
+            let datagram = v4_with(&[], fragment, UDP, &[7; 64]);
+            assert_eq!(seal(&mut alice, &datagram), Err(DropReason::Fragment));
+        }
+        // A tunnel has no such rule.
+        let first = v4_with(&[], 0x2000, UDP, &[7; 64]);
+        assert!(seal(&mut endpoint(alices_sa(&EXPLICIT)), &first).is_ok());
+        let text = [17, 0, 0, 1, 0, 0, 0, 0, 1, 2, 2, 44];
+        assert_eq!(
+            open(&mut bob, &plain_packet(1, &text)),
+            Err(DropReason::Fragment)
+        );
+    }
+}
+
+/// One that is behind other extension headers, of which the first alone is told by the packet.
+#[test]
+fn a_fragment_header_behind_destination_options_is_found() {
+    let [_, mut bob] = ends(Mode::Beet, V6);
+    let options = [44, 0, 1, 4, 0, 0, 0, 0];
+    let text = [&options[..], &[17, 0, 0, 1, 0, 0, 0, 0, 1, 2, 2, 60]].concat();
+    let opened = open(&mut bob, &plain_packet(1, &text));
+    assert_eq!(opened, Err(DropReason::Fragment));
+}
+
+#[test]
+fn options_and_extension_headers_are_dropped_in_both_directions() {
+    for mode in BOTH {
+        let [mut alice, mut bob] = ends(mode, V4);
+        let datagram = v4_with(&[1, 1, 1, 1], 0x4000, UDP, &udp(b"x"));
+        assert_eq!(seal(&mut alice, &datagram), Err(DropReason::HeaderOptions));
+        let [mut alice, _] = ends(mode, V6);
+        let datagram = v6(60, &[17, 0, 1, 4, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
+        assert_eq!(seal(&mut alice, &datagram), Err(DropReason::HeaderOptions));
+        for (seq, next_header) in (1..).zip([0, 43, 94]) {
+            let text = [17, 1, 0, 0, 0, 0, 0, 0, 1, 2, 2, next_header];
+            assert_eq!(
+                open(&mut bob, &plain_packet(seq, &text)),
+                Err(DropReason::HeaderOptions)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dummy_packet_is_no_datagram() {
+    let [_, mut bob] = ends(Mode::Beet, V4);
+    assert_eq!(
+        open(&mut bob, &plain_packet(1, &[7, 7, 7, 7, 1, 2, 2, 59])),
+        Err(DropReason::Dummy)
+    );
+}
+
+/// The header comes from the SA alone, so there is nothing that a peer could say about addresses; what
+/// it can say is the protocol and the ports, and those are held against the selectors.
+#[test]
+fn what_the_sa_may_not_carry_is_dropped() {
+    for mode in BOTH {
+        let sas = moded(mode, &EXPLICIT, V4);
+        let only_tcp = |selectors: &mut Vec<TrafficSelector>| selectors[0].protocol = TCP;
+        let [mut alices, mut bobs] = sas.clone();
+        only_tcp(&mut bobs.local);
+        only_tcp(&mut bobs.remote);
+        let (mut alice, mut bob) = (endpoint(alices.clone()), endpoint(bobs));
+        let sealed = seal(&mut alice, &v4(UDP, &udp(b"x"))).unwrap();
+        assert_eq!(
+            open(&mut bob, &sealed),
+            Err(DropReason::InnerSelectorMismatch)
+        );
+        let sealed = seal(&mut alice, &v4(TCP, &tcp(&[], b"x"))).unwrap();
+        assert!(open(&mut bob, &sealed).is_ok());
+        // Nor does anything else leave.
+        only_tcp(&mut alices.local);
+        only_tcp(&mut alices.remote);
+        let left = seal(&mut endpoint(alices), &v4(UDP, &udp(b"x")));
+        assert_eq!(left, Err(DropReason::NoPolicy));
+    }
+}
+
+#[test]
+fn a_replayed_or_forged_packet_is_dropped() {
+    for mode in BOTH {
+        let [mut alice, mut bob] = ends(mode, V4);
+        let sealed = seal(&mut alice, &v4(TCP, &tcp(&[], b"x"))).unwrap();
+        for at in 8..sealed.len() {
+            let mut forged = sealed.clone();
+            forged[at] ^= 1;
+            assert_eq!(open(&mut bob, &forged), Err(DropReason::BadIcv));
+        }
+        assert!(open(&mut bob, &sealed).is_ok());
+        assert_eq!(open(&mut bob, &sealed), Err(DropReason::Replayed));
+    }
+}
+
+#[test]
+fn an_sa_without_one_pair_of_addresses_or_with_zones_is_not_installed() {
+    let refused = |sa: &ChildSa<Secret>| Worker::new(Spd::default()).install(sa.clone());
+    for mode in BOTH {
+        let [good, _] = moded(mode, &EXPLICIT, V4);
+        assert_eq!(refused(&good), Ok(()));
+        let changes: [fn(&mut ChildSa<Secret>); 4] = [
+            |sa| sa.local = alices(),
+            |sa| sa.remote = Vec::new(),
+            |sa| sa.remote.extend(prefixes(&["10.8.0.2/32"])),
+            |sa| sa.remote = prefixes(&["fd00:8::1/128"]),
+        ];
+        for change in changes {
+            let mut bad = good.clone();
+            change(&mut bad);
+            assert_eq!(refused(&bad), Err(Unusable::Mode));
+        }
+        let [zoned, _] = moded(mode, &two_zones(), V4);
+        assert_eq!(refused(&zoned), Err(Unusable::Mode));
+    }
+}
+
+/// However short or long, with whatever next header: nothing panics, and what is delivered is a datagram
+/// between the two.
+#[test]
+fn no_authentic_text_makes_a_packet_of_anybody_else() {
+    for addresses in [V4, V6] {
+        let [_, mut bob] = ends(Mode::Beet, addresses);
+        let mut seq = 0;
+        for next_header in 0..=255 {
+            for len in [2, 6, 10, 22, 42, 62] {
+                seq += 1;
+                let mut text = vec![next_header; len - 2];
+                text.extend([0, next_header]);
+                let Ok(opened) = open(&mut bob, &plain_packet(seq, &text)) else {
+                    continue;
+                };
+                let header = Header::parse(&opened).unwrap();
+                let ends = [header.source(), header.destination()];
+                let [alice, bob] = addresses.map(|text| prefixes(&[text])[0].first);
+                assert_eq!(ends, [alice, bob]);
+                assert_eq!(header.total_len(), opened.len());
+            }
+        }
+    }
+}
+
+/// A buffer that was just large enough for the packet has room for the header.
+#[test]
+fn a_packet_as_long_as_its_buffer_is_opened() {
+    for (addresses, datagram) in [
+        (V4, v4(UDP, &udp(&[7; 1400]))),
+        (V6, v6(UDP, &udp(&[7; 1400]))),
+    ] {
+        let [mut alice, mut bob] = ends(Mode::Transport, addresses);
+        let sealed = seal(&mut alice, &datagram).unwrap();
+        let exact = Packet::from_slice(&sealed);
+        assert_eq!(exact.len(), sealed.len());
+        assert!(open(&mut bob, &sealed).is_ok());
+    }
+}
