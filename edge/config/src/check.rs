@@ -1,7 +1,7 @@
 //! What only shows when several tables are looked at together.
 
 use crate::reader::{Value, suggestion};
-use crate::{Action, Addressing, Config, PAYLOAD, Party, Peer, Pool, Warning, child};
+use crate::{Action, Addressing, Config, PAYLOAD, Party, Peer, Pool, Warning, child, mode};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -14,6 +14,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     own_addresses(config, root);
     for peer in &config.peers {
         child::check(peer, root);
+        mode::check(peer, root);
     }
     // The file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();

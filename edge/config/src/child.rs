@@ -1,8 +1,9 @@
 //! `[peer.NAME.child.NAME]`: a tunnel with a peer beside the first one.
 
+use crate::mode;
 use crate::peer::{Addressing, Peer, Start, selectors};
 use crate::reader::{Table, Value};
-use model::TrafficSelector;
+use model::{Mode, TrafficSelector};
 use std::time::Duration;
 
 /// So many tunnels beside the first are enough for anybody.
@@ -18,6 +19,8 @@ pub struct Child {
     pub local: Vec<TrafficSelector>,
     /// `remote`: prefixes of the peer's that it carries. Default those of the peer's table.
     pub remote: Vec<TrafficSelector>,
+    /// `mode`: what of a packet it seals. Default that of the peer's table.
+    pub mode: Mode,
     /// `start`: when to ask for it. Default `auto`: whenever the peer's first tunnel is up, by who
     /// connected.
     pub start: Start,
@@ -34,6 +37,7 @@ pub(crate) struct Draft {
     name: String,
     local: Option<Vec<TrafficSelector>>,
     remote: Option<Vec<TrafficSelector>>,
+    mode: Option<Mode>,
     start: Option<Start>,
     rekey: Option<Duration>,
     pfs: Option<bool>,
@@ -50,6 +54,7 @@ impl Draft {
         }
         let local = table.optional("local", selectors);
         let remote = table.optional("remote", selectors);
+        let mode = table.optional("mode", mode::mode);
         let start = [("auto", Start::Auto), ("manual", Start::Manual)];
         let start = table.optional("start", |value| value.choice(&start));
         let second = Duration::from_secs(1);
@@ -61,6 +66,7 @@ impl Draft {
             name: name.to_owned(),
             local,
             remote,
+            mode,
             start,
             rekey,
             pfs,
@@ -68,11 +74,12 @@ impl Draft {
     }
 
     /// With what the peer's table says, of which the selectors may not be known yet.
-    pub fn beside(self, rekey: Duration, pfs: bool) -> Child {
+    pub fn beside(self, mode: Mode, rekey: Duration, pfs: bool) -> Child {
         Child {
             name: self.name,
             local: self.local.unwrap_or_default(),
             remote: self.remote.unwrap_or_default(),
+            mode: self.mode.unwrap_or(mode),
             start: self.start.unwrap_or(Start::Auto),
             rekey: self.rekey.unwrap_or(rekey),
             pfs: self.pfs.unwrap_or(pfs),

@@ -22,6 +22,7 @@ mod divert;
 mod fault;
 mod key;
 mod listen;
+mod mode;
 mod party;
 mod peer;
 mod place;

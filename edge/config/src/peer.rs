@@ -1,10 +1,11 @@
 //! `[peer.NAME]`: the other end of a tunnel, and what both of us would show to others.
 
 use crate::child::{Child, Draft};
+use crate::mode;
 use crate::ppk::ppk;
 use crate::reader::{Table, Value};
 use crate::{Party, Pool, Ppk};
-use model::{Licence, Right, Suite, TrafficSelector, ZoneId};
+use model::{Licence, Mode, Right, Suite, TrafficSelector, ZoneId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct Peer {
     pub local: Vec<TrafficSelector>,
     /// `remote`: prefixes of the peer's that the tunnel carries. With `pool` those of the pool.
     pub remote: Vec<TrafficSelector>,
+    /// `mode`: what of a packet the tunnel seals. Default `tunnel`: all of it.
+    pub mode: Mode,
     /// `local = ["dynamic"]` and `pool`: who lends whom an address inside. Default nobody.
     pub addressing: Addressing,
     /// `dns = "from-peer"`: programs ask the name servers that the peer names, while the tunnel is
@@ -42,7 +45,7 @@ pub struct Peer {
     /// same; with `kem`, from that one as well. Default true.
     pub pfs: bool,
     /// `mobike`: whether the tunnel may move to other addresses, if the peer can do it too (RFC 4555).
-    /// Default `on`.
+    /// Default `on`, but `off` with `mode = "transport"`.
     pub mobike: bool,
     /// `clone`: whether its IKE SA may be cloned, if the peer says the same (RFC 7791): then the tunnel can
     /// move without a pause. Default false, as few know it, and every clone is one more IKE SA.
@@ -144,6 +147,7 @@ impl Peer {
         let local = table.required("local", "[\"10.1.0.2/32\"]", local);
         let pool = table.optional("pool", |value| value.text().map(str::to_owned));
         let remote = remote(&mut table);
+        let mode = table.optional("mode", mode::mode).unwrap_or_default();
         let from_peer = table.optional("dns", |value| value.choice(&[("from-peer", ())]));
         let routing = [("remote", Routing::Remote), ("subnets", Routing::Subnets)];
         let routes = table.optional("routes", |value| value.choice(&routing));
@@ -176,8 +180,11 @@ impl Peer {
         let rekey = rekey.unwrap_or(second * 3600);
         let pfs = pfs.unwrap_or(true);
         let children = children?.into_iter();
+        let children = children.map(|child| child.beside(mode, rekey, pfs));
+        let children: Vec<_> = children.collect();
+        let has_transport = has_transport(mode, &children);
         Some(Self {
-            children: children.map(|child| child.beside(rekey, pfs)).collect(),
+            children,
             party: party?,
             address,
             local: match local? {
@@ -192,11 +199,12 @@ impl Peer {
             dns_from_peer: from_peer.is_some(),
             routes,
             remote,
+            mode,
             start,
             leak: leak.unwrap_or(Leak::Stopped),
             rekey,
             pfs,
-            mobike: mobike.unwrap_or(true),
+            mobike: mobike.unwrap_or(!has_transport),
             clones: clones.unwrap_or(false),
             forbids_nat: nat.unwrap_or(false),
             redirects: redirects.unwrap_or_default(),
@@ -351,6 +359,11 @@ impl Peer {
         self
     }
 
+    /// Whether one of its tunnels is in transport mode.
+    pub(crate) fn has_transport(&self) -> bool {
+        has_transport(self.mode, &self.children)
+    }
+
     /// What of ours its tunnels carry, all of them together.
     pub fn all_local(&self) -> impl Iterator<Item = &TrafficSelector> {
         let others = self.children.iter().flat_map(|child| &child.local);
@@ -362,6 +375,11 @@ impl Peer {
         let others = self.children.iter().flat_map(|child| &child.remote);
         self.remote.iter().chain(others)
     }
+}
+
+fn has_transport(first: Mode, children: &[Child]) -> bool {
+    let mut others = children.iter().map(|child| child.mode);
+    first == Mode::Transport || others.any(|mode| mode == Mode::Transport)
 }
 
 fn start(table: &mut Table<'_>, address: Option<IpAddr>) -> Start {

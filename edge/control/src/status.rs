@@ -200,6 +200,9 @@ pub struct Child {
     /// Without any they come from the keys of the IKE SA alone, as those of the first one do.
     #[serde(default)]
     pub key_exchanges: Vec<String>,
+    /// What of a packet it seals.
+    #[serde(default)]
+    pub mode: ChildMode,
     /// Whether a newer one has its place, and it only waits for what is under way.
     #[serde(default)]
     pub draining: bool,
@@ -221,6 +224,19 @@ pub enum ChildKind {
     Plain,
     /// In zones.
     Zoned,
+}
+
+/// What of a packet a child SA seals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildMode {
+    /// All of it.
+    #[default]
+    Tunnel,
+    /// What follows the IP header, between the addresses outside.
+    Transport,
+    /// What follows the IP header, between two addresses inside.
+    Beet,
 }
 
 /// An amount of inner traffic.

@@ -433,6 +433,9 @@ fn unmoved(why: node::NotMovable, peer: &str) -> String {
         node::NotMovable::Enough => {
             format!("end one with `strata down {peer}`, or move it without `--soft`")
         }
+        node::NotMovable::Transport => {
+            format!("write `mode = \"beet\"` in [peer.{peer}], here and there")
+        }
         _ => format!("set `mobike = \"on\"` in [peer.{peer}], here and there"),
     }
 }

@@ -3,7 +3,7 @@
 //! Strangers can make the node speak as often as they like, so what is said about them is said at
 //! most once a second; how much was left unsaid is said as well.
 
-use model::Instant;
+use model::{Instant, Mode};
 use node::Event;
 use std::time::Duration;
 
@@ -47,9 +47,13 @@ impl Journal {
                 inbound,
                 outbound,
                 zoned,
+                mode,
             } => {
                 let kind = if *zoned { "zoned" } else { "plain" };
-                let tunnel = tunnel(child);
+                let tunnel = match mode {
+                    Mode::Tunnel => tunnel(child),
+                    mode => format!("{} in {mode} mode", tunnel(child)),
+                };
                 tracing::info!(
                     "peer {peer}: {kind} {tunnel} up, SPIs {inbound} in, {outbound} out"
                 );

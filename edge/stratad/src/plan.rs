@@ -2,7 +2,7 @@
 
 use crate::inside::Inside;
 use config::{Addressing, Config, Leak, Peer, Tcp};
-use model::TrafficSelector;
+use model::{Mode, TrafficSelector};
 use os::routes::Plan;
 use os::{Lock, Prefix};
 use std::net::{IpAddr, SocketAddr};
@@ -17,21 +17,25 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
         .collect();
     let protected = config.peers.iter().flat_map(|peer| {
         let addresses = &addresses;
-        tunnels(peer, inside).flat_map(move |(local, led)| {
+        tunnels(peer, inside).flat_map(move |(mode, local, led)| {
             // The address of ours that the tunnel carries is the one to be seen from.
             let carried =
                 |address: &&IpAddr| local.iter().any(|local| local.contains(**address, 0, None));
-            let ours = match peer.addressing {
-                Addressing::Requested => inside.from(&peer.party.name),
-                Addressing::Fixed | Addressing::Lent(_) => addresses.as_slice(),
+            let outside: Vec<_> = local.iter().map(|local| local.first).collect();
+            let ours = match (mode, &peer.addressing) {
+                // The device does not have it, and need not.
+                (Mode::Transport, _) => outside.as_slice(),
+                (_, Addressing::Requested) => inside.from(&peer.party.name),
+                (_, Addressing::Fixed | Addressing::Lent(_)) => addresses.as_slice(),
             };
             let source = ours
                 .iter()
                 .filter(carried)
-                .find(|a| a.is_ipv4() == led.first.is_ipv4());
+                .find(|a| a.is_ipv4() == led.first.is_ipv4())
+                .copied();
             led.prefixes()
                 .into_iter()
-                .map(move |prefix| (prefix_of(prefix), source.copied()))
+                .map(move |prefix| (prefix_of(prefix), source))
         })
     });
     let bypassed = config
@@ -51,16 +55,16 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
     plan
 }
 
-/// What is led into a peer's tunnels, one by one, and what of ours goes by each.
+/// What is led into a peer's tunnels, one by one, by which mode, and what of ours goes by each.
 fn tunnels<'c>(
     peer: &'c Peer,
     inside: &Inside,
-) -> impl Iterator<Item = (&'c [TrafficSelector], TrafficSelector)> {
+) -> impl Iterator<Item = (Mode, &'c [TrafficSelector], TrafficSelector)> {
     let first = inside.led(peer).into_iter();
-    let first = first.map(|led| (peer.local.as_slice(), led));
+    let first = first.map(|led| (peer.mode, peer.local.as_slice(), led));
     let others = peer.children.iter().flat_map(|child| {
         let led = child.remote.iter().cloned();
-        led.map(|led| (child.local.as_slice(), led))
+        led.map(|led| (child.mode, child.local.as_slice(), led))
     });
     first.chain(others)
 }

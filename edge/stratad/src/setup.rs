@@ -83,6 +83,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
             (_, None) => node::Addressing::Fixed,
         },
         zones,
+        mode: from.mode,
     };
     let mut peer = peer(&from.party, from.address, role);
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
@@ -104,6 +105,7 @@ fn child(from: &Child) -> node::ChildPolicy {
         name: from.name.clone(),
         local: from.local.clone(),
         remote: from.remote.clone(),
+        mode: from.mode,
         lifetime: from.rekey,
         pfs: from.pfs,
         auto: from.start == Start::Auto,

@@ -5,9 +5,10 @@ use crate::outlet::Losses;
 use crate::{plan, setup};
 use config::{Config, Places, Routing};
 use control::{
-    Candidate, Carrier, Child, ChildKind, Composite, Fill, Flow, Flows, GrantState, Held, Holder,
-    Lease, Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason,
-    SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones, zone_name,
+    Candidate, Carrier, Child, ChildKind, ChildMode, Composite, Fill, Flow, Flows, GrantState,
+    Held, Holder, Lease, Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes,
+    RoutesReason, SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones,
+    zone_name,
 };
 use crypto::{Certificate, RevocationList};
 use model::{Exchanges, Identity, Instant, Right, TrafficSelector};
@@ -305,6 +306,11 @@ fn child(status: &ChildStatus) -> Child {
             ChildKind::Plain
         },
         key_exchanges: exchanges(&status.exchanges),
+        mode: match status.mode {
+            model::Mode::Tunnel => ChildMode::Tunnel,
+            model::Mode::Transport => ChildMode::Transport,
+            model::Mode::Beet => ChildMode::Beet,
+        },
         draining: status.draining,
         local: texts(&status.local),
         remote: texts(&status.remote),

@@ -79,8 +79,12 @@ routes = "subnets"
 [peer.erin]
 id = "erin@example.net"
 pubkey = "second.pub"
-local = ["10.8.0.0/16"]
-remote = ["10.6.0.0/16"]
+local = ["10.8.0.1/32"]
+remote = ["10.6.0.1/32"]
+mode = "beet"
+[peer.erin.child.voice]
+remote = ["10.6.0.2/32"]
+mode = "beet"
 [pool.office]
 addresses = ["10.19.0.0/24"]
 dns = ["10.8.0.53"]
@@ -232,6 +236,13 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
         ("peer.alice.clone", "clone = true", "clone = false", Anew),
+        ("peer.erin.mode", "mode = \"beet\"\n", "", Anew),
+        (
+            "peer.erin.child.voice.mode",
+            "mode = \"beet\"\n[pool",
+            "mode = \"tunnel\"\n[pool",
+            Anew,
+        ),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),
         ("peer.alice.tcp", "\"fallback\"", "\"always\"", Anew),

@@ -6,6 +6,7 @@ mod children;
 mod diff;
 mod examples;
 mod faults;
+mod mode;
 
 use crate::{Config, Error, Fault, Faults, load};
 use std::fs;

@@ -10,7 +10,7 @@ use crate::host::Host;
 use anyhow::{Context, Result};
 use crypto::Secret;
 use ike::{Addressing, Engine, Event, Lifetimes, PeerRole, ZonePolicy};
-use model::{Group, Instant, Path, Suite};
+use model::{Group, Instant, Mode, Path, Suite};
 use os::poll::{Interest, Poller, Ready};
 use os::{Udp, clock, entropy};
 use std::collections::BTreeSet;
@@ -323,6 +323,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
             remote: vec![responder::protected()],
             addressing: Addressing::Fixed,
             zones: ZonePolicy::default(),
+            mode: Mode::Tunnel,
         },
         suites: vec![Suite::Aes128Gcm16],
         groups: vec![Group::X25519],

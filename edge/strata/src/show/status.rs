@@ -3,7 +3,7 @@
 use super::paths::by;
 use super::state;
 use crate::text::{Paint, clean, count, octets, plural, span};
-use control::{Child, ChildKind, Peer, PeerKind, Refusal, Role, Status, Traffic};
+use control::{Child, ChildKind, ChildMode, Peer, PeerKind, Refusal, Role, Status, Traffic};
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -99,6 +99,11 @@ fn show_child(text: &mut String, child: &Child) {
         ChildKind::Plain => "plain",
         ChildKind::Zoned => "zoned",
     };
+    let mode = match child.mode {
+        ChildMode::Tunnel => "",
+        ChildMode::Transport => ", transport mode",
+        ChildMode::Beet => ", BEET mode",
+    };
     let (spi_in, spi_out) = (clean(&child.spi_in), clean(&child.spi_out));
     let draining = if child.draining {
         ", being replaced"
@@ -111,7 +116,7 @@ fn show_child(text: &mut String, child: &Child) {
     let (local, remote) = (list(&child.local), list(&child.remote));
     let _ = writeln!(
         text,
-        "  sa        {kind}, in {spi_in}, out {spi_out}{draining}"
+        "  sa        {kind}{mode}, in {spi_in}, out {spi_out}{draining}"
     );
     if !child.key_exchanges.is_empty() {
         let all: Vec<_> = child.key_exchanges.iter().map(|one| clean(one)).collect();
@@ -202,6 +207,7 @@ mod tests {
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
                 key_exchanges: vec!["x25519".to_owned(), "mlkem768".to_owned()],
+                mode: ChildMode::Tunnel,
                 draining: false,
                 kind: ChildKind::Zoned,
                 local: vec!["10.1.0.2/32".to_owned()],

@@ -47,6 +47,11 @@ const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
 const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
+const MODE: &str = "edge/lab/tests/e2e_mode.rs";
+const MODE_FILE: &str = "edge/config/src/tests/mode.rs";
+const MODE_ESP: &str = "pure/esp/tests/data_plane/mode.rs";
+const MODE_NODE: &str = "pure/node/src/tests/mode.rs";
+const IKE_MODE: &str = "pure/ike/src/tests/mode.rs";
 const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
 const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
@@ -670,6 +675,62 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_SUITES,
                 "every_suite_protects_both_sas_and_their_successors_over_a_bad_hop",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Transport and BEET mode",
+        keys: &["peer.mode", "peer.child.mode"],
+        verbs: &[],
+        works: Tests(&[
+            (
+                MODE,
+                "transport_mode_carries_what_goes_between_the_hosts_over_ipv4",
+            ),
+            (
+                MODE,
+                "transport_mode_carries_what_goes_between_the_hosts_over_ipv6",
+            ),
+            (
+                MODE,
+                "beet_mode_carries_what_goes_between_the_addresses_inside",
+            ),
+            (
+                MODE,
+                "tshark_sees_a_segment_inside_and_in_a_tunnel_a_packet",
+            ),
+            (MODE, "beet_mode_comes_up_through_a_nat"),
+            (
+                MODE,
+                "a_mode_that_comes_with_a_reload_makes_the_tunnel_anew",
+            ),
+            (MODE, "a_tunnel_and_transport_mode_with_the_same_peer"),
+        ]),
+        refuses: Tests(&[
+            (MODE, "a_peer_that_makes_a_tunnel_instead_is_left"),
+            (MODE, "a_peer_that_asks_for_a_tunnel_is_refused"),
+            (MODE, "transport_mode_does_not_come_up_through_a_nat"),
+            (MODE, "transport_mode_does_not_move_and_beet_mode_does"),
+            (MODE, "fragments_are_dropped_and_counted"),
+            (MODE, "a_strict_reverse_path_is_refused_at_the_start"),
+            (MODE_FILE, "zones_and_lent_addresses_are_for_tunnels"),
+            (
+                IKE_MODE,
+                "an_initiator_that_hides_its_nat_gets_no_transport_mode",
+            ),
+            (MODE_ESP, "no_authentic_text_makes_a_packet_of_anybody_else"),
+        ]),
+        recovers: Tests(&[
+            (MODE, "new_keys_keep_the_mode_and_lose_no_octet"),
+            (MODE, "both_modes_come_up_over_a_lossy_hop"),
+            (
+                MODE,
+                "nothing_goes_between_the_hosts_in_clear_before_it_is_up_and_after_it_is_down",
+            ),
+            (MODE, "with_leak_never_a_stop_opens_nothing"),
+            (
+                MODE_NODE,
+                "over_hops_that_lose_and_repeat_nothing_comes_out_that_did_not_go_in",
             ),
         ]),
     },

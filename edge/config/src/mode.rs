@@ -1,0 +1,103 @@
+//! `mode`: what of a packet a tunnel seals, and what else has to be said for that.
+
+use crate::reader::Value;
+use crate::{Addressing, Peer, Stance};
+use model::{Mode, TrafficSelector, one_pair};
+use std::net::IpAddr;
+
+pub(crate) fn mode(value: &Value<'_>) -> Option<Mode> {
+    value.choice(&Mode::ALL.map(|mode| (mode.name(), mode)))
+}
+
+/// A tunnel of a peer's, as far as its mode asks.
+struct Terms<'a> {
+    mode: Mode,
+    local: &'a [TrafficSelector],
+    remote: &'a [TrafficSelector],
+    /// Where faults are shown.
+    place: Option<Value<'a>>,
+}
+
+/// Rules between modes and everything else that a peer's table says.
+pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
+    let name = peer.party.name.as_str();
+    let at = |keys: &[&str]| root.at(&[&["peer", name], keys].concat());
+    let first = Terms {
+        mode: peer.mode,
+        local: &peer.local,
+        remote: &peer.remote,
+        place: at(&["mode"]),
+    };
+    let others = peer.children.iter().map(|child| Terms {
+        mode: child.mode,
+        local: &child.local,
+        remote: &child.remote,
+        place: at(&["child", &child.name, "mode"]).or_else(|| at(&["child", &child.name])),
+    });
+    for terms in std::iter::once(first).chain(others) {
+        if terms.mode != Mode::Tunnel
+            && let Some(place) = &terms.place
+            && let Some((what, fix)) = fault(peer, &terms)
+        {
+            place.fault::<()>(what, fix);
+        }
+    }
+    if let (true, true, Some(place)) = (peer.mobike, peer.has_transport(), at(&["mobike"])) {
+        place.fault::<()>(
+            "MOBIKE moves tunnels, and transport mode is bound to the addresses outside (RFC 4555 section 1.2)",
+            "write `mobike = \"off\"`, or `mode = \"beet\"`, which moves",
+        );
+    }
+}
+
+fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
+    let mode = terms.mode;
+    let told = |what: String, fix: String| Some((what, fix));
+    if peer.zones.stance != Stance::Refuse {
+        return told(
+            format!("zones are for tunnels, and {mode} mode seals packets as a whole"),
+            "write `zones = \"refuse\"`, or `mode = \"tunnel\"`".to_owned(),
+        );
+    }
+    if peer.addressing != Addressing::Fixed {
+        return told(
+            format!("{mode} mode binds one address at each end, and one is lent here"),
+            "list both in `local` and `remote`, or write `mode = \"tunnel\"`".to_owned(),
+        );
+    }
+    if mode == Mode::Transport
+        && let Some(fault) = elsewhere(peer, terms.remote)
+    {
+        return Some(fault);
+    }
+    if one_pair(terms.local, terms.remote).is_none() {
+        return told(
+            format!("{mode} mode has one address at each end, of the same family"),
+            "list one in `local` and one in `remote`, like [\"10.1.0.2/32\"]".to_owned(),
+        );
+    }
+    None
+}
+
+/// The fault of a transport mode that does not end at the peer's own address.
+fn elsewhere(peer: &Peer, remote: &[TrafficSelector]) -> Option<(String, String)> {
+    let Some(address) = peer.address else {
+        return Some((
+            "transport mode carries what goes to the peer's `address`, and there is none"
+                .to_owned(),
+            "add `address = \"192.0.2.1\"`, with `start = \"manual\"` if the peer connects to us"
+                .to_owned(),
+        ));
+    };
+    let length = if address.is_ipv4() { 32 } else { 128 };
+    (!is_host(remote, address)).then(|| {
+        (
+            "transport mode carries what goes to the peer's `address`, and nothing else".to_owned(),
+            format!("write `remote = [\"{address}/{length}\"]`"),
+        )
+    })
+}
+
+fn is_host(selectors: &[TrafficSelector], address: IpAddr) -> bool {
+    one_pair(selectors, selectors).is_some_and(|(only, _)| only == address)
+}

@@ -1,0 +1,116 @@
+//! Transport and BEET mode.
+
+use super::Folder;
+use crate::Config;
+use model::Mode;
+
+const TRANSPORT: &str = r#"[node]
+id = "alice@example.net"
+[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "office.psk"
+local = ["192.0.2.7/32"]
+remote = ["192.0.2.1/32"]
+mode = "transport"
+"#;
+
+fn load(text: &str) -> Config {
+    Folder::new().load(text).unwrap()
+}
+
+/// The only fault of the file with this instead of that.
+fn fault(this: &str, instead_of: &str) -> String {
+    let lines = Folder::new().lines(&TRANSPORT.replace(instead_of, this));
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    lines.into_iter().next().unwrap()
+}
+
+#[test]
+fn without_a_word_it_is_a_tunnel_that_moves() {
+    let peer = &load(&TRANSPORT.replace("mode = \"transport\"\n", "")).peers[0];
+    assert_eq!((peer.mode, peer.mobike), (Mode::Tunnel, true));
+}
+
+#[test]
+fn transport_mode_stays_where_it_is_and_beet_mode_moves() {
+    let peer = &load(TRANSPORT).peers[0];
+    assert_eq!((peer.mode, peer.mobike), (Mode::Transport, false));
+    let peer = &load(&TRANSPORT.replace("transport", "beet")).peers[0];
+    assert_eq!((peer.mode, peer.mobike), (Mode::Beet, true));
+    let fault = fault(
+        "mode = \"transport\"\nmobike = \"on\"",
+        "mode = \"transport\"",
+    );
+    assert!(fault.contains("10:10 peer.office.mobike"), "{fault}");
+    assert!(fault.contains("`mode = \"beet\"`, which moves"), "{fault}");
+}
+
+#[test]
+fn a_misspelt_mode_is_not_taken_for_a_tunnel() {
+    let fault = fault("mode = \"transprot\"", "mode = \"transport\"");
+    assert!(fault.contains("did you mean `transport`?"), "{fault}");
+}
+
+#[test]
+fn transport_mode_carries_what_goes_to_the_peers_address() {
+    for remote in ["192.0.2.0/24", "192.0.2.2/32"] {
+        let fault = fault(
+            &format!("remote = [\"{remote}\"]"),
+            "remote = [\"192.0.2.1/32\"]",
+        );
+        assert!(
+            fault.contains("write `remote = [\"192.0.2.1/32\"]`"),
+            "{fault}"
+        );
+    }
+    let fault = fault("", "address = \"192.0.2.1\"\n");
+    assert!(fault.contains("with `start = \"manual\"`"), "{fault}");
+}
+
+#[test]
+fn both_modes_have_one_address_at_each_end() {
+    for mode in ["transport", "beet"] {
+        for local in [
+            "192.0.2.0/24",
+            "192.0.2.7/32\", \"192.0.2.8/32",
+            "2001:db8::7/128",
+        ] {
+            let text = TRANSPORT.replace("transport", mode);
+            let lines = Folder::new().lines(&text.replace("192.0.2.7/32", local));
+            let expected = format!("{mode} mode has one address at each end");
+            assert!(lines[0].contains(&expected), "{lines:?}");
+        }
+    }
+}
+
+#[test]
+fn zones_and_lent_addresses_are_for_tunnels() {
+    let zoned = fault(
+        "mode = \"beet\"\nzones = \"accept\"",
+        "mode = \"transport\"",
+    );
+    assert!(zoned.contains("zones are for tunnels"), "{zoned}");
+    let lent = fault("local = [\"dynamic\"]", "local = [\"192.0.2.7/32\"]");
+    assert!(lent.contains("one is lent here"), "{lent}");
+}
+
+#[test]
+fn a_child_has_its_peers_mode_or_one_of_its_own() {
+    let child =
+        "[peer.office.child.inner]\nlocal = [\"10.1.0.2/32\"]\nremote = [\"10.8.0.1/32\"]\n";
+    let own = load(&format!("{TRANSPORT}{child}mode = \"beet\"\n"));
+    assert_eq!(own.peers[0].children[0].mode, Mode::Beet);
+    let lines = Folder::new().lines(&format!("{TRANSPORT}{child}"));
+    assert!(lines[0].contains("peer.office.child.inner"), "{lines:?}");
+    assert!(
+        lines[0].contains("write `remote = [\"192.0.2.1/32\"]`"),
+        "{lines:?}"
+    );
+    let tunnel = TRANSPORT.replace("mode = \"transport\"\n", "");
+    let tunnel = tunnel.replace("192.0.2.1/32", "10.8.0.0/16");
+    let direct = "[peer.office.child.direct]\nremote = [\"192.0.2.1/32\"]\nmode = \"transport\"\n";
+    let peer = &load(&format!("{tunnel}{direct}")).peers[0];
+    assert_eq!(peer.children[0].mode, Mode::Transport);
+    assert!(!peer.mobike, "all of its tunnels stay where they are");
+}
