@@ -59,6 +59,9 @@ pub(crate) enum Aside {
 impl Established {
     /// Whether it is ours to clone.
     pub(crate) fn may_hand_over(&self) -> Result<(), CannotMove> {
+        if self.children.are_fixed() {
+            return Err(CannotMove::Transport);
+        }
         let mobike = self.mobike.as_ref().ok_or(CannotMove::NotAgreed)?;
         match (mobike.decides && self.contact.ours, self.clones) {
             (false, _) => Err(CannotMove::NotOurs),

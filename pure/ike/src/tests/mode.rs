@@ -434,6 +434,10 @@ fn transport_mode_keeps_its_ike_sa_where_it_is() {
     let before = pair.left.picture();
     let moved = pair.with(Side::Left, |engine, now| engine.move_to(sa, to(CELL), now));
     assert_eq!(moved, Err(CannotMove::Transport));
+    let handed = pair.with(Side::Left, |engine, now| {
+        engine.hand_over(sa, to(CELL), now)
+    });
+    assert_eq!(handed, Err(CannotMove::Transport));
     assert_eq!(pair.left.picture(), before);
 }
 
