@@ -42,6 +42,7 @@ pub const THEIRS: Connection<'_> = Connection {
     remote: "10.1.0.1/32",
     ike: "aes128gcm16-prfsha256-x25519",
     esp: "aes128gcm16",
+    mode: "tunnel",
     ike_rekey: "4h",
     reauth: "0",
     rekey: "1h",

@@ -76,6 +76,8 @@ pub struct Connection<'a> {
     pub ike: &'a str,
     /// Proposals for the child SA.
     pub esp: &'a str,
+    /// The mode of the child SA: `tunnel`, `transport` or `beet`.
+    pub mode: &'a str,
     /// How long keys of the IKE SA are used.
     pub ike_rekey: &'a str,
     /// After how long it makes another IKE SA that takes the place of this one; `0` is never.
@@ -92,7 +94,7 @@ pub struct Connection<'a> {
     pub others: &'a [Child<'a>],
 }
 
-/// A child beside the first, with the proposals and times of that.
+/// A child beside the first, with the proposals, mode and times of that.
 #[derive(Clone, Copy, Debug)]
 pub struct Child<'a> {
     /// What charon calls it.
@@ -405,6 +407,7 @@ impl Connection<'_> {
             remote,
             ike,
             esp,
+            mode,
             ike_rekey,
             reauth,
             rekey,
@@ -419,7 +422,9 @@ impl Connection<'_> {
             remote,
         };
         let children = std::iter::once(&first).chain(others.iter());
-        let children: String = children.map(|child| child.settings(esp, rekey)).collect();
+        let children: String = children
+            .map(|child| child.settings(esp, mode, rekey))
+            .collect();
         let vips = vips.map_or_else(String::new, |vips| format!("vips = {vips}"));
         let names: Vec<_> = (0..pools.len())
             .map(|index| format!("pool{index}"))
@@ -476,7 +481,7 @@ pools {{
 }
 
 impl Child<'_> {
-    fn settings(&self, esp: &str, rekey: &str) -> String {
+    fn settings(&self, esp: &str, mode: &str, rekey: &str) -> String {
         let Self {
             name,
             local,
@@ -487,6 +492,7 @@ impl Child<'_> {
         local_ts = {local}
         remote_ts = {remote}
         esp_proposals = {esp}
+        mode = {mode}
         rekey_time = {rekey}
         life_time = 2h
         rand_time = 0

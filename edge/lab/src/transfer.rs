@@ -39,6 +39,27 @@ pub fn transfer(sender: &Host, receiver: &Host, address: &str, octets: u64) -> R
     })
 }
 
+/// Sends so many octets to who sends them back (`address` with a port), and compares what comes.
+///
+/// # Errors
+/// As [`transfer`].
+pub fn round_trip(host: &Host, address: &str, octets: u64) -> Result<()> {
+    let target = address.parse()?;
+    let mut inward = host.inside(|| dial(target))?;
+    let out = inward.try_clone()?;
+    give_up(&inward)?;
+    let stream = Marked::new(SEED);
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| send(&stream, out, octets));
+        let received = compare(&stream, &mut inward)?;
+        sending.join().expect("a sender returns its errors")?;
+        match received == octets {
+            true => Ok(()),
+            false => bail!("{received} of {octets} octets came back from {address}"),
+        }
+    })
+}
+
 /// A TCP connection between two hosts: the end that made it, and the one that listens on
 /// `address`. Both give up on a silent peer.
 ///
@@ -52,11 +73,15 @@ pub fn connect(from: &Host, to: &Host, address: &str) -> Result<(TcpStream, TcpS
     let near = from.inside(|| dial(target))?;
     let (far, _) = until("a connection", SILENCE, || Ok(listener.accept().ok()))?;
     far.set_nonblocking(false)?;
-    for stream in [&near, &far] {
-        stream.set_read_timeout(Some(SILENCE))?;
-        stream.set_write_timeout(Some(SILENCE))?;
-    }
+    give_up(&near)?;
+    give_up(&far)?;
     Ok((near, far))
+}
+
+/// On a silent peer.
+fn give_up(stream: &TcpStream) -> Result<()> {
+    stream.set_read_timeout(Some(SILENCE))?;
+    Ok(stream.set_write_timeout(Some(SILENCE))?)
 }
 
 fn dial(target: SocketAddr) -> Result<TcpStream> {

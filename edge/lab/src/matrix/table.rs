@@ -15,6 +15,7 @@ const HEAD: &str = "# Interoperability\n\n\
     (`edge/lab/tests/interop_libreswan.rs`).\n\n\
     No public peer was found for:\n\n\
     * zones and licences, which are ours;\n\
+    * BEET mode: strongSwan says and answers it to its own kind only;\n\
     * ML-KEM: strongSwan as Debian 13 builds it (6.0.1) has none, nor has libreswan 5.2;\n\
     * cloned IKE SAs (RFC 7791): neither of the two has them;\n\
     * children for each resource (RFC 9611): strongSwan has them from 6.0.2 on, which is not in Debian 13;\n\

@@ -2,7 +2,7 @@
 //!
 //! Without a word it is a *tunnel*. USE_TRANSPORT_MODE asks for *transport*; USE_BEET_MODE for *BEET*
 //! (draft-ietf-ipsecme-ikev2-beet-mode), whose number is strongSwan's private one as long as there is
-//! no other, and is said only to who understands it. Whose configuration says tunnel makes one, also
+//! no other, and is said only to our own kind: strongSwan answers it to nobody but its own. Whose configuration says tunnel makes one, also
 //! for who asks for something else: "If the responder declines the request, the Child SA will be
 //! established in tunnel mode". Every other difference is refused: nobody gets a tunnel who wrote
 //! something else.
@@ -14,17 +14,12 @@
 
 use super::nat::Nat;
 use crate::event::DownReason;
-use crate::exchange::{find_notify, is_ours, notify};
+use crate::exchange::{find_notify, notify};
 use crate::policy::Policy;
 use crate::selectors::narrow;
 use model::{Mode, Path, TrafficSelector};
 use std::net::IpAddr;
 use wire::ike::{Message, NotifyType, Payload};
-
-/// The vendor ID of strongSwan: MD5 of its name.
-const STRONGSWAN: [u8; 16] = [
-    0x88, 0x2f, 0xe5, 0x6d, 0x6f, 0xd2, 0x0d, 0xbc, 0x22, 0x51, 0x61, 0x3b, 0x2e, 0xbe, 0x5b, 0xeb,
-];
 
 /// Both directions of what a child carries, ours first.
 pub(crate) type Ends = (Vec<TrafficSelector>, Vec<TrafficSelector>);
@@ -54,7 +49,7 @@ pub enum BadMode {
     NotOnePair(Mode),
     /// The number is private.
     #[error(
-        "the peer does not say that it understands USE_BEET_MODE, whose number is private: strongSwan says so with `send_vendor_id = yes`"
+        "the peer does not say that it understands USE_BEET_MODE, whose number is private, as none but Strata does: write `mode = \"tunnel\"` at both ends"
     )]
     NotUnderstood,
     /// We asked.
@@ -188,12 +183,4 @@ pub(crate) fn payload(mode: Mode) -> Option<Payload> {
         Mode::Beet => NotifyType::USE_BEET_MODE,
     };
     Some(notify(kind, Vec::new()))
-}
-
-/// Whether the sender of a first message understands USE_BEET_MODE.
-pub(crate) fn understands_beet(message: &Message) -> bool {
-    is_ours(message)
-        || message
-            .payloads
-            .contains(&Payload::VendorId(STRONGSWAN.to_vec()))
 }

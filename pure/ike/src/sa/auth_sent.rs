@@ -36,9 +36,8 @@ pub(crate) struct AuthSent {
     /// The child we asked for; none for a role without.
     pub(super) child: Option<Offer>,
     pub(super) nat: Option<Nat>,
-    /// Whether the responder understands private numbers, and USE_BEET_MODE.
+    /// Whether the responder understands private numbers.
     pub(super) private: bool,
-    pub(super) beet: bool,
     /// What both ends sent between IKE_SA_INIT and IKE_AUTH.
     pub(super) covered: IntAuth,
 }
@@ -68,7 +67,7 @@ impl AuthSent {
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.extend(proofs);
         let first = peer.policy(None);
-        let ground = Ground::new(core.path, self.nat, self.beet);
+        let ground = Ground::new(core.path, self.nat, self.private);
         let offer = first.map(|first| {
             let menu = EspMenu::plain(&peer.suites);
             Offer::new(menu, &first, ground, self.private, ctx.rng)
@@ -172,7 +171,6 @@ impl AuthSent {
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
-            beet: self.beet,
             initial: !ctx.is_acquainted(),
             mobike: peer
                 .filter(|peer| peer.may_move())

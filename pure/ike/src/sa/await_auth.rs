@@ -27,8 +27,7 @@ use crate::extension::mode::Ground;
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{
-    childless, clone, configuration, contact, intermediate, mode, overlap, padding, reauth,
-    redirect,
+    childless, clone, configuration, contact, intermediate, overlap, padding, reauth, redirect,
 };
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
@@ -48,8 +47,6 @@ pub(crate) struct AwaitAuth {
     group: Group,
     nat: Option<Nat>,
     private: bool,
-    /// Whether the initiator understands USE_BEET_MODE.
-    beet: bool,
     /// Whether the initiator verifies signatures like ours.
     accepts_signature: bool,
     /// Whether the initiator may be sent to another gateway, and where it is to go now.
@@ -166,7 +163,6 @@ impl AwaitAuth {
             group: choice.group,
             nat: nat::detect(request, core.path),
             private,
-            beet: mode::understands_beet(request),
             accepts_signature: ctx
                 .config
                 .credential
@@ -450,7 +446,6 @@ impl AwaitAuth {
         let beginning = Beginning {
             nat: self.nat,
             private: self.private,
-            beet: self.beet,
             initial: contact::is_initial(request),
             mobike: Some(peer)
                 .filter(|peer| peer.may_move())
@@ -584,7 +579,7 @@ fn answer_child(
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let terms = (peer, &policy, addresses);
-    let ground = Ground::new(core.path, beginning.nat, beginning.beet);
+    let ground = Ground::new(core.path, beginning.nat, beginning.private);
     let known = (ground, private);
     let (answer, agreed) = child::answer(terms, request, known, None, keys, ctx.rng)?;
     Ok(Answered {

@@ -251,7 +251,6 @@ impl Established {
             has_heir: false,
             willing: self.willing,
             private: self.private,
-            beet: self.beet,
             queue: Queue::default(),
             promised: None,
             heard: ctx.now,

@@ -70,8 +70,6 @@ pub(crate) struct Established {
     pub(super) willing: bool,
     /// Whether the peer understands private numbers.
     pub(super) private: bool,
-    /// Whether it understands USE_BEET_MODE.
-    pub(super) beet: bool,
     /// What we ask of the peer.
     pub(super) queue: Queue,
     /// A successor that the peer asked for and that has not taken over yet.
@@ -99,7 +97,6 @@ pub(super) struct Offered {
 pub(super) struct Beginning {
     pub(super) nat: Option<Nat>,
     pub(super) private: bool,
-    pub(super) beet: bool,
     /// Whether the initiator said that it has no other IKE SA with the responder.
     pub(super) initial: bool,
     pub(super) mobike: Option<Mobike>,
@@ -163,7 +160,6 @@ impl Established {
             has_heir: false,
             willing: beginning.willing,
             private: beginning.private,
-            beet: beginning.beet,
             queue: Queue::default(),
             promised: None,
             openings: Vec::new(),
@@ -215,7 +211,7 @@ impl Established {
 
     /// What the mode of a child depends on.
     pub(super) fn ground(&self, core: &Core) -> Ground {
-        Ground::new(core.proved, self.nat, self.beet)
+        Ground::new(core.proved, self.nat, self.private)
     }
 
     /// Puts a request in line.

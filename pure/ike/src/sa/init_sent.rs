@@ -14,9 +14,7 @@ use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
 use crate::extension::intermediate::IntAuth;
-use crate::extension::{
-    childless, cookie, guess, intermediate, mode, nat, padding, ppk, redirect, tcp,
-};
+use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk, redirect, tcp};
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
@@ -333,7 +331,6 @@ impl InitSent {
             child: None,
             nat,
             private: is_ours(response),
-            beet: mode::understands_beet(response),
             covered: IntAuth::default(),
         };
         let first = self.sent[&answer.group].clone();
