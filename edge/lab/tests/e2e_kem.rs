@@ -158,7 +158,10 @@ fn a_kem_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
     let mobile = wait(&tunnel.mobile, "office", "failed")?;
     let gateway = wait(&tunnel.gateway, "alice", "failed")?;
     let reason = mobile["attempt"]["reason"].as_str().unwrap_or("");
-    ensure!(reason.contains("`kem` and `mode` where there are any"), "{reason}");
+    ensure!(
+        reason.contains("`kem` and `mode` where there are any"),
+        "{reason}"
+    );
     let attempt = &gateway["attempt"];
     let [_, config] = configs(NONE, REQUIRED);
     expect_row(attempt, "KEM", "suspect")?;

@@ -172,6 +172,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         },
         mobike: false,
         clones: false,
+        resources: 1,
         forbids_nat: false,
         key: party.pubkey.clone(),
         redirects: Vec::new(),

@@ -23,6 +23,7 @@ mod aad;
 mod drop;
 mod inbound;
 mod key;
+mod lane;
 mod licensed;
 mod outbound;
 mod packet;

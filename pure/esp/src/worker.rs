@@ -3,6 +3,7 @@
 use crate::drop::DropReason;
 use crate::inbound::Inbound;
 use crate::key::Unusable;
+use crate::lane::Lane;
 use crate::outbound::Outbound;
 use crate::packet::Packet;
 use crate::pair::Pair;
@@ -49,6 +50,8 @@ struct Sa {
     id: ChildSaId,
     path: Path,
     carries: Protected,
+    /// If it is one of several for the same traffic.
+    lane: Option<Lane>,
     /// Whose header is left out, if one is.
     pair: Option<Pair>,
     inbound: Inbound,
@@ -116,6 +119,7 @@ impl Worker {
             pair: Pair::of(&sa)?,
             id: sa.id,
             path: sa.path,
+            lane: Lane::of(&sa),
             inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
             outbound: Outbound::new(&sa.outbound, sa.agreement.as_ref())?,
             carries: Protected {
@@ -244,7 +248,7 @@ impl Worker {
         }
         let (flow, version, octets) = (header.flow(), header.version(), packet.len());
         self.spd.admit(&flow)?;
-        let sa = newest_covering(&self.order, &mut self.sas, &flow)
+        let sa = protecting(&self.order, &mut self.sas, &flow)
             .ok_or_else(|| self.spd.without_sa(&flow))?;
         let form = (version, sa.pair.is_some());
         let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;
@@ -285,18 +289,24 @@ impl Worker {
     }
 }
 
-/// The SA that protects a packet.
-fn newest_covering<'s>(
+/// The SA that protects a packet: the newest that covers it, or that one's lane for its flow.
+fn protecting<'s>(
     order: &BTreeMap<u64, Spi>,
     sas: &'s mut BTreeMap<Spi, Box<Sa>>,
     flow: &Flow,
 ) -> Option<&'s mut Sa> {
-    let mut newest_first = order.values().rev();
-    let spi = newest_first.find(|spi| {
-        let sa = sas.get(spi);
-        sa.is_some_and(|sa| sa.carries.covers_outbound(flow))
-    })?;
-    sas.get_mut(spi).map(Box::as_mut)
+    let newest_first = order.values().rev().filter_map(|spi| sas.get(spi));
+    let mut covering = newest_first.filter(|sa| sa.carries.covers_outbound(flow));
+    let newest = covering.next()?;
+    let chosen = newest.lane.as_ref().and_then(|lane| {
+        let weight = |other: &Lane| lane.is_beside(other).then(|| other.weight(flow));
+        let beside = covering.filter_map(|sa| Some((weight(sa.lane.as_ref()?)?, sa)));
+        let first = std::iter::once((lane.weight(flow), newest));
+        // Of a lane the newest is the first, and of those that weigh the same the first is taken.
+        first.chain(beside).min_by_key(|(weight, _)| *weight)
+    });
+    let spi = chosen.map_or(newest, |(_, sa)| sa).inbound.spi();
+    sas.get_mut(&spi).map(Box::as_mut)
 }
 
 impl Sa {

@@ -7,6 +7,7 @@ use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
 use crate::extension::mode::{self, BadMode, Ends, Ground};
+use crate::extension::resource;
 use crate::extension::zones::{self, Outcome};
 use crate::keys::{ChildKeys, own_first};
 use crate::menu::{EspMenu, group_named};
@@ -226,11 +227,12 @@ impl Offer {
 }
 
 /// Which of a peer's children an initiator asks for: the first whose selectors have something of what
-/// it asks for, and that is not there already. If none has, the first one, which says why not.
+/// it asks for, and that is not there already. If none has, the first one, which says why not. With
+/// `resource` it may be one for the same traffic as another.
 pub(crate) fn meant<'p>(
     peer: &'p Peer,
     addresses: Option<InnerAddresses>,
-    request: &Message,
+    (request, resource): (&Message, bool),
     is_there: impl Fn(Option<&str>) -> bool,
 ) -> Result<Policy<'p>, (NotifyType, Refusal)> {
     let none = (NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole);
@@ -241,10 +243,15 @@ pub(crate) fn meant<'p>(
         let theirs = narrow(offer.initiator, &remote);
         !theirs.is_empty() && !narrow(offer.responder, &local).is_empty()
     };
-    let fitting: Vec<_> = peer.policies().filter(fits).collect();
+    let meant = |policy: &Policy<'_>| resource || !resource::is_additional(policy.name);
+    let fitting: Vec<_> = peer.policies().filter(meant).filter(fits).collect();
     match fitting.iter().find(|policy| !is_there(policy.name)) {
         Some(policy) => Ok(*policy),
         None if fitting.is_empty() => Ok(first),
+        None if resource => {
+            let why = Refusal::TooManyResources(peer.resources);
+            Err((NotifyType::TS_MAX_QUEUE, why))
+        }
         None => Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::AnotherChild)),
     }
 }

@@ -97,6 +97,9 @@ pub struct Peer {
     pub mobike: bool,
     /// Whether either end may clone its IKE SA (RFC 7791), if the peer says the same.
     pub clones: bool,
+    /// So many children it may have for the traffic of the first, that one as well, if the peer says that it
+    /// wants several too (RFC 9611). One: no more than that.
+    pub resources: u8,
     /// Whether a translator on the way is an attack: then it is told by whom packets are from (RFC
     /// 4555 section 3.9).
     pub forbids_nat: bool,
@@ -202,6 +205,7 @@ impl Peer {
             lifetimes: _,
             mobike,
             clones,
+            resources,
             forbids_nat,
             redirects: _,
             window: _,
@@ -212,7 +216,7 @@ impl Peer {
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
-            && (mobike, clones) == (&new.mobike, &new.clones)
+            && (mobike, clones, resources) == (&new.mobike, &new.clones, &new.resources)
             && (forbids_nat, tcp) == (&new.forbids_nat, &new.tcp)
     }
 }

@@ -618,6 +618,11 @@ pub enum Refusal {
         "its keys come of a group alone, though `kem` is in its table here: it is up, but not protected against quantum computers; give it the same `kem`"
     )]
     WithoutKem,
+    /// The peer makes one child for the same traffic.
+    #[error(
+        "it does not say that it makes several tunnels for the same traffic (RFC 9611), which `resources` asks for here: there is one; give it the same `resources`, if it can do that"
+    )]
+    WithoutResources,
     /// We cannot prove ourselves to it.
     #[error(
         "it does not verify signatures of our key's kind (RFC 7427), or our key cannot sign: look at `cert` and `key` in [node]"
@@ -751,6 +756,16 @@ pub enum Refusal {
         "it asks for another tunnel beside those it has, and none of its `child` tables here is without one: add a [peer.NAME.child.NAME] that carries it"
     )]
     AnotherChild,
+    /// All that it may have for the same traffic.
+    #[error(
+        "it asks for another tunnel for the same traffic, and has all {0} already: write as many in `resources` at both ends"
+    )]
+    TooManyResources(u8),
+    /// The peer makes no more children for the same traffic.
+    #[error(
+        "it makes no more tunnels for the same traffic than there are: write as many in `resources` at both ends; it is not asked again before one of them is gone"
+    )]
+    NoMoreResources,
     /// All that it may have.
     #[error("it asks for another tunnel, and has {0} already, those being replaced as well")]
     TooManyChildren(usize),

@@ -1,4 +1,5 @@
-//! The children that a peer may have: the first, which its role describes, and those beside it.
+//! The children that a peer may have: the first, which its role describes, more of the same kind (RFC 9611),
+//! and those beside them.
 
 use crate::config::{ChildPolicy, Peer, PeerRole, ZonePolicy};
 use model::{Mode, TrafficSelector};
@@ -42,7 +43,8 @@ impl Peer {
         };
         first.into_iter().flat_map(|first| {
             let others = self.children.iter().map(move |child| first.beside(child));
-            std::iter::once(first).chain(others)
+            let firsts = std::iter::once(first).chain(first.additional(self.resources));
+            firsts.chain(others)
         })
     }
 

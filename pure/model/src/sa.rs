@@ -306,6 +306,8 @@ pub struct ChildSa<K> {
     pub peer: String,
     /// Which of the peer's children in the configuration it is; `None` for the first.
     pub name: Option<String>,
+    /// Which of several for the same traffic it is, from 0 (RFC 9611); `None` where there is one.
+    pub resource: Option<u8>,
     /// What of a datagram it seals.
     pub mode: Mode,
     /// Where its packets go.

@@ -239,6 +239,10 @@ impl Node {
             mode: child.mode,
         });
         let id = child.id;
+        if child.resource.is_some_and(|number| number > 0) {
+            self.succession.begin(id, beside(&child), now);
+            return self.install(child, None, now);
+        }
         self.install(child, None, now);
         self.worker.prefer(id);
     }
@@ -252,14 +256,11 @@ impl Node {
             outbound: child.outbound.spi,
             exchanges: child.exchanges.clone(),
         });
-        let agreement = child.agreement.as_ref();
-        let licensed = agreement.is_some_and(|agreement| !agreement.licences.is_empty());
         let before = self.children.get(&old);
         let heir = Heir {
-            old,
-            ours: child.initiator,
+            old: Some(old),
             anew: before.is_some_and(|before| before.ike != child.ike),
-            licensed,
+            ..beside(&child)
         };
         self.succession.begin(child.id, heir, now);
         self.set_draining(old, true);
@@ -487,6 +488,17 @@ impl Node {
             let line = keylog::ike_line(&keys).map(KeyLog::Ike);
             self.events.extend(line.map(Event::KeyLog));
         }
+    }
+}
+
+/// A child for traffic that others carry as long as it cannot.
+fn beside(child: &ChildSa<Secret>) -> Heir {
+    let agreement = child.agreement.as_ref();
+    Heir {
+        old: None,
+        ours: child.initiator,
+        anew: false,
+        licensed: agreement.is_some_and(|agreement| !agreement.licences.is_empty()),
     }
 }
 

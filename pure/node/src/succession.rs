@@ -11,6 +11,9 @@
 //! * Who gives keys to the nodes knows when they hold them, and asks for rekeys earlier than its
 //!   peer. If the peer does it all the same, it does not know, and waits.
 //!
+//! One that is made beside others for the same traffic (RFC 9611) waits in the same way, for the others carry
+//! what it would. It takes the place of none.
+//!
 //! A new SA of another IKE SA (RFC 7296 section 2.8.3) takes the place of whatever the old IKE SA has: if
 //! that makes new keys meanwhile, it takes the place of the newest.
 
@@ -25,9 +28,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(crate) struct Succession(BTreeMap<ChildSaId, Waiting>);
 
-/// An SA that is to take the place of another.
+/// An SA that is to take the place of another, or one beside others.
 pub(crate) struct Heir {
-    pub old: ChildSaId,
+    pub old: Option<ChildSaId>,
     /// Whether we asked for it.
     pub ours: bool,
     /// Whether it belongs to another IKE SA than the old one.
@@ -49,9 +52,9 @@ impl Succession {
     /// A new SA is to take the place of an old one.
     pub fn begin(&mut self, new: ChildSaId, heir: Heir, now: Instant) {
         let of_another = |other: &&mut Waiting| other.heir.anew && other.heir.old == heir.old;
-        if !heir.anew {
+        if !heir.anew && heir.old.is_some() {
             for other in self.0.values_mut().filter(of_another) {
-                other.heir.old = new;
+                other.heir.old = Some(new);
             }
         }
         let waiting = Waiting {
@@ -71,21 +74,24 @@ impl Succession {
 
     /// The SA that takes the place of one that is deleted, if it has not yet.
     pub fn heir_of(&self, old: ChildSaId) -> Option<ChildSaId> {
-        let found = self.0.iter().find(|(_, waiting)| waiting.heir.old == old);
+        let found = self
+            .0
+            .iter()
+            .find(|(_, waiting)| waiting.heir.old == Some(old));
         found.map(|(new, _)| *new)
     }
 
     /// The SA of another IKE SA whose place one was to take that was never sent on.
     pub fn predecessor(&self, new: ChildSaId) -> Option<ChildSaId> {
         let heir = &self.0.get(&new)?.heir;
-        heir.anew.then_some(heir.old)
+        heir.old.filter(|_| heir.anew)
     }
 
     /// An SA is sent on, or is gone: nothing is waited for any more, nor for those before it.
     pub fn settle(&mut self, id: ChildSaId) {
         let mut settled = Some(id);
         while let Some(waiting) = settled.and_then(|id| self.0.remove(&id)) {
-            settled = Some(waiting.heir.old);
+            settled = waiting.heir.old;
         }
     }
 

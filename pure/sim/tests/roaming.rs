@@ -150,6 +150,7 @@ fn config(
         lifetimes: Lifetimes::default(),
         mobike: true,
         clones: false,
+        resources: 1,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

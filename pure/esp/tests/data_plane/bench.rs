@@ -132,6 +132,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
         ike: IkeSaId(1),
         peer: "bob".into(),
         name: None,
+        resource: None,
         mode: Mode::Tunnel,
         path: path(),
         local: alices(),

@@ -21,5 +21,6 @@ pub(crate) mod padding;
 pub(crate) mod ppk;
 pub(crate) mod reauth;
 pub(crate) mod redirect;
+pub(crate) mod resource;
 pub(crate) mod tcp;
 pub(crate) mod zones;

@@ -19,7 +19,7 @@ use crate::extension::mobike::{self, Mobike};
 use crate::extension::mode::Ground;
 use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
-use crate::extension::{clone, contact, overlap, reauth, redirect};
+use crate::extension::{clone, contact, overlap, reauth, redirect, resource};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::menu::EspMenu;
 use crate::signature::{self, Signing};
@@ -92,6 +92,7 @@ impl AuthSent {
         }
         payloads.extend(peer.forbids_nat.then(|| mobike::no_nats_allowed(core.path)));
         payloads.extend(peer.clones.then(clone::supported));
+        payloads.extend(resource::supported(peer));
         payloads.extend(overlap::announcement(peer));
         let attempts = ctx.config.timers.attempts;
         let exchange = ExchangeType::IKE_AUTH;
@@ -180,6 +181,7 @@ impl AuthSent {
             counts_for: reauth::announced(response),
             willing: false,
             clones: peer.is_some_and(|peer| peer.clones) && clone::is_supported(response),
+            resources: peer.is_some_and(|peer| resource::is_agreed(peer, response)),
             window: overlap::announced(response),
         };
         let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));

@@ -28,6 +28,7 @@ use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{
     childless, clone, configuration, contact, intermediate, overlap, padding, reauth, redirect,
+    resource,
 };
 use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
@@ -455,6 +456,7 @@ impl AwaitAuth {
             counts_for: None,
             willing: self.willing,
             clones: peer.clones && clone::is_supported(request),
+            resources: resource::is_agreed(peer, request),
             window: overlap::announced(request),
         };
         let mut keys = self.keys.proved(proved);
@@ -480,6 +482,7 @@ impl AwaitAuth {
                     payloads.extend(mobike::supported(&ctx.config.addresses, used));
                 }
                 payloads.extend(beginning.clones.then(clone::supported));
+                payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
                 payloads.extend(overlap::announcement(peer));
                 Ok((addresses, child))
             }
@@ -574,7 +577,7 @@ fn answer_child(
         PeerRole::Licensed | PeerRole::Gateway => None,
     };
     let (reply, addresses) = lent.unzip();
-    let policy = child::meant(peer, addresses, request, |_| false)?;
+    let policy = child::meant(peer, addresses, (request, false), |_| false)?;
     if ctx.wishes.is_closed(&peer.name, policy.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }

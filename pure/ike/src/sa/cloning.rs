@@ -245,6 +245,7 @@ impl Established {
             age: Age::begin(lifetime, ctx.config, ctx.rng, ctx.now),
             proof: self.proof,
             clones: self.clones,
+            resources: self.resources,
             enough: None,
             aside: Some(Aside::Theirs),
             leaving: None,

@@ -24,7 +24,7 @@ use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::mode::Ground;
 use crate::extension::nat::Nat;
-use crate::extension::{clone, delete, distribute, liveness, overlap, redirect};
+use crate::extension::{clone, delete, distribute, liveness, overlap, redirect, resource};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
 use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, InnerAddresses, Instant, Path, Spi};
@@ -58,6 +58,8 @@ pub(crate) struct Established {
     pub(super) proof: Age,
     /// Whether either end may clone it.
     pub(super) clones: bool,
+    /// Whether there may be several children for the same traffic.
+    pub(super) resources: bool,
     /// How many SAs there were when the peer wanted no clone beside them.
     pub(super) enough: Option<usize>,
     /// If it is a clone that has no place yet.
@@ -110,6 +112,8 @@ pub(super) struct Beginning {
     pub(super) willing: bool,
     /// Whether either end may clone the IKE SA.
     pub(super) clones: bool,
+    /// Whether there may be several children for the same traffic.
+    pub(super) resources: bool,
     /// How many answers the peer keeps, if it says so.
     pub(super) window: Option<u32>,
 }
@@ -154,6 +158,7 @@ impl Established {
             ),
             proof,
             clones: beginning.clones,
+            resources: beginning.resources,
             enough: None,
             aside: None,
             leaving: None,
@@ -185,6 +190,10 @@ impl Established {
             .is_some_and(|peer| peer.kems.iter().any(Option::is_some));
         if wanted && state.keys.kems.is_empty() {
             ctx.refused(Some(core.name()), Refusal::WithoutKem);
+        }
+        let several = core.peer(ctx.config).is_some_and(|peer| peer.resources > 1);
+        if several && !state.resources {
+            ctx.refused(Some(core.name()), Refusal::WithoutResources);
         }
         state.tell_addresses(core, ctx);
         if let Some(inside) = inside {
@@ -779,7 +788,8 @@ impl Established {
         match task {
             Task::NewChild(new) => {
                 let name = new.name.as_deref();
-                self.children.current(name).is_some() || self.is_opening(name)
+                let full = self.upkeep.is_full && resource::is_additional(name);
+                full || self.children.current(name).is_some() || self.is_opening(name)
             }
             Task::RekeyChild(rekey) => {
                 let old = self.children.get(rekey.old);

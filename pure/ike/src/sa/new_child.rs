@@ -9,13 +9,13 @@
 
 use super::child_request::{ChildRequest, Settled};
 use super::established::Established;
-use super::rekey_child::named;
 use super::task::Task;
 use super::{Context, Core};
 use crate::child::{self, Offer, Terms};
 use crate::event::{Event, Refusal};
 use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
+use crate::extension::resource;
 use crate::menu::{EspMenu, groups_of};
 use model::ChildSaId;
 use wire::ike::{GroupId, Message, NotifyType, Payload};
@@ -67,6 +67,9 @@ impl Established {
         let terms = (peer, &policy, self.addresses);
         let mut request = ChildRequest::new(offer, group, None, terms, ctx.rng);
         request.corrected = corrected;
+        if self.resources && resource::number(name).is_some() {
+            request.payloads.push(resource::info(name));
+        }
         let name = name.map(str::to_owned);
         let new = Box::new(NewChild { name, request });
         self.ask(Task::NewChild(new), core, ctx);
@@ -101,13 +104,17 @@ impl Established {
         }
         let none = NotifyType::NO_ADDITIONAL_SAS;
         let peer = core.peer(ctx.config).ok_or((none, None))?;
-        let most = ctx.config.limits.children;
+        let most = peer.most_children(&ctx.config.limits);
         let own = self.children.len() + self.openings.len();
         if own >= most || own + ctx.beside.children >= 2 * most {
             return Err((none, Some(Refusal::TooManyChildren(most))));
         }
-        let is_there = |name: Option<&str>| self.children.current(name).is_some();
-        let policy = child::meant(peer, self.addresses, request, is_there);
+        let resource = self.resources && resource::is_named(request);
+        let is_there = |name: Option<&str>| {
+            let opening = resource && self.is_opening(name);
+            opening || self.children.current(name).is_some()
+        };
+        let policy = child::meant(peer, self.addresses, (request, resource), is_there);
         let policy = policy.map_err(|(kind, why)| (kind, Some(why)))?;
         if ctx.wishes.is_closed(&peer.name, policy.name) {
             let name = policy.name.unwrap_or_default().to_owned();
@@ -115,7 +122,10 @@ impl Established {
         }
         match self.agree_on_child(&policy, None, request, core, ctx) {
             Err(refusal) => Ok(vec![refusal]),
-            Ok(agreed) => Ok(self.open(None, agreed, core, ctx)),
+            Ok((mut payloads, agreed, lower_nonce)) => {
+                payloads.extend(resource.then(|| resource::info(policy.name)));
+                Ok(self.open(None, (payloads, agreed, lower_nonce), core, ctx))
+            }
         }
     }
 
@@ -200,6 +210,10 @@ impl Established {
             return;
         }
         let again = self.put_off(name.as_deref(), ctx);
+        if error == NotifyType::TS_MAX_QUEUE && resource::is_additional(name.as_deref()) {
+            self.upkeep.is_full = true;
+            return ctx.refused(Some(core.name()), Refusal::NoMoreResources);
+        }
         if error == NotifyType::TEMPORARY_FAILURE {
             self.note_busy(core, ctx);
         }
@@ -230,7 +244,10 @@ impl Established {
         }
         let age = self.age_of(name, core, ctx);
         self.children.add(id, &terms, age);
-        let child = named(id, terms, ours, core);
+        if !ours && resource::is_additional(terms.name.as_deref()) {
+            self.unsure.add(id, &core.responses, ctx.now);
+        }
+        let child = self.named(id, terms, ours, core);
         ctx.event(Event::ChildUp(Box::new(child)));
         id
     }

@@ -17,6 +17,7 @@ use crate::config::Lifetimes;
 use crate::event::{DownReason, Event, Refusal};
 use crate::exchange::create_child::{about, wanted_group};
 use crate::exchange::{first_error, notify};
+use crate::extension::resource;
 use crate::menu::{EspMenu, groups_of};
 use model::{ChildSa, ChildSaId, Spi};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
@@ -94,7 +95,9 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> Vec<Payload> {
         let later = || vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
-        let full = self.children.len() + self.openings.len() >= ctx.config.limits.children;
+        let most = core.peer(ctx.config);
+        let most = most.map_or(0, |peer| peer.most_children(&ctx.config.limits));
+        let full = self.children.len() + self.openings.len() >= most;
         // One that we do not know may be that whose answer has not arrived yet.
         let makes = |task: &Task| matches!(task, Task::RekeyChild(_) | Task::NewChild(_));
         let expecting = self.queue.runs(makes);
@@ -228,7 +231,7 @@ impl Established {
         if !ours {
             self.unsure.add(id, &core.responses, ctx.now);
         }
-        let new = Box::new(named(id, terms, ours, core));
+        let new = Box::new(self.named(id, terms, ours, core));
         ctx.event(Event::ChildRekeyed { old, new });
         id
     }
@@ -240,28 +243,30 @@ impl Established {
         let lifetime = policy.map_or(Lifetimes::default().child, |policy| policy.lifetime);
         Age::begin(lifetime, ctx.config, ctx.rng, ctx.now)
     }
-}
 
-/// A child with the names that we give it.
-pub(super) fn named(
-    id: ChildSaId,
-    terms: Terms,
-    initiator: bool,
-    core: &Core,
-) -> ChildSa<crypto::Secret> {
-    ChildSa {
-        id,
-        ike: core.id,
-        peer: core.name(),
-        name: terms.name,
-        mode: terms.mode,
-        path: core.proved,
-        local: terms.local,
-        remote: terms.remote,
-        inbound: terms.inbound,
-        outbound: terms.outbound,
-        agreement: terms.agreement,
-        exchanges: terms.exchanges,
-        initiator,
+    /// A child with the names that we give it.
+    pub(super) fn named(
+        &self,
+        id: ChildSaId,
+        terms: Terms,
+        initiator: bool,
+        core: &Core,
+    ) -> ChildSa<crypto::Secret> {
+        ChildSa {
+            id,
+            resource: resource::number(terms.name.as_deref()).filter(|_| self.resources),
+            ike: core.id,
+            peer: core.name(),
+            name: terms.name,
+            mode: terms.mode,
+            path: core.proved,
+            local: terms.local,
+            remote: terms.remote,
+            inbound: terms.inbound,
+            outbound: terms.outbound,
+            agreement: terms.agreement,
+            exchanges: terms.exchanges,
+            initiator,
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::established::Established;
 use super::task::Task;
 use super::{Context, Core};
 use crate::event::Event;
+use crate::extension::resource;
 use crate::policy::Policy;
 use model::{ChildSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,8 @@ pub(crate) struct Upkeep {
     /// Those of the SA whose place this one has taken.
     inherited: BTreeSet<Option<String>>,
     pauses: BTreeMap<Option<String>, Pause>,
+    /// Whether the peer makes no more children for the same traffic.
+    pub(super) is_full: bool,
     /// When the next pause is over.
     pub(super) next: Option<Instant>,
 }
@@ -91,10 +94,13 @@ impl Established {
         self.upkeep.inherited = names;
     }
 
-    /// Whether it has all of those.
+    /// Whether it has all of those without which something would not be carried.
     pub(super) fn has_inherited(&self) -> bool {
-        let inherited = &self.upkeep.inherited;
-        inherited.is_subset(&self.current_names())
+        let current = self.current_names();
+        let has = |name: &Option<String>| {
+            resource::is_additional(name.as_deref()) || current.contains(name)
+        };
+        self.upkeep.inherited.iter().all(has)
     }
 
     /// A child is asked for at once.
@@ -125,6 +131,7 @@ impl Established {
     /// Nothing is sent any more on a child that has no successor; what is under way to us may come.
     pub(super) fn delete_current(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
         if self.children.end(id) {
+            self.note_room(id);
             ctx.event(Event::ChildRetired { child: id });
             self.delete_child(id, core, ctx);
         }
@@ -132,8 +139,24 @@ impl Established {
 
     /// The peer does not have a child any more.
     pub(crate) fn lose_child(&mut self, id: ChildSaId, ctx: &mut Context<'_>) {
+        self.note_room(id);
         self.children.remove(id);
         ctx.event(Event::ChildDown { child: id });
+    }
+
+    /// A child goes: if it is one of several for the same traffic, the peer may make another one.
+    fn note_room(&mut self, id: ChildSaId) {
+        let name = self.children.get(id).map(|child| child.name.as_deref());
+        if name.and_then(resource::number).is_some() {
+            self.upkeep.is_full = false;
+        }
+    }
+
+    /// Whether the peer may be asked for a child: for one of several only if it said that it makes these,
+    /// and "the fallback SA" is there.
+    fn is_possible(&self, name: Option<&str>) -> bool {
+        let fallback = || self.children.current(None).is_some();
+        !resource::is_additional(name) || self.resources && !self.upkeep.is_full && fallback()
     }
 
     fn is_missing(&self, policy: &Policy<'_>, peer: &str, ctx: &Context<'_>) -> bool {
@@ -147,7 +170,8 @@ impl Established {
         let ours = || self.contact.ours && (policy.auto || inherited());
         let asked =
             |task: &Task| matches!(task, Task::NewChild(new) if new.name.as_deref() == name);
-        ctx.wishes.of(peer, name).unwrap_or_else(ours)
+        self.is_possible(name)
+            && ctx.wishes.of(peer, name).unwrap_or_else(ours)
             && self.children.current(name).is_none()
             && !self.is_opening(name)
             && !self.queue.tasks().any(asked)

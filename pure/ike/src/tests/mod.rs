@@ -31,6 +31,7 @@ mod reconfigure;
 mod redirect;
 mod refusal;
 mod rekey;
+mod resource;
 mod revocation;
 mod states;
 mod suites;
@@ -106,6 +107,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         },
         mobike: false,
         clones: false,
+        resources: 1,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

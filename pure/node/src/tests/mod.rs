@@ -13,6 +13,7 @@ mod reauth;
 mod reconfigure;
 mod recovery;
 mod rekey;
+mod resource;
 mod snoop;
 mod states;
 mod watch;

@@ -57,6 +57,7 @@ fn stranger(name: &str) -> crate::Peer {
         lifetimes: crate::Lifetimes::default(),
         mobike: true,
         clones: false,
+        resources: 1,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -46,6 +46,8 @@ pub struct Policies {
     pub voice: bool,
     /// Both ends have ML-KEM beside the group, in new keys of tunnels too.
     pub kem: bool,
+    /// So many tunnels carry the same.
+    pub resources: u8,
     /// What of a datagram the first one seals. With another mode than tunnel it is between two hosts.
     pub mode: Mode,
 }
@@ -62,6 +64,7 @@ impl Default for Policies {
             both_begin: false,
             voice: false,
             kem: false,
+            resources: 1,
             mode: Mode::Tunnel,
         }
     }
@@ -180,10 +183,10 @@ impl World {
 
     pub fn tunnel_is_up(&self) -> bool {
         [MOBILE, GATEWAY].iter().all(|who| {
-            self.nodes[*who]
-                .peers()
-                .iter()
-                .any(|peer| peer.children.len() == 1 + usize::from(self.policies.voice))
+            self.nodes[*who].peers().iter().any(|peer| {
+                let firsts = usize::from(self.policies.resources);
+                peer.children.len() == firsts + usize::from(self.policies.voice)
+            })
         })
     }
 
@@ -251,6 +254,18 @@ impl World {
         };
         self.send(from, &segment);
         segment
+    }
+
+    /// The same in a flow of its own, which its port tells from others.
+    pub fn flow(&mut self, from: usize, port: u16, seq: u32) {
+        let client = format!("10.1.0.2:{port}");
+        let (client, server) = (client.as_str(), "10.8.0.1:80");
+        let payload = seq.to_be_bytes();
+        let segment = match from {
+            MOBILE => datagram::tcp(client, server, seq, 1, &payload),
+            _ => datagram::tcp(server, client, seq, 1, &payload),
+        };
+        self.send(from, &segment);
     }
 
     /// The same with a telephone behind the gateway.
@@ -581,6 +596,9 @@ fn config(who: usize, policies: &Policies) -> Config {
             auto: true,
         }];
     }
+    if who != LICENSED {
+        peers[0].resources = policies.resources;
+    }
     if policies.kem && who != LICENSED {
         peers[0].kems = vec![Some(model::Kem::MlKem512), None];
     }
@@ -620,6 +638,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         lifetimes: Lifetimes::default(),
         mobike: true,
         clones: true,
+        resources: 1,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -362,6 +362,7 @@ fn engine(
         lifetimes: Lifetimes::default(),
         mobike: true,
         clones,
+        resources: 1,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -120,6 +120,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         lifetimes: Lifetimes::default(),
         mobike: true,
         clones: false,
+        resources: 1,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -162,6 +162,7 @@ registry! {
         TEMPORARY_FAILURE = 43,
         CHILD_SA_NOT_FOUND = 44,
         STATE_NOT_FOUND = 47,
+        TS_MAX_QUEUE = 48,
         INITIAL_CONTACT = 16384,
         SET_WINDOW_SIZE = 16385,
         ADDITIONAL_TS_POSSIBLE = 16386,
@@ -195,6 +196,7 @@ registry! {
         NO_PPK_AUTH = 16437,
         INTERMEDIATE_EXCHANGE_SUPPORTED = 16438,
         ADDITIONAL_KEY_EXCHANGE = 16441,
+        SA_RESOURCE_INFO = 16444,
         // Private use: errors 8192 to 16383, status 40960 to 65535.
         KEY_REFUSED = 12288,
         ZONES_REQUIRED = 12289,

@@ -1,0 +1,107 @@
+//! Several SAs for the same traffic (RFC 9611): which of them a packet goes on.
+//!
+//! All packets of a flow go on one of them, so that they keep their order, and the flow alone says on which:
+//! every SA has a weight for it, drawn from both, and the smallest wins. So one that comes or goes moves the
+//! flows that it wins and no others, and with none but "the fallback SA" all go on that.
+
+use model::{ChildSa, Flow};
+use std::net::IpAddr;
+
+/// An SA's place among those for the same traffic. A successor has that of the one before it.
+pub(crate) struct Lane {
+    peer: String,
+    number: u8,
+}
+
+impl Lane {
+    pub fn of<K>(sa: &ChildSa<K>) -> Option<Self> {
+        Some(Self {
+            number: sa.resource?,
+            peer: sa.peer.clone(),
+        })
+    }
+
+    /// Whether another one is for the same traffic, if both carry a packet.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.peer == other.peer
+    }
+
+    pub fn weight(&self, flow: &Flow) -> u64 {
+        let ports = u32::from(flow.source_port) << 16 | u32::from(flow.destination_port);
+        let rest = u64::from(flow.protocol) << 32 | u64::from(ports);
+        let [source, destination] = [flow.source, flow.destination].map(folded);
+        let parts = [destination, rest, u64::from(self.number)];
+        parts
+            .into_iter()
+            .fold(mixed(source), |before, part| mixed(before ^ part))
+    }
+}
+
+fn folded(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(v4) => v4.to_bits().into(),
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            (bits >> 64) as u64 ^ mixed(bits as u64)
+        }
+    }
+}
+
+/// Spreads what differs over all bits (the finalizer of SplitMix64).
+const fn mixed(bits: u64) -> u64 {
+    let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(number: u8) -> Lane {
+        let peer = "gateway".to_owned();
+        Lane { peer, number }
+    }
+
+    fn flow(port: u16, v6: bool) -> Flow {
+        let [source, destination] = match v6 {
+            false => ["10.1.0.2", "10.8.0.9"],
+            true => ["fd00:1::2", "fd00:8::9"],
+        };
+        Flow {
+            source: source.parse().unwrap(),
+            destination: destination.parse().unwrap(),
+            protocol: 6,
+            source_port: port,
+            destination_port: 443,
+            ports_visible: true,
+        }
+    }
+
+    fn winner(of: &[u8], flow: &Flow) -> u8 {
+        let lightest = of.iter().min_by_key(|number| lane(**number).weight(flow));
+        *lightest.unwrap()
+    }
+
+    #[test]
+    fn flows_are_spread_over_all_lanes() {
+        for v6 in [false, true] {
+            let mut won = [0; 4];
+            for port in 0..4000 {
+                won[usize::from(winner(&[0, 1, 2, 3], &flow(port, v6)))] += 1;
+            }
+            assert!(won.iter().all(|won| (850..1150).contains(won)), "{won:?}");
+        }
+    }
+
+    #[test]
+    fn a_lane_that_goes_moves_its_own_flows_and_no_others() {
+        for port in 0..4000 {
+            let flow = flow(port, false);
+            let before = winner(&[0, 1, 2, 3], &flow);
+            let after = winner(&[0, 1, 3], &flow);
+            assert!(before == 2 || before == after);
+        }
+    }
+}
