@@ -14,6 +14,9 @@ pub const HEADERS: ZoneId = ZoneId(1);
 /// The zone `payload`: everything else.
 pub const PAYLOAD: ZoneId = ZoneId(2);
 
+/// So many tunnels for the same traffic are enough for anybody.
+const MOST_RESOURCES: u32 = 64;
+
 /// A VPN peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
@@ -50,6 +53,9 @@ pub struct Peer {
     /// `clone`: whether its IKE SA may be cloned, if the peer says the same (RFC 7791): then the tunnel can
     /// move without a pause. Default false, as few know it, and every clone is one more IKE SA.
     pub clones: bool,
+    /// `resources`: so many tunnels carry the same, each with keys of its own, if the peer says that it wants
+    /// several too (RFC 9611); 1 to 64. All packets of a flow go by one of them. Default 1.
+    pub resources: u8,
     /// `nat`: `forbidden` takes translators on the way for an attack (RFC 4555 section 3.9). Default
     /// `allowed`.
     pub forbids_nat: bool,
@@ -161,6 +167,10 @@ impl Peer {
         let switch = [("on", true), ("off", false)];
         let mobike = table.optional("mobike", |value| value.choice(&switch));
         let clones = table.optional("clone", Value::boolean);
+        let resources = table.optional("resources", |value| {
+            let most = value.number(1..=MOST_RESOURCES)?;
+            u8::try_from(most).ok()
+        });
         let nat = [("allowed", false), ("forbidden", true)];
         let nat = table.optional("nat", |value| value.choice(&nat));
         let redirects = table.optional("redirect", |value| redirects(value, address));
@@ -206,6 +216,7 @@ impl Peer {
             pfs,
             mobike: mobike.unwrap_or(!has_transport),
             clones: clones.unwrap_or(false),
+            resources: resources.unwrap_or(1),
             forbids_nat: nat.unwrap_or(false),
             redirects: redirects.unwrap_or_default(),
             tcp: tcp.unwrap_or(Tcp::Off),

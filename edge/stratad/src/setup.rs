@@ -88,7 +88,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     let mut peer = peer(&from.party, from.address, role);
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
-    peer.clones = from.clones;
+    (peer.clones, peer.resources) = (from.clones, from.resources);
     peer.redirects = from.redirects.clone();
     peer.tcp = match from.tcp {
         config::Tcp::Off => node::Tcp::Off,

@@ -50,6 +50,7 @@ rekey = "40m"
 pfs = false
 mobike = "off"
 clone = true
+resources = 4
 nat = "forbidden"
 redirect = ["192.0.2.64/28"]
 tcp = "fallback"
@@ -236,6 +237,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
         ("peer.alice.clone", "clone = true", "clone = false", Anew),
+        (
+            "peer.alice.resources",
+            "resources = 4",
+            "resources = 8",
+            Anew,
+        ),
         ("peer.erin.mode", "mode = \"beet\"\n", "", Anew),
         (
             "peer.erin.child.voice.mode",

@@ -47,6 +47,9 @@ const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
 const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
+const RESOURCE: &str = "edge/lab/tests/e2e_resource.rs";
+const RESOURCE_NODE: &str = "pure/node/src/tests/resource.rs";
+const IKE_RESOURCE: &str = "pure/ike/src/tests/resource.rs";
 const MODE: &str = "edge/lab/tests/e2e_mode.rs";
 const MODE_FILE: &str = "edge/config/src/tests/mode.rs";
 const MODE_ESP: &str = "pure/esp/tests/data_plane/mode.rs";
@@ -675,6 +678,48 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_SUITES,
                 "every_suite_protects_both_sas_and_their_successors_over_a_bad_hop",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Several tunnels for the same traffic",
+        keys: &["peer.resources"],
+        verbs: &[],
+        works: Tests(&[
+            (RESOURCE, "flows_go_by_several_tunnels_at_once"),
+            (
+                IKE_RESOURCE,
+                "who_began_asks_for_all_of_them_and_each_has_keys_of_its_own",
+            ),
+            (
+                RESOURCE_NODE,
+                "flows_are_spread_over_all_and_each_keeps_its_order",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                RESOURCE,
+                "a_peer_that_does_not_say_so_has_one_tunnel_and_is_told_why",
+            ),
+            (
+                RESOURCE,
+                "the_end_that_wants_fewer_decides_and_the_other_says_so",
+            ),
+            (
+                IKE_RESOURCE,
+                "who_asks_without_end_gets_no_more_than_is_configured",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                RESOURCE,
+                "no_flow_loses_a_packet_through_new_keys_and_proofs",
+            ),
+            (RESOURCE, "a_killed_end_comes_back_with_all_of_them"),
+            (RESOURCE, "all_of_them_come_up_and_carry_over_a_lossy_hop"),
+            (
+                RESOURCE_NODE,
+                "what_one_carried_goes_by_the_others_when_it_is_deleted",
             ),
         ]),
     },
