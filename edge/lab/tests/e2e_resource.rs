@@ -77,7 +77,7 @@ fn await_all(tunnel: &Tunnel) -> Result<()> {
 
 fn flows_go_by_several_tunnels_at_once() -> Result<()> {
     let pair = Pair::new("resource")?;
-    let tunnel = start_up(&pair)?;
+    let mut tunnel = start_up(&pair)?;
     for _ in 0..8 {
         transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)?;
         transfer(&pair.gateway, &pair.mobile, MOBILE[0], MB)?;
@@ -94,7 +94,7 @@ fn flows_go_by_several_tunnels_at_once() -> Result<()> {
     let text = tunnel.mobile.strata_text("status")?;
     ensure!(text.contains("  child     #4\n"), "{text}");
     let log = tunnel.mobile.process();
-    let told = |log: &str| log.contains("`#4` up").then_some(());
+    let told = |log: &str| log.contains("tunnel #4 up").then_some(());
     log.wait_for("a tunnel in the log", DEADLINE, told)
 }
 
