@@ -685,17 +685,7 @@ pub const FEATURES: &[Feature] = &[
         name: "Several tunnels for the same traffic",
         keys: &["peer.resources"],
         verbs: &[],
-        works: Tests(&[
-            (RESOURCE, "flows_go_by_several_tunnels_at_once"),
-            (
-                IKE_RESOURCE,
-                "who_began_asks_for_all_of_them_and_each_has_keys_of_its_own",
-            ),
-            (
-                RESOURCE_NODE,
-                "flows_are_spread_over_all_and_each_keeps_its_order",
-            ),
-        ]),
+        works: Tests(&[(RESOURCE, "flows_go_by_several_tunnels_at_once")]),
         refuses: Tests(&[
             (
                 RESOURCE,
