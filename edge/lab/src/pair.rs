@@ -18,7 +18,7 @@ use crate::host::Host;
 use crate::process::until;
 use crate::testbed::Testbed;
 use crate::wire;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use os::netlink::Netlink;
 use os::{Family, Prefix};
 use serde_json::Value;
@@ -386,6 +386,18 @@ pub fn is_up(status: &Value) -> bool {
 /// Whether nothing is left of it.
 pub fn is_down(status: &Value) -> bool {
     peer(status)["state"] == "down" && children(status).is_empty()
+}
+
+/// No packet of a tunnel was dropped. What IKE drops is another matter: a request that is sent again may
+/// cross the Delete of its SA.
+///
+/// # Errors
+/// One was; the message says why.
+pub fn no_drops(status: &Value) -> Result<()> {
+    let drops = status["status"]["drops"].as_object();
+    let drops = drops.context("no drops are told")?;
+    ensure!(drops.keys().all(|why| why.starts_with("ike_")), "{drops:?}");
+    Ok(())
 }
 
 /// Why it failed last; empty if it did not.

@@ -89,7 +89,8 @@ fn give_up(stream: &TcpStream) -> Result<()> {
 }
 
 fn dial(target: SocketAddr) -> Result<TcpStream> {
-    TcpStream::connect_timeout(&target, HANDSHAKE).with_context(|| format!("connecting to {target}"))
+    TcpStream::connect_timeout(&target, HANDSHAKE)
+        .with_context(|| format!("connecting to {target}"))
 }
 
 fn send(stream: &Marked, mut out: TcpStream, octets: u64) -> Result<()> {

@@ -97,9 +97,7 @@ fn spi(daemon: &Daemon, name: Option<&str>) -> Result<Value> {
 
 fn no_drops(tunnel: &Tunnel) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
-        let status = daemon.strata("status")?;
-        let drops = &status["status"]["drops"];
-        ensure!(drops == &Value::Object(Default::default()), "{drops}");
+        pair::no_drops(&daemon.strata("status")?)?;
     }
     Ok(())
 }

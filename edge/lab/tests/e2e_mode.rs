@@ -158,10 +158,7 @@ fn ensure_mode(tunnel: &Tunnel, mode: &str, text: &str) -> Result<()> {
             children.iter().all(|child| child["mode"] == mode),
             "{status}"
         );
-        ensure!(
-            status["status"]["drops"] == Value::Object(Default::default()),
-            "{status}"
-        );
+        pair::no_drops(&status)?;
         let shown = daemon.strata_text("status")?;
         ensure!(
             shown.contains(&format!("  sa        plain{text}, in ")),

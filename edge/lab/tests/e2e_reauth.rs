@@ -6,7 +6,7 @@ use lab::certified::{CA, both};
 use lab::lending::{ALICE, POOL, on_device};
 use lab::openssl::{self, EC, GOOD};
 use lab::pair::{
-    DEADLINE, GATEWAY, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, children, is_up,
+    self, DEADLINE, GATEWAY, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, children, is_up,
     mobile_config, refusal,
 };
 use lab::runner;
@@ -156,9 +156,7 @@ fn spi(children: &[Value]) -> Vec<String> {
 
 fn no_drops(tunnel: &Tunnel) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
-        let status = daemon.strata("status")?;
-        let drops = &status["status"]["drops"];
-        ensure!(drops == &Value::Object(Default::default()), "{drops}");
+        pair::no_drops(&daemon.strata("status")?)?;
     }
     Ok(())
 }
