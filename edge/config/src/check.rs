@@ -1,7 +1,7 @@
 //! What only shows when several tables are looked at together.
 
 use crate::reader::{Value, suggestion};
-use crate::{Action, Addressing, Config, PAYLOAD, Party, Peer, Pool, Warning, child, mode};
+use crate::{Action, Addressing, Config, Party, Peer, Pool, Warning, child, mode};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -174,7 +174,8 @@ fn licences(config: &Config) -> Vec<Warning> {
     for peer in &config.peers {
         let name = &peer.party.name;
         let nodes: BTreeSet<_> = peer.zones.licences.iter().map(|l| &l.node).collect();
-        let opened = peer.zones.licences.iter().filter(|l| l.zone == PAYLOAD);
+        let licences = peer.zones.licences.iter();
+        let opened = licences.filter(|licence| peer.zones.opens_payload(licence));
         warnings.extend(opened.map(|licence| Warning::PayloadLicensed {
             peer: name.clone(),
             node: licence.node.clone(),

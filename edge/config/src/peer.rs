@@ -4,15 +4,11 @@ use crate::child::{Child, Draft};
 use crate::mode;
 use crate::ppk::ppk;
 use crate::reader::{Table, Value};
+use crate::zone::ZonePolicy;
 use crate::{Party, Pool, Ppk};
-use model::{Licence, Mode, Right, Suite, TrafficSelector, ZoneId};
+use model::{Mode, TrafficSelector};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
-
-/// The zone `headers`: IP and transport header, without options that carry secrets.
-pub const HEADERS: ZoneId = ZoneId(1);
-/// The zone `payload`: everything else.
-pub const PAYLOAD: ZoneId = ZoneId(2);
 
 /// So many tunnels for the same traffic are enough for anybody.
 const MOST_RESOURCES: u32 = 64;
@@ -68,7 +64,7 @@ pub struct Peer {
     pub tcp_port: u16,
     /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
     pub ppk: Option<Ppk>,
-    /// `zones` and `licences`.
+    /// `zones`, `layout` and `licences`.
     pub zones: ZonePolicy,
     /// `[peer.NAME.child.NAME]`: tunnels beside this first one, sorted by name.
     pub children: Vec<Child>,
@@ -122,28 +118,6 @@ pub enum Leak {
     Never,
     /// `stopped`: when the daemon was stopped in good order; not before, and not after a crash.
     Stopped,
-}
-
-/// What is asked about zones, and who may read what.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ZonePolicy {
-    /// `zones`: default `refuse`.
-    pub stance: Stance,
-    /// `licences`: who may do what with which zone if the peer agrees, sorted and without
-    /// duplicates. Default nobody. Written as
-    /// `[{ node = "fa.example.net", zones = ["headers"], right = "read" }]`.
-    pub licences: Vec<Licence>,
-}
-
-/// Whether packets are sealed in zones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stance {
-    /// `accept`: if the peer can, else plain ESP.
-    Accept,
-    /// `require`: or there is no tunnel.
-    Require,
-    /// `refuse`: always plain ESP.
-    Refuse,
 }
 
 impl Peer {
@@ -409,71 +383,4 @@ fn start(table: &mut Table<'_>, address: Option<IpAddr>) -> Start {
         Start::Manual
     };
     start.unwrap_or(default)
-}
-
-impl ZonePolicy {
-    fn read(table: &mut Table<'_>, suites: &[Suite]) -> Option<Self> {
-        let choices = [
-            ("accept", Stance::Accept),
-            ("require", Stance::Require),
-            ("refuse", Stance::Refuse),
-        ];
-        let no_aead = suites.iter().find(|suite| suite.hash().is_some());
-        let stance = table.optional("zones", |value| match (value.choice(&choices)?, no_aead) {
-            (Stance::Accept | Stance::Require, Some(suite)) => value.fault(
-                format!("zones need an AEAD, and `suite` allows {suite}, which is none"),
-                format!("leave {suite} out of `suite`, or write `zones = \"refuse\"`"),
-            ),
-            (stance, _) => Some(stance),
-        });
-        let refused = table.value("zones").is_none() || stance == Some(Stance::Refuse);
-        let licences = table.optional("licences", |value| {
-            let licences = value.list(licence)?.concat();
-            if refused && !licences.is_empty() {
-                return value.fault(
-                    "licences speak of zones, and this peer's packets have none",
-                    "add `zones = \"accept\"` or `zones = \"require\"`, or remove the licences",
-                );
-            }
-            Some(licences)
-        });
-        let mut licences = licences.unwrap_or_default();
-        licences.sort();
-        licences.dedup();
-        Some(Self {
-            stance: stance.unwrap_or(Stance::Refuse),
-            licences,
-        })
-    }
-}
-
-/// One entry of `licences`: one licence for each of its zones.
-fn licence(value: &Value<'_>) -> Option<Vec<Licence>> {
-    let mut table = value.table()?;
-    let node = table.required("node", "\"fa.example.net\"", Value::identity);
-    let zones = table.required("zones", "[\"headers\"]", licensed_zones);
-    let right = table.required("right", "\"read\"", |value| {
-        value.choice(&[("read", Right::Read)])
-    });
-    table.finish();
-    let (node, right) = (node?, right?);
-    let licence = |zone| Licence {
-        node: node.clone(),
-        zone,
-        right,
-    };
-    Some(zones?.into_iter().map(licence).collect())
-}
-
-/// Zones by name. The payload is never meant by anything but its own name, and never alone: the
-/// other zones are found by the designated one (DESIGN sections 3 and 4).
-fn licensed_zones(value: &Value<'_>) -> Option<Vec<ZoneId>> {
-    let zones = value.list(|zone| zone.choice(&[("headers", HEADERS), ("payload", PAYLOAD)]))?;
-    if !zones.contains(&HEADERS) {
-        return value.fault(
-            "a node opens nothing without the zone `headers`",
-            "add \"headers\", or remove this licence",
-        );
-    }
-    Some(zones)
 }

@@ -5,12 +5,12 @@
 
 use crate::value::NO_KEM;
 use crate::{
-    Action, Addressing, Child, Config, Divert, Gateway, Licensed, Listen, PAYLOAD, Party, Peer,
-    Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
+    Action, Addressing, Child, Config, Divert, Gateway, Licensed, Listen, Party, Peer, Policy,
+    Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
-use model::{Identity, Kem, Licence, Right, TrafficSelector};
+use model::{Identity, Kem, Licence, Right, Suite, TrafficSelector, ZoneSelector};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::Path;
@@ -200,9 +200,14 @@ fn peer(peer: &Peer) -> Section {
         tcp,
         tcp_port,
         ppk,
-        zones: ZonePolicy { stance, licences },
+        zones,
         children: _,
     } = peer;
+    let ZonePolicy {
+        stance,
+        layout,
+        licences,
+    } = zones;
     let mut settings = self::party(party);
     settings.extend([
         anew("address", any(*address)),
@@ -235,7 +240,11 @@ fn peer(peer: &Peer) -> Section {
         ),
         secret("ppk.key", ppk.as_ref().map(|ppk| &ppk.key)),
         anew("zones", self::stance(*stance)),
-        anew("licences", list(licences.iter().map(licence))),
+        anew("layout", list(layout.iter().map(zone))),
+        anew(
+            "licences",
+            list(licences.iter().map(|licence| self::licence(licence, zones))),
+        ),
     ]);
     named("peer", party, settings)
 }
@@ -515,13 +524,16 @@ fn ppk(ppk: &Ppk) -> String {
     format!("{id} {required}")
 }
 
-fn licence(licence: &Licence) -> String {
+fn zone((selector, suite): &(ZoneSelector, Option<Suite>)) -> String {
+    match suite {
+        Some(suite) => format!("{selector} with {suite}"),
+        None => selector.to_string(),
+    }
+}
+
+fn licence(licence: &Licence, zones: &ZonePolicy) -> String {
     let Licence { node, zone, right } = licence;
-    let zone = if *zone == PAYLOAD {
-        "payload"
-    } else {
-        "headers"
-    };
+    let zone = zones.name(*zone);
     let right = match right {
         Right::Read => "read",
     };

@@ -7,15 +7,17 @@ use std::path::PathBuf;
 
 /// What fits in 1500 octets whatever the inner packet is: outer IPv6 header 40, UDP 8, SPI and
 /// sequence number 8, seven map words 28, two ICVs 32, next header 1 (DESIGN section 3). That
-/// leaves 1383; plain ESP needs less.
-pub const DEFAULT_MTU: u16 = 1380;
+/// leaves 1383; plain ESP needs less, and each more of the zones an ICV.
+pub const fn default_mtu(zones: u16) -> u16 {
+    1380 - 16 * zones.saturating_sub(2)
+}
 
 /// The device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
     /// `name`: the device's name, 1 to 15 characters. Default `strata0`.
     pub name: String,
-    /// `mtu`: longest inner packet, 1280 to 9000. Default [`DEFAULT_MTU`].
+    /// `mtu`: longest inner packet, 1280 to 9000. Default [`default_mtu`].
     pub mtu: u16,
     /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
     /// none: addresses that the host has anyway.
@@ -29,10 +31,11 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    pub(crate) fn read(value: Option<Value<'_>>) -> Option<Self> {
+    /// `zones`: so many has a peer that has the most.
+    pub(crate) fn read(value: Option<Value<'_>>, zones: u16) -> Option<Self> {
         let mut tunnel = Self {
             name: "strata0".to_owned(),
-            mtu: DEFAULT_MTU,
+            mtu: default_mtu(zones),
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
@@ -69,14 +72,19 @@ mod tests {
     fn the_default_mtu_fits_1500_with_the_longest_map_over_ipv6() {
         let (ipv6, udp, spi_and_sequence, next_header, icv) = (40, 8, 8, 1, 16);
         let map = 4 * (8 - 1);
-        let outer = ipv6 + udp + spi_and_sequence + map + next_header + 2 * icv + DEFAULT_MTU;
-        assert!((1490..=1500).contains(&outer), "{outer}");
+        for zones in 2..=8 {
+            let icvs = zones * icv;
+            let outer =
+                ipv6 + udp + spi_and_sequence + map + next_header + icvs + default_mtu(zones);
+            assert!((1490..=1500).contains(&outer), "{outer}");
+            assert!(default_mtu(zones) >= 1280, "IPv6 wants that");
+        }
     }
 
     #[test]
     fn the_default_mtu_fits_1500_with_blocks_and_the_longest_icv_over_ipv6() {
         let (ipv6, udp, spi_and_sequence, iv, icv) = (40, 8, 8, 16, 32);
-        let text = (DEFAULT_MTU + 2).next_multiple_of(16);
+        let text = (default_mtu(2) + 2).next_multiple_of(16);
         let outer = ipv6 + udp + spi_and_sequence + iv + text + icv;
         assert!((1490..=1500).contains(&outer), "{outer}");
     }

@@ -13,6 +13,11 @@ use std::time::Duration;
 pub const NO_KEM: &str = "none";
 
 impl<'a> Value<'a> {
+    /// Whether it is a string.
+    pub fn is_text(&self) -> bool {
+        self.inner.is_str()
+    }
+
     pub fn text(&self) -> Option<&'a str> {
         match self.inner.as_str() {
             Some("") => self.fault("is empty", "write something between the quotes"),

@@ -42,4 +42,4 @@ pub use status::{
     Child, ChildKind, ChildMode, Peer, PeerKind, PeerState, Refusal, Role, Routes, RoutesReason,
     Status, Traffic, Window,
 };
-pub use zones::{Composite, GrantState, Held, Holder, Zone, Zones, zone_name};
+pub use zones::{Composite, GrantState, Held, Holder, Zone, Zones};

@@ -1,6 +1,5 @@
 //! `strata zones`: who can read what.
 
-use model::ZoneSelector;
 use serde::{Deserialize, Serialize};
 
 /// Zones as this host knows them: at an endpoint the composite SAs it has, at a licensed node the
@@ -37,7 +36,7 @@ pub struct Composite {
 pub struct Zone {
     /// Its serial, from 1.
     pub serial: u8,
-    /// What it covers: `headers` or `payload`.
+    /// What it covers, as the configuration's `layout` has it: `headers`, `octets 0-27`, `payload`.
     pub name: String,
     /// How it is protected.
     pub suite: String,
@@ -47,19 +46,9 @@ impl From<&model::Zone> for Zone {
     fn from(zone: &model::Zone) -> Self {
         Self {
             serial: zone.id.0,
-            name: zone_name(zone.selector).to_owned(),
+            name: zone.selector.to_string(),
             suite: zone.suite.to_string(),
         }
-    }
-}
-
-/// What a zone is called, here and in the configuration's licences.
-pub const fn zone_name(selector: ZoneSelector) -> &'static str {
-    match selector {
-        ZoneSelector::Ip => "ip",
-        ZoneSelector::Transport => "transport",
-        ZoneSelector::IpTransport => "headers",
-        ZoneSelector::Rest => "payload",
     }
 }
 

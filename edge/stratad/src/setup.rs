@@ -2,7 +2,7 @@
 
 use config::{Action, Addressing, Child, Config, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
-use model::{Suite, ZoneSelector};
+use model::Suite;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub fn node(config: &Config) -> node::Config {
 }
 
 fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
-    // The header zone is short and read by nodes; the payload zone has the best suite agreed.
+    // Of zones whose suite nobody wrote.
     let best = from
         .party
         .suites
@@ -67,10 +67,12 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
             Stance::Require => node::Stance::Require,
             Stance::Refuse => node::Stance::Refuse,
         },
-        zones: vec![
-            (ZoneSelector::IpTransport, best),
-            (ZoneSelector::Rest, best),
-        ],
+        zones: from
+            .zones
+            .layout
+            .iter()
+            .map(|(selector, suite)| (*selector, suite.unwrap_or(best)))
+            .collect(),
         window: WINDOW,
         licences: from.zones.licences.clone(),
     };

@@ -8,7 +8,6 @@ use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Composite, Fill, Flow, Flows, GrantState,
     Held, Holder, Lease, Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes,
     RoutesReason, SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones,
-    zone_name,
 };
 use crypto::{Certificate, RevocationList};
 use model::{Exchanges, Identity, Instant, Right, TrafficSelector};
@@ -450,9 +449,7 @@ fn holder(status: &CsaStatus, node: &Identity, now: Instant) -> Holder {
     let grant = status.grants.iter().find(|grant| grant.node == *node);
     Holder {
         node: node.to_string(),
-        zones: licensed
-            .map(|zone| zone_name(zone.selector).to_owned())
-            .collect(),
+        zones: licensed.map(|zone| zone.selector.to_string()).collect(),
         right: licences()
             .next()
             .map_or("", |licence| right(licence.right))

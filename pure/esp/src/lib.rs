@@ -20,6 +20,7 @@
 //! RFC 6040's compatibility mode (section 4.1), until the other end of a tunnel can act on it.
 
 mod aad;
+mod division;
 mod drop;
 mod inbound;
 mod key;

@@ -6,16 +6,17 @@
 //! then the runs before the last one are gathered and written in front of it.
 
 use crate::aad::Aad;
+use crate::division::Division;
 use crate::drop::DropReason;
 use crate::key::{Key, Unusable, payload_zone};
 use crate::packet::Packet;
 use crate::scratch::Scratch;
 use crypto::Secret;
-use model::{Suite, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector};
+use model::{Suite, ZoneAgreement, ZoneId, ZoneKey};
 use wire::checksum;
-use wire::classify::{Clear, Extents, classify};
+use wire::classify::{Extents, classify};
 use wire::esp::{HEADER_LEN, Header};
-use wire::zoned::{BadMap, Body, Layout, MAX_RUNS, Map, Run};
+use wire::zoned::{Body, Layout, Map};
 
 /// One direction of a composite SA.
 pub(crate) struct Zoned {
@@ -23,10 +24,7 @@ pub(crate) struct Zoned {
     suites: Vec<Suite>,
     keys: Vec<Key>,
     payload_zone: ZoneId,
-    /// Where IP headers go.
-    ip_zone: ZoneId,
-    /// Where transport headers go.
-    transport_zone: ZoneId,
+    division: Division,
 }
 
 impl Zoned {
@@ -39,18 +37,11 @@ impl Zoned {
             return Err(Unusable::Zones);
         }
         let keys: Result<_, _> = keys.iter().map(|k| Key::new(k.suite, &k.key)).collect();
-        let zone_of = |selector| {
-            let asks = |asked| asked == selector || asked == ZoneSelector::IpTransport;
-            let mut zones = agreement.zones.iter();
-            let zone = zones.find(|zone| asks(zone.selector));
-            zone.map_or(payload_zone, |zone| zone.id)
-        };
         Ok(Self {
             suites: agreement.zones.iter().map(|zone| zone.suite).collect(),
             keys: keys?,
             payload_zone,
-            ip_zone: zone_of(ZoneSelector::Ip),
-            transport_zone: zone_of(ZoneSelector::Transport),
+            division: Division::new(agreement),
         })
     }
 
@@ -122,31 +113,13 @@ impl Zoned {
         let Extents::Clear(clear) = classify(datagram) else {
             return Map::opaque(self.payload_zone);
         };
-        // Zones that do not begin with the datagram, or too many runs, make no map: opaque.
-        let Ok(map) = self
-            .runs(&clear)
-            .map(self.payload_zone, clear.checksum_at.is_some())
-        else {
+        let Ok(map) = self.division.map(datagram, &clear) else {
             return Map::opaque(self.payload_zone);
         };
         if let Some(at) = clear.checksum_at {
             datagram[at..at + 2].fill(0);
         }
         map
-    }
-
-    /// Gives each part of the headers to the zone that asks for it, secrets to the payload zone.
-    fn runs(&self, clear: &Clear) -> Runs {
-        let mut runs = Runs::new();
-        runs.push(self.ip_zone, clear.ip.len());
-        let mut at = clear.transport.start;
-        for secret in clear.secret.iter() {
-            runs.push(self.transport_zone, secret.start - at);
-            runs.push(self.payload_zone, secret.len());
-            at = secret.end;
-        }
-        runs.push(self.transport_zone, clear.transport.end - at);
-        runs
     }
 }
 
@@ -198,45 +171,4 @@ fn last_run_at(layout: &Layout) -> usize {
 
 fn text_and_icv<'p>(packet: &'p mut [u8], body: &Body) -> (&'p mut [u8], &'p mut [u8]) {
     packet[body.all()].split_at_mut(body.text().len())
-}
-
-/// The runs of a datagram under construction, neighbours of one zone made one. There are never more
-/// than the IP header, three secrets and the four pieces of header around them.
-struct Runs {
-    runs: [Run; MAX_RUNS],
-    count: usize,
-}
-
-impl Runs {
-    const fn new() -> Self {
-        let none = Run {
-            zone: ZoneId(0),
-            len: 0,
-        };
-        Self {
-            runs: [none; MAX_RUNS],
-            count: 0,
-        }
-    }
-
-    fn push(&mut self, zone: ZoneId, len: usize) {
-        let len = len as u16; // a header is never longer than 60 octets
-        match self.runs[..self.count].last_mut() {
-            _ if len == 0 => {}
-            Some(last) if last.zone == zone => last.len += len,
-            _ => {
-                self.runs[self.count] = Run { zone, len };
-                self.count += 1;
-            }
-        }
-    }
-
-    /// The map of these runs. A last one in the payload zone is the beginning of the rest.
-    fn map(&self, payload_zone: ZoneId, checksum_left_out: bool) -> Result<Map, BadMap> {
-        let described = match &self.runs[..self.count] {
-            [described @ .., last] if last.zone == payload_zone => described,
-            all => all,
-        };
-        Map::new(payload_zone, described, checksum_left_out)
-    }
 }

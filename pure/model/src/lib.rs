@@ -19,4 +19,6 @@ pub use sa::{
 };
 pub use selector::{Flow, TrafficSelector, one_pair};
 pub use time::{Deadline, Instant};
-pub use zone::{Licence, MapKind, Right, Zone, ZoneAgreement, ZoneId, ZoneSelector};
+pub use zone::{
+    Licence, MapKind, Right, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,
+};

@@ -2,6 +2,7 @@
 
 use crate::{Identity, Suite};
 use std::fmt;
+use std::str::FromStr;
 
 /// Serial of a zone: 1 is the designated (header) zone, the highest agreed one the payload zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,20 +19,110 @@ impl fmt::Display for ZoneId {
     }
 }
 
-/// Which octets of a datagram a zone asks for. What `classify` calls opaque goes to the payload
-/// zone whatever the selector says.
+/// Which octets of a datagram a zone asks for. Of several zones that ask for an octet, the first gets
+/// it. What `classify` calls opaque goes to the payload zone whatever the selector says.
+///
+/// Written as a person writes it: `ip`, `transport`, `headers`, `octets 0-27`, `rtp 16384-32767`,
+/// `payload`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum ZoneSelector {
     /// The IP header.
-    Ip = 1,
+    Ip,
     /// The transport header without secret options.
-    Transport = 2,
+    Transport,
     /// Both headers: what SNOOP needs.
-    IpTransport = 3,
+    IpTransport,
+    /// Of both headers the octets at these places, counted from 0 at the front of the datagram.
+    Octets(Span),
+    /// The RTP header (RFC 3550 section 5.1) of UDP packets both of whose ports are among these.
+    Rtp(Span),
     /// Everything no other zone asks for; always and only the payload zone.
-    Rest = 255,
+    Rest,
 }
+
+impl fmt::Display for ZoneSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip => f.write_str("ip"),
+            Self::Transport => f.write_str("transport"),
+            Self::IpTransport => f.write_str("headers"),
+            Self::Octets(places) => write!(f, "octets {places}"),
+            Self::Rtp(ports) => write!(f, "rtp {ports}"),
+            Self::Rest => f.write_str("payload"),
+        }
+    }
+}
+
+impl FromStr for ZoneSelector {
+    type Err = UnknownZone;
+
+    fn from_str(text: &str) -> Result<Self, UnknownZone> {
+        match text.split_once(' ') {
+            None if text == "ip" => Ok(Self::Ip),
+            None if text == "transport" => Ok(Self::Transport),
+            None if text == "headers" => Ok(Self::IpTransport),
+            None if text == "payload" => Ok(Self::Rest),
+            Some(("octets", places)) => places.parse().map(Self::Octets),
+            Some(("rtp", ports)) => ports.parse().map(Self::Rtp),
+            _ => Err(UnknownZone),
+        }
+    }
+}
+
+/// Numbers in a row, the last one included: `16384-32767`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    first: u16,
+    last: u16,
+}
+
+impl Span {
+    /// `None` if the last comes before the first.
+    pub const fn new(first: u16, last: u16) -> Option<Self> {
+        if last < first {
+            return None;
+        }
+        Some(Self { first, last })
+    }
+
+    /// The first one.
+    pub const fn first(self) -> u16 {
+        self.first
+    }
+
+    /// The last one.
+    pub const fn last(self) -> u16 {
+        self.last
+    }
+
+    /// Whether it is among them.
+    pub const fn contains(self, number: u16) -> bool {
+        self.first <= number && number <= self.last
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+impl FromStr for Span {
+    type Err = UnknownZone;
+
+    fn from_str(text: &str) -> Result<Self, UnknownZone> {
+        let number = |text: &str| match text.bytes().all(|octet| octet.is_ascii_digit()) {
+            true => text.parse().map_err(|_| UnknownZone),
+            false => Err(UnknownZone),
+        };
+        let (first, last) = text.split_once('-').ok_or(UnknownZone)?;
+        Self::new(number(first)?, number(last)?).ok_or(UnknownZone)
+    }
+}
+
+/// The text names no zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownZone;
 
 /// One agreed zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,5 +180,45 @@ impl ZoneAgreement {
     /// The payload zone's serial.
     pub fn payload_zone(&self) -> ZoneId {
         ZoneId(self.zones.len() as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_selector_is_read_as_it_is_written() {
+        for text in [
+            "ip",
+            "transport",
+            "headers",
+            "octets 0-27",
+            "rtp 16384-32767",
+            "rtp 5004-5004",
+            "payload",
+        ] {
+            let selector: ZoneSelector = text.parse().unwrap();
+            assert_eq!(selector.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_names_no_zone_is_refused() {
+        for text in [
+            "",
+            "IP",
+            "ip ",
+            "octets",
+            "octets 27",
+            "octets 27-0",
+            "octets +1-2",
+            "octets -1",
+            "octets 0-65536",
+            "rtp 1-2-3",
+            "payload 0-1",
+        ] {
+            assert_eq!(text.parse::<ZoneSelector>(), Err(UnknownZone), "{text}");
+        }
     }
 }

@@ -4,9 +4,11 @@
 pub mod checksum;
 pub mod classify;
 pub mod codec;
+pub mod content;
 pub mod esp;
 pub mod ike;
 pub mod ip;
+pub mod rtp;
 pub mod shell;
 pub mod stream;
 pub mod tcp;

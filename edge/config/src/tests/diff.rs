@@ -57,6 +57,7 @@ tcp = "fallback"
 tcp_port = 443
 ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
+layout = ["headers", "rtp 5004-5007", "payload"]
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
 [peer.alice.child.voice]
 local = ["10.18.0.0/16"]
@@ -295,6 +296,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("peer.alice.leak", "never", "stopped", Applied),
         ("peer.alice.zones", "\"require\"", "\"accept\"", Anew),
+        ("peer.alice.layout", "rtp 5004-5007", "rtp 5004-5005", Anew),
         (
             "peer.alice.licences",
             "[\"headers\"]",

@@ -1,8 +1,8 @@
 //! The shipped examples are read by people: they must be right, and free of warnings.
 
 use super::Folder;
-use crate::{Action, HEADERS, Stance, Start};
-use model::Right;
+use crate::{Action, Stance, Start};
+use model::{Right, ZoneId};
 
 #[test]
 fn the_example_of_a_mobile_node_connects_and_shows_its_headers_to_one_node() {
@@ -21,7 +21,10 @@ fn the_example_of_a_mobile_node_connects_and_shows_its_headers_to_one_node() {
     let [licence] = office.zones.licences.as_slice() else {
         panic!("one licence, not {:?}", office.zones.licences);
     };
-    assert_eq!((licence.zone, licence.right), (HEADERS, Right::Read));
+    assert_eq!(
+        (licence.zone, licence.right),
+        (ZoneId::DESIGNATED, Right::Read)
+    );
     assert_eq!(
         config.policies[0].remote.to_string(),
         "10.8.9.0/24 protocol 6 ports 25-25"

@@ -7,6 +7,7 @@ mod diff;
 mod examples;
 mod faults;
 mod mode;
+mod zones;
 
 use crate::{Config, Error, Fault, Faults, load};
 use std::fs;

@@ -5,9 +5,12 @@ use config::{Action, Config, Divert, Peer};
 use os::{Family, Netlink, divert, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
-/// What the longest sealed packet has beyond the inner one: 117 octets with IPv6 outside
-/// ([`config::DEFAULT_MTU`]); 20 fewer with IPv4.
+/// What the longest sealed packet of two zones has beyond the inner one: 117 octets with IPv6 outside
+/// ([`config::default_mtu`]); 20 fewer with IPv4.
 const OVERHEAD: u32 = 117;
+
+/// What each more of the zones adds.
+const ZONE_OVERHEAD: u32 = 16;
 
 /// With AES-CBC, whose text is whole blocks: 4 more.
 const CBC_OVERHEAD: u32 = 121;
@@ -84,7 +87,7 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
     let suites = &peer.party.suites;
     let overhead = match suites.iter().any(|suite| suite.hash().is_some()) {
         true => CBC_OVERHEAD,
-        false => OVERHEAD,
+        false => OVERHEAD + ZONE_OVERHEAD * (peer.zones.layout.len() as u32 - 2),
     };
     let peer = peer.address?;
     let overhead = if peer.is_ipv4() {

@@ -1,6 +1,6 @@
 //! What both ends wanted, side by side, and where they differ.
 
-use control::{Row, Verdict, zone_name};
+use control::{Row, Verdict};
 use crypto::{Certificate, Name};
 use model::{Licence, TrafficSelector, ZoneAgreement};
 use node::{Attempt, BadProof, DownReason, End, Offer, Refusal};
@@ -342,7 +342,7 @@ fn certificate(certificate: &Certificate) -> String {
 
 fn zones(agreement: &ZoneAgreement) -> String {
     let zones = agreement.zones.iter();
-    let names = zones.map(|zone| format!("{} {}", zone_name(zone.selector), zone.suite));
+    let names = zones.map(|zone| format!("{} {}", zone.selector, zone.suite));
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -350,7 +350,7 @@ fn licences(agreement: &ZoneAgreement) -> impl Iterator<Item = String> {
     let zone = |licence: &Licence| {
         let mut zones = agreement.zones.iter();
         let zone = zones.find(|zone| zone.id == licence.zone);
-        zone.map_or("?", |zone| zone_name(zone.selector))
+        zone.map_or_else(|| "?".to_owned(), |zone| zone.selector.to_string())
     };
     let licences = agreement.licences.iter();
     licences.map(move |licence| format!("{} reads {}", licence.node, zone(licence)))

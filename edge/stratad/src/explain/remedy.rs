@@ -5,7 +5,7 @@ use super::compare::{Topic, verdict};
 use config::Places;
 use control::{Fix, Verdict};
 use crypto::Certificate;
-use model::{Group, Identity, Kem, Suite, TrafficSelector};
+use model::{Group, Identity, Kem, Suite, TrafficSelector, Zone, ZoneAgreement};
 use node::{Attempt, BadPpk, DownReason, End, Refusal};
 use wire::ike::{GroupId, NotifyType, Transform};
 
@@ -68,7 +68,10 @@ impl Remedy<'_> {
                     fixes
                 }
                 NotifyType::TS_UNACCEPTABLE => self.selectors(attempt),
-                NotifyType::ZONES_REQUIRED => vec![self.at("zones", "write `zones = \"require\"`")],
+                NotifyType::ZONES_REQUIRED => vec![match attempt.ours.zones {
+                    None => self.at("zones", "write `zones = \"require\"`"),
+                    Some(_) => self.at("layout", "write the `layout` that it has for us there"),
+                }],
                 NotifyType::FAILED_CP_REQUIRED => {
                     vec![self.at("local", "write `local = [\"dynamic\"]`")]
                 }
@@ -82,7 +85,7 @@ impl Remedy<'_> {
                 elsewhere("give us a pool there"),
                 self.at("local", "or list our addresses"),
             ],
-            DownReason::ZonesRequired => self.zones(),
+            DownReason::ZonesRequired => self.zones(attempt),
             DownReason::RedirectNotListed { to } => {
                 vec![self.at(
                     "redirect",
@@ -141,7 +144,7 @@ impl Remedy<'_> {
                     "write `local = [\"dynamic\"]` in its table for us",
                 )]
             }
-            Refusal::ZonesRequired => self.zones(),
+            Refusal::ZonesRequired => self.zones(attempt),
             Refusal::NoChildForRole => {
                 vec![self.fix(self.table, "a tunnel needs a [peer.NAME]")]
             }
@@ -159,7 +162,7 @@ impl Remedy<'_> {
                     licence.node
                 ),
             )],
-            Refusal::ZonesNotAgreed => self.zones(),
+            Refusal::ZonesNotAgreed => self.zones(attempt),
             Refusal::WithoutPpk => vec![self.same_ppk()],
             Refusal::WithoutKem => vec![same_kem()],
             _ => Vec::new(),
@@ -330,7 +333,11 @@ impl Remedy<'_> {
         )
     }
 
-    fn zones(&self) -> Vec<Fix> {
+    fn zones(&self, attempt: &Attempt) -> Vec<Fix> {
+        if let (Some(_), Some(theirs)) = (&attempt.ours.zones, &attempt.theirs.zones) {
+            let layout = layout(theirs);
+            return vec![self.at("layout", format!("write `{layout}` as it is there"))];
+        }
         vec![
             elsewhere("write `zones = \"accept\"` or `zones = \"require\"` in its table for us"),
             self.at(
@@ -368,6 +375,18 @@ impl Remedy<'_> {
             change: change.into(),
         }
     }
+}
+
+/// Zones as a configuration has them.
+fn layout(agreement: &ZoneAgreement) -> String {
+    let zones = agreement.zones.iter();
+    let zones = zones.map(|zone| {
+        let Zone {
+            selector, suite, ..
+        } = zone;
+        format!("{{ zone = \"{selector}\", suite = \"{suite}\" }}")
+    });
+    format!("layout = [{}]", zones.collect::<Vec<_>>().join(", "))
 }
 
 /// Whether it was asked more than once, and nobody said anything.

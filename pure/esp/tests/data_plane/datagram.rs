@@ -60,7 +60,12 @@ pub fn tcp(options: &[u8], payload: &[u8]) -> Vec<u8> {
 
 /// A UDP packet without checksum.
 pub fn udp(payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0x13, 0x88, 0, 53];
+    udp_between([5000, 53], payload)
+}
+
+/// The same between two ports.
+pub fn udp_between(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    let mut packet = ports.map(u16::to_be_bytes).concat();
     packet.extend((8 + payload.len() as u16).to_be_bytes());
     packet.extend([0, 0]);
     packet.extend(payload);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  ZONE_MAP   Version (1) = 1 | Map (1) | Zones (1) | Licences (1) | Window (4)
-//!    zone     Serial (1) | Selector (1) | Cipher (2) | Key bits (2)
+//!    zone     Serial (1) | Selector (1) | [First (2) | Last (2)] | Cipher (2) | Key bits (2)
 //!    licence  Zone (1) | Right (1) | ID Type (1) | RESERVED (1) | Length (2) | Identity
 //!  GRANT      CSA (8) | First of its line (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4)
 //!             Lifetime, s (4) | SPI from gateway (4) | SPI to gateway (4)
@@ -13,6 +13,9 @@
 //!  REVOKE     CSA (8)
 //! ```
 //!
+//! Selectors: 1 `ip`, 2 `transport`, 3 `headers`, 4 `octets`, 5 `rtp`, 255 `payload`. First and last
+//! octet are there for 4, first and last port for 5.
+//!
 //! The encoding of ZONE_MAP is canonical: zones ascend from 1 without gaps, licences are sorted and
 //! without duplicates, reserved octets are zero. It enters the key derivation, so an agreement has
 //! exactly one form, and another form of it is refused.
@@ -21,7 +24,8 @@ use super::identification::{data_of, from_parts, kind_of};
 use super::{EncryptionId, IdType, KeyDirection, RefusalCode};
 use crate::codec::{Codec, Malformed, Reader};
 use model::{
-    CsaId, Identity, Licence, MapKind, Right, Spi, Suite, Zone, ZoneAgreement, ZoneId, ZoneSelector,
+    CsaId, Identity, Licence, MapKind, Right, Span, Spi, Suite, Zone, ZoneAgreement, ZoneId,
+    ZoneSelector,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -53,7 +57,8 @@ pub fn encode_zone_map(agreement: &ZoneAgreement) -> Vec<u8> {
     ];
     out.extend_from_slice(&agreement.window.to_be_bytes());
     for zone in &agreement.zones {
-        out.extend_from_slice(&[zone.id.0, zone.selector as u8]);
+        out.push(zone.id.0);
+        encode_selector(zone.selector, &mut out);
         encode_suite(zone.suite, &mut out);
     }
     for licence in &agreement.licences {
@@ -108,18 +113,45 @@ fn is_canonical(agreement: &ZoneAgreement) -> bool {
 
 fn read_zone(r: &mut Reader<'_>) -> Result<Zone, Malformed> {
     let id = ZoneId(r.u8()?);
-    let selector = match r.u8()? {
-        1 => ZoneSelector::Ip,
-        2 => ZoneSelector::Transport,
-        3 => ZoneSelector::IpTransport,
-        255 => ZoneSelector::Rest,
-        _ => return Err(Malformed::Value(WHAT)),
-    };
     Ok(Zone {
         id,
-        selector,
+        selector: read_selector(r)?,
         suite: read_suite(r)?,
     })
+}
+
+fn encode_selector(selector: ZoneSelector, out: &mut Vec<u8>) {
+    let (number, span) = match selector {
+        ZoneSelector::Ip => (1, None),
+        ZoneSelector::Transport => (2, None),
+        ZoneSelector::IpTransport => (3, None),
+        ZoneSelector::Octets(places) => (4, Some(places)),
+        ZoneSelector::Rtp(ports) => (5, Some(ports)),
+        ZoneSelector::Rest => (255, None),
+    };
+    out.push(number);
+    for number in span
+        .into_iter()
+        .flat_map(|span| [span.first(), span.last()])
+    {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
+}
+
+fn read_selector(r: &mut Reader<'_>) -> Result<ZoneSelector, Malformed> {
+    match r.u8()? {
+        1 => Ok(ZoneSelector::Ip),
+        2 => Ok(ZoneSelector::Transport),
+        3 => Ok(ZoneSelector::IpTransport),
+        4 => read_span(r).map(ZoneSelector::Octets),
+        5 => read_span(r).map(ZoneSelector::Rtp),
+        255 => Ok(ZoneSelector::Rest),
+        _ => Err(Malformed::Value(WHAT)),
+    }
+}
+
+fn read_span(r: &mut Reader<'_>) -> Result<Span, Malformed> {
+    Span::new(r.u16()?, r.u16()?).ok_or(Malformed::Value(WHAT))
 }
 
 fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {

@@ -1,0 +1,162 @@
+//! Which zones there are to a packet.
+
+use super::Folder;
+use crate::{Config, ZonePolicy, default_mtu};
+use model::{Suite, ZoneId, ZoneSelector};
+
+const ZONED: &str = r#"[node]
+id = "alice@example.net"
+[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "office.psk"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+zones = "require"
+"#;
+
+fn load(lines: &str) -> Config {
+    Folder::new().load(&[ZONED, lines].concat()).unwrap()
+}
+
+fn zones(lines: &str) -> ZonePolicy {
+    load(lines).peers.remove(0).zones
+}
+
+fn fault(lines: &str) -> String {
+    let faults = Folder::new().lines(&[ZONED, lines].concat());
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    faults.into_iter().next().unwrap()
+}
+
+#[test]
+fn without_a_word_there_are_headers_and_payload() {
+    let layout = zones("").layout;
+    let expected = [
+        (ZoneSelector::IpTransport, None),
+        (ZoneSelector::Rest, None),
+    ];
+    assert_eq!(layout, expected);
+}
+
+#[test]
+fn each_zone_may_have_a_suite_of_its_own() {
+    let layout = zones(
+        "layout = [{ zone = \"ip\", suite = \"chacha20poly1305\" }, \"transport\", \"payload\"]\n",
+    )
+    .layout;
+    let expected = [
+        (ZoneSelector::Ip, Some(Suite::ChaCha20Poly1305)),
+        (ZoneSelector::Transport, None),
+        (ZoneSelector::Rest, None),
+    ];
+    assert_eq!(layout, expected);
+    let cbc = fault("layout = [\"headers\", { zone = \"payload\", suite = \"aes128-sha256\" }]\n");
+    assert!(
+        cbc.contains("layout[1].suite | `aes128-sha256` is not known"),
+        "{cbc}"
+    );
+}
+
+#[test]
+fn a_licence_calls_a_zone_as_the_layout_does() {
+    let policy = zones(
+        "layout = [\"headers\", \"rtp 5004-5007\", \"payload\"]\n\
+         licences = [{ node = \"fa\", zones = [\"headers\", \"rtp 5004-5007\"], right = \"read\" }]\n",
+    );
+    let licensed: Vec<_> = policy.licences.iter().map(|licence| licence.zone).collect();
+    assert_eq!(licensed, [ZoneId(1), ZoneId(2)]);
+    assert_eq!(policy.name(ZoneId(2)), "rtp 5004-5007");
+    assert!(
+        !policy
+            .licences
+            .iter()
+            .any(|licence| policy.opens_payload(licence))
+    );
+    let other = fault(
+        "layout = [\"ip\", \"transport\", \"payload\"]\n\
+         licences = [{ node = \"fa\", zones = [\"headers\"], right = \"read\" }]\n",
+    );
+    assert!(
+        other.ends_with("`headers` is not known | possible here: `ip`, `transport`, `payload`"),
+        "{other}"
+    );
+}
+
+#[test]
+fn a_licence_has_the_zone_by_which_the_others_are_found() {
+    let fault = fault(
+        "layout = [\"ip\", \"transport\", \"payload\"]\n\
+         licences = [{ node = \"fa\", zones = [\"transport\"], right = \"read\" }]\n",
+    );
+    assert!(
+        fault.ends_with(
+            "a node opens nothing without the zone `ip` | add \"ip\", or remove this licence"
+        ),
+        "{fault}"
+    );
+}
+
+#[test]
+fn a_layout_that_says_nothing_about_every_octet_is_refused() {
+    for (layout, what) in [
+        ("[\"payload\"]", "1 zones are no layout"),
+        (
+            "[\"headers\", \"ip\"]",
+            "what no zone asks for is the payload's",
+        ),
+        (
+            "[\"payload\", \"headers\"]",
+            "what no zone asks for is the payload's",
+        ),
+        (
+            "[\"headers\", \"payload\", \"payload\"]",
+            "what no zone asks for is the payload's",
+        ),
+        (
+            "[\"transport\", \"payload\"]",
+            "`transport` is not where a packet begins",
+        ),
+        (
+            "[\"octets 1-9\", \"payload\"]",
+            "`octets 1-9` is not where a packet begins",
+        ),
+        (
+            "[\"rtp 5004-5007\", \"payload\"]",
+            "is not where a packet begins",
+        ),
+        (
+            "[\"headers\", \"ip\", \"payload\"]",
+            "zones before it take all that `ip` asks for",
+        ),
+        (
+            "[\"octets 0-39\", \"octets 2-9\", \"payload\"]",
+            "zones before it take all that `octets 2-9` asks for",
+        ),
+        (
+            "[\"octets 27-0\", \"payload\"]",
+            "`octets 27-0` is not a zone",
+        ),
+        ("[\"header\", \"payload\"]", "`header` is not a zone"),
+    ] {
+        let fault = fault(&format!("layout = {layout}\n"));
+        assert!(fault.contains(what), "{layout}: {fault}");
+    }
+}
+
+#[test]
+fn more_zones_leave_less_room_for_a_packet() {
+    let with = |layout: &str| load(&format!("layout = {layout}\n")).tunnel.mtu;
+    assert_eq!(with("[\"headers\", \"payload\"]"), default_mtu(2));
+    assert_eq!(with("[\"ip\", \"transport\", \"payload\"]"), default_mtu(3));
+}
+
+#[test]
+fn a_layout_without_zones_is_refused() {
+    let plain = ZONED.replace("zones = \"require\"\n", "layout = [\"ip\", \"payload\"]\n");
+    let lines = Folder::new().lines(&plain);
+    assert!(
+        lines[0].contains("a layout is made of zones, and this peer's packets have none"),
+        "{lines:?}"
+    );
+}

@@ -1,0 +1,227 @@
+//! `zones`, `layout` and `licences` of a peer: what both of us would show to others.
+
+use crate::reader::{Table, Value};
+use model::{Licence, Right, Suite, ZoneId, ZoneSelector};
+
+/// What there is to a packet where nothing else is said.
+const LAYOUT: [ZoneSelector; 2] = [ZoneSelector::IpTransport, ZoneSelector::Rest];
+
+/// A packet's map has no room for more.
+const MOST: usize = 8;
+
+/// What is asked about zones, and who may read what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZonePolicy {
+    /// `zones`: default `refuse`.
+    pub stance: Stance,
+    /// `layout`: the zones and the suite of each, where it is not the best of `suite`. The first of
+    /// several that ask for an octet gets it; the last is the payload. Default
+    /// `["headers", "payload"]`.
+    pub layout: Vec<(ZoneSelector, Option<Suite>)>,
+    /// `licences`: who may do what with which zone if the peer agrees, sorted and without
+    /// duplicates. Default nobody. Written as
+    /// `[{ node = "fa.example.net", zones = ["headers"], right = "read" }]`.
+    pub licences: Vec<Licence>,
+}
+
+/// Whether packets are sealed in zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stance {
+    /// `accept`: if the peer can, else plain ESP.
+    Accept,
+    /// `require`: or there is no tunnel.
+    Require,
+    /// `refuse`: always plain ESP.
+    Refuse,
+}
+
+impl ZonePolicy {
+    pub(crate) fn read(table: &mut Table<'_>, suites: &[Suite]) -> Option<Self> {
+        let choices = [
+            ("accept", Stance::Accept),
+            ("require", Stance::Require),
+            ("refuse", Stance::Refuse),
+        ];
+        let no_aead = suites.iter().find(|suite| suite.hash().is_some());
+        let stance = table.optional("zones", |value| match (value.choice(&choices)?, no_aead) {
+            (Stance::Accept | Stance::Require, Some(suite)) => value.fault(
+                format!("zones need an AEAD, and `suite` allows {suite}, which is none"),
+                format!("leave {suite} out of `suite`, or write `zones = \"refuse\"`"),
+            ),
+            (stance, _) => Some(stance),
+        });
+        let refused = table.value("zones").is_none() || stance == Some(Stance::Refuse);
+        let layout = table.optional("layout", |value| match refused {
+            true => no_zones(value, "a layout is made of zones", "the layout"),
+            false => layout(value),
+        });
+        let layout = layout.unwrap_or_else(|| LAYOUT.map(|selector| (selector, None)).to_vec());
+        let licences = table.optional("licences", |value| {
+            let licences = value.list(|value| licence(value, &layout))?.concat();
+            match refused && !licences.is_empty() {
+                true => no_zones(value, "licences speak of zones", "the licences"),
+                false => Some(licences),
+            }
+        });
+        let mut licences = licences.unwrap_or_default();
+        licences.sort();
+        licences.dedup();
+        Some(Self {
+            stance: stance.unwrap_or(Stance::Refuse),
+            layout,
+            licences,
+        })
+    }
+
+    /// How a zone is called in a licence.
+    pub fn name(&self, zone: ZoneId) -> String {
+        let place = usize::from(zone.0).checked_sub(1);
+        let zone = place.and_then(|place| self.layout.get(place));
+        zone.map_or_else(String::new, |(selector, _)| selector.to_string())
+    }
+
+    /// Whether it is the payload that a licence opens.
+    pub fn opens_payload(&self, licence: &Licence) -> bool {
+        usize::from(licence.zone.0) == self.layout.len()
+    }
+}
+
+fn no_zones<T>(value: &Value<'_>, what: &str, those: &str) -> Option<T> {
+    value.fault(
+        format!("{what}, and this peer's packets have none"),
+        format!("add `zones = \"accept\"` or `zones = \"require\"`, or remove {those}"),
+    )
+}
+
+/// Zones, of which the last is the payload and each gets something.
+fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<Suite>)>> {
+    let layout = value.list(zone)?;
+    let selectors: Vec<_> = layout.iter().map(|(selector, _)| *selector).collect();
+    if !(2..=MOST).contains(&selectors.len()) {
+        return value.fault(
+            format!("{} zones are no layout", selectors.len()),
+            format!("write 2 to {MOST} zones, like [\"ip\", \"transport\", \"payload\"]"),
+        );
+    }
+    let last = selectors.len() - 1;
+    if selectors
+        .iter()
+        .position(|zone| *zone == ZoneSelector::Rest)
+        != Some(last)
+    {
+        return value.fault(
+            "what no zone asks for is the payload's, which is the last",
+            "write \"payload\" once, at the end",
+        );
+    }
+    if !begins(selectors[0]) {
+        return value.fault(
+            format!("`{}` is not where a packet begins", selectors[0]),
+            "begin with \"ip\", \"headers\" or \"octets 0-27\"",
+        );
+    }
+    let useless = (1..last).find(|i| {
+        selectors[..*i]
+            .iter()
+            .any(|zone| takes(*zone, selectors[*i]))
+    });
+    if let Some(i) = useless {
+        return value.fault(
+            format!("zones before it take all that `{}` asks for", selectors[i]),
+            "remove it, or write it before them",
+        );
+    }
+    Some(layout)
+}
+
+/// A zone by its name, or a table with its suite.
+fn zone(value: &Value<'_>) -> Option<(ZoneSelector, Option<Suite>)> {
+    if value.is_text() {
+        return Some((selector(value)?, None));
+    }
+    let mut table = value.table()?;
+    let zone = table.required("zone", "\"headers\"", selector);
+    let suite = table.optional("suite", |value| {
+        let aeads = Suite::ALL
+            .into_iter()
+            .filter(|suite| suite.hash().is_none());
+        let aeads: Vec<_> = aeads.map(|suite| (suite.name(), suite)).collect();
+        value.choice(&aeads)
+    });
+    table.finish();
+    Some((zone?, suite))
+}
+
+fn selector(value: &Value<'_>) -> Option<ZoneSelector> {
+    let text = value.text()?;
+    text.parse().ok().or_else(|| {
+        value.fault(
+            format!("`{}` is not a zone", text.escape_debug()),
+            "write ip, transport, headers, octets 0-27, rtp 16384-32767 or payload",
+        )
+    })
+}
+
+/// Whether a zone has the first octet of a packet: by the first zone all others are found.
+const fn begins(zone: ZoneSelector) -> bool {
+    match zone {
+        ZoneSelector::Ip | ZoneSelector::IpTransport => true,
+        ZoneSelector::Octets(places) => places.contains(0),
+        ZoneSelector::Transport | ZoneSelector::Rtp(_) | ZoneSelector::Rest => false,
+    }
+}
+
+/// Whether a zone takes every octet that a later one asks for.
+fn takes(zone: ZoneSelector, later: ZoneSelector) -> bool {
+    let in_headers = matches!(
+        later,
+        ZoneSelector::Ip | ZoneSelector::Transport | ZoneSelector::Octets(_)
+    );
+    match (zone, later) {
+        (ZoneSelector::IpTransport, _) if in_headers => true,
+        (ZoneSelector::Octets(all), ZoneSelector::Octets(some))
+        | (ZoneSelector::Rtp(all), ZoneSelector::Rtp(some)) => {
+            all.contains(some.first()) && all.contains(some.last())
+        }
+        _ => zone == later,
+    }
+}
+
+/// One entry of `licences`: one licence for each of its zones.
+fn licence(value: &Value<'_>, layout: &[(ZoneSelector, Option<Suite>)]) -> Option<Vec<Licence>> {
+    let mut table = value.table()?;
+    let node = table.required("node", "\"fa.example.net\"", Value::identity);
+    let zones = table.required("zones", "[\"headers\"]", |value| {
+        licensed_zones(value, layout)
+    });
+    let right = table.required("right", "\"read\"", |value| {
+        value.choice(&[("read", Right::Read)])
+    });
+    table.finish();
+    let (node, right) = (node?, right?);
+    let licence = |zone| Licence {
+        node: node.clone(),
+        zone,
+        right,
+    };
+    Some(zones?.into_iter().map(licence).collect())
+}
+
+/// Zones by name. The payload is never meant by anything but its own name, and never alone: the
+/// other zones are found by the designated one (DESIGN sections 3 and 4).
+fn licensed_zones(
+    value: &Value<'_>,
+    layout: &[(ZoneSelector, Option<Suite>)],
+) -> Option<Vec<ZoneId>> {
+    let names: Vec<_> = layout.iter().map(|(zone, _)| zone.to_string()).collect();
+    let serials = (1..).map(ZoneId);
+    let choices: Vec<_> = names.iter().map(String::as_str).zip(serials).collect();
+    let zones = value.list(|zone| zone.choice(&choices))?;
+    if !zones.contains(&ZoneId::DESIGNATED) {
+        return value.fault(
+            format!("a node opens nothing without the zone `{}`", names[0]),
+            format!("add \"{}\", or remove this licence", names[0]),
+        );
+    }
+    Some(zones)
+}

@@ -1,0 +1,93 @@
+//! RTP headers (RFC 3550 section 5.1).
+
+use crate::content::Content;
+use model::Span;
+
+const VERSION: u8 = 2;
+const FIXED_LEN: usize = 12;
+const CSRC_LEN: usize = 4;
+
+/// Payload types, with the marker's bit before them, that are packet types of RTCP on a port of both
+/// (RFC 5761 section 4).
+const RTCP: std::ops::RangeInclusive<u8> = 192..=223;
+
+/// RTP between ports that both ends agreed on: an RTP header has no number that tells it from anything
+/// else, and on any port a quarter of all random octets would begin like one.
+#[derive(Clone, Copy, Debug)]
+pub struct Rtp {
+    /// Both ports are among these.
+    pub ports: Span,
+}
+
+impl Content for Rtp {
+    /// The fixed header and the list of contributors. An extension is content: loudness of speech
+    /// (RFC 6464) is in one, and RFC 9335 encrypts them.
+    fn header_len(&self, ports: [u16; 2], payload: &[u8]) -> usize {
+        let &[flags, kind, ..] = payload else {
+            return 0;
+        };
+        let len = FIXED_LEN + CSRC_LEN * usize::from(flags & 0x0f);
+        let is_rtp = ports.iter().all(|port| self.ports.contains(*port))
+            && flags >> 6 == VERSION
+            && !RTCP.contains(&kind)
+            && len <= payload.len();
+        if is_rtp { len } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORTS: [u16; 2] = [16384, 32767];
+
+    fn header_len(ports: [u16; 2], payload: &[u8]) -> usize {
+        let agreed = Span::new(16384, 32767).unwrap();
+        Rtp { ports: agreed }.header_len(ports, payload)
+    }
+
+    fn packet(flags: u8, kind: u8) -> [u8; 40] {
+        let mut packet = [7; 40];
+        (packet[0], packet[1]) = (flags, kind);
+        packet
+    }
+
+    #[test]
+    fn the_fixed_header_and_the_contributors_are_header() {
+        assert_eq!(header_len(PORTS, &packet(0x80, 96)), 12);
+        assert_eq!(header_len(PORTS, &packet(0x80, 0x80 | 96)), 12);
+        assert_eq!(header_len(PORTS, &packet(0x83, 8)), 24);
+    }
+
+    #[test]
+    fn an_extension_is_content() {
+        assert_eq!(header_len(PORTS, &packet(0x90, 96)), 12);
+    }
+
+    #[test]
+    fn of_rtcp_nothing_is_header() {
+        assert_eq!(header_len(PORTS, &packet(0x81, 200)), 0);
+    }
+
+    #[test]
+    fn of_another_version_nothing_is_header() {
+        for flags in [0x00, 0x40, 0xc0] {
+            assert_eq!(header_len(PORTS, &packet(flags, 96)), 0);
+        }
+    }
+
+    #[test]
+    fn on_a_port_that_was_not_agreed_nothing_is_header() {
+        for ports in [[16383, 32767], [16384, 32768], [53, 5353]] {
+            assert_eq!(header_len(ports, &packet(0x80, 96)), 0);
+        }
+    }
+
+    #[test]
+    fn of_a_header_that_is_cut_short_nothing_is_shown() {
+        assert_eq!(header_len(PORTS, &packet(0x80, 96)[..11]), 0);
+        assert_eq!(header_len(PORTS, &packet(0x8f, 96)), 0);
+        assert_eq!(header_len(PORTS, &[0x80]), 0);
+        assert_eq!(header_len(PORTS, &[]), 0);
+    }
+}
