@@ -46,6 +46,7 @@ const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
 const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
+const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const RESOURCE: &str = "edge/lab/tests/e2e_resource.rs";
 const RESOURCE_NODE: &str = "pure/node/src/tests/resource.rs";
@@ -1188,20 +1189,37 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         name: "Zones",
-        keys: &["peer.zones"],
+        keys: &["peer.zones", "peer.layout"],
         verbs: &[],
-        works: Tests(&[(TRANSFER, "two_hundred_mb_pass_a_zoned_tunnel")]),
+        works: Tests(&[
+            (TRANSFER, "two_hundred_mb_pass_a_zoned_tunnel"),
+            (LAYOUT, "headers_are_cut_apart_and_each_zone_has_its_suite"),
+            (LAYOUT, "rtp_is_a_zone_of_its_own_between_the_media_ports"),
+            (LAYOUT, "a_node_reads_the_zones_of_its_licence_and_no_other"),
+        ]),
         refuses: Tests(&[
+            (
+                LAYOUT,
+                "layouts_that_differ_make_no_tunnel_where_zones_are_required",
+            ),
+            (LAYOUT, "a_suite_that_differs_makes_no_tunnel"),
             (LICENCE, "required_zones_that_the_gateway_refuses_are_told"),
             (
                 LICENCE,
                 "required_zones_that_the_mobile_node_refuses_are_told",
             ),
         ]),
-        recovers: Tests(&[(
-            LICENCE,
-            "accepted_zones_that_the_peer_refuses_make_a_plain_tunnel",
-        )]),
+        recovers: Tests(&[
+            (
+                LICENCE,
+                "accepted_zones_that_the_peer_refuses_make_a_plain_tunnel",
+            ),
+            (
+                LAYOUT,
+                "layouts_that_differ_make_a_plain_tunnel_where_that_is_accepted",
+            ),
+            (LAYOUT, "eight_zones_carry_a_download_over_a_lossy_hop"),
+        ]),
     },
     Feature {
         name: "Licences",

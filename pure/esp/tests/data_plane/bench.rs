@@ -4,7 +4,7 @@
 use crypto::{Aead, AeadAlgorithm, Secret};
 use esp::{DropReason, Packet, Protected, Sink, Spd, Worker};
 use model::{
-    ChildSa, ChildSaId, Half, IkeSaId, Instant, Keys, MapKind, Mode, Path, Spi, Suite,
+    ChildSa, ChildSaId, Half, IkeSaId, Instant, Keys, MapKind, Mode, Path, Span, Spi, Suite,
     TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
 };
 
@@ -52,6 +52,21 @@ pub fn three_zones() -> Kind {
         (ZoneSelector::Ip, Suite::Aes128Gcm16),
         (ZoneSelector::Transport, Suite::Aes256Gcm16),
         (ZoneSelector::Rest, Suite::Aes128Gcm16),
+    ])
+}
+
+/// Of both headers what a firewall asks for, RTP's header, and every suite.
+pub fn eight_zones() -> Kind {
+    let span = |first, last| Span::new(first, last).unwrap();
+    Kind::Zoned(vec![
+        (ZoneSelector::Octets(span(0, 8)), Suite::Aes256Gcm16),
+        (ZoneSelector::Octets(span(12, 19)), Suite::Aes128Gcm16),
+        (ZoneSelector::Ip, Suite::ChaCha20Poly1305),
+        (ZoneSelector::Octets(span(20, 23)), Suite::Aes128Gcm16),
+        (ZoneSelector::Transport, Suite::Aes256Gcm16),
+        (ZoneSelector::Rtp(span(5004, 5007)), Suite::ChaCha20Poly1305),
+        (ZoneSelector::Rtp(span(53, 5000)), Suite::Aes128Gcm16),
+        (ZoneSelector::Rest, Suite::ChaCha20Poly1305),
     ])
 }
 

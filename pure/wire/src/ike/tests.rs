@@ -3,8 +3,8 @@
 use super::*;
 use crate::codec::Malformed;
 use model::{
-    CsaId, Identity, Licence, MapKind, Right, Spi, Suite, TrafficSelector, Zone, ZoneAgreement,
-    ZoneId, ZoneSelector,
+    CsaId, Identity, Licence, MapKind, Right, Span, Spi, Suite, TrafficSelector, Zone,
+    ZoneAgreement, ZoneId, ZoneSelector,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -392,6 +392,29 @@ fn a_zone_map_has_one_form_only() {
         change(&mut bad);
         assert!(decode_zone_map(&encode_zone_map(&bad)).is_err(), "{index}");
     }
+    let mut spans = good.clone();
+    let span = |first, last| Span::new(first, last).unwrap();
+    spans.zones = vec![
+        Zone {
+            selector: ZoneSelector::Octets(span(0, 27)),
+            ..good.zones[0]
+        },
+        Zone {
+            id: ZoneId(2),
+            selector: ZoneSelector::Rtp(span(16384, 32767)),
+            ..good.zones[0]
+        },
+        Zone {
+            id: ZoneId(3),
+            ..good.zones[1]
+        },
+    ];
+    let octets = encode_zone_map(&spans);
+    assert_eq!(decode_zone_map(&octets), Ok(spans));
+    let mut backwards = octets;
+    // The last octet of the first zone's before its first.
+    backwards[8 + 2 + 1] = 28;
+    assert!(decode_zone_map(&backwards).is_err());
     let mut reserved = encode_zone_map(&good);
     reserved[8 + 12 + 3] = 1;
     assert!(decode_zone_map(&reserved).is_err());
