@@ -48,7 +48,7 @@ fn an_authentication_is_repeated_before_its_time_is_over() -> Result<()> {
     let pair = Pair::new("reauth")?;
     pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
     pair.gateway.secret("node.psk", NODE_KEY)?;
-    let gateway = lab::pair::gateway_config(Terms::PLAIN);
+    let gateway = pair::gateway_config(Terms::PLAIN);
     let (id, limit) = ("id = \"alice@example.net\"\n", "reauth = \"12s\"\n");
     let limited = gateway.replace(id, &[id, limit].concat());
     let gateway = pair.gateway.stratad(&limited)?;
