@@ -317,9 +317,9 @@ fn days() -> clap::builder::RangedU64ValueParser {
 /// What the lab does.
 #[derive(Debug, Subcommand)]
 pub enum Lab {
-    /// Name the figures, and how long each takes
+    /// Name the figures and tables, and how long each takes
     List,
-    /// Measure figures; exit status 1 if what must hold does not
+    /// Measure figures and tables; exit status 1 if what must hold does not
     Run(LabRun),
     /// Write one HTML page over all results of a folder
     Report {
@@ -332,7 +332,7 @@ pub enum Lab {
 /// How figures are measured.
 #[derive(Debug, Group)]
 pub struct LabRun {
-    /// Figures, as `strata lab list` names them
+    /// Figures and tables, as `strata lab list` names them
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
     /// Measure less, in minutes instead of an hour
@@ -353,6 +353,9 @@ pub struct LabRun {
     /// Leave SNOOP off, which must make the figures fail
     #[arg(long)]
     pub no_snoop: bool,
+    /// Leave zones off, which must make czml-table1 fail
+    #[arg(long)]
+    pub no_zones: bool,
 }
 
 /// What is measured of tunnels.

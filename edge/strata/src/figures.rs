@@ -3,7 +3,7 @@
 use crate::args::{Lab, LabRun};
 use crate::output::{Exit, Output};
 use control::Failure;
-use lab::experiment::{self, Figure, Options, Plan, Report, Verdict};
+use lab::experiment::{self, Exhibit, Options, Plan, Report, Verdict};
 use lab::obstacle::Obstacle;
 use lab::{figures, interrupt, page, testbed};
 use serde_json::json;
@@ -25,21 +25,21 @@ pub fn run(lab: &Lab, output: &Output) -> Exit {
 
 fn list(output: &Output) -> Exit {
     let at_once = experiment::networks_at_once();
-    for figure in figures::ALL {
-        let estimates = [Plan::QUICK, Plan::FULL].map(|plan| figure.estimate(&plan, at_once));
+    for exhibit in figures::ALL {
+        let estimates = [Plan::QUICK, Plan::FULL].map(|plan| exhibit.estimate(&plan, at_once));
+        let (name, title) = (exhibit.name(), exhibit.title());
         if output.json {
             let line = json!({
-                "name": figure.name,
-                "title": figure.title,
+                "name": name,
+                "title": title,
                 "quick_seconds": estimates[0].as_secs(),
                 "full_seconds": estimates[1].as_secs(),
             });
             output.print_json(&line.to_string());
         } else {
-            let [quick, full] = estimates.map(minutes);
-            let (name, title) = (figure.name, figure.title);
+            let [quick, full] = estimates.map(time);
             output.print(&format!("{name:14}{title}\n{:14}", ""));
-            output.print(&format!("full {full} min, --quick {quick} min\n"));
+            output.print(&format!("full {full}, --quick {quick}\n"));
         }
     }
     if !output.json {
@@ -48,19 +48,22 @@ fn list(output: &Output) -> Exit {
     Exit::Done
 }
 
-fn minutes(duration: Duration) -> u64 {
-    duration.as_secs().div_ceil(60)
+fn time(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
 }
 
 fn measure(run: &LabRun, json: bool) -> Result<Vec<Report>, Obstacle> {
-    let figures = run.names.iter().map(|name| find(name));
-    let figures = figures.collect::<Result<Vec<_>, _>>()?;
+    let exhibits = run.names.iter().map(|name| find(name));
+    let exhibits = exhibits.collect::<Result<Vec<_>, _>>()?;
     testbed::enter()?;
     interrupt::tidy()?;
-    experiment::run(&figures, &options(run, json))
+    experiment::run(&exhibits, &options(run, json))
 }
 
-fn find(name: &str) -> Result<&'static Figure, Obstacle> {
+fn find(name: &str) -> Result<Exhibit, Obstacle> {
     figures::find(name).ok_or_else(|| {
         let message = format!("there is no figure {name}");
         Obstacle::new(message, "`strata lab list` names them all")
@@ -105,6 +108,7 @@ fn options(run: &LabRun, json: bool) -> Options {
             seeds: run.seeds.unwrap_or(plan.seeds),
             seconds: run.seconds.unwrap_or(plan.seconds),
             snoop: !run.no_snoop,
+            zones: !run.no_zones,
             ..plan
         },
         out: run.out.clone(),

@@ -2,6 +2,7 @@
 
 use super::cell::Condition;
 use super::results::Results;
+use super::table::{Column, Grid};
 use std::fmt::Write;
 
 /// A line for each cell.
@@ -67,10 +68,51 @@ pub(super) fn traces(results: &Results) -> String {
     text
 }
 
+/// A line for each row of a table.
+pub(super) fn grid(grid: &Grid) -> String {
+    let names = grid.columns.iter().map(Column::key);
+    let heading = ["subject", "name"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(names);
+    let mut text = heading.collect::<Vec<_>>().join(",") + "\n";
+    for row in &grid.rows {
+        let numbers = row.numbers.iter();
+        let numbers = numbers.map(|number| number.map_or_else(String::new, |n| n.to_string()));
+        let fields = [row.subject.clone(), row.name.clone()];
+        text += &fields
+            .into_iter()
+            .chain(numbers)
+            .collect::<Vec<_>>()
+            .join(",");
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::synthetic::{cell, measured};
+    use super::super::table::Row;
     use super::*;
+
+    #[test]
+    fn a_number_that_a_table_lacks_is_an_empty_field() {
+        let row = |name: &str, numbers: [Option<i64>; 2]| Row {
+            subject: "a suite".to_owned(),
+            name: name.to_owned(),
+            numbers: numbers.into(),
+        };
+        let grid = Grid {
+            columns: vec![Column::new("", "octets"), Column::new("measured", "added")],
+            rows: vec![
+                row("IPv4", [Some(40), Some(-1)]),
+                row("IPv6", [Some(60), None]),
+            ],
+        };
+        let text = "subject,name,octets,measured_added\na suite,IPv4,40,-1\na suite,IPv6,60,\n";
+        assert_eq!(super::grid(&grid), text);
+    }
 
     #[test]
     fn every_line_has_a_value_for_each_column() {

@@ -6,7 +6,7 @@ use os::priority::processors;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The machine, the plan, and the emulators' punctuality.
+/// The machine, the plan, and how its downloads were measured if it has any.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Strata's version, and which build of it.
@@ -17,6 +17,18 @@ pub struct Environment {
     pub cores: usize,
     /// Whether it was a quick run.
     pub quick: bool,
+    /// Whether packets had zones where they should.
+    pub zones: bool,
+    /// Seconds this run took; cells that an earlier one finished cost nothing.
+    pub wall_seconds: u64,
+    /// Its downloads.
+    #[serde(flatten)]
+    pub downloads: Option<Downloads>,
+}
+
+/// How many downloads there were, and the emulators' punctuality.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Downloads {
     /// Runs of each condition.
     pub seeds: u64,
     /// Length of each download.
@@ -25,8 +37,6 @@ pub struct Environment {
     pub snoop: bool,
     /// Networks at once, at most.
     pub at_once: usize,
-    /// Seconds this run took; cells that an earlier one finished cost nothing.
-    pub wall_seconds: u64,
     /// Cells measured.
     pub cells: usize,
     /// Times a cell was run again because packets were late.
@@ -46,24 +56,42 @@ pub struct Environment {
 }
 
 impl Environment {
-    pub(super) fn new(results: &Results, options: &Options, build: &str, wall: Duration) -> Self {
-        let Plan {
-            quick,
-            seeds,
-            seconds,
-            snoop,
-        } = options.plan;
-        let cells = || results.iter();
+    pub(super) fn new(plan: &Plan, build: &str, wall: Duration) -> Self {
         Self {
             build: build.to_owned(),
             kernel: kernel(),
             cores: processors(),
-            quick,
+            quick: plan.quick,
+            zones: plan.zones,
+            wall_seconds: wall.as_secs(),
+            downloads: None,
+        }
+    }
+
+    /// The same with what is to be said of downloads.
+    #[must_use]
+    pub(super) fn with(self, results: &Results, options: &Options) -> Self {
+        Self {
+            downloads: Some(Downloads::new(results, options)),
+            ..self
+        }
+    }
+}
+
+impl Downloads {
+    fn new(results: &Results, options: &Options) -> Self {
+        let Plan {
+            seeds,
+            seconds,
+            snoop,
+            ..
+        } = options.plan;
+        let cells = || results.iter();
+        Self {
             seeds,
             seconds,
             snoop,
             at_once: options.at_once,
-            wall_seconds: wall.as_secs(),
             cells: cells().count(),
             repeats: cells().map(|cell| u64::from(cell.repeats)).sum(),
             late_cells: cells().filter(|cell| cell.hops.is_late()).count(),

@@ -1,14 +1,16 @@
-//! Experiments: the cells of figures, run on networks of their own, and what follows from them.
+//! Experiments: the cells of figures, run on networks of their own, and what follows from them; and
+//! tables, which are measured once.
 //!
 //! A [`Figure`] names [`Condition`]s and what must hold between them. A plan turns each condition
 //! into cells, one for each seed. Cells that an earlier run finished are taken from the output
-//! folder; a crew runs the others, several at once. Then each figure is judged, and written as
-//! CSV, JSON and SVG.
+//! folder; a crew runs the others, several at once. A [`Table`] measures by itself, for a number that is
+//! the same each time needs no seeds. Then each is judged, and written as CSV, JSON and SVG.
 
 mod cell;
 mod crew;
 mod csv;
 mod environment;
+mod exhibit;
 mod finding;
 mod progress;
 mod report;
@@ -18,18 +20,21 @@ mod statistics;
 mod store;
 #[cfg(test)]
 pub(crate) mod synthetic;
+mod table;
 #[cfg(test)]
 mod tests;
 mod text;
 mod trial;
 
 pub use cell::{Cell, Condition, Hops, Measured, Sample, bits};
-pub use environment::Environment;
+pub use environment::{Downloads, Environment};
+pub use exhibit::Exhibit;
 pub use finding::{Finding, Verdict};
-pub use report::{Point, Report};
+pub use report::{Evidence, Point, Report};
 pub use results::Results;
 pub use simulation::{Agreement, Apart};
 pub use statistics::Estimate;
+pub use table::{Column, Filled, Grid, Row, Table};
 
 use crate::bystander::Bystander;
 use crate::canary::Marked;
@@ -97,6 +102,8 @@ pub struct Plan {
     pub seconds: u64,
     /// Whether SNOOP works where it should.
     pub snoop: bool,
+    /// Whether packets have zones where they should.
+    pub zones: bool,
 }
 
 impl Plan {
@@ -106,6 +113,7 @@ impl Plan {
         seeds: 3,
         seconds: 20,
         snoop: true,
+        zones: true,
     };
 
     /// Enough to judge by.
@@ -114,6 +122,7 @@ impl Plan {
         seeds: 10,
         seconds: 30,
         snoop: true,
+        zones: true,
     };
 }
 
@@ -135,6 +144,26 @@ impl Figure {
         let cells = self.cells(plan).len();
         let rounds = (cells + cells / REPEATED).div_ceil(at_once);
         (Duration::from_secs(plan.seconds) + OVERHEAD) * rounds as u32
+    }
+
+    /// What must hold; the simulator's results are judged by the same rules and put beside.
+    fn judge(&self, results: &Results, simulated: &Results) -> Vec<Finding> {
+        let others = (self.findings)(simulated);
+        let mut findings = (self.findings)(results);
+        for finding in &mut findings {
+            let other = others.iter().find(|other| other.what == finding.what);
+            finding.simulated = other.and_then(|other| Some(other.measured?.value));
+        }
+        findings
+    }
+
+    /// What is written for other programs.
+    fn files(&self, results: &Results) -> Vec<(&'static str, String)> {
+        let mut files = vec![("cells.csv", csv::cells(results))];
+        if self.traces {
+            files.push(("traces.csv", csv::traces(results)));
+        }
+        files
     }
 }
 
@@ -165,16 +194,35 @@ pub fn networks_at_once() -> usize {
     NETWORKS_PER_CORE * processors()
 }
 
-/// Measures what is missing, judges and writes each figure, in namespaces that were entered
+/// Measures what is missing, judges and writes each, in namespaces that were entered
 /// ([`crate::testbed::enter`]).
 ///
 /// # Errors
-/// The machine cannot carry the networks, or the output folder cannot be written.
-pub fn run(figures: &[&Figure], options: &Options) -> Result<Vec<Report>, Obstacle> {
-    let unwritable = |error: Error| {
-        let fix = "choose another folder with --out, or make room there";
-        Obstacle::new(format!("{error:#}"), fix)
+/// The machine cannot carry the networks, the plan leaves something off that does not matter, or the
+/// output folder cannot be written.
+pub fn run(exhibits: &[Exhibit], options: &Options) -> Result<Vec<Report>, Obstacle> {
+    let check = |exhibit: &Exhibit| exhibit.check(&options.plan);
+    exhibits.iter().try_for_each(check)?;
+    let figures: Vec<_> = exhibits.iter().filter_map(|one| one.figure()).collect();
+    let mut reports = match figures.is_empty() {
+        true => Vec::new(),
+        false => download(&figures, options)?,
     };
+    for table in exhibits.iter().filter_map(|one| one.table()) {
+        reports.push(table.report(options).map_err(unwritable)?);
+    }
+    let turn = |report: &Report| exhibits.iter().position(|one| one.name() == report.figure);
+    reports.sort_by_key(turn);
+    Ok(reports)
+}
+
+fn unwritable(error: Error) -> Obstacle {
+    let fix = "choose another folder with --out, or make room there";
+    Obstacle::new(format!("{error:#}"), fix)
+}
+
+/// Does it for figures, which share their cells.
+fn download(figures: &[&'static Figure], options: &Options) -> Result<Vec<Report>, Obstacle> {
     let store = Store::open(&options.out, MEASURED).map_err(unwritable)?;
     let virtual_store = Store::open(&options.out, SIMULATED).map_err(unwritable)?;
     let cells: BTreeSet<_> = figures
@@ -191,10 +239,18 @@ pub fn run(figures: &[&Figure], options: &Options) -> Result<Vec<Report>, Obstac
         let cells = figure.cells(&options.plan);
         let [results, simulated]: [Results; 2] = [&store, &virtual_store]
             .map(|store| cells.iter().filter_map(|cell| store.load(cell)).collect());
-        let environment = Environment::new(&results, options, store.build(), start.elapsed());
-        let mut report = Report::new(figure, &cells, &results, &simulated, &failures, environment);
+        let environment = Environment::new(&options.plan, store.build(), start.elapsed());
+        let unmeasured = failures.iter().filter(|(cell, _)| cells.contains(cell));
+        let mut report = Report::new(
+            Exhibit::Figure(figure),
+            figure.judge(&results, &simulated),
+            unmeasured.map(|(cell, why)| format!("{}: {why}", cell.key())),
+            Evidence::of_downloads(&results, &simulated),
+            environment.with(&results, options),
+        );
+        let plots = (figure.plots)(&results);
         report
-            .write(figure, &results, &options.out)
+            .write(&figure.files(&results), &plots, &options.out)
             .map_err(unwritable)?;
         reports.push(report);
     }

@@ -1,12 +1,14 @@
 //! What a figure's run found: for programs, and as files.
 
-use super::cell::{Cell, Condition};
+use super::Exhibit;
+use super::cell::Condition;
 use super::environment::Environment;
 use super::finding::{Finding, Verdict, overall};
 use super::results::Results;
 use super::simulation::Agreement;
 use super::statistics::Estimate;
-use super::{Figure, csv};
+use super::table::Grid;
+use crate::plot::Plot;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -15,10 +17,10 @@ use std::path::Path;
 /// The file that holds a report, in the folder of its figure.
 pub const FILE: &str = "result.json";
 
-/// A figure's result.
+/// The result of a figure or a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The figure.
+    /// The figure's name, or the table's.
     pub figure: String,
     /// What it shows.
     pub title: String,
@@ -32,14 +34,28 @@ pub struct Report {
     pub reasons: Vec<String>,
     /// What must hold, and what was measured.
     pub findings: Vec<Finding>,
-    /// All conditions.
-    pub points: Vec<Point>,
-    /// How well the simulator agrees.
-    pub agreement: Agreement,
+    /// All that was measured.
+    #[serde(flatten)]
+    pub evidence: Evidence,
     /// The plots' files.
     pub plots: Vec<String>,
     /// What it was measured on.
     pub environment: Environment,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Evidence {
+    /// Downloads.
+    Downloads {
+        /// All conditions.
+        points: Vec<Point>,
+        /// How well the simulator agrees.
+        agreement: Agreement,
+    },
+    /// A table.
+    Table(Grid),
 }
 
 /// What was measured under one condition.
@@ -59,52 +75,52 @@ pub struct Point {
 }
 
 impl Report {
-    /// Judges what was measured. What could not be measured fails the figure that needs it.
+    /// Judges what was measured. `faults` fail it whatever the findings are.
     pub(super) fn new(
-        figure: &Figure,
-        cells: &[Cell],
-        results: &Results,
-        simulated: &Results,
-        failures: &[(Cell, String)],
+        exhibit: Exhibit,
+        findings: Vec<Finding>,
+        faults: impl IntoIterator<Item = String>,
+        evidence: Evidence,
         environment: Environment,
     ) -> Self {
-        let findings = findings(figure, results, simulated);
         let mut reasons: Vec<_> = findings.iter().filter_map(Finding::reason).collect();
-        let unmeasured = failures.iter().filter(|(cell, _)| cells.contains(cell));
-        reasons.extend(unmeasured.map(|(cell, why)| format!("{}: {why}", cell.key())));
+        reasons.extend(faults);
         let verdict = match reasons.is_empty() {
             true => overall(&findings),
             false => Verdict::Fails,
         };
         Self {
-            figure: figure.name.to_owned(),
-            title: figure.title.to_owned(),
-            claim: figure.claim.to_owned(),
-            setting: figure.setting.to_owned(),
+            figure: exhibit.name().to_owned(),
+            title: exhibit.title().to_owned(),
+            claim: exhibit.claim().to_owned(),
+            setting: exhibit.setting().to_owned(),
             verdict,
             reasons,
             findings,
-            points: points(results, simulated),
-            agreement: Agreement::new(results, simulated),
+            evidence,
             plots: Vec::new(),
             environment,
         }
     }
 
-    /// Writes everything into the figure's folder. Plots are named in the report.
-    pub(super) fn write(&mut self, figure: &Figure, results: &Results, out: &Path) -> Result<()> {
-        let folder = out.join(figure.name);
+    /// Writes everything into a folder of its own. Plots are named in the report.
+    pub(super) fn write(
+        &mut self,
+        tables: &[(&str, String)],
+        plots: &[Plot],
+        out: &Path,
+    ) -> Result<()> {
+        let folder = out.join(&self.figure);
         let write = |name: &str, content: &str| {
             let path = folder.join(name);
             fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
         };
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        write("cells.csv", &csv::cells(results))?;
-        if figure.traces {
-            write("traces.csv", &csv::traces(results))?;
+        for (name, content) in tables {
+            write(name, content)?;
         }
-        for plot in (figure.plots)(results) {
+        for plot in plots {
             let name = format!("{}.svg", plot.name);
             write(&name, &plot.svg()?)?;
             self.plots.push(name);
@@ -134,15 +150,14 @@ impl Report {
     }
 }
 
-/// What must hold; the simulator's results are judged by the same rules and put beside.
-fn findings(figure: &Figure, results: &Results, simulated: &Results) -> Vec<Finding> {
-    let others = (figure.findings)(simulated);
-    let mut findings = (figure.findings)(results);
-    for finding in &mut findings {
-        let other = others.iter().find(|other| other.what == finding.what);
-        finding.simulated = other.and_then(|other| Some(other.measured?.value));
+impl Evidence {
+    /// What downloads and their simulations gave.
+    pub(super) fn of_downloads(results: &Results, simulated: &Results) -> Self {
+        Self::Downloads {
+            points: points(results, simulated),
+            agreement: Agreement::new(results, simulated),
+        }
     }
-    findings
 }
 
 fn points(results: &Results, simulated: &Results) -> Vec<Point> {

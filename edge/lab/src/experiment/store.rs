@@ -86,7 +86,7 @@ impl Store {
 
 /// Names the programs that measure: this one and stratad, by their version and content, which is
 /// read once.
-fn build() -> Result<&'static str> {
+pub(super) fn build() -> Result<&'static str> {
     static BUILD: OnceLock<String> = OnceLock::new();
     if let Some(build) = BUILD.get() {
         return Ok(build);

@@ -13,6 +13,7 @@ pub const PLAN: Plan = Plan {
     seeds: 2,
     seconds: 20,
     snoop: true,
+    zones: true,
 };
 
 /// A folder that vanishes.

@@ -1,6 +1,6 @@
 //! A figure's result for people, on a terminal.
 
-use super::{Finding, Report, Verdict};
+use super::{Environment, Evidence, Finding, Grid, Report, Verdict};
 use crate::text::paragraph;
 
 impl Verdict {
@@ -18,6 +18,9 @@ impl Report {
     /// Everything but the verdict.
     pub fn body(&self) -> String {
         let mut text = format!("{}: {}\n", self.figure, self.title);
+        if let Evidence::Table(grid) = &self.evidence {
+            text += &grid.text();
+        }
         text += &line(["", "at least", "measured", "95 % interval", "paper"]);
         for finding in &self.findings {
             let detail = finding.detail.as_ref();
@@ -25,17 +28,7 @@ impl Report {
             text += &paragraph("", 2, &format!("{}{detail}", finding.what));
             text += &row(finding);
         }
-        let environment = &self.environment;
-        let conditions = format!(
-            "{} runs of {} s for each condition, {} cells, Linux {}, {} processors; {}.",
-            environment.seeds,
-            environment.seconds,
-            environment.cells,
-            environment.kernel,
-            environment.cores,
-            environment.punctuality()
-        );
-        text + &paragraph("", 0, &conditions)
+        text + &paragraph("", 0, &self.environment.text())
     }
 
     /// What follows, with the reasons.
@@ -45,6 +38,55 @@ impl Report {
         let reasons = reasons.map(|reason| paragraph("  *", 4, reason));
         format!("{verdict}\n{}", reasons.collect::<String>())
     }
+}
+
+impl Environment {
+    fn text(&self) -> String {
+        let machine = format!("Linux {}, {} processors", self.kernel, self.cores);
+        match &self.downloads {
+            None => format!("{machine}; {} s.", self.wall_seconds),
+            Some(downloads) => format!(
+                "{} runs of {} s for each condition, {} cells, {machine}; {}.",
+                downloads.seeds,
+                downloads.seconds,
+                downloads.cells,
+                downloads.punctuality()
+            ),
+        }
+    }
+}
+
+/// Columns for a row's name, and for each number.
+const NAME: usize = 6;
+const NUMBER: usize = 8;
+
+impl Grid {
+    fn text(&self) -> String {
+        let groups = self.groups();
+        let groups = groups.iter().map(|(group, columns)| {
+            let width = NUMBER * columns;
+            format!("{group:>width$}")
+        });
+        let names = self.columns.iter();
+        let names = names.map(|column| format!("{:>NUMBER$}", column.name));
+        let mut text = entry("", groups) + &entry("", names);
+        for rows in self.subjects() {
+            text += &paragraph("", 2, &rows[0].subject);
+            for row in rows {
+                let number = |number: &Option<i64>| match number {
+                    Some(number) => format!("{number:>NUMBER$}"),
+                    None => format!("{:>NUMBER$}", "-"),
+                };
+                text += &entry(&row.name, row.numbers.iter().map(number));
+            }
+        }
+        text
+    }
+}
+
+fn entry(name: &str, numbers: impl Iterator<Item = String>) -> String {
+    let line = format!("  {name:NAME$}{}", numbers.collect::<String>());
+    format!("{}\n", line.trim_end())
 }
 
 fn row(finding: &Finding) -> String {

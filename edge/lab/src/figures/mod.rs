@@ -1,48 +1,52 @@
-//! The figures: one folder each, and a line in [`ALL`].
+//! The figures and tables: one folder each, and a line in [`ALL`].
 
 mod common;
+mod czml_table1;
 mod mml_fig12;
 mod mml_fig14;
 mod mml_fig15;
 mod mml_fig16;
 mod snoop_modern;
 
-use crate::experiment::Figure;
+use crate::experiment::Exhibit;
 
-/// Every figure that can be run.
-pub const ALL: [&Figure; 5] = [
-    &mml_fig12::FIGURE,
-    &mml_fig14::FIGURE,
-    &mml_fig15::FIGURE,
-    &mml_fig16::FIGURE,
-    &snoop_modern::FIGURE,
+/// Everything that can be run.
+pub const ALL: [Exhibit; 6] = [
+    Exhibit::Figure(&mml_fig12::FIGURE),
+    Exhibit::Figure(&mml_fig14::FIGURE),
+    Exhibit::Figure(&mml_fig15::FIGURE),
+    Exhibit::Figure(&mml_fig16::FIGURE),
+    Exhibit::Figure(&snoop_modern::FIGURE),
+    Exhibit::Table(&czml_table1::TABLE),
 ];
 
-/// The figure of a name.
-pub fn find(name: &str) -> Option<&'static Figure> {
-    ALL.into_iter().find(|figure| figure.name == name)
+/// What has this name.
+pub fn find(name: &str) -> Option<Exhibit> {
+    ALL.into_iter().find(|exhibit| exhibit.name() == name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{NETWORKS_PER_CORE, Plan};
+    use crate::experiment::{Figure, NETWORKS_PER_CORE, Plan};
     use std::collections::BTreeSet;
     use std::time::Duration;
 
+    fn figures() -> impl Iterator<Item = &'static Figure> {
+        ALL.into_iter().filter_map(Exhibit::figure)
+    }
+
     #[test]
     fn every_name_is_found_and_means_one_figure() {
-        for figure in ALL {
-            assert_eq!(
-                find(figure.name).map(|found| found.title),
-                Some(figure.title)
-            );
+        for exhibit in ALL {
+            let found = find(exhibit.name()).map(Exhibit::title);
+            assert_eq!(found, Some(exhibit.title()));
         }
     }
 
     #[test]
     fn the_cells_of_a_plan_differ() {
-        for figure in ALL {
+        for figure in figures() {
             let cells = figure.cells(&Plan::FULL);
             let keys: BTreeSet<_> = cells.iter().map(|cell| cell.key()).collect();
             assert_eq!(keys.len(), cells.len(), "{}", figure.name);
@@ -51,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_full_plan_has_ten_pairs_of_everything_and_a_quick_one_is_a_part_of_it() {
-        for figure in ALL {
+        for figure in figures() {
             let full: BTreeSet<_> = (figure.conditions)(false).into_iter().collect();
             let cells = figure.cells(&Plan::FULL).len();
             assert_eq!(cells, 10 * full.len(), "{}", figure.name);
@@ -66,18 +70,18 @@ mod tests {
 
     #[test]
     fn quick_is_three_minutes_and_full_an_hour_on_two_processors() {
-        for figure in ALL {
-            let time = |plan: &Plan| figure.estimate(plan, 2 * NETWORKS_PER_CORE);
+        for exhibit in ALL {
+            let time = |plan: &Plan| exhibit.estimate(plan, 2 * NETWORKS_PER_CORE);
             let [quick, full] = [Plan::QUICK, Plan::FULL].map(|plan| time(&plan));
             assert!(
                 quick <= Duration::from_secs(180),
                 "{} {quick:?}",
-                figure.name
+                exhibit.name()
             );
             assert!(
                 full <= Duration::from_secs(3600),
                 "{} {full:?}",
-                figure.name
+                exhibit.name()
             );
         }
     }

@@ -1,6 +1,8 @@
 //! One HTML page over all results of a folder, with the plots in it, to be read or sent as it is.
 
-use crate::experiment::{Environment, Estimate, Finding, Report, Verdict, bits};
+use crate::experiment::{
+    Agreement, Environment, Estimate, Evidence, Finding, Grid, Point, Report, Verdict, bits,
+};
 use crate::obstacle::Obstacle;
 use anyhow::{Context, Result};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -54,7 +56,7 @@ fn page(reports: &[Report], figures: &[Markup]) -> Markup {
                     p.lead {
                         "Figures of the papers, measured again on real packets between network "
                         "namespaces: kernel TCP, stratad, and a link emulator with Poisson bit errors. "
-                        "Each figure has a claim, what must hold for it, and a verdict."
+                        "Each figure or table has a claim, what must hold for it, and a verdict."
                     }
                     (overview(reports))
                     @for figure in figures { (figure) }
@@ -68,7 +70,7 @@ fn page(reports: &[Report], figures: &[Markup]) -> Markup {
 fn overview(reports: &[Report]) -> Markup {
     html! {
         table.overview {
-            thead { tr { th { "figure" } th { "what it shows" } th { "must hold" } th { "verdict" } } }
+            thead { tr { th { "figure or table" } th { "what it shows" } th { "must hold" } th { "verdict" } } }
             tbody {
                 @for report in reports {
                     tr {
@@ -119,8 +121,13 @@ fn figure(out: &Path, report: &Report) -> Result<Markup> {
             }
             (findings(&report.findings))
             div.plots { @for plot in &plots { figure { (PreEscaped(plot)) } } }
-            (agreement(report))
-            (points(report))
+            @match &report.evidence {
+                Evidence::Downloads { points, agreement } => {
+                    (self::agreement(agreement))
+                    (self::points(points))
+                }
+                Evidence::Table(grid) => (self::grid(grid)),
+            }
             (environment(&report.environment))
         }
     })
@@ -170,11 +177,11 @@ fn interval(estimate: Option<Estimate>) -> String {
     })
 }
 
-fn points(report: &Report) -> Markup {
+fn points(points: &[Point]) -> Markup {
     let megabits = |bits: f64| format!("{:.3}", bits / 1e6);
     html! {
         details {
-            summary { "All " (report.points.len()) " conditions" }
+            summary { "All " (points.len()) " conditions" }
             table.points {
                 thead {
                     tr {
@@ -186,7 +193,7 @@ fn points(report: &Report) -> Markup {
                     }
                 }
                 tbody {
-                    @for point in &report.points {
+                    @for point in points {
                         tr {
                             td { (point.condition.setup.name()) }
                             td { (point.condition.sender.name()) }
@@ -211,8 +218,7 @@ fn points(report: &Report) -> Markup {
 }
 
 /// Where the simulator says something else, and why that may be.
-fn agreement(report: &Report) -> Markup {
-    let agreement = &report.agreement;
+fn agreement(agreement: &Agreement) -> Markup {
     let apart = agreement.apart.len();
     html! {
         @if agreement.conditions > 0 {
@@ -234,16 +240,56 @@ fn agreement(report: &Report) -> Markup {
     }
 }
 
+/// A table's numbers, under the names of its groups of columns.
+fn grid(grid: &Grid) -> Markup {
+    html! {
+        table.grid {
+            thead {
+                tr {
+                    th { }
+                    @for (group, columns) in grid.groups() { th.number colspan=(columns) { (group) } }
+                }
+                tr {
+                    th { }
+                    @for column in &grid.columns { th.number { (column.name) } }
+                }
+            }
+            @for rows in grid.subjects() {
+                tbody {
+                    tr { th colspan=(grid.columns.len() + 1) { (rows[0].subject) } }
+                    @for row in rows {
+                        tr {
+                            td { (row.name) }
+                            @for number in &row.numbers {
+                                td.number {
+                                    (number.map_or("–".to_owned(), |number| number.to_string()))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn environment(environment: &Environment) -> Markup {
     html! {
         p.environment {
             "Strata " (environment.build) ", Linux " (environment.kernel) ", "
-            (environment.cores) " processors; " (environment.cells) " cells of "
-            (environment.seconds) " s, " (environment.seeds) " for each condition, at most "
-            (environment.at_once) " networks at once"
-            @if !environment.snoop { ", " b { "SNOOP off" } }
+            (environment.cores) " processors"
+            @if let Some(downloads) = &environment.downloads {
+                "; " (downloads.cells) " cells of "
+                (downloads.seconds) " s, " (downloads.seeds) " for each condition, at most "
+                (downloads.at_once) " networks at once"
+                @if !downloads.snoop { ", " b { "SNOOP off" } }
+            }
+            @if !environment.zones { ", " b { "zones off" } }
             @if environment.quick { ", quick" }
-            ". " (environment.punctuality()) "."
+            "."
+            @if let Some(downloads) = &environment.downloads {
+                " " (downloads.punctuality()) "."
+            }
         }
     }
 }
@@ -260,6 +306,10 @@ fn reading() -> Markup {
                 "It is " b { "consistent" } " if it points the way the paper says and how far depends "
                 "on what the paper leaves open. Bars in plots are 95 % intervals; hollow diamonds are "
                 "numbers from the paper’s text."
+            }
+            p {
+                "A table’s numbers are the same each time. They are measured once, and what is measured "
+                "must be what was computed, to the last unit; a dash is a number that there is not."
             }
         }
     }

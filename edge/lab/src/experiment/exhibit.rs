@@ -1,0 +1,90 @@
+//! What is run by its name: a figure, whose downloads take an hour, or a table.
+
+use super::{Figure, Plan, Table};
+use crate::obstacle::Obstacle;
+use std::time::Duration;
+
+/// A figure or a table.
+#[derive(Clone, Copy)]
+pub enum Exhibit {
+    /// Downloads under conditions.
+    Figure(&'static Figure),
+    /// Rows of numbers.
+    Table(&'static Table),
+}
+
+impl Exhibit {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Figure(figure) => figure.name,
+            Self::Table(table) => table.name,
+        }
+    }
+
+    /// What it shows.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Figure(figure) => figure.title,
+            Self::Table(table) => table.title,
+        }
+    }
+
+    /// What the paper says, with its numbers.
+    pub(super) const fn claim(self) -> &'static str {
+        match self {
+            Self::Figure(figure) => figure.claim,
+            Self::Table(table) => table.claim,
+        }
+    }
+
+    /// How it is rebuilt here, and what differs.
+    pub(super) const fn setting(self) -> &'static str {
+        match self {
+            Self::Figure(figure) => figure.setting,
+            Self::Table(table) => table.setting,
+        }
+    }
+
+    /// How long a plan takes with so many networks at once if nothing was measured before.
+    pub fn estimate(self, plan: &Plan, at_once: usize) -> Duration {
+        match self {
+            Self::Figure(figure) => figure.estimate(plan, at_once),
+            Self::Table(table) => (table.duration)(plan.quick),
+        }
+    }
+
+    /// The figure, if it is one.
+    pub const fn figure(self) -> Option<&'static Figure> {
+        match self {
+            Self::Figure(figure) => Some(figure),
+            Self::Table(_) => None,
+        }
+    }
+
+    /// The table, if it is one.
+    pub const fn table(self) -> Option<&'static Table> {
+        match self {
+            Self::Figure(_) => None,
+            Self::Table(table) => Some(table),
+        }
+    }
+
+    /// Looks whether a plan means something here, and for the programs that a table needs. What
+    /// figures need is looked for when it is known which of their cells are missing.
+    ///
+    /// # Errors
+    /// Something would be left off that it does not rest on, or a program is missing.
+    pub(super) fn check(self, plan: &Plan) -> Result<(), Obstacle> {
+        let (left_off, option) = match self {
+            Self::Figure(_) => (!plan.zones, "--no-zones"),
+            Self::Table(_) => (!plan.snoop, "--no-snoop"),
+        };
+        if left_off {
+            let message = format!("{} does not rest on what {option} leaves off", self.name());
+            let fix = format!("run it without {option}");
+            return Err(Obstacle::new(message, fix));
+        }
+        self.table().map_or(Ok(()), |table| (table.check)())
+    }
+}

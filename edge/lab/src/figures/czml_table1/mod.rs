@@ -1,0 +1,316 @@
+//! Table 1 of "CZML-IPSec for satellite IP networks": how long packets are in IPsec and in zones.
+
+mod capture;
+mod cost;
+mod here;
+mod paper;
+mod row;
+
+use super::common::PAPER;
+use crate::experiment::{Estimate, Filled, Finding, Grid, Plan, Table};
+use crate::obstacle::Obstacle;
+use crate::pair::Terms;
+use crate::plot::{Axis, Dot, Lines, Look, Plot, Series};
+use crate::testbed::{find_binary, find_command};
+use anyhow::Result;
+use cost::Cost;
+use model::Suite;
+use os::Family;
+use plotters::style::RGBColor;
+use row::{Row, Subject};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The table.
+pub const TABLE: Table = Table {
+    name: "czml-table1",
+    title: "Octets of a packet in IPsec, and what zones add",
+    claim: "In two zones a packet of the paper's suite takes 20, 36 or 52 octets more than in IPsec, \
+            whatever its length: 36 on average, which is 6.7 % of a packet of 536 octets. The tables \
+            leave out the ICVs, of which zones have one more: it is 32, 48 or 64.",
+    setting: "Printed is what the formulas of the paper's table 1 give for tunnel mode and IPv4, with \
+              brackets that round down, for only then is its table 2 right; corrected is the same with \
+              every IV, padding and ICV of AES-CBC and HMAC-MD5-96. Computed is what stratad should \
+              send for a TCP segment of that length with bare headers, which are all of the first zone \
+              (m = 0), over UDP: IPv4 in IPv4, IPv6 in IPv6. Measured are the IP packets of segments \
+              between two stratad, captured by the kernel and read by tshark, in a plain and a zoned \
+              tunnel of the same suite. Plain packets of two stratad have implicit IVs (RFC 8750), zones \
+              have neither IVs nor padding: they add 4 octets of map and an ICV of 16, and save a pad \
+              length. What the paper measured with has 64-bit blocks or ICVs of 12 octets, and makes no \
+              zones here: computed only.",
+    duration: |quick| TUNNEL * (4 * suites(quick).len() as u32),
+    check,
+    fill,
+};
+
+/// What a tunnel takes: namespaces, daemons, a key exchange, two runs of tshark.
+const TUNNEL: Duration = Duration::from_secs(3);
+
+/// Those that make zones.
+const SUITES: [Suite; 3] = [
+    Suite::Aes128Gcm16,
+    Suite::Aes256Gcm16,
+    Suite::ChaCha20Poly1305,
+];
+
+/// Segments of these lengths, headers included.
+const SEGMENTS: [(Family, [usize; 4]); 2] = [
+    (Family::V4, [40, 64, 576, capture::MTU]),
+    (Family::V6, [60, 64, 576, capture::MTU]),
+];
+
+/// For which the ratio is told.
+const MIDDLE: usize = 576;
+
+fn suites(quick: bool) -> &'static [Suite] {
+    &SUITES[..if quick { 1 } else { SUITES.len() }]
+}
+
+fn check() -> Result<(), Obstacle> {
+    find_binary("stratad")?;
+    find_binary("strata")?;
+    find_command("tshark", "tshark").map(drop)
+}
+
+fn fill(plan: &Plan) -> Filled {
+    let mut rows: Vec<_> = [&paper::AES_CBC, &paper::SHORT_BLOCKS]
+        .into_iter()
+        .flat_map(|suite| SEGMENTS[0].1.map(|octets| Row::of_the_paper(suite, octets)))
+        .collect();
+    let mut faults = Vec::new();
+    for suite in suites(plan.quick) {
+        for (family, segments) in SEGMENTS {
+            let costs = measure(*suite, family, &segments, plan.zones).unwrap_or_else(|error| {
+                faults.push(format!("{}, {family:?}: {error:#}", suite.name()));
+                BTreeMap::new()
+            });
+            let row = |octets: usize| Row::of_ours(*suite, family, octets, costs.get(&octets));
+            rows.extend(segments.map(row));
+        }
+    }
+    judged(&rows, faults)
+}
+
+/// What segments of these lengths become. Without zones both tunnels are plain, and the table is wrong.
+fn measure(
+    suite: Suite,
+    family: Family,
+    segments: &[usize],
+    zones: bool,
+) -> Result<BTreeMap<usize, Cost>> {
+    let terms = if zones { Terms::ZONED } else { Terms::PLAIN };
+    let plain = capture::lengths(suite, family, Terms::PLAIN, segments)?;
+    let zoned = capture::lengths(suite, family, terms, segments)?;
+    let cost = |(octets, &plain): (&usize, &usize)| {
+        let zoned = *zoned.get(octets)?;
+        Some((*octets, Cost { plain, zoned }))
+    };
+    Ok(plain.iter().filter_map(cost).collect())
+}
+
+/// The table of these rows, with what must hold of them.
+fn judged(rows: &[Row], mut faults: Vec<String>) -> Filled {
+    faults.extend(rows.iter().filter_map(Row::fault));
+    let subjects = rows.chunk_by(|a, b| a.subject == b.subject);
+    let ours = subjects.filter(|rows| matches!(rows[0].subject, Subject::Ours(_)));
+    let (findings, plots): (Vec<_>, Vec<_>) = ours.map(|rows| (findings(rows), plot(rows))).unzip();
+    Filled {
+        grid: Grid {
+            columns: Row::columns(),
+            rows: rows.iter().map(Row::shown).collect(),
+        },
+        findings: findings.concat(),
+        faults,
+        plots,
+    }
+}
+
+/// What must hold of a suite.
+fn findings(rows: &[Row]) -> Vec<Finding> {
+    let name = rows[0].subject.name();
+    let right = rows.iter().filter(|row| row.fault().is_none()).count();
+    let estimate = |value| Estimate {
+        value,
+        interval: None,
+        runs: rows.len(),
+    };
+    let share = right as f64 / rows.len() as f64;
+    let mut findings = vec![
+        Finding::at_least(
+            format!("{name}: rows in which both packets are as long as computed, over all rows"),
+            1.0,
+            Some(estimate(share)),
+        )
+        .detail(format!("{right} of {} rows", rows.len())),
+        constancy(name, rows, estimate),
+    ];
+    findings.extend(rows.iter().filter_map(|row| {
+        let printed = row.printed.filter(|_| row.octets == MIDDLE)?;
+        let ratio = |cost: Cost| cost.zoned as f64 / cost.plain as f64;
+        // As many digits as can be read.
+        let paper = (ratio(printed) * 1000.0).round() / 1000.0;
+        let what = format!("{name}, {MIDDLE} octets: packet in zones over plain, as the paper");
+        let measured = row.measured.map(|cost| estimate(ratio(cost)));
+        Some(Finding::compared(what, paper, measured))
+    }));
+    findings
+}
+
+/// Zones add something, and the same to each packet but for what its plain form is padded with.
+fn constancy(name: &str, rows: &[Row], estimate: impl Fn(f64) -> Estimate) -> Finding {
+    let added: Option<Vec<i64>> = rows.iter().map(Row::added_without_padding).collect();
+    let added = added.unwrap_or_default();
+    let ends = added.iter().min().zip(added.iter().max());
+    let ratio = ends.map(|(least, most)| match most {
+        ..=0 => estimate(0.0),
+        most => estimate(*least as f64 / *most as f64),
+    });
+    let what = format!("{name}: what zones add, padding left out: least over most of all lengths");
+    let finding = Finding::at_least(what, 1.0, ratio).paper("1");
+    match ends {
+        Some((least, most)) => finding.detail(format!("{least} / {most} octets")),
+        None => finding,
+    }
+}
+
+const CORRECTED: RGBColor = RGBColor(213, 148, 0);
+const COMPUTED: RGBColor = RGBColor(190, 85, 140);
+const MEASURED: RGBColor = RGBColor(0, 140, 100);
+
+/// What zones add, over the length inside.
+fn plot(rows: &[Row]) -> Plot {
+    let series = |name: &str, colour, look, cost: fn(&Row) -> Option<Cost>| Series {
+        name: name.to_owned(),
+        colour,
+        look,
+        dots: dots(rows, cost),
+    };
+    let series = vec![
+        series("paper, printed", PAPER, Look::Diamonds, |row| row.printed),
+        series("corrected", CORRECTED, Look::Diamonds, |row| row.corrected),
+        series("measured", MEASURED, Look::Marked, |row| row.measured),
+        series("computed", COMPUTED, Look::Crosses, |row| row.computed),
+    ];
+    let tops = series.iter().flat_map(|series| &series.dots);
+    let tops: Vec<_> = tops.map(|dot| dot.y).collect();
+    let name = rows[0].subject.name();
+    let names = rows.iter();
+    let names = names.map(|row| format!("{} v{}", row.octets, &row.version()[3..]));
+    let lines = Lines {
+        title: format!("What two zones add to a packet, {name}"),
+        x: Axis::of_names("octets of the segment, and IP's version", names.collect()),
+        y: Axis::from_zero("octets added", tops),
+        series,
+    };
+    Plot::lines(format!("added-{name}"), lines)
+}
+
+fn dots(rows: &[Row], cost: impl Fn(&Row) -> Option<Cost>) -> Vec<Dot> {
+    let dot = |(place, row): (usize, &Row)| {
+        Some(Dot {
+            x: place as f64,
+            y: cost(row)?.added() as f64,
+            interval: None,
+        })
+    };
+    rows.iter().enumerate().filter_map(dot).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Verdict;
+
+    /// What would be measured if everything were right.
+    fn right() -> Vec<Row> {
+        let rows = SEGMENTS.into_iter().flat_map(|(family, segments)| {
+            segments.map(|octets| {
+                let suite = Suite::Aes128Gcm16;
+                let cost = here::computed(suite, family, octets);
+                Row::of_ours(suite, family, octets, cost.as_ref())
+            })
+        });
+        rows.collect()
+    }
+
+    fn verdicts(rows: &[Row]) -> (Vec<Verdict>, Vec<String>) {
+        let filled = judged(rows, Vec::new());
+        let verdicts = filled.findings.iter().map(|finding| finding.verdict);
+        (verdicts.collect(), filled.faults)
+    }
+
+    #[test]
+    fn packets_as_long_as_computed_hold() {
+        let (verdicts, faults) = verdicts(&right());
+        assert_eq!(faults, [""; 0]);
+        assert_eq!(
+            verdicts,
+            [Verdict::Holds, Verdict::Holds, Verdict::Consistent]
+        );
+    }
+
+    #[test]
+    fn one_octet_more_in_one_computed_length_fails() {
+        for change in [
+            |cost: &mut Cost| cost.plain += 1,
+            |cost: &mut Cost| cost.zoned += 1,
+        ] {
+            let mut rows = right();
+            rows[5].computed.iter_mut().for_each(change);
+            let (verdicts, faults) = verdicts(&rows);
+            assert_eq!(verdicts[0], Verdict::Fails);
+            assert_eq!(faults.len(), 1);
+            assert!(
+                faults[0].starts_with("aes128gcm16, IPv6, 64 octets: "),
+                "{faults:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn packets_without_zones_fail_in_every_row_and_cost_nothing() {
+        let mut rows = right();
+        for cost in rows.iter_mut().filter_map(|row| row.measured.as_mut()) {
+            cost.zoned = cost.plain;
+        }
+        let (verdicts, faults) = verdicts(&rows);
+        assert_eq!(verdicts, [Verdict::Fails; 3]);
+        assert_eq!(faults.len(), rows.len());
+    }
+
+    /// Though all be as computed, were that computed wrongly too.
+    #[test]
+    fn a_cost_that_grows_with_the_length_fails() {
+        let mut rows = right();
+        for row in &mut rows {
+            let more = row.octets / 500;
+            for cost in row.measured.iter_mut().chain(&mut row.computed) {
+                cost.zoned += more;
+            }
+        }
+        let (verdicts, faults) = verdicts(&rows);
+        assert_eq!(faults, [""; 0]);
+        assert_eq!(verdicts[..2], [Verdict::Holds, Verdict::Fails]);
+    }
+
+    #[test]
+    fn what_was_not_measured_fails() {
+        let mut rows = right();
+        rows[2].measured = None;
+        let (verdicts, faults) = verdicts(&rows);
+        assert_eq!(verdicts, [Verdict::Fails; 3]);
+        assert_eq!(faults, ["aes128gcm16, IPv4, 576 octets: not measured"]);
+    }
+
+    #[test]
+    fn what_the_paper_used_is_computed_only_and_nothing_to_fail() {
+        let row = Row::of_the_paper(&paper::SHORT_BLOCKS, 576);
+        assert_eq!(
+            (row.printed, row.computed, row.measured),
+            (None, None, None)
+        );
+        let filled = judged(&[row], Vec::new());
+        assert!(filled.findings.is_empty() && filled.faults.is_empty());
+        assert!(filled.grid.rows[0].subject.contains("computed only"));
+    }
+}

@@ -1,0 +1,142 @@
+//! A row: what a segment of one length costs, by everybody's account.
+
+use super::cost::Cost;
+use super::here::{computed, headers, ip_header, padding};
+use super::paper::{self, AES_CBC, Sealed, corrected, printed};
+use crate::experiment::{self, Column};
+use model::Suite;
+use os::Family;
+
+/// What a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// A suite that only the paper has.
+    Papers(&'static str),
+    /// One of ours.
+    Ours(Suite),
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Of which suite.
+    pub subject: Subject,
+    /// IP's version, inside and outside.
+    pub family: Family,
+    /// Octets of the segment, headers included.
+    pub octets: usize,
+    /// What the paper prints.
+    pub printed: Option<Cost>,
+    /// What it should.
+    pub corrected: Option<Cost>,
+    /// What it has to be here.
+    pub computed: Option<Cost>,
+    /// What it is.
+    pub measured: Option<Cost>,
+}
+
+impl Subject {
+    /// How people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Papers(name) => name,
+            Self::Ours(suite) => suite.name(),
+        }
+    }
+}
+
+impl Row {
+    /// One for a suite of the paper, of which only AES-CBC is in the paper's table.
+    pub fn of_the_paper(suite: &paper::Suite, octets: usize) -> Self {
+        let row = Self::new(Subject::Papers(suite.name), Family::V4, octets, suite);
+        let printed = row.printed.filter(|_| suite.block == AES_CBC.block);
+        Self { printed, ..row }
+    }
+
+    /// One for a suite of ours, beside the paper's table.
+    pub fn of_ours(suite: Suite, family: Family, octets: usize, measured: Option<&Cost>) -> Self {
+        Self {
+            computed: computed(suite, family, octets),
+            measured: measured.copied(),
+            ..Self::new(Subject::Ours(suite), family, octets, &AES_CBC)
+        }
+    }
+
+    fn new(subject: Subject, family: Family, octets: usize, suite: &paper::Suite) -> Self {
+        let headers = headers(family);
+        let payload = octets.saturating_sub(headers);
+        let sealed = Sealed {
+            headers,
+            first: 0,
+            second: payload,
+        };
+        Self {
+            subject,
+            family,
+            octets,
+            printed: (family == Family::V4).then(|| printed(0, payload)),
+            corrected: Some(corrected(suite, ip_header(family), sealed)),
+            computed: None,
+            measured: None,
+        }
+    }
+
+    /// What zones add to it if padding does not count. `None` if it was not measured.
+    pub fn added_without_padding(&self) -> Option<i64> {
+        Some(self.measured?.added() + padding(self.octets) as i64)
+    }
+
+    /// Why it is wrong. One that is only computed is not.
+    pub fn fault(&self) -> Option<String> {
+        let Subject::Ours(suite) = self.subject else {
+            return None;
+        };
+        let name = format!(
+            "{}, {}, {} octets",
+            suite.name(),
+            self.version(),
+            self.octets
+        );
+        let told = |cost: Cost| format!("{} plain, {} in zones", cost.plain, cost.zoned);
+        match (self.measured, self.computed) {
+            (None, _) => Some(format!("{name}: not measured")),
+            (Some(measured), computed) if Some(measured) == computed => None,
+            (Some(measured), computed) => {
+                let computed = computed.map_or("nothing".to_owned(), told);
+                Some(format!("{name}: {}, computed {computed}", told(measured)))
+            }
+        }
+    }
+
+    /// The columns of the table.
+    pub fn columns() -> Vec<Column> {
+        let groups = ["printed", "corrected", "computed", "measured"].into_iter();
+        let both = |group| ["plain", "added"].map(|name| Column::new(group, name));
+        [Column::new("", "octets")]
+            .into_iter()
+            .chain(groups.flat_map(both))
+            .collect()
+    }
+
+    /// The row of the table.
+    pub fn shown(&self) -> experiment::Row {
+        let costs = [self.printed, self.corrected, self.computed, self.measured];
+        let numbers = costs.into_iter().flat_map(Cost::numbers);
+        experiment::Row {
+            subject: self.subject.name().to_owned(),
+            name: self.version().to_owned(),
+            numbers: [Some(self.octets as i64)]
+                .into_iter()
+                .chain(numbers)
+                .collect(),
+        }
+    }
+
+    /// IP's version.
+    pub const fn version(&self) -> &'static str {
+        match self.family {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        }
+    }
+}
