@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         every_figure_writes_its_files_and_a_page_and_is_not_measured_twice,
         snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails,
+        zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails,
+        what_an_exhibit_does_not_rest_on_cannot_be_left_off,
         a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on,
         an_unknown_figure_is_refused_with_where_to_look,
         a_folder_that_cannot_be_written_is_refused,
@@ -91,6 +93,75 @@ fn snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails() -> Res
     let reasons = report["reasons"].to_string();
     ensure!(reasons.contains("zoned + SNOOP over IPsec"), "{reasons}");
     ensure!(report["environment"]["snoop"] == false, "{report}");
+    Ok(())
+}
+
+fn zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails() -> Result<()> {
+    let folder = Folder::new("table")?;
+    let run = "run czml-table1 --quick";
+    let with = folder.lab(run)?;
+    let report = &documents(&with)?[0];
+    ensure!(with.status.success(), "{report}");
+    ensure!(report["verdict"] == "holds", "{report}");
+    let numbers = numbers(report)?;
+    ensure!(numbers.len() == 12, "{report}");
+    for row in &numbers {
+        let [octets, .., computed_plain, computed, plain, added] = row[..] else {
+            anyhow::bail!("{report}");
+        };
+        ensure!((plain, added) == (computed_plain, computed), "{row:?}");
+        // A map and an ICV, no pad length, and no padding to whole words.
+        let padding = octets.map(|octets| -(octets + 2) & 3);
+        ensure!(added == padding.map(|padding| 19 - padding), "{row:?}");
+    }
+    let place = folder.0.join("czml-table1");
+    let csv = fs::read_to_string(place.join("rows.csv"))?;
+    let rows = report["rows"].as_array().context("rows is a list")?;
+    ensure!(csv.lines().count() == 1 + rows.len(), "{csv}");
+    for plot in ["added-aes128gcm16-ipv4.svg", "added-aes128gcm16-ipv6.svg"] {
+        let svg = fs::read_to_string(place.join(plot))?;
+        ensure!(svg.starts_with("<svg"), "{svg}");
+    }
+    ensure!(folder.lab("report")?.status.success());
+    let page = fs::read_to_string(folder.0.join("report.html"))?;
+    ensure!(page.contains("id=\"czml-table1\""), "{page}");
+
+    let without = folder.lab(&format!("{run} --no-zones"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["verdict"] == "fails", "{report}");
+    ensure!(report["environment"]["zones"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    let reason = "aes128gcm16, IPv6, 1400 octets: 1476 plain, 1476 in zones, \
+                  computed 1476 plain, 1493 in zones";
+    ensure!(reasons.contains(reason), "{reasons}");
+    Ok(())
+}
+
+/// The rows of a suite that makes zones: those that were measured.
+fn numbers(report: &Value) -> Result<Vec<Vec<Option<i64>>>> {
+    let rows = report["rows"].as_array().context("rows is a list")?;
+    let ours = rows.iter().filter(|row| row["subject"] == "aes128gcm16");
+    let numbers = ours.map(|row| {
+        Some(
+            row["numbers"]
+                .as_array()?
+                .iter()
+                .map(Value::as_i64)
+                .collect(),
+        )
+    });
+    numbers.collect::<Option<_>>().context("numbers is a list")
+}
+
+fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
+    for (name, option) in [("mml-fig15", "--no-zones"), ("czml-table1", "--no-snoop")] {
+        let output = Folder::new("control")?.lab(&format!("run {name} {option}"))?;
+        ensure!(output.status.code() == Some(2), "{output:?}");
+        let error = &documents(&output)?[0]["error"];
+        ensure!(error["message"].to_string().contains(name), "{error}");
+        ensure!(error["fix"].to_string().contains(option), "{error}");
+    }
     Ok(())
 }
 

@@ -2,10 +2,14 @@
 
 use super::report::FILE;
 use super::synthetic::{Folder, as_claimed, fill, options};
-use super::{Cell, Evidence, Exhibit, Figure, Report, Verdict, run};
+use super::{
+    Cell, Column, Estimate, Evidence, Exhibit, Figure, Filled, Finding, Grid, Options, Report, Row,
+    Table, Verdict, run,
+};
 use crate::figures;
 use crate::scene::{Sender, Setup};
 use std::fs;
+use std::time::Duration;
 
 fn figure(name: &str) -> &'static Figure {
     figures::find(name).and_then(Exhibit::figure).unwrap()
@@ -151,4 +155,86 @@ fn cells_of_one_figure_serve_another() {
             .iter()
             .all(|report| report.verdict == Verdict::Holds)
     );
+}
+
+/// A table that nobody measures; its second number is missing where zones are left off.
+const TABLE: Table = Table {
+    name: "a-table",
+    title: "",
+    claim: "",
+    setting: "",
+    duration: |_| Duration::ZERO,
+    check: || Ok(()),
+    fill: |plan| {
+        let number = plan.zones.then_some(19);
+        let estimate = Estimate {
+            value: 1.0,
+            interval: None,
+            runs: 1,
+        };
+        Filled {
+            grid: Grid {
+                columns: vec![Column::new("", "octets"), Column::new("measured", "added")],
+                rows: vec![Row {
+                    subject: "a suite".to_owned(),
+                    name: "IPv4".to_owned(),
+                    numbers: vec![Some(40), number],
+                }],
+            },
+            findings: vec![Finding::at_least("", 1.0, Some(estimate))],
+            faults: number
+                .is_none()
+                .then(|| "one is missing".to_owned())
+                .into_iter()
+                .collect(),
+            plots: Vec::new(),
+        }
+    },
+};
+
+#[test]
+fn a_table_has_its_files_beside_those_of_a_figure_and_is_read_back() {
+    let folder = Folder::new("table");
+    let figure = figure("mml-fig15");
+    fill(&folder.0, figure, as_claimed);
+    let both = [Exhibit::Table(&TABLE), Exhibit::Figure(figure)];
+    let reports = run(&both, &options(&folder.0)).unwrap();
+    let names: Vec<_> = reports.iter().map(|report| &*report.figure).collect();
+    assert_eq!(names, [TABLE.name, figure.name]);
+    assert_eq!(reports[0].verdict, Verdict::Holds);
+    assert!(reports[0].body().contains("      40      19"));
+    let csv = fs::read_to_string(folder.0.join(TABLE.name).join("rows.csv")).unwrap();
+    assert_eq!(
+        csv,
+        "subject,name,octets,measured_added\na suite,IPv4,40,19\n"
+    );
+    let read = Report::read_all(&folder.0).unwrap();
+    assert_eq!(read[0], reports[0]);
+    assert!(matches!(read[1].evidence, Evidence::Downloads { .. }));
+}
+
+#[test]
+fn a_wrong_number_fails_a_table_whatever_its_findings_are() {
+    let folder = Folder::new("fault");
+    let mut options = options(&folder.0);
+    options.plan.zones = false;
+    let reports = run(&[Exhibit::Table(&TABLE)], &options).unwrap();
+    assert_eq!(reports[0].verdict, Verdict::Fails);
+    assert_eq!(reports[0].reasons, ["one is missing"]);
+    assert_eq!(Report::read_all(&folder.0).unwrap(), reports);
+}
+
+#[test]
+fn what_does_not_matter_cannot_be_left_off() {
+    let folder = Folder::new("control");
+    let refusal = |exhibit: Exhibit, leave_off: fn(&mut Options)| {
+        let mut options = options(&folder.0);
+        leave_off(&mut options);
+        run(&[exhibit], &options).unwrap_err().message
+    };
+    let table = refusal(Exhibit::Table(&TABLE), |options| options.plan.snoop = false);
+    assert!(table.starts_with("a-table does not rest on"), "{table}");
+    let figure = Exhibit::Figure(figure("mml-fig15"));
+    let figure = refusal(figure, |options| options.plan.zones = false);
+    assert!(figure.starts_with("mml-fig15 does not rest on"), "{figure}");
 }

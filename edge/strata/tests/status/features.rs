@@ -1464,9 +1464,17 @@ pub const FEATURES: &[Feature] = &[
                 FIGURES,
                 "snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails",
             ),
+            (
+                FIGURES,
+                "zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails",
+            ),
         ]),
         refuses: Tests(&[
             (FIGURES, "an_unknown_figure_is_refused_with_where_to_look"),
+            (
+                FIGURES,
+                "what_an_exhibit_does_not_rest_on_cannot_be_left_off",
+            ),
             (FIGURES, "a_folder_that_cannot_be_written_is_refused"),
             (FIGURES, "a_page_over_nothing_is_refused"),
         ]),
