@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
 }
 
 /// A clone that has not taken the place of the SA that it came of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Aside {
     /// The peer asked for it.
     Theirs,
@@ -51,7 +51,7 @@ pub(crate) enum Aside {
         /// Then it is given up.
         until: Instant,
         /// The path that it came by, which works.
-        from: Path,
+        from: Box<Path>,
     },
 }
 
@@ -202,7 +202,7 @@ impl Established {
         match purpose {
             Some(Purpose::HandOver(to)) => {
                 let until = ctx.now + PATIENCE;
-                let from = next.path;
+                let from = Box::new(next.path);
                 clone.aside = Some(Aside::Ours { until, from });
                 clone.inherit_children(self.current_names());
                 // It can: this SA can.
@@ -313,8 +313,8 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        if let Some(Aside::Ours { from, .. }) = self.aside {
-            core.take(from, ctx);
+        if let Some(Aside::Ours { from, .. }) = &self.aside {
+            core.take(**from, ctx);
         }
         self.close(why, core, ctx)
     }

@@ -74,8 +74,8 @@ pub(crate) struct Established {
     pub(super) private: bool,
     /// What we ask of the peer.
     pub(super) queue: Queue,
-    /// A successor that the peer asked for and that has not taken over yet.
-    pub(super) promised: Option<Heir>,
+    /// A successor that the peer asked for and that has not taken over yet: in a box, as few have one.
+    pub(super) promised: Option<Box<Heir>>,
     /// Children that the peer asked for and that are not there yet.
     pub(super) openings: Vec<Opening>,
     /// How often in a row the peer has forgotten what we went on with.

@@ -182,7 +182,7 @@ impl Established {
             self.respond(answer, arrived, core, ctx);
             return State::Established(self);
         }
-        let named = |heir: &mut Heir| !heir.is_complete() && heir.is_named_in(request);
+        let named = |heir: &mut Box<Heir>| !heir.is_complete() && heir.is_named_in(request);
         let late = !core.responses.is_in_order(request.header.message_id);
         let busy = late || (!self.awaits_heir() && !core.requests.is_idle());
         let refusal = match self.promised.take_if(named) {
@@ -198,7 +198,7 @@ impl Established {
                     heir.until = ctx.now + ctx.config.timers.follow_up;
                     let answer = std::iter::once(answer).chain(heir.link()).collect();
                     self.respond(answer, arrived, core, ctx);
-                    return self.promise(heir, core, ctx);
+                    return self.promise(*heir, core, ctx);
                 }
             },
         };
@@ -220,7 +220,7 @@ impl Established {
         if heir.is_complete() && !self.awaits_heir() {
             return self.retire(heir, core, ctx);
         }
-        self.promised = Some(heir);
+        self.promised = Some(Box::new(heir));
         self.send_next(core, ctx);
         State::Established(self)
     }

@@ -196,7 +196,7 @@ impl Established {
         }
         let promised = self.promised.take_if(|heir| heir.purpose.is_none());
         match (first_error(response), promised) {
-            (Some(_), Some(theirs)) => self.promise(theirs, core, ctx),
+            (Some(_), Some(theirs)) => self.promise(*theirs, core, ctx),
             (Some(error), None) => {
                 self.note_refused_heir(error, rekey.corrected, response, core, ctx);
                 self.send_next(core, ctx);
@@ -204,7 +204,10 @@ impl Established {
             }
             (None, theirs) => match settle_heir(rekey, response, core, ctx) {
                 None => self.close(DownReason::NotOffered("a successor"), core, ctx),
-                Some(ours) => self.decide((ours, response), theirs, core, ctx),
+                Some(ours) => {
+                    let theirs = theirs.map(|heir| *heir);
+                    self.decide((ours, response), theirs, core, ctx)
+                }
             },
         }
     }
@@ -296,7 +299,7 @@ impl Established {
             None => Err(self),
             Some(heir) => {
                 core.requests.abandon();
-                self.hand_over(heir, core, ctx);
+                self.hand_over(*heir, core, ctx);
                 Ok(())
             }
         }
