@@ -18,6 +18,14 @@ impl UnixTime {
     pub const fn days_after(self, now: Self) -> u64 {
         self.0.saturating_sub(now.0) / DAY
     }
+
+    /// `2026-01-31T09:05:07Z` (RFC 3339 section 5.6). Texts of it are in the order of the times.
+    pub fn rfc3339(self) -> String {
+        let (year, month, day) = date(self.0 / DAY);
+        let second = self.0 % DAY;
+        let (hour, minute, second) = (second / 3600, second % 3600 / 60, second % 60);
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
 }
 
 impl fmt::Display for UnixTime {

@@ -132,6 +132,8 @@ pub enum Event {
     ChildDown {
         /// The child SA.
         child: ChildSaId,
+        /// Why its IKE SA is going down, if it does not go down alone.
+        why: Option<DownReason>,
     },
     /// An IKE SA's children take another path: one of the ends moved (RFC 4555), or the peer's address
     /// changed behind its NAT (RFC 7296 section 2.23).

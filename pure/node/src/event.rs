@@ -1,8 +1,56 @@
 //! What a node tells its driver.
 
-use crate::{KeyLog, Side};
-use model::{Exchanges, Identity, InnerAddresses, Mode, Path, Right, Spi, ZoneId};
+use crate::{HeldGrant, KeyLog, Side};
+use model::{
+    CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
+    ZoneAgreement, ZoneId,
+};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// A composite SA, as its endpoint tells it from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Composite {
+    /// Its name towards licensed nodes.
+    pub csa: CsaId,
+    /// Name of the peer's table.
+    pub peer: String,
+    /// Name of the child's; `None` for the first.
+    pub child: Option<String>,
+    /// SPI towards us.
+    pub inbound: Spi,
+    /// SPI towards the peer.
+    pub outbound: Spi,
+}
+
+/// Why a licensed node's keys are of no use any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The tunnel has new keys.
+    Rekeyed,
+    /// The configuration wants it otherwise.
+    Reconfigured,
+    /// The tunnel's keys were too old.
+    LifetimeOver,
+    /// The tunnel is down, for a reason that a person can read.
+    Down(String),
+    /// The IKE SA with the node is gone, for a reason that a person can read. It is given keys again
+    /// when it comes back.
+    NodeGone(String),
+}
+
+/// Why a licensed node has forgotten keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// The gateway took them back.
+    Revoked,
+    /// Their time was over.
+    Expired,
+    /// The IKE SA with the gateway is gone.
+    GatewayGone,
+    /// Others came in their place that are of no use.
+    Unusable,
+}
 
 /// Something an operator or the driver wants to know. Reasons are texts because they end in a
 /// log, in `strata status` and nowhere else.
@@ -99,33 +147,84 @@ pub enum Event {
         /// Name of the child's; `None` for the first.
         child: Option<String>,
     },
-    /// Gateway: a licensed node acknowledged keys. The audit trail of invariant 4.
-    Granted {
+    /// Both ends agreed that licensed nodes may read what a child SA carries.
+    Licensed {
+        /// The child SA.
+        sa: Composite,
+        /// Who may do what with which zone.
+        agreement: ZoneAgreement,
+        /// New keys are made after this time.
+        lifetime: Duration,
+    },
+    /// A licence of ours is not the peer's as well: no key leaves for it.
+    NotLicensed {
+        /// Name of the peer's table.
+        peer: String,
+        /// The licence.
+        licence: Licence,
+        /// Why, for a person.
+        why: String,
+    },
+    /// Gateway: keys are to leave for a licensed node as soon as [`crate::Node::give`] says that this
+    /// is recorded. Told after [`crate::Node::set_recording`] alone.
+    Giving {
+        /// What they open.
+        sa: Composite,
         /// The node.
         node: Identity,
-        /// The peer whose traffic it can now read.
-        peer: String,
+        /// What it may do.
+        rights: Vec<(Zone, Right)>,
+        /// For how long it may keep them.
+        lifetime: Duration,
+        /// The grant's number.
+        grant: u16,
+    },
+    /// Gateway: a licensed node acknowledged keys. The audit trail of invariant 4.
+    Granted {
+        /// What it can now read.
+        sa: Composite,
+        /// The node.
+        node: Identity,
         /// What it may do.
         rights: Vec<(ZoneId, Right)>,
     },
     /// Gateway: a licensed node refused keys.
     GrantRefused {
+        /// What they would have opened.
+        sa: Composite,
         /// The node.
         node: Identity,
         /// Why, for a person.
         why: String,
     },
+    /// What was agreed about a licensed node has ended.
+    GrantEnded {
+        /// What it could read.
+        sa: Composite,
+        /// The node.
+        node: Identity,
+        /// Whether it may have had keys of us.
+        given: bool,
+        /// Why.
+        why: Ending,
+    },
     /// Licensed node: keys arrived.
-    GrantHeld {
+    GrantHeld(HeldGrant),
+    /// Licensed node: keys arrived that are of no use.
+    GrantUnusable {
         /// Name of the gateway's table.
         gateway: String,
-        /// The zones that can be opened now.
-        zones: Vec<ZoneId>,
+        /// The composite SA.
+        csa: CsaId,
+        /// Why, for a person.
+        why: String,
     },
     /// Licensed node: keys are gone.
     GrantDropped {
-        /// Name of the gateway's table.
-        gateway: String,
+        /// What they were.
+        held: HeldGrant,
+        /// Why.
+        why: Dropped,
     },
     /// Licensed node: a pair of UDP sockets carries a composite SA; its fragments, which show no
     /// port, should take the same way so that nothing is reordered.

@@ -6,12 +6,13 @@
 //! SA was lost in between and at half of its lifetime. Only zones and rights that the agreement licenses to the node's
 //! authenticated identity are ever in a grant (invariant 4).
 
+use crate::event::Composite;
 use crypto::{Rng, Secret};
 use model::{
     ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, IkeSaId, Instant, Keys,
-    Licence, ZoneAgreement, ZoneId,
+    Licence, Right, Zone, ZoneAgreement, ZoneId,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How far a grant has come.
@@ -37,6 +38,7 @@ pub(crate) struct Csa {
     /// The first of its line: a rekey makes another composite SA of the same line.
     line: CsaId,
     pub peer: String,
+    child: Option<String>,
     pub agreement: ZoneAgreement,
     pub inbound: Half<Secret>,
     pub outbound: Half<Secret>,
@@ -54,10 +56,46 @@ pub(crate) struct Holder {
     sa: Option<IkeSaId>,
     /// Why it was refused, for a person.
     pub refusal: Option<String>,
+    /// Whether it was refused here: it never left.
+    withheld: bool,
     pub since: Instant,
 }
 
+/// A grant that is to be sent.
+pub(crate) struct Due {
+    pub sa: Composite,
+    pub node: Identity,
+    pub rights: Vec<(Zone, Right)>,
+    pub grant: Grant<Secret>,
+}
+
+/// A composite SA that is gone.
+pub(crate) struct Gone {
+    pub sa: Composite,
+    /// Names of the nodes that may hold keys to it.
+    pub told: Vec<String>,
+    /// Every node that has a licence, and whether it may hold keys of us.
+    pub licensed: Vec<(Identity, bool)>,
+}
+
 impl Holder {
+    fn new(name: &str, node: &Identity, now: Instant) -> Self {
+        Self {
+            name: name.to_owned(),
+            node: node.clone(),
+            state: GrantState::Pending,
+            sa: None,
+            refusal: None,
+            withheld: false,
+            since: now,
+        }
+    }
+
+    /// It is owed a grant.
+    fn owe(&mut self, now: Instant) {
+        (self.state, self.withheld, self.since) = (GrantState::Pending, false, now);
+    }
+
     /// When its grant is to be renewed, long before the node forgets it.
     fn renewal(&self, lifetime: Duration) -> Option<Instant> {
         (self.state == GrantState::Held).then(|| self.since + lifetime / 2)
@@ -71,6 +109,26 @@ impl Csa {
             .licences
             .iter()
             .filter(move |licence| licence.node == *node)
+    }
+
+    /// As it is told from others.
+    pub fn name(&self) -> Composite {
+        Composite {
+            csa: self.id,
+            peer: self.peer.clone(),
+            child: self.child.clone(),
+            inbound: self.inbound.spi,
+            outbound: self.outbound.spi,
+        }
+    }
+
+    /// What a node may do with which zone.
+    fn rights(&self, node: &Identity) -> Vec<(Zone, Right)> {
+        let zone = |id| self.agreement.zones.iter().find(|zone| zone.id == id);
+        let licences = self.licences(node);
+        licences
+            .filter_map(|licence| Some((*zone(licence.zone)?, licence.right)))
+            .collect()
     }
 
     /// Whether the outbound half of this composite SA names a node as reader of a zone.
@@ -138,6 +196,7 @@ impl Grants {
             id,
             line: old.map_or(id, |old| old.line),
             peer: child.peer.clone(),
+            child: child.name.clone(),
             agreement: agreement.clone(),
             inbound: child.inbound.clone(),
             outbound: child.outbound.clone(),
@@ -146,16 +205,14 @@ impl Grants {
         };
         csa.holders = nodes
             .filter(|(_, node)| csa.licences(node).next().is_some())
-            .map(|(name, node)| Holder {
-                name: name.clone(),
-                node: node.clone(),
-                state: GrantState::Pending,
-                sa: None,
-                refusal: None,
-                since: now,
-            })
+            .map(|(name, node)| Holder::new(name, node, now))
             .collect();
         self.0.insert(child.id, csa);
+    }
+
+    /// A composite SA by its child SA.
+    pub fn of(&self, child: ChildSaId) -> Option<&Csa> {
+        self.0.get(&child)
     }
 
     /// Whether every node that is owed a grant has taken or refused it. `None` if there is none to
@@ -171,14 +228,7 @@ impl Grants {
     pub fn admit(&mut self, name: &str, node: &Identity, now: Instant) {
         let licensing = |csa: &&mut Csa| csa.licences(node).next().is_some();
         for csa in self.0.values_mut().filter(licensing) {
-            csa.holders.push(Holder {
-                name: name.to_owned(),
-                node: node.clone(),
-                state: GrantState::Pending,
-                sa: None,
-                refusal: None,
-                since: now,
-            });
+            csa.holders.push(Holder::new(name, node, now));
         }
     }
 
@@ -196,14 +246,28 @@ impl Grants {
         read
     }
 
-    /// Forgets a composite SA; returns its name and the nodes that may hold keys to it.
-    pub fn remove(&mut self, child: ChildSaId) -> Option<(CsaId, Vec<String>)> {
+    /// Forgets a composite SA.
+    pub fn remove(&mut self, child: ChildSaId) -> Option<Gone> {
         let csa = self.0.remove(&child)?;
-        let told = csa
-            .holders
-            .into_iter()
-            .filter(|holder| holder.state != GrantState::Pending);
-        Some((csa.id, told.map(|holder| holder.name).collect()))
+        let sa = csa.name();
+        let told = |holder: &&Holder| holder.state != GrantState::Pending;
+        let holds = |node: &Identity| {
+            let holder = csa.holders.iter().find(|holder| holder.node == *node);
+            holder.is_some_and(|holder| matches!(holder.state, GrantState::Sent | GrantState::Held))
+        };
+        let licences = csa.agreement.licences.iter();
+        let nodes: BTreeSet<_> = licences.map(|licence| &licence.node).collect();
+        let licensed = nodes.into_iter().map(|node| (node.clone(), holds(node)));
+        Some(Gone {
+            sa,
+            licensed: licensed.collect(),
+            told: csa
+                .holders
+                .iter()
+                .filter(told)
+                .map(|holder| holder.name.clone())
+                .collect(),
+        })
     }
 
     /// Takes out the grants that wait for one node, to be sent on its IKE SA.
@@ -213,7 +277,7 @@ impl Grants {
         sa: IkeSaId,
         lifetime: Duration,
         now: Instant,
-    ) -> Vec<Grant<Secret>> {
+    ) -> Vec<Due> {
         let mut grants = Vec::new();
         for csa in self.0.values_mut() {
             let pending =
@@ -231,18 +295,59 @@ impl Grants {
             };
             let holder = &mut csa.holders[index];
             (holder.state, holder.sa, holder.since) = (state, Some(sa), now);
-            grants.extend(grant);
+            let (sa, rights) = (csa.name(), csa.rights(&node));
+            grants.extend(grant.map(|grant| Due {
+                sa,
+                node,
+                rights,
+                grant,
+            }));
         }
         grants
     }
 
-    /// An IKE SA is gone: whatever was sent on it is owed again.
-    pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) {
-        for holder in self.0.values_mut().flat_map(|csa| &mut csa.holders) {
-            if holder.sa == Some(sa) {
-                (holder.state, holder.since) = (GrantState::Pending, now);
+    /// Whether a grant may still be sent: its composite SA is there, and so is the IKE SA it is for.
+    pub fn is_due(&self, id: CsaId, name: &str, sa: IkeSaId) -> bool {
+        let mut holders = self.0.values().filter(|csa| csa.id == id);
+        let mut holders = holders.next().into_iter().flat_map(|csa| &csa.holders);
+        holders.any(|holder| {
+            let sent = holder.state == GrantState::Sent;
+            sent && holder.name == name && holder.sa == Some(sa)
+        })
+    }
+
+    /// A grant does not leave, for a reason that a person can read.
+    pub fn withhold(&mut self, name: &str, id: CsaId, why: String, now: Instant) {
+        let answered = self.answered(name, id, Some(why), now);
+        if answered.is_some()
+            && let Some(holder) = self.holder(name, id)
+        {
+            holder.withheld = true;
+        }
+    }
+
+    /// Owes every grant again that did not leave.
+    pub fn owe_withheld(&mut self, now: Instant) {
+        let holders = self.0.values_mut().flat_map(|csa| &mut csa.holders);
+        let withheld = holders.filter(|holder| holder.withheld);
+        withheld.for_each(|holder| holder.owe(now));
+    }
+
+    /// An IKE SA is gone: whatever was sent on it is owed again. Gives who may have had what.
+    pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) -> Vec<(Composite, Identity)> {
+        let mut lost = Vec::new();
+        for csa in self.0.values_mut() {
+            let name = csa.name();
+            for holder in &mut csa.holders {
+                if holder.sa == Some(sa) {
+                    if matches!(holder.state, GrantState::Sent | GrantState::Held) {
+                        lost.push((name.clone(), holder.node.clone()));
+                    }
+                    holder.owe(now);
+                }
             }
         }
+        lost
     }
 
     /// Owes every grant again that was held for half of its lifetime; returns who holds them.
@@ -250,7 +355,7 @@ impl Grants {
         let mut names = Vec::new();
         for holder in self.0.values_mut().flat_map(|csa| &mut csa.holders) {
             if holder.renewal(lifetime).is_some_and(|at| at <= now) {
-                (holder.state, holder.since) = (GrantState::Pending, now);
+                holder.owe(now);
                 names.push(holder.name.clone());
             }
         }
@@ -278,8 +383,7 @@ impl Grants {
         refusal: Option<String>,
         now: Instant,
     ) -> Option<(&Csa, Identity)> {
-        let csa = self.0.values_mut().find(|csa| csa.id == id)?;
-        let holder = csa.holders.iter_mut().find(|holder| holder.name == name)?;
+        let holder = self.holder(name, id)?;
         holder.since = now;
         holder.state = match refusal {
             None => GrantState::Held,
@@ -287,6 +391,12 @@ impl Grants {
         };
         holder.refusal = refusal;
         let node = holder.node.clone();
+        let csa = self.0.values().find(|csa| csa.id == id)?;
         Some((csa, node))
+    }
+
+    fn holder(&mut self, name: &str, id: CsaId) -> Option<&mut Holder> {
+        let csa = self.0.values_mut().find(|csa| csa.id == id)?;
+        csa.holders.iter_mut().find(|holder| holder.name == name)
     }
 }

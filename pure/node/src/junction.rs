@@ -4,10 +4,10 @@ use crate::config::Role;
 use crate::node::{Child, Node};
 use crate::status::ChildStatus;
 use crate::succession::Heir;
-use crate::{Event, KeyLog, keylog};
+use crate::{Dropped, Ending, Event, HeldGrant, KeyLog, keylog};
 use crypto::Secret;
 use esp::{Traffic, Unusable};
-use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant};
+use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant, Licence};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::RefusalCode;
 
@@ -47,7 +47,9 @@ impl Node {
             ike::Event::ChildAssured { child } => self.succession.confirm(child),
             ike::Event::ChildRetired { child } => self.child_retired(child),
             ike::Event::IkeRekeyed { sa, peer } => self.ike_rekeyed(sa, peer),
-            ike::Event::ChildDown { child } => self.child_down(child, now),
+            ike::Event::ChildDown { child, why } => {
+                self.child_down(child, why.as_ref().map_or_else(deleted, ending), now);
+            }
             ike::Event::Granted { sa, gateway, grant } => self.granted(sa, gateway, grant, now),
             ike::Event::Mobile {
                 sa,
@@ -68,6 +70,7 @@ impl Node {
             ike::Event::Revoked { sa, csa } => self.revoked(sa, csa),
             ike::Event::Refused { peer, why } => {
                 let peer = peer.or_else(|| self.claimed(&why));
+                self.not_licensed(peer.as_deref(), &why);
                 self.refused(peer, why.to_string(), now);
             }
         }
@@ -171,6 +174,7 @@ impl Node {
     }
 
     fn ike_down(&mut self, sa: IkeSaId, peer: String, why: &ike::DownReason, now: Instant) {
+        let ending = ending(why);
         let why = why.to_string();
         let children: Vec<_> = self
             .children
@@ -180,12 +184,19 @@ impl Node {
             .collect();
         children
             .into_iter()
-            .for_each(|child| self.child_down(child, now));
+            .for_each(|child| self.child_down(child, ending.clone(), now));
         let lent = self.inside.remove(&sa);
-        for gateway in self.transit.gateway_lost(sa) {
-            self.events.push_back(Event::GrantDropped { gateway });
+        for held in self.transit.gateway_lost(sa) {
+            self.dropped(held, Dropped::GatewayGone);
         }
-        self.grants.node_lost(sa, now);
+        for (lost, node) in self.grants.node_lost(sa, now) {
+            self.events.push_back(Event::GrantEnded {
+                sa: lost,
+                node,
+                given: true,
+                why: Ending::NodeGone(why.clone()),
+            });
+        }
         self.moving.forget(sa);
         self.fall_back(&peer, sa, now);
         if self.established(&peer).is_some_and(|other| other != sa) {
@@ -322,6 +333,7 @@ impl Node {
             &mut self.rng,
             now,
         );
+        self.licensed(&child);
         let status = ChildStatus {
             name: child.name.clone(),
             inbound: child.inbound.spi,
@@ -358,7 +370,45 @@ impl Node {
         }
     }
 
-    fn child_down(&mut self, id: ChildSaId, now: Instant) {
+    /// Tells who may read a child, if anybody may.
+    fn licensed(&mut self, child: &ChildSa<Secret>) {
+        let agreed = self.grants.of(child.id);
+        let Some(csa) = agreed.filter(|csa| !csa.agreement.licences.is_empty()) else {
+            return;
+        };
+        let peer = self.peers.iter().find(|peer| peer.name == child.peer);
+        let lifetime = peer.map_or_else(Default::default, |peer| {
+            let mut beside = peer.children.iter();
+            let own = beside.find(|policy| child.name.as_ref() == Some(&policy.name));
+            own.map_or(peer.lifetimes.child, |policy| policy.lifetime)
+        });
+        self.events.push_back(Event::Licensed {
+            sa: csa.name(),
+            agreement: csa.agreement.clone(),
+            lifetime,
+        });
+    }
+
+    /// Tells which licences of ours are not the peer's as well.
+    fn not_licensed(&mut self, peer: Option<&str>, why: &ike::Refusal) {
+        let Some(peer) = peer.and_then(|name| self.peer(name)) else {
+            return;
+        };
+        let licences: Vec<Licence> = match (why, &peer.role) {
+            (ike::Refusal::LicenceNotAccepted(licence), _) => vec![licence.clone()],
+            (ike::Refusal::ZonesNotAgreed, Role::Vpn { zones, .. }) => zones.licences.clone(),
+            _ => return,
+        };
+        let peer = peer.name.clone();
+        self.events
+            .extend(licences.into_iter().map(|licence| Event::NotLicensed {
+                peer: peer.clone(),
+                licence,
+                why: why.to_string(),
+            }));
+    }
+
+    fn child_down(&mut self, id: ChildSaId, why: Ending, now: Instant) {
         let heir = self.succession.heir_of(id);
         if let Some(new) = heir {
             self.prefer(new);
@@ -370,13 +420,9 @@ impl Node {
         }
         self.succession.settle(id);
         self.worker.remove(id);
-        if let Some((csa, nodes)) = self.grants.remove(id) {
-            for name in nodes {
-                if let Some(sa) = self.established(&name) {
-                    self.ike.revoke(sa, csa, now);
-                }
-            }
-        }
+        let replaced = self.children.get(&id);
+        let replaced = replaced.is_some_and(|child| child.status.draining);
+        self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);
         if let Some(child) = self.children.remove(&id) {
             // One that was replaced is missed by nobody, nor is one where there is still that whose place
             // it was to take, or had taken.
@@ -388,6 +434,26 @@ impl Node {
                     child: child.status.name,
                 });
             }
+        }
+    }
+
+    /// Takes back the keys of a child that is gone.
+    fn revoke(&mut self, child: ChildSaId, why: Ending, now: Instant) {
+        let Some(gone) = self.grants.remove(child) else {
+            return;
+        };
+        for name in gone.told {
+            if let Some(sa) = self.established(&name) {
+                self.ike.revoke(sa, gone.sa.csa, now);
+            }
+        }
+        for (node, given) in gone.licensed {
+            self.events.push_back(Event::GrantEnded {
+                sa: gone.sa.clone(),
+                node,
+                given,
+                why: why.clone(),
+            });
         }
     }
 
@@ -408,8 +474,19 @@ impl Node {
         let Some(sa) = self.established(name) else {
             return;
         };
-        for grant in self.grants.take_pending(name, sa, self.grant_lifetime, now) {
-            self.ike.distribute(sa, grant, now);
+        for due in self.grants.take_pending(name, sa, self.grant_lifetime, now) {
+            if !self.recording {
+                self.ike.distribute(sa, due.grant, now);
+                continue;
+            }
+            self.events.push_back(Event::Giving {
+                sa: due.sa,
+                node: due.node,
+                rights: due.rights,
+                lifetime: due.grant.lifetime,
+                grant: due.grant.grant,
+            });
+            self.unrecorded.push((name.to_owned(), sa, due.grant));
         }
     }
 
@@ -437,33 +514,34 @@ impl Node {
             .licences(&node)
             .map(|licence| (licence.zone, licence.right))
             .collect();
-        let peer = csa.peer.clone();
+        let sa = csa.name();
         self.events.push_back(match refusal {
-            None => Event::Granted { node, peer, rights },
-            Some(why) => Event::GrantRefused { node, why },
+            None => Event::Granted { sa, node, rights },
+            Some(why) => Event::GrantRefused { sa, node, why },
         });
     }
 
     /// KEY_DISTRIBUTE arrived: the keys may be used at once.
     fn granted(&mut self, sa: IkeSaId, identity: Identity, grant: Grant<Secret>, now: Instant) {
         let Some(gateway) = self.name(sa) else { return };
-        let zones = grant
-            .from_gateway
-            .zones
-            .iter()
-            .map(|(zone, ..)| *zone)
-            .collect();
         let name = (grant.csa, grant.grant);
         let installed = self
             .transit
             .install(sa, gateway.clone(), identity, grant, now);
         let refusal = match installed {
-            Ok(()) => {
-                self.events.push_back(Event::GrantHeld { gateway, zones });
+            Ok(held) => {
+                self.events.push_back(Event::GrantHeld(held));
                 None
             }
             Err(unusable) => {
-                self.revoked(sa, name.0);
+                if let Some(held) = self.transit.revoke(sa, name.0) {
+                    self.dropped(held, Dropped::Unusable);
+                }
+                self.events.push_back(Event::GrantUnusable {
+                    gateway: gateway.clone(),
+                    csa: name.0,
+                    why: unusable.to_string(),
+                });
                 self.refused(Some(gateway), unusable.to_string(), now);
                 Some(refusal_code(unusable))
             }
@@ -473,9 +551,13 @@ impl Node {
 
     /// A grant is not ours any more.
     fn revoked(&mut self, sa: IkeSaId, csa: model::CsaId) {
-        if let Some(gateway) = self.transit.revoke(sa, csa) {
-            self.events.push_back(Event::GrantDropped { gateway });
+        if let Some(held) = self.transit.revoke(sa, csa) {
+            self.dropped(held, Dropped::Revoked);
         }
+    }
+
+    pub(crate) fn dropped(&mut self, held: HeldGrant, why: Dropped) {
+        self.events.push_back(Event::GrantDropped { held, why });
     }
 
     /// Name of the peer whose IKE SA this is, be it the newest or not.
@@ -499,6 +581,20 @@ fn beside(child: &ChildSa<Secret>) -> Heir {
         ours: child.initiator,
         anew: false,
         licensed: agreement.is_some_and(|agreement| !agreement.licences.is_empty()),
+    }
+}
+
+/// Why the keys of a child are of no use any more that one of the ends has deleted alone.
+fn deleted() -> Ending {
+    Ending::Down("the tunnel was deleted".to_owned())
+}
+
+/// Why those of all children of an IKE SA are.
+fn ending(why: &ike::DownReason) -> Ending {
+    match why {
+        ike::DownReason::Reconfigured | ike::DownReason::Removed => Ending::Reconfigured,
+        ike::DownReason::LifetimeOver => Ending::LifetimeOver,
+        why => Ending::Down(why.to_string()),
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! * **Commands** ([`Node::up`], [`Node::down`], [`Node::open_child`], [`Node::close_child`], [`Node::rekey`], [`Node::reauthenticate`],
 //!   [`Node::redirect`], [`Node::move_peer`], [`Node::reconfigure`], [`Node::shutdown`]) say what the
-//!   operator wants.
+//!   operator wants. Whoever has [`Node::set_recording`] on answers each [`Event::Giving`] by [`Node::give`].
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
 //!   the routes allow to [`Node::handle_ways`], streams that are lost to [`Node::handle_disconnected`];
@@ -43,7 +43,7 @@ pub use config::{
     Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
 pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
-pub use event::Event;
+pub use event::{Composite, Dropped, Ending, Event};
 pub use grants::GrantState;
 pub use ike::{
     Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,

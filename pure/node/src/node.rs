@@ -7,11 +7,13 @@ use crate::peers::Peers;
 use crate::status::ChildStatus;
 use crate::succession::Succession;
 use crate::transit::Transit;
-use crate::{Event, Side, Verdict};
-use crypto::{Rng, UnixTime};
+use crate::{Dropped, Event, Side, Verdict};
+use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Sink, Spd, Worker};
 use ike::UnknownChild;
-use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit};
+use model::{
+    ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -86,6 +88,10 @@ pub struct Node {
     pub(crate) natt_port: u16,
     pub(crate) grant_lifetime: Duration,
     pub(crate) key_log: bool,
+    /// Whether no key leaves that is not recorded.
+    pub(crate) recording: bool,
+    /// The grants that wait for that, with whom they are for.
+    pub(crate) unrecorded: Vec<(String, IkeSaId, Grant<Secret>)>,
     /// Why somebody who is no configured peer was last refused.
     pub(crate) stranger: Option<(Instant, String)>,
     pub(crate) transmits: VecDeque<Transmit>,
@@ -125,6 +131,8 @@ impl Node {
             natt_port: config.natt_port,
             grant_lifetime: config.grant_lifetime,
             key_log: config.key_log,
+            recording: false,
+            unrecorded: Vec::new(),
             stranger: None,
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -223,6 +231,33 @@ impl Node {
         }
     }
 
+    /// Whether keys wait before they leave for licensed nodes until [`Node::give`] says that this is
+    /// recorded. Those that did not leave so far are asked for again.
+    pub fn set_recording(&mut self, on: bool, now: Instant) {
+        self.recording = on;
+        self.grants.owe_withheld(now);
+        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
+        names.iter().for_each(|name| self.distribute(name, now));
+        self.drain(now);
+    }
+
+    /// Answers [`Event::Giving`]: the keys leave, or they do not for a reason that a person can read.
+    /// What has ended meanwhile does not leave in any case.
+    pub fn give(&mut self, csa: CsaId, grant: u16, recorded: Result<(), String>, now: Instant) {
+        let asked =
+            |(_, _, due): &(String, IkeSaId, Grant<Secret>)| (due.csa, due.grant) == (csa, grant);
+        let Some(index) = self.unrecorded.iter().position(asked) else {
+            return;
+        };
+        let (name, sa, due) = self.unrecorded.remove(index);
+        match recorded {
+            _ if !self.grants.is_due(csa, &name, sa) => {}
+            Ok(()) => self.ike.distribute(sa, due, now),
+            Err(why) => self.grants.withhold(&name, csa, why, now),
+        }
+        self.drain(now);
+    }
+
     /// Makes new keys with a peer: for its child SAs, or for the IKE SA itself.
     pub fn rekey(&mut self, peer: &str, what: Rekey, now: Instant) -> Result<(), CannotRekey> {
         self.peer(peer).ok_or(CannotRekey::UnknownPeer)?;
@@ -284,8 +319,8 @@ impl Node {
         self.tell_liveness(now);
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
-        for gateway in self.transit.handle_timeout(now) {
-            self.events.push_back(Event::GrantDropped { gateway });
+        for held in self.transit.handle_timeout(now) {
+            self.dropped(held, Dropped::Expired);
         }
         for name in self.grants.renew(self.grant_lifetime, now) {
             self.distribute(&name, now);

@@ -123,7 +123,7 @@ pub struct GrantStatus {
 }
 
 /// A grant as the licensed node holds it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldGrant {
     /// Its name.
     pub csa: CsaId,

@@ -78,7 +78,8 @@ impl Transit {
         }
     }
 
-    /// Takes a grant that came over an IKE SA. Errors if its keys do not fit its suites.
+    /// Takes a grant that came over an IKE SA, and gives it as it is held. Errors if its keys do not fit
+    /// its suites.
     pub fn install(
         &mut self,
         sa: IkeSaId,
@@ -86,7 +87,7 @@ impl Transit {
         identity: Identity,
         grant: Grant<Secret>,
         now: Instant,
-    ) -> Result<(), Unusable> {
+    ) -> Result<HeldGrant, Unusable> {
         let status = HeldGrant {
             csa: grant.csa,
             gateway,
@@ -104,18 +105,19 @@ impl Transit {
         };
         let line = grant.line;
         self.licensed.install(grant)?;
+        let held = status.clone();
         self.held.insert(status.csa, Held { sa, line, status });
-        Ok(())
+        Ok(held)
     }
 
-    /// Forgets one grant, if it came over this IKE SA; returns its gateway.
-    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId) -> Option<String> {
+    /// Forgets one grant, if it came over this IKE SA.
+    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId) -> Option<HeldGrant> {
         let ours = self.held.get(&csa).is_some_and(|held| held.sa == sa);
         ours.then(|| self.forget(csa)).flatten()
     }
 
-    /// Forgets every grant that came over an IKE SA; returns their gateways.
-    pub fn gateway_lost(&mut self, sa: IkeSaId) -> Vec<String> {
+    /// Forgets every grant that came over an IKE SA.
+    pub fn gateway_lost(&mut self, sa: IkeSaId) -> Vec<HeldGrant> {
         let gone = self.held.iter().filter(|(_, held)| held.sa == sa);
         let gone: Vec<_> = gone.map(|(csa, _)| *csa).collect();
         gone.into_iter()
@@ -123,7 +125,7 @@ impl Transit {
             .collect()
     }
 
-    fn forget(&mut self, csa: CsaId) -> Option<String> {
+    fn forget(&mut self, csa: CsaId) -> Option<HeldGrant> {
         self.licensed.revoke(csa);
         let held = self.held.remove(&csa)?;
         for spi in [held.status.from_gateway, held.status.to_gateway] {
@@ -135,11 +137,11 @@ impl Transit {
                 snoop.forget(held.line);
             }
         }
-        Some(held.status.gateway)
+        Some(held.status)
     }
 
     /// Forgets grants whose time has come.
-    pub fn handle_timeout(&mut self, now: Instant) -> Vec<String> {
+    pub fn handle_timeout(&mut self, now: Instant) -> Vec<HeldGrant> {
         if let Some(snoop) = &mut self.snoop {
             snoop.handle_timeout(now);
         }

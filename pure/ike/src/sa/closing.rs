@@ -194,7 +194,8 @@ impl Lingering {
     pub(super) fn handle_timeout(mut self, core: &Core, ctx: &mut Context<'_>) -> State {
         if let Some((mut children, _)) = self.children.take_if(|(_, until)| *until <= ctx.now) {
             for child in children.drain() {
-                ctx.event(Event::ChildDown { child: child.id });
+                let (child, why) = (child.id, Some(DownReason::Replaced));
+                ctx.event(Event::ChildDown { child, why });
             }
             core.announce_down(DownReason::Replaced, ctx);
         }

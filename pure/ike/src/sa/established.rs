@@ -214,7 +214,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         self.note_in_vain(&why, core, ctx);
-        self.drop_children(ctx);
+        self.drop_children(&why, ctx);
         Closing::begin(self.keys, why, core, ctx)
     }
 
@@ -332,7 +332,7 @@ impl Established {
                 Due::Delete(child) => self.delete_child(child, core, ctx),
                 Due::Forget(child) => {
                     self.children.remove(child);
-                    ctx.event(Event::ChildDown { child });
+                    ctx.event(Event::ChildDown { child, why: None });
                 }
                 Due::End(child) if self.children.all_current().count() > 1 => {
                     self.delete_current(child, core, ctx);
@@ -388,18 +388,19 @@ impl Established {
         if self.is_on_trial() {
             return self.turn_back(DownReason::PeerGone { attempts }, core, ctx);
         }
-        self.drop_children(ctx);
         let why = match self.is_leaving() {
             true => DownReason::Replaced,
             false => DownReason::PeerGone { attempts },
         };
+        self.drop_children(&why, ctx);
         core.gone(why, ctx)
     }
 
     /// Takes the SA down without a word to the peer, which has forgotten it.
     pub(crate) fn abandon(&mut self, core: &Core, ctx: &mut Context<'_>) -> State {
-        self.drop_children(ctx);
-        core.gone(DownReason::Replaced, ctx)
+        let why = DownReason::Replaced;
+        self.drop_children(&why, ctx);
+        core.gone(why, ctx)
     }
 
     fn handle_response(
@@ -744,15 +745,16 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         self.note_in_vain(&why, core, ctx);
-        self.drop_children(ctx);
+        self.drop_children(&why, ctx);
         core.announce_down(why, ctx);
         core.requests.abandon();
         State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger))
     }
 
-    fn drop_children(&mut self, ctx: &mut Context<'_>) {
+    fn drop_children(&mut self, why: &DownReason, ctx: &mut Context<'_>) {
         for child in self.children.drain() {
-            ctx.event(Event::ChildDown { child: child.id });
+            let (child, why) = (child.id, Some(why.clone()));
+            ctx.event(Event::ChildDown { child, why });
         }
     }
 

@@ -141,7 +141,10 @@ impl Established {
     pub(crate) fn lose_child(&mut self, id: ChildSaId, ctx: &mut Context<'_>) {
         self.note_room(id);
         self.children.remove(id);
-        ctx.event(Event::ChildDown { child: id });
+        ctx.event(Event::ChildDown {
+            child: id,
+            why: None,
+        });
     }
 
     /// A child goes: if it is one of several for the same traffic, the peer may make another one.

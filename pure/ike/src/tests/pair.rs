@@ -394,7 +394,7 @@ impl Host {
         let down = |child: &&ChildSa<Secret>| {
             self.events
                 .iter()
-                .any(|event| matches!(event, Event::ChildDown { child: id } if *id == child.id))
+                .any(|event| matches!(event, Event::ChildDown { child: id, .. } if *id == child.id))
         };
         up.filter(|child| !down(child)).collect()
     }

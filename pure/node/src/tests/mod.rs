@@ -11,6 +11,7 @@ mod mode;
 mod operations;
 mod reauth;
 mod reconfigure;
+mod record;
 mod recovery;
 mod rekey;
 mod resource;

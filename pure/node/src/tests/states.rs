@@ -2,6 +2,7 @@
 //! they were seen to change.
 
 use super::grants::crowded;
+use super::record::{answer, asked, recording};
 use super::watch::{GRANT, PEER, Watch};
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence, license};
 use crate::{Config, Stance};
@@ -24,6 +25,7 @@ const STORIES: &[fn() -> World] = &[
     || World::connected(payload_alone()),
     refused,
     crowded,
+    withheld,
     || changed(MOBILE),
     || changed(GATEWAY),
     || changed_unanswered(|config| drop(config.peers.remove(0))),
@@ -93,6 +95,18 @@ fn refused() -> World {
     world.policies.stance = Stance::Refuse;
     world.restart(GATEWAY);
     minutes(&mut world, 5);
+    world
+}
+
+/// The gateway cannot record what it gives, then it can.
+fn withheld() -> World {
+    let mut world = recording();
+    minutes(&mut world, 1);
+    let due = asked(&world)[0];
+    answer(&mut world, due, Err("the disk is full".to_owned()));
+    world.command(GATEWAY, |node, now| node.set_recording(true, now));
+    let due = asked(&world)[1];
+    answer(&mut world, due, Ok(()));
     world
 }
 

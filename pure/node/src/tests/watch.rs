@@ -25,9 +25,9 @@ pub const GRANT: (&str, &str) = (
      was lost with the node's IKE SA is owed again, under a fresh number.\n\n\
      | state | meaning |\n|---|---|\n\
      | Pending | it waits for the IKE SA with the node |\n\
-     | Sent | it left and is not answered |\n\
+     | Sent | it left, or waits to be recorded, and is not answered |\n\
      | Held | the node acknowledged the keys |\n\
-     | Refused | the node refused, or there is nothing it could be given |\n\n",
+     | Refused | the node refused, there is nothing it could be given, or it could not be recorded |\n\n",
 );
 
 /// What was last seen of each host, and every change since the beginning.

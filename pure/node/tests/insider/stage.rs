@@ -284,7 +284,7 @@ impl Stage {
         match event {
             Event::ChildUp(child) => self.enter(&child),
             Event::ChildRekeyed { new, .. } => self.enter(&new),
-            Event::ChildDown { child } => {
+            Event::ChildDown { child, .. } => {
                 self.children.remove(&child);
             }
             Event::PathMoved { path, .. } => {
