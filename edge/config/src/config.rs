@@ -4,8 +4,8 @@ use crate::credential::{self, Credential};
 use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
-    Addressing, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places, Policy,
-    Pool, Redirect, Snoop, Tunnel, Warning, check, pool, revocation,
+    Addressing, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places,
+    Policy, Pool, Redirect, Snoop, Tunnel, Warning, check, pool, revocation,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -61,6 +61,8 @@ pub struct Config {
     pub snoop: Option<Snoop>,
     /// `[log] level`: default `info`.
     pub log: Level,
+    /// `[audit]`: default none.
+    pub audit: Option<Audit>,
     /// What is legal, but may not be meant.
     pub warnings: Vec<Warning>,
     /// Where in the file its keys stand.
@@ -162,6 +164,7 @@ impl Config {
         let divert = file.optional("divert", Divert::read);
         let snoop = file.optional("snoop", Snoop::read);
         let log = file.optional("log", level);
+        let audit = file.optional("audit", Audit::read);
         file.finish();
         Some(Self {
             identity: node.identity?,
@@ -185,6 +188,7 @@ impl Config {
             divert,
             snoop,
             log: log.unwrap_or(Level::Info),
+            audit,
             warnings: Vec::new(),
             places: Places::default(),
         })

@@ -13,6 +13,7 @@
 //! The examples in `examples/` are the reference for people; the fields of the types here say what
 //! each key means and what it is when left out.
 
+mod audit;
 mod check;
 mod child;
 mod config;
@@ -44,6 +45,7 @@ mod value;
 mod warning;
 mod zone;
 
+pub use audit::Audit;
 pub use child::Child;
 pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};
 pub use credential::{Credential, expiry, today};

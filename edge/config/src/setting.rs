@@ -5,8 +5,8 @@
 
 use crate::value::NO_KEM;
 use crate::{
-    Action, Addressing, Child, Config, Divert, Gateway, Licensed, Listen, Party, Peer, Policy,
-    Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
+    Action, Addressing, Audit, Child, Config, Divert, Gateway, Licensed, Listen, Party,
+    Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -75,6 +75,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         divert,
         snoop,
         log,
+        audit,
         warnings: _,
         places: _,
     } = config;
@@ -93,6 +94,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         fixed("listen", self::listen(listen)),
         fixed("control", vec![restart("socket", socket.display())]),
         fixed("log", vec![applied("level", level(*log))]),
+        fixed("audit", self::audit(audit.as_ref())),
     ];
     sections.push(fixed("store", vec![restart("file", store.display())]));
     for peer in peers {
@@ -395,6 +397,12 @@ fn redirect(redirect: Option<Redirect>) -> Vec<Setting> {
     };
     let to = to.map_or_else(|| "none".to_owned(), |to| to.to_string());
     vec![applied("to", to), applied("when", when)]
+}
+
+fn audit(audit: Option<&Audit>) -> Vec<Setting> {
+    let place = audit.map(|Audit { file, .. }| file.as_path());
+    let required = audit.is_some_and(|Audit { required, .. }| *required);
+    vec![applied("file", file(place)), applied("required", required)]
 }
 
 fn divert(divert: &Divert) -> Section {

@@ -11,6 +11,7 @@
 //! hands out requests to be answered now or later. [`Client`] is for commands: it blocks, but not
 //! beyond its deadline. Who may open the socket may do everything, so it has mode 0600.
 
+mod audit;
 mod client;
 mod envelope;
 mod explain;
@@ -27,6 +28,7 @@ mod status;
 mod tests;
 mod zones;
 
+pub use audit::{Deed, Permit, Record, Why};
 pub use client::{Client, NoAnswer};
 pub use envelope::VERSION;
 pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};

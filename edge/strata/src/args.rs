@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::audit::Wanted;
 use clap::{Args as Group, Parser, Subcommand};
 use control::Request;
 use model::Identity;
@@ -32,6 +33,8 @@ pub struct Args {
 pub enum Verb {
     #[command(flatten)]
     Ask(Question),
+    /// Show the audit log: who was allowed to read what, had keys for it, and until when
+    Audit(Wanted),
     /// Check a configuration and the keys it names; needs no daemon, and root only for its keys
     Check {
         /// The configuration

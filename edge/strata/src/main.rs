@@ -2,6 +2,7 @@
 
 mod answer;
 mod args;
+mod audit;
 mod bench;
 mod check;
 mod demo;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let output = Output::new(args.json);
     match args.verb {
         Verb::Ask(question) => answer::ask(&args.socket, &question.into(), &output).into(),
+        Verb::Audit(wanted) => audit::run(&wanted, &output).into(),
         Verb::Check { file } => check::run(&file, &output).into(),
         Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
         Verb::Demo(demo) => demo::run(&demo, &output).into(),

@@ -6,6 +6,7 @@
 //! [`Outlet`].
 
 use crate::api::Api;
+use crate::audit::{self, Audit};
 use crate::faults::{self, Faults, Spec, Step, Way};
 use crate::host::Host;
 use crate::inside::Inside;
@@ -65,6 +66,7 @@ pub struct Daemon {
     streams: Streams,
     api: Api,
     keys: Keys,
+    audit: Audit,
     losses: Losses,
     journal: Journal,
     /// Where leases are remembered, once there are pools.
@@ -105,6 +107,7 @@ impl Daemon {
             streams,
             api,
             keys: Keys::default(),
+            audit: Audit::default(),
             losses: Losses::default(),
             journal: Journal::default(),
             store,
@@ -117,6 +120,7 @@ impl Daemon {
             broken: None,
         };
         daemon.api.lead(&daemon.config, daemon.host.inside());
+        daemon.open_audit(daemon.config.audit.clone(), now);
         daemon.watch().context("preparing to wait for events")?;
         tracing::info!(
             "stratad {} runs as {}",
@@ -180,6 +184,9 @@ impl Daemon {
     /// Reads the configuration again. If it has faults nothing changes.
     fn reload(&mut self, dry_run: bool, now: Instant) -> Response {
         let file = self.config.places.file().to_owned();
+        if !dry_run {
+            self.open_audit(self.config.audit.clone(), now);
+        }
         let response = match config::load(&file) {
             Ok(new) if dry_run => self.compare(&new),
             Ok(new) => self.reconfigure(new, now),
@@ -217,6 +224,10 @@ impl Daemon {
             }
             return Response::Error(Failure::new(failed, "nothing else was changed; try again"));
         }
+        // What the change ends is recorded, also where nothing is from then on.
+        if new.audit.is_some() && new.audit != self.config.audit {
+            self.open_audit(new.audit.clone(), now);
+        }
         let made_anew = self.node.reconfigure(setup::node(&new), now);
         if let Some((store, leases)) = first_store {
             self.node.restore_leases(leases);
@@ -227,6 +238,9 @@ impl Daemon {
         self.log.set(new.log);
         self.config = new;
         self.carry_out(now);
+        if self.config.audit.is_none() {
+            self.open_audit(None, now);
+        }
         self.resolve();
         Response::Reload(Reload {
             applied: true,
@@ -510,6 +524,12 @@ impl Daemon {
                 destination,
             } => self.learn(from, source, destination),
             Event::WaysWanted => self.tell_ways(now),
+            Event::Giving { ref sa, grant, .. } => {
+                let recorded = self.record(&event, now);
+                let required = self.audit.is_required();
+                let recorded = if required { recorded } else { Ok(()) };
+                self.node.give(sa.csa, grant, recorded, now);
+            }
             Event::KeyLog(line) => {
                 if let Err(error) = self.keys.write(&line) {
                     tracing::error!("a key cannot be written for analysis: {error}");
@@ -517,6 +537,8 @@ impl Daemon {
                 }
             }
             event => {
+                // It has been told, and nothing hangs on it.
+                let _ = self.record(&event, now);
                 self.journal.tell(&event, now);
                 if let Event::Configured { peer, .. } = &event {
                     let taken = self.take_inside();
@@ -539,6 +561,34 @@ impl Daemon {
                 }
             }
         }
+    }
+
+    /// Opens the audit log, be it once more. Keys that were not given for want of it are given then.
+    fn open_audit(&mut self, settings: Option<config::Audit>, now: Instant) {
+        if let Err(error) = self.audit.open(settings.as_ref()) {
+            let _ = self.not_recorded(&error);
+        }
+        self.node.set_recording(self.audit.is_on(), now);
+    }
+
+    /// Writes down what becomes of licences and keys; errors with the reason for a person.
+    fn record(&mut self, event: &Event, now: Instant) -> Result<(), String> {
+        let Some(record) = audit::record(event, config::today(), now) else {
+            return Ok(());
+        };
+        let kept = self.audit.keep(&record);
+        kept.map_err(|error| self.not_recorded(&error))
+    }
+
+    fn not_recorded(&mut self, error: &io::Error) -> String {
+        let what = match self.audit.is_required() {
+            true => "no key is given, as `required` says",
+            false => "keys are given all the same",
+        };
+        let why = format!("the audit log cannot be written: {error}");
+        tracing::error!("{why}; {what}; make room for `file` in [audit], then `strata reload`");
+        self.losses.audit += 1;
+        why
     }
 
     fn take_inside(&mut self) -> Result<(), os::Error> {

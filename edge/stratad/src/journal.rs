@@ -78,7 +78,8 @@ impl Journal {
             Event::ChildDown { peer, child } => {
                 tracing::info!("peer {peer}: {} down", tunnel(child));
             }
-            Event::Granted { node, peer, rights } => {
+            Event::Granted { sa, node, rights } => {
+                let peer = &sa.peer;
                 let rights = rights
                     .iter()
                     .map(|(zone, right)| format!("{right:?} zone {zone}"));
@@ -88,17 +89,19 @@ impl Journal {
                     list(rights)
                 );
             }
-            Event::GrantRefused { node, why } => {
+            Event::GrantRefused { node, why, .. } => {
                 tracing::warn!(audit = true, "{node} did not take keys: {why}");
             }
-            Event::GrantHeld { gateway, zones } => {
-                let zones = list(zones.iter().map(ToString::to_string));
+            Event::GrantHeld(held) => {
+                let gateway = &held.gateway;
+                let zones = list(held.zones.iter().map(ToString::to_string));
                 tracing::info!(
                     audit = true,
                     "gateway {gateway}: keys to zones {zones} arrived"
                 );
             }
-            Event::GrantDropped { gateway } => {
+            Event::GrantDropped { held, .. } => {
+                let gateway = &held.gateway;
                 tracing::info!(audit = true, "gateway {gateway}: keys forgotten");
             }
             Event::Refused {
@@ -110,7 +113,15 @@ impl Journal {
                 let (local, remote) = (path.local, path.remote);
                 tracing::info!("peer {peer}: tunnel moved, from {local} to {remote}");
             }
-            Event::PairLearnt { .. } | Event::WaysWanted | Event::KeyLog(_) => {}
+            // `zones` shows the first and the last, and a refusal of its own tells the others.
+            Event::Licensed { .. }
+            | Event::NotLicensed { .. }
+            | Event::GrantUnusable { .. }
+            | Event::GrantEnded { .. } => {}
+            Event::PairLearnt { .. }
+            | Event::WaysWanted
+            | Event::Giving { .. }
+            | Event::KeyLog(_) => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! [`daemon`] the loop that joins both, [`api`] answers `strata`.
 
 mod api;
+mod audit;
 mod daemon;
 mod explain;
 mod faults;

@@ -24,6 +24,8 @@ pub struct Losses {
     pub read: u64,
     /// Keys for analysis that could not be written.
     pub keys: u64,
+    /// Lines of the audit log that could not be written.
+    pub audit: u64,
     /// Times that leases could not be remembered.
     pub leases: u64,
     /// Packets that the lock has stopped outside the tunnel.
@@ -43,6 +45,7 @@ impl Losses {
             ("forward", self.forwarded),
             ("read", self.read),
             ("keylog", self.keys),
+            ("audit", self.audit),
             ("store", self.leases),
             ("stream_refused", self.streams.refused),
             ("stream_unused", self.streams.unused),

@@ -481,7 +481,7 @@ const fn grant_state(state: node::GrantState) -> GrantState {
     }
 }
 
-const fn right(right: Right) -> &'static str {
+pub const fn right(right: Right) -> &'static str {
     match right {
         Right::Read => "read",
     }

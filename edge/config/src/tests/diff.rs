@@ -31,6 +31,9 @@ fragment = 1400
 socket = "/run/other.sock"
 [log]
 level = "warn"
+[audit]
+file = "/var/log/other.jsonl"
+required = true
 [peer.alice]
 address = "192.0.2.1"
 id = "alice@example.net"
@@ -175,6 +178,13 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("control.socket", "other.sock", "another.sock", Restart),
         ("log.level", "warn", "debug", Applied),
+        ("audit.file", "other.jsonl", "another.jsonl", Applied),
+        (
+            "audit.required",
+            "required = true",
+            "required = false",
+            Applied,
+        ),
         ("peer.alice.address", "192.0.2.1", "192.0.2.9", Anew),
         ("peer.alice.id", "alice@example.net", "al@example.net", Anew),
         ("peer.alice.psk", "alice.psk", "office.psk", Anew),

@@ -53,6 +53,18 @@ fn a_misspelt_lock_is_not_taken_for_none() {
 }
 
 #[test]
+fn an_audit_log_has_a_place_that_does_not_depend_on_where_the_daemon_runs() {
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}[audit]\nfile = \"audit.jsonl\"\n")),
+        "10:8 audit.file | this cannot be the path of a file | write an absolute path, like \"/etc/resolv.conf\""
+    );
+    assert_eq!(
+        only_fault(&format!("{NODE}{OFFICE}[audit]\nrequired = true\n")),
+        "9:1 audit | `file` is missing | add `file = \"/var/log/strata/audit.jsonl\"`"
+    );
+}
+
+#[test]
 fn all_faults_are_told_at_once_in_the_order_of_the_lines() {
     let text =
         "[node]\nid = 3\n[peer.a]\naddress = \"gw\"\nzons = \"require\"\n[listen]\nike = 0\n";

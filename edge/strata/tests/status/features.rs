@@ -28,6 +28,9 @@ use Evidence::{NotNeeded, Tests};
 
 const ADDRESSES: &str = "edge/lab/tests/e2e_addresses.rs";
 const ADDRESSES_FILE: &str = "edge/config/src/tests/addresses.rs";
+const AUDIT: &str = "edge/lab/tests/e2e_audit.rs";
+const AUDIT_LINE: &str = "edge/stratad/src/audit.rs";
+const AUDIT_NODE: &str = "pure/node/src/tests/record.rs";
 const BENCH: &str = "edge/lab/tests/bench.rs";
 const CHILDREN: &str = "edge/lab/tests/e2e_children.rs";
 const CHILDREN_FILE: &str = "edge/config/src/tests/children.rs";
@@ -1248,6 +1251,66 @@ pub const FEATURES: &[Feature] = &[
             (
                 RECOVERY,
                 "a_killed_gateway_comes_back_with_its_tunnel_and_its_licence",
+            ),
+        ]),
+    },
+    Feature {
+        name: "An audit log of licences and keys",
+        keys: &["audit.file", "audit.required"],
+        verbs: &["audit"],
+        works: Tests(&[
+            (
+                AUDIT,
+                "what_is_agreed_given_and_taken_is_recorded_at_all_three",
+            ),
+            (
+                AUDIT,
+                "new_keys_are_given_and_the_old_ones_end_and_no_packet_is_lost",
+            ),
+            (
+                AUDIT,
+                "a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on",
+            ),
+            (
+                AUDIT,
+                "after_logrotate_lines_go_to_the_new_file_and_none_is_lost",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                AUDIT,
+                "a_licence_that_one_end_alone_wants_is_recorded_and_nothing_is_given",
+            ),
+            (
+                AUDIT,
+                "no_key_leaves_without_its_line_where_that_is_required",
+            ),
+            (
+                AUDIT,
+                "a_configuration_without_a_log_is_told_how_to_have_one",
+            ),
+            (
+                AUDIT_NODE,
+                "a_key_of_a_tunnel_that_has_ended_does_not_leave_any_more",
+            ),
+            (
+                FAULTS,
+                "an_audit_log_has_a_place_that_does_not_depend_on_where_the_daemon_runs",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                AUDIT,
+                "a_file_that_cannot_be_written_is_told_and_keys_are_given_all_the_same",
+            ),
+            (AUDIT, "a_killed_gateway_goes_on_in_the_same_file"),
+            (
+                AUDIT_LINE,
+                "a_file_that_cannot_be_opened_is_tried_again_for_each_line",
+            ),
+            (
+                AUDIT_NODE,
+                "a_node_that_goes_is_told_and_given_keys_when_it_comes_back",
             ),
         ]),
     },

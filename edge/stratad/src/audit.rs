@@ -1,0 +1,494 @@
+//! The audit log: one JSON object on each line of a file, for who has to say later who could read
+//! what, and when.
+//!
+//! A line is written by one call, to the end of the file, so it is whole or not there. If the system
+//! takes only a part of it the next one begins on a line of its own. A file that could not be opened,
+//! or not be written to, is opened again for the next line.
+
+use crate::view::right;
+use config::Audit as Settings;
+use control::{Deed, Permit, Record, Why, Zone, zone_name};
+use crypto::UnixTime;
+use model::{Identity, Instant, Licence, ZoneAgreement, ZoneId};
+use node::{Composite, Dropped, Ending, Event, HeldGrant};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+/// The file, if there is to be one.
+#[derive(Default)]
+pub struct Audit {
+    settings: Option<Settings>,
+    file: Option<File>,
+    /// The file ends in the middle of a line.
+    torn: bool,
+}
+
+impl Audit {
+    /// Lines go to this file from now on. It is opened anew, also if it was that before: somebody may
+    /// have taken it away (logrotate). Errors if it cannot be.
+    pub fn open(&mut self, settings: Option<&Settings>) -> io::Result<()> {
+        *self = Self {
+            settings: settings.cloned(),
+            ..Self::default()
+        };
+        match &self.settings {
+            Some(settings) => open(settings).map(|file| self.file = Some(file)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether anything is recorded.
+    pub const fn is_on(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    /// Whether nothing may be given that is not recorded.
+    pub fn is_required(&self) -> bool {
+        let settings = self.settings.as_ref();
+        settings.is_some_and(|settings| settings.required)
+    }
+
+    /// Appends a line; where it is required it is on the disk then.
+    pub fn keep(&mut self, record: &Record) -> io::Result<()> {
+        let Some(settings) = &self.settings else {
+            return Ok(());
+        };
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => open(settings)?,
+        };
+        let begin = if self.torn { "\n" } else { "" };
+        let line = format!("{begin}{}\n", record.to_line());
+        let written = file.write(line.as_bytes())?;
+        self.torn = written < line.len();
+        if self.torn {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if settings.required {
+            file.sync_data()?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+fn open(settings: &Settings) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    options.open(&settings.file)
+}
+
+/// The line of an event, if it has one. `today` and `now` are the same time by two clocks.
+pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
+    let after = |time: Duration| Some(UnixTime(today.0 + time.as_secs()).rfc3339());
+    let record = match event {
+        Event::Licensed {
+            sa,
+            agreement,
+            lifetime,
+        } => Record {
+            zones: agreement.zones.iter().map(Zone::from).collect(),
+            licences: permits(agreement),
+            lifetime_seconds: Some(lifetime.as_secs()),
+            ..of(sa, Deed::Agreed)
+        },
+        Event::NotLicensed { peer, licence, why } => Record {
+            event: Deed::NotAgreed,
+            peer: Some(peer.clone()),
+            identity: Some(licence.node.to_string()),
+            licences: vec![unmet(licence)],
+            reason: Some(why.clone()),
+            ..Record::default()
+        },
+        Event::Giving {
+            sa,
+            node,
+            rights,
+            lifetime,
+            ..
+        } => Record {
+            zones: rights.iter().map(|(zone, _)| Zone::from(zone)).collect(),
+            licences: vec![Permit {
+                node: node.to_string(),
+                zones: names(rights.iter().map(|(zone, _)| zone)),
+                right: rights.first().map_or("", |(_, of)| right(*of)).to_owned(),
+            }],
+            until: after(*lifetime),
+            ..with(sa, Deed::Given, node)
+        },
+        Event::Granted { sa, node, .. } => with(sa, Deed::Taken, node),
+        Event::GrantRefused { sa, node, why } => Record {
+            reason: Some(why.clone()),
+            ..with(sa, Deed::Refused, node)
+        },
+        Event::GrantEnded {
+            sa,
+            node,
+            given,
+            why,
+        } => {
+            let gone = matches!(why, Ending::NodeGone(_));
+            let (why, reason) = ending(why);
+            let event = match *given && !gone {
+                true => Deed::Revoked,
+                false => Deed::Ended,
+            };
+            Record {
+                why: Some(why),
+                reason,
+                ..with(sa, event, node)
+            }
+        }
+        Event::GrantHeld(held) => Record {
+            opens: held.zones.iter().map(|zone| zone.0).collect(),
+            until: after(held.until.since(now)),
+            ..at_node(held, Deed::Taken)
+        },
+        Event::GrantUnusable { gateway, csa, why } => Record {
+            event: Deed::Refused,
+            gateway: Some(gateway.clone()),
+            csa: Some(format!("{:016x}", csa.0)),
+            reason: Some(why.clone()),
+            ..Record::default()
+        },
+        Event::GrantDropped { held, why } => dropped(held, *why),
+        _ => return None,
+    };
+    Some(Record {
+        time: today.rfc3339(),
+        ..record
+    })
+}
+
+/// What an endpoint says of a composite SA.
+fn of(sa: &Composite, event: Deed) -> Record {
+    Record {
+        event,
+        peer: Some(sa.peer.clone()),
+        child: sa.child.clone(),
+        csa: Some(format!("{:016x}", sa.csa.0)),
+        spi_in: Some(sa.inbound.to_string()),
+        spi_out: Some(sa.outbound.to_string()),
+        ..Record::default()
+    }
+}
+
+fn with(sa: &Composite, event: Deed, node: &Identity) -> Record {
+    Record {
+        identity: Some(node.to_string()),
+        ..of(sa, event)
+    }
+}
+
+/// What a licensed node says of keys.
+fn at_node(held: &HeldGrant, event: Deed) -> Record {
+    Record {
+        event,
+        gateway: Some(held.gateway.clone()),
+        identity: Some(held.identity.to_string()),
+        csa: Some(format!("{:016x}", held.csa.0)),
+        spi_in: Some(held.to_gateway.to_string()),
+        spi_out: Some(held.from_gateway.to_string()),
+        ..Record::default()
+    }
+}
+
+fn dropped(held: &HeldGrant, why: Dropped) -> Record {
+    let (event, why, reason) = match why {
+        Dropped::Revoked => (Deed::Revoked, None, None),
+        Dropped::Expired => (Deed::Expired, Some(Why::Lifetime), None),
+        Dropped::GatewayGone => (Deed::Ended, Some(Why::Down), None),
+        Dropped::Unusable => {
+            let reason = "others came in their place that are of no use".to_owned();
+            (Deed::Ended, None, Some(reason))
+        }
+    };
+    Record {
+        why,
+        reason,
+        ..at_node(held, event)
+    }
+}
+
+fn ending(why: &Ending) -> (Why, Option<String>) {
+    match why {
+        Ending::Rekeyed => (Why::Rekey, None),
+        Ending::Reconfigured => (Why::Reload, None),
+        Ending::LifetimeOver => (Why::Lifetime, None),
+        Ending::Down(reason) => (Why::Down, Some(reason.clone())),
+        Ending::NodeGone(reason) => (Why::NodeGone, Some(reason.clone())),
+    }
+}
+
+/// One for each node and right.
+fn permits(agreement: &ZoneAgreement) -> Vec<Permit> {
+    let mut all: BTreeMap<_, Vec<ZoneId>> = BTreeMap::new();
+    for licence in &agreement.licences {
+        let zones = all.entry((&licence.node, licence.right)).or_default();
+        zones.push(licence.zone);
+    }
+    let permit = |((node, of), ids): ((&Identity, _), Vec<ZoneId>)| {
+        let zones = agreement.zones.iter();
+        Permit {
+            node: node.to_string(),
+            zones: names(zones.filter(|zone| ids.contains(&zone.id))),
+            right: right(of).to_owned(),
+        }
+    };
+    all.into_iter().map(permit).collect()
+}
+
+fn names<'a>(zones: impl Iterator<Item = &'a model::Zone>) -> Vec<String> {
+    zones
+        .map(|zone| zone_name(zone.selector).to_owned())
+        .collect()
+}
+
+/// Without an agreement there are the zones of the configuration alone.
+fn unmet(licence: &Licence) -> Permit {
+    let zone = match licence.zone {
+        config::PAYLOAD => "payload",
+        _ => "headers",
+    };
+    Permit {
+        node: licence.node.to_string(),
+        zones: vec![zone.to_owned()],
+        right: right(licence.right).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{CsaId, MapKind, Right, Spi, Suite, ZoneSelector};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    const TODAY: UnixTime = UnixTime(1_795_346_707);
+    const NOW: Instant = Instant::ZERO;
+
+    fn sa() -> Composite {
+        Composite {
+            csa: CsaId(0x1234),
+            peer: "alice".to_owned(),
+            child: None,
+            inbound: Spi(0xa1),
+            outbound: Spi(0xb2),
+        }
+    }
+
+    fn node() -> Identity {
+        "fa.example.net".parse().unwrap()
+    }
+
+    fn zone(id: u8, selector: ZoneSelector) -> model::Zone {
+        model::Zone {
+            id: ZoneId(id),
+            selector,
+            suite: Suite::Aes128Gcm16,
+        }
+    }
+
+    fn line(event: &Event) -> String {
+        record(event, TODAY, NOW).unwrap().to_line()
+    }
+
+    fn settings(name: &str, required: bool) -> Settings {
+        let name = format!("stratad-audit-{}-{name}", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let _ = fs::remove_file(&file);
+        Settings { file, required }
+    }
+
+    fn ended() -> Record {
+        let why = Ending::Rekeyed;
+        let (sa, node, given) = (sa(), node(), true);
+        let event = Event::GrantEnded {
+            sa,
+            node,
+            given,
+            why,
+        };
+        record(&event, TODAY, NOW).unwrap()
+    }
+
+    #[test]
+    fn what_was_agreed_on_names_zones_suites_nodes_and_rights() {
+        let licence = |zone| Licence {
+            node: node(),
+            zone: ZoneId(zone),
+            right: Right::Read,
+        };
+        let event = Event::Licensed {
+            sa: Composite {
+                child: Some("voice".to_owned()),
+                ..sa()
+            },
+            agreement: ZoneAgreement {
+                zones: vec![
+                    zone(1, ZoneSelector::IpTransport),
+                    zone(2, ZoneSelector::Rest),
+                ],
+                map: MapKind::Changeable,
+                window: 4096,
+                licences: vec![licence(1), licence(2)],
+            },
+            lifetime: Duration::from_secs(3600),
+        };
+        assert_eq!(
+            line(&event),
+            r#"{"time":"2026-11-22T11:25:07Z","event":"agreed","peer":"alice","child":"voice","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","zones":[{"serial":1,"name":"headers","suite":"aes128gcm16"},{"serial":2,"name":"payload","suite":"aes128gcm16"}],"licences":[{"node":"fa.example.net","zones":["headers","payload"],"right":"read"}],"lifetime_seconds":3600}"#
+        );
+    }
+
+    #[test]
+    fn what_is_given_says_until_when() {
+        let event = Event::Giving {
+            sa: sa(),
+            node: node(),
+            rights: vec![(zone(1, ZoneSelector::IpTransport), Right::Read)],
+            lifetime: Duration::from_secs(8 * 3600),
+            grant: 1,
+        };
+        assert_eq!(
+            line(&event),
+            r#"{"time":"2026-11-22T11:25:07Z","event":"given","peer":"alice","identity":"fa.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","zones":[{"serial":1,"name":"headers","suite":"aes128gcm16"}],"licences":[{"node":"fa.example.net","zones":["headers"],"right":"read"}],"until":"2026-11-22T19:25:07Z"}"#
+        );
+    }
+
+    #[test]
+    fn what_has_ended_says_why_and_whether_somebody_is_told() {
+        let ended = |given, why| {
+            let (sa, node) = (sa(), node());
+            let event = Event::GrantEnded {
+                sa,
+                node,
+                given,
+                why,
+            };
+            let record = record(&event, TODAY, NOW).unwrap();
+            (record.event, record.why.unwrap(), record.reason)
+        };
+        let text = || "closed on request".to_owned();
+        let all = [
+            (true, Ending::Rekeyed, Deed::Revoked, Why::Rekey),
+            (true, Ending::Reconfigured, Deed::Revoked, Why::Reload),
+            (true, Ending::LifetimeOver, Deed::Revoked, Why::Lifetime),
+            (true, Ending::Down(text()), Deed::Revoked, Why::Down),
+            (false, Ending::Down(text()), Deed::Ended, Why::Down),
+            (true, Ending::NodeGone(text()), Deed::Ended, Why::NodeGone),
+        ];
+        for (given, ending, event, why) in all {
+            let told = matches!(ending, Ending::Down(_) | Ending::NodeGone(_));
+            let expected = (event, why, told.then(text));
+            assert_eq!(ended(given, ending), expected);
+        }
+    }
+
+    #[test]
+    fn a_licensed_node_says_whose_keys_it_has_and_what_became_of_them() {
+        let held = HeldGrant {
+            csa: CsaId(0x1234),
+            gateway: "gw".to_owned(),
+            identity: "gw.example.net".parse().unwrap(),
+            from_gateway: Spi(0xb2),
+            to_gateway: Spi(0xa1),
+            zones: vec![ZoneId(1)],
+            payload_zone: ZoneId(2),
+            until: NOW + Duration::from_secs(60),
+        };
+        assert_eq!(
+            line(&Event::GrantHeld(held.clone())),
+            r#"{"time":"2026-11-22T11:25:07Z","event":"taken","gateway":"gw","identity":"gw.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","opens":[1],"until":"2026-11-22T11:26:07Z"}"#
+        );
+        let why = [
+            (Dropped::Revoked, "revoked"),
+            (Dropped::Expired, "expired"),
+            (Dropped::GatewayGone, "ended"),
+            (Dropped::Unusable, "ended"),
+        ];
+        for (why, event) in why {
+            let held = held.clone();
+            let line = line(&Event::GrantDropped { held, why });
+            let event = format!("\"event\":\"{event}\"");
+            assert!(line.contains(&event), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_events_are_not_recorded() {
+        let peer = "alice".to_owned();
+        assert_eq!(record(&Event::PeerUp { peer }, TODAY, NOW), None);
+    }
+
+    #[test]
+    fn nobody_else_can_read_the_file_and_lines_are_added_to_it() {
+        let settings = settings("mode", true);
+        for _ in 0..2 {
+            let mut audit = Audit::default();
+            audit.open(Some(&settings)).unwrap();
+            audit.keep(&ended()).unwrap();
+        }
+        let mode = fs::metadata(&settings.file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let text = fs::read_to_string(&settings.file).unwrap();
+        let expected = format!("{}\n", ended().to_line()).repeat(2);
+        assert_eq!(text, expected);
+        fs::remove_file(&settings.file).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_taken_away_is_made_again_when_it_is_opened() {
+        let settings = settings("rotated", false);
+        let old = PathBuf::from(format!("{}.1", settings.file.display()));
+        let mut audit = Audit::default();
+        audit.open(Some(&settings)).unwrap();
+        audit.keep(&ended()).unwrap();
+        fs::rename(&settings.file, &old).unwrap();
+        audit.keep(&ended()).unwrap();
+        audit.open(Some(&settings)).unwrap();
+        audit.keep(&ended()).unwrap();
+        for (file, lines) in [(&old, 2), (&settings.file, 1)] {
+            assert_eq!(fs::read_to_string(file).unwrap().lines().count(), lines);
+            fs::remove_file(file).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_tried_again_for_each_line() {
+        let folder = settings("folder", false).file;
+        let settings = Settings {
+            file: folder.join("audit.jsonl"),
+            required: false,
+        };
+        let mut audit = Audit::default();
+        assert!(audit.open(Some(&settings)).is_err());
+        assert!(audit.keep(&ended()).is_err());
+        fs::create_dir(&folder).unwrap();
+        audit.keep(&ended()).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let mut audit = Audit::default();
+        let settings = Settings {
+            file: "/dev/full".into(),
+            required: false,
+        };
+        audit.open(Some(&settings)).unwrap();
+        assert!(audit.keep(&ended()).is_err());
+    }
+
+    #[test]
+    fn without_a_file_nothing_is_kept_and_nothing_fails() {
+        let mut audit = Audit::default();
+        audit.open(None).unwrap();
+        audit.keep(&ended()).unwrap();
+        assert!(!audit.is_on() && !audit.is_required());
+    }
+}
