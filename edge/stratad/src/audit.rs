@@ -78,7 +78,12 @@ impl Audit {
 fn open(settings: &Settings) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(0o600);
-    options.open(&settings.file)
+    let file = options.open(&settings.file)?;
+    // A new file may be gone after a crash, with all that is in it, until its folder is on the disk.
+    if let Some(folder) = settings.file.parent().filter(|_| settings.required) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(file)
 }
 
 /// The line of an event, if it has one. `today` and `now` are the same time by two clocks.
