@@ -425,6 +425,56 @@ mod tests {
     }
 
     #[test]
+    fn what_is_refused_says_by_whom_and_why() {
+        let not_agreed = Event::NotLicensed {
+            peer: "alice".to_owned(),
+            licence: Licence {
+                node: node(),
+                zone: config::PAYLOAD,
+                right: Right::Read,
+            },
+            why: "it does not accept it".to_owned(),
+        };
+        assert_eq!(
+            line(&not_agreed),
+            r#"{"time":"2026-11-22T11:25:07Z","event":"not_agreed","peer":"alice","identity":"fa.example.net","licences":[{"node":"fa.example.net","zones":["payload"],"right":"read"}],"reason":"it does not accept it"}"#
+        );
+        let refused = Event::GrantRefused {
+            sa: sa(),
+            node: node(),
+            why: "it holds as many as it can".to_owned(),
+        };
+        assert_eq!(
+            line(&refused),
+            r#"{"time":"2026-11-22T11:25:07Z","event":"refused","peer":"alice","identity":"fa.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","reason":"it holds as many as it can"}"#
+        );
+        let unusable = Event::GrantUnusable {
+            gateway: "gw".to_owned(),
+            csa: CsaId(0x1234),
+            why: "too many".to_owned(),
+        };
+        assert_eq!(
+            line(&unusable),
+            r#"{"time":"2026-11-22T11:25:07Z","event":"refused","gateway":"gw","csa":"0000000000001234","reason":"too many"}"#
+        );
+    }
+
+    #[test]
+    fn after_half_a_line_the_next_one_begins_on_its_own() {
+        let settings = settings("torn", false);
+        fs::write(&settings.file, "{\"time\":").unwrap();
+        let mut audit = Audit::default();
+        audit.open(Some(&settings)).unwrap();
+        audit.torn = true;
+        audit.keep(&ended()).unwrap();
+        audit.keep(&ended()).unwrap();
+        let text = fs::read_to_string(&settings.file).unwrap();
+        let whole = text.lines().filter_map(Record::read).count();
+        assert_eq!((whole, text.lines().count()), (2, 3), "{text}");
+        fs::remove_file(&settings.file).unwrap();
+    }
+
+    #[test]
     fn other_events_are_not_recorded() {
         let peer = "alice".to_owned();
         assert_eq!(record(&Event::PeerUp { peer }, TODAY, NOW), None);
