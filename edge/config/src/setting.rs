@@ -5,8 +5,8 @@
 
 use crate::value::NO_KEM;
 use crate::{
-    Action, Addressing, Audit, Child, Config, Divert, Gateway, Licensed, Listen, Party,
-    Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
+    Action, Addressing, Audit, Child, Config, Divert, Gateway, Licensed, Listen, Party, Peer,
+    Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};

@@ -7,9 +7,9 @@
 
 use crate::view::right;
 use config::Audit as Settings;
-use control::{Deed, Permit, Record, Why, Zone, zone_name};
+use control::{Deed, Permit, Record, Why, Zone};
 use crypto::UnixTime;
-use model::{Identity, Instant, Licence, ZoneAgreement, ZoneId};
+use model::{Identity, Instant, Licence, ZoneAgreement, ZoneId, ZoneSelector};
 use node::{Composite, Dropped, Ending, Event, HeldGrant};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -100,11 +100,16 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             lifetime_seconds: Some(lifetime.as_secs()),
             ..of(sa, Deed::Agreed)
         },
-        Event::NotLicensed { peer, licence, why } => Record {
+        Event::NotLicensed {
+            peer,
+            licence,
+            zone,
+            why,
+        } => Record {
             event: Deed::NotAgreed,
             peer: Some(peer.clone()),
             identity: Some(licence.node.to_string()),
-            licences: vec![unmet(licence)],
+            licences: vec![unmet(licence, *zone)],
             reason: Some(why.clone()),
             ..Record::default()
         },
@@ -247,20 +252,14 @@ fn permits(agreement: &ZoneAgreement) -> Vec<Permit> {
 }
 
 fn names<'a>(zones: impl Iterator<Item = &'a model::Zone>) -> Vec<String> {
-    zones
-        .map(|zone| zone_name(zone.selector).to_owned())
-        .collect()
+    zones.map(|zone| zone.selector.to_string()).collect()
 }
 
 /// Without an agreement there are the zones of the configuration alone.
-fn unmet(licence: &Licence) -> Permit {
-    let zone = match licence.zone {
-        config::PAYLOAD => "payload",
-        _ => "headers",
-    };
+fn unmet(licence: &Licence, zone: ZoneSelector) -> Permit {
     Permit {
         node: licence.node.to_string(),
-        zones: vec![zone.to_owned()],
+        zones: vec![zone.to_string()],
         right: right(licence.right).to_owned(),
     }
 }
@@ -268,7 +267,7 @@ fn unmet(licence: &Licence) -> Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CsaId, MapKind, Right, Spi, Suite, ZoneSelector};
+    use model::{CsaId, MapKind, Right, Spi, Suite};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
@@ -430,9 +429,10 @@ mod tests {
             peer: "alice".to_owned(),
             licence: Licence {
                 node: node(),
-                zone: config::PAYLOAD,
+                zone: ZoneId(2),
                 right: Right::Read,
             },
+            zone: ZoneSelector::Rest,
             why: "it does not accept it".to_owned(),
         };
         assert_eq!(

@@ -3,7 +3,7 @@
 use crate::{HeldGrant, KeyLog, Side};
 use model::{
     CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
-    ZoneAgreement, ZoneId,
+    ZoneAgreement, ZoneId, ZoneSelector,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -162,6 +162,8 @@ pub enum Event {
         peer: String,
         /// The licence.
         licence: Licence,
+        /// What its zone asks for.
+        zone: ZoneSelector,
         /// Why, for a person.
         why: String,
     },

@@ -7,7 +7,7 @@ use crate::succession::Heir;
 use crate::{Dropped, Ending, Event, HeldGrant, KeyLog, keylog};
 use crypto::Secret;
 use esp::{Traffic, Unusable};
-use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant, Licence};
+use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::RefusalCode;
 
@@ -394,18 +394,25 @@ impl Node {
         let Some(peer) = peer.and_then(|name| self.peer(name)) else {
             return;
         };
-        let licences: Vec<Licence> = match (why, &peer.role) {
-            (ike::Refusal::LicenceNotAccepted(licence), _) => vec![licence.clone()],
-            (ike::Refusal::ZonesNotAgreed, Role::Vpn { zones, .. }) => zones.licences.clone(),
+        let Role::Vpn { zones, .. } = &peer.role else {
+            return;
+        };
+        let licences = match why {
+            ike::Refusal::LicenceNotAccepted(licence) => std::slice::from_ref(licence),
+            ike::Refusal::ZonesNotAgreed => &zones.licences[..],
             _ => return,
         };
-        let peer = peer.name.clone();
-        self.events
-            .extend(licences.into_iter().map(|licence| Event::NotLicensed {
-                peer: peer.clone(),
-                licence,
+        let told = licences.iter().filter_map(|licence| {
+            let place = usize::from(licence.zone.0).checked_sub(1)?;
+            Some(Event::NotLicensed {
+                peer: peer.name.clone(),
+                licence: licence.clone(),
+                zone: zones.zones.get(place)?.0,
                 why: why.to_string(),
-            }));
+            })
+        });
+        let told: Vec<_> = told.collect();
+        self.events.extend(told);
     }
 
     fn child_down(&mut self, id: ChildSaId, why: Ending, now: Instant) {
