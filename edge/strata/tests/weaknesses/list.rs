@@ -1,10 +1,11 @@
 //! All that are known, by what they were in.
 
-/// Something others were broken by.
+/// Something others were broken by, or could try.
+#[derive(Clone, Copy)]
 pub struct Weakness {
     /// Its place in the list.
     pub number: usize,
-    /// Where it was.
+    /// Where it was, or who could.
     pub seen: &'static str,
     /// What it was.
     pub what: &'static str,
@@ -13,6 +14,7 @@ pub struct Weakness {
 }
 
 /// What keeps a weakness from us.
+#[derive(Clone, Copy)]
 pub enum Answer {
     /// Test functions: file and name.
     Tests(&'static [(&'static str, &'static str)]),

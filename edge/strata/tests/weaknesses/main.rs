@@ -5,23 +5,27 @@
 //! was in is not spoken. A test that does not run, or a row that is missing, fails.
 
 mod list;
+mod zones;
 
 use list::{Answer, WEAKNESSES, Weakness};
 use std::fmt::Write;
+use zones::ZONES;
 
-/// How many are known.
-const KNOWN: usize = 81;
+/// How many are known, of others and of zones.
+const KNOWN: [usize; 2] = [81, 13];
 
 #[test]
 fn every_known_weakness_has_its_row() {
-    let numbers: Vec<_> = WEAKNESSES.iter().map(|weakness| weakness.number).collect();
-    let all: Vec<_> = (1..=KNOWN).collect();
-    assert_eq!(numbers, all);
+    for (list, known) in [WEAKNESSES, ZONES].into_iter().zip(KNOWN) {
+        let numbers: Vec<_> = list.iter().map(|weakness| weakness.number).collect();
+        let all: Vec<_> = (1..=known).collect();
+        assert_eq!(numbers, all);
+    }
 }
 
 #[test]
 fn every_row_has_a_test_that_runs_or_a_reason() {
-    for weakness in WEAKNESSES {
+    for weakness in [WEAKNESSES, ZONES].concat() {
         match weakness.answer {
             Answer::Tests(tests) => {
                 assert!(!tests.is_empty(), "{}: nothing shows it", weakness.number);
@@ -46,7 +50,11 @@ fn every_row_has_a_test_that_runs_or_a_reason() {
 fn the_page_says_what_the_list_is() {
     let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
     for weakness in WEAKNESSES {
-        let _ = writeln!(page, "{}", row(weakness));
+        let _ = writeln!(page, "{}", row("", weakness));
+    }
+    page.push_str(OF_ZONES);
+    for weakness in ZONES {
+        let _ = writeln!(page, "{}", row("S", weakness));
     }
     pages::check("weaknesses.md", &page);
 }
@@ -57,7 +65,12 @@ const INTRODUCTION: &str = "# Known weaknesses\n\n\
     and the row says why.\n\n\
     | | where it was | what it was | what keeps it from us |\n|---|---|---|---|\n";
 
-fn row(weakness: &Weakness) -> String {
+const OF_ZONES: &str = "\n# Attacks on zones\n\n\
+    What somebody could try with packets that are sealed in zones: a licence must give no more than it says. What \
+    each drop is counted as is in the tests; writers and nodes that inject are not built.\n\n\
+    | | who | what | what keeps it from us |\n|---|---|---|---|\n";
+
+fn row(series: &str, weakness: &Weakness) -> String {
     let Weakness {
         number,
         seen,
@@ -68,5 +81,5 @@ fn row(weakness: &Weakness) -> String {
         Answer::Tests(tests) => pages::cite(tests),
         Answer::Nothing(why) => (*why).to_owned(),
     };
-    format!("| {number} | {seen} | {what} | {answer} |")
+    format!("| {series}{number} | {seen} | {what} | {answer} |")
 }

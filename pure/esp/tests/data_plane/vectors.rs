@@ -60,14 +60,16 @@ impl Vector {
         names.map(zone_key).collect()
     }
 
-    /// The selectors that give the vector's runs.
+    /// The selectors that give the vector's runs: those of its `layout`, or as many headers as there are
+    /// zones for.
     fn zones(&self) -> Vec<(ZoneSelector, Suite)> {
         let keys = self.zone_keys();
-        let headers = match keys.len() {
-            2 => vec![ZoneSelector::IpTransport],
-            _ => vec![ZoneSelector::Ip, ZoneSelector::Transport],
+        let layout = match (self.fields.get("layout"), keys.len()) {
+            (Some(layout), _) => layout,
+            (None, 2) => "headers, payload",
+            (None, _) => "ip, transport, payload",
         };
-        let selectors = headers.into_iter().chain([ZoneSelector::Rest]);
+        let selectors = layout.split(", ").map(|zone| zone.parse().unwrap());
         selectors
             .zip(keys)
             .map(|(selector, key)| (selector, key.1))
@@ -141,7 +143,7 @@ fn golden_vectors_seal_and_open_to_the_octet() {
         }
     }
     assert!(
-        (1..=4).all(|runs| runs_seen.contains_key(&runs)),
+        (1..=4).chain([7]).all(|runs| runs_seen.contains_key(&runs)),
         "{runs_seen:?}"
     );
 }

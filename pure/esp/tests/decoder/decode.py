@@ -12,6 +12,7 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
     kind      zoned, explicit (IV on the wire) or implicit (RFC 8750)
     cipher Z  gcm (the default) or chacha: the AEAD of zone Z
     key Z     encryption key and salt of zone Z in hexadecimal; Z is 0 for a plain packet
+    layout    what the zones ask for, if it is not the headers; not looked at here: `runs` follow from it
     runs      zone:length of every run but the last (zoned only; empty if opaque)
     datagram  hexadecimal
     packet    hexadecimal, from the SPI on

@@ -1,0 +1,186 @@
+//! Attacks on packets in zones, by who could try them. The data plane's and the design's own: nobody was broken
+//! by them yet.
+
+use crate::list::Answer::{Nothing, Tests};
+use crate::list::Weakness;
+
+const ACKS: &str = "pure/pep/tests/hostile.rs";
+const AGREEMENT: &str = "pure/ike/src/tests/zones.rs";
+const CLASSIFY: &str = "pure/wire/src/classify.rs";
+const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
+const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
+const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
+const LEDGER: &str = "pure/node/src/tests/ledger.rs";
+const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
+const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
+
+/// Everything.
+pub const ZONES: &[Weakness] = &[
+    Weakness {
+        number: 1,
+        seen: "anybody on the path",
+        what: "puts the header zone of one packet before the payload zone of another",
+        answer: Tests(&[
+            (DATA, "a_zone_spliced_from_another_packet_is_dropped"),
+            (
+                INVARIANTS,
+                "invariant_3_no_zone_is_lifted_and_only_headers_are_in_a_licensed_one",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 2,
+        seen: "a licensed node",
+        what: "the same with the key of the header zone, and headers of its own making",
+        answer: Tests(&[(
+            DATA,
+            "a_node_that_seals_a_changed_header_zone_with_its_key_is_found_out_by_the_payloads_icv",
+        )]),
+    },
+    Weakness {
+        number: 3,
+        seen: "whoever sees two packets with one nonce",
+        what: "takes the difference of their texts, and makes packets of its own",
+        answer: Tests(&[
+            (
+                LEDGER,
+                "no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts",
+            ),
+            (INVARIANTS, "invariant_1_no_key_and_nonce_pair_twice"),
+        ]),
+    },
+    Weakness {
+        number: 4,
+        seen: "a node that may read",
+        what: "changes what it may read",
+        answer: Tests(&[
+            (
+                DATA,
+                "a_node_that_seals_a_changed_header_zone_with_its_key_is_found_out_by_the_payloads_icv",
+            ),
+            (DATA, "every_single_bit_flip_is_dropped"),
+        ]),
+    },
+    Weakness {
+        number: 5,
+        seen: "anybody on the path",
+        what: "moves a boundary between zones, so that payload is where a node reads",
+        answer: Tests(&[
+            (DATA, "a_changed_map_is_dropped"),
+            (DATA, "maps_with_words_against_the_rules_are_dropped"),
+            (IDENTITY, "no_octet_beyond_the_headers_is_ever_licensed"),
+        ]),
+    },
+    Weakness {
+        number: 6,
+        seen: "anybody on the path",
+        what: "takes the zones out of what the ends agree on, or gives a node more of them",
+        answer: Tests(&[
+            (
+                INVARIANTS,
+                "invariant_6_nobody_between_the_ends_can_talk_them_out_of_zones",
+            ),
+            (
+                AGREEMENT,
+                "an_initiator_that_requires_zones_takes_a_plain_tunnel_down",
+            ),
+            (AGREEMENT, "zone_keys_bind_the_agreement_and_both_spis"),
+        ]),
+    },
+    Weakness {
+        number: 7,
+        seen: "another node",
+        what: "gets the keys that were meant for a licensed one, or those of another tunnel",
+        answer: Tests(&[
+            (LICENCE, "no_key_leaves_to_a_node_of_another_identity"),
+            (
+                INVARIANTS,
+                "invariant_4_a_node_learns_only_keys_that_both_ends_license",
+            ),
+            (
+                LICENSED,
+                "gateways_that_chose_the_same_spi_are_told_apart_by_the_icv",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 8,
+        seen: "anybody on the path",
+        what: "sends a packet back to where it came from",
+        answer: Tests(&[
+            (DATA, "a_packet_reflected_to_its_sender_is_dropped"),
+            (LICENSED, "the_other_direction_is_told_apart"),
+        ]),
+    },
+    Weakness {
+        number: 9,
+        seen: "anybody on the path, a licensed node",
+        what: "sends packets again, or acknowledgements out of turn, to either end or to SNOOP",
+        answer: Tests(&[
+            (
+                DATA,
+                "a_replayed_packet_is_delivered_once_also_within_one_batch",
+            ),
+            (LICENSED, "a_duplicate_is_seen_but_is_not_fresh"),
+            (LICENSED, "a_renewed_grant_makes_no_old_packet_fresh_again"),
+            (
+                ACKS,
+                "forged_acknowledgements_cost_a_bounded_number_of_packets",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 10,
+        seen: "anybody on the path",
+        what: "drops or delays packets, of one connection alone if it has a licence for its headers",
+        answer: Nothing(
+            "every router can, and a reader of headers can choose: a licence is for whom one trusts to forward",
+        ),
+    },
+    Weakness {
+        number: 11,
+        seen: "anybody on the path",
+        what: "puts a packet, or a zone of it, into another SA: of a rekey, or with the same SPI later",
+        answer: Tests(&[
+            (
+                DATA,
+                "a_packet_moved_to_another_sa_is_dropped_even_if_that_has_the_same_keys",
+            ),
+            (
+                DATA,
+                "packets_of_one_kind_never_open_under_an_sa_of_the_other",
+            ),
+            (AGREEMENT, "zone_keys_bind_the_agreement_and_both_spis"),
+        ]),
+    },
+    Weakness {
+        number: 12,
+        seen: "anybody on the path",
+        what: "cuts the last zone off, or the first, so that what is left counts as a whole packet",
+        answer: Tests(&[
+            (DATA, "a_changed_length_is_dropped"),
+            (DATA, "stripping_the_header_zone_makes_no_opaque_packet"),
+            (DATA, "bodies_in_another_order_are_dropped"),
+        ]),
+    },
+    Weakness {
+        number: 13,
+        seen: "a program inside",
+        what: "shapes packets (tiny fragments, options, extension headers, a header that lies) so that \
+               payload counts as header, or a secret as something public",
+        answer: Tests(&[
+            (CLASSIFY, "whatever_is_in_doubt_is_opaque"),
+            (CLASSIFY, "no_octet_beyond_the_headers_is_ever_in_an_extent"),
+            (CLASSIFY, "secret_options_are_cut_out_and_public_ones_stay"),
+            (
+                CLASSIFY,
+                "octets_hidden_behind_the_end_of_the_options_make_it_opaque",
+            ),
+            (IDENTITY, "no_octet_beyond_the_headers_is_ever_licensed"),
+            (
+                "pure/wire/src/rtp.rs",
+                "on_a_port_that_was_not_agreed_nothing_is_header",
+            ),
+        ]),
+    },
+];
