@@ -113,9 +113,10 @@ fn a_hand_over_of_which_nothing_comes_leaves_all_as_it_was() {
     assert_eq!(handed_over(&world, MOBILE), 0);
 }
 
-/// One of two tunnels was moved before the other was refused: it goes back.
+/// One of two tunnels was moved before the other was refused: it goes back. What is under way just then
+/// is lost, and nothing else.
 #[test]
-fn a_hand_over_of_which_half_comes_goes_back_without_a_loss() {
+fn a_hand_over_of_which_half_comes_goes_back_and_loses_two_packets_at_most() {
     let policies = Policies {
         voice: true,
         ..without_snoop()
