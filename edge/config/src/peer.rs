@@ -6,12 +6,9 @@ use crate::ppk::ppk;
 use crate::reader::{Table, Value};
 use crate::zone::ZonePolicy;
 use crate::{Party, Pool, Ppk};
-use model::{Mode, TrafficSelector};
+use model::{MOST_RESOURCES, Mode, TrafficSelector};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
-
-/// So many tunnels for the same traffic are enough for anybody.
-const MOST_RESOURCES: u32 = 64;
 
 /// A VPN peer.
 #[derive(Clone, Debug)]
@@ -142,7 +139,7 @@ impl Peer {
         let mobike = table.optional("mobike", |value| value.choice(&switch));
         let clones = table.optional("clone", Value::boolean);
         let resources = table.optional("resources", |value| {
-            let most = value.number(1..=MOST_RESOURCES)?;
+            let most = value.number(1..=MOST_RESOURCES.into())?;
             u8::try_from(most).ok()
         });
         let nat = [("allowed", false), ("forbidden", true)];

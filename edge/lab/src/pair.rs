@@ -400,6 +400,19 @@ pub fn no_drops(status: &Value) -> Result<()> {
     Ok(())
 }
 
+/// How many TCP segments a licensed node has seen the headers of.
+///
+/// # Errors
+/// It does not answer.
+pub fn segments(licensed: &Daemon) -> Result<u64> {
+    let metrics = licensed.strata_text("metrics")?;
+    let line = metrics.lines().find(|line| {
+        line.starts_with("strata_transit_packets_total") && line.contains("\"segment\"")
+    });
+    let number = line.and_then(|line| line.rsplit(' ').next());
+    number.map_or(Ok(0), |number| Ok(number.parse()?))
+}
+
 /// Why it failed last; empty if it did not.
 pub fn refusal(status: &Value) -> &str {
     peer(status)["last_refusal"]["reason"]

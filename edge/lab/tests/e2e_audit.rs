@@ -5,7 +5,7 @@ use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{
     DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel,
-    gateway_config, is_up, licensed_config, mobile_config,
+    gateway_config, is_up, licensed_config, mobile_config, segments,
 };
 use lab::process::until;
 use lab::runner;
@@ -283,16 +283,6 @@ fn a_licence_that_one_end_alone_wants_is_recorded_and_nothing_is_given() -> Resu
         }
     }
     Ok(())
-}
-
-/// How many TCP segments the licensed node has seen the headers of.
-fn segments(licensed: &Daemon) -> Result<u64> {
-    let metrics = licensed.strata_text("metrics")?;
-    let line = metrics.lines().find(|line| {
-        line.starts_with("strata_transit_packets_total") && line.contains("\"segment\"")
-    });
-    let number = line.and_then(|line| line.rsplit(' ').next());
-    number.map_or(Ok(0), |number| Ok(number.parse()?))
 }
 
 fn is_counted(status: &Value) -> bool {

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::daemon::Daemon;
 use lab::pair::{
     self, DEADLINE, GATEWAY, LICENSED, MOBILE, Pair, Terms, Tunnel, gateway_config, is_down, is_up,
-    licensed_config, mobile_config,
+    licensed_config, mobile_config, segments,
 };
 use lab::process::until;
 use lab::runner;
@@ -396,14 +396,4 @@ fn holds_a_grant(zones: &Value) -> bool {
     zones["zones"]["held"]
         .as_array()
         .is_some_and(|held| held.len() == 1)
-}
-
-/// How many TCP segments a licensed node has seen the headers of.
-fn segments(licensed: &Daemon) -> Result<u64> {
-    let metrics = licensed.strata_text("metrics")?;
-    let line = metrics.lines().find(|line| {
-        line.starts_with("strata_transit_packets_total") && line.contains("\"segment\"")
-    });
-    let number = line.and_then(|line| line.rsplit(' ').next());
-    number.map_or(Ok(0), |number| Ok(number.parse()?))
 }

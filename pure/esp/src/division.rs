@@ -40,8 +40,8 @@ impl Division {
         }
     }
 
-    /// The map of a datagram whose headers are known. None where the zones do not begin with the
-    /// datagram or leave it in too many pieces.
+    /// The map of a datagram whose headers are known. Errors if the zones do not begin with the
+    /// datagram or leave it in too many pieces: then it is to be opaque.
     pub fn map(&self, datagram: &[u8], clear: &Clear) -> Result<Map, BadMap> {
         let mut runs = Runs::new();
         self.share(&mut runs, Part::Ip, clear.ip.clone());

@@ -14,8 +14,8 @@ pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
 pub use path::{Carrier, Path, Transmit};
 pub use sa::{
-    ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem, Keys, Mode,
-    Sha2, Spi, Suite, ZoneKey,
+    ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem, Keys,
+    MOST_RESOURCES, Mode, Sha2, Spi, Suite, ZoneKey,
 };
 pub use selector::{Flow, TrafficSelector, one_pair};
 pub use time::{Deadline, Instant};

@@ -295,6 +295,9 @@ pub struct Half<K> {
     pub keys: Keys<K>,
 }
 
+/// So many child SAs for the same traffic (RFC 9611) are enough for anybody.
+pub const MOST_RESOURCES: u8 = 64;
+
 /// A child SA (RFC 7296 section 1.3): plain, or composite if zones were agreed.
 #[derive(Clone, Debug)]
 pub struct ChildSa<K> {

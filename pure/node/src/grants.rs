@@ -91,6 +91,11 @@ impl Holder {
         }
     }
 
+    /// Whether it may have keys of us.
+    const fn may_read(&self) -> bool {
+        matches!(self.state, GrantState::Sent | GrantState::Held)
+    }
+
     /// It is owed a grant.
     fn owe(&mut self, now: Instant) {
         (self.state, self.withheld, self.since) = (GrantState::Pending, false, now);
@@ -253,7 +258,7 @@ impl Grants {
         let told = |holder: &&Holder| holder.state != GrantState::Pending;
         let holds = |node: &Identity| {
             let holder = csa.holders.iter().find(|holder| holder.node == *node);
-            holder.is_some_and(|holder| matches!(holder.state, GrantState::Sent | GrantState::Held))
+            holder.is_some_and(Holder::may_read)
         };
         let licences = csa.agreement.licences.iter();
         let nodes: BTreeSet<_> = licences.map(|licence| &licence.node).collect();
@@ -336,16 +341,13 @@ impl Grants {
     /// An IKE SA is gone: whatever was sent on it is owed again. Gives who may have had what.
     pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) -> Vec<(Composite, Identity)> {
         let mut lost = Vec::new();
+        let on_it = |holder: &Holder| holder.sa == Some(sa);
         for csa in self.0.values_mut() {
-            let name = csa.name();
-            for holder in &mut csa.holders {
-                if holder.sa == Some(sa) {
-                    if matches!(holder.state, GrantState::Sent | GrantState::Held) {
-                        lost.push((name.clone(), holder.node.clone()));
-                    }
-                    holder.owe(now);
-                }
-            }
+            let readers = csa.holders.iter();
+            let readers = readers.filter(|holder| on_it(holder) && holder.may_read());
+            lost.extend(readers.map(|holder| (csa.name(), holder.node.clone())));
+            let holders = csa.holders.iter_mut().filter(|holder| on_it(holder));
+            holders.for_each(|holder| holder.owe(now));
         }
         lost
     }

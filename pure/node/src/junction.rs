@@ -376,12 +376,13 @@ impl Node {
         let Some(csa) = agreed.filter(|csa| !csa.agreement.licences.is_empty()) else {
             return;
         };
-        let peer = self.peers.iter().find(|peer| peer.name == child.peer);
-        let lifetime = peer.map_or_else(Default::default, |peer| {
-            let mut beside = peer.children.iter();
-            let own = beside.find(|policy| child.name.as_ref() == Some(&policy.name));
-            own.map_or(peer.lifetimes.child, |policy| policy.lifetime)
-        });
+        let lifetime = self
+            .peer(&child.peer)
+            .map_or_else(Default::default, |peer| {
+                let mut beside = peer.children.iter();
+                let own = beside.find(|policy| child.name.as_ref() == Some(&policy.name));
+                own.map_or(peer.lifetimes.child, |policy| policy.lifetime)
+            });
         self.events.push_back(Event::Licensed {
             sa: csa.name(),
             agreement: csa.agreement.clone(),

@@ -14,11 +14,9 @@
 use crate::config::{Limits, Peer};
 use crate::exchange::{find_notify, notify};
 use crate::policy::Policy;
+use model::MOST_RESOURCES;
 use std::sync::LazyLock;
 use wire::ike::{Message, NotifyType, Payload};
-
-/// So many children for the same traffic are enough for anybody.
-pub const MOST_RESOURCES: u8 = 64;
 
 /// What those beside the first are called.
 static NAMES: LazyLock<Vec<String>> =

@@ -7,8 +7,8 @@ use super::reauth::reauthenticate;
 use super::rekey::rekey_ike;
 use super::*;
 use crate::exchange::notify;
+use crate::extension::delete;
 use crate::extension::resource::info;
-use crate::extension::{delete, resource};
 use crate::{Engine, Event};
 use model::{ChildSa, Kem, Spi};
 use std::collections::BTreeSet;
@@ -260,7 +260,7 @@ fn the_notify_means_something_only_between_ends_that_agreed_and_a_second_child_n
 
 #[test]
 fn sixty_four_are_made_and_get_new_keys_within_the_limit_of_children() {
-    let most = resource::MOST_RESOURCES;
+    let most = model::MOST_RESOURCES;
     let mut pair = up(ends(most, most));
     assert!(all_fit(&pair, 64), "{}", pair.left.children().len());
     let (sa, ids) = (pair.left.ike(), pair.left.engine.sas().count());
