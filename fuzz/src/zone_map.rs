@@ -1,11 +1,11 @@
 //! Whatever a packet holds, its zone map is read without panic, what was read is written as the
 //! same octets, and the layout has a place for every octet exactly once.
 
-use model::{Suite, ZoneId};
+use model::{ZoneId, ZoneSuite};
 use wire::esp::{HEADER_LEN, Header};
 use wire::zoned::{Layout, MAX_MAP_LEN, MAX_ZONES, Map};
 
-/// The number of zones, and octets as a packet from the SPI on.
+/// The number of zones with the first of their suites, and octets as a packet from the SPI on.
 pub fn run(octets: &[u8]) {
     let Some((first, packet)) = octets.split_first() else {
         return;
@@ -13,8 +13,10 @@ pub fn run(octets: &[u8]) {
     if Header::parse(packet).is_none() {
         return;
     }
-    let zones = 2 + usize::from(*first) % (MAX_ZONES - 1);
-    let suites = [Suite::Aes128Gcm16; MAX_ZONES];
+    let (first, more) = (usize::from(*first), MAX_ZONES - 1);
+    let (suite, zones) = (first / more, 2 + first % more);
+    let suites = ZoneSuite::all().cycle().skip(suite);
+    let suites: Vec<_> = suites.take(zones).collect();
     let Ok(map) = Map::parse(&packet[HEADER_LEN..], ZoneId(zones as u8)) else {
         return;
     };
@@ -24,8 +26,15 @@ pub fn run(octets: &[u8]) {
         written[..map.wire_len()],
         packet[HEADER_LEN..][..map.wire_len()]
     );
-    if let Ok(layout) = Layout::of_packet(map, &suites[..zones], packet.len()) {
-        check(&layout, packet.len());
+    let Ok(mut layout) = Layout::of_packet(map, &suites, packet.len()) else {
+        return;
+    };
+    check(&layout, packet.len());
+    // Padding of every length, and more than there can be.
+    for _ in 0..20 {
+        if layout.datagram_len().checked_sub(1).is_some_and(|len| layout.cut(len)) {
+            check(&layout, packet.len());
+        }
     }
 }
 
@@ -41,7 +50,9 @@ fn check(layout: &Layout, packet_len: usize) {
         datagram_len = place.datagram.end;
         cover(place.packet);
     }
-    layout.bodies().iter().for_each(|body| cover(body.icv()));
+    for body in layout.bodies() {
+        [body.iv(), body.padding(), body.icv()].map(&mut cover);
+    }
     assert_eq!(datagram_len, layout.datagram_len());
     assert!(covered.iter().all(|n| *n == 1));
 }

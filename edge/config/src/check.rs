@@ -155,6 +155,7 @@ fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
 /// What is legal, but may not be meant.
 pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     let mut warnings = licences(config);
+    warnings.extend(config.peers.iter().flat_map(in_clear));
     warnings.extend(revoked(config));
     warnings.extend(config.peers.iter().flat_map(one_family));
     warnings.extend(overlaps(&config.peers));
@@ -166,6 +167,14 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
         warnings.push(Warning::NothingDiverted);
     }
     warnings
+}
+
+fn in_clear(peer: &Peer) -> impl Iterator<Item = Warning> + '_ {
+    let zones = peer.layout().filter(|(_, suite)| !suite.encrypts());
+    zones.map(|(zone, _)| Warning::ZoneInClear {
+        peer: peer.party.name.clone(),
+        zone: zone.to_string(),
+    })
 }
 
 fn licences(config: &Config) -> Vec<Warning> {

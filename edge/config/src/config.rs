@@ -153,8 +153,8 @@ impl Config {
         let socket = file.optional("control", socket);
         let listen = Listen::read(file.value("listen"));
         let peers = file.named("peer", Peer::read);
-        let zones = peers.iter().flatten().map(|peer| peer.zones.layout.len());
-        let tunnel = Tunnel::read(file.value("tunnel"), zones.max().unwrap_or(2) as u16);
+        let overhead = peers.iter().flatten().map(Peer::zone_overhead).max();
+        let tunnel = Tunnel::read(file.value("tunnel"), overhead.unwrap_or(0));
         let pools = file.named("pool", Pool::read);
         let store = file.optional("store", pool::store);
         let licensed = file.named("licensed", Licensed::read);

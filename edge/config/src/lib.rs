@@ -64,6 +64,6 @@ pub use prefix::Prefix;
 pub use psk::Psk;
 pub use redirect::{Redirect, When};
 pub use setting::Effect;
-pub use tunnel::{Tunnel, default_mtu};
+pub use tunnel::{Tunnel, ZONED_OVERHEAD, default_mtu};
 pub use warning::Warning;
 pub use zone::{Stance, ZonePolicy};

@@ -4,9 +4,9 @@ use crate::child::{Child, Draft};
 use crate::mode;
 use crate::ppk::ppk;
 use crate::reader::{Table, Value};
-use crate::zone::ZonePolicy;
+use crate::zone::{Stance, ZonePolicy};
 use crate::{Party, Pool, Ppk};
-use model::{MOST_RESOURCES, Mode, TrafficSelector};
+use model::{MOST_RESOURCES, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -148,8 +148,7 @@ impl Peer {
         let tcp = table.optional("tcp", |value| tcp(value, address));
         let tcp_port = table.optional("tcp_port", Value::port);
         let ppk = table.optional("ppk", ppk);
-        let suites = party.as_ref().map_or(&[][..], |party| &party.suites);
-        let zones = ZonePolicy::read(&mut table, suites);
+        let zones = ZonePolicy::read(&mut table);
         let children = table.named("child", Draft::read);
         let dynamic = matches!(local, Some(Local::Dynamic));
         check_addressing(&mut table, dynamic, address);
@@ -326,6 +325,27 @@ pub(crate) fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
             .map(|prefix| prefix.selector())
             .collect(),
     )
+}
+
+impl Peer {
+    /// The zones of its packets with the suite of each: where nobody wrote one, the best of `suite`.
+    pub fn layout(&self) -> impl Iterator<Item = (ZoneSelector, ZoneSuite)> {
+        let best = self.party.suites.first().copied();
+        let best = best.unwrap_or(Suite::Aes128Gcm16).into();
+        let zones = self.zones.layout.iter();
+        zones.map(move |(selector, suite)| (*selector, suite.unwrap_or(best)))
+    }
+
+    /// Octets that these suites add to a packet at most; 0 without zones.
+    pub fn zone_overhead(&self) -> u16 {
+        match self.zones.stance {
+            Stance::Refuse => 0,
+            Stance::Accept | Stance::Require => {
+                let suites = self.layout().map(|(_, suite)| suite.overhead() as u16);
+                suites.sum()
+            }
+        }
+    }
 }
 
 impl Peer {

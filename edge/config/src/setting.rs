@@ -10,7 +10,7 @@ use crate::{
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
-use model::{Identity, Kem, Licence, Right, Suite, TrafficSelector, ZoneSelector};
+use model::{Identity, Kem, Licence, Right, TrafficSelector, ZoneSelector, ZoneSuite};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::Path;
@@ -532,7 +532,7 @@ fn ppk(ppk: &Ppk) -> String {
     format!("{id} {required}")
 }
 
-fn zone((selector, suite): &(ZoneSelector, Option<Suite>)) -> String {
+fn zone((selector, suite): &(ZoneSelector, Option<ZoneSuite>)) -> String {
     match suite {
         Some(suite) => format!("{selector} with {suite}"),
         None => selector.to_string(),

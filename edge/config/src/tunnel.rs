@@ -5,11 +5,24 @@ use crate::reader::{Table, Value};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// What fits in 1500 octets whatever the inner packet is: outer IPv6 header 40, UDP 8, SPI and
-/// sequence number 8, seven map words 28, two ICVs 32, next header 1 (DESIGN section 3). That
-/// leaves 1383; plain ESP needs less, and each more of the zones an ICV.
-pub const fn default_mtu(zones: u16) -> u16 {
-    1380 - 16 * zones.saturating_sub(2)
+/// What a zoned packet has beyond the inner one besides what the suites of its zones add: outer IPv6
+/// header 40, UDP 8, SPI and sequence number 8, seven map words 28, next header 1 (DESIGN section 3).
+pub const ZONED_OVERHEAD: u16 = 85;
+
+/// What the suites of two zones with AEADs add. Plain ESP fits where they do.
+const TWO_ICVS: u16 = 32;
+
+/// What fits in 1500 octets whatever the inner packet is, if the suites of all zones add this many
+/// ([`crate::Peer::zone_overhead`]): 1380 with two AEADs, and without zones. Never less than IPv6 wants;
+/// what is then too long outside goes in fragments.
+pub const fn default_mtu(zone_overhead: u16) -> u16 {
+    let zone_overhead = if zone_overhead < TWO_ICVS {
+        TWO_ICVS
+    } else {
+        zone_overhead
+    };
+    let fits = (1500 - ZONED_OVERHEAD).saturating_sub(zone_overhead) / 4 * 4;
+    if fits < 1280 { 1280 } else { fits }
 }
 
 /// The device.
@@ -31,11 +44,11 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// `zones`: so many has a peer that has the most.
-    pub(crate) fn read(value: Option<Value<'_>>, zones: u16) -> Option<Self> {
+    /// `zone_overhead`: the most that the zones of a peer add.
+    pub(crate) fn read(value: Option<Value<'_>>, zone_overhead: u16) -> Option<Self> {
         let mut tunnel = Self {
             name: "strata0".to_owned(),
-            mtu: default_mtu(zones),
+            mtu: default_mtu(zone_overhead),
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
@@ -74,17 +87,18 @@ mod tests {
         let map = 4 * (8 - 1);
         for zones in 2..=8 {
             let icvs = zones * icv;
-            let outer =
-                ipv6 + udp + spi_and_sequence + map + next_header + icvs + default_mtu(zones);
+            let mtu = default_mtu(icvs);
+            let outer = ipv6 + udp + spi_and_sequence + map + next_header + icvs + mtu;
             assert!((1490..=1500).contains(&outer), "{outer}");
-            assert!(default_mtu(zones) >= 1280, "IPv6 wants that");
         }
+        assert_eq!(default_mtu(32), 1380);
+        assert_eq!(default_mtu(8 * 96), 1280, "IPv6 wants that");
     }
 
     #[test]
     fn the_default_mtu_fits_1500_with_blocks_and_the_longest_icv_over_ipv6() {
         let (ipv6, udp, spi_and_sequence, iv, icv) = (40, 8, 8, 16, 32);
-        let text = (default_mtu(2) + 2).next_multiple_of(16);
+        let text = (default_mtu(32) + 2).next_multiple_of(16);
         let outer = ipv6 + udp + spi_and_sequence + iv + text + icv;
         assert!((1490..=1500).contains(&outer), "{outer}");
     }

@@ -53,6 +53,17 @@ pub enum Warning {
         /// Since when.
         since: UnixTime,
     },
+    /// A zone is authenticated and not encrypted.
+    #[error(
+        "ZONE IN CLEAR: everybody on the way reads the zone `{zone}` of the tunnel with {peer}: \
+         its suite does not encrypt"
+    )]
+    ZoneInClear {
+        /// Name of the peer's table.
+        peer: String,
+        /// The zone.
+        zone: String,
+    },
     /// A licence opens the payload.
     #[error(
         "PAYLOAD LICENSED: {node} may read everything in the tunnel with {peer}; \

@@ -1,7 +1,7 @@
 //! `zones`, `layout` and `licences` of a peer: what both of us would show to others.
 
 use crate::reader::{Table, Value};
-use model::{Licence, Right, Suite, ZoneId, ZoneSelector};
+use model::{Licence, Right, ZoneId, ZoneSelector, ZoneSuite};
 
 /// What there is to a packet where nothing else is said.
 const LAYOUT: [ZoneSelector; 2] = [ZoneSelector::IpTransport, ZoneSelector::Rest];
@@ -15,9 +15,9 @@ pub struct ZonePolicy {
     /// `zones`: default `refuse`.
     pub stance: Stance,
     /// `layout`: the zones and the suite of each, where it is not the best of `suite`. The first of
-    /// several that ask for an octet gets it; the last is the payload. Default
+    /// several that ask for an octet gets it; the last is the payload, which has to be encrypted. Default
     /// `["headers", "payload"]`.
-    pub layout: Vec<(ZoneSelector, Option<Suite>)>,
+    pub layout: Vec<(ZoneSelector, Option<ZoneSuite>)>,
     /// `licences`: who may do what with which zone if the peer agrees, sorted and without
     /// duplicates. Default nobody. Written as
     /// `[{ node = "fa.example.net", zones = ["headers"], right = "read" }]`.
@@ -36,20 +36,13 @@ pub enum Stance {
 }
 
 impl ZonePolicy {
-    pub(crate) fn read(table: &mut Table<'_>, suites: &[Suite]) -> Option<Self> {
+    pub(crate) fn read(table: &mut Table<'_>) -> Option<Self> {
         let choices = [
             ("accept", Stance::Accept),
             ("require", Stance::Require),
             ("refuse", Stance::Refuse),
         ];
-        let no_aead = suites.iter().find(|suite| suite.hash().is_some());
-        let stance = table.optional("zones", |value| match (value.choice(&choices)?, no_aead) {
-            (Stance::Accept | Stance::Require, Some(suite)) => value.fault(
-                format!("zones need an AEAD, and `suite` allows {suite}, which is none"),
-                format!("leave {suite} out of `suite`, or write `zones = \"refuse\"`"),
-            ),
-            (stance, _) => Some(stance),
-        });
+        let stance = table.optional("zones", |value| value.choice(&choices));
         let refused = table.value("zones").is_none() || stance == Some(Stance::Refuse);
         let layout = table.optional("layout", |value| match refused {
             true => no_zones(value, "a layout is made of zones", "the layout"),
@@ -94,7 +87,7 @@ fn no_zones<T>(value: &Value<'_>, what: &str, those: &str) -> Option<T> {
 }
 
 /// Zones, of which the last is the payload and each gets something.
-fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<Suite>)>> {
+fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<ZoneSuite>)>> {
     let layout = value.list(zone)?;
     let selectors: Vec<_> = layout.iter().map(|(selector, _)| *selector).collect();
     if !(2..=MOST).contains(&selectors.len()) {
@@ -135,21 +128,29 @@ fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<Suite>)>> {
 }
 
 /// A zone by its name, or a table with its suite.
-fn zone(value: &Value<'_>) -> Option<(ZoneSelector, Option<Suite>)> {
+fn zone(value: &Value<'_>) -> Option<(ZoneSelector, Option<ZoneSuite>)> {
     if value.is_text() {
         return Some((selector(value)?, None));
     }
     let mut table = value.table()?;
     let zone = table.required("zone", "\"headers\"", selector);
-    let suite = table.optional("suite", |value| {
-        let aeads = Suite::ALL
-            .into_iter()
-            .filter(|suite| suite.hash().is_none());
-        let aeads: Vec<_> = aeads.map(|suite| (suite.name(), suite)).collect();
-        value.choice(&aeads)
-    });
+    let suite = table.optional("suite", |value| suite(value, zone));
     table.finish();
     Some((zone?, suite))
+}
+
+fn suite(value: &Value<'_>, zone: Option<ZoneSelector>) -> Option<ZoneSuite> {
+    let names: Vec<_> = ZoneSuite::all().map(|suite| suite.to_string()).collect();
+    let names = names.iter().map(String::as_str);
+    let choices: Vec<_> = names.zip(ZoneSuite::all()).collect();
+    let suite = value.choice(&choices)?;
+    if zone == Some(ZoneSelector::Rest) && !suite.encrypts() {
+        return value.fault(
+            format!("{suite} does not encrypt, and everybody would read the payload"),
+            "write a suite that encrypts, like \"aes128gcm16\"",
+        );
+    }
+    Some(suite)
 }
 
 fn selector(value: &Value<'_>) -> Option<ZoneSelector> {
@@ -188,7 +189,10 @@ fn takes(zone: ZoneSelector, later: ZoneSelector) -> bool {
 }
 
 /// One entry of `licences`: one licence for each of its zones.
-fn licence(value: &Value<'_>, layout: &[(ZoneSelector, Option<Suite>)]) -> Option<Vec<Licence>> {
+fn licence(
+    value: &Value<'_>,
+    layout: &[(ZoneSelector, Option<ZoneSuite>)],
+) -> Option<Vec<Licence>> {
     let mut table = value.table()?;
     let node = table.required("node", "\"fa.example.net\"", Value::identity);
     let zones = table.required("zones", "[\"headers\"]", |value| {
@@ -211,7 +215,7 @@ fn licence(value: &Value<'_>, layout: &[(ZoneSelector, Option<Suite>)]) -> Optio
 /// other zones are found by the designated one (DESIGN sections 3 and 4).
 fn licensed_zones(
     value: &Value<'_>,
-    layout: &[(ZoneSelector, Option<Suite>)],
+    layout: &[(ZoneSelector, Option<ZoneSuite>)],
 ) -> Option<Vec<ZoneId>> {
     let names: Vec<_> = layout.iter().map(|(zone, _)| zone.to_string()).collect();
     let serials = (1..).map(ZoneId);

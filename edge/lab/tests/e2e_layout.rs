@@ -13,7 +13,7 @@ use lab::wiretap::{Seen, Wiretap};
 use os::Family;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ fn main() -> ExitCode {
         layouts_that_differ_make_no_tunnel_where_zones_are_required,
         layouts_that_differ_make_a_plain_tunnel_where_that_is_accepted,
         a_suite_that_differs_makes_no_tunnel,
+        suites_of_every_kind_are_mixed_and_a_node_reads_its_own,
+        blocks_carry_a_download_over_a_lossy_hop,
+        a_zone_with_gmac_is_read_by_whoever_stands_on_the_way,
     ])
 }
 
@@ -37,6 +40,18 @@ const MIXED: &str = r#"[
     { zone = "ip", suite = "chacha20poly1305" },
     { zone = "transport", suite = "aes128gcm16" },
     { zone = "payload", suite = "aes256gcm16" },
+]"#;
+
+/// No AEAD among them: a GMAC, a stream and blocks, half of an HMAC and all of one.
+const OLD: &str = r#"[
+    { zone = "ip", suite = "aes128gmac" },
+    { zone = "transport", suite = "aes256ctr-sha256" },
+    { zone = "payload", suite = "aes128-sha512_512" },
+]"#;
+
+const BLOCKS: &str = r#"[
+    { zone = "headers", suite = "aes256-sha384" },
+    { zone = "payload", suite = "aes128-sha256_256" },
 ]"#;
 
 const EIGHT: &str = r#"["octets 0-7", "octets 8-11", "octets 12-19", "octets 20-23", "octets 24-31",
@@ -109,15 +124,16 @@ fn headers_are_cut_apart_and_each_zone_has_its_suite() -> Result<()> {
     Ok(())
 }
 
+/// Loses one in sixteen full packets.
+const LOSSY: sim::Settings = sim::Settings {
+    rate: std::num::NonZeroU64::new(20_000_000),
+    delay: Duration::from_millis(5),
+    queue: 100,
+    bit_error_rate: 1.0 / 200_000.0,
+};
+
 fn eight_zones_carry_a_download_over_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: std::num::NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(5),
-        queue: 100,
-        // One in sixteen full packets.
-        bit_error_rate: 1.0 / 200_000.0,
-    };
-    let pair = Pair::with_lossy_hop("layout", hop)?;
+    let pair = Pair::with_lossy_hop("layout", LOSSY)?;
     let tunnel = start(&pair, &configs(Terms::ZONED, [EIGHT, EIGHT]))?;
     let tap = Wiretap::open(&pair.between)?;
     tunnel.up()?;
@@ -133,6 +149,68 @@ fn eight_zones_carry_a_download_over_a_lossy_hop() -> Result<()> {
     ];
     let maps = maps(&tap)?;
     ensure!(maps.iter().any(|map| map[..] == runs), "{maps:?}");
+    Ok(())
+}
+
+/// The payload has padding, so how long a segment is the node knows from its IP header.
+fn suites_of_every_kind_are_mixed_and_a_node_reads_its_own() -> Result<()> {
+    let licences =
+        format!(r#"[{{ node = "{LICENSED}", zones = ["ip", "transport"], right = "read" }}]"#);
+    let terms = Terms {
+        zones: "require",
+        licences: &licences,
+    };
+    let pair = Pair::new("layout")?;
+    let node = pair.start_licensed(LICENSED)?;
+    let tunnel = start(&pair, &configs(terms, [OLD, OLD]))?;
+    tunnel.up()?;
+    let holds = |zones: &Value| !zones["zones"]["held"][0].is_null();
+    node.wait_until("zones", DEADLINE, holds)?;
+    each_way(&pair)?;
+    let cached = |flows: &Value| flows["flows"]["total"]["cached"].as_u64() > Some(50);
+    node.wait_until("flows", DEADLINE, cached)?;
+    let zones = tunnel.gateway.strata("zones")?;
+    let suites = ["aes128gmac", "aes256ctr-sha256", "aes128-sha512_512"];
+    for (place, suite) in suites.iter().enumerate() {
+        let zone = &zones["zones"]["composites"][0]["zones"][place];
+        ensure!(zone["suite"] == *suite, "{zones}");
+    }
+    Ok(())
+}
+
+fn blocks_carry_a_download_over_a_lossy_hop() -> Result<()> {
+    let pair = Pair::with_lossy_hop("layout", LOSSY)?;
+    let tunnel = start(&pair, &configs(Terms::ZONED, [BLOCKS, BLOCKS]))?;
+    tunnel.up()?;
+    each_way(&pair)?;
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        pair::no_drops(&daemon.strata("status")?)?;
+    }
+    Ok(())
+}
+
+/// The addresses inside, as they stand in the IP header; with a suite that encrypts nobody sees them.
+fn a_zone_with_gmac_is_read_by_whoever_stands_on_the_way() -> Result<()> {
+    let encrypted = OLD.replace("aes128gmac", "aes128ctr-sha256");
+    for (layout, shown) in [(OLD, true), (&encrypted, false)] {
+        let pair = Pair::new("layout")?;
+        let tunnel = start(&pair, &configs(Terms::ZONED, [layout, layout]))?;
+        let tap = Wiretap::open(&pair.between)?;
+        tunnel.up()?;
+        each_way(&pair)?;
+        let inside = [MOBILE[0], GATEWAY[0]].map(|address| address.parse::<Ipv4Addr>());
+        let [mobile, gateway] = inside;
+        let addresses = [mobile?.octets(), gateway?.octets()].concat();
+        let mut seen = 0;
+        while let Some(packet) = tap.next()? {
+            let found = packet.octets.windows(8).any(|part| part == addresses);
+            seen += u32::from(found);
+        }
+        ensure!(
+            (seen > 100) == shown && (seen == 0) != shown,
+            "{seen} packets"
+        );
+    }
     Ok(())
 }
 

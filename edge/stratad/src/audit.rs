@@ -267,7 +267,7 @@ fn unmet(licence: &Licence, zone: ZoneSelector) -> Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CsaId, MapKind, Right, Spi, Suite};
+    use model::{CsaId, MapKind, Right, Spi, ZoneSuite};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
@@ -293,7 +293,7 @@ mod tests {
         model::Zone {
             id: ZoneId(id),
             selector,
-            suite: Suite::Aes128Gcm16,
+            suite: ZoneSuite::Aes128Gcm16,
         }
     }
 

@@ -2,7 +2,6 @@
 
 use config::{Action, Addressing, Child, Config, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
-use model::Suite;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,25 +53,13 @@ pub fn node(config: &Config) -> node::Config {
 }
 
 fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
-    // Of zones whose suite nobody wrote.
-    let best = from
-        .party
-        .suites
-        .first()
-        .copied()
-        .unwrap_or(Suite::Aes128Gcm16);
     let zones = node::ZonePolicy {
         stance: match from.zones.stance {
             Stance::Accept => node::Stance::Accept,
             Stance::Require => node::Stance::Require,
             Stance::Refuse => node::Stance::Refuse,
         },
-        zones: from
-            .zones
-            .layout
-            .iter()
-            .map(|(selector, suite)| (*selector, suite.unwrap_or(best)))
-            .collect(),
+        zones: from.layout().collect(),
         window: WINDOW,
         licences: from.zones.licences.clone(),
     };

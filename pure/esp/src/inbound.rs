@@ -69,7 +69,7 @@ impl Inbound {
             Cipher::Zoned(zoned) => {
                 let layout = zoned.verify(packet.octets_mut(), header, scratch)?;
                 self.taken(header.seq, now)?;
-                zoned::assemble(packet, &layout, scratch)?
+                zoned::assemble(packet, layout, scratch)?
             }
         };
         match pair {

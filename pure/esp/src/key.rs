@@ -1,14 +1,14 @@
-//! One zone's key in one direction, and the only place where a nonce is made.
+//! A key in one direction, and the only place where a nonce is made.
 //!
 //! A nonce is 4 octets of salt and 8 of IV (RFC 4106 section 4, RFC 8750 section 4), and the IV is
 //! always the sequence number. Keys are per SA, zone and direction, and [`crate::outbound`] gives
 //! every number once, so no pair of key and nonce seals twice.
 
-use crypto::{Aead, AeadAlgorithm, BadIcv, BadKey, Secret};
-use model::{Suite, ZoneId};
+use crypto::{Aead, AeadAlgorithm, BadIcv, BadKey, Hmac, HmacAlgorithm, NONCE_LEN, Secret};
+use model::{Sha2, Suite, ZoneId};
 use wire::esp::ICV_LEN;
 
-const SALT_LEN: usize = 4;
+pub(crate) const SALT_LEN: usize = 4;
 
 /// An expanded key with its salt.
 pub(crate) struct Key {
@@ -38,20 +38,31 @@ impl Key {
 
     /// Encrypts `text` in place.
     pub fn seal(&self, iv: u64, aad: &[u8], text: &mut [u8]) -> [u8; ICV_LEN] {
-        self.aead.seal(&self.nonce(iv), aad, text)
+        self.aead.seal(&nonce(&self.salt, iv), aad, text)
     }
 
     /// Authenticates and decrypts `text` in place.
     pub fn open(&self, iv: u64, aad: &[u8], text: &mut [u8], icv: &[u8]) -> Result<(), BadIcv> {
-        self.aead.open(&self.nonce(iv), aad, text, icv)
+        self.aead.open(&nonce(&self.salt, iv), aad, text, icv)
     }
+}
 
-    fn nonce(&self, iv: u64) -> [u8; 12] {
-        let mut nonce = [0; 12];
-        nonce[..SALT_LEN].copy_from_slice(self.salt.expose());
-        nonce[SALT_LEN..].copy_from_slice(&iv.to_be_bytes());
-        nonce
-    }
+/// The nonce of a packet (RFC 4106 section 4, RFC 3686 section 4).
+pub(crate) fn nonce(salt: &Secret, iv: u64) -> [u8; NONCE_LEN] {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..SALT_LEN].copy_from_slice(salt.expose());
+    nonce[SALT_LEN..].copy_from_slice(&iv.to_be_bytes());
+    nonce
+}
+
+/// An HMAC's key, expanded.
+pub(crate) fn hmac(hash: Sha2, key: &[u8]) -> Result<Hmac, BadKey> {
+    let algorithm = match hash {
+        Sha2::Sha256 => HmacAlgorithm::Sha256,
+        Sha2::Sha384 => HmacAlgorithm::Sha384,
+        Sha2::Sha512 => HmacAlgorithm::Sha512,
+    };
+    Hmac::new(algorithm, key)
 }
 
 /// Why an SA or a grant cannot be installed. Always our own doing: the peer's octets were checked
@@ -61,8 +72,8 @@ pub enum Unusable {
     /// A key that is not as long as key and salt of its suite.
     #[error("a key does not have the length of its suite's key and salt")]
     KeyLength,
-    /// A zone with a suite that is no AEAD.
-    #[error("a zone needs an AEAD")]
+    /// A suite of another kind than it is asked for. Nobody asks so.
+    #[error("the suite is no AEAD")]
     NoAead,
     /// Keys, zones and agreement that do not speak of the same zones.
     #[error("the keys are not those of the agreed zones")]

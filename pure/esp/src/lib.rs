@@ -22,6 +22,7 @@
 mod aad;
 mod division;
 mod drop;
+mod guard;
 mod inbound;
 mod key;
 mod lane;

@@ -2,12 +2,13 @@
 //! The packet itself is never touched and nothing here decides whether it goes on.
 
 use crate::aad::Aad;
-use crate::key::{Key, Unusable, payload_zone};
+use crate::guard::Guard;
+use crate::key::{Unusable, payload_zone};
 use crate::replay::Replay;
 use crate::scratch::Scratch;
 use crate::view::{Direction, View, put_together};
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, Spi, Suite, ZoneId};
+use model::{CsaId, Grant, GrantHalf, Spi, ZoneId, ZoneSuite};
 use std::collections::BTreeMap;
 use wire::esp::{HEADER_LEN, Header};
 use wire::zoned::{BadMap, Body, Layout, MAX_ZONES, Map};
@@ -106,9 +107,9 @@ struct LicensedHalf {
     csa: CsaId,
     direction: Direction,
     spi: Spi,
-    suites: Vec<Suite>,
+    suites: Vec<ZoneSuite>,
     payload_zone: ZoneId,
-    keys: Vec<(ZoneId, Key)>,
+    guards: Vec<(ZoneId, Guard)>,
     replay: Replay,
 }
 
@@ -119,7 +120,7 @@ impl LicensedHalf {
         direction: Direction,
     ) -> Result<Self, Unusable> {
         let payload_zone = payload_zone(grant.suites.len())?;
-        let as_agreed = |zone: ZoneId, suite: &Suite| {
+        let as_agreed = |zone: ZoneId, suite: &ZoneSuite| {
             let place = usize::from(zone.0).checked_sub(1);
             place.and_then(|place| grant.suites.get(place)) == Some(suite)
         };
@@ -131,14 +132,14 @@ impl LicensedHalf {
             return Err(Unusable::NoDesignatedZone);
         }
         let keys = half.zones.iter();
-        let keys = keys.map(|(zone, suite, key)| Ok((*zone, Key::new(*suite, key)?)));
+        let guards = keys.map(|(zone, suite, key)| Ok((*zone, Guard::new(*suite, key)?)));
         Ok(Self {
             csa: grant.csa,
             direction,
             spi: half.spi,
             suites: grant.suites.clone(),
             payload_zone,
-            keys: keys.collect::<Result<_, Unusable>>()?,
+            guards: guards.collect::<Result<_, Unusable>>()?,
             replay: Replay::new(grant.window),
         })
     }
@@ -161,15 +162,12 @@ impl LicensedHalf {
         for body in &layout.bodies()[..layout.bodies().len() - 1] {
             aad.add_body(&packet[body.all()]);
         }
-        for (zone, key, body) in self.present(&layout) {
-            let (text, icv) = scratch.copy[body.all()].split_at_mut(body.text().len());
-            key.open(
-                header.seq.into(),
-                aad.of(zone, self.payload_zone),
-                text,
-                icv,
-            )
-            .map_err(|_| NotOpened::BadIcv(zone))?;
+        for (zone, guard, body) in self.present(&layout) {
+            let aad_of_zone = aad.of(zone, self.payload_zone);
+            let (copy, room) = (&mut scratch.copy, &mut scratch.mac);
+            guard
+                .open(header.seq, aad_of_zone, copy, body, room)
+                .map_err(|_| NotOpened::BadIcv(zone))?;
         }
         Ok(layout)
     }
@@ -177,20 +175,26 @@ impl LicensedHalf {
     fn present<'l>(
         &'l self,
         layout: &'l Layout,
-    ) -> impl Iterator<Item = (ZoneId, &'l Key, &'l Body)> {
-        self.keys
+    ) -> impl Iterator<Item = (ZoneId, &'l Guard, &'l Body)> {
+        self.guards
             .iter()
-            .filter_map(|(zone, key)| Some((*zone, key, layout.body(*zone)?)))
+            .filter_map(|(zone, guard)| Some((*zone, guard, layout.body(*zone)?)))
     }
 
     /// Moves the node's own window, which only authentic packets reach, and shows the packet.
-    fn view<'s>(&mut self, header: Header, layout: Layout, scratch: &'s mut Scratch) -> View<'s> {
+    fn view<'s>(
+        &mut self,
+        header: Header,
+        mut layout: Layout,
+        scratch: &'s mut Scratch,
+    ) -> View<'s> {
         let fresh = self.replay.take(header.seq).is_ok();
         let mut opened = [false; MAX_ZONES + 1];
-        for (zone, _) in &self.keys {
+        for (zone, _) in &self.guards {
             opened[usize::from(zone.0)] = true;
         }
         let Scratch { copy, headers, .. } = scratch;
+        let headers = put_together(&mut layout, &opened, copy, headers);
         View {
             csa: self.csa,
             direction: self.direction,
@@ -200,7 +204,7 @@ impl LicensedHalf {
             window: self.replay.window(),
             layout,
             opened,
-            headers: put_together(&layout, &opened, copy, headers),
+            headers,
             copy,
         }
     }

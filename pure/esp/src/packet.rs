@@ -8,8 +8,8 @@ use wire::zoned;
 pub const HEADROOM: usize = zoned::MAX_OVERHEAD;
 
 /// Octets free after a datagram: padding to a block of AES, pad length, next header and the longest
-/// ICV, that of HMAC-SHA-512-256.
-pub const TAILROOM: usize = 15 + 2 + 32;
+/// ICV.
+pub const TAILROOM: usize = zoned::MAX_PADDING + 1 + zoned::MAX_ICV_LEN;
 
 /// One packet. The caller owns it, fills it, lends it to a batch and uses it again.
 #[derive(Clone, Debug)]

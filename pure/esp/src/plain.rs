@@ -11,9 +11,9 @@
 //! wrong with a forged packet, its padding or its length, is never known.
 
 use crate::drop::DropReason;
-use crate::key::{Key, Unusable};
+use crate::key::{Key, Unusable, hmac};
 use crate::packet::Packet;
-use crypto::{BLOCK_LEN, BadIcv, CbcHmac, HmacAlgorithm, Secret};
+use crypto::{BLOCK_LEN, BadIcv, CbcHmac, Secret};
 use model::{Sha2, Suite};
 use std::ops::Range;
 use wire::esp::{HEADER_LEN, Header};
@@ -143,14 +143,9 @@ impl Cipher {
 
 /// The cipher's key, then the HMAC's (RFC 7296 section 2.17).
 fn cbc(suite: Suite, hash: Sha2, key: &Secret) -> Result<CbcHmac, Unusable> {
-    let algorithm = match hash {
-        Sha2::Sha256 => HmacAlgorithm::Sha256,
-        Sha2::Sha384 => HmacAlgorithm::Sha384,
-        Sha2::Sha512 => HmacAlgorithm::Sha512,
-    };
     let keys = key.expose().split_at_checked(suite.key_len());
     let (key, mac_key) = keys.ok_or(Unusable::KeyLength)?;
-    Ok(CbcHmac::new(algorithm, key, mac_key)?)
+    Ok(CbcHmac::new(key, hmac(hash, mac_key)?)?)
 }
 
 /// Cuts an authentic packet down to what its text holds, and says what that is. The padding has to

@@ -10,6 +10,8 @@ pub struct Scratch {
     pub(crate) aad: Vec<u8>,
     /// At an endpoint the runs of a datagram before the last; at a licensed node its copy.
     pub(crate) copy: Vec<u8>,
+    /// What a GMAC covers, which must stand together with the rest.
+    pub(crate) mac: Vec<u8>,
     /// At a licensed node the headers put together.
     pub(crate) headers: Vec<u8>,
 }
@@ -20,6 +22,7 @@ impl Scratch {
         Self {
             aad: Vec::with_capacity(LONGEST),
             copy: Vec::with_capacity(LONGEST),
+            mac: Vec::with_capacity(2 * LONGEST),
             headers: Vec::with_capacity(256),
         }
     }

@@ -98,7 +98,8 @@ impl<'s> View<'s> {
         self.layout.places()
     }
 
-    /// Octets of the datagram.
+    /// Octets of the datagram. If the payload zone has padding and the IP header is not licensed, as
+    /// many as there may be.
     pub fn datagram_len(&self) -> usize {
         self.layout.datagram_len()
     }
@@ -116,9 +117,10 @@ impl<'s> View<'s> {
 }
 
 /// Puts the headers together in `out`. The runs that are not licensed become TCP's no-operations:
-/// inside an otherwise known header, only secret options are.
+/// inside an otherwise known header, only secret options are. The IP header says where the datagram
+/// ends if the payload zone has padding.
 pub(crate) fn put_together<'s>(
-    layout: &Layout,
+    layout: &mut Layout,
     opened: &[bool; MAX_ZONES + 1],
     copy: &[u8],
     out: &'s mut Vec<u8>,
@@ -139,7 +141,7 @@ pub(crate) fn put_together<'s>(
     }
     let out: &'s [u8] = out;
     let header = ip::Header::parse_front(&out[..known]).ok()?;
-    if header.is_fragment() || header.total_len() != layout.datagram_len() {
+    if header.is_fragment() || !layout.cut(header.total_len()) {
         return None;
     }
     let (ip, rest) = out.split_at(header.header_len());

@@ -8,11 +8,12 @@
 use crate::aad::Aad;
 use crate::division::Division;
 use crate::drop::DropReason;
-use crate::key::{Key, Unusable, payload_zone};
+use crate::guard::{Guard, is_padding};
+use crate::key::{Unusable, payload_zone};
 use crate::packet::Packet;
 use crate::scratch::Scratch;
 use crypto::Secret;
-use model::{Suite, ZoneAgreement, ZoneId, ZoneKey};
+use model::{ZoneAgreement, ZoneId, ZoneKey, ZoneSuite};
 use wire::checksum;
 use wire::classify::{Extents, classify};
 use wire::esp::{HEADER_LEN, Header};
@@ -21,8 +22,8 @@ use wire::zoned::{Body, Layout, Map};
 /// One direction of a composite SA.
 pub(crate) struct Zoned {
     /// In ascending serial from 1.
-    suites: Vec<Suite>,
-    keys: Vec<Key>,
+    suites: Vec<ZoneSuite>,
+    guards: Vec<Guard>,
     payload_zone: ZoneId,
     division: Division,
 }
@@ -36,10 +37,10 @@ impl Zoned {
         if !ascending || !agreed.eq(keys.iter().map(|key| (key.zone, key.suite))) {
             return Err(Unusable::Zones);
         }
-        let keys: Result<_, _> = keys.iter().map(|k| Key::new(k.suite, &k.key)).collect();
+        let guards = keys.iter().map(|key| Guard::new(key.suite, &key.key));
         Ok(Self {
             suites: agreement.zones.iter().map(|zone| zone.suite).collect(),
-            keys: keys?,
+            guards: guards.collect::<Result<_, _>>()?,
             payload_zone,
             division: Division::new(agreement),
         })
@@ -63,9 +64,9 @@ impl Zoned {
         octets[layout.next_header_at()] = next_header;
         let mut aad = Aad::new(&mut scratch.aad, header, &layout);
         for body in layout.bodies() {
-            let (text, icv) = text_and_icv(octets, body);
             let aad_of_zone = aad.of(body.zone(), self.payload_zone);
-            icv.copy_from_slice(&self.key(body).seal(header.seq.into(), aad_of_zone, text));
+            let guard = self.guard(body);
+            guard.seal(header.seq, aad_of_zone, octets, body, &mut scratch.mac);
             aad.add_body(&octets[body.all()]);
         }
         Ok(map.is_opaque())
@@ -87,17 +88,16 @@ impl Zoned {
             aad.add_body(&packet[body.all()]);
         }
         for body in layout.bodies() {
-            let (text, icv) = text_and_icv(packet, body);
             let aad_of_zone = aad.of(body.zone(), self.payload_zone);
-            self.key(body)
-                .open(header.seq.into(), aad_of_zone, text, icv)
+            self.guard(body)
+                .open(header.seq, aad_of_zone, packet, body, &mut scratch.mac)
                 .map_err(|_| self.bad_icv(body.zone()))?;
         }
         Ok(layout)
     }
 
-    fn key(&self, body: &Body) -> &Key {
-        &self.keys[usize::from(body.zone().0) - 1]
+    fn guard(&self, body: &Body) -> &Guard {
+        &self.guards[usize::from(body.zone().0) - 1]
     }
 
     fn bad_icv(&self, zone: ZoneId) -> DropReason {
@@ -126,11 +126,12 @@ impl Zoned {
 /// Puts an authentic, decrypted packet's datagram together, and says what it is.
 pub(crate) fn assemble(
     packet: &mut Packet,
-    layout: &Layout,
+    layout: Layout,
     scratch: &mut Scratch,
 ) -> Result<u8, DropReason> {
-    let map = layout.map();
     let octets = packet.octets();
+    let layout = &without_padding(octets, layout)?;
+    let map = layout.map();
     let next_header = octets[layout.next_header_at()];
     scratch.copy.clear();
     for place in layout.places().take(map.run_count() - 1) {
@@ -147,6 +148,22 @@ pub(crate) fn assemble(
     Ok(next_header)
 }
 
+/// The layout of a decrypted packet without the padding of the payload zone. All padding has to be
+/// the one that there is to be: none of it says anything.
+fn without_padding(octets: &[u8], mut layout: Layout) -> Result<Layout, DropReason> {
+    if let Some(&len) = octets[layout.payload().padding()].last() {
+        let datagram_len = layout.datagram_len().checked_sub(len.into());
+        if !datagram_len.is_some_and(|len| layout.cut(len)) {
+            return Err(DropReason::BadPadding);
+        }
+    }
+    let mut padding = layout.bodies().iter().map(|body| &octets[body.padding()]);
+    match padding.all(is_padding) {
+        true => Ok(layout),
+        false => Err(DropReason::BadPadding),
+    }
+}
+
 /// Makes room around a datagram's last run and copies the other runs to their places.
 fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(), DropReason> {
     let described = layout.map().described_len();
@@ -161,14 +178,10 @@ fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Where the last run is in the packet: at the end of the payload zone's text, before the next
-/// header if that is there. All the octets before it in the datagram are before it in the packet.
+/// Where the last run is in the packet: at the end of the payload zone, before padding and the next
+/// header if they are there. All the octets before it in the datagram are before it in the packet.
 fn last_run_at(layout: &Layout) -> usize {
     let last_run = layout.datagram_len() - layout.map().described_len();
     let next_header = usize::from(layout.map().is_opaque());
-    layout.payload().text().end - next_header - last_run
-}
-
-fn text_and_icv<'p>(packet: &'p mut [u8], body: &Body) -> (&'p mut [u8], &'p mut [u8]) {
-    packet[body.all()].split_at_mut(body.text().len())
+    layout.payload().plain().end - next_header - last_run
 }

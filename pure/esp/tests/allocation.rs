@@ -74,7 +74,7 @@ fn allocations_of(work: impl FnOnce()) -> u64 {
 }
 
 fn licensed() -> Licensed {
-    let suite = model::Suite::Aes128Gcm16;
+    let suite = model::ZoneSuite::Aes128Gcm16;
     let half = |spi| GrantHalf {
         spi: Spi(spi),
         zones: vec![(ZoneId(1), suite, key(spi, 1, suite))],
@@ -85,7 +85,7 @@ fn licensed() -> Licensed {
         line: CsaId(1),
         grant: 1,
         payload_zone: ZoneId(2),
-        suites: vec![suite, model::Suite::Aes256Gcm16],
+        suites: vec![suite, model::ZoneSuite::Aes256Gcm16],
         window: 4096,
         lifetime: Duration::from_secs(60),
         from_gateway: half(TO_ALICE),
@@ -119,7 +119,7 @@ fn the_counter_counts() {
 
 #[test]
 fn no_packet_but_the_first_of_an_sa_allocates() {
-    for kind in [EXPLICIT, IMPLICIT, two_zones(), three_zones()] {
+    for kind in [EXPLICIT, IMPLICIT, two_zones(), three_zones(), old_zones()] {
         let (mut alice, mut bob) = pair(&kind);
         let (mut node, mut scratch) = (licensed(), Scratch::new());
         let mut relay = Relay {

@@ -5,7 +5,9 @@
 //! keys of its own; so its number among those that were sealed makes a nonce, or an IV, that never
 //! comes twice.
 
-use crypto::{Aead, AeadAlgorithm, BLOCK_LEN, BadIcv, CbcHmac, HmacAlgorithm, NONCE_LEN, Secret};
+use crypto::{
+    Aead, AeadAlgorithm, BLOCK_LEN, BadIcv, CbcHmac, Hmac, HmacAlgorithm, NONCE_LEN, Secret,
+};
 use model::{Sha2, Suite};
 use wire::ike::{Content, Fragment, Frame, Header, Message, NotOpened, Sealed};
 
@@ -125,7 +127,7 @@ impl Half {
                 Sha2::Sha384 => HmacAlgorithm::Sha384,
                 Sha2::Sha512 => HmacAlgorithm::Sha512,
             };
-            let cbc = CbcHmac::new(algorithm, key, sk_a.expose());
+            let cbc = Hmac::new(algorithm, sk_a.expose()).and_then(|mac| CbcHmac::new(key, mac));
             Self::Cbc(Box::new(
                 cbc.expect("the schedule gives keys of the suite's lengths"),
             ))

@@ -6,7 +6,7 @@ use crate::extension::tcp::Tcp;
 use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
-use model::{Group, Identity, Kem, Licence, Mode, Suite, TrafficSelector, ZoneSelector};
+use model::{Group, Identity, Kem, Licence, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -274,7 +274,7 @@ pub struct ZonePolicy {
     /// How strongly they are wanted.
     pub stance: Stance,
     /// The zones from serial 1; the last is the payload zone and its selector `Rest`.
-    pub zones: Vec<(ZoneSelector, Suite)>,
+    pub zones: Vec<(ZoneSelector, ZoneSuite)>,
     /// Replay window in packets, 4096 to 65536.
     pub window: u32,
     /// Who may do what with which zone.

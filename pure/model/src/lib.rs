@@ -9,6 +9,7 @@ mod sa;
 mod selector;
 mod time;
 mod zone;
+mod zone_suite;
 
 pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
@@ -22,3 +23,4 @@ pub use time::{Deadline, Instant};
 pub use zone::{
     Licence, MapKind, Right, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,
 };
+pub use zone_suite::{Hmac, ZoneSuite};

@@ -1,6 +1,6 @@
 //! Parameters of security associations, as `ike` hands them to `esp`.
 
-use crate::{Path, TrafficSelector, ZoneAgreement, ZoneId};
+use crate::{Path, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
 use std::fmt;
 use std::time::Duration;
 
@@ -259,14 +259,14 @@ impl fmt::Display for Mode {
     }
 }
 
-/// One zone's key in one direction. `K` holds encryption key and salt.
+/// One zone's key in one direction. `K` holds [`ZoneSuite::keymat_len`] octets.
 #[derive(Clone, Debug)]
 pub struct ZoneKey<K> {
     /// The zone.
     pub zone: ZoneId,
     /// How it is protected.
-    pub suite: Suite,
-    /// Encryption key and salt.
+    pub suite: ZoneSuite,
+    /// Encryption key, HMAC key and salt, as far as the suite has them.
     pub key: K,
 }
 
@@ -358,7 +358,7 @@ pub struct GrantHalf<K> {
     /// The SPI its packets carry.
     pub spi: Spi,
     /// The keys of the licensed zones, in ascending serial; never empty, zone 1 among them.
-    pub zones: Vec<(ZoneId, Suite, K)>,
+    pub zones: Vec<(ZoneId, ZoneSuite, K)>,
 }
 
 /// What KEY_DISTRIBUTE carries to a licensed node (DESIGN section 5).
@@ -374,7 +374,7 @@ pub struct Grant<K> {
     /// The composite SA's payload zone: needed to read its maps.
     pub payload_zone: ZoneId,
     /// Suites of every agreed zone, in ascending serial from 1: needed to find the bodies.
-    pub suites: Vec<Suite>,
+    pub suites: Vec<ZoneSuite>,
     /// The endpoints' replay window.
     pub window: u32,
     /// How long the keys may be kept.

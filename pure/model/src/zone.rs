@@ -1,6 +1,6 @@
 //! Zones, licences and what both ends agreed about them (DESIGN sections 1 and 3).
 
-use crate::{Identity, Suite};
+use crate::{Identity, ZoneSuite};
 use std::fmt;
 use std::str::FromStr;
 
@@ -132,7 +132,7 @@ pub struct Zone {
     /// The octets it asks for.
     pub selector: ZoneSelector,
     /// How it is protected.
-    pub suite: Suite,
+    pub suite: ZoneSuite,
 }
 
 /// Whether the zone map is carried by each packet or fixed in the SA.

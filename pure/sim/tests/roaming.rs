@@ -2,7 +2,7 @@
 //! connection in the tunnel carries on with the same octets.
 
 use crypto::Secret;
-use model::{Group, Instant, Mode, Suite, TrafficSelector, ZoneSelector};
+use model::{Group, Instant, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
 use node::{Addressing, Config, Lifetimes, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
@@ -124,8 +124,8 @@ fn config(
     let zones = ZonePolicy {
         stance: Stance::Require,
         zones: vec![
-            (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
-            (ZoneSelector::Rest, Suite::Aes128Gcm16),
+            (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+            (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
         ],
         window: 4096,
         licences: Vec::new(),

@@ -1,7 +1,7 @@
 //! What the fuzzers start from is what its names say. A seed that the readers refuse at once would
 //! teach a fuzzer nothing.
 
-use model::{Suite, ZoneId};
+use model::{ZoneId, ZoneSuite};
 use std::fs;
 use std::path::Path;
 use wire::esp::HEADER_LEN;
@@ -44,7 +44,7 @@ fn seeds_of_zone_map_are_zoned_packets() {
     for (name, octets) in seeds("zone_map") {
         let (zones, packet) = (2 + usize::from(octets[0]), &octets[1..]);
         let map = Map::parse(&packet[HEADER_LEN..], ZoneId(zones as u8)).expect(&name);
-        let suites = [Suite::Aes128Gcm16; MAX_ZONES];
+        let suites = [ZoneSuite::Aes128Gcm16; MAX_ZONES];
         let layout = Layout::of_packet(map, &suites[..zones], packet.len()).expect(&name);
         assert_eq!(layout.packet_len(), packet.len(), "{name}");
     }

@@ -663,20 +663,6 @@ fn the_list_of_name_servers_is_named_from_the_root() {
 }
 
 #[test]
-fn zones_with_a_suite_that_is_no_aead_are_refused() {
-    for zones in ["accept", "require"] {
-        let lines = format!("suite = [\"aes256gcm16\", \"aes128-sha256\"]\nzones = \"{zones}\"\n");
-        assert_eq!(
-            only_fault_in_office(&lines),
-            "10:9 peer.office.zones | zones need an AEAD, and `suite` allows aes128-sha256, which is none \
-             | leave aes128-sha256 out of `suite`, or write `zones = \"refuse\"`"
-        );
-    }
-    let plain = format!("{NODE}{OFFICE}suite = \"aes128-sha256\"\nzones = \"refuse\"\n");
-    assert!(Folder::new().load(&plain).is_ok());
-}
-
-#[test]
 fn a_set_of_suites_stands_alone() {
     let list = "suite = [\"strict\", \"aes128gcm16\"]\n";
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Which zones there are to a packet.
 
 use super::Folder;
-use crate::{Config, ZonePolicy, default_mtu};
-use model::{Suite, ZoneId, ZoneSelector};
+use crate::{Config, Warning, ZonePolicy, default_mtu};
+use model::{Hmac, Sha2, Suite, ZoneId, ZoneSelector, ZoneSuite};
 
 const ZONED: &str = r#"[node]
 id = "alice@example.net"
@@ -46,16 +46,56 @@ fn each_zone_may_have_a_suite_of_its_own() {
     )
     .layout;
     let expected = [
-        (ZoneSelector::Ip, Some(Suite::ChaCha20Poly1305)),
+        (ZoneSelector::Ip, Some(ZoneSuite::ChaCha20Poly1305)),
         (ZoneSelector::Transport, None),
         (ZoneSelector::Rest, None),
     ];
     assert_eq!(layout, expected);
-    let cbc = fault("layout = [\"headers\", { zone = \"payload\", suite = \"aes128-sha256\" }]\n");
+}
+
+#[test]
+fn a_zone_may_have_a_suite_that_esp_has_not() {
+    for suite in ZoneSuite::all() {
+        let layout =
+            format!("layout = [{{ zone = \"headers\", suite = \"{suite}\" }}, \"payload\"]\n");
+        assert_eq!(zones(&layout).layout[0].1, Some(suite));
+    }
+    let unknown = fault("layout = [{ zone = \"headers\", suite = \"aes128gcm8\" }, \"payload\"]\n");
+    assert!(unknown.contains("`aes128gcm8` is not known"), "{unknown}");
+}
+
+#[test]
+fn zones_without_a_suite_have_the_best_of_the_peers() {
+    let layout = load("suite = \"aes256-sha384\"\n").peers[0]
+        .layout()
+        .collect::<Vec<_>>();
+    let best = ZoneSuite::from(Suite::Aes256Cbc(Sha2::Sha384));
+    let expected = [
+        (ZoneSelector::IpTransport, best),
+        (ZoneSelector::Rest, best),
+    ];
+    assert_eq!(layout, expected);
+}
+
+#[test]
+fn a_payload_that_everybody_reads_is_refused() {
+    let fault = fault("layout = [\"headers\", { zone = \"payload\", suite = \"aes256gmac\" }]\n");
     assert!(
-        cbc.contains("layout[1].suite | `aes128-sha256` is not known"),
-        "{cbc}"
+        fault.contains("aes256gmac does not encrypt, and everybody would read the payload"),
+        "{fault}"
     );
+}
+
+#[test]
+fn headers_that_everybody_reads_are_warned_of() {
+    let config =
+        load("layout = [{ zone = \"ip\", suite = \"aes128gmac\" }, \"transport\", \"payload\"]\n");
+    let [Warning::ZoneInClear { peer, zone }] = &config.warnings[..] else {
+        panic!("{:?}", config.warnings)
+    };
+    assert_eq!((peer.as_str(), zone.as_str()), ("office", "ip"));
+    let secret = "layout = [{ zone = \"ip\", suite = \"aes128ctr-sha256\" }, \"payload\"]\n";
+    assert!(load(secret).warnings.is_empty());
 }
 
 #[test]
@@ -147,8 +187,22 @@ fn a_layout_that_says_nothing_about_every_octet_is_refused() {
 #[test]
 fn more_zones_leave_less_room_for_a_packet() {
     let with = |layout: &str| load(&format!("layout = {layout}\n")).tunnel.mtu;
-    assert_eq!(with("[\"headers\", \"payload\"]"), default_mtu(2));
-    assert_eq!(with("[\"ip\", \"transport\", \"payload\"]"), default_mtu(3));
+    assert_eq!(with("[\"headers\", \"payload\"]"), default_mtu(2 * 16));
+    assert_eq!(
+        with("[\"ip\", \"transport\", \"payload\"]"),
+        default_mtu(3 * 16)
+    );
+    let whole = Hmac {
+        hash: Sha2::Sha256,
+        whole: true,
+    };
+    let blocks = usize::from(default_mtu(
+        16 + ZoneSuite::Aes128Cbc(whole).overhead() as u16,
+    ));
+    let layout = "[\"headers\", { zone = \"payload\", suite = \"aes128-sha256_256\" }]";
+    assert_eq!(usize::from(with(layout)), blocks);
+    let plain = ZONED.replace("require", "refuse") + "suite = \"aes128-sha512\"\n";
+    assert_eq!(Folder::new().load(&plain).unwrap().tunnel.mtu, 1380);
 }
 
 #[test]

@@ -1,19 +1,13 @@
 //! What the configuration makes of this machine's network: ways that packets would not survive.
 
 use super::finding::Finding;
-use config::{Action, Config, Divert, Peer};
+use config::{Action, Config, Divert, Peer, ZONED_OVERHEAD};
 use os::{Family, Netlink, divert, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
-/// What the longest sealed packet of two zones has beyond the inner one: 117 octets with IPv6 outside
-/// ([`config::default_mtu`]); 20 fewer with IPv4.
-const OVERHEAD: u32 = 117;
-
-/// What each more of the zones adds.
-const ZONE_OVERHEAD: u32 = 16;
-
-/// With AES-CBC, whose text is whole blocks: 4 more.
-const CBC_OVERHEAD: u32 = 121;
+/// What the longest plain packet has beyond the inner one with IPv6 outside; 20 fewer with IPv4. AES-CBC
+/// has a little more where the last block is not full.
+const PLAIN_OVERHEAD: u16 = 117;
 
 /// Looks at all of it.
 pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
@@ -84,11 +78,8 @@ fn protects(config: &Config, address: IpAddr) -> bool {
 
 /// Whether the longest packet fits the interface that leads to a peer.
 fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
-    let suites = &peer.party.suites;
-    let overhead = match suites.iter().any(|suite| suite.hash().is_some()) {
-        true => CBC_OVERHEAD,
-        false => OVERHEAD + ZONE_OVERHEAD * (peer.zones.layout.len() as u32 - 2),
-    };
+    let overhead = PLAIN_OVERHEAD.max(ZONED_OVERHEAD + peer.zone_overhead());
+    let overhead = u32::from(overhead);
     let peer = peer.address?;
     let overhead = if peer.is_ipv4() {
         overhead - 20

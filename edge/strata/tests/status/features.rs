@@ -50,6 +50,7 @@ const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
 const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
+const CONFIG_ZONES: &str = "edge/config/src/tests/zones.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const RESOURCE: &str = "edge/lab/tests/e2e_resource.rs";
 const RESOURCE_NODE: &str = "pure/node/src/tests/resource.rs";
@@ -1198,6 +1199,14 @@ pub const FEATURES: &[Feature] = &[
             (TRANSFER, "two_hundred_mb_pass_a_zoned_tunnel"),
             (LAYOUT, "headers_are_cut_apart_and_each_zone_has_its_suite"),
             (LAYOUT, "rtp_is_a_zone_of_its_own_between_the_media_ports"),
+            (
+                LAYOUT,
+                "suites_of_every_kind_are_mixed_and_a_node_reads_its_own",
+            ),
+            (
+                LAYOUT,
+                "a_zone_with_gmac_is_read_by_whoever_stands_on_the_way",
+            ),
             (LAYOUT, "a_node_reads_the_zones_of_its_licence_and_no_other"),
         ]),
         refuses: Tests(&[
@@ -1206,6 +1215,7 @@ pub const FEATURES: &[Feature] = &[
                 "layouts_that_differ_make_no_tunnel_where_zones_are_required",
             ),
             (LAYOUT, "a_suite_that_differs_makes_no_tunnel"),
+            (CONFIG_ZONES, "a_payload_that_everybody_reads_is_refused"),
             (LICENCE, "required_zones_that_the_gateway_refuses_are_told"),
             (
                 LICENCE,
@@ -1222,6 +1232,7 @@ pub const FEATURES: &[Feature] = &[
                 "layouts_that_differ_make_a_plain_tunnel_where_that_is_accepted",
             ),
             (LAYOUT, "eight_zones_carry_a_download_over_a_lossy_hop"),
+            (LAYOUT, "blocks_carry_a_download_over_a_lossy_hop"),
         ]),
     },
     Feature {

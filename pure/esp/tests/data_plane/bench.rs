@@ -4,8 +4,8 @@
 use crypto::{Aead, AeadAlgorithm, Secret};
 use esp::{DropReason, Packet, Protected, Sink, Spd, Worker};
 use model::{
-    ChildSa, ChildSaId, Half, IkeSaId, Instant, Keys, MapKind, Mode, Path, Span, Spi, Suite,
-    TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
+    ChildSa, ChildSaId, Half, Hmac, IkeSaId, Instant, Keys, MapKind, Mode, Path, Sha2, Span, Spi,
+    Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector, ZoneSuite,
 };
 
 /// SPI of packets from Alice to Bob.
@@ -17,7 +17,7 @@ pub const TO_ALICE: u32 = 0x1000_0a0a;
 #[derive(Clone, Debug)]
 pub enum Kind {
     Plain { suite: Suite, implicit_iv: bool },
-    Zoned(Vec<(ZoneSelector, Suite)>),
+    Zoned(Vec<(ZoneSelector, ZoneSuite)>),
 }
 
 pub const EXPLICIT: Kind = Kind::Plain {
@@ -33,25 +33,25 @@ pub const IMPLICIT: Kind = Kind::Plain {
 /// Both headers and the rest: what SNOOP needs.
 pub fn two_zones() -> Kind {
     Kind::Zoned(vec![
-        (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
-        (ZoneSelector::Rest, Suite::Aes256Gcm16),
+        (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+        (ZoneSelector::Rest, ZoneSuite::Aes256Gcm16),
     ])
 }
 
 /// The same, each zone with the other kind of cipher than in [`two_zones`].
 pub fn mixed_zones() -> Kind {
     Kind::Zoned(vec![
-        (ZoneSelector::IpTransport, Suite::ChaCha20Poly1305),
-        (ZoneSelector::Rest, Suite::Aes128Gcm16),
+        (ZoneSelector::IpTransport, ZoneSuite::ChaCha20Poly1305),
+        (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
     ])
 }
 
 /// Each header alone.
 pub fn three_zones() -> Kind {
     Kind::Zoned(vec![
-        (ZoneSelector::Ip, Suite::Aes128Gcm16),
-        (ZoneSelector::Transport, Suite::Aes256Gcm16),
-        (ZoneSelector::Rest, Suite::Aes128Gcm16),
+        (ZoneSelector::Ip, ZoneSuite::Aes128Gcm16),
+        (ZoneSelector::Transport, ZoneSuite::Aes256Gcm16),
+        (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
     ])
 }
 
@@ -59,19 +59,46 @@ pub fn three_zones() -> Kind {
 pub fn eight_zones() -> Kind {
     let span = |first, last| Span::new(first, last).unwrap();
     Kind::Zoned(vec![
-        (ZoneSelector::Octets(span(0, 8)), Suite::Aes256Gcm16),
-        (ZoneSelector::Octets(span(12, 19)), Suite::Aes128Gcm16),
-        (ZoneSelector::Ip, Suite::ChaCha20Poly1305),
-        (ZoneSelector::Octets(span(20, 23)), Suite::Aes128Gcm16),
-        (ZoneSelector::Transport, Suite::Aes256Gcm16),
-        (ZoneSelector::Rtp(span(5004, 5007)), Suite::ChaCha20Poly1305),
-        (ZoneSelector::Rtp(span(53, 5000)), Suite::Aes128Gcm16),
-        (ZoneSelector::Rest, Suite::ChaCha20Poly1305),
+        (ZoneSelector::Octets(span(0, 8)), ZoneSuite::Aes256Gcm16),
+        (ZoneSelector::Octets(span(12, 19)), ZoneSuite::Aes128Gcm16),
+        (ZoneSelector::Ip, ZoneSuite::ChaCha20Poly1305),
+        (ZoneSelector::Octets(span(20, 23)), ZoneSuite::Aes128Gcm16),
+        (ZoneSelector::Transport, ZoneSuite::Aes256Gcm16),
+        (
+            ZoneSelector::Rtp(span(5004, 5007)),
+            ZoneSuite::ChaCha20Poly1305,
+        ),
+        (ZoneSelector::Rtp(span(53, 5000)), ZoneSuite::Aes128Gcm16),
+        (ZoneSelector::Rest, ZoneSuite::ChaCha20Poly1305),
     ])
 }
 
-pub fn agreement(zones: &[(ZoneSelector, Suite)]) -> ZoneAgreement {
-    let zone = |(i, (selector, suite)): (usize, &(ZoneSelector, Suite))| Zone {
+/// A zone that everybody reads, and the papers' kind of suites.
+pub fn old_zones() -> Kind {
+    let hmac = |hash, whole| Hmac { hash, whole };
+    Kind::Zoned(vec![
+        (ZoneSelector::Ip, ZoneSuite::Aes128Gmac),
+        (
+            ZoneSelector::Transport,
+            ZoneSuite::Aes256Ctr(hmac(Sha2::Sha256, false)),
+        ),
+        (
+            ZoneSelector::Rest,
+            ZoneSuite::Aes128Cbc(hmac(Sha2::Sha512, true)),
+        ),
+    ])
+}
+
+/// Two zones of one suite.
+pub fn zones_of(suite: ZoneSuite) -> Kind {
+    Kind::Zoned(vec![
+        (ZoneSelector::IpTransport, suite),
+        (ZoneSelector::Rest, suite),
+    ])
+}
+
+pub fn agreement(zones: &[(ZoneSelector, ZoneSuite)]) -> ZoneAgreement {
+    let zone = |(i, (selector, suite)): (usize, &(ZoneSelector, ZoneSuite))| Zone {
         id: ZoneId(i as u8 + 1),
         selector: *selector,
         suite: *suite,
@@ -84,9 +111,9 @@ pub fn agreement(zones: &[(ZoneSelector, Suite)]) -> ZoneAgreement {
     }
 }
 
-/// Key and salt of a zone in the direction of an SPI.
-pub fn key(spi: u32, zone: u8, suite: Suite) -> Secret {
-    let len = suite.key_len() as u8 + 4;
+/// All keys of a zone in the direction of an SPI.
+pub fn key(spi: u32, zone: u8, suite: impl Into<ZoneSuite>) -> Secret {
+    let len = suite.into().keymat_len() as u8;
     Secret::new(
         (0..len)
             .map(|i| i ^ (spi as u8) ^ zone.wrapping_mul(37))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wire::tcp::Header;
 use wire::zoned::BadMap;
 
-fn grant(kind: &Kind, zones: &[u8]) -> Grant<Secret> {
+pub fn grant(kind: &Kind, zones: &[u8]) -> Grant<Secret> {
     let Kind::Zoned(agreed) = kind else {
         panic!("plain SAs have nothing to license")
     };

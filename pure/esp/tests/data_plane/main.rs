@@ -10,4 +10,5 @@ mod identity;
 mod licensed;
 mod mode;
 mod policy;
+mod suites;
 mod vectors;

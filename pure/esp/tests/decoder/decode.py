@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""An independent reading of the data plane's wire format (DESIGN section 3, RFC 4303, 4106, 7634).
+"""An independent reading of the data plane's wire format (DESIGN section 3, RFC 4303, 4106, 7634,
+3686, 4543, 4868).
 
     decode.py check FILE...     every vector: its packet opens to its datagram, and its datagram
                                 seals to its packet
@@ -10,8 +11,10 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
     name      what it shows
     spi, seq  numbers
     kind      zoned, explicit (IV on the wire) or implicit (RFC 8750)
-    cipher Z  gcm (the default) or chacha: the AEAD of zone Z
-    key Z     encryption key and salt of zone Z in hexadecimal; Z is 0 for a plain packet
+    cipher Z  the suite of zone Z, if it is not aes128gcm16: aes256gcm16, chacha20poly1305, aes128gmac,
+              aes128ctr-sha256, aes128-sha256 (CBC) and their kin; aes128-sha256_256 has a whole HMAC
+    key Z     encryption key, HMAC key and salt of zone Z in hexadecimal, as far as its suite has them;
+              Z is 0 for a plain packet
     layout    what the zones ask for, if it is not the headers; not looked at here: `runs` follow from it
     runs      zone:length of every run but the last (zoned only; empty if opaque)
     datagram  hexadecimal
@@ -21,13 +24,17 @@ Written from the text of the design and sharing nothing with the code under test
 read: every rule is where the format needs it.
 """
 
+import hashlib
+import hmac
+import re
 import struct
 import sys
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
-
-ICV = 16
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CBC, CTR, ECB
 
 
 class Wrong(Exception):
@@ -104,18 +111,128 @@ def write_map(runs, checksum_left_out, payload):
     return b"".join(words)
 
 
-class Key:
-    """Encryption key and salt of one zone, and the cipher they are for."""
+# --- Suites ---------------------------------------------------------------------------------------
+
+
+class Aead:
+    """AES-GCM or ChaCha20-Poly1305: the text encrypted, then 16 octets of ICV."""
+
+    iv_length, icv_length = 0, 16
 
     def __init__(self, octets, cipher):
         self.salt = octets[-4:]
-        self.aead = {"gcm": AESGCM, "chacha": ChaCha20Poly1305}[cipher](octets[:-4])
+        self.cipher = cipher(octets[:-4])
 
     def encrypt(self, iv, text, aad):
-        return self.aead.encrypt(self.salt + iv, text, aad)
+        return self.cipher.encrypt(self.salt + iv, text, aad)
 
     def decrypt(self, iv, body, aad):
-        return self.aead.decrypt(self.salt + iv, body, aad)
+        return self.cipher.decrypt(self.salt + iv, body, aad)
+
+    def text_length(self, plain):
+        return plain
+
+    def seal(self, seq, text, aad):
+        return self.encrypt(iv_of(seq), text, aad)
+
+    def open(self, seq, body, aad, plain=None):
+        return self.decrypt(iv_of(seq), body, aad)
+
+
+class Gmac(Aead):
+    """The text as it is, then the ICV over the other data and the text."""
+
+    def seal(self, seq, text, aad):
+        return text + self.encrypt(iv_of(seq), b"", aad + text)
+
+    def open(self, seq, body, aad, plain=None):
+        text, icv = body[:-16], body[-16:]
+        self.decrypt(iv_of(seq), icv, aad + text)
+        return text
+
+
+class Hmac:
+    """AES-CTR or AES-CBC, then an HMAC over the other data, the IV if there is one, and the text."""
+
+    def __init__(self, octets, key_length, bits, whole):
+        self.hash = {256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}[bits]
+        self.key, rest = octets[:key_length], octets[key_length:]
+        self.mac_key, self.salt = rest[: bits // 8], rest[bits // 8 :]
+        self.icv_length = bits // 8 if whole else bits // 16
+
+    def icv(self, covered):
+        return hmac.digest(self.mac_key, covered, self.hash)[: self.icv_length]
+
+    def authentic(self, body, aad):
+        covered, icv = body[: -self.icv_length], body[-self.icv_length :]
+        if not hmac.compare_digest(self.icv(aad + covered), icv):
+            raise InvalidTag
+        return covered
+
+    def apply(self, mode, text, backwards=False):
+        cipher = Cipher(AES(self.key), mode)
+        context = cipher.decryptor() if backwards else cipher.encryptor()
+        return context.update(text) + context.finalize()
+
+
+class Ctr(Hmac):
+    """Counter blocks of RFC 3686: salt, sequence number, a count that starts at one."""
+
+    iv_length = 0
+
+    def text_length(self, plain):
+        return plain
+
+    def mode(self, seq):
+        return CTR(self.salt + iv_of(seq) + b"\0\0\0\1")
+
+    def seal(self, seq, text, aad):
+        text = self.apply(self.mode(seq), text)
+        return text + self.icv(aad + text)
+
+    def open(self, seq, body, aad, plain=None):
+        return self.apply(self.mode(seq), self.authentic(body, aad))
+
+
+class Cbc(Hmac):
+    """An IV that is the sequence number encrypted; padding 1 2 3 and its length fill the last block."""
+
+    iv_length = 16
+
+    def text_length(self, plain):
+        return (plain + 1 + 15) // 16 * 16
+
+    def seal(self, seq, text, aad):
+        iv = self.apply(ECB(), struct.pack(">QQ", 0, seq))
+        pad = self.text_length(len(text)) - len(text) - 1
+        text += bytes(range(1, pad + 1)) + bytes([pad])
+        text = iv + self.apply(CBC(iv), text)
+        return text + self.icv(aad + text)
+
+    def open(self, seq, body, aad, plain=None):
+        covered = self.authentic(body, aad)
+        text = self.apply(CBC(covered[:16]), covered[16:], backwards=True)
+        pad = text[-1]
+        need(pad < 16 and pad < len(text), "pad length")
+        need(text[-1 - pad : -1] == bytes(range(1, pad + 1)), "padding")
+        text = text[: -1 - pad]
+        need(plain is None or len(text) == plain, "length of a padded zone")
+        return text
+
+
+def key_of(octets, suite):
+    if suite == "chacha20poly1305":
+        return Aead(octets, ChaCha20Poly1305)
+    bits, mode, hash_bits, whole = re.fullmatch(
+        r"aes(128|256)(gcm16|gmac|ctr|)(?:-sha(\d+)(_\d+)?)?", suite
+    ).groups()
+    if mode in ("gcm16", "gmac"):
+        need(len(octets) == int(bits) // 8 + 4, "length of a key")
+        return (Aead if mode == "gcm16" else Gmac)(octets, AESGCM)
+    kind = Ctr if mode == "ctr" else Cbc
+    key = kind(octets, int(bits) // 8, int(hash_bits), whole is not None)
+    need(len(key.salt) == (4 if kind is Ctr else 0), "length of a key")
+    return key
 
 
 def iv_of(seq):
@@ -136,12 +253,14 @@ def open_zoned(packet, keys):
     present = sorted({zone for zone, _ in runs} | {payload})
     at, texts, other_bodies = 8 + map_length, {}, b""
     for zone in present:
+        key = keys[zone]
         described = sum(size for z, size in runs if z == zone) + (zone == designated)
-        end = at + described + ICV if zone != payload else len(packet)
-        need(end <= len(packet) and end - at >= described + ICV, "bodies")
+        least = key.iv_length + key.text_length(described) + key.icv_length
+        end = at + least if zone != payload else len(packet)
+        need(end <= len(packet) and end - at >= least, "bodies")
         body = packet[at:end]
         aad = aad_of(spi, seq, zone_map, len(packet), zone, payload, other_bodies)
-        texts[zone] = keys[zone].decrypt(iv_of(seq), body, aad)
+        texts[zone] = key.open(seq, body, aad, described if zone != payload else None)
         if zone != payload:
             other_bodies += body
         at = end
@@ -176,11 +295,14 @@ def seal_zoned(datagram, spi, seq, keys, runs):
     texts[payload] += rest
     texts[min(texts)] += bytes([next_header])
     zone_map = write_map(runs, checksum_left_out, payload)
-    length = 8 + len(zone_map) + sum(len(text) + ICV for text in texts.values())
+    length = 8 + len(zone_map)
+    for zone, text in texts.items():
+        key = keys[zone]
+        length += key.iv_length + key.text_length(len(text)) + key.icv_length
     bodies = b""
     for zone in sorted(texts):
         aad = aad_of(spi, seq, zone_map, length, zone, payload, bodies)
-        bodies += keys[zone].encrypt(iv_of(seq), texts[zone], aad)
+        bodies += keys[zone].seal(seq, texts[zone], aad)
     return struct.pack(">II", spi, seq) + zone_map + bodies
 
 
@@ -225,7 +347,9 @@ class Vector:
         self.spi, self.seq = int(fields["spi"], 0), int(fields["seq"], 0)
         zones = [name.split()[1] for name in fields if name.startswith("key ")]
         self.keys = {
-            int(zone): Key(bytes.fromhex(fields[f"key {zone}"]), fields.get(f"cipher {zone}", "gcm"))
+            int(zone): key_of(
+                bytes.fromhex(fields[f"key {zone}"]), fields.get(f"cipher {zone}", "aes128gcm16")
+            )
             for zone in zones
         }
         runs = fields.get("runs", "").split()

@@ -119,7 +119,7 @@ fn shares(
     })
 }
 
-fn secrets(request: &Message, direction: KeyDirection) -> Vec<(ZoneId, model::Suite, Secret)> {
+fn secrets(request: &Message, direction: KeyDirection) -> Vec<(ZoneId, model::ZoneSuite, Secret)> {
     let shares = request.payloads.iter().filter_map(|payload| match payload {
         Payload::Secret(share) if share.direction == direction => Some(share),
         _ => None,

@@ -9,7 +9,7 @@
 //! ```text
 //! H      = SHA-256("Strata zone map 1" | ZONE_MAP | SPI of the initiator | SPI of the responder)
 //! KEYMAT = prf+(SK_d, [g^ir |] Ni | Nr | H)
-//!        = (key | salt) of zones 1 to P, initiator to responder, then the same back
+//!        = (encryption key | HMAC key | salt) of zones 1 to P, initiator to responder, then back
 //! ```
 
 use crate::config::{Stance, ZonePolicy};
@@ -189,7 +189,7 @@ fn is_within(answered: &ZoneAgreement, offered: &ZoneAgreement) -> bool {
 mod tests {
     use super::*;
     use crate::tests::{licence, two_zones};
-    use model::Suite;
+    use model::ZoneSuite;
 
     fn policy(stance: Stance) -> ZonePolicy {
         two_zones(stance, "node.example")
@@ -220,7 +220,7 @@ mod tests {
             .push(licence("thief.example"))));
         assert!(!check_changed(|a| a.licences[0].zone = ZoneId(2)));
         assert!(!check_changed(|a| a.window += 1));
-        assert!(!check_changed(|a| a.zones[0].suite = Suite::Aes256Gcm16));
+        assert!(!check_changed(|a| a.zones[0].suite = ZoneSuite::Aes256Gcm16));
         assert!(!check_changed(|a| a.zones.swap(0, 1)));
     }
 

@@ -10,14 +10,18 @@ use wire::ike::{NotifyType, RefusalCode};
 pub(crate) fn grant(number: u16) -> Grant<Secret> {
     let half = |spi, fill| GrantHalf {
         spi: Spi(spi),
-        zones: vec![(ZoneId(1), Suite::Aes128Gcm16, Secret::new(vec![fill; 20]))],
+        zones: vec![(
+            ZoneId(1),
+            ZoneSuite::Aes128Gcm16,
+            Secret::new(vec![fill; 20]),
+        )],
     };
     Grant {
         csa: CsaId(77),
         line: CsaId(77),
         grant: number,
         payload_zone: ZoneId(2),
-        suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
+        suites: vec![ZoneSuite::Aes128Gcm16, ZoneSuite::Aes256Gcm16],
         window: 4096,
         lifetime: Duration::from_secs(3600),
         from_gateway: half(0x1111, 1),

@@ -44,7 +44,7 @@ mod zones;
 
 use crate::{Addressing, ChildPolicy, Config, Peer, PeerRole, Stance, ZonePolicy};
 use crypto::Secret;
-use model::{Group, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use model::{Group, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite};
 use std::time::Duration;
 
 /// A message of IKE_AUTH with these payloads, as it is inside.
@@ -71,8 +71,8 @@ pub(crate) fn two_zones(stance: Stance, node: &str) -> ZonePolicy {
     ZonePolicy {
         stance,
         zones: vec![
-            (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
-            (ZoneSelector::Rest, Suite::Aes256Gcm16),
+            (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+            (ZoneSelector::Rest, ZoneSuite::Aes256Gcm16),
         ],
         window: 8192,
         licences: vec![licence(node)],

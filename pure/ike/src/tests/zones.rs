@@ -100,7 +100,7 @@ fn an_initiator_that_requires_zones_takes_a_plain_tunnel_down() {
 #[test]
 fn different_zones_are_not_agreed() {
     let (left, mut right) = zoned(Stance::Accept, Stance::Accept);
-    zones_of(&mut right).zones[0].1 = Suite::Aes256Gcm16;
+    zones_of(&mut right).zones[0].1 = ZoneSuite::Aes256Gcm16;
     let pair = connected((left, right));
     assert!(pair.left.child().agreement.is_none());
     assert!(fit(pair.left.child(), pair.right.child()));

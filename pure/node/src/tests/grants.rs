@@ -3,7 +3,7 @@
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
 use crate::{Event, GrantState, Stance};
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, IkeSaId, Spi, Suite, ZoneId};
+use model::{CsaId, Grant, GrantHalf, IkeSaId, Spi, ZoneId, ZoneSuite};
 use std::time::Duration;
 
 /// Lets a little traffic flow both ways and returns whether all of it arrived.
@@ -26,14 +26,18 @@ pub fn crowded() -> World {
     for number in 1..=4 {
         let half = |spi, fill| GrantHalf {
             spi,
-            zones: vec![(ZoneId(1), Suite::Aes128Gcm16, Secret::new(vec![fill; 20]))],
+            zones: vec![(
+                ZoneId(1),
+                ZoneSuite::Aes128Gcm16,
+                Secret::new(vec![fill; 20]),
+            )],
         };
         let other = Grant {
             csa: CsaId(number),
             line: CsaId(number),
             grant: 1,
             payload_zone: ZoneId(2),
-            suites: vec![Suite::Aes128Gcm16; 2],
+            suites: vec![ZoneSuite::Aes128Gcm16; 2],
             window: 4096,
             lifetime: Duration::from_secs(3600),
             from_gateway: half(held.from_gateway, 1),

@@ -8,7 +8,7 @@ use super::world::{
     Flight, GATEWAY, Hop, LICENSED, MOBILE, PSK, Policies, World, address, licence,
 };
 use crate::{DropReason, Event, KeyLog, Stance};
-use model::{Keys, Path, Suite, ZoneId};
+use model::{Keys, Path, ZoneId, ZoneSuite};
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::esp::HEADER_LEN;
@@ -109,7 +109,7 @@ fn control_2_a_genuine_packet_does_move_the_window() {
 
 fn layout(packet: &[u8]) -> Layout {
     let map = Map::parse(&packet[HEADER_LEN..], PAYLOAD_ZONE).unwrap();
-    Layout::of_packet(map, &[Suite::Aes128Gcm16; 2], packet.len()).unwrap()
+    Layout::of_packet(map, &[ZoneSuite::Aes128Gcm16; 2], packet.len()).unwrap()
 }
 
 /// `packet` with a zone of `other`, which is as long.

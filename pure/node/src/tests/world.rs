@@ -17,7 +17,7 @@ use crate::{
 use crypto::{Rng, Secret};
 use model::{
     Identity, Instant, Licence, Mode, Path, Right, Spi, Suite, TrafficSelector, ZoneId,
-    ZoneSelector,
+    ZoneSelector, ZoneSuite,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -541,8 +541,8 @@ fn config(who: usize, policies: &Policies) -> Config {
     let zones = |licences: &[Licence]| ZonePolicy {
         stance: policies.stance,
         zones: vec![
-            (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
-            (ZoneSelector::Rest, Suite::Aes128Gcm16),
+            (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+            (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
         ],
         window: 4096,
         licences: licences.to_vec(),

@@ -44,7 +44,7 @@ pub fn play(script: &[u8]) -> u64 {
     bob.counters().opened.packets
 }
 
-fn zones(kind: &Kind) -> &[(model::ZoneSelector, model::Suite)] {
+fn zones(kind: &Kind) -> &[(model::ZoneSelector, model::ZoneSuite)] {
     match kind {
         Kind::Plain { .. } => &[],
         Kind::Zoned(zones) => zones,

@@ -194,8 +194,8 @@ fn lending(addressing: Addressing) -> PeerRole {
         zones: ZonePolicy {
             stance: Stance::Accept,
             zones: vec![
-                (ZoneSelector::IpTransport, SUITE),
-                (ZoneSelector::Rest, SUITE),
+                (ZoneSelector::IpTransport, SUITE.into()),
+                (ZoneSelector::Rest, SUITE.into()),
             ],
             window: 4096,
             licences: vec![Licence {
@@ -227,14 +227,14 @@ fn pool() -> Pool {
 pub fn grant() -> Grant<Secret> {
     let half = |spi| GrantHalf {
         spi: Spi(spi),
-        zones: vec![(ZoneId(1), SUITE, Secret::new(vec![spi as u8; 20]))],
+        zones: vec![(ZoneId(1), SUITE.into(), Secret::new(vec![spi as u8; 20]))],
     };
     Grant {
         csa: CsaId(1),
         line: CsaId(1),
         grant: 1,
         payload_zone: ZoneId(2),
-        suites: vec![SUITE; 2],
+        suites: vec![SUITE.into(); 2],
         window: 4096,
         lifetime: Duration::from_secs(60),
         from_gateway: half(0x1000),

@@ -2,7 +2,9 @@
 
 use super::Configuration;
 use crypto::{Secret, TrustStore};
-use model::{Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector};
+use model::{
+    Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+};
 use node::{Addressing, Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -78,8 +80,8 @@ impl Parties {
                 false => Stance::Refuse,
             },
             zones: vec![
-                (ZoneSelector::IpTransport, Suite::Aes128Gcm16),
-                (ZoneSelector::Rest, Suite::Aes128Gcm16),
+                (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+                (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
             ],
             window: 4096,
             licences: self.licence.then_some(licence).into_iter().collect(),

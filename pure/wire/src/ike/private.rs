@@ -3,29 +3,30 @@
 //!
 //! ```text
 //!  ZONE_MAP   Version (1) = 1 | Map (1) | Zones (1) | Licences (1) | Window (4)
-//!    zone     Serial (1) | Selector (1) | [First (2) | Last (2)] | Cipher (2) | Key bits (2)
+//!    zone     Serial (1) | Selector (1) | [First (2) | Last (2)] | Suite
 //!    licence  Zone (1) | Right (1) | ID Type (1) | RESERVED (1) | Length (2) | Identity
 //!  GRANT      CSA (8) | First of its line (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4)
 //!             Lifetime, s (4) | SPI from gateway (4) | SPI to gateway (4)
-//!             per zone: Cipher (2) | Key bits (2)
-//!  SECRET     Direction (1) | Zone (1) | Cipher (2) | Key bits (2) | key and salt
+//!             per zone: Suite
+//!  SECRET     Direction (1) | Zone (1) | Suite | encryption key | HMAC key | salt
 //!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted)
 //!  REVOKE     CSA (8)
+//!  Suite      Cipher (2) | Key bits (2) | [Integrity (2)]
 //! ```
 //!
 //! Selectors: 1 `ip`, 2 `transport`, 3 `headers`, 4 `octets`, 5 `rtp`, 255 `payload`. First and last
-//! octet are there for 4, first and last port for 5.
+//! octet are there for 4, first and last port for 5. Integrity is there for AES-CBC and AES-CTR.
 //!
 //! The encoding of ZONE_MAP is canonical: zones ascend from 1 without gaps, licences are sorted and
 //! without duplicates, reserved octets are zero. It enters the key derivation, so an agreement has
 //! exactly one form, and another form of it is refused.
 
 use super::identification::{data_of, from_parts, kind_of};
-use super::{EncryptionId, IdType, KeyDirection, RefusalCode};
+use super::{EncryptionId, IdType, IntegrityId, KeyDirection, RefusalCode};
 use crate::codec::{Codec, Malformed, Reader};
 use model::{
-    CsaId, Identity, Licence, MapKind, Right, Span, Spi, Suite, Zone, ZoneAgreement, ZoneId,
-    ZoneSelector,
+    CsaId, Hmac, Identity, Licence, MapKind, Right, Sha2, Span, Spi, Zone, ZoneAgreement, ZoneId,
+    ZoneSelector, ZoneSuite,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -169,24 +170,51 @@ fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {
     Ok(Licence { node, zone, right })
 }
 
-fn encode_suite(suite: Suite, out: &mut Vec<u8>) {
+fn encode_suite(suite: ZoneSuite, out: &mut Vec<u8>) {
     let id = match suite {
-        Suite::Aes128Gcm16 | Suite::Aes256Gcm16 => EncryptionId::AES_GCM_16,
-        Suite::ChaCha20Poly1305 => EncryptionId::CHACHA20_POLY1305,
-        // Zones have AEADs only: whoever reads this refuses it.
-        Suite::Aes128Cbc(_) | Suite::Aes256Cbc(_) => EncryptionId::AES_CBC,
+        ZoneSuite::Aes128Gcm16 | ZoneSuite::Aes256Gcm16 => EncryptionId::AES_GCM_16,
+        ZoneSuite::ChaCha20Poly1305 => EncryptionId::CHACHA20_POLY1305,
+        ZoneSuite::Aes128Gmac | ZoneSuite::Aes256Gmac => EncryptionId::AES_GMAC_IIV,
+        ZoneSuite::Aes128Ctr(_) | ZoneSuite::Aes256Ctr(_) => EncryptionId::AES_CTR_IIV,
+        ZoneSuite::Aes128Cbc(_) | ZoneSuite::Aes256Cbc(_) => EncryptionId::AES_CBC,
     };
     id.encode(out);
     out.extend_from_slice(&(suite.key_len() as u16 * 8).to_be_bytes());
+    if let Some(hmac) = suite.hmac() {
+        integrity(hmac).encode(out);
+    }
 }
 
-fn read_suite(r: &mut Reader<'_>) -> Result<Suite, Malformed> {
+const fn integrity(hmac: Hmac) -> IntegrityId {
+    match (hmac.hash, hmac.whole) {
+        (Sha2::Sha256, false) => IntegrityId::HMAC_SHA2_256_128,
+        (Sha2::Sha384, false) => IntegrityId::HMAC_SHA2_384_192,
+        (Sha2::Sha512, false) => IntegrityId::HMAC_SHA2_512_256,
+        (Sha2::Sha256, true) => IntegrityId::HMAC_SHA2_256_256,
+        (Sha2::Sha384, true) => IntegrityId::HMAC_SHA2_384_384,
+        (Sha2::Sha512, true) => IntegrityId::HMAC_SHA2_512_512,
+    }
+}
+
+fn read_suite(r: &mut Reader<'_>) -> Result<ZoneSuite, Malformed> {
     match (EncryptionId::read(r)?, r.u16()?) {
-        (EncryptionId::AES_GCM_16, 128) => Ok(Suite::Aes128Gcm16),
-        (EncryptionId::AES_GCM_16, 256) => Ok(Suite::Aes256Gcm16),
-        (EncryptionId::CHACHA20_POLY1305, 256) => Ok(Suite::ChaCha20Poly1305),
+        (EncryptionId::AES_GCM_16, 128) => Ok(ZoneSuite::Aes128Gcm16),
+        (EncryptionId::AES_GCM_16, 256) => Ok(ZoneSuite::Aes256Gcm16),
+        (EncryptionId::CHACHA20_POLY1305, 256) => Ok(ZoneSuite::ChaCha20Poly1305),
+        (EncryptionId::AES_GMAC_IIV, 128) => Ok(ZoneSuite::Aes128Gmac),
+        (EncryptionId::AES_GMAC_IIV, 256) => Ok(ZoneSuite::Aes256Gmac),
+        (EncryptionId::AES_CTR_IIV, 128) => read_hmac(r).map(ZoneSuite::Aes128Ctr),
+        (EncryptionId::AES_CTR_IIV, 256) => read_hmac(r).map(ZoneSuite::Aes256Ctr),
+        (EncryptionId::AES_CBC, 128) => read_hmac(r).map(ZoneSuite::Aes128Cbc),
+        (EncryptionId::AES_CBC, 256) => read_hmac(r).map(ZoneSuite::Aes256Cbc),
         _ => Err(Malformed::Value("a cipher suite")),
     }
+}
+
+fn read_hmac(r: &mut Reader<'_>) -> Result<Hmac, Malformed> {
+    let id = IntegrityId::read(r)?;
+    let hmac = Hmac::all().find(|hmac| integrity(*hmac) == id);
+    hmac.ok_or(Malformed::Value("a cipher suite"))
 }
 
 /// The GRANT payload: a [`model::Grant`] without its keys.
@@ -209,7 +237,7 @@ pub struct GrantOffer {
     /// The SPI of packets to the gateway.
     pub to_gateway: Spi,
     /// The suites of every agreed zone, in ascending serial from 1.
-    pub suites: Vec<Suite>,
+    pub suites: Vec<ZoneSuite>,
 }
 
 impl Codec for GrantOffer {
@@ -258,8 +286,8 @@ pub struct SecretShare {
     /// The zone.
     pub zone: ZoneId,
     /// How the zone is protected.
-    pub suite: Suite,
-    /// Encryption key and salt, wiped when dropped.
+    pub suite: ZoneSuite,
+    /// Encryption key, HMAC key and salt, wiped when dropped.
     pub key: Zeroizing<Vec<u8>>,
 }
 
@@ -279,7 +307,7 @@ impl Codec for SecretShare {
 
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (direction, zone, suite) = (KeyDirection::read(r)?, ZoneId(r.u8()?), read_suite(r)?);
-        let key = r.take(suite.key_len() + 4)?;
+        let key = r.take(suite.keymat_len())?;
         Ok(Self {
             direction,
             zone,

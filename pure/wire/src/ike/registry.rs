@@ -77,6 +77,9 @@ registry! {
         CHACHA20_POLY1305 = 28,
         AES_GCM_16_IIV = 30,
         CHACHA20_POLY1305_IIV = 31,
+        // Private use, of zones alone: their IV is the sequence number, as RFC 8750 has it of AEADs.
+        AES_GMAC_IIV = 41100,
+        AES_CTR_IIV = 41101,
     }
 }
 
@@ -92,6 +95,10 @@ registry! {
         HMAC_SHA2_256_128 = 12,
         HMAC_SHA2_384_192 = 13,
         HMAC_SHA2_512_256 = 14,
+        // Private use, of zones alone: an HMAC that is not cut.
+        HMAC_SHA2_256_256 = 41100,
+        HMAC_SHA2_384_384 = 41101,
+        HMAC_SHA2_512_512 = 41102,
     }
 }
 

@@ -4,10 +4,11 @@ use super::*;
 use crate::codec::Malformed;
 use model::{
     CsaId, Identity, Licence, MapKind, Right, Span, Spi, Suite, TrafficSelector, Zone,
-    ZoneAgreement, ZoneId, ZoneSelector,
+    ZoneAgreement, ZoneId, ZoneSelector, ZoneSuite,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -364,8 +365,8 @@ fn agreement() -> ZoneAgreement {
     };
     ZoneAgreement {
         zones: vec![
-            zone(1, ZoneSelector::IpTransport, Suite::Aes128Gcm16),
-            zone(2, ZoneSelector::Rest, Suite::Aes256Gcm16),
+            zone(1, ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+            zone(2, ZoneSelector::Rest, ZoneSuite::Aes256Gcm16),
         ],
         map: MapKind::Changeable,
         window: 4096,
@@ -421,11 +422,23 @@ fn a_zone_map_has_one_form_only() {
 }
 
 #[test]
+fn every_suite_of_a_zone_has_one_form_only() {
+    let mut forms = BTreeSet::new();
+    for suite in ZoneSuite::all() {
+        let mut zones = agreement();
+        zones.zones[0].suite = suite;
+        let octets = encode_zone_map(&zones);
+        assert_eq!(decode_zone_map(&octets), Ok(zones), "{suite}");
+        assert!(forms.insert(octets), "{suite}");
+    }
+}
+
+#[test]
 fn a_secret_does_not_show_in_a_log() {
     let share = SecretShare {
         direction: KeyDirection::FROM_GATEWAY,
         zone: ZoneId(1),
-        suite: Suite::Aes128Gcm16,
+        suite: ZoneSuite::Aes128Gcm16,
         key: vec![0xab; 20].into(),
     };
     assert_eq!(format!("{share:?}"), "SecretShare(FROM_GATEWAY zone 1)");
@@ -444,8 +457,8 @@ fn identity() -> impl Strategy<Value = Identity> {
     ]
 }
 
-fn suite() -> impl Strategy<Value = Suite> {
-    prop_oneof![Just(Suite::Aes128Gcm16), Just(Suite::Aes256Gcm16)]
+fn suite() -> impl Strategy<Value = ZoneSuite> {
+    prop::sample::select(ZoneSuite::all().collect::<Vec<_>>())
 }
 
 fn selector() -> impl Strategy<Value = TrafficSelector> {
@@ -514,12 +527,12 @@ fn grant() -> impl Strategy<Value = GrantOffer> {
 }
 
 fn share() -> impl Strategy<Value = SecretShare> {
-    (any::<(u8, u8)>(), suite(), octets(36..37)).prop_map(|((direction, zone), suite, key)| {
+    (any::<(u8, u8)>(), suite(), octets(132..133)).prop_map(|((direction, zone), suite, key)| {
         SecretShare {
             direction: KeyDirection(direction),
             zone: ZoneId(zone),
             suite,
-            key: key[..suite.key_len() + 4].to_vec().into(),
+            key: key[..suite.keymat_len()].to_vec().into(),
         }
     })
 }

@@ -1,15 +1,17 @@
 //! Where everything is in a packet, from its map and one length.
 
-use super::{BadMap, MAX_ZONES, Map, Run};
+use super::{BadMap, MAX_PADDING, MAX_ZONES, Map, Run};
 use crate::esp::HEADER_LEN;
-use model::{Suite, ZoneId};
+use model::{ZoneId, ZoneSuite};
 use std::ops::Range;
 
-/// Where one zone's text and ICV are, in octets from the SPI.
+/// Where the parts of one zone are, in octets from the SPI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     zone: u8,
     start: usize,
+    iv_len: usize,
+    plain_len: usize,
     text_len: usize,
     icv_len: usize,
 }
@@ -20,9 +22,26 @@ impl Body {
         ZoneId(self.zone)
     }
 
+    /// The IV, which most suites have none of.
+    pub fn iv(&self) -> Range<usize> {
+        self.start..self.start + self.iv_len
+    }
+
     /// What is encrypted.
     pub fn text(&self) -> Range<usize> {
-        self.start..self.start + self.text_len
+        let start = self.iv().end;
+        start..start + self.text_len
+    }
+
+    /// The front of the text: the zone's runs, and perhaps the next header.
+    pub fn plain(&self) -> Range<usize> {
+        let start = self.iv().end;
+        start..start + self.plain_len
+    }
+
+    /// The end of the text: padding and its length, if the suite encrypts whole blocks.
+    pub fn padding(&self) -> Range<usize> {
+        self.plain().end..self.text().end
     }
 
     /// The integrity check value.
@@ -30,13 +49,13 @@ impl Body {
         self.text().end..self.end()
     }
 
-    /// Text and ICV.
+    /// IV, text and ICV.
     pub fn all(&self) -> Range<usize> {
         self.start..self.end()
     }
 
     fn end(&self) -> usize {
-        self.start + self.text_len + self.icv_len
+        self.text().end + self.icv_len
     }
 }
 
@@ -51,56 +70,82 @@ pub struct Layout {
 impl Layout {
     /// The layout that a datagram of `datagram_len` octets will have. `None` if the map describes
     /// more octets than there are. `suites` are those of the agreed zones, in ascending serial.
-    pub fn of_datagram(map: Map, suites: &[Suite], datagram_len: usize) -> Option<Self> {
+    pub fn of_datagram(map: Map, suites: &[ZoneSuite], datagram_len: usize) -> Option<Self> {
         let last_run = datagram_len.checked_sub(map.described_len())?;
-        Self::build(map, suites, |_, promised, _| Some(promised + last_run))
+        let mut layout = Self::of_front(map, suites);
+        let plain_len = map.promised(map.payload_zone) + last_run;
+        layout.push(map.payload_zone.0, *suites.last()?, plain_len);
+        Some(layout)
     }
 
-    /// The layout of a received packet of `packet_len` octets, from the SPI to the end.
-    pub fn of_packet(map: Map, suites: &[Suite], packet_len: usize) -> Result<Self, BadMap> {
-        Self::build(map, suites, |start, promised, icv_len| {
-            let text_len = packet_len.checked_sub(start + icv_len)?;
-            (text_len >= promised).then_some(text_len)
-        })
-        .ok_or(BadMap::Bodies)
+    /// The layout of a received packet of `packet_len` octets, from the SPI to the end. If the
+    /// payload zone has padding, how much of it is known only when it is opened: until
+    /// [`Layout::cut`] the datagram is as long as it could be.
+    pub fn of_packet(map: Map, suites: &[ZoneSuite], packet_len: usize) -> Result<Self, BadMap> {
+        let suite = suites.last().ok_or(BadMap::Bodies)?;
+        let mut layout = Self::of_front(map, suites);
+        let promised = map.promised(map.payload_zone);
+        let around = suite.iv_len() + suite.icv_len();
+        let text_len = packet_len.checked_sub(layout.end() + around);
+        let plain_len = text_len.and_then(|len| suite.plain_len(len));
+        let plain_len = plain_len.filter(|len| *len >= promised);
+        layout.push(map.payload_zone.0, *suite, plain_len.ok_or(BadMap::Bodies)?);
+        Ok(layout)
     }
 
-    /// `payload_len` says how long the payload zone's text is, given where it starts, how much of
-    /// it the map promises and how long its ICV is.
-    fn build(
-        map: Map,
-        suites: &[Suite],
-        payload_len: impl FnOnce(usize, usize, usize) -> Option<usize>,
-    ) -> Option<Self> {
+    /// All bodies but the payload zone's, which the map describes.
+    fn of_front(map: Map, suites: &[ZoneSuite]) -> Self {
         let mut layout = Self {
             map,
             bodies: [Body::default(); MAX_ZONES],
             present: 0,
         };
-        let mut start = HEADER_LEN + map.wire_len();
         for (zone, suite) in (1..map.payload_zone.0).zip(suites) {
             let promised = map.promised(ZoneId(zone));
             if promised > 0 {
-                start = layout.push(zone, start, promised, suite.icv_len());
+                layout.push(zone, *suite, promised);
             }
         }
-        let icv_len = suites.last()?.icv_len();
-        let promised = map.promised(map.payload_zone);
-        let text_len = payload_len(start, promised, icv_len)?;
-        layout.push(map.payload_zone.0, start, text_len, icv_len);
-        Some(layout)
+        layout
     }
 
-    fn push(&mut self, zone: u8, start: usize, text_len: usize, icv_len: usize) -> usize {
-        let body = Body {
+    fn push(&mut self, zone: u8, suite: ZoneSuite, plain_len: usize) {
+        self.bodies[self.present] = Body {
             zone,
-            start,
-            text_len,
-            icv_len,
+            start: self.end(),
+            iv_len: suite.iv_len(),
+            plain_len,
+            text_len: suite.text_len(plain_len),
+            icv_len: suite.icv_len(),
         };
-        self.bodies[self.present] = body;
         self.present += 1;
-        body.end()
+    }
+
+    /// Where the next body begins.
+    fn end(&self) -> usize {
+        let front = HEADER_LEN + self.map.wire_len();
+        self.bodies().last().map_or(front, Body::end)
+    }
+
+    /// Says how long the datagram really is, which is less than it seemed by the payload zone's
+    /// padding. `false`, and all is as before, if it cannot be of this length.
+    #[must_use]
+    pub fn cut(&mut self, datagram_len: usize) -> bool {
+        let excess = self.datagram_len().checked_sub(datagram_len);
+        let payload = &mut self.bodies[self.present - 1];
+        let left = excess.and_then(|excess| payload.plain_len.checked_sub(excess));
+        match left {
+            _ if excess == Some(0) => true,
+            Some(left)
+                if !payload.padding().is_empty()
+                    && left >= self.map.promised(self.map.payload_zone)
+                    && payload.text_len - left <= MAX_PADDING =>
+            {
+                payload.plain_len = left;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The map it was made from.
@@ -115,8 +160,8 @@ impl Layout {
 
     /// Octets of the datagram.
     pub fn datagram_len(&self) -> usize {
-        let texts: usize = self.bodies().iter().map(|body| body.text_len).sum();
-        texts - 1 // the next header
+        let octets: usize = self.bodies().iter().map(|body| body.plain_len).sum();
+        octets - 1 // the next header
     }
 
     /// The present zones in wire order, the payload zone last.
@@ -134,9 +179,9 @@ impl Layout {
         self.bodies().iter().find(|body| body.zone() == zone)
     }
 
-    /// Where the next header is: the last octet of the lowest zone's text.
+    /// Where the next header is: the last octet of the lowest zone before its padding.
     pub fn next_header_at(&self) -> usize {
-        self.bodies[0].text().end - 1
+        self.bodies[0].plain().end - 1
     }
 
     /// Where each run of the datagram is in the packet, in datagram order, the last run included.
@@ -154,7 +199,7 @@ impl Layout {
                 true => self.datagram_len() - self.map.described_len(),
                 false => run.len.into(),
             };
-            let body = self.body(run.zone).map_or(0, |body| body.start);
+            let body = self.body(run.zone).map_or(0, |body| body.plain().start);
             let start = body + taken[usize::from(run.zone.0)];
             taken[usize::from(run.zone.0)] += len;
             at += len;
@@ -181,10 +226,11 @@ pub struct Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::{Hmac, Sha2};
     use proptest::prelude::*;
 
     const P: ZoneId = ZoneId(3);
-    const SUITES: [Suite; 3] = [Suite::Aes128Gcm16; 3];
+    const SUITES: [ZoneSuite; 3] = [ZoneSuite::Aes128Gcm16; 3];
 
     fn run(zone: u8, len: u16) -> Run {
         Run {
@@ -238,18 +284,62 @@ mod tests {
         assert_eq!(Layout::of_packet(opaque, &SUITES, 28), Err(BadMap::Bodies));
     }
 
+    const BLOCKS: ZoneSuite = ZoneSuite::Aes128Cbc(Hmac {
+        hash: Sha2::Sha256,
+        whole: false,
+    });
+
+    #[test]
+    fn blocks_have_an_iv_before_them_and_padding_behind_the_next_header() {
+        let suites = [BLOCKS, ZoneSuite::Aes128Gmac, BLOCKS];
+        let map = Map::new(P, &[run(1, 40), run(2, 8)], false).unwrap();
+        let layout = Layout::of_datagram(map, &suites, 60).unwrap();
+        let [first, second, payload] = layout.bodies() else {
+            panic!("three zones")
+        };
+        assert_eq!((first.iv(), first.plain()), (16..32, 32..73));
+        assert_eq!((first.padding(), first.icv()), (73..80, 80..96));
+        assert_eq!((second.text(), second.padding()), (96..104, 104..104));
+        assert_eq!((payload.iv(), payload.plain()), (120..136, 136..148));
+        assert_eq!((layout.next_header_at(), layout.packet_len()), (72, 168));
+    }
+
+    #[test]
+    fn a_received_payload_in_blocks_may_be_as_long_as_its_blocks_until_it_is_cut() {
+        let suites = [ZoneSuite::Aes128Gcm16, BLOCKS];
+        let payload = ZoneId(2);
+        let map = Map::new(payload, &[run(1, 40)], false).unwrap();
+        let sealed = Layout::of_datagram(map, &suites, 60).unwrap();
+        let mut received = Layout::of_packet(map, &suites, sealed.packet_len()).unwrap();
+        assert_eq!(received.datagram_len(), 40 + 31);
+        for impossible in [0, 40, 55, 72] {
+            assert!(!received.cut(impossible), "{impossible}");
+        }
+        assert!(received.cut(60));
+        assert_eq!(received, sealed);
+        // Whole blocks only, and one at least.
+        for len in sealed.packet_len() - 15..sealed.packet_len() {
+            let cut = Layout::of_packet(map, &suites, len);
+            assert_eq!(cut, Err(BadMap::Bodies), "{len}");
+        }
+    }
+
     proptest! {
         #[test]
         fn places_cover_datagram_and_texts_without_overlap(
             lens in proptest::collection::vec(1..60_u16, 1..=7),
             zones in proptest::collection::vec(1..=3_u8, 7),
+            suites in proptest::sample::subsequence(ZoneSuite::all().collect::<Vec<_>>(), 3),
             rest in 0..500_usize,
         ) {
             let mut runs: Vec<Run> = lens.iter().zip(zones).map(|(len, zone)| run(zone, *len)).collect();
             runs[0].zone = ZoneId(1);
             let Ok(map) = Map::new(P, &runs, false) else { return Ok(()) };
             let len = map.described_len() + rest;
-            let layout = Layout::of_datagram(map, &SUITES, len).unwrap();
+            let layout = Layout::of_datagram(map, &suites, len).unwrap();
+            let mut received = Layout::of_packet(map, &suites, layout.packet_len()).unwrap();
+            prop_assert!(received.cut(len));
+            prop_assert_eq!(received, layout);
             let mut covered = vec![0; layout.packet_len()];
             let mut at = 0;
             for place in layout.places() {
@@ -261,8 +351,10 @@ mod tests {
             prop_assert_eq!(at, len);
             covered[layout.next_header_at()] += 1;
             for body in layout.bodies() {
-                prop_assert!(covered[body.text()].iter().all(|n| *n == 1));
-                prop_assert!(covered[body.icv()].iter().all(|n| *n == 0));
+                prop_assert!(covered[body.plain()].iter().all(|n| *n == 1));
+                for beside in [body.iv(), body.padding(), body.icv()] {
+                    prop_assert!(covered[beside].iter().all(|n| *n == 0));
+                }
             }
             prop_assert_eq!(covered.iter().sum::<usize>(), len + 1);
         }

@@ -6,7 +6,7 @@
 //! ascending order of their serials, the payload zone last:
 //!
 //! ```text
-//! SPI | Seq | Map | text_1 ICV_1 | text_2 ICV_2 | … | text_P ICV_P
+//! SPI | Seq | Map | [IV_1] text_1 ICV_1 | [IV_2] text_2 ICV_2 | … | [IV_P] text_P ICV_P
 //! ```
 //!
 //! One [`Map`] and one length say where every octet is: [`Layout`] works it out for the sealing
@@ -19,7 +19,7 @@ mod map;
 pub use layout::{Body, Layout, Place};
 pub use map::{BadMap, Map, Run};
 
-use crate::esp::{HEADER_LEN, ICV_LEN};
+use crate::esp::HEADER_LEN;
 
 /// Runs of a datagram at most.
 pub const MAX_RUNS: usize = 8;
@@ -27,8 +27,18 @@ pub const MAX_RUNS: usize = 8;
 pub const MAX_ZONES: usize = 8;
 /// Octets of a map at most.
 pub const MAX_MAP_LEN: usize = WORD_LEN * (MAX_RUNS - 1);
+/// Octets of padding and its length at most, behind a text in blocks.
+pub const MAX_PADDING: usize = 16;
+/// Octets of an ICV at most: all that HMAC-SHA-512 gives.
+pub const MAX_ICV_LEN: usize = 64;
+/// Octets of an IV at most.
+const MAX_IV_LEN: usize = 16;
 /// Octets in front of the payload zone's text at most: header, map, and what each other zone adds
-/// to its runs (an ICV, and one next header among them all).
-pub const MAX_OVERHEAD: usize = HEADER_LEN + MAX_MAP_LEN + 1 + (MAX_ZONES - 1) * ICV_LEN;
+/// to its runs (IV, padding and ICV, and one next header among them all).
+pub const MAX_OVERHEAD: usize = HEADER_LEN
+    + MAX_MAP_LEN
+    + 1
+    + (MAX_ZONES - 1) * (MAX_IV_LEN + MAX_PADDING + MAX_ICV_LEN)
+    + MAX_IV_LEN;
 
 const WORD_LEN: usize = 4;

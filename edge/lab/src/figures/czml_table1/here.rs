@@ -4,13 +4,15 @@ use super::cost::Cost;
 use ::wire::esp::HEADER_LEN;
 use ::wire::zoned::{Layout, Map, Run};
 use ::wire::{ip, tcp, udp};
-use model::{Suite, ZoneId};
+use model::{Suite, ZoneId, ZoneSuite};
 use os::Family;
 
 /// Pad length and next header (RFC 4303 section 2).
 const TRAILER: usize = 2;
 /// What a plain packet's text is padded to (RFC 4303 section 2.4).
 const ALIGNMENT: usize = 4;
+/// And with AES-CBC.
+const BLOCK: usize = 16;
 /// Headers and the rest: the zones of every peer.
 const ZONES: usize = 2;
 
@@ -40,41 +42,76 @@ pub(super) const fn headers(family: Family) -> usize {
 pub(super) fn computed(suite: Suite, family: Family, octets: usize) -> Option<Cost> {
     // All ESP is in UDP.
     let outer = ip_header(family) + udp::HEADER_LEN;
+    let text = octets + plain_padding(suite, octets) + TRAILER;
+    // Two of us use implicit IVs (RFC 8750).
+    let iv = ZoneSuite::from(suite).iv_len();
+    Some(Cost {
+        plain: outer + HEADER_LEN + iv + text + suite.icv_len(),
+        zoned: outer + layout(suite, family, octets)?.packet_len(),
+    })
+}
+
+/// Octets of padding in both forms of that packet.
+pub(super) fn padding(suite: Suite, family: Family, octets: usize) -> Option<Cost> {
+    let layout = layout(suite, family, octets)?;
+    // The last one says how much there is of it.
+    let zones = layout
+        .bodies()
+        .iter()
+        .map(|body| body.padding().len().saturating_sub(1));
+    Some(Cost {
+        plain: plain_padding(suite, octets),
+        zoned: zones.sum(),
+    })
+}
+
+fn plain_padding(suite: Suite, octets: usize) -> usize {
+    let alignment = match suite.hash() {
+        Some(_) => BLOCK,
+        None => ALIGNMENT,
+    };
+    let text = octets + TRAILER;
+    text.next_multiple_of(alignment) - text
+}
+
+fn layout(suite: Suite, family: Family, octets: usize) -> Option<Layout> {
     let headers = Run {
         zone: ZoneId::DESIGNATED,
         len: headers(family) as u16,
     };
     // That the checksum is left out costs nothing.
     let map = Map::new(ZoneId(ZONES as u8), &[headers], true).ok()?;
-    let layout = Layout::of_datagram(map, &[suite; ZONES], octets)?;
-    Some(Cost {
-        // Two of us use implicit IVs (RFC 8750).
-        plain: outer + HEADER_LEN + octets + padding(octets) + TRAILER + suite.icv_len(),
-        zoned: outer + layout.packet_len(),
-    })
-}
-
-/// Octets of padding in a plain packet. Zones have none.
-pub(super) const fn padding(octets: usize) -> usize {
-    let text = octets + TRAILER;
-    text.next_multiple_of(ALIGNMENT) - text
+    Layout::of_datagram(map, &[suite.into(); ZONES], octets)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Sha2;
 
-    /// By hand: a map, an ICV, and no pad length.
+    /// By hand: a map, an ICV, and no pad length; in blocks an IV and a pad length more.
     #[test]
-    fn zones_add_nineteen_octets_and_save_the_padding() {
-        for (family, shortest) in [(Family::V4, 40), (Family::V6, 60)] {
-            for octets in shortest..shortest + 8 {
-                let cost = computed(Suite::Aes128Gcm16, family, octets).unwrap();
-                let added = cost.added() + padding(octets) as i64;
-                assert_eq!(added, 4 + 16 - 1, "{octets}");
+    fn zones_add_the_same_to_each_length_but_for_padding() {
+        for (suite, expected) in [
+            (Suite::Aes128Gcm16, 4 + 16 - 1),
+            (Suite::Aes256Cbc(Sha2::Sha384), 4 + 16 + 24 + 1),
+        ] {
+            for (family, shortest) in [(Family::V4, 40), (Family::V6, 60)] {
+                for octets in shortest..shortest + 40 {
+                    let cost = computed(suite, family, octets).unwrap();
+                    let padding = padding(suite, family, octets).unwrap();
+                    assert_eq!(cost.added() - padding.added(), expected, "{octets}");
+                }
+                assert_eq!(computed(suite, family, shortest - 1), None);
             }
-            assert_eq!(computed(Suite::Aes128Gcm16, family, shortest - 1), None);
         }
+    }
+
+    #[test]
+    fn a_bare_segment_in_blocks_counted_by_hand() {
+        let cost = computed(Suite::Aes128Cbc(Sha2::Sha256), Family::V4, 40).unwrap();
+        assert_eq!(cost.plain, 28 + 8 + 16 + 48 + 16);
+        assert_eq!(cost.zoned, 28 + 8 + 4 + (16 + 48 + 16) + (16 + 16 + 16));
     }
 
     #[test]

@@ -83,7 +83,11 @@ impl Row {
 
     /// What zones add to it if padding does not count. `None` if it was not measured.
     pub fn added_without_padding(&self) -> Option<i64> {
-        Some(self.measured?.added() + padding(self.octets) as i64)
+        let Subject::Ours(suite) = self.subject else {
+            return None;
+        };
+        let padding = padding(suite, self.family, self.octets)?;
+        Some(self.measured?.added() - padding.added())
     }
 
     /// Why it is wrong. One that is only computed is not.
