@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         every_figure_writes_its_files_and_a_page_and_is_not_measured_twice,
         snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails,
         zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails,
+        ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails,
         what_an_exhibit_does_not_rest_on_cannot_be_left_off,
         a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on,
         an_unknown_figure_is_refused_with_where_to_look,
@@ -132,9 +133,30 @@ fn zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails() -
     ensure!(report["verdict"] == "fails", "{report}");
     ensure!(report["environment"]["zones"] == false, "{report}");
     let reasons = report["reasons"].to_string();
-    let reason = "aes128gcm16, IPv6, 1400 octets: 1476 plain, 1476 in zones, \
-                  computed 1476 plain, 1493 in zones";
+    let reason = "aes128gcm16, IPv6, 1340 octets: 1416 plain, 1416 in zones, \
+                  computed 1416 plain, 1433 in zones";
     ensure!(reasons.contains(reason), "{reasons}");
+    Ok(())
+}
+
+fn ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails() -> Result<()> {
+    let folder = Folder::new("cost")?;
+    for (name, count) in [("mml-table6", 16), ("mml-table7", 5)] {
+        let run = format!("run {name} --quick");
+        let with = folder.lab(&run)?;
+        let report = &documents(&with)?[0];
+        ensure!(
+            with.status.success() && report["verdict"] == "holds",
+            "{report}"
+        );
+        let rows = report["rows"].as_array().context("rows is a list")?;
+        ensure!(rows.len() == count, "{report}");
+        let without = folder.lab(&format!("{run} --no-zones"))?;
+        let report = &documents(&without)?[0];
+        ensure!(without.status.code() == Some(1), "{report}");
+        let reasons = report["reasons"].to_string();
+        ensure!(reasons.contains("whose headers"), "{reasons}");
+    }
     Ok(())
 }
 

@@ -356,7 +356,7 @@ pub struct LabRun {
     /// Leave SNOOP off, which must make the figures fail
     #[arg(long)]
     pub no_snoop: bool,
-    /// Leave zones off, which must make czml-table1 fail
+    /// Leave zones off, which must make the tables fail
     #[arg(long)]
     pub no_zones: bool,
 }

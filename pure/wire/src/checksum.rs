@@ -22,23 +22,22 @@ impl Sum {
 
     /// The sum with octets added. Only the last piece may have an odd number of them.
     pub fn with(self, octets: &[u8]) -> Self {
-        // Sums of any width of word fold to the same 16 bits (RFC 1071 section 2 (C)).
+        let word = |word: [u8; 4]| u64::from(u32::from_le_bytes(word));
+        // Sums of any width of word, in any order of octets, fold to the same 16 bits (RFC 1071 section
+        // 2 (B) and (C)), so a processor may take many at once. No packet is long enough to overflow.
         let mut words = octets.chunks_exact(4);
-        let sum = words.by_ref().fold(0, |sum: u64, word| {
-            sum + u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
+        let sum = words.by_ref().fold(0_u64, |sum, octets| {
+            sum.wrapping_add(word([octets[0], octets[1], octets[2], octets[3]]))
         });
         let mut tail = [0; 4];
         tail[..words.remainder().len()].copy_from_slice(words.remainder());
-        self.plus(sum).plus(u64::from(u32::from_be_bytes(tail)))
+        let swapped = folded(sum.wrapping_add(word(tail))).swap_bytes();
+        self.plus(swapped.into())
     }
 
     /// The checksum: the complement of the folded sum.
     pub const fn finish(self) -> u16 {
-        let mut sum = self.0;
-        while sum > 0xffff {
-            sum = (sum >> 16) + (sum & 0xffff);
-        }
-        !(sum as u16)
+        !folded(self.0)
     }
 
     fn address(self, address: IpAddr) -> Self {
@@ -53,6 +52,14 @@ impl Sum {
         let (sum, carry) = self.0.overflowing_add(more);
         Self(sum + carry as u64)
     }
+}
+
+/// A sum with end-around carry in 16 bits.
+const fn folded(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    sum as u16
 }
 
 /// The checksum after one of the 16-bit words it covers has changed (RFC 1624 equation 3).

@@ -66,7 +66,7 @@ pub(super) fn threads(process: u32) -> Result<Vec<Pid>> {
 }
 
 /// How long this thread was on a core so far.
-pub(super) fn spent_here() -> Result<Duration> {
+pub(crate) fn spent_here() -> Result<Duration> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
     Ok(Duration::from(time))
 }

@@ -32,6 +32,8 @@ use crate::host::Host;
 use crate::obstacle::Obstacle;
 use crate::testbed::{Testbed, find_binary};
 use anyhow::{Result, ensure};
+pub(crate) use cores::spent_here;
+
 use cores::Seat;
 use crowd::{Crowd, Pace};
 use flood::Flood;

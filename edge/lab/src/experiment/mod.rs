@@ -34,6 +34,7 @@ pub use report::{Evidence, Point, Report};
 pub use results::Results;
 pub use simulation::{Agreement, Apart};
 pub use statistics::Estimate;
+pub(crate) use statistics::{median, median_ratio};
 pub use table::{Column, Filled, Grid, Row, Table};
 
 use crate::bystander::Bystander;

@@ -77,10 +77,15 @@ pub fn median_ratio(pairs: &[(f64, f64)]) -> Option<Estimate> {
 fn ratio_of_medians(pairs: &[(f64, f64)]) -> f64 {
     let firsts = pairs.iter().map(|pair| pair.0).collect();
     let seconds = pairs.iter().map(|pair| pair.1).collect();
-    median(firsts) / median(seconds)
+    middle(firsts) / middle(seconds)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The median; nothing has none.
+pub fn median(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| middle(values.to_vec()))
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() % 2 {

@@ -1,23 +1,28 @@
 //! The figures and tables: one folder each, and a line in [`ALL`].
 
 mod common;
+mod cost;
 mod czml_table1;
 mod mml_fig12;
 mod mml_fig14;
 mod mml_fig15;
 mod mml_fig16;
+mod mml_table6;
+mod mml_table7;
 mod snoop_modern;
 
 use crate::experiment::Exhibit;
 
 /// Everything that can be run.
-pub const ALL: [Exhibit; 6] = [
+pub const ALL: [Exhibit; 8] = [
     Exhibit::Figure(&mml_fig12::FIGURE),
     Exhibit::Figure(&mml_fig14::FIGURE),
     Exhibit::Figure(&mml_fig15::FIGURE),
     Exhibit::Figure(&mml_fig16::FIGURE),
     Exhibit::Figure(&snoop_modern::FIGURE),
     Exhibit::Table(&czml_table1::TABLE),
+    Exhibit::Table(&mml_table6::TABLE),
+    Exhibit::Table(&mml_table7::TABLE),
 ];
 
 /// What has this name.

@@ -668,7 +668,6 @@ pub const FEATURES: &[Feature] = &[
         ]),
         refuses: Tests(&[
             (FAULTS, "limits_are_kept_and_told"),
-            (FAULTS, "zones_with_a_suite_that_is_no_aead_are_refused"),
             (FAULTS, "a_set_of_suites_stands_alone"),
             (SUITES, "the_modern_set_does_not"),
             (EXPLAIN, "suites_without_a_common_hmac"),
@@ -1541,6 +1540,10 @@ pub const FEATURES: &[Feature] = &[
             (
                 FIGURES,
                 "zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails",
+            ),
+            (
+                FIGURES,
+                "ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails",
             ),
         ]),
         refuses: Tests(&[

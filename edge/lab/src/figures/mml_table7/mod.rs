@@ -1,0 +1,222 @@
+//! Table 7 of "Mobile multi-layered IPsec": how long a licensed node works on a packet.
+
+use super::cost::{Ends, Node, Proxy, segments};
+use crate::experiment::{
+    Column, Estimate, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio,
+};
+use anyhow::Result;
+use std::time::Duration;
+
+/// The table.
+pub const TABLE: Table = Table {
+    name: "mml-table7",
+    title: "Time that a licensed node works on a packet: opening its headers, and SNOOP",
+    claim: "The node opens the first zone in 42 µs, where an end opens both in 44; SNOOP takes 13; sending the packet \
+            over the wireless link of 2 Mb/s takes 547. The link is the bottleneck, not the node.",
+    setting: "TCP segments of 1380 octets, sealed in two zones of AES-128-GCM, are opened by the code that a licensed node \
+              runs, with its replay window, and by that of an end; SNOOP is shown the same segments and an \
+              acknowledgement of each. All in turns, in memory, in nanoseconds of processor time of one packet, \
+              the median of the rounds. The time on the link is computed from the sealed packet with UDP and IP header. \
+              The paper's 547 µs are those of a function, and less than a packet of 137 octets takes at 2 Mb/s.",
+    duration: |quick| ROUND * rounds(quick),
+    check: || Ok(()),
+    fill,
+};
+
+const OCTETS: usize = 1380;
+/// UDP and IPv4 around what is sealed.
+const OUTER: usize = 28;
+/// Of the paper's wireless link.
+const BITS_PER_SECOND: f64 = 2e6;
+
+/// What a round takes, generously.
+const ROUND: Duration = Duration::from_millis(1);
+
+const fn rounds(quick: bool) -> u32 {
+    if quick { 200 } else { 2000 }
+}
+
+/// In nanoseconds.
+const PAPER_OPENING: i64 = 42_000;
+const PAPER_END: i64 = 44_000;
+const PAPER_SNOOP: i64 = 13_000;
+const PAPER_LINK: i64 = 547_000;
+
+/// What one round took, in nanoseconds a packet.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Opening at the node and at the end.
+    node: f64,
+    end: f64,
+    /// SNOOP.
+    data: f64,
+    acknowledgement: f64,
+    /// On the link.
+    link: f64,
+    /// How many packets the node could read, of how many.
+    read: usize,
+    all: usize,
+}
+
+impl Round {
+    /// All that the node does for a segment and its acknowledgement, over both.
+    fn work(&self) -> f64 {
+        self.node + (self.data + self.acknowledgement) / 2.0
+    }
+}
+
+fn fill(plan: &Plan) -> Filled {
+    let (rounds, faults) = match measure(plan) {
+        Ok(rounds) => (rounds, Vec::new()),
+        Err(error) => (Vec::new(), vec![format!("{error:#}")]),
+    };
+    Filled {
+        grid: Grid {
+            columns: ["paper", "measured"]
+                .map(|name| Column::new("", name))
+                .into(),
+            rows: rows(&rounds),
+        },
+        findings: findings(&rounds),
+        faults,
+        plots: Vec::new(),
+    }
+}
+
+fn measure(plan: &Plan) -> Result<Vec<Round>> {
+    let mut ends = Ends::new(plan.zones)?;
+    let (mut node, mut proxy) = (Node::new()?, Proxy::new());
+    let one = |number| {
+        let datagrams = segments(OCTETS, number);
+        let carried = ends.carry(&datagrams)?;
+        let (opening, read) = node.open(&carried.sealed)?;
+        let [data, acknowledgement] = proxy.snoop(&datagrams)?;
+        let octets = carried.sealed.first().map_or(0, Vec::len) + OUTER;
+        let nanoseconds = |time: Duration| time.as_nanos() as f64;
+        Ok(Round {
+            node: nanoseconds(opening),
+            end: nanoseconds(carried.opening),
+            data: nanoseconds(data),
+            acknowledgement: nanoseconds(acknowledgement),
+            link: (octets * 8) as f64 / BITS_PER_SECOND * 1e9,
+            read,
+            all: carried.sealed.len(),
+        })
+    };
+    (0..rounds(plan.quick)).map(one).collect()
+}
+
+fn rows(rounds: &[Round]) -> Vec<Row> {
+    let row = |name: &str, paper: Option<i64>, of: fn(&Round) -> f64| {
+        let times: Vec<_> = rounds.iter().map(of).collect();
+        Row {
+            subject: "ns a packet".to_owned(),
+            name: name.to_owned(),
+            numbers: vec![paper, median(&times).map(|time| time.round() as i64)],
+        }
+    };
+    vec![
+        row("an end opens both zones", Some(PAPER_END), |round| {
+            round.end
+        }),
+        row(
+            "the node opens the header zone",
+            Some(PAPER_OPENING),
+            |round| round.node,
+        ),
+        row("SNOOP, a data segment", Some(PAPER_SNOOP), |round| {
+            round.data
+        }),
+        row("SNOOP, an acknowledgement", Some(PAPER_SNOOP), |round| {
+            round.acknowledgement
+        }),
+        row("the link of 2 Mb/s", Some(PAPER_LINK), |round| round.link),
+    ]
+}
+
+fn findings(rounds: &[Round]) -> Vec<Finding> {
+    let ratio = |above: fn(&Round) -> f64, below: fn(&Round) -> f64| {
+        let pairs: Vec<_> = rounds
+            .iter()
+            .map(|round| (above(round), below(round)))
+            .collect();
+        median_ratio(&pairs)
+    };
+    let paper = |above: i64, below: i64| format!("{:.2}", above as f64 / below as f64);
+    let count = |of: fn(&Round) -> usize| rounds.iter().map(of).sum::<usize>();
+    let (read, all) = (count(|round| round.read), count(|round| round.all));
+    let share = Estimate {
+        value: read as f64 / all as f64,
+        interval: None,
+        runs: all,
+    };
+    vec![
+        Finding::at_least(
+            "time on the link over all that the node does for a packet",
+            PAPER_LINK as f64 / (PAPER_OPENING + PAPER_SNOOP) as f64,
+            ratio(|round| round.link, Round::work),
+        )
+        .paper(paper(PAPER_LINK, PAPER_OPENING + PAPER_SNOOP)),
+        Finding::at_least(
+            "time of an end that opens both zones over that of the node that opens one",
+            1.0,
+            ratio(|round| round.end, |round| round.node),
+        )
+        .paper(paper(PAPER_END, PAPER_OPENING)),
+        Finding::at_least(
+            "packets whose headers the node reads, over all",
+            1.0,
+            (all > 0).then_some(share),
+        )
+        .detail(format!("{read} of {all}")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Verdict;
+
+    const GOOD: Round = Round {
+        node: 200.0,
+        end: 300.0,
+        data: 100.0,
+        acknowledgement: 100.0,
+        link: 5_000_000.0,
+        read: 64,
+        all: 64,
+    };
+
+    fn verdicts(round: Round) -> Vec<Verdict> {
+        let findings = findings(&[round; 3]);
+        findings.iter().map(|finding| finding.verdict).collect()
+    }
+
+    #[test]
+    fn a_node_that_is_the_bottleneck_or_works_more_than_an_end_or_reads_nothing_fails() {
+        use Verdict::{Fails, Holds};
+        assert_eq!(verdicts(GOOD), [Holds; 3]);
+        let slow = Round {
+            data: 1_000_000.0,
+            ..GOOD
+        };
+        assert_eq!(verdicts(slow), [Fails, Holds, Holds]);
+        assert_eq!(
+            verdicts(Round {
+                node: 301.0,
+                ..GOOD
+            }),
+            [Holds, Fails, Holds]
+        );
+        assert_eq!(verdicts(Round { read: 63, ..GOOD }), [Holds, Holds, Fails]);
+    }
+
+    #[test]
+    fn what_was_not_measured_fails() {
+        assert!(
+            findings(&[])
+                .iter()
+                .all(|finding| finding.verdict == Verdict::Fails)
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! The answers, with what shows them.
+
+/// A part of the page.
+pub struct Section {
+    pub title: &'static str,
+    pub answers: &'static [Answer],
+}
+
+/// What somebody asks who is to trust a node.
+pub struct Answer {
+    pub question: &'static str,
+    pub text: &'static str,
+    /// File and name of each test.
+    pub tests: &'static [(&'static str, &'static str)],
+}
+
+const AUDIT: &str = "edge/lab/tests/e2e_audit.rs";
+const CLASSIFY: &str = "pure/wire/src/classify.rs";
+const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
+const GRANTS: &str = "pure/node/src/tests/grants.rs";
+const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
+const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
+const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
+const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
+const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
+const RECOVERY: &str = "pure/node/src/tests/recovery.rs";
+const SUITES: &str = "pure/esp/tests/data_plane/suites.rs";
+
+/// From top to bottom.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        title: "Without a licence",
+        answers: &[
+            Answer {
+                question: "What does a router see that has no licence?",
+                text: "Outer addresses and ports, SPI, sequence number, and the map: which octets are in which zone, so the \
+                       lengths of headers and payload. They are not hidden; who needs that wants `zones = \"refuse\"` and \
+                       pays with what a licensed node could do",
+                tests: &[
+                    (LAYOUT, "headers_are_cut_apart_and_each_zone_has_its_suite"),
+                    (
+                        GRANTS,
+                        "a_licence_for_another_identity_gives_this_node_nothing",
+                    ),
+                ],
+            },
+            Answer {
+                question: "And of a zone whose suite is AES-GMAC?",
+                text: "All of it: GMAC keeps a zone from being changed, not from being read. `strata check` warns of it, and a \
+                       payload zone cannot have it",
+                tests: &[(
+                    LAYOUT,
+                    "a_zone_with_gmac_is_read_by_whoever_stands_on_the_way",
+                )],
+            },
+        ],
+    },
+    Section {
+        title: "With a licence to read",
+        answers: &[
+            Answer {
+                question: "What does a licence for `headers` show?",
+                text: "IP header and TCP or UDP header of each packet: who talks with whom, ports, sequence and acknowledgement \
+                       numbers, windows, timestamps. So who visits what, when, and how much; not what is said",
+                tests: &[
+                    (LICENCE, "the_licensed_node_sees_the_flow_inside"),
+                    (LICENSED, "the_headers_are_seen_and_the_payload_is_a_length"),
+                ],
+            },
+            Answer {
+                question: "And one for less?",
+                text: "With `layout = [\"ip\", \"transport\", \"payload\"]` and a licence for `ip`: addresses and lengths, no ports \
+                       and no connection. `octets 0-23` are IPv4's header and the ports without sequence numbers",
+                tests: &[
+                    (LAYOUT, "a_node_reads_the_zones_of_its_licence_and_no_other"),
+                    (LICENSED, "the_ip_header_alone_shows_no_ports"),
+                ],
+            },
+            Answer {
+                question: "Which part of a header does it never see?",
+                text: "TCP options that carry secrets (MPTCP keys and tokens, Fast Open cookies, TCP-AO, MD5) and options of a kind \
+                       that Strata does not know; and the transport checksum, which would tell 16 bits of the payload",
+                tests: &[
+                    (CLASSIFY, "secret_options_are_cut_out_and_public_ones_stay"),
+                    (LICENSED, "a_secret_option_looks_like_no_operation"),
+                ],
+            },
+            Answer {
+                question: "Which packets does it not see into at all?",
+                text: "Fragments, packets with IP options or extension headers that are not known, malformed ones, and what is \
+                       neither TCP nor UDP: they are in the payload zone as a whole",
+                tests: &[
+                    (CLASSIFY, "whatever_is_in_doubt_is_opaque"),
+                    (LICENSED, "an_opaque_packet_is_not_opened"),
+                ],
+            },
+            Answer {
+                question: "Can it come to see payload?",
+                text: "Only by a licence that names `payload` at both ends; `strata check` warns of it. No octet behind the \
+                       headers is in another zone, whatever the packet and the layout",
+                tests: &[
+                    (IDENTITY, "no_octet_beyond_the_headers_is_ever_licensed"),
+                    (LICENCE, "a_payload_licensed_by_name_is_opened"),
+                    (GRANTS, "the_payload_zone_is_licensed_only_by_its_own_name"),
+                ],
+            },
+            Answer {
+                question: "How does it know the length of a payload that is padded?",
+                text: "From the IP header, if that is licensed; else it knows it to 16 octets, as everybody does",
+                tests: &[(
+                    SUITES,
+                    "a_node_is_told_by_the_ip_header_how_long_a_padded_payload_is",
+                )],
+            },
+            Answer {
+                question: "Can it change what it reads, or make packets?",
+                text: "It can seal a header that another reader believes, and none that an end accepts: the payload's ICV covers \
+                       everything. It can drop, delay and repeat packets, as any router; repeated ones are dropped",
+                tests: &[
+                    (
+                        DATA,
+                        "a_node_that_seals_a_changed_header_zone_with_its_key_is_found_out_by_the_payloads_icv",
+                    ),
+                    (
+                        INVARIANTS,
+                        "invariant_3_no_zone_is_lifted_and_only_headers_are_in_a_licensed_one",
+                    ),
+                ],
+            },
+        ],
+    },
+    Section {
+        title: "Who gives it",
+        answers: &[
+            Answer {
+                question: "Who decides?",
+                text: "Both ends, each by its own configuration, for an identity that the node proves by certificate, raw public \
+                       key or secret. What one end alone allows is not given, and both say so",
+                tests: &[
+                    (LICENCE, "no_key_leaves_if_the_mobile_node_does_not_agree"),
+                    (LICENCE, "no_key_leaves_if_the_gateway_does_not_agree"),
+                    (LICENCE, "no_key_leaves_to_a_node_of_another_identity"),
+                    (
+                        INVARIANTS,
+                        "invariant_4_a_node_learns_only_keys_that_both_ends_license",
+                    ),
+                ],
+            },
+            Answer {
+                question: "Is it written down?",
+                text: "With `[audit]`: each licence, each key that leaves and each that ends, at both ends and at the node. With \
+                       `required = true` no key leaves before its line is on the disk",
+                tests: &[
+                    (
+                        AUDIT,
+                        "what_is_agreed_given_and_taken_is_recorded_at_all_three",
+                    ),
+                    (
+                        AUDIT,
+                        "no_key_leaves_without_its_line_where_that_is_required",
+                    ),
+                ],
+            },
+        ],
+    },
+    Section {
+        title: "For how long",
+        answers: &[
+            Answer {
+                question: "Which packets does a key open?",
+                text: "Those of one tunnel between two rekeys, in both directions. The keys of other zones, of the tunnel before \
+                       and of the one after do not follow from it",
+                tests: &[
+                    (
+                        INVARIANTS,
+                        "invariant_5_revocation_needs_no_help_of_the_node",
+                    ),
+                    (
+                        AUDIT,
+                        "new_keys_are_given_and_the_old_ones_end_and_no_packet_is_lost",
+                    ),
+                ],
+            },
+            Answer {
+                question: "How long may the node keep it?",
+                text: "Eight hours, and while the tunnel is up it is given anew at half of that. A node that hears no more of \
+                       its gateway forgets by itself",
+                tests: &[
+                    (GRANTS, "a_grant_expires_by_itself"),
+                    (GRANTS, "a_grant_is_renewed_for_as_long_as_the_tunnel_is_up"),
+                ],
+            },
+            Answer {
+                question: "Does it survive a restart of the node?",
+                text: "No: keys are in memory alone. The gateway gives them again",
+                tests: &[(
+                    RECOVERY,
+                    "the_tunnel_and_the_licence_come_back_after_each_host_restarts",
+                )],
+            },
+            Answer {
+                question: "What of packets that somebody recorded?",
+                text: "Whoever has the key of a zone opens that zone of every packet sealed with it, recorded ones too, and no \
+                       other zone. A shorter `rekey` leaves less to it",
+                tests: &[
+                    (LICENSED, "a_duplicate_is_seen_but_is_not_fresh"),
+                    (
+                        INVARIANTS,
+                        "control_5_a_tunnel_that_is_not_made_anew_is_seen",
+                    ),
+                ],
+            },
+        ],
+    },
+    Section {
+        title: "How it ends",
+        answers: &[
+            Answer {
+                question: "How is a licence taken away?",
+                text: "Take it out of `licences` at either end and `strata reload`: from then on packets are sealed with keys that \
+                       the node does not get. It is told to forget the old ones, and nobody waits for it",
+                tests: &[
+                    (
+                        AUDIT,
+                        "a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on",
+                    ),
+                    (
+                        INVARIANTS,
+                        "invariant_5_revocation_needs_no_help_of_the_node",
+                    ),
+                ],
+            },
+            Answer {
+                question: "When does it end by itself?",
+                text: "With the tunnel: `strata down`, an end that is gone, new keys that it is not licensed for",
+                tests: &[
+                    (LICENCE, "down_takes_the_keys_away"),
+                    (GRANTS, "when_the_tunnel_ends_the_node_forgets_its_keys"),
+                ],
+            },
+            Answer {
+                question: "What does a node keep that does not forget?",
+                text: "What it read, and the keys of packets that were sealed before: as after every revocation, the past is told",
+                tests: &[(
+                    INVARIANTS,
+                    "invariant_5_revocation_needs_no_help_of_the_node",
+                )],
+            },
+        ],
+    },
+];

@@ -1,0 +1,48 @@
+//! `docs/licensed.md`: for an operator, what exactly a licensed node learns, for how long, and how it
+//! ends. Each answer names tests that fail if it is not so.
+
+mod answers;
+
+use answers::{Answer, SECTIONS};
+use std::fmt::Write;
+
+#[test]
+fn every_answer_has_a_test_that_runs() {
+    for answer in SECTIONS.iter().flat_map(|section| section.answers) {
+        let Answer {
+            question, tests, ..
+        } = answer;
+        assert!(!tests.is_empty(), "{question}: nothing shows it");
+        for (file, test) in *tests {
+            assert!(
+                pages::runs(file, test),
+                "{question}: {file} runs no test `{test}`. Correct \
+                 edge/strata/tests/learning/answers.rs, then write the page anew: \
+                 UPDATE_DOCS=1 cargo test -p strata --test learning"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_page_says_what_the_answers_are() {
+    let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
+    for section in SECTIONS {
+        let _ = writeln!(page, "\n## {}\n", section.title);
+        page.push_str("| | | shown by |\n|---|---|---|\n");
+        for answer in section.answers {
+            let Answer {
+                question,
+                text,
+                tests,
+            } = answer;
+            let _ = writeln!(page, "| {question} | {text} | {} |", pages::cite(tests));
+        }
+    }
+    pages::check("licensed.md", &page);
+}
+
+const INTRODUCTION: &str = "# What a licensed node learns\n\n\
+    For whoever lets a router on the way read a part of each packet, or runs one. A *licence* names a node, zones and \
+    a right; it is given by both ends of a tunnel or not at all. `strata zones` says at each end who can read what now, \
+    at the node what it can open; `strata audit` who could, and when.\n";
