@@ -74,6 +74,13 @@ impl Outbound {
         self.used
     }
 
+    /// Shows nothing of a datagram in any zone but the payload's from now on.
+    pub fn make_opaque(&mut self) {
+        if let Cipher::Zoned(zoned) = &mut self.cipher {
+            zoned.opaque = true;
+        }
+    }
+
     /// Turns an inner datagram of IP version `version` into a packet. `bare`: without its header.
     pub fn seal(
         &mut self,

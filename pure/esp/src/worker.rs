@@ -153,6 +153,14 @@ impl Worker {
         }
     }
 
+    /// From now on an SA seals whole datagrams in its payload zone: somebody who has the keys of the
+    /// other zones may not read them any more.
+    pub fn make_opaque(&mut self, id: ChildSaId) {
+        if let Some(sa) = self.sa_mut(id) {
+            sa.outbound.make_opaque();
+        }
+    }
+
     /// Forgets an SA and its keys.
     pub fn remove(&mut self, id: ChildSaId) {
         self.retire(id);

@@ -26,6 +26,8 @@ pub(crate) struct Zoned {
     guards: Vec<Guard>,
     payload_zone: ZoneId,
     division: Division,
+    /// Whether all of any datagram is in the payload zone.
+    pub(crate) opaque: bool,
 }
 
 impl Zoned {
@@ -43,6 +45,7 @@ impl Zoned {
             guards: guards.collect::<Result<_, _>>()?,
             payload_zone,
             division: Division::new(agreement),
+            opaque: false,
         })
     }
 
@@ -110,6 +113,9 @@ impl Zoned {
 
     /// The map of a datagram, whose checksum is left out if it is not opaque.
     fn map(&self, datagram: &mut [u8]) -> Map {
+        if self.opaque {
+            return Map::opaque(self.payload_zone);
+        }
         let Extents::Clear(clear) = classify(datagram) else {
             return Map::opaque(self.payload_zone);
         };

@@ -148,6 +148,23 @@ fn an_opaque_packet_is_not_opened() {
     assert_eq!(opened, Some(NotOpened::Opaque));
 }
 
+/// Its licence is gone and its keys are not, until there are new ones.
+#[test]
+fn an_sa_that_is_made_opaque_shows_a_node_nothing_more_and_its_peer_everything() {
+    for kind in [two_zones(), mixed_zones(), three_zones(), eight_zones()] {
+        let (mut alice, mut bob) = pair(&kind);
+        alice.make_opaque(model::ChildSaId(1));
+        for _ in 0..3 {
+            let packet = seal(&mut alice, &segment()).unwrap();
+            assert_eq!(open(&mut bob, &packet), Ok(segment()));
+            if let Kind::Zoned(_) = kind {
+                let opened = node(&kind, &[1]).open(&packet, &mut Scratch::new()).err();
+                assert_eq!(opened, Some(NotOpened::Opaque));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_duplicate_is_seen_but_is_not_fresh() {
     let (mut alice, _) = pair(&two_zones());
