@@ -16,7 +16,7 @@ use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
 use model::{
-    Exchanges, Half, InnerAddresses, Kem, Keys, Mode, Spi, TrafficSelector, ZoneAgreement,
+    Exchanges, Half, InnerAddresses, Kem, Keys, Licence, Mode, Spi, TrafficSelector, ZoneAgreement,
 };
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
@@ -32,6 +32,8 @@ pub(crate) struct Terms {
     pub(crate) inbound: Half<Secret>,
     pub(crate) outbound: Half<Secret>,
     pub(crate) agreement: Option<ZoneAgreement>,
+    /// The licences of our policy when that was agreed on.
+    pub(crate) asked: Vec<Licence>,
     /// The key exchanges of its own that its keys come from.
     pub(crate) exchanges: Exchanges,
 }
@@ -44,6 +46,7 @@ pub(crate) struct Agreed {
     mode: Mode,
     declined: Option<Mode>,
     agreement: Option<ZoneAgreement>,
+    asked: Vec<Licence>,
     choice: EspChoice,
     /// Where we receive.
     pub(crate) spi: Spi,
@@ -90,6 +93,7 @@ impl Agreed {
             inbound,
             outbound,
             agreement: self.agreement,
+            asked: self.asked,
             exchanges: Exchanges { group, kems },
         }
     }
@@ -124,8 +128,8 @@ impl Offer {
         })
     }
 
-    /// The offer for a child that takes the place of another: zones as they were, as far as the
-    /// policy still allows them. `None` also if the policy requires zones that there were not.
+    /// The offer for a child that takes the place of another: zones as they were and licences as they
+    /// are now, as far as the policy still allows them. `None` also if the policy requires zones that there were not.
     pub(crate) fn again(
         menu: EspMenu,
         policy: &Policy<'_>,
@@ -138,7 +142,7 @@ impl Offer {
             spi: fresh_spi(rng),
             mode: policy.mode,
             ground,
-            zones: zones::renew(policy.zones, before.cloned(), before).ok()?,
+            zones: zones::renew(policy.zones, zones::offer(policy.zones), before).ok()?,
             menu,
         })
     }
@@ -189,6 +193,7 @@ impl Offer {
             Outcome::Required => return Err(DownReason::ZonesRequired),
             Outcome::Widened => return Err(DownReason::ZonesWidened),
         };
+        let offered = self.zones.as_ref();
         Ok(Agreed {
             name: policy.name.map(str::to_owned),
             local,
@@ -196,6 +201,7 @@ impl Offer {
             mode: self.mode,
             declined: None,
             agreement,
+            asked: offered.map_or_else(Vec::new, |zones| zones.licences.clone()),
             choice,
             spi: self.spi,
             initiator: true,
@@ -300,6 +306,7 @@ pub(crate) fn answer(
         mode: policy.mode,
         declined: Some(asked).filter(|asked| *asked != policy.mode),
         agreement,
+        asked: zones::licences(policy.zones),
         choice,
         spi,
         initiator: false,
@@ -352,8 +359,8 @@ fn lent(
 pub(crate) fn remarks(policy: &ZonePolicy, terms: &Terms) -> Vec<Refusal> {
     let declined = terms.declined.map(Refusal::ModeDeclined).into_iter();
     let zones = match &terms.agreement {
-        Some(agreement) => zones::missing_licences(policy, agreement)
-            .map(Refusal::LicenceNotAccepted)
+        Some(agreement) => zones::missing_licences(&terms.asked, agreement)
+            .map(|licence| Refusal::LicenceNotAccepted(licence.clone()))
             .collect(),
         None if zones::offer(policy).is_some() => vec![Refusal::ZonesNotAgreed],
         None => Vec::new(),

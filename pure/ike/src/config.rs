@@ -214,7 +214,8 @@ impl Peer {
             tcp,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
-            && (psk, key, ppk, role) == (&new.psk, &new.key, &new.ppk, &new.role)
+            && (psk, key, ppk) == (&new.psk, &new.key, &new.ppk)
+            && role.agrees(&new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
             && (mobike, clones, resources) == (&new.mobike, &new.clones, &new.resources)
             && (forbids_nat, tcp) == (&new.forbids_nat, &new.tcp)
@@ -242,6 +243,18 @@ pub enum PeerRole {
     Licensed,
     /// The gateway whose grants we, a licensed node, take. Its IKE SA has no child.
     Gateway,
+}
+
+impl PeerRole {
+    /// Whether both are the same but for licences, which the next keys have.
+    fn agrees(&self, new: &Self) -> bool {
+        let mut relicensed = self.clone();
+        if let (Self::Vpn { zones: old, .. }, Self::Vpn { zones: new, .. }) = (&mut relicensed, new)
+        {
+            old.licences.clone_from(&new.licences);
+        }
+        relicensed == *new
+    }
 }
 
 /// Where addresses inside come from (RFC 7296 section 2.19).

@@ -4,7 +4,7 @@
 //! else. What was agreed with a peer stays as long as the new configuration asks for the same: such
 //! SAs do not notice. Where it asks for something else they are deleted, in an orderly way and with
 //! their children, and it is for our owner to begin anew. A child beside the first that is gone or
-//! carries something else is deleted alone. So are those whose peer has proved itself by
+//! carries something else is deleted alone. Other licences take new keys of the children and no more. So are those whose peer has proved itself by
 //! a certificate that is revoked now; anything else about certificates was settled when they began.
 
 use crate::config::{Config, Peer};
@@ -41,6 +41,7 @@ impl Engine {
         }
         for before in &old.peers {
             self.renew_children(before, now);
+            self.relicense(before, now);
         }
         self.out.attempts.retain(&self.config);
         self.barred.retain(|name| self.config.peer(name).is_some());
@@ -77,6 +78,18 @@ impl Engine {
         });
         let outdated: Vec<_> = outdated.map(|old| old.name.clone()).collect();
         self.drop_children(&before.name, &outdated, now);
+    }
+
+    /// Children whose licences are others now get new keys.
+    fn relicense(&mut self, before: &Peer, now: Instant) {
+        let after = self.config.peer(&before.name);
+        if after.is_none_or(|after| after.role == before.role) {
+            return;
+        }
+        let sas: Vec<_> = self.sas_with(&before.name).map(|sa| sa.core.id).collect();
+        for sa in sas {
+            self.with_established(sa, now, |core, state, ctx| state.relicense(core, ctx));
+        }
     }
 
     fn outdated(&self, changed: &[String]) -> Vec<(IkeSaId, DownReason)> {

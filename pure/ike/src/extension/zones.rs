@@ -6,6 +6,9 @@
 //! agreement enters the key derivation in its one canonical form, so ends that understood it
 //! differently share no key.
 //!
+//! Licences come and go while packets flow: new keys are made whose agreement has those of both
+//! policies of then. So either end alone can take one back, and neither can give one alone.
+//!
 //! ```text
 //! H      = SHA-256("Strata zone map 1" | ZONE_MAP | SPI of the initiator | SPI of the responder)
 //! KEYMAT = prf+(SK_d, [g^ir |] Ni | Nr | H)
@@ -58,8 +61,8 @@ pub(crate) fn answer(
     }
 }
 
-/// What is left of an agreement when its SA is made anew: never more than there was, nor more than
-/// the policies allow now. One that was plain stays plain.
+/// What is left of an agreement when its SA is made anew: the zones and the window are never more
+/// than there was, and licences are those of the policies of now. One that was plain stays plain.
 pub(crate) fn renew(
     policy: &ZonePolicy,
     offered: Option<ZoneAgreement>,
@@ -69,9 +72,16 @@ pub(crate) fn renew(
     let same = both.filter(|(agreed, before)| agreed.zones == before.zones);
     Ok(same.map(|(agreed, before)| ZoneAgreement {
         window: agreed.window.min(before.window),
-        licences: common_licences(&agreed.licences, &before.licences),
         ..agreed
     }))
+}
+
+/// The licences of a policy, as an agreement has them.
+pub(crate) fn licences(policy: &ZonePolicy) -> Vec<Licence> {
+    let mut licences = policy.licences.clone();
+    licences.sort();
+    licences.dedup();
+    licences
 }
 
 /// What the initiator makes of an answer.
@@ -100,14 +110,19 @@ pub(crate) fn check(
     }
 }
 
-/// Licences of our policy that the agreement lacks.
-pub(crate) fn missing_licences(
-    policy: &ZonePolicy,
+/// Whether an agreement has a licence that a policy does not have any more.
+pub(crate) fn takes_back(policy: &ZonePolicy, agreement: &ZoneAgreement) -> bool {
+    let mut agreed = agreement.licences.iter();
+    agreed.any(|licence| !policy.licences.contains(licence))
+}
+
+/// Licences that we asked for and that the agreement lacks.
+pub(crate) fn missing_licences<'a>(
+    asked: &'a [Licence],
     agreement: &ZoneAgreement,
-) -> impl Iterator<Item = Licence> {
-    let agreed = agreement.licences.clone();
-    let ours = policy.licences.clone().into_iter();
-    ours.filter(move |licence| !agreed.contains(licence))
+) -> impl Iterator<Item = &'a Licence> {
+    let ours = asked.iter();
+    ours.filter(|licence| !agreement.licences.contains(licence))
 }
 
 /// Both directions of a composite SA, inbound first.
@@ -152,9 +167,6 @@ pub(crate) fn halves(
 
 fn everything(policy: &ZonePolicy) -> ZoneAgreement {
     let zones = policy.zones.iter().zip(1..);
-    let mut licences = policy.licences.clone();
-    licences.sort();
-    licences.dedup();
     ZoneAgreement {
         zones: zones
             .map(|(&(selector, suite), serial)| Zone {
@@ -165,7 +177,7 @@ fn everything(policy: &ZonePolicy) -> ZoneAgreement {
             .collect(),
         map: MapKind::Changeable,
         window: policy.window,
-        licences,
+        licences: licences(policy),
     }
 }
 
@@ -225,11 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn an_agreement_made_anew_is_never_more_than_before() {
+    fn zones_and_window_made_anew_are_never_more_than_before() {
         let policy = policy(Stance::Accept);
         let wide = offer(&policy).unwrap();
         let mut narrow = wide.clone();
-        (narrow.window, narrow.licences) = (4096, Vec::new());
+        narrow.window = 4096;
         let renewed = |offered: &ZoneAgreement, before: Option<&ZoneAgreement>| {
             let renewed = renew(&policy, Some(offered.clone()), before);
             renewed.unwrap_or_else(|Required| panic!("zones are not required"))
@@ -238,6 +250,25 @@ mod tests {
         assert_eq!(renewed(&wide, Some(&narrow)), Some(narrow.clone()));
         assert_eq!(renewed(&narrow, Some(&wide)), Some(narrow));
         assert_eq!(renewed(&wide, None), None);
+    }
+
+    #[test]
+    fn licences_made_anew_are_those_of_both_policies_whatever_they_were() {
+        let policy = policy(Stance::Accept);
+        let ours = offer(&policy).unwrap();
+        let with = |licences: &[Licence]| ZoneAgreement {
+            licences: licences.to_vec(),
+            ..ours.clone()
+        };
+        let renewed = |offered: &ZoneAgreement, before: &ZoneAgreement| {
+            let renewed = renew(&policy, Some(offered.clone()), Some(before));
+            let renewed = renewed.unwrap_or_else(|Required| panic!("zones are not required"));
+            renewed.unwrap().licences
+        };
+        let (none, thief) = (with(&[]), with(&[licence("thief.example")]));
+        assert_eq!(renewed(&ours, &none), ours.licences);
+        assert_eq!(renewed(&none, &ours), []);
+        assert_eq!(renewed(&thief, &thief), [], "our policy does not have it");
     }
 
     #[test]

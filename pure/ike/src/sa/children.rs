@@ -17,7 +17,7 @@ use crate::config::{Lifetimes, Timers};
 use crate::directory::Directory;
 use crate::event::Event;
 use crypto::Rng;
-use model::{ChildSaId, Instant, Mode, Spi, ZoneAgreement};
+use model::{ChildSaId, Instant, Licence, Mode, Spi, ZoneAgreement};
 use std::time::Duration;
 
 /// So many of one line that we replaced are drained at once; then the oldest has had its time.
@@ -39,6 +39,8 @@ pub(crate) struct Child {
     pub(crate) inbound: Spi,
     pub(crate) outbound: Spi,
     pub(crate) agreement: Option<ZoneAgreement>,
+    /// The licences of our policy when that was agreed on.
+    pub(crate) asked: Vec<Licence>,
     mode: Mode,
     pub(crate) life: Life,
 }
@@ -105,6 +107,16 @@ impl Age {
         self.renew_at = Some(now + timers.retry * permille / 1000);
     }
 
+    /// New keys are asked for at once. If somebody must not have the old ones any more, they are not
+    /// used for long whatever the peer does.
+    pub(crate) fn hasten(&mut self, taken_back: bool, now: Instant) {
+        self.renew_at = Some(now);
+        if taken_back {
+            let soon = now + LEAST_GRACE;
+            self.over_at = self.over_at.map_or(Some(soon), |at| Some(at.min(soon)));
+        }
+    }
+
     pub(crate) fn next(self) -> Option<Instant> {
         self.renew_at.into_iter().chain(self.over_at).min()
     }
@@ -119,6 +131,11 @@ impl Children {
     pub(crate) fn all_current(&self) -> impl Iterator<Item = &Child> {
         let current = |child: &&Child| matches!(child.life, Life::Current(_));
         self.0.iter().filter(current)
+    }
+
+    pub(crate) fn all_current_mut(&mut self) -> impl Iterator<Item = &mut Child> {
+        let current = |child: &&mut Child| matches!(child.life, Life::Current(_));
+        self.0.iter_mut().filter(current)
     }
 
     /// The one of a name that has no newer one.
@@ -207,6 +224,7 @@ impl Children {
             inbound: terms.inbound.spi,
             outbound: terms.outbound.spi,
             agreement: terms.agreement.clone(),
+            asked: terms.asked.clone(),
             mode: terms.mode,
             life: Life::Current(age),
         });

@@ -306,7 +306,8 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         if self.is_too_old(core, ctx) {
-            return self.close(DownReason::LifetimeOver, core, ctx);
+            let why = self.why_over(core, ctx);
+            return self.close(why, core, ctx);
         }
         if self.is_overdue(ctx.now) {
             return self.turn_back(DownReason::NotFollowed, core, ctx);

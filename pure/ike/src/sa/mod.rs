@@ -26,6 +26,7 @@ mod heir;
 pub(crate) mod init_sent;
 pub(crate) mod kem_sent;
 mod leaving;
+mod licences;
 mod moving;
 mod new_child;
 mod opening;

@@ -242,7 +242,7 @@ impl Established {
                 ctx.refused(Some(peer.name.clone()), remark);
             }
         }
-        let age = self.age_of(name, core, ctx);
+        let age = self.age_of(&terms, core, ctx);
         self.children.add(id, &terms, age);
         if !ours && resource::is_additional(terms.name.as_deref()) {
             self.unsure.add(id, &core.responses, ctx.now);

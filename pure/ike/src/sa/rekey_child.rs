@@ -11,7 +11,7 @@ use super::child_request::{ChildRequest, Settled};
 use super::children::{Age, Child, Life};
 use super::established::Established;
 use super::task::Task;
-use super::{Context, Core};
+use super::{Context, Core, licences};
 use crate::child::{Offer, Terms};
 use crate::config::Lifetimes;
 use crate::event::{DownReason, Event, Refusal};
@@ -224,7 +224,8 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> ChildSaId {
         let id = ctx.child_id();
-        let age = self.age_of(terms.name.as_deref(), core, ctx);
+        let age = self.age_of(&terms, core, ctx);
+        self.tell_unlicensed(old, &terms, core, ctx);
         self.children
             .replace(old, ours, &ctx.config.timers, ctx.now);
         self.children.add(id, &terms, age);
@@ -236,12 +237,17 @@ impl Established {
         id
     }
 
-    /// The age of a child that is made now.
-    pub(super) fn age_of(&self, name: Option<&str>, core: &Core, ctx: &mut Context<'_>) -> Age {
+    /// The age of a child that is made now. The configuration may be another one than when it was
+    /// asked for.
+    pub(super) fn age_of(&self, terms: &Terms, core: &Core, ctx: &mut Context<'_>) -> Age {
         let peer = core.peer(ctx.config);
-        let policy = peer.and_then(|peer| peer.policy(name));
+        let policy = peer.and_then(|peer| peer.policy(terms.name.as_deref()));
         let lifetime = policy.map_or(Lifetimes::default().child, |policy| policy.lifetime);
-        Age::begin(lifetime, ctx.config, ctx.rng, ctx.now)
+        let mut age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
+        if let (Some(policy), Some(agreement)) = (policy, &terms.agreement) {
+            licences::adapt(&mut age, policy.zones, (&terms.asked, agreement), ctx.now);
+        }
+        age
     }
 
     /// A child with the names that we give it.

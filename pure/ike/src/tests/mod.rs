@@ -16,6 +16,7 @@ mod fragment;
 mod groups;
 mod handshake;
 mod kem;
+mod licences;
 mod liveness;
 mod loss;
 mod mobike;

@@ -16,6 +16,9 @@ use crypto::Rng;
 use model::Kem;
 use std::collections::BTreeSet;
 
+/// Who may have licences.
+const NODES: [&str; 2] = ["fa.example.net", "fb.example.net"];
+
 /// Things that happen in one walk.
 const STEPS: u32 = 12;
 
@@ -60,12 +63,22 @@ fn ends(number: u32) -> (Config, Config) {
     if number.is_multiple_of(20) {
         left.peers[0].kems = vec![None, Some(Kem::MlKem512)];
     }
+    if is_zoned(number) {
+        for config in [&mut left, &mut right] {
+            *zones_of(config) = two_zones(Stance::Require, NODES[0]);
+        }
+    }
     if number.is_multiple_of(3) {
         let (with, against) = children::ends();
         left.peers[0].children = with.peers[0].children.clone();
         right.peers[0].children = against.peers[0].children.clone();
     }
     (left, right)
+}
+
+/// Walks in which licences change. Zones are for tunnels.
+const fn is_zoned(number: u32) -> bool {
+    number % 5 == 1 && number % 7 != 0
 }
 
 fn fresh(side: Side, number: u32, restarts: u8) -> Host {
@@ -109,6 +122,7 @@ impl Walk {
             13 => self.weather(),
             14 => self.hand_over(),
             15 if self.number.is_multiple_of(3) => self.open_or_close(side),
+            15 if is_zoned(self.number) => self.license(side),
             _ => {}
         }
         self.begin_if_down(side);
@@ -138,6 +152,31 @@ impl Walk {
             false => engine.close_child(&peer, "voice", now),
         });
         said.expect("it is configured");
+    }
+
+    /// An end reads its configuration again, with the licences of any of two nodes.
+    fn license(&mut self, side: Side) {
+        let which = self.chance(4);
+        let nodes = NODES.into_iter().zip([1, 2]);
+        let nodes = nodes.filter(|(_, bit)| which & bit != 0);
+        let mut config = (*self.pair.host(side).engine.config).clone();
+        zones_of(&mut config).licences = nodes.map(|(node, _)| licence(node)).collect();
+        let reconfigure = |engine: &mut Engine, now| engine.reconfigure(config, now);
+        assert_eq!(self.pair.with(side, reconfigure), [""; 0]);
+    }
+
+    /// Whether the newest child has the licences that both ends have.
+    fn is_licensed(&mut self) -> bool {
+        let wanted = [Side::Left, Side::Right].map(|side| {
+            let mut config = (*self.pair.host(side).engine.config).clone();
+            zones_of(&mut config).licences.clone()
+        });
+        let [mut both, theirs] = wanted;
+        both.retain(|licence| theirs.contains(licence));
+        let ends = [&self.pair.left, &self.pair.right];
+        let agreed = |host: &Host| Some(host.newest().agreement.as_ref()?.licences.clone());
+        ends.into_iter()
+            .all(|host| agreed(host) == Some(both.clone()))
     }
 
     fn close(&mut self, side: Side) {
@@ -267,6 +306,9 @@ fn walk(number: u32) {
     walk.calm_down();
     let told = || format!("walk {number}: STRATA_WALKS={number},1");
     assert!(walk.is_agreed(), "{}", told());
+    if is_zoned(number) {
+        assert!(walk.is_licensed(), "other licences in {}", told());
+    }
     assert!(walk.end(), "something is left over in {}", told());
 }
 
