@@ -43,6 +43,8 @@ pub(crate) struct Csa {
     pub inbound: Half<Secret>,
     pub outbound: Half<Secret>,
     pub holders: Vec<Holder>,
+    /// Whether nothing may be sealed with its keys any more.
+    pub closed: bool,
     next_grant: u16,
 }
 
@@ -69,12 +71,12 @@ pub(crate) struct Due {
     pub grant: Grant<Secret>,
 }
 
-/// A composite SA that is gone.
+/// Licences that are gone, or a whole composite SA.
 pub(crate) struct Gone {
     pub sa: Composite,
     /// Names of the nodes that may hold keys to it.
     pub told: Vec<String>,
-    /// Every node that has a licence, and whether it may hold keys of us.
+    /// Every node that had one of them, and whether it may hold keys of us.
     pub licensed: Vec<(Identity, bool)>,
 }
 
@@ -124,6 +126,30 @@ impl Csa {
             child: self.child.clone(),
             inbound: self.inbound.spi,
             outbound: self.outbound.spi,
+        }
+    }
+
+    /// Whether it is for the same traffic of the same peer as another one.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        (&self.peer, &self.child) == (&other.peer, &other.child) && self.id != other.id
+    }
+
+    /// What is gone if these nodes lose their licences.
+    fn without(&self, nodes: &BTreeSet<Identity>) -> Gone {
+        let concerned = |holder: &&Holder| nodes.contains(&holder.node);
+        let told = |holder: &&Holder| holder.state != GrantState::Pending;
+        let holds = |node: &Identity| {
+            let holder = self.holders.iter().find(|holder| holder.node == *node);
+            holder.is_some_and(Holder::may_read)
+        };
+        let told = self.holders.iter().filter(concerned).filter(told);
+        Gone {
+            sa: self.name(),
+            told: told.map(|holder| holder.name.clone()).collect(),
+            licensed: nodes
+                .iter()
+                .map(|node| (node.clone(), holds(node)))
+                .collect(),
         }
     }
 
@@ -178,8 +204,8 @@ fn share(half: &Half<Secret>, zones: &[ZoneId]) -> GrantHalf<Secret> {
 }
 
 impl Grants {
-    pub fn iter(&self) -> impl Iterator<Item = &Csa> {
-        self.0.values()
+    pub fn iter(&self) -> impl Iterator<Item = (&ChildSaId, &Csa)> {
+        self.0.iter()
     }
 
     /// Enters a composite SA, which may take the place of an `old` one. `nodes` are the licensed
@@ -206,6 +232,7 @@ impl Grants {
             inbound: child.inbound.clone(),
             outbound: child.outbound.clone(),
             holders: Vec::new(),
+            closed: false,
             next_grant: 1,
         };
         csa.holders = nodes
@@ -213,6 +240,11 @@ impl Grants {
             .map(|(name, node)| Holder::new(name, node, now))
             .collect();
         self.0.insert(child.id, csa);
+    }
+
+    /// Whether nothing may be sealed with a child SA's keys any more.
+    pub fn is_closed(&self, child: ChildSaId) -> bool {
+        self.of(child).is_some_and(|csa| csa.closed)
     }
 
     /// A composite SA by its child SA.
@@ -251,28 +283,40 @@ impl Grants {
         read
     }
 
+    /// Leaves a composite SA no more than the licences that are allowed. A node that loses one loses all
+    /// that it has there, for they are one grant. Where the payload is licensed to anybody the keys are
+    /// of no use any more. `None` if there are no others than those.
+    pub fn limit(&mut self, child: ChildSaId, allowed: &[Licence]) -> Option<Gone> {
+        let csa = self.0.get_mut(&child)?;
+        let payload = csa.agreement.payload_zone();
+        let licences = &mut csa.agreement.licences;
+        let lost = licences.iter().filter(|licence| !allowed.contains(licence));
+        let nodes: BTreeSet<_> = lost.map(|licence| licence.node.clone()).collect();
+        if nodes.is_empty() {
+            return None;
+        }
+        csa.closed |= licences.iter().any(|licence| licence.zone == payload);
+        licences.retain(|licence| !nodes.contains(&licence.node));
+        let gone = csa.without(&nodes);
+        csa.holders.retain(|holder| !nodes.contains(&holder.node));
+        Some(gone)
+    }
+
     /// Forgets a composite SA.
     pub fn remove(&mut self, child: ChildSaId) -> Option<Gone> {
         let csa = self.0.remove(&child)?;
-        let sa = csa.name();
-        let told = |holder: &&Holder| holder.state != GrantState::Pending;
-        let holds = |node: &Identity| {
-            let holder = csa.holders.iter().find(|holder| holder.node == *node);
-            holder.is_some_and(Holder::may_read)
-        };
         let licences = csa.agreement.licences.iter();
-        let nodes: BTreeSet<_> = licences.map(|licence| &licence.node).collect();
-        let licensed = nodes.into_iter().map(|node| (node.clone(), holds(node)));
-        Some(Gone {
-            sa,
-            licensed: licensed.collect(),
-            told: csa
-                .holders
-                .iter()
-                .filter(told)
-                .map(|holder| holder.name.clone())
-                .collect(),
-        })
+        let nodes = licences.map(|licence| licence.node.clone()).collect();
+        Some(csa.without(&nodes))
+    }
+
+    /// The other composite SAs for the traffic of one, by their child SAs.
+    pub fn beside(&self, child: ChildSaId) -> Vec<ChildSaId> {
+        let Some(csa) = self.0.get(&child) else {
+            return Vec::new();
+        };
+        let beside = self.0.iter().filter(|(_, other)| other.is_beside(csa));
+        beside.map(|(other, _)| *other).collect()
     }
 
     /// Takes out the grants that wait for one node, to be sent on its IKE SA.

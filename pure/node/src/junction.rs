@@ -1,6 +1,7 @@
 //! Where the engines meet: what one of them says becomes commands for the others.
 
 use crate::config::Role;
+use crate::grants::Gone;
 use crate::node::{Child, Node};
 use crate::status::ChildStatus;
 use crate::succession::Heir;
@@ -255,7 +256,7 @@ impl Node {
             return self.install(child, None, now);
         }
         self.install(child, None, now);
-        self.worker.prefer(id);
+        self.prefer(id);
     }
 
     /// A child takes the place of another, step by step.
@@ -273,9 +274,11 @@ impl Node {
             anew: before.is_some_and(|before| before.ike != child.ike),
             ..beside(&child)
         };
-        self.succession.begin(child.id, heir, now);
+        let new = child.id;
+        self.succession.begin(new, heir, now);
         self.set_draining(old, true);
         self.install(child, Some(old), now);
+        self.limit_others(new, now);
     }
 
     /// One that was replaced is deleted: its successor carries everything from now on. One without is
@@ -300,8 +303,10 @@ impl Node {
         }
     }
 
-    fn prefer(&mut self, id: ChildSaId) {
-        self.worker.prefer(id);
+    pub(crate) fn prefer(&mut self, id: ChildSaId) {
+        if !self.grants.is_closed(id) {
+            self.worker.prefer(id);
+        }
         self.succession.settle(id);
     }
 
@@ -365,6 +370,7 @@ impl Node {
         );
         // Nobody is owed keys of an SA without zones.
         if zoned {
+            self.limit(id, Ending::Reconfigured, now);
             let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
             names.iter().for_each(|name| self.distribute(name, now));
         }
@@ -447,9 +453,13 @@ impl Node {
 
     /// Takes back the keys of a child that is gone.
     fn revoke(&mut self, child: ChildSaId, why: Ending, now: Instant) {
-        let Some(gone) = self.grants.remove(child) else {
-            return;
-        };
+        if let Some(gone) = self.grants.remove(child) {
+            self.take_back(gone, &why, now);
+        }
+    }
+
+    /// Tells licensed nodes, and whoever listens to us, that licences are gone.
+    pub(crate) fn take_back(&mut self, gone: Gone, why: &Ending, now: Instant) {
         for name in gone.told {
             if let Some(sa) = self.established(&name) {
                 self.ike.revoke(sa, gone.sa.csa, now);

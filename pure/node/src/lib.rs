@@ -32,6 +32,7 @@ mod moving;
 mod node;
 mod peers;
 mod reconfigure;
+mod revocation;
 mod status;
 mod succession;
 #[cfg(test)]

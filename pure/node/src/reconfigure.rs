@@ -3,7 +3,8 @@
 //! Policies, SNOOP's limits, liveness and the wish to be up take effect in place. A peer that is
 //! new is initiated like at a start, one that is gone is deleted in an orderly way. A peer whose
 //! terms changed gets new SAs, and so does one whose keys a licensed node holds that the
-//! configuration does not know any more. All others do not notice.
+//! configuration does not know any more. One whose licences alone changed gets new keys, and a licence
+//! that is gone is of no use from then on. All others do not notice.
 
 use crate::config::{Config, Peer, Role};
 use crate::node::{Node, is_reachable, spd, wanted};
@@ -27,6 +28,7 @@ impl Node {
         }
         anew.extend(self.ike.reconfigure(ike, now));
         self.drain(now);
+        self.limit_all(now);
         self.update_wishes(&old_start, &anew, now);
         self.admit_nodes(&old_peers, now);
         self.initiate_due(now);

@@ -101,6 +101,8 @@ pub struct CsaStatus {
     pub outbound: Spi,
     /// What was agreed.
     pub agreement: ZoneAgreement,
+    /// The licences of the configuration that it has not, unless it only waits for what is under way.
+    pub missing: Vec<Licence>,
     /// The nodes we hand keys to. Empty where the other endpoint does that.
     pub grants: Vec<GrantStatus>,
 }
@@ -201,7 +203,15 @@ impl Node {
             };
             csa.holders.iter().map(status).collect()
         };
-        let status = |csa: &crate::grants::Csa| CsaStatus {
+        let missing = |child: &ChildSaId, csa: &crate::grants::Csa| {
+            let child = self.children.get(child);
+            let current = child.is_some_and(|child| !child.status.draining);
+            let mut ours = self.licences(&csa.peer);
+            ours.retain(|licence| current && !csa.agreement.licences.contains(licence));
+            ours
+        };
+        let status = |(child, csa): (&ChildSaId, &crate::grants::Csa)| CsaStatus {
+            missing: missing(child, csa),
             csa: csa.id,
             peer: csa.peer.clone(),
             inbound: csa.inbound.spi,

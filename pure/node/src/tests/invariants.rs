@@ -260,7 +260,7 @@ fn shown(world: &World) -> String {
 /// The secrets of a world, as anything that prints octets would print them.
 fn secrets(world: &World) -> Vec<String> {
     let mut secrets = vec![PSK.as_bytes().to_vec()];
-    for csa in world.nodes[GATEWAY].grants.iter() {
+    for (_, csa) in world.nodes[GATEWAY].grants.iter() {
         for half in [&csa.inbound, &csa.outbound] {
             let Keys::Zoned(zones) = &half.keys else {
                 panic!("composite SAs have zones")

@@ -25,7 +25,7 @@ impl Ledger {
     /// Looks up the keys of the SAs that exist now. An SPI may come again, with other keys.
     pub fn learn(&mut self, world: &World) {
         for who in [MOBILE, GATEWAY] {
-            for csa in world.nodes[who].grants.iter() {
+            for (_, csa) in world.nodes[who].grants.iter() {
                 let Keys::Zoned(zones) = &csa.outbound.keys else {
                     continue;
                 };

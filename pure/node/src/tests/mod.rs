@@ -15,6 +15,7 @@ mod record;
 mod recovery;
 mod rekey;
 mod resource;
+mod revocation;
 mod snoop;
 mod states;
 mod watch;

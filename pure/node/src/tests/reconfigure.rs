@@ -8,14 +8,6 @@ use std::time::Duration;
 
 const NOBODY: [&str; 0] = [];
 
-/// The licences of a host's only tunnel.
-fn unlicense(config: &mut Config) {
-    let Role::Vpn { zones, .. } = &mut config.peers[0].role else {
-        panic!("the first peer is the other end of the tunnel");
-    };
-    zones.licences.clear();
-}
-
 /// The SPIs of a host's only tunnel.
 fn spis(world: &World, who: usize) -> (Spi, Spi) {
     let peers = world.nodes[who].peers();
@@ -149,26 +141,6 @@ fn a_peer_with_other_terms_is_made_anew_without_a_wait() {
     assert!(world.tunnel_is_up(), "{:?}", world.events);
     assert_ne!(spis(&world, MOBILE), before);
     nothing_is_lost(&mut world, |_| {});
-}
-
-/// Invariant 5: what counts is that no packet is sealed with keys the node has.
-#[test]
-fn after_a_licence_is_removed_the_node_opens_nothing_that_is_sealed() {
-    for who in [GATEWAY, MOBILE] {
-        let mut world = World::connected(Policies::default());
-        // The node is deaf to everything it is told, and keeps its keys.
-        world.off[LICENSED] = true;
-        let anew = world.reconfigure(who, unlicense);
-        assert_eq!(anew.len(), 1);
-        world.run_for(Duration::from_secs(5));
-        world.off[LICENSED] = false;
-        assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
-        let opened = world.nodes[LICENSED].transit_counters().segments;
-        nothing_is_lost(&mut world, |_| {});
-        let counters = world.nodes[LICENSED].transit_counters();
-        assert_eq!(counters.segments, opened);
-        assert!(counters.unlicensed >= 198, "{counters:?}");
-    }
 }
 
 #[test]
