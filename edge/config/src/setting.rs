@@ -21,6 +21,8 @@ use std::time::Duration;
 pub enum Effect {
     /// Nothing: it holds at once.
     Applied,
+    /// The SAs it speaks of get new keys, and go on.
+    Rekeyed,
     /// The SAs it speaks of are made anew.
     Anew,
     /// The daemon has to be started again.
@@ -243,7 +245,7 @@ fn peer(peer: &Peer) -> Section {
         secret("ppk.key", ppk.as_ref().map(|ppk| &ppk.key)),
         anew("zones", self::stance(*stance)),
         anew("layout", list(layout.iter().map(zone))),
-        anew(
+        rekeyed(
             "licences",
             list(licences.iter().map(|licence| self::licence(licence, zones))),
         ),
@@ -468,6 +470,10 @@ fn applied(key: &str, value: impl Display) -> Setting {
 
 fn anew(key: &str, value: impl Display) -> Setting {
     setting(key, value, Effect::Anew)
+}
+
+fn rekeyed(key: &str, value: impl Display) -> Setting {
+    setting(key, value, Effect::Rekeyed)
 }
 
 fn restart(key: &str, value: impl Display) -> Setting {

@@ -53,6 +53,8 @@ pub enum ChangeKind {
 pub enum Effect {
     /// Nothing: it holds at once.
     Applied,
+    /// SAs get new keys, and go on.
+    Rekeyed,
     /// SAs are made anew.
     Anew,
     /// stratad has to be started again.
@@ -94,6 +96,7 @@ impl fmt::Display for Change {
         }
         f.write_str(match self.effect {
             Effect::Applied => " (applied)",
+            Effect::Rekeyed => " (by new keys)",
             Effect::Anew => " (made anew)",
             Effect::Restart => " (needs a restart)",
         })
@@ -131,6 +134,7 @@ mod tests {
                 change("peer.alice.liveness", Changed, Applied),
             ),
             change("peer.alice.psk", Changed, Anew),
+            change("peer.alice.licences", Changed, Rekeyed),
             values("500", "501", change("listen.ike", Changed, Restart)),
             change("divert", Added, Restart),
             change("divert", Removed, Restart),
@@ -141,6 +145,7 @@ mod tests {
             "- peer.eve",
             "~ peer.alice.liveness 30s -> 10s (applied)",
             "~ peer.alice.psk changed (made anew)",
+            "~ peer.alice.licences changed (by new keys)",
             "! listen.ike 500 -> 501 (needs a restart)",
             "! divert added (needs a restart)",
             "! divert removed (needs a restart)",

@@ -1,5 +1,6 @@
 //! `strata zones`: who can read what.
 
+use crate::Permit;
 use serde::{Deserialize, Serialize};
 
 /// Zones as this host knows them: at an endpoint the composite SAs it has, at a licensed node the
@@ -29,6 +30,8 @@ pub struct Composite {
     pub zones: Vec<Zone>,
     /// Everybody with a licence. Empty: nobody but the two ends reads anything.
     pub holders: Vec<Holder>,
+    /// What the configuration licenses here and the other end does not, so that nobody has it.
+    pub not_agreed: Vec<Permit>,
 }
 
 /// A zone.
@@ -65,6 +68,8 @@ pub struct Holder {
     pub state: Option<GrantState>,
     /// For how long that has been so, in seconds.
     pub since_seconds: Option<u64>,
+    /// Why it has not the keys, if they were refused.
+    pub refusal: Option<String>,
 }
 
 /// How far a grant has come.

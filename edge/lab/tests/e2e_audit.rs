@@ -213,7 +213,6 @@ fn new_keys_are_given_and_the_old_ones_end_and_no_packet_is_lost() -> Result<()>
     await_all(mobile, "agreed", 2).map(drop)
 }
 
-/// The tunnel is made anew without it: what TCP sends meanwhile it sends again, and every octet comes.
 fn a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on() -> Result<()> {
     let scene = start_up()?;
     let Tunnel { mobile, gateway } = &scene.tunnel;
@@ -241,8 +240,8 @@ fn a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on() -
     );
     let forgotten = await_one(&scene.node, "revoked")?;
     ensure!(forgotten["csa"] == revoked["csa"], "{forgotten}");
-    ensure!(await_one(mobile, "ended")?["why"] == "down");
-    // The tunnel is up again, and the mobile node alone still wants it to be read.
+    ensure!(await_one(mobile, "ended")?["why"] == "rekey");
+    // The tunnel has new keys, and the mobile node alone still wants it to be read.
     let wanted = await_one(mobile, "not_agreed")?;
     ensure!(
         wanted["identity"] == LICENSED && wanted["reason"].is_string(),

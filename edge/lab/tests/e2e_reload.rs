@@ -297,16 +297,17 @@ fn after_a_licence_is_removed_the_node_opens_nothing() -> Result<()> {
     licensed.wait_until("zones", DEADLINE, holds_a_grant)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)?;
     let before = tunnel.spis()?;
-    let text = change(&tunnel.gateway, &gateway_config(Terms::ZONED))?;
-    let line = "~ peer.alice.licences [fa.example.net read headers] -> [] (made anew)\n";
-    ensure!(text.contains(line), "{text}");
-    until("new SAs at both ends", DEADLINE, || {
-        let now = tunnel.spis()?;
-        let anew = now
-            .iter()
-            .zip(&before)
-            .all(|(now, before)| now.len() == 1 && now != before);
-        Ok(anew.then_some(()))
+    let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
+    volleys(ends.0, ends.1, || {
+        let text = change(&tunnel.gateway, &gateway_config(Terms::ZONED))?;
+        let line = "~ peer.alice.licences [fa.example.net read headers] -> [] (by new keys)\n";
+        ensure!(text.contains(line), "{text}");
+        until("new keys at both ends", DEADLINE, || {
+            let now = tunnel.spis()?;
+            let mut ends = now.iter().zip(&before);
+            let new = ends.all(|(now, before)| now.iter().any(|spis| !before.contains(spis)));
+            Ok(new.then_some(()))
+        })
     })?;
     licensed.wait_until("zones", DEADLINE, |zones| !holds_a_grant(zones))?;
     let opened = segments(&licensed)?;

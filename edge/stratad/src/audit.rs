@@ -9,7 +9,7 @@ use crate::view::right;
 use config::Audit as Settings;
 use control::{Deed, Permit, Record, Why, Zone};
 use crypto::UnixTime;
-use model::{Identity, Instant, Licence, ZoneAgreement, ZoneId, ZoneSelector};
+use model::{Identity, Instant, Licence, ZoneId, ZoneSelector};
 use node::{Composite, Dropped, Ending, Event, HeldGrant};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -96,7 +96,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             lifetime,
         } => Record {
             zones: agreement.zones.iter().map(Zone::from).collect(),
-            licences: permits(agreement),
+            licences: permits(&agreement.licences, &agreement.zones),
             lifetime_seconds: Some(lifetime.as_secs()),
             ..of(sa, Deed::Agreed)
         },
@@ -234,14 +234,14 @@ fn ending(why: &Ending) -> (Why, Option<String>) {
 }
 
 /// One for each node and right.
-fn permits(agreement: &ZoneAgreement) -> Vec<Permit> {
+pub fn permits(licences: &[Licence], zones: &[model::Zone]) -> Vec<Permit> {
     let mut all: BTreeMap<_, Vec<ZoneId>> = BTreeMap::new();
-    for licence in &agreement.licences {
+    for licence in licences {
         let zones = all.entry((&licence.node, licence.right)).or_default();
         zones.push(licence.zone);
     }
     let permit = |((node, of), ids): ((&Identity, _), Vec<ZoneId>)| {
-        let zones = agreement.zones.iter();
+        let zones = zones.iter();
         Permit {
             node: node.to_string(),
             zones: names(zones.filter(|zone| ids.contains(&zone.id))),
@@ -267,7 +267,7 @@ fn unmet(licence: &Licence, zone: ZoneSelector) -> Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CsaId, MapKind, Right, Spi, ZoneSuite};
+    use model::{CsaId, MapKind, Right, Spi, ZoneAgreement, ZoneSuite};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;

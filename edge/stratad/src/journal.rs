@@ -4,7 +4,7 @@
 //! most once a second; how much was left unsaid is said as well.
 
 use model::{Instant, Mode};
-use node::Event;
+use node::{Ending, Event};
 use std::time::Duration;
 
 /// How long strangers are not mentioned again.
@@ -112,6 +112,18 @@ impl Journal {
             Event::PathMoved { peer, path } => {
                 let (local, remote) = (path.local, path.remote);
                 tracing::info!("peer {peer}: tunnel moved, from {local} to {remote}");
+            }
+            Event::GrantEnded {
+                sa,
+                node,
+                why: Ending::Reconfigured,
+                ..
+            } => {
+                let peer = &sa.peer;
+                tracing::info!(
+                    audit = true,
+                    "{node} has no licence for the tunnel of {peer} any more: the configuration changed"
+                );
             }
             // `zones` shows the first and the last, and a refusal of its own tells the others.
             Event::Licensed { .. }

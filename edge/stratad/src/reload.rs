@@ -39,6 +39,7 @@ fn change(change: &config::Change) -> Change {
         after,
         effect: match change.effect {
             config::Effect::Applied => Effect::Applied,
+            config::Effect::Rekeyed => Effect::Rekeyed,
             config::Effect::Anew => Effect::Anew,
             config::Effect::Restart => Effect::Restart,
         },

@@ -1,5 +1,6 @@
 //! The node's state in the words of the API.
 
+use crate::audit::permits;
 use crate::inside::Inside;
 use crate::outlet::Losses;
 use crate::{plan, setup};
@@ -432,6 +433,7 @@ fn composite(status: &CsaStatus, now: Instant) -> Composite {
             .into_iter()
             .map(|node| holder(status, node, now))
             .collect(),
+        not_agreed: permits(&status.missing, &status.agreement.zones),
     }
 }
 
@@ -456,6 +458,7 @@ fn holder(status: &CsaStatus, node: &Identity, now: Instant) -> Holder {
             .to_owned(),
         state: grant.map(|grant| grant_state(grant.state)),
         since_seconds: grant.map(|grant| now.since(grant.since).as_secs()),
+        refusal: grant.and_then(|grant| grant.refusal.clone()),
     }
 }
 

@@ -149,7 +149,7 @@ octets = "1MiB"
 
 /// One change of each key: the key, what is written, what is written instead, and what that needs.
 const CHANGES: &[(&str, &str, &str, Effect)] = {
-    use Effect::{Anew, Applied, Restart};
+    use Effect::{Anew, Applied, Rekeyed, Restart};
     &[
         ("node.id", "id = \"gw", "id = \"gate", Anew),
         ("node.cert", "cert = \"first", "cert = \"renewed", Applied),
@@ -311,7 +311,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "peer.alice.licences",
             "[\"headers\"]",
             "[\"headers\", \"payload\"]",
-            Anew,
+            Rekeyed,
         ),
         ("peer.carol.pool", "pool = \"office", "pool = \"spare", Anew),
         ("peer.dave.dns", "dns = \"from-peer\"\n", "", Applied),

@@ -41,6 +41,15 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
             zone.serial
         );
     }
+    for permit in &composite.not_agreed {
+        let node = clean(&permit.node);
+        let zones = permit.zones.join(", ");
+        let (right, zones) = (clean(&permit.right), clean(&zones));
+        let _ = writeln!(
+            text,
+            "  not given  {node} ({right} {zones}): the other end has no such licence"
+        );
+    }
     text
 }
 
@@ -74,7 +83,7 @@ fn reader(holder: &Holder, paint: Paint) -> String {
         Some(GrantState::Held) => paint.doubtful("has the keys"),
         Some(GrantState::Sent) => "keys are on the way".to_owned(),
         Some(GrantState::Pending) => "not connected yet".to_owned(),
-        Some(GrantState::Refused) => paint.bad("refused the keys"),
+        Some(GrantState::Refused) => paint.bad(&refused(holder)),
         None => "licensed; the other end gives out the keys".to_owned(),
     };
     format!(
@@ -82,6 +91,13 @@ fn reader(holder: &Holder, paint: Paint) -> String {
         clean(&holder.node),
         clean(&holder.right)
     )
+}
+
+fn refused(holder: &Holder) -> String {
+    match &holder.refusal {
+        Some(why) => format!("refused the keys, {}", clean(why)),
+        None => "refused the keys".to_owned(),
+    }
 }
 
 fn show_held(held: &Held, paint: Paint) -> String {
@@ -112,6 +128,7 @@ fn show_held(held: &Held, paint: Paint) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
+    use control::Permit;
 
     fn composite(state: Option<GrantState>) -> Composite {
         let zone = |serial, name: &str| Zone {
@@ -132,7 +149,9 @@ mod tests {
                 right: "read".to_owned(),
                 state,
                 since_seconds: state.map(|_| 12),
+                refusal: None,
             }],
+            not_agreed: Vec::new(),
         }
     }
 
@@ -158,6 +177,24 @@ tunnel alice  in c0de0001, out beef0002, window 4096
         assert!(
             elsewhere.contains("fa.example.net (read: licensed; the other end gives out the keys)")
         );
+    }
+
+    #[test]
+    fn what_was_refused_and_what_the_other_end_does_not_want_is_said() {
+        let mut refused = composite(Some(GrantState::Refused));
+        refused.holders[0].refusal = Some("it holds as many as it can".to_owned());
+        refused.not_agreed = vec![Permit {
+            node: "fb.example.net".to_owned(),
+            zones: vec!["headers".to_owned(), "payload".to_owned()],
+            right: "read".to_owned(),
+        }];
+        let shown = shown(refused);
+        for words in [
+            "(read: refused the keys, it holds as many as it can for 12 s)",
+            "  not given  fb.example.net (read headers, payload): the other end has no such licence\n",
+        ] {
+            assert!(shown.contains(words), "{shown}");
+        }
     }
 
     #[test]
