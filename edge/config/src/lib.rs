@@ -22,6 +22,7 @@ mod diff;
 mod divert;
 mod fault;
 mod key;
+mod licence;
 mod listen;
 mod mode;
 mod party;

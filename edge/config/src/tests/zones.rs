@@ -138,6 +138,34 @@ fn a_licence_has_the_zone_by_which_the_others_are_found() {
 }
 
 #[test]
+fn two_nodes_that_would_share_a_key_are_refused() {
+    let licences = |layout: &str, nodes: &[&str]| {
+        let licences = nodes.iter().zip(["fa", "fb", "fc"]).map(|(zones, node)| {
+            format!("{{ node = \"{node}\", zones = [{zones}], right = \"read\" }}, ")
+        });
+        let licences: String = licences.collect();
+        format!("layout = [{layout}]\nlicences = [{licences}]\n")
+    };
+    let three = "\"ip\", \"transport\", \"payload\"";
+    let [ip, both, all] = ["\"ip\"", "\"ip\", \"transport\"", three];
+    let four = "\"ip\", \"transport\", \"rtp 5004-5007\", \"payload\"";
+    let rtp = "\"ip\", \"rtp 5004-5007\"";
+    assert_eq!(zones(&licences(three, &[ip, both])).licences.len(), 3);
+    assert_eq!(zones(&licences(four, &[ip, both, rtp])).licences.len(), 5);
+    for (nodes, what) in [
+        ([ip, ip], "fa and fb would share the key of `ip`"),
+        ([both, both], "fa and fb would share the key of `transport`"),
+        ([all, both], "fa and fb would share the key of `transport`"),
+    ] {
+        let fault = fault(&licences(three, &nodes));
+        assert!(
+            fault.contains(what) && fault.contains("| license one of them, or cut `layout`"),
+            "{fault}"
+        );
+    }
+}
+
+#[test]
 fn a_layout_that_says_nothing_about_every_octet_is_refused() {
     for (layout, what) in [
         ("[\"payload\"]", "1 zones are no layout"),

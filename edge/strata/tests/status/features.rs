@@ -62,6 +62,9 @@ const MODE_NODE: &str = "pure/node/src/tests/mode.rs";
 const IKE_MODE: &str = "pure/ike/src/tests/mode.rs";
 const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
 const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
+const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
+const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
+const IKE_LICENCES: &str = "pure/ike/src/tests/licences.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const PKI: &str = "edge/lab/tests/e2e_pki.rs";
 const POOL: &str = "pure/ike/src/pool.rs";
@@ -1261,6 +1264,79 @@ pub const FEATURES: &[Feature] = &[
             (
                 RECOVERY,
                 "a_killed_gateway_comes_back_with_its_tunnel_and_its_licence",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Several licensed nodes on one path",
+        keys: &[],
+        verbs: &[],
+        works: Tests(&[
+            (
+                GRANT,
+                "each_of_several_nodes_on_one_path_opens_what_it_may_and_no_more",
+            ),
+            (
+                GRANT,
+                "the_second_of_two_nodes_repairs_losses_and_the_first_forwards_them",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                GRANT,
+                "two_nodes_that_would_share_a_key_are_refused_with_what_to_do",
+            ),
+            (
+                "edge/config/src/tests/zones.rs",
+                "two_nodes_that_would_share_a_key_are_refused",
+            ),
+        ]),
+        recovers: Tests(&[(
+            REVOKED_NODE,
+            "another_node_keeps_its_licence_when_one_is_gone",
+        )]),
+    },
+    Feature {
+        name: "Licences that change while packets flow",
+        keys: &[],
+        verbs: &[],
+        works: Tests(&[
+            (
+                GRANT,
+                "licences_are_given_changed_and_taken_back_and_no_datagram_is_lost",
+            ),
+            (RELOAD, "after_a_licence_is_removed_the_node_opens_nothing"),
+            (
+                REVOKED_NODE,
+                "a_licence_that_either_end_takes_back_costs_no_packet_and_no_tunnel",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                GRANT,
+                "a_licence_that_one_end_takes_back_is_gone_and_both_say_so",
+            ),
+            (
+                REVOKED_NODE,
+                "a_node_that_comes_back_gets_no_keys_by_a_licence_that_is_gone",
+            ),
+            (
+                REVOKED_NODE,
+                "keys_that_were_being_made_are_not_given_to_who_has_no_licence_any_more",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                GRANT,
+                "a_node_opens_nothing_while_the_other_end_does_not_answer",
+            ),
+            (
+                IKE_LICENCES,
+                "both_ends_may_change_their_licences_at_once_over_any_network",
+            ),
+            (
+                IKE_LICENCES,
+                "a_peer_that_makes_no_new_keys_is_left_within_a_minute",
             ),
         ]),
     },

@@ -12,6 +12,7 @@ const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const LEDGER: &str = "pure/node/src/tests/ledger.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
+const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
 
 /// Everything.
@@ -180,6 +181,30 @@ pub const ZONES: &[Weakness] = &[
             (
                 "pure/wire/src/rtp.rs",
                 "on_a_port_that_was_not_agreed_nothing_is_header",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 14,
+        seen: "a node whose licence is gone",
+        what: "goes on with the keys it has, and keeps the ends from making new ones, or one of them from \
+               knowing that",
+        answer: Tests(&[
+            (
+                REVOCATION,
+                "from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens",
+            ),
+            (
+                REVOCATION,
+                "the_other_end_obeys_as_soon_as_it_is_asked_for_new_keys",
+            ),
+            (
+                REVOCATION,
+                "where_the_payload_was_licensed_nothing_is_sealed_until_there_are_new_keys",
+            ),
+            (
+                REVOCATION,
+                "a_tunnel_whose_peer_makes_no_new_keys_within_a_minute_ends_and_is_made_anew",
             ),
         ]),
     },
