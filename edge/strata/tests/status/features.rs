@@ -1269,7 +1269,7 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         name: "Several licensed nodes on one path",
-        keys: &[],
+        keys: &["peer.licences.node", "peer.licences.zones"],
         verbs: &[],
         works: Tests(&[
             (
@@ -1298,18 +1298,14 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         name: "Licences that change while packets flow",
-        keys: &[],
-        verbs: &[],
+        keys: &["peer.licences.node", "peer.licences.zones"],
+        verbs: &["reload"],
         works: Tests(&[
             (
                 GRANT,
                 "licences_are_given_changed_and_taken_back_and_no_datagram_is_lost",
             ),
             (RELOAD, "after_a_licence_is_removed_the_node_opens_nothing"),
-            (
-                REVOKED_NODE,
-                "a_licence_that_either_end_takes_back_costs_no_packet_and_no_tunnel",
-            ),
         ]),
         refuses: Tests(&[
             (
@@ -1329,6 +1325,10 @@ pub const FEATURES: &[Feature] = &[
             (
                 GRANT,
                 "a_node_opens_nothing_while_the_other_end_does_not_answer",
+            ),
+            (
+                REVOKED_NODE,
+                "a_licence_that_either_end_takes_back_costs_no_packet_and_no_tunnel",
             ),
             (
                 IKE_LICENCES,
