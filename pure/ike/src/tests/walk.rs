@@ -78,7 +78,7 @@ fn ends(number: u32) -> (Config, Config) {
 
 /// Walks in which licences change. Zones are for tunnels.
 const fn is_zoned(number: u32) -> bool {
-    number % 5 == 1 && number % 7 != 0
+    number % 5 == 1 && !number.is_multiple_of(7)
 }
 
 fn fresh(side: Side, number: u32, restarts: u8) -> Host {

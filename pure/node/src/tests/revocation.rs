@@ -229,9 +229,9 @@ fn keys_that_were_being_made_are_not_given_to_who_has_no_licence_any_more() {
         license(&mut world, revokes, &[]);
         world.run_for(Duration::from_secs(3));
         let given = |event: &Event| matches!(event, Event::Granted { .. });
-        // The gateway may have heard of it later than of the new keys.
-        let told = revokes == MOBILE && asks == GATEWAY;
-        assert_eq!(world.events[GATEWAY].iter().any(given), told);
+        // Of what the mobile node has done the gateway may hear later than of the new keys.
+        let given = world.events[GATEWAY].iter().any(given);
+        assert!(revokes == MOBILE || !given, "{:?}", world.events[GATEWAY]);
         let before = opened(&world);
         stream(&mut world, Duration::from_secs(5));
         assert_eq!(opened(&world), before);
