@@ -17,6 +17,7 @@ pub struct Answer {
 const AUDIT: &str = "edge/lab/tests/e2e_audit.rs";
 const CLASSIFY: &str = "pure/wire/src/classify.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
+const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const GRANTS: &str = "pure/node/src/tests/grants.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
@@ -24,6 +25,7 @@ const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
 const RECOVERY: &str = "pure/node/src/tests/recovery.rs";
+const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
 const SUITES: &str = "pure/esp/tests/data_plane/suites.rs";
 
 /// From top to bottom.
@@ -147,6 +149,21 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
+                question: "What of several nodes on one path?",
+                text: "Each has zones of its own beside the first, by which all of them find the others. Two that would share the key \
+                       of another zone are refused by `strata check`",
+                tests: &[
+                    (
+                        GRANT,
+                        "each_of_several_nodes_on_one_path_opens_what_it_may_and_no_more",
+                    ),
+                    (
+                        GRANT,
+                        "two_nodes_that_would_share_a_key_are_refused_with_what_to_do",
+                    ),
+                ],
+            },
+            Answer {
                 question: "Is it written down?",
                 text: "With `[audit]`: each licence, each key that leaves and each that ends, at both ends and at the node. With \
                        `required = true` no key leaves before its line is on the disk",
@@ -217,16 +234,35 @@ pub const SECTIONS: &[Section] = &[
         answers: &[
             Answer {
                 question: "How is a licence taken away?",
-                text: "Take it out of `licences` at either end and `strata reload`: from then on packets are sealed with keys that \
-                       the node does not get. It is told to forget the old ones, and nobody waits for it",
+                text: "Take it out of `licences` at either end and `strata reload`. From that moment this end seals packets as a whole, so \
+                       that the node opens none; both make new keys that it does not get, and no packet is lost. The node is \
+                       told to forget the old ones, and nobody waits for it",
                 tests: &[
                     (
-                        AUDIT,
-                        "a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on",
+                        GRANT,
+                        "licences_are_given_changed_and_taken_back_and_no_datagram_is_lost",
                     ),
                     (
-                        INVARIANTS,
-                        "invariant_5_revocation_needs_no_help_of_the_node",
+                        GRANT,
+                        "a_licence_that_one_end_takes_back_is_gone_and_both_say_so",
+                    ),
+                    (
+                        REVOCATION,
+                        "from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens",
+                    ),
+                ],
+            },
+            Answer {
+                question: "And if the other end does not answer?",
+                text: "What it sends stays readable until it has heard: a minute at most, then it is left and the tunnel made anew",
+                tests: &[
+                    (
+                        GRANT,
+                        "a_node_opens_nothing_while_the_other_end_does_not_answer",
+                    ),
+                    (
+                        REVOCATION,
+                        "a_tunnel_whose_peer_makes_no_new_keys_within_a_minute_ends_and_is_made_anew",
                     ),
                 ],
             },
