@@ -27,6 +27,20 @@ pub struct Status {
     pub refused_stranger: Option<Refusal>,
     /// Packets dropped since the start, by reason; reasons that never happened are left out.
     pub drops: BTreeMap<String, u64>,
+    /// Datagrams whose ECN field was another outside than inside where a tunnel ended.
+    #[serde(default)]
+    pub congestion: Congestion,
+}
+
+/// What the headers outside said about congestion (RFC 6040).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Congestion {
+    /// Datagrams that a congested way has marked CE.
+    pub marked: u64,
+    /// Datagrams whose fields fit so badly that somebody may be lying about the way.
+    pub dangerous: u64,
+    /// Datagrams whose fields nobody makes so, which does no harm.
+    pub unused: u64,
 }
 
 /// What a host does.

@@ -26,6 +26,7 @@ use os::signals::Signal;
 use os::{Poller, Signals, clock, crash, divert, entropy};
 use std::io;
 use store::Store;
+use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
 /// Packets handed to the node at once. Longer batches make others wait, shorter ones cost calls.
@@ -408,7 +409,10 @@ impl Daemon {
             let mut arrived = std::mem::take(&mut self.arrived);
             let node = &mut self.node;
             let read = self.host.natt[index].recv(|arrival, payload| {
-                let take = |path, payload: &[u8]| sort(node, &mut arrived, path, payload, now);
+                let ecn = Ecn::from_bits(arrival.ecn);
+                let take = |path, payload: &[u8]| {
+                    sort(node, &mut arrived, (path, ecn), payload, now);
+                };
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
             self.open(arrived, now);
@@ -424,7 +428,9 @@ impl Daemon {
         let before = self.useful();
         let mut arrived = std::mem::take(&mut self.arrived);
         let node = &mut self.node;
-        let take = |path, message: &[u8]| sort(node, &mut arrived, path, message, now);
+        let take = |path, message: &[u8]| {
+            sort(node, &mut arrived, (path, Ecn::NotEct), message, now);
+        };
         let messages = self.streams.handle(ready, &self.poller, take);
         self.open(arrived, now);
         let useful = self.useful() != before;
@@ -481,7 +487,10 @@ impl Daemon {
                     self.streams.send(path, &payload, &self.poller, now);
                     continue;
                 }
-                let send = |path, payload: &[u8]| self.losses.send(&self.host, path, payload);
+                // IKE learns of congestion by loss, and asks again.
+                let send = |path, payload: &[u8]| {
+                    self.losses.send(&self.host, path, Ecn::NotEct, payload);
+                };
                 faults::pass(&mut self.faults, Way::Out, path, &payload, send);
             }
             while let Some((to, packet)) = self.node.poll_resend() {
@@ -639,11 +648,17 @@ fn open_store(config: &Config) -> Result<Option<(Store, Vec<Lease>)>, store::Err
 }
 
 /// What came on port 4500, or in a stream: IKE is handled at once, and ESP with all that came with it.
-fn sort(node: &mut Node, arrived: &mut Arrived, path: Path, payload: &[u8], now: Instant) {
+fn sort(
+    node: &mut Node,
+    arrived: &mut Arrived,
+    (path, ecn): (Path, Ecn),
+    payload: &[u8],
+    now: Instant,
+) {
     match Datagram::of(payload) {
         Datagram::Ike(message) => node.handle_datagram(path, message, now),
         Datagram::Keepalive => {}
-        Datagram::Esp(packet) => arrived.push(path, packet),
+        Datagram::Esp(packet) => arrived.push(path, ecn, packet),
     }
 }
 
@@ -663,13 +678,13 @@ struct Arrived {
 }
 
 impl Arrived {
-    fn push(&mut self, path: Path, octets: &[u8]) {
+    fn push(&mut self, path: Path, ecn: Ecn, octets: &[u8]) {
         if self.filled == self.packets.len() {
             self.packets.push(Packet::with_capacity(LONGEST));
         }
         let packet = &mut self.packets[self.filled];
         packet.fill(octets);
-        packet.path = Some(path);
+        (packet.path, packet.ecn) = (Some(path), ecn);
         self.filled += 1;
     }
 
@@ -694,7 +709,7 @@ mod tests {
         let mut arrived = Arrived::default();
         for round in 0..3_u8 {
             for _ in 0..2048 {
-                arrived.push(path, &[round; 40]);
+                arrived.push(path, Ecn::NotEct, &[round; 40]);
             }
             let packets = arrived.packets();
             assert_eq!(packets.len(), 2048);

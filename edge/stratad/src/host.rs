@@ -16,6 +16,7 @@ use os::routes::{MARK, Plan};
 use os::{Changes, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use wire::ecn::Ecn;
 
 /// Everything of ours in the system.
 pub struct Host {
@@ -179,12 +180,13 @@ impl Host {
         self.tunnel.as_ref().map(|tunnel| &tunnel.inside)
     }
 
-    /// Sends a UDP payload from the socket of the path's local port and family.
-    pub fn send(&self, path: Path, payload: &[u8]) -> io::Result<()> {
+    /// Sends a UDP payload from the socket of the path's local port and family, with this ECN field
+    /// outside.
+    pub fn send(&self, path: Path, ecn: Ecn, payload: &[u8]) -> io::Result<()> {
         let fits =
             |udp: &&Udp| udp.local().port() == path.local.port() && serves(udp.local(), path);
         match self.natt.iter().chain(&self.ike).find(fits) {
-            Some(udp) => udp.send(path, 0, payload),
+            Some(udp) => udp.send(path, ecn.bits(), payload),
             None => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
     }

@@ -75,6 +75,13 @@ impl Journal {
                 );
             }
             Event::IkeRekeyed { peer } => tracing::info!("peer {peer}: IKE SA has new keys"),
+            Event::EcnUnused { peer, child } => {
+                let tunnel = tunnel(child);
+                tracing::warn!(
+                    "peer {peer}: {tunnel}: somebody on the way, or the peer, writes ECN fields against \
+                     RFC 6040; `congestion` in `strata status --json` counts such packets"
+                );
+            }
             Event::ChildDown { peer, child } => {
                 tracing::info!("peer {peer}: {} down", tunnel(child));
             }

@@ -81,6 +81,23 @@ fn esp(registry: &mut Registry, node: &Node) {
         "direction",
         octets.into_iter(),
     );
+    let node::Congestion {
+        marked,
+        dangerous,
+        unused,
+    } = counters.congestion;
+    family(
+        registry,
+        "esp_congestion",
+        "Datagrams whose ECN field outside was not as it was sent",
+        "kind",
+        [
+            ("marked", marked),
+            ("dangerous", dangerous),
+            ("unused", unused),
+        ]
+        .into_iter(),
+    );
 }
 
 fn ike(registry: &mut Registry, node: &Node) {

@@ -6,9 +6,10 @@ use crate::outlet::Losses;
 use crate::{plan, setup};
 use config::{Config, Places, Routing};
 use control::{
-    Candidate, Carrier, Child, ChildKind, ChildMode, Composite, Fill, Flow, Flows, GrantState,
-    Held, Holder, Lease, Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes,
-    RoutesReason, SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones,
+    Candidate, Carrier, Child, ChildKind, ChildMode, Composite, Congestion, Fill, Flow, Flows,
+    GrantState, Held, Holder, Lease, Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role,
+    Routes, RoutesReason, SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone,
+    Zones,
 };
 use crypto::{Certificate, RevocationList};
 use model::{Exchanges, Identity, Instant, Right, TrafficSelector};
@@ -187,6 +188,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         peers,
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, losses),
+        congestion: congestion(node.esp_counters().congestion),
     }
 }
 
@@ -333,6 +335,14 @@ const fn traffic(carried: node::Traffic) -> Traffic {
     Traffic {
         packets: carried.packets,
         octets: carried.octets,
+    }
+}
+
+const fn congestion(counted: node::Congestion) -> Congestion {
+    Congestion {
+        marked: counted.marked,
+        dangerous: counted.dangerous,
+        unused: counted.unused,
     }
 }
 

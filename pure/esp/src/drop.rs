@@ -75,6 +75,7 @@ drop_reasons! {
     InnerMalformed "inner_malformed" "the protected datagram is malformed"
     ChecksumNotRestorable "checksum_not_restorable" "the checksum was left out of a datagram that has no place for one"
     InnerSelectorMismatch "inner_selector_mismatch" "the protected datagram is none that its SA may carry"
+    Congested "congested" "the way was congested, and the datagram's transport learns that from its loss alone (RFC 6040 section 4.2)"
 }
 
 impl From<BadMap> for DropReason {

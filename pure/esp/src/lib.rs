@@ -16,13 +16,13 @@
 //!
 //! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing.
 //!
-//! The outer IP header is the socket's: its ECN field is not copied from the inner one, which is
-//! RFC 6040's compatibility mode (section 4.1), until the other end of a tunnel can act on it.
+//! The outer IP header is the socket's but for its ECN field, which goes from header to header (`ecn.rs`).
 
 mod aad;
 mod division;
 mod drop;
 mod guard;
+mod ecn;
 mod inbound;
 mod key;
 mod lane;
@@ -40,6 +40,7 @@ mod worker;
 mod zoned;
 
 pub use drop::DropReason;
+pub use ecn::Congestion;
 pub use key::Unusable;
 pub use licensed::{Licensed, NotOpened};
 pub use packet::{HEADROOM, Packet, TAILROOM};

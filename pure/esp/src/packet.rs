@@ -2,6 +2,7 @@
 
 use crate::drop::DropReason;
 use model::Path;
+use wire::ecn::Ecn;
 use wire::zoned;
 
 /// Octets free before a datagram: what the largest zone map and the most zones add.
@@ -19,6 +20,8 @@ pub struct Packet {
     end: usize,
     /// Where it came from, if it came from the network.
     pub path: Option<Path>,
+    /// The ECN field of the header outside: as it came, or as it is to be sent.
+    pub ecn: Ecn,
 }
 
 impl Packet {
@@ -29,6 +32,7 @@ impl Packet {
             start: HEADROOM,
             end: HEADROOM,
             path: None,
+            ecn: Ecn::NotEct,
         }
     }
 

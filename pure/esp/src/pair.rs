@@ -3,9 +3,9 @@
 //!
 //! In transport mode these are the addresses outside, in BEET mode those inside. Either way they are
 //! the SA's and not the packet's: an authentic packet that somebody sends on from another address is
-//! the same datagram. Fields that travelled in the header are lost with it, DSCP and ECN too, for the
-//! outer header is the socket's; the datagram is not ECN-capable then, and nobody has to be told of
-//! congestion by it (RFC 6040 section 4.1).
+//! the same datagram. Fields that travelled in the header are lost with it, DSCP too, for the outer
+//! header is the socket's. Of ECN there is one field on the way, that outside: it is sent as it was, and
+//! comes back into the header with what routers wrote there.
 //!
 //! What only a header can say does not get through. "Transport mode ESP is applied only to whole IP
 //! datagrams (not to IP fragments)" (RFC 4303 section 3.3.4), and the options and extension headers
@@ -79,6 +79,7 @@ impl Pair {
         let header = shell.octets();
         packet.grow(header.len(), 0)?;
         packet.octets_mut()[..header.len()].copy_from_slice(header);
+        packet.ecn.write(packet.octets_mut());
         let header = ip::Header::parse(packet.octets());
         let header = header.map_err(|_| DropReason::InnerMalformed)?;
         match header.is_fragment() {

@@ -1,6 +1,7 @@
 //! What the data plane says of itself.
 
 use crate::drop::DropReason;
+use crate::ecn::Congestion;
 use model::ChildSaId;
 
 /// What control has to act upon.
@@ -12,6 +13,9 @@ pub enum Report {
     /// The first genuine packet came on an SA that was installed beside another: the peer has it
     /// and sends on it.
     Confirmed(ChildSaId),
+    /// A packet came whose ECN field outside does not fit that inside: somebody on the way writes it
+    /// who should not, or the peer does. Told of the first in each SA.
+    UnusedEcn(ChildSaId),
 }
 
 /// Packets and octets of inner datagrams.
@@ -48,6 +52,8 @@ pub struct Counters {
     pub opened: Traffic,
     /// Sealed packets whose datagram went into the payload zone as a whole.
     pub opaque: u64,
+    /// What the headers outside said about congestion.
+    pub congestion: Congestion,
     dropped: [u64; DropReason::ALL.len()],
 }
 
@@ -61,6 +67,7 @@ impl Counters {
             sealed: none,
             opened: none,
             opaque: 0,
+            congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
         }
     }

@@ -1,6 +1,7 @@
 //! One thread's part of the data plane: its SAs, its policies, its counters.
 
 use crate::drop::DropReason;
+use crate::ecn;
 use crate::inbound::Inbound;
 use crate::key::Unusable;
 use crate::lane::Lane;
@@ -13,13 +14,15 @@ use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Flow, Instant, Path, Spi};
 use std::collections::{BTreeMap, VecDeque};
+use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
 use wire::ip;
 
 /// Where packets go. Each packet of a batch is handed to exactly one of these, in order, and is the
 /// caller's again when the call returns.
 pub trait Sink {
-    /// An ESP packet to send on `path`, from the SPI on: in UDP it is the payload.
+    /// An ESP packet to send on `path`, from the SPI on: in UDP it is the payload. The header outside
+    /// is to have its ECN field, where there is one.
     fn transmit(&mut self, packet: &mut Packet, path: Path);
     /// An inner datagram for this host or the network behind it.
     fn deliver(&mut self, packet: &mut Packet);
@@ -58,6 +61,8 @@ struct Sa {
     outbound: Outbound,
     /// To be reported when the first packet comes.
     unconfirmed: bool,
+    /// Whether the ECN fields of all packets that came fit: the first that do not are reported.
+    fits: bool,
     /// Its place among those that protect packets.
     turn: Option<u64>,
 }
@@ -127,6 +132,7 @@ impl Worker {
                 remote: sa.remote,
             },
             unconfirmed: true,
+            fits: true,
             turn: None,
         };
         self.by_id.insert(installed.id, spi);
@@ -255,6 +261,7 @@ impl Worker {
             return Err(DropReason::DatagramMalformed);
         }
         let (flow, version, octets) = (header.flow(), header.version(), packet.len());
+        packet.ecn = Ecn::of(packet.octets());
         self.spd.admit(&flow)?;
         let sa = protecting(&self.order, &mut self.sas, &flow)
             .ok_or_else(|| self.spd.without_sa(&flow))?;
@@ -286,6 +293,12 @@ impl Worker {
         if !sa.carries.covers_inbound(&flow) {
             return Err(DropReason::InnerSelectorMismatch);
         }
+        let inner = Ecn::of(packet.octets());
+        let unused = self.counters.congestion.count(inner, packet.ecn);
+        if unused && std::mem::take(&mut sa.fits) {
+            self.reports.push_back(Report::UnusedEcn(sa.id));
+        }
+        ecn::leave(packet, inner)?;
         sa.inbound.traffic.count(packet.len());
         self.counters.opened.count(packet.len());
         Ok(())

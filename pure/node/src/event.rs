@@ -140,6 +140,14 @@ pub enum Event {
         /// Name of the peer's table.
         peer: String,
     },
+    /// The first packet of a child SA came whose ECN field outside does not fit that inside (RFC 6040
+    /// section 4.2).
+    EcnUnused {
+        /// Name of the peer's table.
+        peer: String,
+        /// Name of the child's; `None` for the first.
+        child: Option<String>,
+    },
     /// A child SA is gone, and no other has its place.
     ChildDown {
         /// Name of the peer's table.

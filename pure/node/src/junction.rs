@@ -90,6 +90,13 @@ impl Node {
                     self.ike.note_inbound(child.ike, now);
                 }
             }
+            esp::Report::UnusedEcn(id) => {
+                let child = self.children.get(&id);
+                self.events.extend(child.map(|child| Event::EcnUnused {
+                    peer: child.peer.clone(),
+                    child: child.status.name.clone(),
+                }));
+            }
         }
     }
 

@@ -43,7 +43,7 @@ pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
     Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
-pub use esp::{Counters, DropReason, Packet, Sink, Traffic};
+pub use esp::{Congestion, Counters, DropReason, Packet, Sink, Traffic};
 pub use event::{Composite, Dropped, Ending, Event};
 pub use grants::GrantState;
 pub use ike::{

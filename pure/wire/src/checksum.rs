@@ -67,6 +67,23 @@ pub const fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     Sum(!checksum as u64 + !old as u64 + new as u64).finish()
 }
 
+/// Writes two octets at `at` that the checksum at `field` covers, and lets that follow. Both places
+/// are counted from the first word that is summed: a value that begins at an odd one is in the halves
+/// of two words, and counts with its octets swapped (RFC 1071 section 2 (B)).
+///
+/// # Panics
+/// A place is not in the octets.
+pub fn rewrite(octets: &mut [u8], at: usize, value: [u8; 2], field: usize) {
+    let read = |octets: &[u8], at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+    let (mut old, mut new) = (read(octets, at), u16::from_be_bytes(value));
+    if at % 2 == 1 {
+        (old, new) = (old.swap_bytes(), new.swap_bytes());
+    }
+    let sum = updated(read(octets, field), old, new);
+    octets[at..at + 2].copy_from_slice(&value);
+    octets[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
 /// Where a transport keeps its checksum, from the start of its header. `None` for protocols whose
 /// checksum is not this one or that have none. SCTP's CRC-32c is not left out: its packets are
 /// opaque.
@@ -181,6 +198,20 @@ mod tests {
             octets[4..6].copy_from_slice(&new.to_be_bytes());
             let verified = Sum::default().with(&octets).with(&updated(before, old, new).to_be_bytes());
             prop_assert_eq!(verified.finish(), 0);
+        }
+
+        #[test]
+        fn a_checksum_follows_what_is_written_at_even_and_odd_places(
+            mut octets in any::<[u8; 16]>(),
+            at in 2_usize..15,
+            value in any::<[u8; 2]>(),
+        ) {
+            octets[..2].fill(0);
+            let sum = naive(&octets);
+            octets[..2].copy_from_slice(&sum.to_be_bytes());
+            rewrite(&mut octets, at, value, 0);
+            prop_assert_eq!(&octets[at..at + 2], value);
+            prop_assert_eq!(naive(&octets), 0);
         }
     }
 }

@@ -230,14 +230,22 @@ pub fn restore_hop(octets: &mut [u8]) {
     let (version, Some(ttl)) = (header.version(), header.ttl().checked_add(1)) else {
         return;
     };
-    let at = ttl_at(version);
-    let word = |octets: &[u8], at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
-    let old = word(octets, at);
-    octets[at] = ttl;
-    if version == 4 {
-        const CHECKSUM: usize = 10;
-        let sum = checksum::updated(word(octets, CHECKSUM), old, word(octets, at));
-        octets[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+    replace(octets, ttl_at(version), ttl);
+}
+
+/// Writes one octet of a packet's fixed header; the checksum of IPv4 follows. Fronts that are cut
+/// short stay as they are.
+pub(crate) fn replace(octets: &mut [u8], at: usize, value: u8) {
+    const CHECKSUM: usize = 10;
+    match octets.first().map(|first| first >> 4) {
+        Some(4) if octets.len() >= V4_HEADER_LEN => {
+            let start = at & !1;
+            let mut word = [octets[start], octets[start + 1]];
+            word[at & 1] = value;
+            checksum::rewrite(octets, start, word, CHECKSUM);
+        }
+        Some(6) if octets.len() >= V6_HEADER_LEN => octets[at] = value,
+        _ => {}
     }
 }
 

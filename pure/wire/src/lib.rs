@@ -5,6 +5,7 @@ pub mod checksum;
 pub mod classify;
 pub mod codec;
 pub mod content;
+pub mod ecn;
 pub mod esp;
 pub mod ike;
 pub mod ip;

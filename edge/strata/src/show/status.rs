@@ -263,6 +263,7 @@ mod tests {
                 ("esp_replay".to_owned(), 12),
                 ("esp_no_policy".to_owned(), 3456),
             ]),
+            ..Status::default()
         };
         let expected = "\
 alice@example.net  endpoint, running for 2 h 3 min

@@ -7,6 +7,7 @@ use model::{
     ChildSa, ChildSaId, Half, Hmac, IkeSaId, Instant, Keys, MapKind, Mode, Path, Sha2, Span, Spi,
     Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector, ZoneSuite,
 };
+use wire::ecn::Ecn;
 
 /// SPI of packets from Alice to Bob.
 pub const TO_BOB: u32 = 0x1000_0b0b;
@@ -221,6 +222,8 @@ pub fn pair(kind: &Kind) -> (Worker, Worker) {
 #[derive(Default)]
 pub struct Outcome {
     pub sent: Vec<Vec<u8>>,
+    /// The ECN field outside of each.
+    pub marks: Vec<Ecn>,
     pub delivered: Vec<Vec<u8>>,
     pub dropped: Vec<DropReason>,
 }
@@ -229,6 +232,7 @@ impl Sink for Outcome {
     fn transmit(&mut self, packet: &mut Packet, to: Path) {
         assert_eq!(to, path());
         self.sent.push(packet.octets().to_vec());
+        self.marks.push(packet.ecn);
     }
 
     fn deliver(&mut self, packet: &mut Packet) {
@@ -248,13 +252,16 @@ pub fn seal(worker: &mut Worker, datagram: &[u8]) -> Result<Vec<u8>, DropReason>
 
 /// Opens one packet, and checks that exactly a drop of its reason is counted, if it is dropped.
 pub fn open(worker: &mut Worker, packet: &[u8]) -> Result<Vec<u8>, DropReason> {
+    open_marked(worker, packet, Ecn::NotEct)
+}
+
+/// The same under a header with this ECN field.
+pub fn open_marked(worker: &mut Worker, packet: &[u8], ecn: Ecn) -> Result<Vec<u8>, DropReason> {
     let before = worker.counters().clone();
     let mut outcome = Outcome::default();
-    worker.open(
-        &mut [Packet::from_slice(packet)],
-        &mut outcome,
-        Instant::ZERO,
-    );
+    let mut packet = Packet::from_slice(packet);
+    packet.ecn = ecn;
+    worker.open(&mut [packet], &mut outcome, Instant::ZERO);
     for (why, count) in worker.counters().drops() {
         let now = u64::from(outcome.dropped.contains(&why));
         assert_eq!(count - before.dropped(why), now, "{why:?}");

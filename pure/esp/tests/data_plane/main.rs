@@ -6,6 +6,7 @@ mod attacks;
 mod authentic;
 mod bench;
 mod datagram;
+mod ecn;
 mod identity;
 mod licensed;
 mod mode;

@@ -4,6 +4,7 @@ mod accounts;
 mod children;
 mod clone;
 mod datagram;
+mod ecn;
 mod grants;
 mod invariants;
 mod ledger;

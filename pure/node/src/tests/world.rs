@@ -22,6 +22,7 @@ use model::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
 pub const MOBILE: usize = 0;
@@ -112,6 +113,8 @@ pub struct World {
     pub deaf: [bool; 3],
     /// The address that the mobile node is seen with, and what a NAT adds to its ports.
     pub outside: (IpAddr, u16),
+    /// The ECN field outside that every packet arrives with.
+    pub mark: Ecn,
     /// What was sent last, the newest at the end.
     pub past: VecDeque<Flight>,
     /// How peers and grants changed.
@@ -161,6 +164,7 @@ impl World {
             silent_in: None,
             deaf: [false; 3],
             outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
+            mark: Ecn::NotEct,
             past: VecDeque::new(),
             watch: Watch::default(),
             policies,
@@ -351,7 +355,7 @@ impl World {
             Datagram::Keepalive => {}
             Datagram::Esp(packet) => {
                 let mut packet = Packet::from_slice(packet);
-                packet.path = Some(path);
+                (packet.path, packet.ecn) = (Some(path), self.mark);
                 let mut outlet = Outlet::default();
                 let before = accounts::opening(&self.nodes[who]);
                 self.nodes[who].open(&mut [packet], &mut outlet, self.now);

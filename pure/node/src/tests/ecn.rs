@@ -1,0 +1,67 @@
+//! The ECN field of the header outside (RFC 6040): a licensed node leaves it alone, and an operator hears
+//! of one that cannot be.
+
+use super::datagram;
+use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
+use crate::{DropReason, Event, Node, Rekey, Side, Verdict};
+use std::time::Duration;
+use wire::ecn::Ecn;
+
+/// A segment to the gateway, whose packet gets there under this field.
+fn arrives(world: &mut World, ecn: Ecn) {
+    world.mark = ecn;
+    world.segment(MOBILE, 1000, b"hello");
+    world.run_for(Duration::from_millis(50));
+}
+
+fn told(world: &World) -> usize {
+    let unused = |event: &&Event| matches!(event, Event::EcnUnused { .. });
+    world.events[GATEWAY].iter().filter(unused).count()
+}
+
+/// "Congestion is marked on the outer header only" (DESIGN section 7): routers do that, and this node is
+/// none. What SNOOP sends again is what it saw.
+#[test]
+fn a_licensed_node_leaves_the_field_as_it_came() {
+    let mut world = World::connected(Policies::default());
+    world.wired.lost = 1000;
+    for ecn in Ecn::ALL {
+        world.segment(GATEWAY, 1000, b"hello");
+        let (_, sealed) = world.sealed.last().unwrap();
+        let ends = ["198.51.100.1:4500", "192.0.2.2:4500"].map(|end| end.parse().unwrap());
+        let mut packet = datagram::udp(ends[0], ends[1], sealed);
+        ecn.write(&mut packet);
+        let mut came = packet.clone();
+        let segments = world.nodes[LICENSED].transit_counters().segments;
+        assert_eq!(world.transit(Side::Wired, &mut came), Verdict::Forward);
+        assert_eq!(
+            world.nodes[LICENSED].transit_counters().segments,
+            segments + 1
+        );
+        wire::ip::restore_hop(&mut packet);
+        assert_eq!(came, packet);
+        assert_eq!(Ecn::of(&came), ecn);
+    }
+}
+
+/// "the decapsulator SHOULD log the event" and "alarms SHOULD be rate-limited" (RFC 6040 section 4.2).
+#[test]
+fn an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys() {
+    let mut world = World::connected(Policies::default());
+    arrives(&mut world, Ecn::NotEct);
+    assert_eq!(told(&world), 0);
+    arrives(&mut world, Ecn::Ce);
+    assert_eq!(world.dropped[GATEWAY], [DropReason::Congested]);
+    (0..5).for_each(|_| arrives(&mut world, Ecn::Ect0));
+    assert_eq!(world.delivered[GATEWAY].len(), 6);
+    assert_eq!(told(&world), 1);
+    assert_eq!(world.nodes[GATEWAY].esp_counters().congestion.dangerous, 6);
+    let rekey = |node: &mut Node, now| node.rekey("alice", Rekey::Children, now);
+    world.command(GATEWAY, rekey).unwrap();
+    world.run_for(Duration::from_secs(5));
+    // Whoever has asked for new keys sends with them first.
+    world.segment(GATEWAY, 1000, b"hello");
+    world.run_for(Duration::from_millis(50));
+    arrives(&mut world, Ecn::Ect1);
+    assert_eq!(told(&world), 2);
+}
