@@ -44,6 +44,9 @@ const NODE_CLONE: &str = "pure/node/src/tests/clone.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
+const ECN: &str = "edge/lab/tests/e2e_ecn.rs";
+const ECN_ESP: &str = "pure/esp/tests/data_plane/ecn.rs";
+const ECN_NODE: &str = "pure/node/src/tests/ecn.rs";
 const EXPLAIN: &str = "edge/lab/tests/e2e_explain.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
@@ -773,6 +776,44 @@ pub const FEATURES: &[Feature] = &[
             (
                 MODE_NODE,
                 "over_hops_that_lose_and_repeat_nothing_comes_out_that_did_not_go_in",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Signs of congestion through a tunnel (RFC 6040)",
+        keys: &[],
+        verbs: &["status"],
+        works: Tests(&[
+            (ECN, "the_field_outside_is_that_inside"),
+            (
+                ECN,
+                "a_mark_on_the_way_gets_to_the_receiver_in_a_plain_tunnel",
+            ),
+            (ECN, "a_mark_on_the_way_gets_to_the_receiver_in_zones"),
+            (ECN, "a_mark_on_the_way_gets_to_the_receiver_over_ipv6"),
+            (
+                ECN,
+                "tcp_of_both_kernels_slows_down_by_marks_and_loses_nothing",
+            ),
+            (ECN, "a_licensed_node_passes_every_field"),
+        ]),
+        refuses: Tests(&[
+            (
+                ECN,
+                "a_router_that_marks_who_cannot_understand_is_counted_and_told",
+            ),
+            (ECN_ESP, "the_field_that_leaves_is_that_of_figure_4"),
+            (ECN_ESP, "the_field_of_a_forged_packet_says_nothing"),
+            (
+                ECN_ESP,
+                "no_field_outside_takes_a_mark_off_or_makes_a_transport_capable",
+            ),
+        ]),
+        recovers: Tests(&[
+            (ECN, "in_a_stream_every_field_stays_as_it_was"),
+            (
+                ECN_NODE,
+                "an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys",
             ),
         ]),
     },
