@@ -57,6 +57,7 @@ impl Config {
     pub fn keeping(self, running: &Self) -> Self {
         Self {
             tunnel: Tunnel {
+                clamp: self.tunnel.clamp,
                 dns: self.tunnel.dns,
                 ..running.tunnel.clone()
             },

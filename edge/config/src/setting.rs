@@ -149,6 +149,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
     let Tunnel {
         name,
         mtu,
+        clamp,
         addresses,
         dns,
         resolver,
@@ -156,6 +157,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
     vec![
         restart("name", name),
         restart("mtu", mtu),
+        applied("clamp", clamp),
         restart("addresses", list(addresses)),
         applied("dns", list(dns)),
         restart("resolver", file(resolver.as_deref())),

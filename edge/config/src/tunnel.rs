@@ -32,6 +32,10 @@ pub struct Tunnel {
     pub name: String,
     /// `mtu`: longest inner packet, 1280 to 9000. Default [`default_mtu`].
     pub mtu: u16,
+    /// `clamp`: whether TCP connections through the tunnel have segments that fit `mtu` from their
+    /// beginning (MSS clamping). Default true: somewhere on most ways ICMP is dropped, which would
+    /// tell their ends.
+    pub clamp: bool,
     /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
     /// none: addresses that the host has anyway.
     pub addresses: Vec<Prefix>,
@@ -49,6 +53,7 @@ impl Tunnel {
         let mut tunnel = Self {
             name: "strata0".to_owned(),
             mtu: default_mtu(zone_overhead),
+            clamp: true,
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
@@ -62,6 +67,9 @@ impl Tunnel {
         }
         if let Some(mtu) = table.optional("mtu", |value| value.number(1280..=9000)) {
             tunnel.mtu = mtu as u16;
+        }
+        if let Some(clamp) = table.optional("clamp", Value::boolean) {
+            tunnel.clamp = clamp;
         }
         if let Some(addresses) =
             table.optional("addresses", |value| value.list(Value::interface_address))

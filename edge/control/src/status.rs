@@ -27,6 +27,10 @@ pub struct Status {
     pub refused_stranger: Option<Refusal>,
     /// Packets dropped since the start, by reason; reasons that never happened are left out.
     pub drops: BTreeMap<String, u64>,
+    /// Segments that began a TCP connection and offered longer ones than fit the tunnel: the offer was
+    /// lowered.
+    #[serde(default)]
+    pub clamped: u64,
     /// Datagrams whose ECN field was another outside than inside where a tunnel ended.
     #[serde(default)]
     pub congestion: Congestion,

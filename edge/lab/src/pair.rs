@@ -33,6 +33,9 @@ pub const GATEWAY: [&str; 2] = ["10.8.0.1", "fd00:8::1"];
 /// The address inside of the mobile node.
 pub const MOBILE: [&str; 2] = ["10.1.0.2", "fd00:1::2"];
 
+/// The addresses of a host behind the mobile node, if there is one.
+pub const BEHIND: [&str; 2] = ["10.1.0.130", "fd00:1::8002"];
+
 /// The licensed node's identity, if the host between is one.
 pub const LICENSED: &str = "fa.example.net";
 
@@ -188,6 +191,26 @@ impl Pair {
             self.gateway.end("eth1", &["198.51.100.1/24"]),
         )?;
         add_way(&self.gateway, "198.51.100.1", "198.51.100.2")
+    }
+
+    /// A host with the addresses [`BEHIND`], which the mobile node is the router of.
+    ///
+    /// # Errors
+    /// As [`Pair::new`].
+    pub fn add_host_behind_mobile(&self) -> Result<Host> {
+        let behind = self.bed.host("behind")?;
+        self.mobile.sysctl("net.ipv4.ip_forward", "1")?;
+        self.mobile.sysctl("net.ipv6.conf.all.forwarding", "1")?;
+        wire::veth(
+            self.mobile
+                .end("lan0", &["10.1.0.129/25", "fd00:1::8001/113"]),
+            behind.end("eth0", &["10.1.0.130/25", "fd00:1::8002/113"]),
+        )?;
+        for via in ["10.1.0.129", "fd00:1::8001"] {
+            behind.route("default", via)?;
+        }
+        await_addresses(&behind, 2)?;
+        Ok(behind)
     }
 
     /// The longest packet that both wires take.

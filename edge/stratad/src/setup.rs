@@ -42,6 +42,7 @@ pub fn node(config: &Config) -> node::Config {
             at_once: redirect.when == config::When::Init,
         }),
         policies: config.policies.iter().map(policy).collect(),
+        clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         snoop: config
             .divert
             .as_ref()

@@ -188,6 +188,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         peers,
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, losses),
+        clamped: node.esp_counters().clamped,
         congestion: congestion(node.esp_counters().congestion),
     }
 }

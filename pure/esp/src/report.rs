@@ -52,6 +52,8 @@ pub struct Counters {
     pub opened: Traffic,
     /// Sealed packets whose datagram went into the payload zone as a whole.
     pub opaque: u64,
+    /// Segments that began a TCP connection and offered longer ones than fit.
+    pub clamped: u64,
     /// What the headers outside said about congestion.
     pub congestion: Congestion,
     dropped: [u64; DropReason::ALL.len()],
@@ -67,6 +69,7 @@ impl Counters {
             sealed: none,
             opened: none,
             opaque: 0,
+            clamped: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
         }

@@ -16,7 +16,7 @@ use model::{ChildSa, ChildSaId, Flow, Instant, Path, Spi};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
-use wire::ip;
+use wire::{ip, mss, tcp};
 
 /// Where packets go. Each packet of a batch is handed to exactly one of these, in order, and is the
 /// caller's again when the call returns.
@@ -43,6 +43,8 @@ pub struct Worker {
     order: BTreeMap<u64, Spi>,
     /// The turn of the next one.
     next_turn: u64,
+    /// What TCP segments have to fit, if those that begin a connection are to say so.
+    clamp: Option<u16>,
     counters: Counters,
     reports: VecDeque<Report>,
     scratch: Scratch,
@@ -97,6 +99,7 @@ impl Worker {
             by_id: BTreeMap::new(),
             order: BTreeMap::new(),
             next_turn: 0,
+            clamp: None,
             counters: Counters::new(),
             reports: VecDeque::new(),
             scratch: Scratch::new(),
@@ -178,6 +181,12 @@ impl Worker {
     /// Other policies from now on. SAs carry what they were made for.
     pub fn set_policies(&mut self, spd: Spd) {
         self.spd = spd;
+    }
+
+    /// From now on TCP connections through a tunnel have segments that fit this MTU ([`mss::clamp`]),
+    /// whoever begins them; with `None` the segments that their ends agree on.
+    pub fn set_clamp(&mut self, mtu: Option<u16>) {
+        self.clamp = mtu;
     }
 
     /// Sends an SA's packets another way from now on.
@@ -265,6 +274,7 @@ impl Worker {
         self.spd.admit(&flow)?;
         let sa = protecting(&self.order, &mut self.sas, &flow)
             .ok_or_else(|| self.spd.without_sa(&flow))?;
+        clamp(packet, &flow, self.clamp, &mut self.counters);
         let form = (version, sa.pair.is_some());
         let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;
         if sealed.rekey_soon {
@@ -299,6 +309,7 @@ impl Worker {
             self.reports.push_back(Report::UnusedEcn(sa.id));
         }
         ecn::leave(packet, inner)?;
+        clamp(packet, &flow, self.clamp, &mut self.counters);
         sa.inbound.traffic.count(packet.len());
         self.counters.opened.count(packet.len());
         Ok(())
@@ -307,6 +318,13 @@ impl Worker {
     fn dropped(&mut self, packet: &mut Packet, why: DropReason, sink: &mut impl Sink) {
         self.counters.drop(why);
         sink.dropped(packet, why);
+    }
+}
+
+/// Has a segment that begins a TCP connection offer what fits, if it is to.
+fn clamp(packet: &mut Packet, flow: &Flow, mtu: Option<u16>, counters: &mut Counters) {
+    if let Some(mtu) = mtu.filter(|_| flow.protocol == tcp::PROTOCOL) {
+        counters.clamped += u64::from(mss::clamp(packet.octets_mut(), mtu));
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Config {
     pub elsewhere: Option<Elsewhere>,
     /// Exceptions to protection, first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,
+    /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
+    /// beginning (MSS clamping).
+    pub clamp: Option<u16>,
     /// How a licensed node's SNOOP works; `None` if it only forwards.
     pub snoop: Option<SnoopConfig>,
     /// How long a licensed node may keep a grant's keys.

@@ -114,12 +114,14 @@ impl Node {
         let mut rng = Rng::from_seed(seed);
         let ike_config = config.for_ike();
         let spd = spd(config.policies, &config.peers);
+        let mut worker = Worker::new(spd);
+        worker.set_clamp(config.clamp);
         let mut node = Self {
             wishes: Peers::default(),
             ike: ike::Engine::new(ike_config, rng.array(), now),
             start: wanted(&config.start, &config.peers),
             peers: config.peers,
-            worker: Worker::new(spd),
+            worker,
             grants: Grants::default(),
             transit: Transit::new(config.snoop),
             children: BTreeMap::new(),

@@ -9,6 +9,7 @@ pub mod ecn;
 pub mod esp;
 pub mod ike;
 pub mod ip;
+pub mod mss;
 pub mod rtp;
 pub mod shell;
 pub mod stream;

@@ -1,7 +1,7 @@
 //! TCP headers (RFC 9293 section 3.1), their options, and sequence numbers that wrap.
 //!
-//! Only reading: nothing here ever builds or changes a segment. Checksums are the business of
-//! [`crate::checksum`]: a licensed node sees them zeroed (DESIGN section 3).
+//! Only reading: nothing here ever builds or changes a segment ([`crate::mss`] does). Checksums are the
+//! business of [`crate::checksum`]: a licensed node sees them zeroed (DESIGN section 3).
 
 use std::fmt;
 use std::ops::Add;

@@ -18,6 +18,7 @@ revocation = "strict"
 [tunnel]
 name = "strata1"
 mtu = 1300
+clamp = false
 addresses = ["10.8.0.1/16"]
 dns = ["10.1.0.53"]
 resolver = "/etc/other.conf"
@@ -163,6 +164,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("node.revocation", "\"strict\"", "\"relaxed\"", Applied),
         ("tunnel.name", "strata1", "strata2", Restart),
         ("tunnel.mtu", "1300", "1301", Restart),
+        ("tunnel.clamp", "clamp = false", "clamp = true", Applied),
         ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
         ("tunnel.dns", "10.1.0.53", "10.1.0.54", Applied),
         ("tunnel.resolver", "other.conf", "another.conf", Restart),

@@ -37,6 +37,8 @@ const CHILDREN_FILE: &str = "edge/config/src/tests/children.rs";
 const CHILDREN_SWAN: &str = "edge/lab/tests/interop_children.rs";
 const IKE_CHILDREN: &str = "pure/ike/src/tests/children.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
+const CLAMP: &str = "edge/lab/tests/e2e_clamp.rs";
+const MSS: &str = "pure/wire/src/mss.rs";
 const CLONE: &str = "edge/lab/tests/e2e_clone.rs";
 const CLONE_TSHARK: &str = "edge/lab/tests/interop_clone.rs";
 const IKE_CLONE: &str = "pure/ike/src/tests/clone.rs";
@@ -816,6 +818,26 @@ pub const FEATURES: &[Feature] = &[
                 "an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys",
             ),
         ]),
+    },
+    Feature {
+        name: "TCP segments that fit the tunnel (MSS clamping)",
+        keys: &["tunnel.clamp"],
+        verbs: &[],
+        works: Tests(&[
+            (
+                CLAMP,
+                "a_transfer_from_behind_passes_where_nobody_is_told_the_mtu",
+            ),
+            (CLAMP, "a_transfer_from_behind_passes_in_zones"),
+            (CLAMP, "a_reload_turns_it_on_for_the_next_connection"),
+        ]),
+        refuses: Tests(&[
+            (CLAMP, "without_clamping_it_stands_still"),
+            (CLAMP, "what_turns_it_on_is_a_truth_value"),
+            (MSS, "a_signed_syn_stays"),
+            (MSS, "options_that_cannot_be_read_stay"),
+        ]),
+        recovers: NotNeeded("every SYN is looked at by itself, also one that is sent again"),
     },
     Feature {
         name: "Moving to other addresses (MOBIKE)",

@@ -5,6 +5,7 @@
 mod attacks;
 mod authentic;
 mod bench;
+mod clamp;
 mod datagram;
 mod ecn;
 mod identity;
