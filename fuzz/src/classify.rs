@@ -4,6 +4,7 @@
 use wire::checksum::restore;
 use wire::classify::{Clear, Extents, classify};
 use wire::ip::{self, Header};
+use wire::mss;
 
 /// Octets as an IP datagram.
 pub fn run(octets: &[u8]) {
@@ -11,6 +12,8 @@ pub fn run(octets: &[u8]) {
     let _ = ip::flow(octets);
     let _ = Header::parse_front(octets);
     ip::restore_hop(&mut datagram);
+    mss::clamp(&mut datagram, 1380);
+    assert!(!mss::clamp(&mut datagram, 1380), "it offers what fits");
     datagram.copy_from_slice(octets);
     // Random octets hardly ever have right checksums: mend them, so that more becomes clear.
     mend(&mut datagram);
