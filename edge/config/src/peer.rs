@@ -6,7 +6,7 @@ use crate::ppk::ppk;
 use crate::reader::{Table, Value};
 use crate::zone::{Stance, ZonePolicy};
 use crate::{Party, Pool, Ppk};
-use model::{MOST_RESOURCES, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Dscp, MOST_RESOURCES, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -59,6 +59,9 @@ pub struct Peer {
     pub tcp: Tcp,
     /// `tcp_port`: the port at which it listens for that. Default 4500.
     pub tcp_port: u16,
+    /// `dscp`: the class of service that packets to it ask for outside: `zero`, `copy` that of the datagram
+    /// inside, or a number up to 63. Default `zero`.
+    pub dscp: Dscp,
     /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
     pub ppk: Option<Ppk>,
     /// `zones`, `layout` and `licences`.
@@ -117,6 +120,15 @@ pub enum Leak {
     Stopped,
 }
 
+/// A word, or one of the numbers that there are.
+fn dscp(value: &Value<'_>) -> Option<Dscp> {
+    if value.is_text() {
+        return value.choice(&[("zero", Dscp::default()), ("copy", Dscp::Copied)]);
+    }
+    let number = value.number(0..=Dscp::HIGHEST.into())?;
+    u8::try_from(number).ok().map(Dscp::Fixed)
+}
+
 impl Peer {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
         let party = Party::read(name, &mut table);
@@ -147,6 +159,7 @@ impl Peer {
         let redirects = table.optional("redirect", |value| redirects(value, address));
         let tcp = table.optional("tcp", |value| tcp(value, address));
         let tcp_port = table.optional("tcp_port", Value::port);
+        let dscp = table.optional("dscp", dscp);
         let ppk = table.optional("ppk", ppk);
         let zones = ZonePolicy::read(&mut table);
         let children = table.named("child", Draft::read);
@@ -191,6 +204,7 @@ impl Peer {
             redirects: redirects.unwrap_or_default(),
             tcp: tcp.unwrap_or(Tcp::Off),
             tcp_port: tcp_port.unwrap_or(4500),
+            dscp: dscp.unwrap_or_default(),
             ppk,
             zones: zones?,
         })

@@ -205,6 +205,7 @@ fn peer(peer: &Peer) -> Section {
         redirects,
         tcp,
         tcp_port,
+        dscp,
         ppk,
         zones,
         children: _,
@@ -240,6 +241,7 @@ fn peer(peer: &Peer) -> Section {
         applied("redirect", list(redirects)),
         anew("tcp", self::tcp(*tcp)),
         anew("tcp_port", tcp_port),
+        applied("dscp", dscp),
         anew(
             "ppk",
             ppk.as_ref().map_or_else(|| "none".to_owned(), self::ppk),

@@ -11,10 +11,11 @@
 use crate::{Error, Family, owner::Owner};
 use model::Path;
 use nix::errno::Errno;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::libc::{in_addr, in_pktinfo, in6_addr, in6_pktinfo};
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, setsockopt, sockopt};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -102,29 +103,84 @@ impl Udp {
         Ok(datagrams)
     }
 
-    /// Sends one datagram from the path's local address to its remote one, with `ecn` (0 to 3) in
-    /// the outer header. The local port is the socket's own.
+    /// Sends one datagram from the path's local address to its remote one, with a traffic class (DSCP,
+    /// then two bits of ECN) in its IP header. The local port is the socket's own.
     ///
     /// # Errors
     /// Those of sendmsg(2), for this datagram: EMSGSIZE if it is longer than UDP carries or
     /// than the path takes and cannot be fragmented, ENETUNREACH and EHOSTUNREACH without a route
     /// (or from an address that is no longer ours), EINVAL to port 0, WouldBlock if the buffer is full.
-    pub fn send(&self, path: Path, ecn: u8, payload: &[u8]) -> io::Result<()> {
+    pub fn send(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
         // Whoever sends from port 0 can make us answer there. quinn-udp would take the kernel's
         // EINVAL for a lack of ECN and send none from then on.
         if path.remote.port() == 0 {
             return Err(Errno::EINVAL.into());
         }
+        if class >> 2 != 0 {
+            return self.send_in_class(path, class, payload);
+        }
         let local = path.local.ip();
         let datagram = Transmit {
             destination: path.remote,
-            ecn: EcnCodepoint::from_bits(ecn),
+            ecn: EcnCodepoint::from_bits(class),
             contents: payload,
             segment_size: None,
             src_ip: (!local.is_unspecified()).then_some(local),
         };
         self.state.try_send((&self.socket).into(), &datagram)
     }
+
+    /// quinn-udp writes no DSCP. An address that is left open is none to say.
+    fn send_in_class(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
+        let wide = i32::from(class);
+        let (v4, v6) = (source_v4(path.local.ip()), source_v6(path.local.ip()));
+        let class = match path.remote {
+            SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&class),
+            SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&wide),
+        };
+        let source = match (&v4, &v6) {
+            (Some(v4), _) => Some(ControlMessage::Ipv4PacketInfo(v4)),
+            (_, Some(v6)) => Some(ControlMessage::Ipv6PacketInfo(v6)),
+            (None, None) => None,
+        };
+        let controls: Vec<_> = std::iter::once(class).chain(source).collect();
+        let (to, flags) = (SockaddrStorage::from(path.remote), MsgFlags::empty());
+        let payload = [IoSlice::new(payload)];
+        sendmsg(
+            self.socket.as_raw_fd(),
+            &payload,
+            &controls,
+            flags,
+            Some(&to),
+        )?;
+        Ok(())
+    }
+}
+
+fn source_v4(local: IpAddr) -> Option<in_pktinfo> {
+    let IpAddr::V4(local) = local else {
+        return None;
+    };
+    let address = |octets| in_addr {
+        s_addr: u32::from_ne_bytes(octets),
+    };
+    (!local.is_unspecified()).then(|| in_pktinfo {
+        ipi_ifindex: 0,
+        ipi_spec_dst: address(local.octets()),
+        ipi_addr: address([0; 4]),
+    })
+}
+
+fn source_v6(local: IpAddr) -> Option<in6_pktinfo> {
+    let IpAddr::V6(local) = local else {
+        return None;
+    };
+    (!local.is_unspecified()).then(|| in6_pktinfo {
+        ipi6_addr: in6_addr {
+            s6_addr: local.octets(),
+        },
+        ipi6_ifindex: 0,
+    })
 }
 
 impl AsFd for Udp {

@@ -488,8 +488,9 @@ impl Daemon {
                     continue;
                 }
                 // IKE learns of congestion by loss, and asks again.
+                let class = Ecn::NotEct.bits();
                 let send = |path, payload: &[u8]| {
-                    self.losses.send(&self.host, path, Ecn::NotEct, payload);
+                    self.losses.send(&self.host, path, class, payload);
                 };
                 faults::pass(&mut self.faults, Way::Out, path, &payload, send);
             }

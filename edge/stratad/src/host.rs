@@ -16,7 +16,6 @@ use os::routes::{MARK, Plan};
 use os::{Changes, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use wire::ecn::Ecn;
 
 /// Everything of ours in the system.
 pub struct Host {
@@ -180,13 +179,13 @@ impl Host {
         self.tunnel.as_ref().map(|tunnel| &tunnel.inside)
     }
 
-    /// Sends a UDP payload from the socket of the path's local port and family, with this ECN field
+    /// Sends a UDP payload from the socket of the path's local port and family, with this traffic class
     /// outside.
-    pub fn send(&self, path: Path, ecn: Ecn, payload: &[u8]) -> io::Result<()> {
+    pub fn send(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
         let fits =
             |udp: &&Udp| udp.local().port() == path.local.port() && serves(udp.local(), path);
         match self.natt.iter().chain(&self.ike).find(fits) {
-            Some(udp) => udp.send(path, ecn.bits(), payload),
+            Some(udp) => udp.send(path, class, payload),
             None => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
     }

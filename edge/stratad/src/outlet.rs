@@ -10,7 +10,6 @@ use model::Path;
 use node::{DropReason, Packet, Sink};
 use os::{Divert, divert, lock};
 use std::io;
-use wire::ecn::Ecn;
 
 /// Packets that the system did not take, since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,9 +98,9 @@ impl Losses {
         }
     }
 
-    /// Sends one UDP payload, with this ECN field outside.
-    pub fn send(&mut self, host: &Host, path: Path, ecn: Ecn, payload: &[u8]) {
-        if let Err(error) = host.send(path, ecn, payload) {
+    /// Sends one UDP payload, with this traffic class outside.
+    pub fn send(&mut self, host: &Host, path: Path, class: u8, payload: &[u8]) {
+        if let Err(error) = host.send(path, class, payload) {
             tracing::trace!("cannot send to {}: {error}", path.remote);
             self.sent += 1;
         }
@@ -121,19 +120,20 @@ pub struct Outlet<'a> {
 }
 
 impl Sink for Outlet<'_> {
-    /// A stream has no ECN field for each packet (RFC 9329 section 9.5).
+    /// A stream has no ECN field for each packet, and its packets are not to be of several classes (RFC
+    /// 9329 sections 9.3 and 9.5).
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
         if path.is_stream() {
             return self.streams.pass(path, packet.octets());
         }
-        let (host, losses, ecn) = (self.host, &mut *self.losses, packet.ecn);
+        let (host, losses, class) = (self.host, &mut *self.losses, packet.class());
         faults::pass(
             self.faults,
             Way::Out,
             path,
             packet.octets(),
             |path, octets| {
-                losses.send(host, path, ecn, octets);
+                losses.send(host, path, class, octets);
             },
         );
     }

@@ -42,6 +42,11 @@ pub fn node(config: &Config) -> node::Config {
             at_once: redirect.when == config::When::Init,
         }),
         policies: config.policies.iter().map(policy).collect(),
+        classes: config
+            .peers
+            .iter()
+            .map(|peer| (peer.party.name.clone(), peer.dscp))
+            .collect(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         snoop: config
             .divert

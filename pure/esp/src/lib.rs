@@ -16,7 +16,8 @@
 //!
 //! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing.
 //!
-//! The outer IP header is the socket's but for its ECN field, which goes from header to header (`ecn.rs`).
+//! The outer IP header is the socket's but for its ECN field, which goes from header to header (`ecn.rs`),
+//! and its DSCP, which is as an administrator has it.
 
 mod aad;
 mod division;

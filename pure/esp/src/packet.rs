@@ -22,6 +22,8 @@ pub struct Packet {
     pub path: Option<Path>,
     /// The ECN field of the header outside: as it came, or as it is to be sent.
     pub ecn: Ecn,
+    /// The DSCP that the header outside is to have.
+    pub dscp: u8,
 }
 
 impl Packet {
@@ -33,6 +35,7 @@ impl Packet {
             end: HEADROOM,
             path: None,
             ecn: Ecn::NotEct,
+            dscp: 0,
         }
     }
 
@@ -63,6 +66,11 @@ impl Packet {
         let len = octets.len().min(space.len());
         space[..len].copy_from_slice(&octets[..len]);
         self.set_len(len);
+    }
+
+    /// The octet of IPv4's type of service, or IPv6's traffic class, that it is to be sent with.
+    pub fn class(&self) -> u8 {
+        self.dscp << 2 | self.ecn.bits()
     }
 
     /// What it holds.

@@ -12,7 +12,7 @@ use crate::policy::{Protected, Spd};
 use crate::report::{Counters, Report, SaTraffic};
 use crate::scratch::Scratch;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Flow, Instant, Path, Spi};
+use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, Path, Spi};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
@@ -22,7 +22,7 @@ use wire::{ip, mss, tcp};
 /// caller's again when the call returns.
 pub trait Sink {
     /// An ESP packet to send on `path`, from the SPI on: in UDP it is the payload. The header outside
-    /// is to have its ECN field, where there is one.
+    /// is to have its [class](Packet::class), where there is one.
     fn transmit(&mut self, packet: &mut Packet, path: Path);
     /// An inner datagram for this host or the network behind it.
     fn deliver(&mut self, packet: &mut Packet);
@@ -45,6 +45,8 @@ pub struct Worker {
     next_turn: u64,
     /// What TCP segments have to fit, if those that begin a connection are to say so.
     clamp: Option<u16>,
+    /// What class the packets to each peer ask for outside, if not the default.
+    classes: BTreeMap<String, Dscp>,
     counters: Counters,
     reports: VecDeque<Report>,
     scratch: Scratch,
@@ -53,7 +55,9 @@ pub struct Worker {
 /// One child SA.
 struct Sa {
     id: ChildSaId,
+    peer: String,
     path: Path,
+    dscp: Dscp,
     carries: Protected,
     /// If it is one of several for the same traffic.
     lane: Option<Lane>,
@@ -100,6 +104,7 @@ impl Worker {
             order: BTreeMap::new(),
             next_turn: 0,
             clamp: None,
+            classes: BTreeMap::new(),
             counters: Counters::new(),
             reports: VecDeque::new(),
             scratch: Scratch::new(),
@@ -128,6 +133,8 @@ impl Worker {
             id: sa.id,
             path: sa.path,
             lane: Lane::of(&sa),
+            dscp: self.classes.get(&sa.peer).copied().unwrap_or_default(),
+            peer: sa.peer,
             inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
             outbound: Outbound::new(&sa.outbound, sa.agreement.as_ref())?,
             carries: Protected {
@@ -181,6 +188,14 @@ impl Worker {
     /// Other policies from now on. SAs carry what they were made for.
     pub fn set_policies(&mut self, spd: Spd) {
         self.spd = spd;
+    }
+
+    /// What class the packets to each peer ask for outside from now on; those to others have the default.
+    pub fn set_classes(&mut self, classes: BTreeMap<String, Dscp>) {
+        for sa in self.sas.values_mut() {
+            sa.dscp = classes.get(&sa.peer).copied().unwrap_or_default();
+        }
+        self.classes = classes;
     }
 
     /// From now on TCP connections through a tunnel have segments that fit this MTU ([`mss::clamp`]),
@@ -270,10 +285,11 @@ impl Worker {
             return Err(DropReason::DatagramMalformed);
         }
         let (flow, version, octets) = (header.flow(), header.version(), packet.len());
-        packet.ecn = Ecn::of(packet.octets());
+        let tos = header.tos();
         self.spd.admit(&flow)?;
         let sa = protecting(&self.order, &mut self.sas, &flow)
             .ok_or_else(|| self.spd.without_sa(&flow))?;
+        (packet.ecn, packet.dscp) = (Ecn::from_bits(tos), sa.dscp.outside(tos >> 2));
         clamp(packet, &flow, self.clamp, &mut self.counters);
         let form = (version, sa.pair.is_some());
         let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;

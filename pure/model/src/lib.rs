@@ -2,6 +2,7 @@
 //! parameters of a security association. No logic beyond comparing them, no I/O, no keys of its
 //! own (`K` is whatever a holder has: full keys at an endpoint, a share at a licensed node).
 
+mod dscp;
 mod identity;
 mod lease;
 mod path;
@@ -11,6 +12,7 @@ mod time;
 mod zone;
 mod zone_suite;
 
+pub use dscp::Dscp;
 pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
 pub use path::{Carrier, Path, Transmit};

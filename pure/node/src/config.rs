@@ -1,7 +1,7 @@
 //! What a host is configured to be.
 
 use crypto::TrustStore;
-use model::Identity;
+use model::{Dscp, Identity};
 
 pub use esp::{Action, Policy};
 pub use ike::{
@@ -36,6 +36,8 @@ pub struct Config {
     pub elsewhere: Option<Elsewhere>,
     /// Exceptions to protection, first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,
+    /// What class the packets to peers ask for outside, by the names of those where it is not the default.
+    pub classes: std::collections::BTreeMap<String, Dscp>,
     /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
     /// beginning (MSS clamping).
     pub clamp: Option<u16>,

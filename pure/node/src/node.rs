@@ -115,6 +115,7 @@ impl Node {
         let ike_config = config.for_ike();
         let spd = spd(config.policies, &config.peers);
         let mut worker = Worker::new(spd);
+        worker.set_classes(config.classes);
         worker.set_clamp(config.clamp);
         let mut node = Self {
             wishes: Peers::default(),

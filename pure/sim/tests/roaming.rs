@@ -173,6 +173,7 @@ fn config(
         policies: Vec::new(),
         snoop: None,
         grant_lifetime: Duration::from_secs(3600),
+        classes: Default::default(),
         clamp: None,
         key_log: false,
     }

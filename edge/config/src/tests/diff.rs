@@ -59,6 +59,7 @@ nat = "forbidden"
 redirect = ["192.0.2.64/28"]
 tcp = "fallback"
 tcp_port = 443
+dscp = "copy"
 ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 layout = ["headers", "rtp 5004-5007", "payload"]
@@ -263,6 +264,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "mode = \"tunnel\"\n[pool",
             Anew,
         ),
+        ("peer.alice.dscp", "dscp = \"copy\"", "dscp = 46", Applied),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),
         ("peer.alice.tcp", "\"fallback\"", "\"always\"", Anew),

@@ -40,6 +40,28 @@ fn the_congestion_field_is_carried_both_ways() {
     }
 }
 
+/// Who sends with a class says from which address as well as who does not.
+#[test]
+fn a_class_of_service_changes_neither_the_congestion_field_nor_the_source() {
+    let line = Line::new();
+    give(&line.a, "va", &["10.1.0.8/24", "fd01::8/64"]);
+    for (any, from, to) in [
+        ("0.0.0.0:1", "10.1.0.8:1", "10.1.0.2:2"),
+        ("[::]:1", "[fd01::8]:1", "[fd01::2]:2"),
+    ] {
+        let (near, mut far) = (bind(&line.a, any), bind(&line.b, to));
+        for dscp in [0, 1, 46, 63] {
+            for ecn in 0..4 {
+                let path = model::Path::udp(address(from), address(to));
+                near.send(path, dscp << 2 | ecn, b"class").unwrap();
+                let (arrival, payload) = await_datagram(&mut far);
+                assert_eq!((arrival.ecn, payload.as_slice()), (ecn, &b"class"[..]));
+                assert_eq!(arrival.path.remote, address(from));
+            }
+        }
+    }
+}
+
 #[test]
 fn both_families_can_have_the_same_port() {
     let namespace = NetNs::new().unwrap();

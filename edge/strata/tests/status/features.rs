@@ -46,6 +46,7 @@ const NODE_CLONE: &str = "pure/node/src/tests/clone.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
+const DSCP: &str = "edge/lab/tests/e2e_dscp.rs";
 const ECN: &str = "edge/lab/tests/e2e_ecn.rs";
 const ECN_ESP: &str = "pure/esp/tests/data_plane/ecn.rs";
 const ECN_NODE: &str = "pure/node/src/tests/ecn.rs";
@@ -818,6 +819,21 @@ pub const FEATURES: &[Feature] = &[
                 "an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys",
             ),
         ]),
+    },
+    Feature {
+        name: "Classes of service outside (RFC 2983)",
+        keys: &["peer.dscp"],
+        verbs: &[],
+        works: Tests(&[
+            (
+                DSCP,
+                "each_packet_has_the_class_that_its_peer_is_configured_with",
+            ),
+            (DSCP, "over_ipv6_it_is_the_same"),
+            (DSCP, "a_reload_gives_packets_another_class"),
+        ]),
+        refuses: Tests(&[(DSCP, "a_class_that_there_is_not_is_refused_with_the_fix")]),
+        recovers: Tests(&[(DSCP, "new_keys_keep_the_class")]),
     },
     Feature {
         name: "TCP segments that fit the tunnel (MSS clamping)",

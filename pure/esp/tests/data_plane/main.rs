@@ -7,6 +7,7 @@ mod authentic;
 mod bench;
 mod clamp;
 mod datagram;
+mod dscp;
 mod ecn;
 mod identity;
 mod licensed;

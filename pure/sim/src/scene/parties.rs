@@ -104,6 +104,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         policies: Vec::new(),
         snoop,
         grant_lifetime: Duration::from_secs(8 * 3600),
+        classes: Default::default(),
         clamp: None,
         key_log: false,
     }
