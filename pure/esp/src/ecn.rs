@@ -53,7 +53,7 @@ impl Congestion {
 /// Gives an opened datagram the field of section 4.2.
 pub(crate) fn leave(packet: &mut Packet, inner: Ecn) -> Result<(), DropReason> {
     let leaving = match (inner, packet.ecn) {
-        // Its transport "relies on dropped packets as an indication of congestion".
+        // Its transport knows no other sign of congestion than a loss.
         (Ecn::NotEct, Ecn::Ce) => return Err(DropReason::Congested),
         (Ecn::NotEct, _) => Ecn::NotEct,
         (_, outer) => inner.max(outer),

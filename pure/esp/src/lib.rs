@@ -22,8 +22,8 @@
 mod aad;
 mod division;
 mod drop;
-mod guard;
 mod ecn;
+mod guard;
 mod inbound;
 mod key;
 mod lane;

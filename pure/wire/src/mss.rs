@@ -53,7 +53,7 @@ impl Offer {
         if !segment.flags.contains(Flags::SYN) {
             return None;
         }
-        // "the fixed IP and TCP headers", whatever options either of them has (RFC 6691 section 2).
+        // Both headers without options, whatever options they have (RFC 6691 section 2).
         let fixed = match header.version() {
             4 => ip::V4_HEADER_LEN,
             _ => ip::V6_HEADER_LEN,
