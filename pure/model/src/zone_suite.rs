@@ -43,7 +43,7 @@ pub struct Hmac {
 
 impl Hmac {
     /// Every one, the shorter ICV first.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
         let of = |whole| Sha2::ALL.into_iter().map(move |hash| Self { hash, whole });
         [false, true].into_iter().flat_map(of)
     }
@@ -59,7 +59,7 @@ impl Hmac {
 
 impl ZoneSuite {
     /// Every suite, the better kind first.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
         let combined = [
             Self::Aes128Gcm16,
             Self::Aes256Gcm16,
