@@ -32,7 +32,11 @@ pub fn run(octets: &[u8]) {
     check(&layout, packet.len());
     // Padding of every length, and more than there can be.
     for _ in 0..20 {
-        if layout.datagram_len().checked_sub(1).is_some_and(|len| layout.cut(len)) {
+        if layout
+            .datagram_len()
+            .checked_sub(1)
+            .is_some_and(|len| layout.cut(len))
+        {
             check(&layout, packet.len());
         }
     }
@@ -51,7 +55,9 @@ fn check(layout: &Layout, packet_len: usize) {
         cover(place.packet);
     }
     for body in layout.bodies() {
-        [body.iv(), body.padding(), body.icv()].map(&mut cover);
+        for part in [body.iv(), body.padding(), body.icv()] {
+            cover(part);
+        }
     }
     assert_eq!(datagram_len, layout.datagram_len());
     assert!(covered.iter().all(|n| *n == 1));
