@@ -17,6 +17,8 @@ pub struct Answer {
 const AUDIT: &str = "edge/lab/tests/e2e_audit.rs";
 const CLASSIFY: &str = "pure/wire/src/classify.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
+const DSCP: &str = "edge/lab/tests/e2e_dscp.rs";
+const ECN: &str = "edge/lab/tests/e2e_ecn.rs";
 const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const GRANTS: &str = "pure/node/src/tests/grants.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
@@ -35,11 +37,16 @@ pub const SECTIONS: &[Section] = &[
         answers: &[
             Answer {
                 question: "What does a router see that has no licence?",
-                text: "Outer addresses and ports, SPI, sequence number, and the map: which octets are in which zone, so the \
-                       lengths of headers and payload. They are not hidden; who needs that wants `zones = \"refuse\"` and \
-                       pays with what a licensed node could do",
+                text: "Outer addresses and ports, SPI, sequence number; the ECN field of the datagram inside, and its class of service \
+                       where `dscp = \"copy\"`; and the map: which octets are in which zone, so the lengths of headers and \
+                       payload. Plain ESP (`zones = \"refuse\"`) shows the length of the whole instead",
                 tests: &[
                     (LAYOUT, "headers_are_cut_apart_and_each_zone_has_its_suite"),
+                    (ECN, "the_field_outside_is_that_inside"),
+                    (
+                        DSCP,
+                        "each_packet_has_the_class_that_its_peer_is_configured_with",
+                    ),
                     (
                         GRANTS,
                         "a_licence_for_another_identity_gives_this_node_nothing",

@@ -197,7 +197,7 @@ mod tests {
         use Verdict::{Fails, Holds};
         assert_eq!(verdicts(GOOD), [Holds; 3]);
         let slow = Round {
-            data: 1_000_000.0,
+            data: 2_000_000.0,
             ..GOOD
         };
         assert_eq!(verdicts(slow), [Fails, Holds, Holds]);
