@@ -260,10 +260,7 @@ impl Meeting<'_> {
         let sas = self.charon.wait_until(DEADLINE, |sas| {
             sas.matches("reqid=").count() == 1 && sas.matches("state=ESTABLISHED").count() == 1
         })?;
-        // strongSwan keeps one that it believes we will delete, though the answer that told us of it was
-        // lost with the SA before.
-        let every = sas.matches("state=").count();
-        let agreed = sas.matches(suite.agreed).count() == every && sas.contains(exchange.agreed);
+        let agreed = sas.matches(suite.agreed).count() == 2 && sas.contains(exchange.agreed);
         ensure!(agreed, "something else was agreed: {sas}");
         let status = |status: &Value| is_up(status) && current(status) == 1;
         self.strata.wait_until("status", DEADLINE, status)?;
