@@ -5,9 +5,11 @@ use config::{Action, Config, Divert, Peer, ZONED_OVERHEAD};
 use os::{Family, Netlink, divert, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
-/// What the longest plain packet has beyond the inner one with IPv6 outside; 20 fewer with IPv4. AES-CBC
-/// has a little more where the last block is not full.
+/// What the longest plain packet has beyond the inner one with IPv6 outside; 20 fewer with IPv4.
 const PLAIN_OVERHEAD: u16 = 117;
+
+/// With AES-CBC, whose text is whole blocks: 4 more.
+const CBC_OVERHEAD: u16 = 121;
 
 /// Looks at all of it.
 pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
@@ -78,8 +80,12 @@ fn protects(config: &Config, address: IpAddr) -> bool {
 
 /// Whether the longest packet fits the interface that leads to a peer.
 fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
-    let overhead = PLAIN_OVERHEAD.max(ZONED_OVERHEAD + peer.zone_overhead());
-    let overhead = u32::from(overhead);
+    let suites = &peer.party.suites;
+    let plain = match suites.iter().any(|suite| suite.hash().is_some()) {
+        true => CBC_OVERHEAD,
+        false => PLAIN_OVERHEAD,
+    };
+    let overhead = u32::from(plain.max(ZONED_OVERHEAD + peer.zone_overhead()));
     let peer = peer.address?;
     let overhead = if peer.is_ipv4() {
         overhead - 20
