@@ -3,6 +3,7 @@
 //! of it alike.
 
 use crate::bench::spent_here;
+use crate::experiment::{Estimate, Finding};
 use anyhow::{Context, Result, ensure};
 use crypto::{Aead, AeadAlgorithm, Secret};
 use esp::{DropReason, Licensed, NotOpened, Packet, Protected, Scratch, Sink, Spd, Worker};
@@ -260,6 +261,23 @@ impl Proxy {
         };
         Some(self.snoop.handle_segment(from, &segment, Instant::ZERO))
     }
+}
+
+/// Nothing that is timed means anything if the packets were in no zones: a licensed node could read these
+/// of them. Of none it can read none.
+pub(super) fn readable(read: usize, all: usize) -> Finding {
+    let share = Estimate {
+        value: read as f64 / all.max(1) as f64,
+        interval: None,
+        runs: all,
+    };
+    let what = "packets in two zones whose headers a licensed node reads, over all";
+    Finding::at_least(what, 1.0, Some(share)).detail(format!("{read} of {all}"))
+}
+
+/// As the tables have it.
+pub(super) fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
 }
 
 /// As many segments in a row as a batch has, of so many octets with headers, from the `round`th on.

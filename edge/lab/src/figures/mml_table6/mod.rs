@@ -1,9 +1,7 @@
 //! Table 6 of "Mobile multi-layered IPsec": how long an end works on a packet.
 
-use super::cost::{Ends, Node, Raw, segments};
-use crate::experiment::{
-    Column, Estimate, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio,
-};
+use super::cost::{Ends, Node, Raw, nanoseconds, readable, segments};
+use crate::experiment::{Column, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -124,10 +122,6 @@ fn measure(octets: usize, plan: &Plan) -> Result<Cell> {
     Ok(cell)
 }
 
-fn nanoseconds(time: Duration) -> f64 {
-    time.as_nanos() as f64
-}
-
 fn columns() -> Vec<Column> {
     let of = |group| ["all", "cryptography"].map(|name| Column::new(group, name));
     [Column::new("", "octets")]
@@ -200,14 +194,7 @@ fn findings(cells: &[Cell]) -> Vec<Finding> {
     }
     let [read, all] = [|cell: &Cell| cell.read, |cell: &Cell| cell.all]
         .map(|count| cells.iter().map(count).sum::<usize>());
-    let share = Estimate {
-        value: read as f64 / all.max(1) as f64,
-        interval: None,
-        runs: all,
-    };
-    let what = "packets in two zones whose headers a licensed node reads, over all";
-    let told = format!("{read} of {all}");
-    findings.push(Finding::at_least(what, 1.0, Some(share)).detail(told));
+    findings.push(readable(read, all));
     findings
 }
 

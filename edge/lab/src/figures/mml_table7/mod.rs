@@ -1,9 +1,7 @@
 //! Table 7 of "Mobile multi-layered IPsec": how long a licensed node works on a packet.
 
-use super::cost::{Ends, Node, Proxy, segments};
-use crate::experiment::{
-    Column, Estimate, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio,
-};
+use super::cost::{Ends, Node, Proxy, nanoseconds, readable, segments};
+use crate::experiment::{Column, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -92,7 +90,6 @@ fn measure(plan: &Plan) -> Result<Vec<Round>> {
         let (opening, read) = node.open(&carried.sealed)?;
         let [data, acknowledgement] = proxy.snoop(&datagrams)?;
         let octets = carried.sealed.first().map_or(0, Vec::len) + OUTER;
-        let nanoseconds = |time: Duration| time.as_nanos() as f64;
         Ok(Round {
             node: nanoseconds(opening),
             end: nanoseconds(carried.opening),
@@ -145,11 +142,6 @@ fn findings(rounds: &[Round]) -> Vec<Finding> {
     let paper = |above: i64, below: i64| format!("{:.2}", above as f64 / below as f64);
     let count = |of: fn(&Round) -> usize| rounds.iter().map(of).sum::<usize>();
     let (read, all) = (count(|round| round.read), count(|round| round.all));
-    let share = Estimate {
-        value: read as f64 / all as f64,
-        interval: None,
-        runs: all,
-    };
     vec![
         Finding::at_least(
             "time on the link over all that the node does for a packet",
@@ -163,12 +155,7 @@ fn findings(rounds: &[Round]) -> Vec<Finding> {
             ratio(|round| round.end, |round| round.node),
         )
         .paper(paper(PAPER_END, PAPER_OPENING)),
-        Finding::at_least(
-            "packets whose headers the node reads, over all",
-            1.0,
-            (all > 0).then_some(share),
-        )
-        .detail(format!("{read} of {all}")),
+        readable(read, all),
     ]
 }
 
