@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Datagrams under way at once, in each direction.
 const VOLLEY: u32 = 32;
 
+/// What flies each way at the least, however soon `meanwhile` is over.
+const LEAST: u32 = 20 * VOLLEY;
+
 /// Octets of each: a number and a rest.
 const LENGTH: usize = 1000;
 
@@ -17,7 +20,7 @@ const LENGTH: usize = 1000;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Keeps datagrams flying between an address of one host and an address of another while
-/// `meanwhile` runs; gives what that gives, and how many flew.
+/// `meanwhile` runs, and until enough have flown; gives what that gives.
 ///
 /// # Errors
 /// A datagram was lost or came out of turn, or `meanwhile` failed.
@@ -25,7 +28,7 @@ pub fn volleys<T>(
     near: (&Host, &str),
     far: (&Host, &str),
     meanwhile: impl FnOnce() -> Result<T>,
-) -> Result<(T, u64)> {
+) -> Result<T> {
     let (near, far) = (socket(near)?, socket(far)?);
     near.connect(far.local_addr()?)?;
     far.connect(near.local_addr()?)?;
@@ -34,8 +37,8 @@ pub fn volleys<T>(
         let flying = scope.spawn(|| fly(&near, &far, &over));
         let result = meanwhile();
         over.store(true, Ordering::Relaxed);
-        let flew = flying.join().expect("a volley returns its errors");
-        Ok((result?, flew?))
+        flying.join().expect("a volley returns its errors")?;
+        result
     })
 }
 
@@ -46,19 +49,18 @@ fn socket((host, address): (&Host, &str)) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// One volley each way is the least, and one more follows the end: what happened has had the time
-/// to do harm.
-fn fly(near: &UdpSocket, far: &UdpSocket, over: &AtomicBool) -> Result<u64> {
+/// A volley follows the end: what happened has had the time to do harm.
+fn fly(near: &UdpSocket, far: &UdpSocket, over: &AtomicBool) -> Result<()> {
     let mut next = 0;
     loop {
-        let last = over.load(Ordering::Relaxed);
+        let last = over.load(Ordering::Relaxed) && next >= LEAST;
         send(near, next)?;
         send(far, next)?;
         receive(far, next)?;
         receive(near, next)?;
         next += VOLLEY;
         if last {
-            return Ok(u64::from(next) * 2);
+            return Ok(());
         }
     }
 }

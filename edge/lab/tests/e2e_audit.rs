@@ -190,12 +190,11 @@ fn new_keys_are_given_and_the_old_ones_end_and_no_packet_is_lost() -> Result<()>
         (&scene.pair.mobile, MOBILE[0]),
         (&scene.pair.gateway, GATEWAY[0]),
     );
-    let (_, flew) = volleys(ends.0, ends.1, || {
+    volleys(ends.0, ends.1, || {
         mobile.strata("rekey office")?;
         await_all(&scene.node, "taken", 2)?;
         await_one(gateway, "revoked")
     })?;
-    ensure!(flew > 1000, "only {flew} datagrams flew");
     let given = await_all(gateway, "given", 2)?;
     let revoked = await_one(gateway, "revoked")?;
     ensure!(

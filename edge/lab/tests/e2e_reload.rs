@@ -48,7 +48,7 @@ fn a_tunnel_that_did_not_change_loses_no_packet_and_keeps_its_spis() -> Result<(
     let (pair, tunnel) = start(Terms::ZONED)?;
     let before = tunnel.spis()?;
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
-    let (text, flew) = volleys(ends.0, ends.1, || {
+    let text = volleys(ends.0, ends.1, || {
         for _ in 0..5 {
             change(&tunnel.gateway, &with_bob())?;
             change(&tunnel.gateway, &gateway_config(Terms::ZONED))?;
@@ -59,7 +59,6 @@ fn a_tunnel_that_did_not_change_loses_no_packet_and_keeps_its_spis() -> Result<(
         ensure!(text.lines().any(|had| had == line), "no {line:?}: {text}");
     }
     ensure!(tunnel.spis()? == before, "other SPIs");
-    ensure!(flew > 1000, "only {flew} datagrams flew");
     let status = tunnel.gateway.strata("status")?;
     ensure!(names(&status) == ["alice", "bob", "fa"], "{status}");
     ensure!(drops(&status) == 0, "{status}");

@@ -28,7 +28,7 @@ fn a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards() -> R
     let before = tunnel.spis()?;
     let first = [end(&pair.mobile)?, end(&pair.gateway)?];
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
-    let (texts, flew) = volleys(ends.0, ends.1, || {
+    let texts = volleys(ends.0, ends.1, || {
         renew(&pair.mobile, ALICE)?;
         renew(&pair.gateway, GW)?;
         let reload = |daemon: &Daemon| daemon.strata_text("reload");
@@ -42,7 +42,6 @@ fn a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards() -> R
         }
         ensure!(text.contains("~ node.key changed (applied)\n"), "{text}");
     }
-    ensure!(flew > 100, "only {flew} datagrams flew");
     ensure!(tunnel.spis()? == before, "other SPIs");
     ensure!(proved_until(&tunnel)? == first, "nobody proved anything");
     again(&tunnel)?;

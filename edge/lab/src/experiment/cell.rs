@@ -193,7 +193,7 @@ impl Measured {
     }
 
     /// Why the cell is run once more, unless it was repeated often enough.
-    pub(super) fn reason_to_repeat(&self) -> Option<&'static str> {
+    pub fn reason_to_repeat(&self) -> Option<&'static str> {
         if self.is_overloaded() && self.repeats < REPEATS {
             Some("packets were late")
         } else if self.hops.is_late() && self.repeats < REPEATS_WITH_THE_MACHINE {
