@@ -17,6 +17,8 @@ use wire::ike::{ExchangeType, NotifyType};
 pub(crate) struct Closing {
     pub(crate) keys: ProvedKeys,
     delete_sent: bool,
+    /// How often the Delete is sent at most.
+    attempts: u32,
 }
 
 impl Closing {
@@ -34,9 +36,24 @@ impl Closing {
 
     /// Closes what was refused before it was up.
     pub(super) fn quietly(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        let delete_sent = false;
-        let mut state = Box::new(Self { keys, delete_sent });
-        core.requests.hurry(ctx.config.timers.closing_attempts);
+        let attempts = ctx.config.timers.closing_attempts;
+        core.requests.hurry(attempts);
+        Self::within(attempts, keys, core, ctx)
+    }
+
+    /// Closes what another SA has replaced, or was to. The peer lives, counts on our Delete, and may
+    /// not be ready for it: strongSwan knows an SA that lost a race only when its own request is
+    /// answered.
+    pub(super) fn replaced(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
+        Self::within(ctx.config.timers.attempts, keys, core, ctx)
+    }
+
+    fn within(attempts: u32, keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
+        let mut state = Box::new(Self {
+            keys,
+            delete_sent: false,
+            attempts,
+        });
         state.send_delete(core, ctx);
         State::Closing(state)
     }
@@ -73,9 +90,14 @@ impl Closing {
 
     fn send_delete(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if core.requests.is_idle() {
-            let attempts = ctx.config.timers.closing_attempts;
             let (exchange, payloads) = (ExchangeType::INFORMATIONAL, vec![delete::ike_sa()]);
-            core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
+            core.request(
+                &mut self.keys.cipher,
+                exchange,
+                payloads,
+                self.attempts,
+                ctx,
+            );
             self.delete_sent = true;
         }
     }

@@ -242,7 +242,7 @@ impl Established {
             Some(theirs) if ours.lower_nonce() < theirs.lower_nonce() => {
                 if ours.is_complete() {
                     let mut lost = ours.core(core, ctx);
-                    let state = Closing::quietly(ours.keys(&self.keys), &mut lost, ctx);
+                    let state = Closing::replaced(ours.keys(&self.keys), &mut lost, ctx);
                     ctx.out.heirs.push(Sa { core: lost, state });
                 }
                 // Should the peer not go on with its own.
@@ -272,7 +272,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         let old = self.hand_over(heir, core, ctx);
-        Closing::quietly(old, core, ctx)
+        Closing::replaced(old, core, ctx)
     }
 
     /// The peer's successor takes over, and the peer will delete what is left.

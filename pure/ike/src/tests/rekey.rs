@@ -3,6 +3,7 @@
 use super::distribute::grant;
 use super::pair::{Host, Pair, Side, fit, keys_of};
 use super::*;
+use crate::sa::State;
 use crate::{DownReason, Event};
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, IkeSaId};
@@ -292,6 +293,29 @@ fn of_two_ike_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() 
         }
     }
     assert!(losers.iter().all(|&count| count > 10), "{losers:?}");
+}
+
+/// What strongSwan does when our answer comes while it works on our request: it ignores it, and
+/// knows nothing of the SA that lost until it has asked again, four seconds later.
+#[test]
+fn a_peer_that_is_not_ready_for_the_end_of_what_lost_a_race_is_told_again() {
+    for order in 0..4 {
+        let mut pair = connected();
+        rekey_ike(&mut pair, Side::Left);
+        rekey_ike(&mut pair, Side::Right);
+        pair.cross(order);
+        pair.lose();
+        pair.lost = 1000;
+        pair.pass(Duration::from_secs(5));
+        pair.lost = 0;
+        pair.pass(Duration::from_secs(5));
+        for host in [&pair.left, &pair.right] {
+            let mut states = host.engine.sas.values().map(|sa| &sa.state);
+            let waits = |state: &State| matches!(state, State::Closing(_) | State::Retired(_));
+            assert!(!states.any(waits), "{order}");
+            assert_eq!(host.ike_rekeys(), 1, "{order}");
+        }
+    }
 }
 
 /// Section 2.8.2: the one that did not notice is closing the old SA when the other's request comes.
