@@ -13,7 +13,8 @@
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
 //!   drawn and put on one page (`strata lab`).
 //! * [`matrix`]: Strata with every strongSwan at hand, each pair of choices in some cell.
-//! * [`mod@bench`]: what setting up tunnels costs a responder (`strata bench`).
+//! * [`mod@bench`]: what setting up tunnels costs a responder, and what a packet costs (`strata bench`); [`bare`]: the
+//!   data plane in memory, for whoever times it.
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
 //!   before the first thread starts.
@@ -23,6 +24,7 @@
 
 pub mod account;
 pub mod bait;
+pub mod bare;
 pub mod bench;
 pub mod bystander;
 pub mod canary;

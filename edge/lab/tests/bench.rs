@@ -1,5 +1,6 @@
-//! `strata bench ike` as people run it, in a tiny form: everybody comes up, what it prints is what
-//! others rely on, and with the wrong key it fails. What anything costs is not judged here.
+//! `strata bench ike` and `strata bench esp` as people run them, in a tiny form: everybody comes up and every
+//! packet gets through, what they print is what others rely on, and with the wrong key they fail. What
+//! anything costs is not judged here.
 
 use anyhow::{Context, Result, ensure};
 use lab::runner;
@@ -15,6 +16,10 @@ fn main() -> ExitCode {
         honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice,
         with_the_wrong_key_it_fails,
         loads_that_exclude_each_other_are_refused,
+        packets_of_every_shape_get_through_and_the_json_has_stable_keys,
+        the_cost_of_packets_is_told_as_text,
+        packets_of_another_key_get_nowhere,
+        an_sa_alone_is_not_many,
     ])
 }
 
@@ -116,6 +121,71 @@ fn loads_that_exclude_each_other_are_refused() -> Result<()> {
     Ok(())
 }
 
+fn packets_of_every_shape_get_through_and_the_json_has_stable_keys() -> Result<()> {
+    let (output, report) = printed("esp --quick --sas 50")?;
+    ensure!(output.status.success(), "{report}");
+    ensure!(
+        keys(&report) == "failure gains goals optimised rows",
+        "{}",
+        keys(&report)
+    );
+    let rows = report["rows"].as_array().context("rows is a list")?;
+    // Four shapes at five lengths, and two with many SAs.
+    ensure!(rows.len() == 22, "{report}");
+    for row in rows {
+        ensure!(
+            keys(row) == "length node opening sas sealing shape",
+            "{row}"
+        );
+        for cost in [&row["sealing"], &row["opening"]] {
+            ensure!(keys(cost) == "ns raw_ns share", "{cost}");
+            ensure!(cost["ns"].as_f64() > Some(0.0), "{row}");
+        }
+        let zones = ["two", "three"].contains(&row["shape"].as_str().context("a shape")?);
+        ensure!(row["node"].is_null() != (zones && row["sas"] == 1), "{row}");
+    }
+    let many = rows.iter().filter(|row| row["sas"] == 50).count();
+    ensure!(many == 2, "{report}");
+    ensure!(
+        !report["gains"]
+            .as_array()
+            .context("gains is a list")?
+            .is_empty()
+    );
+    ensure!(goals(&report)?.len() == 6, "{report}");
+    Ok(())
+}
+
+fn the_cost_of_packets_is_told_as_text() -> Result<()> {
+    let output = command("esp --quick --sas 2")?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "{text}");
+    ensure!(text.contains("share of AEAD, plain, IMIX"), "{text}");
+    ensure!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    Ok(())
+}
+
+fn packets_of_another_key_get_nowhere() -> Result<()> {
+    let (output, report) = printed("esp --quick --wrong-key")?;
+    ensure!(output.status.code() == Some(1), "{report}");
+    let why = report["failure"].as_str().context("a reason")?;
+    ensure!(
+        why.contains("a packet was dropped: Some(BadIcvDesignated)"),
+        "{why}"
+    );
+    ensure!(report["rows"] == serde_json::json!([]), "{report}");
+    Ok(())
+}
+
+fn an_sa_alone_is_not_many() -> Result<()> {
+    let output = command("esp --sas 1")?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    Ok(())
+}
+
 fn goals(report: &Value) -> Result<Vec<&str>> {
     let goals = report["goals"].as_array().context("goals is a list")?;
     Ok(goals
@@ -133,15 +203,21 @@ fn keys(object: &Value) -> String {
 }
 
 fn measured(words: &str) -> Result<(Output, Value)> {
-    let output = bench(&format!("{words} --json"))?;
+    printed(&format!("ike {words}"))
+}
+
+fn printed(words: &str) -> Result<(Output, Value)> {
+    let output = command(&format!("{words} --json"))?;
     let report = serde_json::from_slice(&output.stdout).with_context(|| format!("{output:?}"))?;
     Ok((output, report))
 }
 
 fn bench(words: &str) -> Result<Output> {
+    command(&format!("ike {words}"))
+}
+
+fn command(words: &str) -> Result<Output> {
     let mut command = Command::new(find_binary("strata")?);
-    command
-        .args(["bench", "ike"])
-        .args(words.split_whitespace());
+    command.arg("bench").args(words.split_whitespace());
     Ok(command.output()?)
 }

@@ -370,6 +370,26 @@ pub enum Bench {
                             nothing."
     )]
     Ike(BenchIke),
+    /// Seal and open packets in memory: how long each takes, and beside it the cryptography alone
+    #[command(
+        after_help = "Exit status 1 if packets did not get through. A goal that is missed changes \
+                            nothing."
+    )]
+    Esp(BenchEsp),
+}
+
+/// How packets are measured. Without options: 300 rounds.
+#[derive(Debug, Group)]
+pub struct BenchEsp {
+    /// Measure less: 20 rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// SAs of the rows that have many
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub sas: u32,
+    /// Give the receiver other keys, which must make it fail
+    #[arg(long)]
+    pub wrong_key: bool,
 }
 
 /// How set-ups are measured. Without options: 7 rounds of 400, 16 under way at once.

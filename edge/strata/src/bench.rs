@@ -1,11 +1,13 @@
 //! `strata bench`: hands what was typed to the lab, and prints what it measured.
 
-use crate::args::{Bench, BenchIke};
+use crate::args::{Bench, BenchEsp, BenchIke};
 use crate::output::{Exit, Output};
 use control::Failure;
-use lab::bench::{self, Load, Options, Report};
+use lab::bench::esp;
+use lab::bench::ike::{self, Load, Options};
 use lab::obstacle::Obstacle;
 use lab::{interrupt, testbed};
+use serde::Serialize;
 
 /// Rounds, and set-ups in each.
 const ROUNDS: (usize, u32) = (7, 400);
@@ -18,39 +20,65 @@ const AT_ONCE: usize = 16;
 const SECONDS: u32 = 10;
 const QUICK_SECONDS: u32 = 3;
 
-/// Measures in namespaces of our own. Must come before the first thread.
-pub fn run(Bench::Ike(ike): &Bench, output: &Output) -> Exit {
-    match measure(&options(ike)) {
-        Ok(report) => print(&report, output),
-        Err(obstacle) => {
-            let failure = Failure::new(obstacle.message, obstacle.fix);
-            output.fail(Exit::Usage, &failure)
-        }
-    }
+/// How often packets are timed.
+const PACKET_ROUNDS: u32 = 300;
+const QUICK_PACKET_ROUNDS: u32 = 20;
+
+/// Must come before the first thread: set-ups are measured in namespaces of our own.
+pub fn run(bench: &Bench, output: &Output) -> Exit {
+    let told = match bench {
+        Bench::Ike(ike) => measure(&options(ike)).map(|report| {
+            let told = (report.is_complete(), report.body(), report.verdict());
+            tell(&report, told, output)
+        }),
+        Bench::Esp(esp) => esp::measure(&packets(esp)).map(|report| {
+            let told = (report.is_complete(), report.body(), report.verdict());
+            tell(&report, told, output)
+        }),
+    };
+    told.unwrap_or_else(|obstacle| {
+        let failure = Failure::new(obstacle.message, obstacle.fix);
+        output.fail(Exit::Usage, &failure)
+    })
 }
 
-fn measure(options: &Options) -> Result<Report, Obstacle> {
+fn measure(options: &Options) -> Result<ike::Report, Obstacle> {
     testbed::enter()?;
     interrupt::tidy()?;
-    bench::measure(options)
+    ike::measure(options)
 }
 
-fn print(report: &Report, output: &Output) -> Exit {
-    let complete = report.is_complete();
+/// Prints a report, of which is known whether it is complete, what it says and how far the goals are.
+fn tell(
+    report: &impl Serialize,
+    (complete, body, verdict): (bool, String, String),
+    output: &Output,
+) -> Exit {
     if output.json {
         let line = serde_json::to_string(report).expect("a report has only string keys");
         output.print_json(&line);
     } else {
-        let (paint, verdict) = (output.paint(), report.verdict());
         let verdict = match complete {
             true => verdict,
-            false => paint.bad(verdict.trim_end()) + "\n",
+            false => output.paint().bad(verdict.trim_end()) + "\n",
         };
-        output.print(&format!("{}\n{verdict}", report.body()));
+        output.print(&format!("{body}\n{verdict}"));
     }
     match complete {
         true => Exit::Done,
         false => Exit::No,
+    }
+}
+
+fn packets(esp: &BenchEsp) -> esp::Options {
+    esp::Options {
+        rounds: if esp.quick {
+            QUICK_PACKET_ROUNDS
+        } else {
+            PACKET_ROUNDS
+        },
+        sas: esp.sas as usize,
+        wrong_key: esp.wrong_key,
     }
 }
 

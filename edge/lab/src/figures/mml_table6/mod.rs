@@ -1,6 +1,7 @@
 //! Table 6 of "Mobile multi-layered IPsec": how long an end works on a packet.
 
-use super::cost::{Ends, Node, Raw, nanoseconds, readable, segments};
+use super::cost::{nanoseconds, readable, shape};
+use crate::bare::{Ends, Node, Raw, Shape, segment};
 use crate::experiment::{Column, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio};
 use anyhow::Result;
 use std::time::Duration;
@@ -91,9 +92,9 @@ fn fill(plan: &Plan) -> Filled {
 }
 
 fn measure(octets: usize, plan: &Plan) -> Result<Cell> {
-    let mut plain = (Ends::new(false)?, Raw::new(false, octets)?);
-    let mut zoned = (Ends::new(plan.zones)?, Raw::new(plan.zones, octets)?);
-    let mut node = Node::new()?;
+    let of = |shape| Ok::<_, anyhow::Error>((Ends::new(shape, 1)?, Raw::new(shape, &[octets])?));
+    let (mut plain, mut zoned) = (of(Shape::Plain)?, of(shape(plan))?);
+    let mut node = Node::new(Shape::Two)?;
     let mut cell = Cell {
         octets,
         plain: Vec::new(),
@@ -102,7 +103,7 @@ fn measure(octets: usize, plan: &Plan) -> Result<Cell> {
         all: 0,
     };
     for number in 0..rounds(plan.quick) {
-        let datagrams = segments(octets, number);
+        let datagrams = segment::row(octets, number);
         for ((ends, raw), times, in_zones) in [
             (&mut plain, &mut cell.plain, false),
             (&mut zoned, &mut cell.zoned, true),
@@ -111,7 +112,7 @@ fn measure(octets: usize, plan: &Plan) -> Result<Cell> {
             times.push(Round {
                 sealing: nanoseconds(carried.sealing),
                 opening: nanoseconds(carried.opening),
-                raw: nanoseconds(raw.time()?),
+                raw: nanoseconds(raw.time()?.sealing),
             });
             if in_zones {
                 cell.all += carried.sealed.len();

@@ -1,6 +1,7 @@
 //! Table 7 of "Mobile multi-layered IPsec": how long a licensed node works on a packet.
 
-use super::cost::{Ends, Node, Proxy, nanoseconds, readable, segments};
+use super::cost::{Proxy, nanoseconds, readable, shape};
+use crate::bare::{Ends, Node, Shape, segment};
 use crate::experiment::{Column, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio};
 use anyhow::Result;
 use std::time::Duration;
@@ -82,10 +83,10 @@ fn fill(plan: &Plan) -> Filled {
 }
 
 fn measure(plan: &Plan) -> Result<Vec<Round>> {
-    let mut ends = Ends::new(plan.zones)?;
-    let (mut node, mut proxy) = (Node::new()?, Proxy::new());
+    let mut ends = Ends::new(shape(plan), 1)?;
+    let (mut node, mut proxy) = (Node::new(Shape::Two)?, Proxy::new());
     let one = |number| {
-        let datagrams = segments(OCTETS, number);
+        let datagrams = segment::row(OCTETS, number);
         let carried = ends.carry(&datagrams)?;
         let (opening, read) = node.open(&carried.sealed)?;
         let [data, acknowledgement] = proxy.snoop(&datagrams)?;

@@ -2,6 +2,8 @@
 
 use super::crowd::Run;
 use super::{Load, Poured};
+use crate::bench::{Bound, Goal};
+use crate::experiment::median;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -78,47 +80,6 @@ pub struct Round {
     setups: Vec<Duration>,
 }
 
-/// Something that is aimed at.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Goal {
-    /// What.
-    pub goal: &'static str,
-    /// What it is held against.
-    pub limit: f64,
-    /// On which side of it it has to be.
-    pub bound: Bound,
-    /// What was measured.
-    pub measured: Option<f64>,
-    /// Whether it is reached.
-    pub reached: bool,
-}
-
-/// On which side of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bound {
-    /// Not above.
-    AtMost,
-    /// Not below.
-    AtLeast,
-}
-
-impl Goal {
-    fn new(goal: &'static str, bound: Bound, limit: f64, measured: Option<f64>) -> Self {
-        let reached = measured.is_some_and(|measured| match bound {
-            Bound::AtMost => measured <= limit,
-            Bound::AtLeast => measured >= limit,
-        });
-        Self {
-            goal,
-            limit,
-            bound,
-            measured,
-            reached,
-        }
-    }
-}
-
 impl Round {
     pub(super) fn new(
         sas_before: usize,
@@ -152,7 +113,9 @@ impl Report {
         let calm = usize::from(matches!(load, Load::Flood { .. }));
         let judged = &rounds[calm.min(rounds.len())..];
         let sum = |of: fn(&Round) -> u64| judged.iter().map(of).sum::<u64>();
-        let middle = |of: fn(&Round) -> Option<f64>| median(judged.iter().filter_map(of).collect());
+        let middle = |of: fn(&Round) -> Option<f64>| {
+            median(&judged.iter().filter_map(of).collect::<Vec<_>>())
+        };
         let up: usize = judged.iter().map(|round| round.up).sum();
         let requests = sum(|round| round.requests).max(1);
         let cpu_us = middle(|round| round.cpu_us);
@@ -243,13 +206,6 @@ fn micros(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e3
 }
 
-/// The middle one, or the mean of both.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
-    Some((values[low] + values[high]) / 2.0)
-}
-
 /// The least that so many per cent do not exceed.
 fn quantile<T>(sorted: &[T], percent: usize) -> Option<&T> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
@@ -260,7 +216,7 @@ fn quantile<T>(sorted: &[T], percent: usize) -> Option<&T> {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::bench) const RATE: Load = Load::Rate {
+    pub(in crate::bench::ike) const RATE: Load = Load::Rate {
         rounds: 1,
         setups: 4,
         at_once: 2,
@@ -268,7 +224,7 @@ pub(super) mod tests {
 
     /// A round in which each set-up took as many milliseconds, and the responder's core as many
     /// microseconds.
-    pub(in crate::bench) fn round(took: &[u64], cpu_us: u64) -> Round {
+    pub(in crate::bench::ike) fn round(took: &[u64], cpu_us: u64) -> Round {
         let run = Run {
             wanted: 4,
             up: took.len(),

@@ -1,6 +1,6 @@
 //! The responder: a `stratad` that knows every initiator, and what the kernel says of it.
 
-use super::cores;
+use crate::bench::cores;
 use crate::daemon::Daemon;
 use crate::host::Host;
 use anyhow::{Context, Result};

@@ -11,7 +11,7 @@
 //! repeated requests), as are parsing, maps, timers and system calls: all that is above this in a
 //! set-up's cost is ours to justify.
 
-use super::cores;
+use crate::bench::cores;
 use anyhow::Result;
 use crypto::{Aead, AeadAlgorithm, Group, ICV_LEN, KeyPair, NONCE_LEN, Prf, Rng, Secret};
 use std::hint::black_box;

@@ -1,10 +1,9 @@
 //! The report for people.
 
-use super::{Bound, Goal, Load, Poured, Report, Round};
+use super::{Load, Poured, Report, Round};
+use crate::bench::Goal;
+use crate::bench::goal::{LABEL, unit};
 use crate::text::paragraph;
-
-/// The column of names.
-const LABEL: usize = 40;
 
 impl Report {
     /// Everything but what is aimed at.
@@ -19,7 +18,7 @@ impl Report {
 
     /// What is aimed at and how far that is, a line each.
     pub fn verdict(&self) -> String {
-        let mut text: String = self.goals.iter().map(goal).collect();
+        let mut text: String = self.goals.iter().map(Goal::line).collect();
         if let (false, Some(why)) = (self.is_complete(), &self.failure) {
             let missing = self.wanted - self.up;
             let failed = format!("FAILED: {missing} of {} are not up: {why}.", self.wanted);
@@ -109,17 +108,6 @@ fn flood(round: &Round) -> Option<String> {
     Some(paragraph("", 0, &text))
 }
 
-fn goal(goal: &Goal) -> String {
-    let bound = match goal.bound {
-        Bound::AtMost => "at most",
-        Bound::AtLeast => "at least",
-    };
-    let reached = if goal.reached { "reached" } else { "missed" };
-    let measured = unit(goal.measured, "", 2);
-    let aim = format!("{bound} {}", goal.limit);
-    format!("{:LABEL$}{measured:>14}   {aim:<16}{reached}\n", goal.goal)
-}
-
 fn line(label: &str, value: &str) -> String {
     format!("{label:LABEL$}{value:>14}\n")
 }
@@ -127,13 +115,6 @@ fn line(label: &str, value: &str) -> String {
 fn row(columns: [&str; 6]) -> String {
     let cells = columns.map(|column| format!("{column:>11}"));
     cells.concat() + "\n"
-}
-
-fn unit(value: Option<f64>, unit: &str, digits: usize) -> String {
-    match value {
-        Some(value) => format!("{value:.digits$} {unit}").trim_end().to_owned(),
-        None => "-".to_owned(),
-    }
 }
 
 #[cfg(test)]

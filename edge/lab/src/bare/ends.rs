@@ -1,0 +1,217 @@
+//! The server's gateway and the mobile nodes: both ends of child SAs.
+
+use super::segment::{SERVER, mobile};
+use super::{BATCH, SUITE, Shape, WINDOW, each, key};
+use anyhow::{Context, Result, ensure};
+use crypto::Secret;
+use esp::{DropReason, Packet, Sink, Spd, Worker};
+use model::{
+    ChildSa, ChildSaId, Exchanges, Half, IkeSaId, Instant, Keys, MapKind, Mode, Path, Spi,
+    TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey,
+};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// The workers of both ends. The mobile nodes share theirs, as if they were one.
+pub(crate) struct Ends {
+    sender: Worker,
+    receiver: Worker,
+    batch: Vec<Packet>,
+}
+
+/// What [`Ends::carry`] took for each packet.
+pub(crate) struct Carried {
+    pub sealing: Duration,
+    pub opening: Duration,
+    /// The packets on the wire, from the SPI on.
+    pub sealed: Vec<Vec<u8>>,
+}
+
+/// Keeps the packets where they are, and whether one was dropped.
+#[derive(Default)]
+struct InPlace {
+    dropped: Option<DropReason>,
+}
+
+impl Sink for InPlace {
+    fn transmit(&mut self, _packet: &mut Packet, _to: Path) {}
+
+    fn deliver(&mut self, _packet: &mut Packet) {}
+
+    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
+        self.dropped = Some(why);
+    }
+}
+
+impl Ends {
+    /// With an SA for each of so many mobile nodes.
+    pub fn new(shape: Shape, nodes: usize) -> Result<Self> {
+        Self::with_keys(shape, nodes, [0, 0])
+    }
+
+    /// Two that have other keys: what one seals the other cannot open.
+    pub fn strangers(shape: Shape) -> Result<Self> {
+        Self::with_keys(shape, 1, [0, 0x0400_0000])
+    }
+
+    fn with_keys(shape: Shape, nodes: usize, secrets: [u32; 2]) -> Result<Self> {
+        let agreement = (shape != Shape::Plain).then(|| agreement(shape));
+        let [sender, receiver] = [0, 1].map(|end| {
+            let mut worker = Worker::new(Spd::default());
+            for node in 0..nodes {
+                let sa = child_sa(node, end, secrets[end], agreement.as_ref());
+                let id = sa.id;
+                worker.install(sa).context("an SA that the lab made")?;
+                if shape == Shape::One {
+                    worker.make_opaque(id);
+                }
+            }
+            Ok::<_, anyhow::Error>(worker)
+        });
+        Ok(Self {
+            sender: sender?,
+            receiver: receiver?,
+            batch: vec![Packet::with_capacity(2000); BATCH],
+        })
+    }
+
+    /// Carries as many datagrams as a batch has, and times both ends.
+    pub fn carry(&mut self, datagrams: &[Vec<u8>]) -> Result<Carried> {
+        self.fill(datagrams);
+        let mut sink = InPlace::default();
+        let sealing = each(|| self.sender.seal(&mut self.batch, &mut sink))?;
+        let sealed = self.batch.iter().map(|packet| packet.octets().to_vec());
+        let sealed = sealed.collect();
+        let opening = each(|| self.open(&mut sink))?;
+        sink.ensure_all()?;
+        let mut pairs = self.batch.iter().zip(datagrams);
+        let same = pairs.all(|(packet, datagram)| packet.octets() == datagram);
+        ensure!(same, "a packet is not what was sent");
+        Ok(Carried {
+            sealing,
+            opening,
+            sealed,
+        })
+    }
+
+    /// Carries them, and nothing else.
+    pub fn pass(&mut self, datagrams: &[Vec<u8>]) -> Result<()> {
+        self.fill(datagrams);
+        let mut sink = InPlace::default();
+        self.sender.seal(&mut self.batch, &mut sink);
+        self.open(&mut sink);
+        sink.ensure_all()
+    }
+
+    fn fill(&mut self, datagrams: &[Vec<u8>]) {
+        for (packet, datagram) in self.batch.iter_mut().zip(datagrams) {
+            packet.fill(datagram);
+        }
+    }
+
+    fn open(&mut self, sink: &mut InPlace) {
+        self.receiver.open(&mut self.batch, sink, Instant::ZERO);
+    }
+}
+
+impl InPlace {
+    fn ensure_all(&self) -> Result<()> {
+        let why = self.dropped;
+        ensure!(why.is_none(), "a packet was dropped: {why:?}");
+        Ok(())
+    }
+}
+
+/// The SPI of what goes to a mobile node.
+pub(super) fn forth(node: usize) -> u32 {
+    0x1000 + 2 * node as u32
+}
+
+/// And of what comes from it.
+pub(super) fn back(node: usize) -> u32 {
+    forth(node) + 1
+}
+
+/// The SA with a mobile node, as the sender (0) or the receiver (1) of segments has it.
+fn child_sa(
+    node: usize,
+    end: usize,
+    secret: u32,
+    agreement: Option<&ZoneAgreement>,
+) -> ChildSa<Secret> {
+    let half = |spi| Half {
+        spi: Spi(spi),
+        keys: keys(spi ^ secret, agreement),
+    };
+    let mut selectors = [vec![host(SERVER)], vec![host(mobile(node))]];
+    let mut spis = [back(node), forth(node)];
+    if end == 1 {
+        selectors.reverse();
+        spis.reverse();
+    }
+    let [local, remote] = selectors;
+    let [inbound, outbound] = spis.map(half);
+    ChildSa {
+        id: ChildSaId(node as u64 + 1),
+        ike: IkeSaId(1),
+        peer: "peer".into(),
+        name: None,
+        resource: None,
+        mode: Mode::Tunnel,
+        path: Path::udp(outer(1), outer(2)),
+        local,
+        remote,
+        inbound,
+        outbound,
+        agreement: agreement.cloned(),
+        exchanges: Exchanges::default(),
+        initiator: true,
+    }
+}
+
+fn agreement(shape: Shape) -> ZoneAgreement {
+    let zones = (1..).map(ZoneId).zip(shape.selectors());
+    ZoneAgreement {
+        zones: zones
+            .map(|(id, selector)| Zone {
+                id,
+                selector: *selector,
+                suite: SUITE.into(),
+            })
+            .collect(),
+        map: MapKind::Changeable,
+        window: WINDOW,
+        licences: Vec::new(),
+    }
+}
+
+fn keys(spi: u32, agreement: Option<&ZoneAgreement>) -> Keys<Secret> {
+    match agreement {
+        None => Keys::Plain {
+            suite: SUITE,
+            implicit_iv: true,
+            key: key(spi, 0),
+        },
+        Some(agreement) => {
+            let keys = agreement.zones.iter().map(|zone| ZoneKey {
+                zone: zone.id,
+                suite: zone.suite,
+                key: key(spi, zone.id.0),
+            });
+            Keys::Zoned(keys.collect())
+        }
+    }
+}
+
+fn host(address: Ipv4Addr) -> TrafficSelector {
+    TrafficSelector {
+        protocol: 0,
+        ports: 0..=u16::MAX,
+        first: IpAddr::V4(address),
+        last: IpAddr::V4(address),
+    }
+}
+
+fn outer(last: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, last], wire::esp::NATT_PORT))
+}

@@ -1,0 +1,73 @@
+//! TCP segments from a server to mobile nodes.
+
+use super::BATCH;
+use std::net::Ipv4Addr;
+use wire::checksum::{Sum, restore};
+use wire::{ip, tcp};
+
+/// Octets of their headers.
+pub(crate) const HEADERS: usize = ip::V4_HEADER_LEN + tcp::MIN_HEADER_LEN;
+
+pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
+
+/// What scatters consecutive packets over SAs. It is prime.
+const STEP: usize = 7919;
+
+/// A mobile node's address inside.
+pub(super) fn mobile(number: usize) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 64, 0, 2)) + number as u32)
+}
+
+/// As many segments in a row as a batch has, of so many octets with headers, from the `round`th on.
+pub(crate) fn row(octets: usize, round: u32) -> Vec<Vec<u8>> {
+    rows(&[octets], 1, round)
+}
+
+/// The same of lengths in turn, for so many mobile nodes.
+pub(crate) fn rows(octets: &[usize], nodes: usize, round: u32) -> Vec<Vec<u8>> {
+    let lengths = octets.iter().cycle();
+    let all = lengths.take(BATCH).enumerate().map(|(place, octets)| {
+        let number = round.wrapping_mul(BATCH as u32).wrapping_add(place as u32);
+        let node = number as usize * STEP % nodes;
+        let payload = vec![0x55; octets - HEADERS];
+        let first = number.wrapping_mul(payload.len() as u32).wrapping_add(1);
+        let ends = [(SERVER, 80), (mobile(node), 40_000)];
+        segment(ends, [first, 1], &payload)
+    });
+    all.collect()
+}
+
+/// What the first mobile node says to a segment.
+pub(crate) fn acknowledgement(data: &[u8]) -> Vec<u8> {
+    let number = &data[ip::V4_HEADER_LEN + 4..][..4];
+    let number = u32::from_be_bytes([number[0], number[1], number[2], number[3]]);
+    let next = number.wrapping_add((data.len() - HEADERS) as u32);
+    segment([(mobile(0), 40_000), (SERVER, 80)], [1, next], &[])
+}
+
+fn segment(
+    [from, to]: [(Ipv4Addr, u16); 2],
+    [number, acknowledged]: [u32; 2],
+    payload: &[u8],
+) -> Vec<u8> {
+    let len = (HEADERS + payload.len()) as u16;
+    let mut octets = [
+        [0x45, 0],
+        len.to_be_bytes(),
+        [0, 0],
+        [0x40, 0],
+        [64, tcp::PROTOCOL],
+        [0, 0],
+    ]
+    .concat();
+    octets.extend(from.0.octets());
+    octets.extend(to.0.octets());
+    let sum = Sum::default().with(&octets).finish();
+    octets[10..12].copy_from_slice(&sum.to_be_bytes());
+    octets.extend([from.1, to.1].map(u16::to_be_bytes).concat());
+    octets.extend([number, acknowledged].map(u32::to_be_bytes).concat());
+    octets.extend([0x50, 0x10, 0x72, 0x10, 0, 0, 0, 0]);
+    octets.extend(payload);
+    let _ = restore(&mut octets);
+    octets
+}

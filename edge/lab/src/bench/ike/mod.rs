@@ -1,0 +1,198 @@
+//! `strata bench ike`: what it costs a responder to set tunnels up, beside the cryptography of it.
+//!
+//! The responder is a `stratad` as anybody runs it, in a host of its own that has nothing but a
+//! loopback device, on a core of its own (`cores`); what it spent and holds is asked of the kernel
+//! (`responder`). On the other core is a crowd of initiators: engines as objects of this process,
+//! each with an identity and an address out of 127.0.0.0/8 of its own, behind one socket (`crowd`).
+//! Every set-up is IKE_SA_INIT and IKE_AUTH with a pre-shared key, X25519, AES-128-GCM and one plain
+//! child; whoever is up stays up.
+//!
+//! A run is a list of rounds. Each first times the responder's cryptography of that very exchange
+//! (`raw`) and then the set-ups, so that a machine that becomes slower does so for both; the medians
+//! over all rounds are told. What a load is like:
+//!
+//! * **Rate**: few under way at once, so that nobody waits for long. Rounds show whether a set-up
+//!   costs more where more are up.
+//! * **Simultaneous**: everybody begins as fast as their core can.
+//! * **Flood**: so many a second, first in peace, then while requests of addresses that know nothing
+//!   of them arrive (`flood`).
+
+mod crowd;
+mod flood;
+mod raw;
+mod report;
+mod responder;
+mod text;
+
+pub use flood::Poured;
+pub use report::{Report, Round};
+
+use super::cores::Seat;
+use crate::host::Host;
+use crate::obstacle::Obstacle;
+use crate::testbed::{Testbed, find_binary};
+use anyhow::{Result, ensure};
+use crowd::{Crowd, Pace};
+use flood::Flood;
+use raw::Raw;
+use responder::Responder;
+use serde::Serialize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Set up one after the other before anything is measured: what a daemon makes once is there then.
+const WARM_UP: usize = 16;
+
+/// Honest set-ups in a second of a flood.
+const HONEST_PER_SECOND: u32 = 100;
+
+/// What the responder is exposed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Load {
+    /// Rounds of set-ups with few under way.
+    Rate {
+        /// How many rounds.
+        rounds: usize,
+        /// Set-ups in each.
+        setups: usize,
+        /// Most that are under way.
+        at_once: usize,
+    },
+    /// All of them begin at once.
+    Simultaneous {
+        /// How many.
+        initiators: usize,
+    },
+    /// A hundred honest set-ups a second, without and with spoofed requests.
+    Flood {
+        /// Spoofed requests a second.
+        spoofed: u32,
+        /// Length of each half.
+        seconds: u32,
+    },
+}
+
+impl Load {
+    fn rounds(self) -> Vec<Plan> {
+        match self {
+            Self::Rate {
+                rounds,
+                setups,
+                at_once,
+            } => vec![Plan::new(setups, Pace::Queue(at_once)); rounds],
+            Self::Simultaneous { initiators } => {
+                vec![Plan::new(initiators, Pace::Queue(initiators))]
+            }
+            Self::Flood { spoofed, seconds } => {
+                let honest = HONEST_PER_SECOND * seconds;
+                let pace = Pace::Every(Duration::from_secs(1) / HONEST_PER_SECOND);
+                let calm = Plan::new(honest as usize, pace);
+                let flooded = Plan {
+                    spoofed: Some(spoofed),
+                    ..calm
+                };
+                vec![calm, flooded]
+            }
+        }
+    }
+}
+
+/// One round of it.
+#[derive(Clone, Copy)]
+struct Plan {
+    setups: usize,
+    pace: Pace,
+    spoofed: Option<u32>,
+}
+
+impl Plan {
+    const fn new(setups: usize, pace: Pace) -> Self {
+        Self {
+            setups,
+            pace,
+            spoofed: None,
+        }
+    }
+}
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// What is measured.
+    pub load: Load,
+    /// Give all initiators but the first few another key than the responder has: nobody may get in.
+    pub wrong_key: bool,
+}
+
+/// Measures in namespaces that were entered ([`crate::testbed::enter`]). Initiators that do not come
+/// up are part of the report.
+///
+/// # Errors
+/// It cannot be measured on this machine.
+pub fn measure(options: &Options) -> Result<Report, Obstacle> {
+    find_binary("stratad")?;
+    run(options).map_err(|error| {
+        let fix = "end what else keeps this machine busy, and try again";
+        Obstacle::new(format!("{error:#}"), fix)
+    })
+}
+
+fn run(options: &Options) -> Result<Report> {
+    let plans = options.load.rounds();
+    let setups: usize = plans.iter().map(|plan| plan.setups).sum();
+    let bed = Testbed::new("bench")?;
+    let host = bed.host("loopback")?;
+    let responder = Responder::start(&host, WARM_UP + setups)?;
+    let seat = Seat::apart_from(responder.pid())?;
+    let mut crowd = Crowd::new(&host)?;
+    let first = crowd.run(WARM_UP, Pace::Queue(1))?;
+    let why = first.failure.unwrap_or_default();
+    ensure!(
+        first.up == WARM_UP,
+        "the first tunnel does not come up: {why}"
+    );
+    if options.wrong_key {
+        crowd.forget_the_key();
+    }
+    let mut bench = Bench {
+        raw: Raw::new(crowd.dialogue()?),
+        host: &host,
+        responder: &responder,
+        crowd,
+    };
+    let rounds = plans.iter().map(|plan| bench.round(plan));
+    let rounds = rounds.collect::<Result<Vec<_>>>()?;
+    Ok(Report::new(options.load, rounds, seat.is_apart()))
+}
+
+/// Everything a round needs.
+struct Bench<'a> {
+    host: &'a Host,
+    responder: &'a Responder,
+    crowd: Crowd,
+    raw: Raw,
+}
+
+impl Bench<'_> {
+    fn round(&mut self, plan: &Plan) -> Result<Round> {
+        let sas_before = self.crowd.up();
+        let raw = self.raw.time()?;
+        let (spent, memory) = (self.responder.spent()?, self.responder.memory()?);
+        let flood = plan.spoofed.map(|_| Flood::new(self.host)).transpose()?;
+        let over = &AtomicBool::new(false);
+        let (run, poured) = thread::scope(|scope| {
+            let pouring = flood
+                .zip(plan.spoofed)
+                .map(|(flood, rate)| scope.spawn(move || flood.pour(rate, over)));
+            let run = self.crowd.run(plan.setups, plan.pace);
+            over.store(true, Ordering::Relaxed);
+            let poured = pouring.map(|thread| thread.join().expect("a flood returns its errors"));
+            Ok::<_, anyhow::Error>((run?, poured.transpose()?))
+        })?;
+        let spent = self.responder.spent()?.saturating_sub(spent);
+        let grown = self.responder.memory()?.saturating_sub(memory);
+        Ok(Round::new(sas_before, run, (spent, raw), grown, poured))
+    }
+}
