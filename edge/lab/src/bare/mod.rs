@@ -11,7 +11,7 @@ mod node;
 mod raw;
 pub(crate) mod segment;
 
-pub(crate) use ends::{Carried, Ends};
+pub(crate) use ends::Ends;
 pub(crate) use node::Node;
 pub(crate) use raw::{Alone, Raw};
 
