@@ -28,6 +28,7 @@ mod inbound;
 mod key;
 mod lane;
 mod licensed;
+mod order;
 mod outbound;
 mod packet;
 mod pair;

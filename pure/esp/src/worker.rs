@@ -5,6 +5,7 @@ use crate::ecn;
 use crate::inbound::Inbound;
 use crate::key::Unusable;
 use crate::lane::Lane;
+use crate::order::Order;
 use crate::outbound::Outbound;
 use crate::packet::Packet;
 use crate::pair::Pair;
@@ -38,11 +39,8 @@ pub struct Worker {
     sas: BTreeMap<Spi, Box<Sa>>,
     /// The inbound SPI of each, by the name that control gives it, which no other ever had.
     by_id: BTreeMap<ChildSaId, Spi>,
-    /// Those that protect packets, by their turns: the last that covers a packet protects it. All
-    /// others only open what comes.
-    order: BTreeMap<u64, Spi>,
-    /// The turn of the next one.
-    next_turn: u64,
+    /// Those that protect packets. All others only open what comes.
+    order: Order,
     /// What TCP segments have to fit, if those that begin a connection are to say so.
     clamp: Option<u16>,
     /// What class the packets to each peer ask for outside, if not the default.
@@ -101,8 +99,7 @@ impl Worker {
             spd,
             sas: BTreeMap::new(),
             by_id: BTreeMap::new(),
-            order: BTreeMap::new(),
-            next_turn: 0,
+            order: Order::default(),
             clamp: None,
             classes: BTreeMap::new(),
             counters: Counters::new(),
@@ -153,19 +150,20 @@ impl Worker {
     /// From now on an SA protects whatever it covers, before all others.
     pub fn prefer(&mut self, id: ChildSaId) {
         self.retire(id);
-        let turn = self.next_turn;
-        if let Some(sa) = self.sa_mut(id) {
+        let spi = self.by_id.get(&id);
+        if let Some(sa) = spi.and_then(|spi| self.sas.get_mut(spi)) {
+            let turn = self.order.push(&sa.carries.remote, sa.inbound.spi());
             (sa.unconfirmed, sa.turn) = (false, Some(turn));
-            let spi = sa.inbound.spi();
-            self.order.insert(turn, spi);
-            self.next_turn += 1;
         }
     }
 
     /// From now on an SA protects nothing, but opens what comes.
     pub fn retire(&mut self, id: ChildSaId) {
-        if let Some(turn) = self.sa_mut(id).and_then(|sa| sa.turn.take()) {
-            self.order.remove(&turn);
+        let spi = self.by_id.get(&id);
+        if let Some(sa) = spi.and_then(|spi| self.sas.get_mut(spi))
+            && let Some(turn) = sa.turn.take()
+        {
+            self.order.remove(&sa.carries.remote, turn);
         }
     }
 
@@ -346,11 +344,12 @@ fn clamp(packet: &mut Packet, flow: &Flow, mtu: Option<u16>, counters: &mut Coun
 
 /// The SA that protects a packet: the newest that covers it, or that one's lane for its flow.
 fn protecting<'s>(
-    order: &BTreeMap<u64, Spi>,
+    order: &Order,
     sas: &'s mut BTreeMap<Spi, Box<Sa>>,
     flow: &Flow,
 ) -> Option<&'s mut Sa> {
-    let newest_first = order.values().rev().filter_map(|spi| sas.get(spi));
+    let newest_first = order.newest_first(flow.destination);
+    let newest_first = newest_first.filter_map(|spi| sas.get(&spi));
     let mut covering = newest_first.filter(|sa| sa.carries.covers_outbound(flow));
     let newest = covering.next()?;
     let chosen = newest.lane.as_ref().and_then(|lane| {

@@ -1733,4 +1733,21 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: NotNeeded("what it starts ends with it"),
     },
+    Feature {
+        name: "What a packet costs",
+        keys: &[],
+        verbs: &["bench esp"],
+        works: Tests(&[
+            (
+                BENCH,
+                "packets_of_every_shape_get_through_and_the_json_has_stable_keys",
+            ),
+            (BENCH, "the_cost_of_packets_is_told_as_text"),
+        ]),
+        refuses: Tests(&[
+            (BENCH, "packets_of_another_key_get_nowhere"),
+            (BENCH, "an_sa_alone_is_not_many"),
+        ]),
+        recovers: NotNeeded("nothing of it leaves the process"),
+    },
 ];

@@ -1,0 +1,153 @@
+//! Which SA protects a packet: the newest that covers it, found by where the packet goes.
+//!
+//! A gateway has an SA for each of its mobile nodes, and most of those are for a few addresses: they are
+//! looked up by them. Only SAs for whole networks are asked one after the other.
+
+use model::{Spi, TrafficSelector};
+use std::collections::BTreeMap;
+use std::iter::from_fn;
+use std::net::IpAddr;
+
+/// The SAs that protect packets, by an address of the far end, or none if it is more than that, and by
+/// their turns: the later, the newer.
+#[derive(Default)]
+pub(crate) struct Order {
+    spis: BTreeMap<(Option<IpAddr>, u64), Spi>,
+    /// The turn of the next one.
+    next: u64,
+}
+
+impl Order {
+    /// Takes up an SA, and gives it its turn.
+    pub fn push(&mut self, remote: &[TrafficSelector], spi: Spi) -> u64 {
+        let turn = self.next;
+        self.next += 1;
+        for place in places(remote) {
+            self.spis.insert((place, turn), spi);
+        }
+        turn
+    }
+
+    /// Forgets an SA.
+    pub fn remove(&mut self, remote: &[TrafficSelector], turn: u64) {
+        for place in places(remote) {
+            self.spis.remove(&(place, turn));
+        }
+    }
+
+    /// Those that may cover packets to an address, the newest first.
+    pub fn newest_first(&self, destination: IpAddr) -> impl Iterator<Item = Spi> + '_ {
+        let at = |place| {
+            self.spis
+                .range((place, 0)..=(place, u64::MAX))
+                .rev()
+                .peekable()
+        };
+        let (mut to_host, mut to_networks) = (at(Some(destination)), at(None));
+        from_fn(move || {
+            let turns =
+                [to_host.peek(), to_networks.peek()].map(|next| next.map(|((_, turn), _)| *turn));
+            let next = if turns[0] > turns[1] {
+                to_host.next()
+            } else {
+                to_networks.next()
+            };
+            next.map(|(_, spi)| *spi)
+        })
+    }
+}
+
+/// Where an SA is found.
+fn places(remote: &[TrafficSelector]) -> Vec<Option<IpAddr>> {
+    let hosts = remote
+        .iter()
+        .map(|selector| (selector.first == selector.last).then_some(selector.first));
+    match hosts.collect::<Option<Vec<_>>>() {
+        Some(hosts) => hosts.into_iter().map(Some).collect(),
+        None => vec![None],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// The first addresses of 10.0.0.0, so that many SAs meet at the same.
+    fn selector() -> impl Strategy<Value = TrafficSelector> {
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        (0..4_u8, 0..3_u8).prop_map(move |(first, more)| TrafficSelector {
+            protocol: 0,
+            ports: 0..=u16::MAX,
+            first: address(first),
+            last: address(first + more),
+        })
+    }
+
+    /// An SA is taken up, or one of those that are there goes.
+    fn steps() -> impl Strategy<Value = Vec<(Vec<TrafficSelector>, Option<prop::sample::Index>)>> {
+        vec(
+            (vec(selector(), 0..3), any::<Option<prop::sample::Index>>()),
+            1..30,
+        )
+    }
+
+    proptest! {
+        /// Whoever asks all of them one after the other finds the same, in the same order.
+        #[test]
+        fn whatever_covers_a_packet_is_found_the_newest_first(steps in steps()) {
+            let (mut order, mut all) = (Order::default(), Vec::new());
+            for (number, (remote, leaving)) in (0..).zip(steps) {
+                match leaving.filter(|_| !all.is_empty()) {
+                    Some(index) => {
+                        let (remote, turn, _): (Vec<_>, _, _) = all.remove(index.index(all.len()));
+                        order.remove(&remote, turn);
+                    }
+                    None => {
+                        let turn = order.push(&remote, Spi(number));
+                        all.push((remote, turn, Spi(number)));
+                    }
+                }
+                for last in 0..7 {
+                    let address = IpAddr::from([10, 0, 0, last]);
+                    let covers = |remote: &[TrafficSelector]| {
+                        remote.iter().any(|selector| selector.contains(address, 6, Some(80)))
+                    };
+                    let wanted = all.iter().rev().filter(|(remote, ..)| covers(remote));
+                    let remote_of = |spi| all.iter().find(|(.., one)| *one == spi).map(|(remote, ..)| remote);
+                    let found = order.newest_first(address);
+                    let found = found.filter(|spi| remote_of(*spi).is_some_and(|remote| covers(remote)));
+                    prop_assert!(found.eq(wanted.map(|(.., spi)| *spi)));
+                }
+            }
+            let left: usize = all.iter().map(|(remote, ..)| places(remote).len()).sum();
+            prop_assert!(order.spis.len() <= left, "what has gone is forgotten");
+        }
+    }
+
+    #[test]
+    fn an_sa_for_a_network_that_is_newer_comes_before_one_for_the_host() {
+        let host: IpAddr = [10, 0, 0, 1].into();
+        let of = |length| vec![TrafficSelector::from_prefix(host, length).unwrap()];
+        let mut order = Order::default();
+        order.push(&of(32), Spi(1));
+        order.push(&of(24), Spi(2));
+        order.push(&of(32), Spi(3));
+        assert_eq!(
+            order
+                .newest_first(host)
+                .map(|spi| spi.0)
+                .collect::<Vec<_>>(),
+            [3, 2, 1]
+        );
+        let other = [10, 0, 0, 2].into();
+        assert_eq!(
+            order
+                .newest_first(other)
+                .map(|spi| spi.0)
+                .collect::<Vec<_>>(),
+            [2]
+        );
+    }
+}
