@@ -49,8 +49,9 @@ impl Inbound {
         self.heard
     }
 
-    /// Turns a packet into the datagram it protects, and says what selectors ask about that. `pair`:
-    /// whose header it came without.
+    /// Turns a packet into the datagram it protects, and says what selectors ask about that. `None` if
+    /// it is a dummy, which is to be discarded "without indicating an error" (RFC 4303 section 2.6).
+    /// `pair`: whose header it came without.
     pub fn open(
         &mut self,
         packet: &mut Packet,
@@ -58,7 +59,7 @@ impl Inbound {
         pair: Option<Pair>,
         scratch: &mut Scratch,
         now: Instant,
-    ) -> Result<Flow, DropReason> {
+    ) -> Result<Option<Flow>, DropReason> {
         self.replay.check(header.seq)?;
         let next_header = match &self.cipher {
             Cipher::Plain(plain) => {
@@ -73,9 +74,9 @@ impl Inbound {
             }
         };
         match pair {
-            _ if next_header == next_header::NONE => Err(DropReason::Dummy),
-            Some(pair) => pair.dress(packet, next_header),
-            None => inner(packet, next_header),
+            _ if next_header == next_header::NONE => Ok(None),
+            Some(pair) => pair.dress(packet, next_header).map(Some),
+            None => inner(packet, next_header).map(Some),
         }
     }
 

@@ -14,6 +14,8 @@
 //! An SA in transport or BEET mode seals what follows the IP header, and its receiver makes that
 //! header anew (`pair.rs`); all else is as in a tunnel.
 //!
+//! Datagrams may be padded, so that nobody outside sees how long they are (`padding.rs`).
+//!
 //! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing.
 //!
 //! The outer IP header is the socket's but for its ECN field, which goes from header to header (`ecn.rs`),
@@ -31,6 +33,7 @@ mod licensed;
 mod order;
 mod outbound;
 mod packet;
+mod padding;
 mod pair;
 mod plain;
 mod policy;

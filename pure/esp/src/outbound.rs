@@ -3,13 +3,14 @@
 use crate::drop::DropReason;
 use crate::key::Unusable;
 use crate::packet::Packet;
+use crate::padding::pad;
 use crate::pair::Pair;
 use crate::plain::Plain;
 use crate::report::Traffic;
 use crate::scratch::Scratch;
 use crate::zoned::Zoned;
 use crypto::Secret;
-use model::{Half, Keys, Spi, ZoneAgreement};
+use model::{Half, Keys, Sizes, Spi, ZoneAgreement};
 use wire::esp::{Header, next_header};
 
 /// The number that says that half of the numbers are used (DESIGN section 3).
@@ -42,6 +43,8 @@ impl Cipher {
 pub(crate) struct Sealed {
     /// Whether its zones hid everything.
     pub opaque: bool,
+    /// Octets of padding that hide its length.
+    pub padding: usize,
     /// Whether this packet is the one after which new keys should be made.
     pub rekey_soon: bool,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Outbound {
     cipher: Cipher,
     /// Number of the packet before, 0 before the first.
     used: u32,
+    /// How long datagrams are to look, if not as long as they are.
+    pub sizes: Option<Sizes>,
     pub traffic: Traffic,
 }
 
@@ -61,6 +66,7 @@ impl Outbound {
             spi: half.spi,
             cipher: Cipher::new(&half.keys, agreement)?,
             used: 0,
+            sizes: None,
             traffic: Traffic::default(),
         })
     }
@@ -96,13 +102,19 @@ impl Outbound {
         };
         let seq = self.next_seq()?;
         let header = Header { spi: self.spi, seq };
-        let opaque = match &self.cipher {
-            Cipher::Plain(plain) => plain.seal(packet, header, next_header).map(|()| false)?,
-            Cipher::Zoned(zoned) => zoned.seal(packet, header, next_header, scratch)?,
+        let size = self.sizes.map(|sizes| sizes.of(packet.len()));
+        let (opaque, padding) = match &self.cipher {
+            Cipher::Plain(plain) => {
+                let padding = size.map_or(Ok(0), |size| pad(packet, plain.filling(size)))?;
+                plain.seal(packet, header, next_header)?;
+                (false, padding)
+            }
+            Cipher::Zoned(zoned) => zoned.seal(packet, size, header, next_header, scratch)?,
         };
         self.traffic.count(octets);
         Ok(Sealed {
             opaque,
+            padding,
             rekey_soon: seq == REKEY_AT,
         })
     }

@@ -77,6 +77,11 @@ impl Plain {
         Ok(())
     }
 
+    /// How long a datagram is that fills a packet as long as that of one of `size` octets.
+    pub const fn filling(&self, size: usize) -> usize {
+        (size + TRAILER_LEN).next_multiple_of(self.cipher.alignment()) - TRAILER_LEN
+    }
+
     /// Authenticates and decrypts in place; says where the text is.
     pub fn verify(&self, packet: &mut [u8], header: Header) -> Result<Range<usize>, DropReason> {
         let text_at = self.text_at();

@@ -16,6 +16,8 @@ pub enum Report {
     /// A packet came whose ECN field outside does not fit that inside: somebody on the way writes it
     /// who should not, or the peer does. Told of the first in each SA.
     UnusedEcn(ChildSaId),
+    /// The lengths of datagrams were to be hidden, and the peer said that it takes no padding.
+    Unpadded(ChildSaId),
 }
 
 /// Packets and octets of inner datagrams.
@@ -52,6 +54,10 @@ pub struct Counters {
     pub opened: Traffic,
     /// Sealed packets whose datagram went into the payload zone as a whole.
     pub opaque: u64,
+    /// Datagrams that were padded so that nobody outside sees how long they are, and octets of that.
+    pub padded: Traffic,
+    /// Packets that came and only hide the silence: dropped, and nobody has to worry.
+    pub dummies: u64,
     /// Segments that began a TCP connection and offered longer ones than fit.
     pub clamped: u64,
     /// What the headers outside said about congestion.
@@ -69,6 +75,8 @@ impl Counters {
             sealed: none,
             opened: none,
             opaque: 0,
+            padded: none,
+            dummies: 0,
             clamped: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
@@ -80,12 +88,16 @@ impl Counters {
         self.dropped[why as usize]
     }
 
-    /// Every reason with its count.
+    /// Every reason with its count. Dummies are no loss.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
-        DropReason::ALL.iter().copied().zip(self.dropped)
+        let all = DropReason::ALL.iter().copied().zip(self.dropped);
+        all.filter(|(why, _)| *why != DropReason::Dummy)
     }
 
     pub(crate) fn drop(&mut self, why: DropReason) {
-        self.dropped[why as usize] += 1;
+        match why {
+            DropReason::Dummy => self.dummies += 1,
+            why => self.dropped[why as usize] += 1,
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! headers put together as far as they are known.
 
 use model::{CsaId, Flow, Spi, ZoneId};
-use wire::esp::Header;
+use wire::esp::{Header, next_header};
 use wire::zoned::{Layout, MAX_ZONES, Place};
 use wire::{ip, tcp, udp};
 
@@ -98,8 +98,8 @@ impl<'s> View<'s> {
         self.layout.places()
     }
 
-    /// Octets of the datagram. If the payload zone has padding and the IP header is not licensed, as
-    /// many as there may be.
+    /// Octets of the datagram. If the payload zone has padding, or what hides its length, and the IP
+    /// header is not licensed, as many as there may be.
     pub fn datagram_len(&self) -> usize {
         self.layout.datagram_len()
     }
@@ -128,6 +128,11 @@ pub(crate) fn put_together<'s>(
     const LONGEST: usize = 60 + 60;
     const NO_OPERATION: u8 = 1;
     out.clear();
+    // What is known of a dummy looks like anything.
+    let next_header = copy[layout.next_header_at()];
+    if opened[usize::from(layout.bodies()[0].zone().0)] && next_header == next_header::NONE {
+        return None;
+    }
     // Octets from the start of the datagram up to the first that is not known.
     let mut known = 0;
     for place in layout.places() {

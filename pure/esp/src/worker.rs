@@ -13,7 +13,7 @@ use crate::policy::{Protected, Spd};
 use crate::report::{Counters, Report, SaTraffic};
 use crate::scratch::Scratch;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, Path, Spi};
+use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, Path, Sizes, Spi};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
@@ -45,6 +45,8 @@ pub struct Worker {
     clamp: Option<u16>,
     /// What class the packets to each peer ask for outside, if not the default.
     classes: BTreeMap<String, Dscp>,
+    /// How long the datagrams to each peer are to look, if not as long as they are.
+    sizes: BTreeMap<String, Sizes>,
     counters: Counters,
     reports: VecDeque<Report>,
     scratch: Scratch,
@@ -61,6 +63,8 @@ struct Sa {
     lane: Option<Lane>,
     /// Whose header is left out, if one is.
     pair: Option<Pair>,
+    /// Whether the peer takes padding behind datagrams.
+    takes_padding: bool,
     inbound: Inbound,
     outbound: Outbound,
     /// To be reported when the first packet comes.
@@ -102,6 +106,7 @@ impl Worker {
             order: Order::default(),
             clamp: None,
             classes: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             counters: Counters::new(),
             reports: VecDeque::new(),
             scratch: Scratch::new(),
@@ -125,10 +130,11 @@ impl Worker {
         if spi < FIRST_SPI || self.sas.contains_key(&spi) {
             return Err(Unusable::Spi);
         }
-        let installed = Sa {
+        let mut installed = Sa {
             pair: Pair::of(&sa)?,
             id: sa.id,
             path: sa.path,
+            takes_padding: sa.takes_padding,
             lane: Lane::of(&sa),
             dscp: self.classes.get(&sa.peer).copied().unwrap_or_default(),
             peer: sa.peer,
@@ -142,6 +148,8 @@ impl Worker {
             fits: true,
             turn: None,
         };
+        let report = installed.look_like(self.sizes.get(&installed.peer));
+        self.reports.extend(report);
         self.by_id.insert(installed.id, spi);
         self.sas.insert(spi, Box::new(installed));
         Ok(())
@@ -194,6 +202,15 @@ impl Worker {
             sa.dscp = classes.get(&sa.peer).copied().unwrap_or_default();
         }
         self.classes = classes;
+    }
+
+    /// How long the datagrams to each peer look from now on; those to others look as long as they are.
+    pub fn set_sizes(&mut self, sizes: BTreeMap<String, Sizes>) {
+        for sa in self.sas.values_mut() {
+            let report = sa.look_like(sizes.get(&sa.peer));
+            self.reports.extend(report);
+        }
+        self.sizes = sizes;
     }
 
     /// From now on TCP connections through a tunnel have segments that fit this MTU ([`mss::clamp`]),
@@ -296,6 +313,9 @@ impl Worker {
         }
         self.counters.sealed.count(octets);
         self.counters.opaque += u64::from(sealed.opaque);
+        if sealed.padding > 0 {
+            self.counters.padded.count(sealed.padding);
+        }
         Ok(sa.path)
     }
 
@@ -314,6 +334,7 @@ impl Worker {
             sa.unconfirmed = false;
             self.reports.push_back(Report::Confirmed(sa.id));
         }
+        let flow = flow.ok_or(DropReason::Dummy)?;
         if !sa.carries.covers_inbound(&flow) {
             return Err(DropReason::InnerSelectorMismatch);
         }
@@ -364,6 +385,15 @@ fn protecting<'s>(
 }
 
 impl Sa {
+    /// Has datagrams look like one of these sizes from now on, if that can be: only a whole datagram says
+    /// how long it is, and only a peer that was not told otherwise takes the rest off (RFC 4303 section
+    /// 2.7).
+    fn look_like(&mut self, sizes: Option<&Sizes>) -> Option<Report> {
+        let sizes = sizes.copied().filter(|_| self.pair.is_none());
+        self.outbound.sizes = sizes.filter(|_| self.takes_padding);
+        (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
+    }
+
     fn traffic(&self) -> SaTraffic {
         SaTraffic {
             sealed: self.outbound.traffic,

@@ -11,13 +11,16 @@ use crate::drop::DropReason;
 use crate::guard::{Guard, is_padding};
 use crate::key::{Unusable, payload_zone};
 use crate::packet::Packet;
+use crate::padding::pad;
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{ZoneAgreement, ZoneId, ZoneKey, ZoneSuite};
 use wire::checksum;
 use wire::classify::{Extents, classify};
 use wire::esp::{HEADER_LEN, Header};
-use wire::zoned::{Body, Layout, Map};
+use wire::zoned::{Body, Layout, MAX_PADDING, Map, WORD_LEN};
+
+const NEXT_HEADER_LEN: usize = 1;
 
 /// One direction of a composite SA.
 pub(crate) struct Zoned {
@@ -49,17 +52,27 @@ impl Zoned {
         })
     }
 
-    /// Turns a datagram into a packet, and says whether it is opaque.
+    /// Turns a datagram into a packet, and says whether it is opaque and how many octets hide its length,
+    /// which is to look like `size`.
     pub fn seal(
         &self,
         packet: &mut Packet,
+        size: Option<usize>,
         header: Header,
         next_header: u8,
         scratch: &mut Scratch,
-    ) -> Result<bool, DropReason> {
-        let map = self.map(packet.octets_mut());
-        let layout = Layout::of_datagram(map, &self.suites, packet.len())
-            .ok_or(DropReason::DatagramMalformed)?;
+    ) -> Result<(bool, usize), DropReason> {
+        let (map, checksum_at) = self.map(packet.octets());
+        let layout = match size {
+            None => Layout::of_datagram(map, &self.suites, packet.len()),
+            Some(size) => self.filling(map, packet.len(), size),
+        };
+        let layout = layout.ok_or(DropReason::DatagramMalformed)?;
+        let map = layout.map();
+        if let Some(at) = checksum_at.filter(|_| map.checksum_left_out()) {
+            packet.octets_mut()[at..at + 2].fill(0);
+        }
+        let padding = pad(packet, layout.datagram_len())?;
         lay_out(packet, &layout, &mut scratch.copy)?;
         let octets = packet.octets_mut();
         octets[..HEADER_LEN].copy_from_slice(&header.octets());
@@ -72,7 +85,7 @@ impl Zoned {
             guard.seal(header.seq, aad_of_zone, octets, body, &mut scratch.mac);
             aad.add_body(&octets[body.all()]);
         }
-        Ok(map.is_opaque())
+        Ok((map.is_opaque(), padding))
     }
 
     /// Verifies every ICV and decrypts in place. Whatever fails, nothing of the packet is used.
@@ -111,21 +124,35 @@ impl Zoned {
         }
     }
 
-    /// The map of a datagram, whose checksum is left out if it is not opaque.
-    fn map(&self, datagram: &mut [u8]) -> Map {
+    /// The map of a datagram, and where its checksum is, which is left out if the map is not opaque.
+    fn map(&self, datagram: &[u8]) -> (Map, Option<usize>) {
+        let opaque = (Map::opaque(self.payload_zone), None);
         if self.opaque {
-            return Map::opaque(self.payload_zone);
+            return opaque;
         }
         let Extents::Clear(clear) = classify(datagram) else {
-            return Map::opaque(self.payload_zone);
+            return opaque;
         };
-        let Ok(map) = self.division.map(datagram, &clear) else {
-            return Map::opaque(self.payload_zone);
+        let map = self.division.map(datagram, &clear);
+        map.map_or(opaque, |map| (map, clear.checksum_at))
+    }
+
+    /// The layout of a packet as long as all that have a datagram of `size` octets, whatever their maps
+    /// are. What does not fit because its map is longer than usual is opaque: then it does.
+    fn filling(&self, map: Map, len: usize, size: usize) -> Option<Layout> {
+        let packet_len = self.usual_overhead() + size;
+        let filled = |map| {
+            let layout = Layout::filling(map, &self.suites, packet_len);
+            layout.filter(|layout| layout.datagram_len() >= len)
         };
-        if let Some(at) = clear.checksum_at {
-            datagram[at..at + 2].fill(0);
-        }
-        map
+        filled(map).or_else(|| filled(Map::opaque(self.payload_zone)))
+    }
+
+    /// What a packet has beyond its datagram whose zones are all there, each in one piece.
+    fn usual_overhead(&self) -> usize {
+        let suites = self.suites.iter().map(|suite| suite.overhead());
+        let map_len = WORD_LEN * (self.suites.len() - 1);
+        HEADER_LEN + map_len + NEXT_HEADER_LEN + suites.sum::<usize>()
     }
 }
 
@@ -158,7 +185,8 @@ pub(crate) fn assemble(
 /// the one that there is to be: none of it says anything.
 fn without_padding(octets: &[u8], mut layout: Layout) -> Result<Layout, DropReason> {
     if let Some(&len) = octets[layout.payload().padding()].last() {
-        let datagram_len = layout.datagram_len().checked_sub(len.into());
+        let len = Some(usize::from(len)).filter(|len| *len < MAX_PADDING);
+        let datagram_len = len.and_then(|len| layout.datagram_len().checked_sub(len));
         if !datagram_len.is_some_and(|len| layout.cut(len)) {
             return Err(DropReason::BadPadding);
         }

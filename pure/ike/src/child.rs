@@ -8,6 +8,7 @@ use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
 use crate::extension::mode::{self, BadMode, Ends, Ground};
 use crate::extension::resource;
+use crate::extension::tfc;
 use crate::extension::zones::{self, Outcome};
 use crate::keys::{ChildKeys, own_first};
 use crate::menu::{EspMenu, group_named};
@@ -34,6 +35,8 @@ pub(crate) struct Terms {
     pub(crate) agreement: Option<ZoneAgreement>,
     /// The licences of our policy when that was agreed on.
     pub(crate) asked: Vec<Licence>,
+    /// Whether the peer takes padding behind datagrams.
+    pub(crate) takes_padding: bool,
     /// The key exchanges of its own that its keys come from.
     pub(crate) exchanges: Exchanges,
 }
@@ -47,6 +50,7 @@ pub(crate) struct Agreed {
     declined: Option<Mode>,
     agreement: Option<ZoneAgreement>,
     asked: Vec<Licence>,
+    takes_padding: bool,
     choice: EspChoice,
     /// Where we receive.
     pub(crate) spi: Spi,
@@ -94,6 +98,7 @@ impl Agreed {
             outbound,
             agreement: self.agreement,
             asked: self.asked,
+            takes_padding: self.takes_padding,
             exchanges: Exchanges { group, kems },
         }
     }
@@ -166,6 +171,7 @@ impl Offer {
             Payload::TsResponder(TrafficSelectors(remote)),
         ];
         payloads.extend(mode::payload(self.mode));
+        payloads.extend(tfc::payload(self.mode));
         payloads.extend(self.zones.as_ref().map(zones::payload));
         payloads
     }
@@ -202,6 +208,7 @@ impl Offer {
             declined: None,
             agreement,
             asked: offered.map_or_else(Vec::new, |zones| zones.licences.clone()),
+            takes_padding: tfc::is_taken(response),
             choice,
             spi: self.spi,
             initiator: true,
@@ -298,6 +305,7 @@ pub(crate) fn answer(
         Payload::TsResponder(TrafficSelectors(ours.clone())),
     ];
     payloads.extend(mode::payload(policy.mode));
+    payloads.extend(tfc::payload(policy.mode));
     payloads.extend(agreement.as_ref().map(zones::payload));
     let agreed = Agreed {
         name: policy.name.map(str::to_owned),
@@ -307,6 +315,7 @@ pub(crate) fn answer(
         declined: Some(asked).filter(|asked| *asked != policy.mode),
         agreement,
         asked: zones::licences(policy.zones),
+        takes_padding: tfc::is_taken(request),
         choice,
         spi,
         initiator: false,

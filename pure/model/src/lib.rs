@@ -8,6 +8,7 @@ mod lease;
 mod path;
 mod sa;
 mod selector;
+mod sizes;
 mod time;
 mod zone;
 mod zone_suite;
@@ -21,6 +22,7 @@ pub use sa::{
     MOST_RESOURCES, Mode, Sha2, Spi, Suite, ZoneKey,
 };
 pub use selector::{Flow, TrafficSelector, one_pair};
+pub use sizes::Sizes;
 pub use time::{Deadline, Instant};
 pub use zone::{
     Licence, MapKind, Right, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,

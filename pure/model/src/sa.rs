@@ -325,6 +325,8 @@ pub struct ChildSa<K> {
     pub outbound: Half<K>,
     /// What was agreed about zones, if it is composite.
     pub agreement: Option<ZoneAgreement>,
+    /// Whether the peer takes padding behind a datagram that hides how long that is.
+    pub takes_padding: bool,
     /// The key exchanges of its own that its keys come from.
     pub exchanges: Exchanges,
     /// Whether we initiated the exchange that made it.

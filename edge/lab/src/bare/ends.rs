@@ -165,6 +165,7 @@ fn child_sa(
         outbound,
         agreement: agreement.cloned(),
         exchanges: Exchanges::default(),
+        takes_padding: true,
         initiator: true,
     }
 }

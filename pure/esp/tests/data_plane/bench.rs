@@ -186,6 +186,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
             Kind::Plain { .. } => None,
             Kind::Zoned(zones) => Some(agreement(zones)),
         },
+        takes_padding: true,
         exchanges: model::Exchanges::default(),
         initiator: true,
     }
@@ -244,9 +245,19 @@ impl Sink for Outcome {
     }
 }
 
+/// Room for what hides a length.
+const ROOM: usize = 2000;
+
 pub fn seal(worker: &mut Worker, datagram: &[u8]) -> Result<Vec<u8>, DropReason> {
+    let mut packet = Packet::with_capacity(datagram.len().max(ROOM));
+    packet.fill(datagram);
+    seal_in(worker, &mut packet)
+}
+
+/// The same in a buffer of the caller's.
+pub fn seal_in(worker: &mut Worker, packet: &mut Packet) -> Result<Vec<u8>, DropReason> {
     let mut outcome = Outcome::default();
-    worker.seal(&mut [Packet::from_slice(datagram)], &mut outcome);
+    worker.seal(std::slice::from_mut(packet), &mut outcome);
     outcome.sent.pop().ok_or_else(|| outcome.dropped[0])
 }
 

@@ -48,7 +48,7 @@ fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
 }
 
 /// Datagrams of all sorts: fragments, options, broken checksums.
-fn datagram() -> impl Strategy<Value = Vec<u8>> {
+pub fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let v4_extras = prop_oneof![
         6 => Just((vec![], 0x4000)),
         1 => Just((vec![1, 1, 1, 0], 0)),
@@ -92,7 +92,7 @@ fn octets(first: u16, last: u16) -> ZoneSelector {
     ZoneSelector::Octets(Span::new(first, last).unwrap())
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
+pub fn kind() -> impl Strategy<Value = Kind> {
     let whatever = || vec(header_selector(), 1..=7);
     let selectors = prop_oneof![
         5 => whatever(),
@@ -118,7 +118,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 /// Every zone but the payload's, from Alice to Bob.
-fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
+pub fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
     let Kind::Zoned(zones) = kind else {
         return None;
     };
@@ -143,7 +143,7 @@ fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
 }
 
 /// Octets of headers that may be shown at most, found without `classify`.
-fn header_octets(datagram: &[u8]) -> usize {
+pub fn header_octets(datagram: &[u8]) -> usize {
     let (ip_len, protocol) = match datagram[0] >> 4 {
         4 => (20, datagram[9]),
         _ => (40, datagram[6]),

@@ -12,6 +12,7 @@ mod ecn;
 mod identity;
 mod licensed;
 mod mode;
+mod padding;
 mod policy;
 mod suites;
 mod vectors;

@@ -5,7 +5,7 @@ use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, udp_between, v4, v6};
 use crypto::{Rng, Secret};
 use esp::{Packet, Worker};
-use model::{Half, Instant, Keys, Spi, Suite, ZoneId, ZoneKey, ZoneSelector, ZoneSuite};
+use model::{Half, Instant, Keys, Sizes, Spi, Suite, ZoneId, ZoneKey, ZoneSelector, ZoneSuite};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -115,7 +115,12 @@ impl Vector {
             alice.inbound.keys = alice.outbound.keys.clone();
             bob.outbound.keys = bob.inbound.keys.clone();
         }
-        (endpoint(alice), endpoint(bob))
+        let (mut alice, bob) = (endpoint(alice), endpoint(bob));
+        if let Some(size) = self.fields.get("sizes") {
+            let sizes = Sizes::one(size.parse().unwrap());
+            alice.set_sizes(BTreeMap::from([("bob".to_owned(), sizes)]));
+        }
+        (alice, bob)
     }
 }
 

@@ -15,6 +15,8 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
               aes128ctr-sha256, aes128-sha256 (CBC) and their kin; aes128-sha256_256 has a whole HMAC
     key Z     encryption key, HMAC key and salt of zone Z in hexadecimal, as far as its suite has them;
               Z is 0 for a plain packet
+    pad       octets of zeros behind the datagram that hide its length (RFC 4303 section 2.7), if there are any
+    sizes     what gives them; not looked at here
     layout    what the zones ask for, if it is not the headers; not looked at here: `runs` follow from it
     runs      zone:length of every run but the last (zoned only; empty if opaque)
     datagram  hexadecimal
@@ -74,6 +76,14 @@ def checksum_place(datagram):
     if protocol == 17 and value == 0:
         value = 0xFFFF
     return at, value
+
+
+def without_padding(datagram):
+    """What is left of it where its IP header says that it ends."""
+    place, fixed = (2, 0) if datagram[0] >> 4 == 4 else (4, 40)
+    length = fixed + struct.unpack(">H", datagram[place : place + 2])[0]
+    need(length <= len(datagram), "a datagram cut short")
+    return datagram[:length]
 
 
 # --- Zoned packets -------------------------------------------------------------------------------
@@ -272,6 +282,7 @@ def open_zoned(packet, keys):
         texts[zone] = texts[zone][size:]
     datagram += texts.pop(payload)
     need(not any(texts.values()), "octets in no run")
+    datagram = without_padding(datagram)
     if checksum_left_out:
         place, value = checksum_place(datagram)
         need(datagram[place : place + 2] == b"\0\0", "a checksum that was not left out")
@@ -279,7 +290,7 @@ def open_zoned(packet, keys):
     return datagram, next_header
 
 
-def seal_zoned(datagram, spi, seq, keys, runs):
+def seal_zoned(datagram, spi, seq, keys, runs, pad):
     payload = max(keys)
     next_header = 4 if datagram[0] >> 4 == 4 else 41
     checksum_left_out = False
@@ -292,7 +303,7 @@ def seal_zoned(datagram, spi, seq, keys, runs):
     for zone, size in runs:
         texts[zone] = texts.get(zone, b"") + rest[:size]
         rest = rest[size:]
-    texts[payload] += rest
+    texts[payload] += rest + bytes(pad)
     texts[min(texts)] += bytes([next_header])
     zone_map = write_map(runs, checksum_left_out, payload)
     length = 8 + len(zone_map)
@@ -316,11 +327,12 @@ def open_plain(packet, key, implicit):
     pad, next_header = text[-2], text[-1]
     need(len(text) % 4 == 0, "alignment")
     need(text[len(text) - 2 - pad : -2] == bytes(range(1, pad + 1)), "padding")
-    return text[: len(text) - 2 - pad], next_header
+    return without_padding(text[: len(text) - 2 - pad]), next_header
 
 
-def seal_plain(datagram, spi, seq, key, implicit):
+def seal_plain(datagram, spi, seq, key, implicit, pad):
     next_header = 4 if datagram[0] >> 4 == 4 else 41
+    datagram += bytes(pad)
     pad = -(len(datagram) + 2) % 4
     text = datagram + bytes(range(1, pad + 1)) + bytes([pad, next_header])
     header, iv = struct.pack(">II", spi, seq), iv_of(seq)
@@ -354,14 +366,19 @@ class Vector:
         }
         runs = fields.get("runs", "").split()
         self.runs = [tuple(int(n) for n in run.split(":")) for run in runs]
+        self.pad = int(fields.get("pad", "0"))
         self.datagram = bytes.fromhex(fields["datagram"])
         self.packet = bytes.fromhex(fields.get("packet", ""))
 
     def seal(self):
         if self.kind == "zoned":
-            return seal_zoned(self.datagram, self.spi, self.seq, self.keys, self.runs)
+            return seal_zoned(
+                self.datagram, self.spi, self.seq, self.keys, self.runs, self.pad
+            )
         implicit = self.kind == "implicit"
-        return seal_plain(self.datagram, self.spi, self.seq, self.keys[0], implicit)
+        return seal_plain(
+            self.datagram, self.spi, self.seq, self.keys[0], implicit, self.pad
+        )
 
     def open(self):
         if self.kind == "zoned":

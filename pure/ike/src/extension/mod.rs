@@ -23,4 +23,5 @@ pub(crate) mod reauth;
 pub(crate) mod redirect;
 pub(crate) mod resource;
 pub(crate) mod tcp;
+pub(crate) mod tfc;
 pub(crate) mod zones;

@@ -271,6 +271,7 @@ impl Established {
             inbound: terms.inbound,
             outbound: terms.outbound,
             agreement: terms.agreement,
+            takes_padding: terms.takes_padding,
             exchanges: terms.exchanges,
             initiator,
         }

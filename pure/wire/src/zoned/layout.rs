@@ -78,6 +78,13 @@ impl Layout {
         Some(layout)
     }
 
+    /// The layout of the longest packet that has `packet_len` octets at most, and of a datagram as long as
+    /// there is room for. `None` if the map describes more than that.
+    pub fn filling(map: Map, suites: &[ZoneSuite], packet_len: usize) -> Option<Self> {
+        let fits = |less| Self::of_packet(map, suites, packet_len.checked_sub(less)?).ok();
+        (0..MAX_PADDING).find_map(fits)
+    }
+
     /// The layout of a received packet of `packet_len` octets, from the SPI to the end. If the
     /// payload zone has padding, how much of it is known only when it is opened: until
     /// [`Layout::cut`] the datagram is as long as it could be.
@@ -128,19 +135,15 @@ impl Layout {
     }
 
     /// Says how long the datagram really is, which is less than it seemed by the payload zone's
-    /// padding. `false`, and all is as before, if it cannot be of this length.
+    /// padding: that of blocks, and what hides a length (RFC 4303 section 2.7). `false`, and all is as
+    /// before, if it cannot be of this length.
     #[must_use]
     pub fn cut(&mut self, datagram_len: usize) -> bool {
         let excess = self.datagram_len().checked_sub(datagram_len);
         let payload = &mut self.bodies[self.present - 1];
         let left = excess.and_then(|excess| payload.plain_len.checked_sub(excess));
         match left {
-            _ if excess == Some(0) => true,
-            Some(left)
-                if !payload.padding().is_empty()
-                    && left >= self.map.promised(self.map.payload_zone)
-                    && payload.text_len - left <= MAX_PADDING =>
-            {
+            Some(left) if left >= self.map.promised(self.map.payload_zone) => {
                 payload.plain_len = left;
                 true
             }
@@ -312,7 +315,7 @@ mod tests {
         let sealed = Layout::of_datagram(map, &suites, 60).unwrap();
         let mut received = Layout::of_packet(map, &suites, sealed.packet_len()).unwrap();
         assert_eq!(received.datagram_len(), 40 + 31);
-        for impossible in [0, 40, 55, 72] {
+        for impossible in [0, 39, 72] {
             assert!(!received.cut(impossible), "{impossible}");
         }
         assert!(received.cut(60));
@@ -321,6 +324,37 @@ mod tests {
         for len in sealed.packet_len() - 15..sealed.packet_len() {
             let cut = Layout::of_packet(map, &suites, len);
             assert_eq!(cut, Err(BadMap::Bodies), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_filling_layout_has_the_length_that_is_wanted_or_what_whole_blocks_leave_of_it() {
+        let map = Map::new(ZoneId(2), &[run(1, 40)], false).unwrap();
+        let aead = [ZoneSuite::Aes128Gcm16; 2];
+        let blocks = [ZoneSuite::Aes128Gcm16, BLOCKS];
+        for wanted in 150..200 {
+            let filling = Layout::filling(map, &aead, wanted).unwrap();
+            assert_eq!(filling.packet_len(), wanted);
+            let len = filling.datagram_len();
+            assert_eq!(Layout::of_datagram(map, &aead, len), Some(filling));
+            let filling = Layout::filling(map, &blocks, wanted).unwrap();
+            assert!((wanted - 15..=wanted).contains(&filling.packet_len()));
+            let one_more = Layout::of_datagram(map, &blocks, filling.datagram_len() + 1).unwrap();
+            assert!(one_more.packet_len() > wanted);
+        }
+        assert_eq!(Layout::filling(map, &aead, 84), None);
+        assert_eq!(Layout::filling(map, &blocks, 3), None);
+    }
+
+    #[test]
+    fn octets_that_hide_a_length_are_cut_off_whatever_the_suite() {
+        let map = Map::new(ZoneId(2), &[run(1, 40)], false).unwrap();
+        for suite in [ZoneSuite::Aes128Gcm16, BLOCKS] {
+            let mut padded = Layout::filling(map, &[suite; 2], 1400).unwrap();
+            let packet_len = padded.packet_len();
+            assert!(padded.cut(40) && padded.datagram_len() == 40);
+            assert_eq!(padded.packet_len(), packet_len);
+            assert!(padded.payload().plain().is_empty());
         }
     }
 

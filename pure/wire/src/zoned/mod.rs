@@ -41,4 +41,5 @@ pub const MAX_OVERHEAD: usize = HEADER_LEN
     + (MAX_ZONES - 1) * (MAX_IV_LEN + MAX_PADDING + MAX_ICV_LEN)
     + MAX_IV_LEN;
 
-const WORD_LEN: usize = 4;
+/// Octets of a word of the map.
+pub const WORD_LEN: usize = 4;
