@@ -1,7 +1,7 @@
 //! What only shows when several tables are looked at together.
 
 use crate::reader::{Value, suggestion};
-use crate::{Action, Addressing, Config, Party, Peer, Pool, Warning, child, licence, mode};
+use crate::{Action, Addressing, Config, Party, Peer, Pool, Warning, child, licence, mode, tfc};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,6 +15,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     for peer in &config.peers {
         child::check(peer, root);
         mode::check(peer, root);
+        tfc::check(peer, root);
         licence::check(peer, root);
     }
     // The file, not the result: a faulty [divert] has its own fault.

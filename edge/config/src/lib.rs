@@ -41,6 +41,7 @@ mod set;
 mod setting;
 #[cfg(test)]
 mod tests;
+mod tfc;
 mod tunnel;
 mod value;
 mod warning;
@@ -65,6 +66,7 @@ pub use prefix::Prefix;
 pub use psk::Psk;
 pub use redirect::{Redirect, When};
 pub use setting::Effect;
+pub use tfc::Tfc;
 pub use tunnel::{Tunnel, ZONED_OVERHEAD, default_mtu};
 pub use warning::Warning;
 pub use zone::{Stance, ZonePolicy};

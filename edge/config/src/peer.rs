@@ -4,6 +4,7 @@ use crate::child::{Child, Draft};
 use crate::mode;
 use crate::ppk::ppk;
 use crate::reader::{Table, Value};
+use crate::tfc::{Tfc, tfc};
 use crate::zone::{Stance, ZonePolicy};
 use crate::{Party, Pool, Ppk};
 use model::{Dscp, MOST_RESOURCES, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
@@ -62,6 +63,9 @@ pub struct Peer {
     /// `dscp`: the class of service that packets to it ask for outside: `zero`, `copy` that of the datagram
     /// inside, or a number up to 63. Default `zero`.
     pub dscp: Dscp,
+    /// `tfc`: how long packets to it look from outside: `mtu`, as the longest; `buckets`, as one of few;
+    /// `off`, as they are, which is the default.
+    pub tfc: Tfc,
     /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
     pub ppk: Option<Ppk>,
     /// `zones`, `layout` and `licences`.
@@ -160,6 +164,7 @@ impl Peer {
         let tcp = table.optional("tcp", |value| tcp(value, address));
         let tcp_port = table.optional("tcp_port", Value::port);
         let dscp = table.optional("dscp", dscp);
+        let tfc = table.optional("tfc", tfc);
         let ppk = table.optional("ppk", ppk);
         let zones = ZonePolicy::read(&mut table);
         let children = table.named("child", Draft::read);
@@ -205,6 +210,7 @@ impl Peer {
             tcp: tcp.unwrap_or(Tcp::Off),
             tcp_port: tcp_port.unwrap_or(4500),
             dscp: dscp.unwrap_or_default(),
+            tfc: tfc.unwrap_or_default(),
             ppk,
             zones: zones?,
         })

@@ -206,6 +206,7 @@ fn peer(peer: &Peer) -> Section {
         tcp,
         tcp_port,
         dscp,
+        tfc,
         ppk,
         zones,
         children: _,
@@ -242,6 +243,7 @@ fn peer(peer: &Peer) -> Section {
         anew("tcp", self::tcp(*tcp)),
         anew("tcp_port", tcp_port),
         applied("dscp", dscp),
+        applied("tfc", tfc),
         anew(
             "ppk",
             ppk.as_ref().map_or_else(|| "none".to_owned(), self::ppk),

@@ -31,6 +31,13 @@ pub struct Status {
     /// lowered.
     #[serde(default)]
     pub clamped: u64,
+    /// Datagrams that were padded so that nobody outside sees how long they are, and the octets that took
+    /// (`tfc`).
+    #[serde(default)]
+    pub padded: Traffic,
+    /// Packets that came and only hide the silence. They are dropped, and nothing is lost by it.
+    #[serde(default)]
+    pub dummies: u64,
     /// Datagrams whose ECN field was another outside than inside where a tunnel ended.
     #[serde(default)]
     pub congestion: Congestion,

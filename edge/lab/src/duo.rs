@@ -43,6 +43,7 @@ pub const THEIRS: Connection<'_> = Connection {
     ike: "aes128gcm16-prfsha256-x25519",
     esp: "aes128gcm16",
     mode: "tunnel",
+    tfc: "0",
     ike_rekey: "4h",
     reauth: "0",
     rekey: "1h",

@@ -78,6 +78,9 @@ pub struct Connection<'a> {
     pub esp: &'a str,
     /// The mode of the child SA: `tunnel`, `transport` or `beet`.
     pub mode: &'a str,
+    /// How long packets of the child SA are to be by padding, in octets; `mtu` is as long as can be, `0` as
+    /// they are.
+    pub tfc: &'a str,
     /// How long keys of the IKE SA are used.
     pub ike_rekey: &'a str,
     /// After how long it makes another IKE SA that takes the place of this one; `0` is never.
@@ -408,6 +411,7 @@ impl Connection<'_> {
             ike,
             esp,
             mode,
+            tfc,
             ike_rekey,
             reauth,
             rekey,
@@ -423,7 +427,7 @@ impl Connection<'_> {
         };
         let children = std::iter::once(&first).chain(others.iter());
         let children: String = children
-            .map(|child| child.settings(esp, mode, rekey))
+            .map(|child| child.settings(esp, (mode, tfc), rekey))
             .collect();
         let vips = vips.map_or_else(String::new, |vips| format!("vips = {vips}"));
         let names: Vec<_> = (0..pools.len())
@@ -481,7 +485,7 @@ pools {{
 }
 
 impl Child<'_> {
-    fn settings(&self, esp: &str, mode: &str, rekey: &str) -> String {
+    fn settings(&self, esp: &str, (mode, tfc): (&str, &str), rekey: &str) -> String {
         let Self {
             name,
             local,
@@ -493,6 +497,7 @@ impl Child<'_> {
         remote_ts = {remote}
         esp_proposals = {esp}
         mode = {mode}
+        tfc_padding = {tfc}
         rekey_time = {rekey}
         life_time = 2h
         rand_time = 0

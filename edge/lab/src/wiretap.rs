@@ -18,6 +18,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
+use wire::esp::{NATT_PORT, is_esp};
+use wire::{ip, udp};
 
 /// Room for what arrives between two looks.
 const BUFFER: usize = 8 << 20;
@@ -129,6 +131,15 @@ impl Seen {
     pub fn is_fragment(&self) -> bool {
         let field = self.octets.get(6..8).unwrap_or_default();
         self.source.is_ipv4() && matches!(field, [high, low] if high & 0x3f != 0 || *low != 0)
+    }
+
+    /// The ESP packet that it has in UDP, from the SPI on.
+    pub fn esp(&self) -> Option<&[u8]> {
+        let header = ip::Header::parse(&self.octets).ok()?;
+        let is_udp = header.protocol() == udp::PROTOCOL && !header.is_fragment();
+        let ports = is_udp.then(|| udp::Header::parse(header.payload()))??;
+        let packet = header.payload().get(udp::HEADER_LEN..)?;
+        (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
     }
 
     /// Whether this text is in it.

@@ -10,8 +10,7 @@ use model::Path;
 use os::Udp;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
-use wire::esp::{Datagram, NATT_PORT};
-use wire::{ip, udp};
+use wire::ip;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -39,17 +38,6 @@ fn dscp(seen: &Seen) -> Result<u8> {
     Ok(ip::Header::parse_front(&seen.octets)?.tos() >> 2)
 }
 
-/// Whether it is ESP in UDP.
-fn is_esp(seen: &Seen) -> bool {
-    let Ok(header) = ip::Header::parse(&seen.octets) else {
-        return false;
-    };
-    let ports = udp::Header::parse(header.payload()).filter(|_| header.protocol() == udp::PROTOCOL);
-    let payload = header.payload().get(udp::HEADER_LEN..).unwrap_or_default();
-    ports.is_some_and(|ports| ports.destination_port == NATT_PORT)
-        && matches!(Datagram::of(payload), Datagram::Esp(_))
-}
-
 /// Sends a datagram of a class through the tunnel; gives what is outside, and what comes out.
 fn classes(
     pair: &Pair,
@@ -62,7 +50,7 @@ fn classes(
     let near = from.inside(|| Ok(Udp::bind(SocketAddr::new(source, 0), None)?))?;
     let path = Path::udp(near.local(), SocketAddr::new(destination, 9));
     near.send(path, asked << 2 | ECT_1, MARKER.as_bytes())?;
-    let outside = between.read_until(DEADLINE, is_esp)?;
+    let outside = between.read_until(DEADLINE, |seen| seen.esp().is_some())?;
     let outside = outside.last().context("no packet outside")?;
     let comes_out = |seen: &Seen| seen.destination == destination && seen.has_text(MARKER);
     let inside = far.read_until(DEADLINE, comes_out)?;

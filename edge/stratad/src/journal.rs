@@ -82,6 +82,13 @@ impl Journal {
                      RFC 6040; `congestion` in `strata status --json` counts such packets"
                 );
             }
+            Event::Unpadded { peer, child } => {
+                let tunnel = tunnel(child);
+                tracing::warn!(
+                    "peer {peer}: {tunnel}: the peer takes no padding (ESP_TFC_PADDING_NOT_SUPPORTED), so whoever \
+                     is on the way sees how long packets are: have it take some, or write `tfc = \"off\"`"
+                );
+            }
             Event::ChildDown { peer, child } => {
                 tracing::info!("peer {peer}: {} down", tunnel(child));
             }

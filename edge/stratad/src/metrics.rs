@@ -81,6 +81,18 @@ fn esp(registry: &mut Registry, node: &Node) {
         "direction",
         octets.into_iter(),
     );
+    let hiding = [
+        ("padded", counters.padded.packets),
+        ("padding_octets", counters.padded.octets),
+        ("dummies", counters.dummies()),
+    ];
+    family(
+        registry,
+        "esp_hiding",
+        "What hides how much is sent: datagrams padded, octets of padding, dummies that came",
+        "kind",
+        hiding.into_iter(),
+    );
     let node::Congestion {
         marked,
         dangerous,

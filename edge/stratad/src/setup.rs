@@ -47,6 +47,11 @@ pub fn node(config: &Config) -> node::Config {
             .iter()
             .map(|peer| (peer.party.name.clone(), peer.dscp))
             .collect(),
+        sizes: config
+            .peers
+            .iter()
+            .filter_map(|peer| Some((peer.party.name.clone(), peer.tfc.sizes(config.tunnel.mtu)?)))
+            .collect(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         snoop: config
             .divert

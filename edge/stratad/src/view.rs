@@ -189,6 +189,8 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, losses),
         clamped: node.esp_counters().clamped,
+        padded: traffic(node.esp_counters().padded),
+        dummies: node.esp_counters().dummies(),
         congestion: congestion(node.esp_counters().congestion),
     }
 }

@@ -56,8 +56,6 @@ pub struct Counters {
     pub opaque: u64,
     /// Datagrams that were padded so that nobody outside sees how long they are, and octets of that.
     pub padded: Traffic,
-    /// Packets that came and only hide the silence: dropped, and nobody has to worry.
-    pub dummies: u64,
     /// Segments that began a TCP connection and offered longer ones than fit.
     pub clamped: u64,
     /// What the headers outside said about congestion.
@@ -76,7 +74,6 @@ impl Counters {
             opened: none,
             opaque: 0,
             padded: none,
-            dummies: 0,
             clamped: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
@@ -88,16 +85,18 @@ impl Counters {
         self.dropped[why as usize]
     }
 
-    /// Every reason with its count. Dummies are no loss.
+    /// Packets that came and only hide the silence.
+    pub fn dummies(&self) -> u64 {
+        self.dropped(DropReason::Dummy)
+    }
+
+    /// Every reason to worry about with its count: not dummies.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         let all = DropReason::ALL.iter().copied().zip(self.dropped);
         all.filter(|(why, _)| *why != DropReason::Dummy)
     }
 
     pub(crate) fn drop(&mut self, why: DropReason) {
-        match why {
-            DropReason::Dummy => self.dummies += 1,
-            why => self.dropped[why as usize] += 1,
-        }
+        self.dropped[why as usize] += 1;
     }
 }

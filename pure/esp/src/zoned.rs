@@ -17,7 +17,7 @@ use crypto::Secret;
 use model::{ZoneAgreement, ZoneId, ZoneKey, ZoneSuite};
 use wire::checksum;
 use wire::classify::{Extents, classify};
-use wire::esp::{HEADER_LEN, Header};
+use wire::esp::{HEADER_LEN, Header, next_header};
 use wire::zoned::{Body, Layout, MAX_PADDING, Map, WORD_LEN};
 
 const NEXT_HEADER_LEN: usize = 1;
@@ -175,8 +175,11 @@ pub(crate) fn assemble(
     packet.cut(last_run - described, layout.datagram_len());
     let datagram = packet.octets_mut();
     datagram[..described].copy_from_slice(&scratch.copy);
-    if map.checksum_left_out() && !checksum::restore(datagram) {
-        return Err(DropReason::ChecksumNotRestorable);
+    match next_header {
+        // "need not be well-formed" (RFC 4303 section 2.6).
+        next_header::NONE => {}
+        _ if !map.checksum_left_out() || checksum::restore(datagram) => {}
+        _ => return Err(DropReason::ChecksumNotRestorable),
     }
     Ok(next_header)
 }

@@ -1,7 +1,7 @@
 //! What a host is configured to be.
 
 use crypto::TrustStore;
-use model::{Dscp, Identity};
+use model::{Dscp, Identity, Sizes};
 
 pub use esp::{Action, Policy};
 pub use ike::{
@@ -38,6 +38,9 @@ pub struct Config {
     pub policies: Vec<Policy>,
     /// What class the packets to peers ask for outside, by the names of those where it is not the default.
     pub classes: std::collections::BTreeMap<String, Dscp>,
+    /// How long the datagrams to peers look from outside, by the names of those where it is not as long as
+    /// they are.
+    pub sizes: std::collections::BTreeMap<String, Sizes>,
     /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
     /// beginning (MSS clamping).
     pub clamp: Option<u16>,

@@ -148,6 +148,13 @@ pub enum Event {
         /// Name of the child's; `None` for the first.
         child: Option<String>,
     },
+    /// The lengths of what a child SA carries were to be hidden, and the peer takes no padding.
+    Unpadded {
+        /// Name of the peer's table.
+        peer: String,
+        /// Name of the child's; `None` for the first.
+        child: Option<String>,
+    },
     /// A child SA is gone, and no other has its place.
     ChildDown {
         /// Name of the peer's table.

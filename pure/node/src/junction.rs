@@ -97,6 +97,13 @@ impl Node {
                     child: child.status.name.clone(),
                 }));
             }
+            esp::Report::Unpadded(id) => {
+                let child = self.children.get(&id);
+                self.events.extend(child.map(|child| Event::Unpadded {
+                    peer: child.peer.clone(),
+                    child: child.status.name.clone(),
+                }));
+            }
         }
     }
 

@@ -116,6 +116,7 @@ impl Node {
         let spd = spd(config.policies, &config.peers);
         let mut worker = Worker::new(spd);
         worker.set_classes(config.classes);
+        worker.set_sizes(config.sizes);
         worker.set_clamp(config.clamp);
         let mut node = Self {
             wishes: Peers::default(),

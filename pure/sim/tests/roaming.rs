@@ -174,6 +174,7 @@ fn config(
         snoop: None,
         grant_lifetime: Duration::from_secs(3600),
         classes: Default::default(),
+        sizes: Default::default(),
         clamp: None,
         key_log: false,
     }

@@ -1,7 +1,7 @@
 //! Transport and BEET mode.
 
 use super::Folder;
-use crate::Config;
+use crate::{Config, Tfc};
 use model::Mode;
 
 const TRANSPORT: &str = r#"[node]
@@ -113,4 +113,30 @@ fn a_child_has_its_peers_mode_or_one_of_its_own() {
     let peer = &load(&format!("{tunnel}{direct}")).peers[0];
     assert_eq!(peer.children[0].mode, Mode::Transport);
     assert!(!peer.mobike, "all of its tunnels stay where they are");
+}
+
+/// "this padding […] can be added only if the Payload Data field contains a specification of the length"
+/// (RFC 4303 section 2.7).
+#[test]
+fn padding_is_for_tunnels() {
+    for mode in ["transport", "beet"] {
+        for tfc in ["mtu", "buckets"] {
+            let lines = format!("mode = \"{mode}\"\ntfc = \"{tfc}\"");
+            let fault = fault(&lines, "mode = \"transport\"");
+            assert!(fault.contains("peer.office.tfc"), "{fault}");
+            assert!(fault.contains(&format!("{mode} mode leaves")), "{fault}");
+        }
+        load(&TRANSPORT.replace("transport\"", &format!("{mode}\"\ntfc = \"off\"")));
+    }
+    let tunnel = TRANSPORT.replace("mode = \"transport\"\n", "tfc = \"mtu\"\n");
+    assert_eq!(load(&tunnel).peers[0].tfc, Tfc::Mtu);
+    let child = "[peer.office.child.direct]\nremote = [\"10.8.0.1/32\"]\nmode = \"beet\"\n";
+    let lines = Folder::new().lines(&format!("{tunnel}{child}"));
+    assert!(lines[0].contains("beet mode leaves"), "{lines:?}");
+}
+
+#[test]
+fn a_misspelt_padding_is_not_taken_for_none() {
+    let fault = fault("tfc = \"bucket\"", "mode = \"transport\"");
+    assert!(fault.contains("did you mean `buckets`?"), "{fault}");
 }

@@ -26,8 +26,10 @@ const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
+const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
 const RECOVERY: &str = "pure/node/src/tests/recovery.rs";
 const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
+const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
 const SUITES: &str = "pure/esp/tests/data_plane/suites.rs";
 
 /// From top to bottom.
@@ -39,10 +41,13 @@ pub const SECTIONS: &[Section] = &[
                 question: "What does a router see that has no licence?",
                 text: "Outer addresses and ports, SPI, sequence number; the ECN field of the datagram inside, and its class of service \
                        where `dscp = \"copy\"`; and the map: which octets are in which zone, so the lengths of headers and \
-                       payload. Plain ESP (`zones = \"refuse\"`) shows the length of the whole instead",
+                       payload. Plain ESP (`zones = \"refuse\"`) shows the length of the whole instead. With `tfc` nobody sees \
+                       how long the payload or the whole is, and the map still says how long headers are, and of which \
+                       packets everything is in the payload zone",
                 tests: &[
                     (LAYOUT, "headers_are_cut_apart_and_each_zone_has_its_suite"),
                     (ECN, "the_field_outside_is_that_inside"),
+                    (TFC, "in_zones_they_are_too"),
                     (
                         DSCP,
                         "each_packet_has_the_class_that_its_peer_is_configured_with",
@@ -115,11 +120,22 @@ pub const SECTIONS: &[Section] = &[
             },
             Answer {
                 question: "How does it know the length of a payload that is padded?",
-                text: "From the IP header, if that is licensed; else it knows it to 16 octets, as everybody does",
-                tests: &[(
-                    SUITES,
-                    "a_node_is_told_by_the_ip_header_how_long_a_padded_payload_is",
-                )],
+                text: "From the IP header, if the octets of it that say so are licensed: also where `tfc` hides it from everybody \
+                       else. Without them it knows what everybody sees: the length to 16 octets, with `tfc` none at all",
+                tests: &[
+                    (
+                        SUITES,
+                        "a_node_is_told_by_the_ip_header_how_long_a_padded_payload_is",
+                    ),
+                    (
+                        PADDING,
+                        "a_node_that_reads_the_ip_header_knows_how_long_a_datagram_is",
+                    ),
+                    (
+                        PADDING,
+                        "a_node_that_does_not_read_the_length_does_not_know_it",
+                    ),
+                ],
             },
             Answer {
                 question: "Can it change what it reads, or make packets?",

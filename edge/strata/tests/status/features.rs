@@ -87,6 +87,9 @@ const IKE_PUBKEY: &str = "pure/ike/src/tests/raw_keys.rs";
 const REAUTH: &str = "edge/lab/tests/e2e_reauth.rs";
 const IKE_REAUTH: &str = "pure/ike/src/tests/reauth.rs";
 const NODE_REAUTH: &str = "pure/node/src/tests/reauth.rs";
+const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
+const TFC_ESP: &str = "pure/esp/tests/data_plane/padding.rs";
+const TFC_SWAN: &str = "edge/lab/tests/interop_tfc.rs";
 const REAUTH_SWAN: &str = "edge/lab/tests/interop_reauth.rs";
 const WINDOW: &str = "edge/lab/tests/e2e_window.rs";
 const IKE_WINDOW: &str = "pure/ike/src/tests/window.rs";
@@ -834,6 +837,45 @@ pub const FEATURES: &[Feature] = &[
         ]),
         refuses: Tests(&[(DSCP, "a_class_that_there_is_not_is_refused_with_the_fix")]),
         recovers: Tests(&[(DSCP, "new_keys_keep_the_class")]),
+    },
+    Feature {
+        name: "Lengths that nobody on the way sees (traffic flow confidentiality)",
+        keys: &["peer.tfc"],
+        verbs: &[],
+        works: Tests(&[
+            (TFC, "all_packets_of_a_tunnel_are_of_one_length"),
+            (TFC, "in_zones_they_are_too"),
+            (TFC, "buckets_leave_five_lengths_at_most"),
+            (TFC, "a_reload_turns_it_on_and_off"),
+            (TFC_SWAN, "a_kernel_takes_our_padding_off"),
+            (TFC_SWAN, "what_a_kernel_pads_is_accepted"),
+            (TFC_SWAN, "strongswans_own_esp_takes_our_padding_off"),
+            (TFC_SWAN, "tshark_opens_padded_packets_with_our_keys"),
+        ]),
+        refuses: Tests(&[
+            (
+                TFC,
+                "transport_mode_and_misspelt_words_are_refused_with_the_fix",
+            ),
+            (MODE_FILE, "padding_is_for_tunnels"),
+            (
+                IKE_MODE,
+                "a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone",
+            ),
+            (
+                TFC_ESP,
+                "a_peer_that_takes_no_padding_gets_none_and_that_is_told",
+            ),
+            (TFC_ESP, "nobody_on_the_way_changes_padding"),
+        ]),
+        recovers: Tests(&[
+            (TFC, "new_keys_keep_the_length"),
+            (
+                TFC,
+                "a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs",
+            ),
+            (TFC, "wires_that_take_less_are_passed"),
+        ]),
     },
     Feature {
         name: "TCP segments that fit the tunnel (MSS clamping)",

@@ -14,6 +14,8 @@ const LEDGER: &str = "pure/node/src/tests/ledger.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
+const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
+const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
 
 /// Everything.
 pub const ZONES: &[Weakness] = &[
@@ -206,6 +208,31 @@ pub const ZONES: &[Weakness] = &[
                 REVOCATION,
                 "a_tunnel_whose_peer_makes_no_new_keys_within_a_minute_ends_and_is_made_anew",
             ),
+        ]),
+    },
+    Weakness {
+        number: 15,
+        seen: "anybody on the path",
+        what: "learns from the length of each packet what it is: a key pressed, a page, a voice that speaks",
+        answer: Tests(&[
+            (PADDING, "all_packets_of_an_sa_are_of_one_length"),
+            (PADDING, "buckets_leave_five_lengths_at_most"),
+            (
+                PADDING,
+                "a_datagram_whose_map_would_make_it_longer_than_all_others_is_opaque",
+            ),
+            (TFC, "in_zones_they_are_too"),
+        ]),
+    },
+    Weakness {
+        number: 16,
+        seen: "an endpoint's peer, a buffer's last user",
+        what: "has padding tell what it should not: octets of another tunnel, a datagram that ends elsewhere, a segment that is none",
+        answer: Tests(&[
+            (PADDING, "padding_is_zeros_whatever_was_in_the_buffer"),
+            (PADDING, "a_padded_acknowledgement_has_no_payload"),
+            (PADDING, "a_dummy_is_no_segment_to_a_licensed_node"),
+            (PADDING, "nobody_on_the_way_changes_padding"),
         ]),
     },
 ];

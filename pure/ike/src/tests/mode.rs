@@ -409,6 +409,45 @@ fn ask_for(pair: &mut Pair, local: &str, remote: &str, modes: &[NotifyType]) -> 
     ask_sealed(pair, sa, ExchangeType::CREATE_CHILD_SA, payloads)
 }
 
+fn take_padding(pair: &Pair) -> [bool; 2] {
+    [&pair.left, &pair.right].map(|host| host.children().last().unwrap().takes_padding)
+}
+
+/// RFC 7296 section 1.3.1, RFC 4303 section 2.7: padding needs a header that says how long a datagram is.
+#[test]
+fn padding_is_taken_in_tunnels_and_refused_in_the_other_modes() {
+    for mode in Mode::ALL {
+        let mut pair = connected(ends(mode));
+        let (taken, said_by) = (
+            mode == Mode::Tunnel,
+            if mode == Mode::Tunnel { 0 } else { 2 },
+        );
+        assert_eq!(take_padding(&pair), [taken; 2], "{mode}");
+        let refused = NotifyType::ESP_TFC_PADDING_NOT_SUPPORTED;
+        assert_eq!(said(&pair, refused), said_by, "{mode}");
+        rekey_child(&mut pair, Side::Left);
+        pair.settle();
+        assert_eq!(take_padding(&pair), [taken; 2], "{mode}");
+        assert_eq!(said(&pair, refused), 2 * said_by, "{mode}");
+    }
+}
+
+/// "If this notification is included in only one of the messages, TFC padding can still be sent in the
+/// other direction."
+#[test]
+fn a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone() {
+    let (ours, theirs) = ("10.20.0.1/32", "10.21.0.1/32");
+    let (left, mut right) = (mobile(), gateway());
+    right.peers[0].children = vec![child("direct", theirs, ours)];
+    let mut pair = connected((left, right));
+    let refuses = [NotifyType::ESP_TFC_PADDING_NOT_SUPPORTED];
+    let answer = ask_for(&mut pair, ours, theirs, &refuses);
+    assert!(!answer.contains(&notify(refuses[0], Vec::new())));
+    let children = pair.right.children();
+    let told: Vec<_> = children.iter().map(|child| child.takes_padding).collect();
+    assert_eq!(told, [true, false]);
+}
+
 /// Two hosts that would move if their mode let them.
 pub(crate) fn mobile_ends(mode: Mode) -> (Config, Config) {
     let (mut left, mut right) = ends(mode);

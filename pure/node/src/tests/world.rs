@@ -625,6 +625,7 @@ fn config(who: usize, policies: &Policies) -> Config {
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         grant_lifetime: Duration::from_secs(3600),
         classes: BTreeMap::new(),
+        sizes: BTreeMap::new(),
         clamp: None,
         key_log: false,
     }

@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn packets_with_any_content_are_delivered_or_dropped(
-        source in 0..3_usize,
+        source in 0..5_usize,
         edits in edits(),
     ) {
         packet::play(&edited(packet::honest().swap_remove(source), &edits));
@@ -122,7 +122,7 @@ fn the_fuzzers_start_from_scripts_that_can_be_played() {
             peer::play as fn(&[u8]) -> u64,
             scene::SCRIPTED.into(),
         ),
-        ("packet", packet::play, 3),
+        ("packet", packet::play, 5),
     ] {
         let files = fs::read_dir(seeds.join(folder)).unwrap();
         let played = files.map(|file| play(&fs::read(file.unwrap().path()).unwrap()));

@@ -120,7 +120,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Scripts of packets by the rules: opaque, and in two runs.
+/// Scripts of packets by the rules: opaque, and in two runs; each also padded, and then a dummy.
 pub fn honest() -> Vec<Vec<u8>> {
     let mut datagram = vec![
         0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0x66, 0xc4, 10, 1, 0, 2, 10, 8, 0, 1,
@@ -131,5 +131,16 @@ pub fn honest() -> Vec<Vec<u8>> {
     let plain = [&[0, 1, 0, 0, 0, 44][..], &datagram, &[1, 2, 2, 4]].concat();
     let opaque = [&[1, 1, 1, 1, 2, 0, 0, 2, 0, 41][..], &datagram, &[4]].concat();
     let clear = [&[1, 1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[4, 0, 0]].concat();
-    vec![plain, opaque, clear]
+    let padding = [0; 200];
+    let padded_plain = [&[0, 1, 0, 0, 0, 244][..], &datagram, &padding, &[1, 2, 2, 4]].concat();
+    let dummy_plain = [1, 0, 0, 0, 6, 7, 7, 1, 2, 2, 59];
+    let padded_clear = [&[1, 1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[4, 0, 200], &padding];
+    let dummy_clear = [&[1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[59, 0, 200], &padding];
+    vec![
+        plain,
+        opaque,
+        clear,
+        [&padded_plain[..], &dummy_plain].concat(),
+        [padded_clear.concat(), dummy_clear.concat()].concat(),
+    ]
 }

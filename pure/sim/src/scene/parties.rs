@@ -105,6 +105,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         snoop,
         grant_lifetime: Duration::from_secs(8 * 3600),
         classes: Default::default(),
+        sizes: Default::default(),
         clamp: None,
         key_log: false,
     }

@@ -1,0 +1,69 @@
+//! `tfc`: how long the packets to a peer look from outside (RFC 4303 section 2.7).
+
+use crate::Peer;
+use crate::reader::Value;
+use model::{Mode, Sizes};
+use std::fmt;
+
+/// What is done so that nobody outside sees how long datagrams are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tfc {
+    /// `off`: nothing.
+    #[default]
+    Off,
+    /// `mtu`: all packets are as long as the longest.
+    Mtu,
+    /// `buckets`: they are of few lengths, each twice the one before: nothing costs more than twice
+    /// what it is, and all who do this do it alike.
+    Buckets,
+}
+
+impl Tfc {
+    const ALL: [Self; 3] = [Self::Off, Self::Mtu, Self::Buckets];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Mtu => "mtu",
+            Self::Buckets => "buckets",
+        }
+    }
+
+    /// How long datagrams look, none of which is longer than this.
+    pub const fn sizes(self, mtu: u16) -> Option<Sizes> {
+        match self {
+            Self::Off => None,
+            Self::Mtu => Some(Sizes::one(mtu)),
+            Self::Buckets => Some(Sizes::doubling(mtu)),
+        }
+    }
+}
+
+impl fmt::Display for Tfc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+pub(crate) fn tfc(value: &Value<'_>) -> Option<Tfc> {
+    value.choice(&Tfc::ALL.map(|tfc| (tfc.name(), tfc)))
+}
+
+/// "this padding […] can be added only if the Payload Data field contains a specification of the length of
+/// the IP datagram. This is always true in tunnel mode" (RFC 4303 section 2.7), and with us in no other.
+pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
+    let modes = std::iter::once(peer.mode).chain(peer.children.iter().map(|child| child.mode));
+    let other = modes.into_iter().find(|mode| *mode != Mode::Tunnel);
+    if let (true, Some(mode), Some(place)) = (
+        peer.tfc != Tfc::Off,
+        other,
+        root.at(&["peer", &peer.party.name, "tfc"]),
+    ) {
+        place.fault::<()>(
+            format!(
+                "{mode} mode leaves the IP header behind, and nothing else says where a padded datagram ends"
+            ),
+            "write `tfc = \"off\"`, or `mode = \"tunnel\"` for all tunnels of this peer",
+        );
+    }
+}
