@@ -4,7 +4,7 @@ use crate::child::{Child, Draft};
 use crate::mode;
 use crate::ppk::ppk;
 use crate::reader::{Table, Value};
-use crate::tfc::{Tfc, tfc};
+use crate::tfc::{Tfc, cover, tfc};
 use crate::zone::{Stance, ZonePolicy};
 use crate::{Party, Pool, Ppk};
 use model::{Dscp, MOST_RESOURCES, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
@@ -66,6 +66,9 @@ pub struct Peer {
     /// `tfc`: how long packets to it look from outside: `mtu`, as the longest; `buckets`, as one of few;
     /// `off`, as they are, which is the default.
     pub tfc: Tfc,
+    /// `cover`: so many packets go to it in each second at least, 1 to 1000: dummies where there is nothing
+    /// to send. Default none.
+    pub cover: Option<u16>,
     /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
     pub ppk: Option<Ppk>,
     /// `zones`, `layout` and `licences`.
@@ -165,6 +168,7 @@ impl Peer {
         let tcp_port = table.optional("tcp_port", Value::port);
         let dscp = table.optional("dscp", dscp);
         let tfc = table.optional("tfc", tfc);
+        let cover = table.optional("cover", cover);
         let ppk = table.optional("ppk", ppk);
         let zones = ZonePolicy::read(&mut table);
         let children = table.named("child", Draft::read);
@@ -211,6 +215,7 @@ impl Peer {
             tcp_port: tcp_port.unwrap_or(4500),
             dscp: dscp.unwrap_or_default(),
             tfc: tfc.unwrap_or_default(),
+            cover,
             ppk,
             zones: zones?,
         })

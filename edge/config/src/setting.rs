@@ -207,6 +207,7 @@ fn peer(peer: &Peer) -> Section {
         tcp_port,
         dscp,
         tfc,
+        cover,
         ppk,
         zones,
         children: _,
@@ -244,6 +245,10 @@ fn peer(peer: &Peer) -> Section {
         anew("tcp_port", tcp_port),
         applied("dscp", dscp),
         applied("tfc", tfc),
+        applied(
+            "cover",
+            cover.map_or_else(|| "none".to_owned(), |rate| rate.to_string()),
+        ),
         anew(
             "ppk",
             ppk.as_ref().map_or_else(|| "none".to_owned(), self::ppk),

@@ -1,4 +1,5 @@
-//! `tfc`: how long the packets to a peer look from outside (RFC 4303 section 2.7).
+//! `tfc` and `cover`: how long the packets to a peer look from outside, and how many there are at least
+//! (RFC 4303 sections 2.6 and 2.7).
 
 use crate::Peer;
 use crate::reader::Value;
@@ -49,6 +50,10 @@ pub(crate) fn tfc(value: &Value<'_>) -> Option<Tfc> {
     value.choice(&Tfc::ALL.map(|tfc| (tfc.name(), tfc)))
 }
 
+pub(crate) fn cover(value: &Value<'_>) -> Option<u16> {
+    u16::try_from(value.number(1..=1000)?).ok()
+}
+
 /// "this padding […] can be added only if the Payload Data field contains a specification of the length of
 /// the IP datagram. This is always true in tunnel mode" (RFC 4303 section 2.7), and with us in no other.
 pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
@@ -64,6 +69,16 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
                 "{mode} mode leaves the IP header behind, and nothing else says where a padded datagram ends"
             ),
             "write `tfc = \"off\"`, or `mode = \"tunnel\"` for all tunnels of this peer",
+        );
+    }
+    if let (Tfc::Off, Some(_), Some(place)) = (
+        peer.tfc,
+        peer.cover,
+        root.at(&["peer", &peer.party.name, "cover"]),
+    ) {
+        place.fault::<()>(
+            "dummies hide nothing among packets that show their lengths",
+            "add `tfc = \"mtu\"`, or remove `cover`",
         );
     }
 }

@@ -35,6 +35,9 @@ pub struct Status {
     /// (`tfc`).
     #[serde(default)]
     pub padded: Traffic,
+    /// Packets that were sent to hide the silence (`cover`).
+    #[serde(default)]
+    pub covered: u64,
     /// Packets that came and only hide the silence. They are dropped, and nothing is lost by it.
     #[serde(default)]
     pub dummies: u64,

@@ -11,6 +11,7 @@ use lab::transfer::transfer;
 use lab::wiretap::{Seen, Wiretap};
 use model::Path;
 use os::{Family, Udp};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
@@ -29,12 +30,16 @@ fn main() -> ExitCode {
         a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs,
         wires_that_take_less_are_passed,
         transport_mode_and_misspelt_words_are_refused_with_the_fix,
+        silence_is_covered_by_packets_of_the_same_length,
+        a_reload_covers_silence_and_octets_pass,
+        dummies_without_padding_are_refused_with_the_fix,
     ])
 }
 
 const MTU: &str = "tfc = \"mtu\"";
 const BUCKETS: &str = "tfc = \"buckets\"";
 const OFF: &str = "";
+const COVER: &str = "tfc = \"mtu\"\ncover = 50";
 
 /// The MTU of the tunnel, if nobody says otherwise.
 const LONGEST: usize = 1380;
@@ -83,11 +88,10 @@ fn lengths(pair: &Pair) -> Result<[BTreeSet<usize>; 2]> {
     for (mobile, gateway) in MOBILE.into_iter().zip(GATEWAY) {
         transfer(&pair.mobile, &pair.gateway, gateway, FEW)?;
         transfer(&pair.gateway, &pair.mobile, mobile, FEW)?;
-        for octets in [0, 1, 100, 600, 1300] {
+        // Nobody listens, and ICMP says so; the last one goes in fragments.
+        for octets in [0, 1, 100, 600, 1300, 3000] {
             send(pair, mobile, gateway, &vec![7; octets])?;
         }
-        let ping = format!("ping -c 3 -i 0.2 -s 333 -W 10 {gateway}");
-        pair.mobile.run(&ping)?;
     }
     send(pair, "10.3.0.2", "10.3.0.1", MARKER.as_bytes())?;
     let seen = tap.read_until(DEADLINE, |seen| seen.has_text(MARKER))?;
@@ -129,8 +133,8 @@ fn ensure_many_lengths(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// SPI, sequence number, IV, pad length, next header and ICV, and what fills four octets.
-const PLAIN: usize = 8 + 8 + 2 + 2 + 16;
+/// SPI, sequence number, what fills four octets, pad length, next header and ICV; the IV is implicit.
+const PLAIN: usize = 8 + 2 + 2 + 16;
 /// SPI, sequence number, map, next header and two ICVs.
 const ZONED: usize = 8 + 4 + 1 + 32;
 
@@ -147,7 +151,7 @@ fn all_packets_of_a_tunnel_are_of_one_length() -> Result<()> {
     Ok(())
 }
 
-/// Whether a datagram is in several zones or in one, as those of ICMP are.
+/// Whether a datagram is in several zones or in one, as fragments and those of ICMP are.
 fn in_zones_they_are_too() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED, [MTU; 2])?;
     ensure_one_length(&pair, ZONED)?;
@@ -263,6 +267,67 @@ fn transport_mode_and_misspelt_words_are_refused_with_the_fix() -> Result<()> {
             "tfc = \"mtu\"\nmode = \"beet\"",
             "write `tfc = \"off\"`, or `mode = \"tunnel\"`",
         ),
+    ] {
+        let [mobile, _] = configs(Terms::PLAIN, [lines, OFF]);
+        tunnel.mobile.configure(&mobile)?;
+        tunnel.mobile.refuses("reload", fix)?;
+    }
+    Ok(())
+}
+
+/// The lengths of so many packets of the mobile node's, if there are so many.
+fn lengths_of(pair: &Pair, count: usize) -> Result<BTreeSet<usize>> {
+    let tap = Wiretap::open(&pair.between)?;
+    let mobile: IpAddr = "10.3.0.2".parse()?;
+    let left = Cell::new(count);
+    let last = |seen: &Seen| {
+        if seen.source == mobile && seen.esp().is_some() {
+            left.set(left.get().saturating_sub(1));
+        }
+        left.get() == 0
+    };
+    let seen = tap.read_until(DEADLINE, last)?;
+    let theirs = seen.iter().filter(|seen| seen.source == mobile);
+    Ok(theirs.filter_map(Seen::esp).map(<[u8]>::len).collect())
+}
+
+fn silence_is_covered_by_packets_of_the_same_length() -> Result<()> {
+    for (terms, overhead) in [(Terms::PLAIN, PLAIN), (Terms::ZONED, ZONED)] {
+        let (pair, tunnel) = start(terms, [COVER; 2])?;
+        let one = BTreeSet::from([LONGEST + overhead]);
+        let seen = lengths_of(&pair, 100)?;
+        ensure!(seen == one, "{seen:?}");
+        ensure_one_length(&pair, overhead)?;
+        for daemon in [&tunnel.mobile, &tunnel.gateway] {
+            let status = daemon.strata("status")?;
+            for kind in ["covered", "dummies"] {
+                let count = status["status"][kind].as_u64();
+                ensure!(count > Some(20), "{kind}: {status}");
+            }
+            pair::no_drops(&status)?;
+        }
+    }
+    Ok(())
+}
+
+fn a_reload_covers_silence_and_octets_pass() -> Result<()> {
+    let (pair, tunnel) = start(Terms::ZONED, [MTU; 2])?;
+    let [mobile, _] = configs(Terms::ZONED, [COVER, MTU]);
+    tunnel.mobile.configure(&mobile)?;
+    let text = tunnel.mobile.strata_text("reload")?;
+    let told = "~ peer.office.cover none -> 50 (applied)";
+    ensure!(text.contains(told), "{text}");
+    lengths_of(&pair, 50)?;
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MANY)?;
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], MANY)?;
+    pair::no_drops(&tunnel.gateway.strata("status")?)
+}
+
+fn dummies_without_padding_are_refused_with_the_fix() -> Result<()> {
+    let (_pair, tunnel) = start(Terms::PLAIN, [OFF; 2])?;
+    for (lines, fix) in [
+        ("cover = 50", "add `tfc = \"mtu\"`"),
+        ("tfc = \"mtu\"\ncover = 1001", "1 and 1000"),
     ] {
         let [mobile, _] = configs(Terms::PLAIN, [lines, OFF]);
         tunnel.mobile.configure(&mobile)?;

@@ -88,7 +88,10 @@ fn what_a_kernel_pads_is_accepted() -> Result<()> {
     let seen = seen(&duo, || duo.carry_by_kernel(guest, OCTETS))?;
     let lengths = lengths_to(&seen, THEIRS.peer_address)?;
     // What is longer than that it leaves as it is.
-    ensure!(lengths.len() <= 3 && lengths.first() > Some(&1300), "{lengths:?}");
+    ensure!(
+        lengths.len() <= 3 && lengths.first() > Some(&1300),
+        "{lengths:?}"
+    );
     no_drops(&strata.strata("status")?)
 }
 
@@ -111,7 +114,10 @@ fn strongswans_own_esp_takes_our_padding_off() -> Result<()> {
         let seen = seen(&duo, || duo.carry(OCTETS))?;
         let lengths = lengths_to(&seen, THEIRS.address)?;
         ensure!(lengths.last() == Some(&PADDED), "{tfc}: {lengths:?}");
-        ensure!(lengths.len() <= if tfc == "mtu" { 1 } else { 5 }, "{tfc}: {lengths:?}");
+        ensure!(
+            lengths.len() <= if tfc == "mtu" { 1 } else { 5 },
+            "{tfc}: {lengths:?}"
+        );
         no_drops(&strata.strata("status")?)?;
     }
     Ok(())
@@ -140,7 +146,10 @@ fn tshark_opens_padded_packets_with_our_keys() -> Result<()> {
     };
     let all = fields("esp", "esp.sequence")?;
     let right = fields("esp.icv_good == 1 && esp.protocol == 4", "esp.sequence")?;
-    ensure!(all.len() == packets.len() && all == right, "{all:?}, {right:?}");
+    ensure!(
+        all.len() == packets.len() && all == right,
+        "{all:?}, {right:?}"
+    );
     // Outside and inside: each has one length outside, and lengths of their own inside.
     let inside = fields("esp && udp", "ip.len")?;
     ensure!(!inside.is_empty(), "nothing was opened");

@@ -158,6 +158,7 @@ impl Daemon {
                 .is_some_and(|deadline| deadline.at <= now)
             {
                 self.node.handle_timeout(now);
+                self.cover();
             }
             self.streams.handle_timeout(|| self.node.streams(), now);
             self.carry_out(now);
@@ -439,7 +440,8 @@ impl Daemon {
 
     /// Messages that were of any use so far.
     fn useful(&self) -> u64 {
-        self.node.ike_counters().taken + self.node.esp_counters().opened.packets
+        let esp = self.node.esp_counters();
+        self.node.ike_counters().taken + esp.opened.packets + esp.dummies()
     }
 
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
@@ -452,6 +454,21 @@ impl Daemon {
         self.node.open(arrived.packets(), &mut outlet, now);
         arrived.clear();
         self.arrived = arrived;
+    }
+
+    /// Sends dummies where there was silence.
+    fn cover(&mut self) {
+        let Some(packet) = self.batch.first_mut() else {
+            return;
+        };
+        let mut outlet = Outlet {
+            host: &self.host,
+            streams: &mut self.streams,
+            losses: &mut self.losses,
+            faults: &mut self.faults,
+        };
+        self.node.cover(packet, &mut outlet);
+        self.streams.flush(&self.poller);
     }
 
     /// Transit packets of others, at a licensed node.

@@ -84,12 +84,13 @@ fn esp(registry: &mut Registry, node: &Node) {
     let hiding = [
         ("padded", counters.padded.packets),
         ("padding_octets", counters.padded.octets),
+        ("covered", counters.covered),
         ("dummies", counters.dummies()),
     ];
     family(
         registry,
         "esp_hiding",
-        "What hides how much is sent: datagrams padded, octets of padding, dummies that came",
+        "What hides how much is sent: datagrams padded, octets of padding, dummies sent, dummies that came",
         "kind",
         hiding.into_iter(),
     );

@@ -52,6 +52,11 @@ pub fn node(config: &Config) -> node::Config {
             .iter()
             .filter_map(|peer| Some((peer.party.name.clone(), peer.tfc.sizes(config.tunnel.mtu)?)))
             .collect(),
+        cover: config
+            .peers
+            .iter()
+            .filter_map(|peer| Some((peer.party.name.clone(), interval(peer.cover?))))
+            .collect(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         snoop: config
             .divert
@@ -61,6 +66,11 @@ pub fn node(config: &Config) -> node::Config {
         grant_lifetime: GRANT_LIFETIME,
         key_log: false,
     }
+}
+
+/// Of so many in a second.
+fn interval(rate: u16) -> Duration {
+    Duration::from_secs(1) / u32::from(rate.max(1))
 }
 
 fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {

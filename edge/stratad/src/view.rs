@@ -190,6 +190,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         drops: drops(node, losses),
         clamped: node.esp_counters().clamped,
         padded: traffic(node.esp_counters().padded),
+        covered: node.esp_counters().covered,
         dummies: node.esp_counters().dummies(),
         congestion: congestion(node.esp_counters().congestion),
     }

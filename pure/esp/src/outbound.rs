@@ -103,7 +103,7 @@ impl Outbound {
         let seq = self.next_seq()?;
         let header = Header { spi: self.spi, seq };
         let size = self.sizes.map(|sizes| sizes.of(packet.len()));
-        let (opaque, padding) = match &self.cipher {
+        let (opaque, padding) = match &mut self.cipher {
             Cipher::Plain(plain) => {
                 let padding = size.map_or(Ok(0), |size| pad(packet, plain.filling(size)))?;
                 plain.seal(packet, header, next_header)?;
@@ -117,6 +117,29 @@ impl Outbound {
             padding,
             rekey_soon: seq == REKEY_AT,
         })
+    }
+
+    /// Makes a packet that carries nothing and looks like the shortest with a datagram. `false` if the
+    /// numbers are to last for those that have one, or lengths tell dummies from them.
+    pub fn dummy(
+        &mut self,
+        packet: &mut Packet,
+        scratch: &mut Scratch,
+    ) -> Result<bool, DropReason> {
+        let Some(sizes) = self.sizes.filter(|_| self.used < REKEY_AT - 1) else {
+            return Ok(false);
+        };
+        let (size, seq) = (sizes.of(0), self.next_seq()?);
+        let header = Header { spi: self.spi, seq };
+        match &self.cipher {
+            Cipher::Plain(plain) => {
+                packet.set_len(0);
+                pad(packet, plain.filling(size))?;
+                plain.seal(packet, header, next_header::NONE)?;
+            }
+            Cipher::Zoned(zoned) => zoned.dummy(packet, size, header, scratch)?,
+        }
+        Ok(true)
     }
 
     /// The next number. It is spent whether or not a packet is sealed with it, and after the last
@@ -181,5 +204,24 @@ mod tests {
             assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
         }
         assert_eq!(outbound.used(), u32::MAX);
+    }
+
+    /// The other half is for datagrams, the first of which asks for new keys: dummies never use numbers up
+    /// before there are any.
+    #[test]
+    fn dummies_use_no_more_than_half_of_the_numbers() {
+        let dummy = |used: u32, sizes: Option<Sizes>| {
+            let mut outbound = outbound(used);
+            outbound.sizes = sizes;
+            let mut packet = Packet::with_capacity(2000);
+            let made = outbound.dummy(&mut packet, &mut Scratch::new());
+            made.map(|made| (made, outbound.used()))
+        };
+        let sizes = Some(Sizes::one(1000));
+        assert_eq!(dummy(0, sizes), Ok((true, 1)));
+        assert_eq!(dummy(REKEY_AT - 2, sizes), Ok((true, REKEY_AT - 1)));
+        assert_eq!(dummy(REKEY_AT - 1, sizes), Ok((false, REKEY_AT - 1)));
+        assert_eq!(dummy(u32::MAX, sizes), Ok((false, u32::MAX)));
+        assert_eq!(dummy(0, None), Ok((false, 0)));
     }
 }

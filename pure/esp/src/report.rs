@@ -56,6 +56,8 @@ pub struct Counters {
     pub opaque: u64,
     /// Datagrams that were padded so that nobody outside sees how long they are, and octets of that.
     pub padded: Traffic,
+    /// Dummies that were sealed where there was silence.
+    pub covered: u64,
     /// Segments that began a TCP connection and offered longer ones than fit.
     pub clamped: u64,
     /// What the headers outside said about congestion.
@@ -74,6 +76,7 @@ impl Counters {
             opened: none,
             opaque: 0,
             padded: none,
+            covered: 0,
             clamped: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],

@@ -69,6 +69,8 @@ struct Sa {
     outbound: Outbound,
     /// To be reported when the first packet comes.
     unconfirmed: bool,
+    /// Whether nothing was sealed since [`Worker::cover`] was last asked.
+    silent: bool,
     /// Whether the ECN fields of all packets that came fit: the first that do not are reported.
     fits: bool,
     /// Its place among those that protect packets.
@@ -145,6 +147,7 @@ impl Worker {
                 remote: sa.remote,
             },
             unconfirmed: true,
+            silent: true,
             fits: true,
             turn: None,
         };
@@ -248,6 +251,31 @@ impl Worker {
         }
     }
 
+    /// Covers the silence towards a peer, if there was nothing but that since this was last asked: makes a
+    /// packet a dummy of the SA that protects what goes there now, and says where that goes.
+    pub fn cover(&mut self, peer: &str, packet: &mut Packet) -> Option<Path> {
+        let theirs = self.sas.values_mut().filter(|sa| sa.peer == peer);
+        let silence = theirs.map(|sa| std::mem::replace(&mut sa.silent, true));
+        // All of them are asked, not those up to the first.
+        if !silence.fold(true, |all, silent| all & silent) {
+            return None;
+        }
+        let mut newest_first = self.order.values().rev();
+        let covers = |spi: &&Spi| {
+            let sa = self.sas.get(*spi);
+            sa.is_some_and(|sa| sa.peer == peer && sa.outbound.sizes.is_some())
+        };
+        let spi = *newest_first.find(covers)?;
+        let sa = self.sas.get_mut(&spi)?;
+        let made = sa.outbound.dummy(packet, &mut self.scratch);
+        if !made.is_ok_and(|made| made) {
+            return None;
+        }
+        (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
+        self.counters.covered += 1;
+        Some(sa.path)
+    }
+
     // Outputs.
 
     /// What control has to act upon.
@@ -308,6 +336,7 @@ impl Worker {
         clamp(packet, &flow, self.clamp, &mut self.counters);
         let form = (version, sa.pair.is_some());
         let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;
+        sa.silent = false;
         if sealed.rekey_soon {
             self.reports.push_back(Report::RekeySoon(sa.id));
         }

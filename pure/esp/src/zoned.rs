@@ -31,6 +31,8 @@ pub(crate) struct Zoned {
     division: Division,
     /// Whether all of any datagram is in the payload zone.
     pub(crate) opaque: bool,
+    /// The map of the last datagram that had one.
+    usual: Map,
 }
 
 impl Zoned {
@@ -49,13 +51,14 @@ impl Zoned {
             payload_zone,
             division: Division::new(agreement),
             opaque: false,
+            usual: Map::opaque(payload_zone),
         })
     }
 
     /// Turns a datagram into a packet, and says whether it is opaque and how many octets hide its length,
     /// which is to look like `size`.
     pub fn seal(
-        &self,
+        &mut self,
         packet: &mut Packet,
         size: Option<usize>,
         header: Header,
@@ -68,24 +71,57 @@ impl Zoned {
             Some(size) => self.filling(map, packet.len(), size),
         };
         let layout = layout.ok_or(DropReason::DatagramMalformed)?;
-        let map = layout.map();
+        let map = *layout.map();
+        if !map.is_opaque() {
+            self.usual = map;
+        }
         if let Some(at) = checksum_at.filter(|_| map.checksum_left_out()) {
             packet.octets_mut()[at..at + 2].fill(0);
         }
         let padding = pad(packet, layout.datagram_len())?;
-        lay_out(packet, &layout, &mut scratch.copy)?;
+        self.close(packet, &layout, header, next_header, scratch)?;
+        Ok((map.is_opaque(), padding))
+    }
+
+    /// Makes a packet that looks like that of a datagram of `size` octets with the map of the last one, and
+    /// carries nothing.
+    pub fn dummy(
+        &self,
+        packet: &mut Packet,
+        size: usize,
+        header: Header,
+        scratch: &mut Scratch,
+    ) -> Result<(), DropReason> {
+        let opaque = Map::opaque(self.payload_zone);
+        let map = if self.opaque { opaque } else { self.usual };
+        let layout = self.filling(map, 0, size).ok_or(DropReason::TooBig)?;
+        packet.set_len(0);
+        pad(packet, layout.datagram_len())?;
+        self.close(packet, &layout, header, next_header::NONE, scratch)
+    }
+
+    /// Seals a datagram as long as its layout wants it, in the layout's zones.
+    fn close(
+        &self,
+        packet: &mut Packet,
+        layout: &Layout,
+        header: Header,
+        next_header: u8,
+        scratch: &mut Scratch,
+    ) -> Result<(), DropReason> {
+        lay_out(packet, layout, &mut scratch.copy)?;
         let octets = packet.octets_mut();
         octets[..HEADER_LEN].copy_from_slice(&header.octets());
-        map.write(&mut octets[HEADER_LEN..]);
+        layout.map().write(&mut octets[HEADER_LEN..]);
         octets[layout.next_header_at()] = next_header;
-        let mut aad = Aad::new(&mut scratch.aad, header, &layout);
+        let mut aad = Aad::new(&mut scratch.aad, header, layout);
         for body in layout.bodies() {
             let aad_of_zone = aad.of(body.zone(), self.payload_zone);
             let guard = self.guard(body);
             guard.seal(header.seq, aad_of_zone, octets, body, &mut scratch.mac);
             aad.add_body(&octets[body.all()]);
         }
-        Ok((map.is_opaque(), padding))
+        Ok(())
     }
 
     /// Verifies every ICV and decrypts in place. Whatever fails, nothing of the packet is used.

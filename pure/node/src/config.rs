@@ -41,6 +41,9 @@ pub struct Config {
     /// How long the datagrams to peers look from outside, by the names of those where it is not as long as
     /// they are.
     pub sizes: std::collections::BTreeMap<String, Sizes>,
+    /// For how long nothing may be sealed for peers before a dummy is, by the names of those for whom that
+    /// is not for ever.
+    pub cover: std::collections::BTreeMap<String, std::time::Duration>,
     /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
     /// beginning (MSS clamping).
     pub clamp: Option<u16>,

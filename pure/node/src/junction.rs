@@ -373,6 +373,7 @@ impl Node {
             self.refused(Some(peer), unusable.to_string(), now);
             return self.ike.close(ike, now);
         }
+        self.cover.begin(&peer, now);
         self.children.insert(
             id,
             Child {
@@ -452,6 +453,9 @@ impl Node {
         let replaced = replaced.is_some_and(|child| child.status.draining);
         self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);
         if let Some(child) = self.children.remove(&id) {
+            if self.children.values().all(|other| other.peer != child.peer) {
+                self.cover.end(&child.peer);
+            }
             // One that was replaced is missed by nobody, nor is one where there is still that whose place
             // it was to take, or had taken.
             let missed = !child.status.draining && heir.or(before).is_none();

@@ -12,7 +12,8 @@
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
 //!   the routes allow to [`Node::handle_ways`], streams that are lost to [`Node::handle_disconnected`];
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
-//!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node).
+//!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node). Where silence is
+//!   covered, [`Node::cover`] follows each timeout.
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
 //!   [`Node::poll_transmit`], [`Node::poll_resend`] and [`Node::poll_event`] until they are empty, then ask
 //!   [`Node::poll_timeout`] when to come back.
@@ -24,6 +25,7 @@
 //! This happens in one private function, `drain` in `junction.rs`; nothing else asks an engine for its events.
 
 mod config;
+mod cover;
 mod event;
 mod grants;
 mod junction;

@@ -1,6 +1,7 @@
 //! The composition: commands, inputs, outputs. How engines meet is in `junction.rs`.
 
 use crate::config::{Config, Inside, Peer, Policy, Role};
+use crate::cover::Cover;
 use crate::grants::Grants;
 use crate::moving::Moving;
 use crate::peers::Peers;
@@ -81,6 +82,7 @@ pub struct Node {
     pub(crate) children: BTreeMap<ChildSaId, Child>,
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
+    pub(crate) cover: Cover,
     /// What peers lend us, by IKE SA, and who they are.
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
@@ -129,6 +131,7 @@ impl Node {
             children: BTreeMap::new(),
             succession: Succession::default(),
             moving: Moving::default(),
+            cover: Cover::default(),
             inside: BTreeMap::new(),
             rng,
             ike_port: config.ike_port,
@@ -141,6 +144,7 @@ impl Node {
             transmits: VecDeque::new(),
             events: VecDeque::new(),
         };
+        node.cover.set(config.cover, std::iter::empty(), now);
         for peer in &node.peers {
             node.wishes.know(&peer.name, is_reachable(peer));
         }
@@ -323,6 +327,7 @@ impl Node {
         self.tell_liveness(now);
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
+        self.cover.handle_timeout(now);
         for held in self.transit.handle_timeout(now) {
             self.dropped(held, Dropped::Expired);
         }
@@ -395,6 +400,7 @@ impl Node {
             self.grants.poll_timeout(self.grant_lifetime),
             self.succession.poll_timeout(),
             self.moving.poll_timeout(),
+            self.cover.poll_timeout(),
             reports,
         ];
         engines.into_iter().flatten().min()

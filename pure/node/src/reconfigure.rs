@@ -1,6 +1,6 @@
 //! Another configuration for a running node: only the difference has consequences.
 //!
-//! Policies, classes of service, padding, MSS clamping, SNOOP's limits, liveness and the wish to be up take effect in place. A peer that is
+//! Policies, classes of service, padding, cover, MSS clamping, SNOOP's limits, liveness and the wish to be up take effect in place. A peer that is
 //! new is initiated like at a start, one that is gone is deleted in an orderly way. A peer whose
 //! terms changed gets new SAs, and so does one whose keys a licensed node holds that the
 //! configuration does not know any more. One whose licences alone changed gets new keys, and a licence
@@ -20,6 +20,8 @@ impl Node {
             .set_policies(spd(config.policies, &config.peers));
         self.worker.set_classes(config.classes);
         self.worker.set_sizes(config.sizes);
+        let up = self.children.values().map(|child| child.peer.as_str());
+        self.cover.set(config.cover, up, now);
         self.worker.set_clamp(config.clamp);
         self.transit.set_snoop(config.snoop);
         self.grant_lifetime = config.grant_lifetime;

@@ -175,6 +175,7 @@ fn config(
         grant_lifetime: Duration::from_secs(3600),
         classes: Default::default(),
         sizes: Default::default(),
+        cover: Default::default(),
         clamp: None,
         key_log: false,
     }

@@ -60,7 +60,8 @@ redirect = ["192.0.2.64/28"]
 tcp = "fallback"
 tcp_port = 443
 dscp = "copy"
-tfc = "buckets"
+tfc = "mtu"
+cover = 20
 ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 layout = ["headers", "rtp 5004-5007", "payload"]
@@ -266,7 +267,13 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Anew,
         ),
         ("peer.alice.dscp", "dscp = \"copy\"", "dscp = 46", Applied),
-        ("peer.alice.tfc", "\"buckets\"", "\"mtu\"", Applied),
+        (
+            "peer.alice.tfc",
+            "tfc = \"mtu\"\n",
+            "tfc = \"buckets\"\n",
+            Applied,
+        ),
+        ("peer.alice.cover", "cover = 20", "cover = 10", Applied),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),
         ("peer.alice.tcp", "\"fallback\"", "\"always\"", Anew),

@@ -140,3 +140,18 @@ fn a_misspelt_padding_is_not_taken_for_none() {
     let fault = fault("tfc = \"bucket\"", "mode = \"transport\"");
     assert!(fault.contains("did you mean `buckets`?"), "{fault}");
 }
+
+#[test]
+fn dummies_are_for_tunnels_that_hide_their_lengths() {
+    let tunnel = TRANSPORT.replace("mode = \"transport\"\n", "cover = 20\n");
+    let lines = Folder::new().lines(&tunnel);
+    assert!(lines[0].contains("add `tfc = \"mtu\"`"), "{lines:?}");
+    assert_eq!(
+        load(&format!("{tunnel}tfc = \"mtu\"\n")).peers[0].cover,
+        Some(20)
+    );
+    for rate in ["0", "1001", "-1", "\"20\""] {
+        let lines = Folder::new().lines(&format!("{}tfc = \"mtu\"\n", tunnel.replace("20", rate)));
+        assert!(lines[0].contains("peer.office.cover"), "{lines:?}");
+    }
+}

@@ -87,6 +87,7 @@ const IKE_PUBKEY: &str = "pure/ike/src/tests/raw_keys.rs";
 const REAUTH: &str = "edge/lab/tests/e2e_reauth.rs";
 const IKE_REAUTH: &str = "pure/ike/src/tests/reauth.rs";
 const NODE_REAUTH: &str = "pure/node/src/tests/reauth.rs";
+const COVER_NODE: &str = "pure/node/src/tests/cover.rs";
 const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
 const TFC_ESP: &str = "pure/esp/tests/data_plane/padding.rs";
 const TFC_SWAN: &str = "edge/lab/tests/interop_tfc.rs";
@@ -839,14 +840,16 @@ pub const FEATURES: &[Feature] = &[
         recovers: Tests(&[(DSCP, "new_keys_keep_the_class")]),
     },
     Feature {
-        name: "Lengths that nobody on the way sees (traffic flow confidentiality)",
-        keys: &["peer.tfc"],
+        name: "Lengths and silence that nobody on the way sees (traffic flow confidentiality)",
+        keys: &["peer.tfc", "peer.cover"],
         verbs: &[],
         works: Tests(&[
             (TFC, "all_packets_of_a_tunnel_are_of_one_length"),
             (TFC, "in_zones_they_are_too"),
             (TFC, "buckets_leave_five_lengths_at_most"),
             (TFC, "a_reload_turns_it_on_and_off"),
+            (TFC, "silence_is_covered_by_packets_of_the_same_length"),
+            (TFC, "a_reload_covers_silence_and_octets_pass"),
             (TFC_SWAN, "a_kernel_takes_our_padding_off"),
             (TFC_SWAN, "what_a_kernel_pads_is_accepted"),
             (TFC_SWAN, "strongswans_own_esp_takes_our_padding_off"),
@@ -858,6 +861,7 @@ pub const FEATURES: &[Feature] = &[
                 "transport_mode_and_misspelt_words_are_refused_with_the_fix",
             ),
             (MODE_FILE, "padding_is_for_tunnels"),
+            (TFC, "dummies_without_padding_are_refused_with_the_fix"),
             (
                 IKE_MODE,
                 "a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone",
@@ -875,6 +879,15 @@ pub const FEATURES: &[Feature] = &[
                 "a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs",
             ),
             (TFC, "wires_that_take_less_are_passed"),
+            (COVER_NODE, "silence_is_covered_over_new_keys_and_losses"),
+            (
+                COVER_NODE,
+                "it_ends_with_the_tunnel_and_begins_with_the_next",
+            ),
+            (
+                COVER_NODE,
+                "an_interval_that_was_slept_through_is_not_made_up_for",
+            ),
         ]),
     },
     Feature {

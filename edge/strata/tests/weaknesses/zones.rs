@@ -213,7 +213,7 @@ pub const ZONES: &[Weakness] = &[
     Weakness {
         number: 15,
         seen: "anybody on the path",
-        what: "learns from the length of each packet what it is: a key pressed, a page, a voice that speaks",
+        what: "learns from the length of each packet, and from silence, what is said: a key pressed, a page, a voice that speaks",
         answer: Tests(&[
             (PADDING, "all_packets_of_an_sa_are_of_one_length"),
             (PADDING, "buckets_leave_five_lengths_at_most"),
@@ -222,6 +222,7 @@ pub const ZONES: &[Weakness] = &[
                 "a_datagram_whose_map_would_make_it_longer_than_all_others_is_opaque",
             ),
             (TFC, "in_zones_they_are_too"),
+            (TFC, "silence_is_covered_by_packets_of_the_same_length"),
         ]),
     },
     Weakness {

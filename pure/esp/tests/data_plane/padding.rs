@@ -325,6 +325,41 @@ fn nobody_on_the_way_changes_padding() {
     }
 }
 
+/// Dummies are as long as all others, and are sealed where nothing else was; the receiver drops them.
+#[test]
+fn silence_is_covered_by_packets_that_look_like_all_others() {
+    for kind in [EXPLICIT, IMPLICIT, two_zones(), eight_zones(), old_zones()] {
+        let (mut alice, mut bob) = padding_pair(&kind, Sizes::one(MTU));
+        let mut packet = Packet::with_capacity(2000);
+        for _ in 0..3 {
+            let sealed = seal(&mut alice, &segment_of(700)).unwrap();
+            assert_eq!(open(&mut bob, &sealed), Ok(segment_of(700)));
+            assert_eq!(alice.cover("bob", &mut packet), None, "something was said");
+            packet.fill(&[0xaa; 2000]);
+            assert_eq!(alice.cover("bob", &mut packet), Some(path()));
+            assert_eq!(packet.len(), sealed.len(), "{kind:?}");
+            let opened = open(&mut bob, packet.octets());
+            assert_eq!(opened, Err(DropReason::Dummy), "{kind:?}");
+        }
+        assert_eq!((alice.counters().covered, bob.counters().dummies()), (3, 3));
+        assert_eq!(alice.cover("carol", &mut packet), None);
+    }
+}
+
+/// Whoever lost his licence sees no more of dummies than of datagrams.
+#[test]
+fn an_sa_that_is_made_opaque_makes_opaque_dummies() {
+    let (mut alice, mut bob) = padding_pair(&two_zones(), Sizes::one(MTU));
+    let packet = seal(&mut alice, &segment()).unwrap();
+    assert_eq!(packet[8] & 15, 2);
+    alice.make_opaque(ChildSaId(1));
+    let mut dummy = Packet::with_capacity(2000);
+    assert_eq!(alice.cover("bob", &mut dummy), None);
+    assert_eq!(alice.cover("bob", &mut dummy), Some(path()));
+    assert_eq!((dummy.octets()[8] & 15, dummy.len()), (1, packet.len()));
+    assert_eq!(open(&mut bob, dummy.octets()), Err(DropReason::Dummy));
+}
+
 // What a licensed node learns.
 
 fn node(kind: &Kind, zones: &[u8]) -> Licensed {

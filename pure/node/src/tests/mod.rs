@@ -3,6 +3,7 @@
 mod accounts;
 mod children;
 mod clone;
+mod cover;
 mod datagram;
 mod ecn;
 mod grants;

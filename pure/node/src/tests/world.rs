@@ -16,7 +16,7 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Identity, Instant, Licence, Mode, Path, Right, Spi, Suite, TrafficSelector, ZoneId,
+    Identity, Instant, Licence, Mode, Path, Right, Sizes, Spi, Suite, TrafficSelector, ZoneId,
     ZoneSelector, ZoneSuite,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -51,6 +51,8 @@ pub struct Policies {
     pub resources: u8,
     /// What of a datagram the first one seals. With another mode than tunnel it is between two hosts.
     pub mode: Mode,
+    /// Both ends hide lengths, and silence that is longer than this.
+    pub cover: Option<Duration>,
 }
 
 impl Default for Policies {
@@ -67,6 +69,7 @@ impl Default for Policies {
             kem: false,
             resources: 1,
             mode: Mode::Tunnel,
+            cover: None,
         }
     }
 }
@@ -237,7 +240,8 @@ impl World {
     /// Sends one datagram into a host's tunnel.
     pub fn send(&mut self, from: usize, datagram: &[u8]) {
         let mut outlet = Outlet::default();
-        let mut batch = [Packet::from_slice(datagram)];
+        let mut batch = [Packet::with_capacity(2000)];
+        batch[0].fill(datagram);
         let before = accounts::sealing(&self.nodes[from]);
         self.nodes[from].seal(&mut batch, &mut outlet);
         assert_eq!(accounts::sealing(&self.nodes[from]), before + 1);
@@ -310,6 +314,7 @@ impl World {
             let flight = entry.remove();
             self.arrive(flight);
         }
+        let mut covers = Vec::new();
         for (who, (node, name)) in self.nodes.iter_mut().zip(NAMES).enumerate() {
             let is_due = |node: &Node| {
                 let deadline = node.poll_timeout();
@@ -317,10 +322,16 @@ impl World {
             };
             if is_due(node) {
                 node.handle_timeout(self.now);
+                let mut outlet = Outlet::default();
+                node.cover(&mut Packet::with_capacity(2000), &mut outlet);
+                covers.push((who, outlet));
                 self.watch.look(who, node, "a deadline");
                 let next = node.poll_timeout();
                 assert!(!is_due(node), "{name} is due for ever: {next:?}");
             }
+        }
+        for (who, outlet) in covers {
+            self.sort(who, outlet);
         }
         self.collect();
     }
@@ -606,6 +617,8 @@ fn config(who: usize, policies: &Policies) -> Config {
     if policies.kem && who != LICENSED {
         peers[0].kems = vec![Some(model::Kem::MlKem512), None];
     }
+    let other = ["gw", "alice", ""][who];
+    let covered = policies.cover.is_some();
     Config {
         identity: identity(who),
         credential: None,
@@ -625,7 +638,15 @@ fn config(who: usize, policies: &Policies) -> Config {
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         grant_lifetime: Duration::from_secs(3600),
         classes: BTreeMap::new(),
-        sizes: BTreeMap::new(),
+        sizes: covered
+            .then(|| (other.to_owned(), Sizes::one(1000)))
+            .into_iter()
+            .collect(),
+        cover: policies
+            .cover
+            .map(|interval| (other.to_owned(), interval))
+            .into_iter()
+            .collect(),
         clamp: None,
         key_log: false,
     }

@@ -132,10 +132,26 @@ pub fn honest() -> Vec<Vec<u8>> {
     let opaque = [&[1, 1, 1, 1, 2, 0, 0, 2, 0, 41][..], &datagram, &[4]].concat();
     let clear = [&[1, 1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[4, 0, 0]].concat();
     let padding = [0; 200];
-    let padded_plain = [&[0, 1, 0, 0, 0, 244][..], &datagram, &padding, &[1, 2, 2, 4]].concat();
+    let padded_plain = [
+        &[0, 1, 0, 0, 0, 244][..],
+        &datagram,
+        &padding,
+        &[1, 2, 2, 4],
+    ]
+    .concat();
     let dummy_plain = [1, 0, 0, 0, 6, 7, 7, 1, 2, 2, 59];
-    let padded_clear = [&[1, 1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[4, 0, 200], &padding];
-    let dummy_clear = [&[1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[59, 0, 200], &padding];
+    let padded_clear = [
+        &[1, 1, 1, 2, 1, 0, 40, 0, 0, 41][..],
+        &datagram,
+        &[4, 0, 200],
+        &padding,
+    ];
+    let dummy_clear = [
+        &[1, 1, 2, 1, 0, 40, 0, 0, 41][..],
+        &datagram,
+        &[59, 0, 200],
+        &padding,
+    ];
     vec![
         plain,
         opaque,

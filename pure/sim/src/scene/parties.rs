@@ -106,6 +106,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         grant_lifetime: Duration::from_secs(8 * 3600),
         classes: Default::default(),
         sizes: Default::default(),
+        cover: Default::default(),
         clamp: None,
         key_log: false,
     }
