@@ -136,7 +136,7 @@ fn it_ends_with_the_tunnel_and_begins_with_the_next() {
 #[test]
 fn an_interval_that_was_slept_through_is_not_made_up_for() {
     let mut world = covered();
-    world.now = world.now + Duration::from_secs(20);
+    world.now += Duration::from_secs(20);
     let count = sent(&mut world, MOBILE, |world| world.run_for(INTERVAL * 10));
     assert!(count <= 12, "{count}");
 }
