@@ -16,6 +16,7 @@ pub struct Answer {
 
 const AUDIT: &str = "edge/lab/tests/e2e_audit.rs";
 const CLASSIFY: &str = "pure/wire/src/classify.rs";
+const COVER: &str = "pure/node/src/tests/cover.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
 const DSCP: &str = "edge/lab/tests/e2e_dscp.rs";
 const ECN: &str = "edge/lab/tests/e2e_ecn.rs";
@@ -135,6 +136,14 @@ pub const SECTIONS: &[Section] = &[
                         PADDING,
                         "a_node_that_does_not_read_the_length_does_not_know_it",
                     ),
+                ],
+            },
+            Answer {
+                question: "Does it tell a dummy (`cover`) from a datagram?",
+                text: "Yes, if it may read the first zone: that says so. Who may not sees one packet like all others",
+                tests: &[
+                    (PADDING, "a_dummy_is_no_segment_to_a_licensed_node"),
+                    (COVER, "a_dummy_looks_like_a_datagram_from_outside"),
                 ],
             },
             Answer {
