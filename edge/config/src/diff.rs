@@ -58,6 +58,7 @@ impl Config {
         Self {
             tunnel: Tunnel {
                 clamp: self.tunnel.clamp,
+                path_mtu: self.tunnel.path_mtu,
                 dns: self.tunnel.dns,
                 ..running.tunnel.clone()
             },

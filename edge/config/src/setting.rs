@@ -5,8 +5,8 @@
 
 use crate::value::NO_KEM;
 use crate::{
-    Action, Addressing, Audit, Child, Config, Divert, Gateway, Licensed, Listen, Party, Peer,
-    Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
+    Action, Addressing, Audit, Child, Config, Divert, Gateway, Licensed, Listen, Party, PathMtu,
+    Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -150,6 +150,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
         name,
         mtu,
         clamp,
+        path_mtu,
         addresses,
         dns,
         resolver,
@@ -158,6 +159,13 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
         restart("name", name),
         restart("mtu", mtu),
         applied("clamp", clamp),
+        applied(
+            "path_mtu",
+            match path_mtu {
+                PathMtu::Off => "off",
+                PathMtu::Icmp => "icmp",
+            },
+        ),
         restart("addresses", list(addresses)),
         applied("dns", list(dns)),
         restart("resolver", file(resolver.as_deref())),

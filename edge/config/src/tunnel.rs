@@ -25,6 +25,15 @@ pub const fn default_mtu(zone_overhead: u16) -> u16 {
     if fits < 1280 { 1280 } else { fits }
 }
 
+/// How long packets outside may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathMtu {
+    /// As long as they are: who cannot pass them on cuts them.
+    Off,
+    /// As long as routers on the way say by ICMP.
+    Icmp,
+}
+
 /// The device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
@@ -36,6 +45,9 @@ pub struct Tunnel {
     /// beginning (MSS clamping). Default true: somewhere on most ways ICMP is dropped, which would
     /// tell their ends.
     pub clamp: bool,
+    /// `path_mtu`: whether packets are sent so that nobody on the way cuts them, and made as long as
+    /// routers there say (`icmp`), or not (`off`). Default `off`: somewhere on many ways ICMP is dropped.
+    pub path_mtu: PathMtu,
     /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
     /// none: addresses that the host has anyway.
     pub addresses: Vec<Prefix>,
@@ -54,6 +66,7 @@ impl Tunnel {
             name: "strata0".to_owned(),
             mtu: default_mtu(zone_overhead),
             clamp: true,
+            path_mtu: PathMtu::Off,
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
@@ -70,6 +83,10 @@ impl Tunnel {
         }
         if let Some(clamp) = table.optional("clamp", Value::boolean) {
             tunnel.clamp = clamp;
+        }
+        let path_mtus = [("off", PathMtu::Off), ("icmp", PathMtu::Icmp)];
+        if let Some(path_mtu) = table.optional("path_mtu", |value| value.choice(&path_mtus)) {
+            tunnel.path_mtu = path_mtu;
         }
         if let Some(addresses) =
             table.optional("addresses", |value| value.list(Value::interface_address))

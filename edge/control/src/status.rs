@@ -44,6 +44,18 @@ pub struct Status {
     /// Datagrams whose ECN field was another outside than inside where a tunnel ended.
     #[serde(default)]
     pub congestion: Congestion,
+    /// What path MTU discovery did.
+    #[serde(default)]
+    pub path_mtu: PathMtu,
+}
+
+/// What came of packets that paths do not take (`path_mtu` in `[tunnel]`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathMtu {
+    /// Datagrams that had no room in a packet, whose sources were told how long they may be.
+    pub too_long: u64,
+    /// Times that somebody said in a router's name what no path is.
+    pub disbelieved: u64,
 }
 
 /// What the headers outside said about congestion (RFC 6040).
@@ -234,6 +246,12 @@ pub struct Child {
     /// Whether a newer one has its place, and it only waits for what is under way.
     #[serde(default)]
     pub draining: bool,
+    /// The longest packet that its path takes, if that is known.
+    #[serde(default)]
+    pub path_mtu: Option<u16>,
+    /// The longest datagram that has room in it.
+    #[serde(default)]
+    pub mtu: Option<u16>,
     /// What of ours it carries.
     pub local: Vec<String>,
     /// What of the peer's it carries.

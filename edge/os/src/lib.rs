@@ -43,4 +43,4 @@ pub use routes::Routes;
 pub use signals::Signals;
 pub use stream::{Listener, Stream};
 pub use tun::Tun;
-pub use udp::{Arrival, Udp};
+pub use udp::{Arrival, Udp, is_too_long, path_mtu};

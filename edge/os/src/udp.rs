@@ -2,19 +2,21 @@
 //!
 //! quinn-udp receives batches, tells the address each datagram was sent to (so that answers leave
 //! from there), its ECN field, and splits what the kernel coalesced. Two of its choices are undone
-//! here. It forbids fragmentation, because QUIC probes path MTUs; ours is chosen on the TUN so that
-//! sealed packets fit, and the rare one that does not must be fragmented by the outer IP layer
-//! (RFC 4303 section 3.3.4) rather than vanish. So "don't fragment" is clear on IPv4, and on IPv6
-//! the kernel fragments to the path MTU it has learnt. And small kernel buffers lose whole bursts
-//! while a worker is busy, so both are enlarged as far as our rights go.
+//! here. It forbids fragmentation, because QUIC probes path MTUs. Here each datagram says whether it
+//! is to go whole. One that is not can be cut on its way (RFC 4303 section 3.3.4): "don't fragment" is
+//! clear on IPv4, whatever anybody said about the path, and on IPv6 the kernel cuts to the path MTU it
+//! has learnt. One that is, and is longer than the kernel knows the path to take, is refused, and
+//! [`path_mtu`] tells what it knows. And small kernel buffers lose whole bursts while a worker is busy,
+//! so both are enlarged as far as our rights go.
 
 use crate::{Error, Family, owner::Owner};
 use model::Path;
 use nix::errno::Errno;
-use nix::libc::{in_addr, in_pktinfo, in6_addr, in6_pktinfo};
+use nix::libc::{self, in_addr, in_pktinfo, in6_addr, in6_pktinfo};
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, setsockopt, sockopt};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
+use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -27,6 +29,10 @@ const LONGEST: usize = 65_535;
 
 /// What each kernel buffer should hold: 20 ms at 1.6 Gb/s.
 const KERNEL_BUFFER: usize = 4 << 20;
+
+/// The kernel hears what routers say of a path only at a socket whose datagrams go whole. So one stays
+/// like that in between, until so many in a row could be cut: then nobody wants to know any more.
+const DEAF_AFTER: u32 = 1000;
 
 /// Where a datagram came from and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub struct Udp {
     socket: Socket,
     state: UdpSocketState,
     local: SocketAddr,
+    /// Datagrams since the last that went whole, up to [`DEAF_AFTER`].
+    cuttable: Cell<u32>,
     buffers: Vec<u8>,
 }
 
@@ -65,13 +73,14 @@ impl Udp {
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
         let local = socket.local_addr().map_err(failed)?;
         let local = local.as_socket().unwrap_or(address);
-        allow_fragments(&socket, Family::of(local.ip())).map_err(failed)?;
+        set_whole(&socket, Family::of(local.ip()), false).map_err(failed)?;
         enlarge_buffers(&socket);
         let buffers = vec![0; BATCH * LONGEST];
         Ok(Self {
             socket,
             state,
             local,
+            cuttable: Cell::new(DEAF_AFTER),
             buffers,
         })
     }
@@ -104,13 +113,42 @@ impl Udp {
     }
 
     /// Sends one datagram from the path's local address to its remote one, with a traffic class (DSCP,
-    /// then two bits of ECN) in its IP header. The local port is the socket's own.
+    /// then two bits of ECN) in its IP header. The local port is the socket's own. Who cannot pass it on
+    /// as a whole may cut it.
     ///
     /// # Errors
-    /// Those of sendmsg(2), for this datagram: EMSGSIZE if it is longer than UDP carries or
-    /// than the path takes and cannot be fragmented, ENETUNREACH and EHOSTUNREACH without a route
-    /// (or from an address that is no longer ours), EINVAL to port 0, WouldBlock if the buffer is full.
+    /// Those of sendmsg(2), for this datagram: EMSGSIZE if it is longer than UDP carries,
+    /// ENETUNREACH and EHOSTUNREACH without a route (or from an address that is no longer ours), EINVAL
+    /// to port 0, WouldBlock if the buffer is full.
     pub fn send(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
+        let cuttable = self.cuttable.get();
+        if cuttable == DEAF_AFTER {
+            return self.put(path, class, payload);
+        }
+        let family = Family::of(self.local.ip());
+        set_whole(&self.socket, family, false)?;
+        let sent = self.put(path, class, payload);
+        self.cuttable.set(cuttable + 1);
+        if cuttable + 1 < DEAF_AFTER {
+            set_whole(&self.socket, family, true)?;
+        }
+        sent
+    }
+
+    /// The same for a datagram that nobody on the way may cut.
+    ///
+    /// # Errors
+    /// Those of [`Udp::send`], and EMSGSIZE if it is longer than the path is known to take
+    /// ([`is_too_long`], [`path_mtu`]).
+    pub fn send_whole(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
+        if self.cuttable.get() == DEAF_AFTER {
+            set_whole(&self.socket, Family::of(self.local.ip()), true)?;
+        }
+        self.cuttable.set(0);
+        self.put(path, class, payload)
+    }
+
+    fn put(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
         // Whoever sends from port 0 can make us answer there. quinn-udp would take the kernel's
         // EINVAL for a lack of ECN and send none from then on.
         if path.remote.port() == 0 {
@@ -208,38 +246,88 @@ fn arrival(meta: &RecvMeta, bound: SocketAddr) -> Arrival {
     }
 }
 
-#[allow(unsafe_code, reason = "no crate at hand names these socket options")]
-fn allow_fragments(socket: &Socket, family: Family) -> io::Result<()> {
-    use nix::libc;
-    let options: &[(i32, i32, i32)] = match family {
-        Family::V4 => &[(
+/// Whether a datagram was refused because it is longer than its path takes.
+pub fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
+}
+
+/// What the kernel knows of the longest IP datagram between two addresses, in the calling thread's
+/// network namespace: the MTU of the interface, or less if a router said so.
+///
+/// # Errors
+/// There is no route, or one of the addresses is no longer ours.
+pub fn path_mtu(path: Path, mark: Option<u32>) -> io::Result<u16> {
+    let family = Family::of(path.remote.ip());
+    let socket = Socket::new(Domain::for_address(path.remote), Type::DGRAM, None)?;
+    mark.map_or(Ok(()), |mark| socket.set_mark(mark))?;
+    socket.bind(&SocketAddr::new(path.local.ip(), 0).into())?;
+    socket.connect(&path.remote.into())?;
+    let (level, name) = match family {
+        Family::V4 => (libc::IPPROTO_IP, libc::IP_MTU),
+        Family::V6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+    };
+    let mtu = option(&socket, level, name)?;
+    // Loopback has more than a datagram can be.
+    Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+/// Has a socket's datagrams go whole, or not. Those that do not are cut over IPv4 by the router that
+/// has to, so that it does not matter what was said in its name; over IPv6 routers do not cut.
+fn set_whole(socket: &Socket, family: Family, whole: bool) -> io::Result<()> {
+    let (level, name, yes, no) = match family {
+        Family::V4 => (
             libc::IPPROTO_IP,
             libc::IP_MTU_DISCOVER,
-            libc::IP_PMTUDISC_DONT,
-        )],
-        Family::V6 => &[
-            (
-                libc::IPPROTO_IPV6,
-                libc::IPV6_MTU_DISCOVER,
-                libc::IPV6_PMTUDISC_DONT,
-            ),
-            (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 0),
-        ],
+            libc::IP_PMTUDISC_DO,
+            libc::IP_PMTUDISC_OMIT,
+        ),
+        Family::V6 => (
+            libc::IPPROTO_IPV6,
+            libc::IPV6_MTU_DISCOVER,
+            libc::IPV6_PMTUDISC_DO,
+            libc::IPV6_PMTUDISC_DONT,
+        ),
     };
-    for &(level, name, value) in options {
-        // SAFETY: the descriptor is open, and pointer and length describe one live integer.
-        let result = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                level,
-                name,
-                (&raw const value).cast(),
-                size_of_val(&value) as libc::socklen_t,
-            )
-        };
-        Errno::result(result)?;
+    set_option(socket, level, name, if whole { yes } else { no })?;
+    match family {
+        Family::V4 => Ok(()),
+        Family::V6 => set_option(socket, level, libc::IPV6_DONTFRAG, whole.into()),
     }
+}
+
+#[allow(unsafe_code, reason = "no crate at hand names these socket options")]
+fn set_option(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and pointer and length describe one live integer.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    Errno::result(result)?;
     Ok(())
+}
+
+#[allow(unsafe_code, reason = "no crate at hand names these socket options")]
+fn option(socket: &Socket, level: i32, name: i32) -> io::Result<i32> {
+    let mut value = 0_i32;
+    let mut len = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the descriptor is open, and both pointers are to live integers, of which the second is
+    // the length of the first.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    };
+    Errno::result(result)?;
+    Ok(value)
 }
 
 /// Root may pass the machine's limit, others get up to it; less is slower, not wrong.

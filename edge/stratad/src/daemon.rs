@@ -24,6 +24,7 @@ use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
 use os::{Poller, Signals, clock, crash, divert, entropy};
+use std::collections::BTreeSet;
 use std::io;
 use store::Store;
 use wire::ecn::Ecn;
@@ -158,7 +159,7 @@ impl Daemon {
                 .is_some_and(|deadline| deadline.at <= now)
             {
                 self.node.handle_timeout(now);
-                self.cover();
+                self.cover(now);
             }
             self.streams.handle_timeout(|| self.node.streams(), now);
             self.carry_out(now);
@@ -304,7 +305,7 @@ impl Daemon {
             token::SIGNALS => {}
             token::API => self.serve(now),
             token::CHANGES => self.read_changes(now),
-            token::TUNNEL => self.read_tunnel(),
+            token::TUNNEL => self.read_tunnel(now),
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
             token if token < token::NATT => self.read_ike((token - token::IKE) as usize, now),
@@ -356,7 +357,7 @@ impl Daemon {
     }
 
     /// Inner datagrams: sealed and sent.
-    fn read_tunnel(&mut self) {
+    fn read_tunnel(&mut self, now: Instant) {
         let Some(tunnel) = &self.host.tunnel else {
             return;
         };
@@ -378,8 +379,12 @@ impl Daemon {
                 streams: &mut self.streams,
                 losses: &mut self.losses,
                 faults: &mut self.faults,
+                too_short: BTreeSet::new(),
             };
             self.node.seal(&mut self.batch[..filled], &mut outlet);
+            for path in outlet.too_short {
+                measure(&mut self.node, &self.host, path, now);
+            }
             self.streams.flush(&self.poller);
             if let Some(error) = failed {
                 let what = tunnel.tun.name();
@@ -450,6 +455,7 @@ impl Daemon {
             streams: &mut self.streams,
             losses: &mut self.losses,
             faults: &mut self.faults,
+            too_short: BTreeSet::new(),
         };
         self.node.open(arrived.packets(), &mut outlet, now);
         arrived.clear();
@@ -457,7 +463,7 @@ impl Daemon {
     }
 
     /// Sends dummies where there was silence.
-    fn cover(&mut self) {
+    fn cover(&mut self, now: Instant) {
         let Some(packet) = self.batch.first_mut() else {
             return;
         };
@@ -466,8 +472,12 @@ impl Daemon {
             streams: &mut self.streams,
             losses: &mut self.losses,
             faults: &mut self.faults,
+            too_short: BTreeSet::new(),
         };
         self.node.cover(packet, &mut outlet);
+        for path in outlet.too_short {
+            measure(&mut self.node, &self.host, path, now);
+        }
         self.streams.flush(&self.poller);
     }
 
@@ -505,9 +515,9 @@ impl Daemon {
                     continue;
                 }
                 // IKE learns of congestion by loss, and asks again.
-                let class = Ecn::NotEct.bits();
+                let header = (Ecn::NotEct.bits(), false);
                 let send = |path, payload: &[u8]| {
-                    self.losses.send(&self.host, path, class, payload);
+                    self.losses.send(&self.host, path, header, payload);
                 };
                 faults::pass(&mut self.faults, Way::Out, path, &payload, send);
             }
@@ -662,6 +672,15 @@ fn open_store(config: &Config) -> Result<Option<(Store, Vec<Lease>)>, store::Err
     match config.pools.is_empty() {
         true => Ok(None),
         false => Store::open(&config.store).map(Some),
+    }
+}
+
+/// A packet was too long for a path: the node is told what the system knows of it.
+fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
+    match host.path_mtu(path) {
+        Ok(mtu) => node.handle_path_mtu(path, mtu, now),
+        // It is no longer ours, or has no route: nothing is too long for it.
+        Err(error) => tracing::debug!("what {} takes is not known: {error}", path.remote),
     }
 }
 

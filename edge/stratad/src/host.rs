@@ -180,14 +180,20 @@ impl Host {
     }
 
     /// Sends a UDP payload from the socket of the path's local port and family, with this traffic class
-    /// outside.
-    pub fn send(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
+    /// outside, and perhaps so that nobody on the way may cut it.
+    pub fn send(&self, path: Path, class: u8, whole: bool, payload: &[u8]) -> io::Result<()> {
         let fits =
             |udp: &&Udp| udp.local().port() == path.local.port() && serves(udp.local(), path);
         match self.natt.iter().chain(&self.ike).find(fits) {
+            Some(udp) if whole => udp.send_whole(path, class, payload),
             Some(udp) => udp.send(path, class, payload),
             None => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
+    }
+
+    /// What the system knows of the longest packet that a path takes.
+    pub fn path_mtu(&self, path: Path) -> io::Result<u16> {
+        os::path_mtu(path, Some(MARK))
     }
 
     /// By which pairs of addresses packets of ours can leave for these peers, for each the best first.

@@ -123,6 +123,23 @@ impl Journal {
                 why,
             } => tracing::warn!("peer {peer}: refused: {why}"),
             Event::Refused { peer: None, why } => self.tell_of_stranger(why, now),
+            Event::PathMtu {
+                peer,
+                outside: Some(outside),
+                inside: Some(inside),
+            } => tracing::info!(
+                "peer {peer}: the way there takes packets of {outside} octets, datagrams of {inside}"
+            ),
+            Event::PathMtu { peer, .. } => {
+                tracing::info!("peer {peer}: longer packets are tried again");
+            }
+            Event::PathMtuForged { path, mtu } => {
+                let remote = path.remote.ip();
+                tracing::warn!(
+                    "somebody says that the way to {remote} takes {mtu} octets, which is less than any way \
+                     takes: not believed, but packets there may be cut for ten minutes"
+                );
+            }
             Event::PathMoved { peer, path } => {
                 let (local, remote) = (path.local, path.remote);
                 tracing::info!("peer {peer}: tunnel moved, from {local} to {remote}");

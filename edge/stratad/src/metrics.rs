@@ -111,6 +111,17 @@ fn esp(registry: &mut Registry, node: &Node) {
         ]
         .into_iter(),
     );
+    family(
+        registry,
+        "esp_path_mtu",
+        "Datagrams that were too long for their path, and what was said of one that cannot be",
+        "kind",
+        [
+            ("too_long", counters.too_long),
+            ("disbelieved", node.disbelieved_path_mtus()),
+        ]
+        .into_iter(),
+    );
 }
 
 fn ike(registry: &mut Registry, node: &Node) {

@@ -9,6 +9,7 @@ use crate::streams::{self, Streams};
 use model::Path;
 use node::{DropReason, Packet, Sink};
 use os::{Divert, divert, lock};
+use std::collections::BTreeSet;
 use std::io;
 
 /// Packets that the system did not take, since the start.
@@ -98,12 +99,27 @@ impl Losses {
         }
     }
 
-    /// Sends one UDP payload, with this traffic class outside.
-    pub fn send(&mut self, host: &Host, path: Path, class: u8, payload: &[u8]) {
-        if let Err(error) = host.send(path, class, payload) {
+    /// Sends one UDP payload, with this traffic class outside, so that nobody on the way may cut it if
+    /// it is to go `whole`. Gives false if the system knows that the path does not take it so; then it
+    /// goes in pieces this once, for the datagram in it is no longer there.
+    pub fn send(
+        &mut self,
+        host: &Host,
+        path: Path,
+        (class, whole): (u8, bool),
+        payload: &[u8],
+    ) -> bool {
+        let sent = host.send(path, class, whole, payload);
+        let fits = !matches!(&sent, Err(error) if whole && os::is_too_long(error));
+        let sent = match fits {
+            true => sent,
+            false => host.send(path, class, false, payload),
+        };
+        if let Err(error) = sent {
             tracing::trace!("cannot send to {}: {error}", path.remote);
             self.sent += 1;
         }
+        fits
     }
 }
 
@@ -117,6 +133,8 @@ pub struct Outlet<'a> {
     pub losses: &'a mut Losses,
     /// What happens to packets on purpose.
     pub faults: &'a mut Option<Faults>,
+    /// Paths that packets were too long for.
+    pub too_short: BTreeSet<Path>,
 }
 
 impl Sink for Outlet<'_> {
@@ -126,16 +144,14 @@ impl Sink for Outlet<'_> {
         if path.is_stream() {
             return self.streams.pass(path, packet.octets());
         }
-        let (host, losses, class) = (self.host, &mut *self.losses, packet.class());
-        faults::pass(
-            self.faults,
-            Way::Out,
-            path,
-            packet.octets(),
-            |path, octets| {
-                losses.send(host, path, class, octets);
-            },
-        );
+        let (host, losses) = (self.host, &mut *self.losses);
+        let (header, too_short) = ((packet.class(), packet.whole), &mut self.too_short);
+        let send = |path, octets: &[u8]| {
+            if !losses.send(host, path, header, octets) {
+                too_short.insert(path);
+            }
+        };
+        faults::pass(self.faults, Way::Out, path, packet.octets(), send);
     }
 
     fn deliver(&mut self, packet: &mut Packet) {

@@ -58,6 +58,7 @@ pub fn node(config: &Config) -> node::Config {
             .filter_map(|peer| Some((peer.party.name.clone(), interval(peer.cover?))))
             .collect(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
+        path_mtu: config.tunnel.path_mtu == config::PathMtu::Icmp,
         snoop: config
             .divert
             .as_ref()

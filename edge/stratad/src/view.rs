@@ -192,6 +192,10 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         padded: traffic(node.esp_counters().padded),
         covered: node.esp_counters().covered,
         dummies: node.esp_counters().dummies(),
+        path_mtu: control::PathMtu {
+            too_long: node.esp_counters().too_long,
+            disbelieved: node.disbelieved_path_mtus(),
+        },
         congestion: congestion(node.esp_counters().congestion),
     }
 }
@@ -318,6 +322,8 @@ fn child(status: &ChildStatus) -> Child {
             model::Mode::Beet => ChildMode::Beet,
         },
         draining: status.draining,
+        mtu: status.mtu,
+        path_mtu: status.path_mtu,
         local: texts(&status.local),
         remote: texts(&status.remote),
         received: traffic(status.received),

@@ -43,6 +43,7 @@ drop_reasons! {
     NoPolicy "no_policy" "no policy and no SA speaks of it, and nothing leaves in clear"
     SequenceExhausted "sequence_exhausted" "the SA's sequence numbers are used up"
     TooBig "too_big" "the buffer has no room for what sealing adds"
+    TooLong "too_long" "its path has no room for it, and its source is nobody to be told, or was told just before"
     Fragment "fragment" "a fragment: transport and BEET mode carry whole datagrams alone"
     HeaderOptions "header_options" "IP options or extension headers, which transport and BEET mode do not carry"
     // Inbound, before anything is authenticated.

@@ -57,6 +57,8 @@ pub(crate) struct Outbound {
     used: u32,
     /// How long datagrams are to look, if not as long as they are.
     pub sizes: Option<Sizes>,
+    /// The longest datagram whose packet gets through, where that is known.
+    pub longest: Option<u16>,
     pub traffic: Traffic,
 }
 
@@ -67,6 +69,7 @@ impl Outbound {
             cipher: Cipher::new(&half.keys, agreement)?,
             used: 0,
             sizes: None,
+            longest: None,
             traffic: Traffic::default(),
         })
     }
@@ -102,7 +105,7 @@ impl Outbound {
         };
         let seq = self.next_seq()?;
         let header = Header { spi: self.spi, seq };
-        let size = self.sizes.map(|sizes| sizes.of(packet.len()));
+        let size = self.sizes().map(|sizes| sizes.of(packet.len()));
         let (opaque, padding) = match &mut self.cipher {
             Cipher::Plain(plain) => {
                 let padding = size.map_or(Ok(0), |size| pad(packet, plain.filling(size)))?;
@@ -126,7 +129,7 @@ impl Outbound {
         packet: &mut Packet,
         scratch: &mut Scratch,
     ) -> Result<bool, DropReason> {
-        let Some(sizes) = self.sizes.filter(|_| self.used < REKEY_AT - 1) else {
+        let Some(sizes) = self.sizes().filter(|_| self.used < REKEY_AT - 1) else {
             return Ok(false);
         };
         let (size, seq) = (sizes.of(0), self.next_seq()?);
@@ -140,6 +143,12 @@ impl Outbound {
             Cipher::Zoned(zoned) => zoned.dummy(packet, size, header, scratch)?,
         }
         Ok(true)
+    }
+
+    /// What datagrams look like where no longer ones get through.
+    fn sizes(&self) -> Option<Sizes> {
+        let within = |sizes: Sizes| self.longest.map_or(sizes, |longest| sizes.within(longest));
+        self.sizes.map(within)
     }
 
     /// The next number. It is spent whether or not a packet is sealed with it, and after the last

@@ -24,6 +24,8 @@ pub struct Packet {
     pub ecn: Ecn,
     /// The DSCP that the header outside is to have.
     pub dscp: u8,
+    /// Whether it is to be sent so that nobody on the way cuts it into fragments.
+    pub whole: bool,
 }
 
 impl Packet {
@@ -36,6 +38,7 @@ impl Packet {
             path: None,
             ecn: Ecn::NotEct,
             dscp: 0,
+            whole: false,
         }
     }
 

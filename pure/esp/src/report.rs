@@ -60,6 +60,8 @@ pub struct Counters {
     pub covered: u64,
     /// Segments that began a TCP connection and offered longer ones than fit.
     pub clamped: u64,
+    /// Datagrams that their path has no room for, and whose sources were told so.
+    pub too_long: u64,
     /// What the headers outside said about congestion.
     pub congestion: Congestion,
     dropped: [u64; DropReason::ALL.len()],
@@ -78,6 +80,7 @@ impl Counters {
             padded: none,
             covered: 0,
             clamped: 0,
+            too_long: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
         }

@@ -11,12 +11,14 @@ use crate::packet::Packet;
 use crate::pair::Pair;
 use crate::policy::{Protected, Spd};
 use crate::report::{Counters, Report, SaTraffic};
+use crate::room::{Fit, PathMtu, Room, Shell};
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, Path, Sizes, Spi};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
+use wire::too_big::TooBig;
 use wire::{ip, mss, tcp};
 
 /// Where packets go. Each packet of a batch is handed to exactly one of these, in order, and is the
@@ -25,7 +27,8 @@ pub trait Sink {
     /// An ESP packet to send on `path`, from the SPI on: in UDP it is the payload. The header outside
     /// is to have its [class](Packet::class), where there is one.
     fn transmit(&mut self, packet: &mut Packet, path: Path);
-    /// An inner datagram for this host or the network behind it.
+    /// An inner datagram for this host or the network behind it: one that was opened, or what the
+    /// source of a datagram hears that is too long.
     fn deliver(&mut self, packet: &mut Packet);
     /// A packet that goes nowhere. What the buffer holds is nobody's to read.
     fn dropped(&mut self, packet: &mut Packet, why: DropReason);
@@ -67,6 +70,8 @@ struct Sa {
     takes_padding: bool,
     inbound: Inbound,
     outbound: Outbound,
+    shell: Shell,
+    room: Room,
     /// To be reported when the first packet comes.
     unconfirmed: bool,
     /// Whether nothing was sealed since [`Worker::cover`] was last asked.
@@ -137,6 +142,8 @@ impl Worker {
             id: sa.id,
             path: sa.path,
             takes_padding: sa.takes_padding,
+            shell: Shell::of(&sa),
+            room: Room::new(PathMtu::Any, Shell::of(&sa), sa.path),
             lane: Lane::of(&sa),
             dscp: self.classes.get(&sa.peer).copied().unwrap_or_default(),
             peer: sa.peer,
@@ -222,20 +229,36 @@ impl Worker {
         self.clamp = mtu;
     }
 
-    /// Sends an SA's packets another way from now on.
+    /// Sends an SA's packets another way from now on, which they may be cut on.
     pub fn move_path(&mut self, id: ChildSaId, path: Path) {
         if let Some(sa) = self.sa_mut(id) {
             sa.path = path;
+            sa.give_room(PathMtu::Any);
         }
+    }
+
+    /// Says how long the packets of an SA may be from now on; gives the longest datagram that fits, if
+    /// there is one.
+    pub fn set_path_mtu(&mut self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
+        let sa = self.sa_mut(id)?;
+        sa.give_room(mtu);
+        sa.room.longest()
     }
 
     // Inputs.
 
     /// Inner datagrams on their way out.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink) {
+        // Errors are to be few (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)): of a flood of
+        // datagrams that are too long one in each batch is answered.
+        let mut answered = false;
         for packet in batch {
-            match self.seal_one(packet) {
-                Ok(path) => sink.transmit(packet, path),
+            match self.seal_one(packet, answered) {
+                Ok(Some(path)) => sink.transmit(packet, path),
+                Ok(None) => {
+                    answered = true;
+                    sink.deliver(packet);
+                }
                 Err(why) => self.dropped(packet, why, sink),
             }
         }
@@ -260,18 +283,17 @@ impl Worker {
         if !silence.fold(true, |all, silent| all & silent) {
             return None;
         }
-        let mut newest_first = self.order.values().rev();
-        let covers = |spi: &&Spi| {
-            let sa = self.sas.get(*spi);
-            sa.is_some_and(|sa| sa.peer == peer && sa.outbound.sizes.is_some())
-        };
-        let spi = *newest_first.find(covers)?;
-        let sa = self.sas.get_mut(&spi)?;
+        let covering = self
+            .sas
+            .values_mut()
+            .filter(|sa| sa.peer == peer && sa.turn.is_some() && sa.outbound.sizes.is_some());
+        let sa = covering.max_by_key(|sa| sa.turn)?;
         let made = sa.outbound.dummy(packet, &mut self.scratch);
         if !made.is_ok_and(|made| made) {
             return None;
         }
         (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
+        packet.whole = sa.room.take(0, true) == Fit::Whole;
         self.counters.covered += 1;
         Some(sa.path)
     }
@@ -321,19 +343,34 @@ impl Worker {
         self.sas.get_mut(self.by_id.get(&id)?).map(Box::as_mut)
     }
 
-    fn seal_one(&mut self, packet: &mut Packet) -> Result<Path, DropReason> {
+    /// Where a packet goes then; `None` if it has become what the datagram's source is to hear.
+    fn seal_one(
+        &mut self,
+        packet: &mut Packet,
+        answered: bool,
+    ) -> Result<Option<Path>, DropReason> {
         let header = ip::Header::parse(packet.octets());
         let header = header.map_err(|_| DropReason::DatagramMalformed)?;
         if header.total_len() != packet.len() {
             return Err(DropReason::DatagramMalformed);
         }
         let (flow, version, octets) = (header.flow(), header.version(), packet.len());
-        let tos = header.tos();
+        let (tos, may_be_cut) = (header.tos(), header.may_be_fragmented());
         self.spd.admit(&flow)?;
         let sa = protecting(&self.order, &mut self.sas, &flow)
             .ok_or_else(|| self.spd.without_sa(&flow))?;
+        let fit = sa.room.take(octets, may_be_cut);
+        match fit {
+            Fit::TooLong(_) if answered => return Err(DropReason::TooLong),
+            Fit::TooLong(longest) => {
+                answer(packet, longest, &mut self.counters)?;
+                return Ok(None);
+            }
+            Fit::Whole | Fit::Fragments => packet.whole = fit == Fit::Whole,
+        }
         (packet.ecn, packet.dscp) = (Ecn::from_bits(tos), sa.dscp.outside(tos >> 2));
-        clamp(packet, &flow, self.clamp, &mut self.counters);
+        let mtu = segments_fit(self.clamp, sa.room);
+        clamp(packet, &flow, mtu, &mut self.counters);
         let form = (version, sa.pair.is_some());
         let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;
         sa.silent = false;
@@ -345,7 +382,7 @@ impl Worker {
         if sealed.padding > 0 {
             self.counters.padded.count(sealed.padding);
         }
-        Ok(sa.path)
+        Ok(Some(sa.path))
     }
 
     fn open_one(&mut self, packet: &mut Packet, now: Instant) -> Result<(), DropReason> {
@@ -373,7 +410,8 @@ impl Worker {
             self.reports.push_back(Report::UnusedEcn(sa.id));
         }
         ecn::leave(packet, inner)?;
-        clamp(packet, &flow, self.clamp, &mut self.counters);
+        let mtu = segments_fit(self.clamp, sa.room);
+        clamp(packet, &flow, mtu, &mut self.counters);
         sa.inbound.traffic.count(packet.len());
         self.counters.opened.count(packet.len());
         Ok(())
@@ -383,6 +421,21 @@ impl Worker {
         self.counters.drop(why);
         sink.dropped(packet, why);
     }
+}
+
+/// Turns a datagram that is too long into what its source is to hear.
+fn answer(packet: &mut Packet, longest: u16, counters: &mut Counters) -> Result<(), DropReason> {
+    let told = TooBig::about(packet.octets(), longest).ok_or(DropReason::TooLong)?;
+    packet.fill(told.octets());
+    counters.too_long += 1;
+    Ok(())
+}
+
+/// What TCP segments have to fit, if those that begin a connection are to say so: the tunnel's device,
+/// and what is known of the path.
+fn segments_fit(clamp: Option<u16>, room: Room) -> Option<u16> {
+    let longest = room.longest().unwrap_or(u16::MAX);
+    clamp.map(|mtu| mtu.min(longest))
 }
 
 /// Has a segment that begins a TCP connection offer what fits, if it is to.
@@ -421,6 +474,12 @@ impl Sa {
         let sizes = sizes.copied().filter(|_| self.pair.is_none());
         self.outbound.sizes = sizes.filter(|_| self.takes_padding);
         (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
+    }
+
+    /// Knows this of its path from now on. Padding makes no packet longer than gets through.
+    fn give_room(&mut self, mtu: PathMtu) {
+        self.room = Room::new(mtu, self.shell, self.path);
+        self.outbound.longest = self.room.longest();
     }
 
     fn traffic(&self) -> SaTraffic {

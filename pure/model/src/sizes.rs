@@ -29,6 +29,15 @@ impl Sizes {
         }
     }
 
+    /// The same where no datagram may be longer than this.
+    #[must_use]
+    pub fn within(self, longest: u16) -> Self {
+        Self {
+            shortest: self.shortest.min(longest),
+            longest: self.longest.min(longest),
+        }
+    }
+
     /// How long a datagram looks. One that is longer than all of them looks as it is.
     pub fn of(self, len: usize) -> usize {
         let (mut size, longest) = (usize::from(self.shortest), usize::from(self.longest));
@@ -57,5 +66,16 @@ mod tests {
         assert_eq!(seen, [128, 128, 256, 256, 512, 1024, 1380, 1380, 1381]);
         assert_eq!(Sizes::doubling(100).of(7), 100);
         assert_eq!(Sizes::doubling(u16::MAX).of(40_000), 65_535);
+    }
+
+    #[test]
+    fn where_less_gets_through_no_datagram_looks_longer() {
+        let narrow = Sizes::one(1380).within(1300);
+        assert_eq!(
+            [0, 1300, 1350].map(|len| narrow.of(len)),
+            [1300, 1300, 1350]
+        );
+        assert_eq!(Sizes::doubling(1380).within(1300).of(1200), 1300);
+        assert_eq!(Sizes::doubling(100).within(1300), Sizes::doubling(100));
     }
 }

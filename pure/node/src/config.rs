@@ -47,6 +47,8 @@ pub struct Config {
     /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
     /// beginning (MSS clamping).
     pub clamp: Option<u16>,
+    /// Whether packets are sent whole, and as long as routers on the way say (path MTU discovery).
+    pub path_mtu: bool,
     /// How a licensed node's SNOOP works; `None` if it only forwards.
     pub snoop: Option<SnoopConfig>,
     /// How long a licensed node may keep a grant's keys.

@@ -253,6 +253,22 @@ pub enum Event {
         /// Its destination.
         destination: IpAddr,
     },
+    /// What the path to a peer takes is known now, or not any more.
+    PathMtu {
+        /// Name of the peer's table.
+        peer: String,
+        /// The longest packet.
+        outside: Option<u16>,
+        /// The longest datagram that has room in it.
+        inside: Option<u16>,
+    },
+    /// Somebody said of a path that it takes less than any path does.
+    PathMtuForged {
+        /// The path.
+        path: Path,
+        /// How much.
+        mtu: u16,
+    },
     /// A tunnel takes another path, because one of its ends moved.
     PathMoved {
         /// Name of the peer's table.

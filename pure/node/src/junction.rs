@@ -364,6 +364,8 @@ impl Node {
             path: child.path,
             exchanges: child.exchanges.clone(),
             draining: false,
+            path_mtu: None,
+            mtu: None,
             received: Traffic::default(),
             sent: Traffic::default(),
         };
@@ -383,6 +385,7 @@ impl Node {
                 status,
             },
         );
+        self.measure(id);
         // Nobody is owed keys of an SA without zones.
         if zoned {
             self.limit(id, Ending::Reconfigured, now);

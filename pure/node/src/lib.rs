@@ -10,7 +10,8 @@
 //!   operator wants. Whoever has [`Node::set_recording`] on answers each [`Event::Giving`] by [`Node::give`].
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
-//!   the routes allow to [`Node::handle_ways`], streams that are lost to [`Node::handle_disconnected`];
+//!   the routes allow to [`Node::handle_ways`], streams that are lost to [`Node::handle_disconnected`],
+//!   packets that were too long to [`Node::handle_path_mtu`];
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
 //!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node). Where silence is
 //!   covered, [`Node::cover`] follows each timeout.
@@ -32,6 +33,7 @@ mod junction;
 mod keylog;
 mod moving;
 mod node;
+mod path_mtu;
 mod peers;
 mod reconfigure;
 mod revocation;

@@ -205,6 +205,7 @@ impl Node {
             if let Some(child) = self.children.get_mut(id) {
                 child.status.path = path;
             }
+            self.measure(*id);
         }
         // A clone takes nothing with it yet.
         let peer = self.name(sa);

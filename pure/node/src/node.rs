@@ -4,6 +4,7 @@ use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
 use crate::grants::Grants;
 use crate::moving::Moving;
+use crate::path_mtu::PathMtus;
 use crate::peers::Peers;
 use crate::status::ChildStatus;
 use crate::succession::Succession;
@@ -83,6 +84,7 @@ pub struct Node {
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
     pub(crate) cover: Cover,
+    pub(crate) path_mtus: PathMtus,
     /// What peers lend us, by IKE SA, and who they are.
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
@@ -132,6 +134,7 @@ impl Node {
             succession: Succession::default(),
             moving: Moving::default(),
             cover: Cover::default(),
+            path_mtus: PathMtus::new(config.path_mtu),
             inside: BTreeMap::new(),
             rng,
             ike_port: config.ike_port,
@@ -328,6 +331,7 @@ impl Node {
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
         self.cover.handle_timeout(now);
+        self.forget_path_mtus(now);
         for held in self.transit.handle_timeout(now) {
             self.dropped(held, Dropped::Expired);
         }
@@ -401,6 +405,7 @@ impl Node {
             self.succession.poll_timeout(),
             self.moving.poll_timeout(),
             self.cover.poll_timeout(),
+            self.path_mtus.poll_timeout(),
             reports,
         ];
         engines.into_iter().flatten().min()

@@ -1,10 +1,10 @@
 //! Another configuration for a running node: only the difference has consequences.
 //!
-//! Policies, classes of service, padding, cover, MSS clamping, SNOOP's limits, liveness and the wish to be up take effect in place. A peer that is
-//! new is initiated like at a start, one that is gone is deleted in an orderly way. A peer whose
-//! terms changed gets new SAs, and so does one whose keys a licensed node holds that the
-//! configuration does not know any more. One whose licences alone changed gets new keys, and a licence
-//! that is gone is of no use from then on. All others do not notice.
+//! Policies, classes of service, padding, cover, MSS clamping, path MTU discovery, SNOOP's limits, liveness
+//! and the wish to be up take effect in place. A peer that is new is initiated like at a start, one that is
+//! gone is deleted in an orderly way. A peer whose terms changed gets new SAs, and so does one whose keys a
+//! licensed node holds that the configuration does not know any more. One whose licences alone changed
+//! gets new keys, and a licence that is gone is of no use from then on. All others do not notice.
 
 use crate::config::{Config, Peer, Role};
 use crate::node::{Node, is_reachable, spd, wanted};
@@ -23,6 +23,7 @@ impl Node {
         let up = self.children.values().map(|child| child.peer.as_str());
         self.cover.set(config.cover, up, now);
         self.worker.set_clamp(config.clamp);
+        self.discover_path_mtus(config.path_mtu);
         self.transit.set_snoop(config.snoop);
         self.grant_lifetime = config.grant_lifetime;
         let old_start = std::mem::replace(&mut self.start, wanted(&config.start, &config.peers));

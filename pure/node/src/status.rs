@@ -82,6 +82,10 @@ pub struct ChildStatus {
     pub remote: Vec<TrafficSelector>,
     /// Where its packets go.
     pub path: model::Path,
+    /// The longest packet that this takes, if that is known.
+    pub path_mtu: Option<u16>,
+    /// The longest datagram that has room in it.
+    pub mtu: Option<u16>,
     /// What was opened.
     pub received: Traffic,
     /// What was sealed.

@@ -177,6 +177,7 @@ fn config(
         sizes: Default::default(),
         cover: Default::default(),
         clamp: None,
+        path_mtu: false,
         key_log: false,
     }
 }

@@ -175,6 +175,12 @@ impl<'a> Header<'a> {
         self.fragment
     }
 
+    /// Whether routers may cut it into fragments: over IPv6 they never may.
+    pub fn may_be_fragmented(&self) -> bool {
+        const DONT_FRAGMENT: u8 = 0x40;
+        self.version() == 4 && self.packet[6] & DONT_FRAGMENT == 0
+    }
+
     /// Whether there are IPv4 options or IPv6 extension headers.
     pub fn has_options(&self) -> bool {
         self.header_len

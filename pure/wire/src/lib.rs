@@ -14,5 +14,6 @@ pub mod rtp;
 pub mod shell;
 pub mod stream;
 pub mod tcp;
+pub mod too_big;
 pub mod udp;
 pub mod zoned;

@@ -19,6 +19,7 @@ revocation = "strict"
 name = "strata1"
 mtu = 1300
 clamp = false
+path_mtu = "icmp"
 addresses = ["10.8.0.1/16"]
 dns = ["10.1.0.53"]
 resolver = "/etc/other.conf"
@@ -168,6 +169,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("tunnel.name", "strata1", "strata2", Restart),
         ("tunnel.mtu", "1300", "1301", Restart),
         ("tunnel.clamp", "clamp = false", "clamp = true", Applied),
+        ("tunnel.path_mtu", "\"icmp\"", "\"off\"", Applied),
         ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
         ("tunnel.dns", "10.1.0.53", "10.1.0.54", Applied),
         ("tunnel.resolver", "other.conf", "another.conf", Restart),

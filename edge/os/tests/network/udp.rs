@@ -109,6 +109,45 @@ fn a_datagram_longer_than_the_link_is_fragmented() {
     }
 }
 
+/// It is refused here, or told by a router and then refused here: in both cases somebody can ask.
+#[test]
+fn a_datagram_that_is_to_go_whole_and_is_too_long_is_refused() {
+    let line = Line::new();
+    line.a.netlink().unwrap().set_mtu("va", 1280).unwrap();
+    for (from, to, fits) in [
+        ("10.1.0.1:1", "10.1.0.2:2", 1280 - 28),
+        ("[fd01::1]:1", "[fd01::2]:2", 1280 - 48),
+    ] {
+        let (near, mut far) = (bind(&line.a, from), bind(&line.b, to));
+        let path = path(&near, to);
+        let refused = near.send_whole(path, 0, &vec![7; fits + 1]).unwrap_err();
+        assert!(os::is_too_long(&refused), "{refused}");
+        let asked = line.a.enter(|| os::path_mtu(path, None)).unwrap();
+        assert_eq!(asked.unwrap(), 1280);
+        near.send_whole(path, 0, &vec![7; fits]).unwrap();
+        assert_eq!(await_datagram(&mut far).1.len(), fits);
+        // Others may be cut, how many there ever are, and then one is to go whole again.
+        for _ in 0..1100 {
+            near.send(path, 0, &[7; 1300]).unwrap();
+            assert_eq!(await_datagram(&mut far).1, [7; 1300]);
+        }
+        let refused = near.send_whole(path, 0, &vec![7; fits + 1]).unwrap_err();
+        assert!(os::is_too_long(&refused), "{refused}");
+    }
+}
+
+#[test]
+fn of_a_path_that_is_none_nothing_is_known() {
+    let line = Line::new();
+    let near = bind(&line.a, "10.1.0.1:1");
+    let nowhere = path(&near, "192.0.2.1:2");
+    let asked = line.a.enter(|| os::path_mtu(nowhere, None)).unwrap();
+    assert_eq!(
+        asked.unwrap_err().raw_os_error(),
+        Some(Errno::ENETUNREACH as i32)
+    );
+}
+
 #[test]
 fn a_datagram_that_cannot_be_sent_is_an_error_of_its_own() {
     let line = Line::new();

@@ -123,6 +123,9 @@ fn show_child(text: &mut String, child: &Child) {
         let _ = writeln!(text, "  pfs       {}", all.join(", "));
     }
     let _ = writeln!(text, "  carries   {local} <-> {remote}");
+    if let (Some(inside), Some(outside)) = (child.mtu, child.path_mtu) {
+        let _ = writeln!(text, "  mtu       {inside}, of {outside} outside");
+    }
     let _ = writeln!(text, "  received  {}", traffic(child.received));
     let _ = writeln!(text, "  sent      {}", traffic(child.sent));
 }
@@ -209,6 +212,8 @@ mod tests {
                 key_exchanges: vec!["x25519".to_owned(), "mlkem768".to_owned()],
                 mode: ChildMode::Tunnel,
                 draining: false,
+                path_mtu: Some(1400),
+                mtu: Some(1338),
                 kind: ChildKind::Zoned,
                 local: vec!["10.1.0.2/32".to_owned()],
                 remote: vec!["10.8.0.0/16".to_owned(), "fd00:8::/64".to_owned()],
@@ -286,6 +291,7 @@ peer office  up for 1 min 15 s
   sa        zoned, in c0de0001, out beef0002
   pfs       x25519, mlkem768
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
+  mtu       1338, of 1400 outside
   received  1.0 MiB in 1,234 packets
   sent      40 B in 1 packet
 

@@ -39,6 +39,10 @@ const IKE_CHILDREN: &str = "pure/ike/src/tests/children.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const CLAMP: &str = "edge/lab/tests/e2e_clamp.rs";
 const MSS: &str = "pure/wire/src/mss.rs";
+const PMTU: &str = "edge/lab/tests/e2e_pmtu.rs";
+const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
+const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
+const TOO_BIG: &str = "pure/wire/src/too_big.rs";
 const CLONE: &str = "edge/lab/tests/e2e_clone.rs";
 const CLONE_TSHARK: &str = "edge/lab/tests/interop_clone.rs";
 const IKE_CLONE: &str = "pure/ike/src/tests/clone.rs";
@@ -909,6 +913,58 @@ pub const FEATURES: &[Feature] = &[
             (MSS, "options_that_cannot_be_read_stay"),
         ]),
         recovers: NotNeeded("every SYN is looked at by itself, also one that is sent again"),
+    },
+    Feature {
+        name: "Packets as long as their path takes (path MTU discovery)",
+        keys: &["tunnel.path_mtu"],
+        verbs: &[],
+        works: Tests(&[
+            (PMTU, "packets_go_whole_through_a_narrow_hop"),
+            (PMTU, "packets_go_whole_through_a_narrow_hop_in_zones"),
+            (PMTU, "packets_go_whole_through_a_narrow_hop_over_ipv6"),
+            (
+                PMTU,
+                "a_licensed_node_passes_on_what_is_whole_and_says_what_is_too_long",
+            ),
+            (PMTU, "sources_hear_how_long_datagrams_may_be"),
+            (PMTU, "a_datagram_that_may_be_cut_passes"),
+            (
+                PMTU,
+                "connections_that_begin_later_fit_from_their_beginning",
+            ),
+            (PMTU, "a_reload_turns_it_on_and_off"),
+        ]),
+        refuses: Tests(&[
+            (PMTU, "without_it_packets_are_cut_on_their_way"),
+            (PMTU, "a_forged_router_makes_nothing_stand_still"),
+            (
+                PMTU,
+                "a_forged_router_that_could_be_one_costs_some_octets_of_each_packet",
+            ),
+            (
+                PMTU,
+                "where_routers_are_silent_what_is_too_long_is_lost_until_a_reload",
+            ),
+            (PMTU, "what_turns_it_on_is_one_of_two_words"),
+            (NODE_PMTU, "what_cannot_be_is_not_believed_and_told"),
+            (NODE_PMTU, "a_path_that_nobody_takes_is_not_remembered"),
+            (TOO_BIG, "nobody_is_told_of_an_error_about_an_error"),
+            (TOO_BIG, "only_a_single_host_is_told"),
+        ]),
+        recovers: Tests(&[
+            (PMTU, "a_narrow_hop_that_loses_packets_is_passed"),
+            (
+                PMTU,
+                "below_the_least_of_ipv6_packets_are_cut_and_all_arrives",
+            ),
+            (
+                PMTU,
+                "what_is_known_of_a_path_stays_there_when_the_tunnel_moves",
+            ),
+            (ROOM, "datagrams_of_1280_octets_always_fit"),
+            (NODE_PMTU, "it_is_forgotten_after_ten_minutes"),
+            (NODE_PMTU, "it_does_not_follow_a_tunnel_that_moves"),
+        ]),
     },
     Feature {
         name: "Moving to other addresses (MOBIKE)",

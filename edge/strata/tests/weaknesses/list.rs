@@ -41,6 +41,9 @@ const MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const ADDRESSES: &str = "pure/ike/src/extension/mobike.rs";
 const NAT: &str = "pure/ike/src/tests/nat.rs";
 const OURS: &str = "pure/ike/src/tests/weaknesses.rs";
+const PMTU: &str = "edge/lab/tests/e2e_pmtu.rs";
+const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
+const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
 const PLAIN: &str = "pure/esp/src/plain.rs";
 const PROPOSAL: &str = "pure/ike/src/tests/proposal.rs";
 const REFUSAL: &str = "pure/ike/src/tests/refusal.rs";
@@ -928,6 +931,16 @@ pub const WEAKNESSES: &[Weakness] = &[
             ),
             (NAT, "a_replayed_or_forged_message_moves_nobody"),
             (NAT, "who_is_behind_a_nat_does_not_follow"),
+        ]),
+    },
+    Weakness {
+        number: 82,
+        seen: "RFC 4301 section 8.2.1",
+        what: "a message in a router's name that the way takes next to nothing",
+        answer: Tests(&[
+            (PMTU, "a_forged_router_makes_nothing_stand_still"),
+            (NODE_PMTU, "what_cannot_be_is_not_believed_and_told"),
+            (ROOM, "datagrams_of_1280_octets_always_fit"),
         ]),
     },
 ];

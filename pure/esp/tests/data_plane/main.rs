@@ -14,5 +14,6 @@ mod licensed;
 mod mode;
 mod padding;
 mod policy;
+mod room;
 mod suites;
 mod vectors;

@@ -5,7 +5,8 @@ use crate::{DropReason, Node};
 
 /// Datagrams from the TUN device.
 pub fn sealing(node: &Node) -> u64 {
-    node.esp_counters().sealed.packets + dropped(node, true)
+    let counters = node.esp_counters();
+    counters.sealed.packets + counters.too_long + dropped(node, true)
 }
 
 /// ESP packets from the network.

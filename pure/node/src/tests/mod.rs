@@ -11,6 +11,7 @@ mod invariants;
 mod ledger;
 mod mode;
 mod operations;
+mod path_mtu;
 mod reauth;
 mod reconfigure;
 mod record;

@@ -108,6 +108,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         sizes: Default::default(),
         cover: Default::default(),
         clamp: None,
+        path_mtu: false,
         key_log: false,
     }
 }

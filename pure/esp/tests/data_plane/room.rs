@@ -1,0 +1,304 @@
+//! What fits a path is sealed and goes whole, to the octet; of what does not the source hears.
+
+use crate::bench::*;
+use crate::datagram::{TCP, UDP, tcp, udp, v4, v4_with, v6};
+use esp::{DropReason, Packet, PathMtu, Sink, Worker};
+use model::{ChildSaId, Hmac, Path, Sha2, Sizes, Suite, ZoneSuite};
+use wire::checksum::{self, Sum};
+use wire::ip::Header;
+
+const ID: ChildSaId = ChildSaId(1);
+/// Outside a packet are an IPv4 header and one of UDP.
+const OUTSIDE: usize = 28;
+
+/// What became of a datagram.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    /// Octets of its packet, and whether that goes whole.
+    Sent(usize, bool),
+    /// What its source hears.
+    Told(Vec<u8>),
+    Dropped(DropReason),
+}
+
+#[derive(Default)]
+struct Watch(Vec<Fate>);
+
+impl Sink for Watch {
+    fn transmit(&mut self, packet: &mut Packet, _: Path) {
+        self.0.push(Fate::Sent(packet.len(), packet.whole));
+    }
+
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.0.push(Fate::Told(packet.octets().to_vec()));
+    }
+
+    fn dropped(&mut self, _: &mut Packet, why: DropReason) {
+        self.0.push(Fate::Dropped(why));
+    }
+}
+
+fn fate(worker: &mut Worker, datagram: &[u8]) -> Fate {
+    let mut watch = Watch::default();
+    // A buffer of the daemon's has room for any datagram.
+    let mut packet = Packet::with_capacity(65_535);
+    packet.fill(datagram);
+    worker.seal(&mut [packet], &mut watch);
+    assert_eq!(watch.0.len(), 1);
+    watch.0.remove(0)
+}
+
+/// A datagram of so many octets that nobody may cut.
+fn of(len: usize) -> Vec<u8> {
+    v4(UDP, &udp(&vec![7; len - 28]))
+}
+
+fn plain(suite: Suite, implicit_iv: bool) -> Kind {
+    Kind::Plain { suite, implicit_iv }
+}
+
+fn worker(kind: &Kind, mtu: PathMtu) -> (Worker, Option<u16>) {
+    let mut alice = endpoint(alices_sa(kind));
+    let longest = alice.set_path_mtu(ID, mtu);
+    (alice, longest)
+}
+
+/// One octet more does not fit, and none less is told: sealing says so itself.
+#[test]
+fn of_plain_packets_the_longest_datagram_that_fits_is_known_to_the_octet() {
+    for suite in [
+        plain(Suite::Aes128Gcm16, false),
+        plain(Suite::ChaCha20Poly1305, true),
+        plain(Suite::Aes256Cbc(Sha2::Sha256), false),
+        plain(Suite::Aes128Cbc(Sha2::Sha512), false),
+    ] {
+        for mtu in 1380..1450 {
+            let (mut alice, longest) = worker(&suite, PathMtu::Octets(mtu));
+            let (mtu, longest) = (usize::from(mtu), usize::from(longest.unwrap()));
+            let Fate::Sent(packet, true) = fate(&mut alice, &of(longest)) else {
+                panic!("{suite:?} {longest}");
+            };
+            assert!(packet + OUTSIDE <= mtu, "{suite:?} {mtu}");
+            alice.set_path_mtu(ID, PathMtu::Unknown);
+            let Fate::Sent(packet, true) = fate(&mut alice, &of(longest + 1)) else {
+                panic!("{suite:?} {longest}");
+            };
+            assert!(packet + OUTSIDE > mtu, "{suite:?} {mtu}");
+        }
+    }
+}
+
+/// Whatever it is to look like, and dummies alike.
+#[test]
+fn padding_makes_no_packet_longer_than_the_path_takes() {
+    for kind in [plain(Suite::Aes128Gcm16, false), two_zones(), three_zones()] {
+        for sizes in [Sizes::one(1380), Sizes::doubling(1380)] {
+            let mut alice = endpoint(alices_sa(&kind));
+            alice.set_sizes([("bob".to_owned(), sizes)].into());
+            let mtu = 1400;
+            let longest = alice.set_path_mtu(ID, PathMtu::Octets(mtu)).unwrap();
+            for len in [40, 1279, 1280, longest.into()] {
+                let Fate::Sent(packet, true) = fate(&mut alice, &of(len)) else {
+                    panic!("{kind:?} {len}");
+                };
+                assert!(
+                    packet > len && packet + OUTSIDE <= mtu.into(),
+                    "{kind:?} {len}"
+                );
+            }
+            let mut dummy = Packet::with_capacity(2000);
+            assert!(
+                alice.cover("bob", &mut dummy).is_none(),
+                "there was no silence"
+            );
+            assert!(alice.cover("bob", &mut dummy).is_some());
+            assert!(
+                dummy.whole && dummy.len() + OUTSIDE <= mtu.into(),
+                "{kind:?}"
+            );
+        }
+    }
+}
+
+/// How long a map is, and how many zones there are to a packet, hangs on the datagram; what is told fits
+/// with the most of each.
+#[test]
+fn of_zoned_packets_what_is_told_fits_whatever_the_datagram_is() {
+    let blocks = ZoneSuite::Aes128Cbc(Hmac {
+        hash: Sha2::Sha512,
+        whole: true,
+    });
+    for kind in [
+        two_zones(),
+        three_zones(),
+        eight_zones(),
+        old_zones(),
+        zones_of(blocks),
+    ] {
+        let (mut alice, longest) = worker(&kind, PathMtu::Octets(1600));
+        let longest = usize::from(longest.unwrap());
+        let payload = vec![7; longest - 40];
+        for datagram in [
+            of(longest),
+            v4(TCP, &tcp(&[], &payload)),
+            v6(UDP, &udp(&payload[8..])),
+        ] {
+            let Fate::Sent(packet, true) = fate(&mut alice, &datagram) else {
+                panic!("{kind:?}");
+            };
+            assert!(packet + OUTSIDE <= 1600, "{kind:?} {packet}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_asked_of_who_does_not_ask() {
+    let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Any);
+    assert_eq!(longest, None);
+    assert!(matches!(fate(&mut alice, &of(9000)), Fate::Sent(_, false)));
+    // Nor is anything said before it is known.
+    let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Unknown);
+    assert_eq!(longest, None);
+    assert!(matches!(fate(&mut alice, &of(9000)), Fate::Sent(_, true)));
+}
+
+/// Cases 1 and 3 of RFC 4301 section 8.2.1: "discard the packet and send a PMTU ICMP message".
+#[test]
+fn the_source_of_what_does_not_fit_hears_what_would() {
+    let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Octets(1400));
+    let longest = longest.unwrap();
+    for datagram in [of(1339), v6(UDP, &udp(&[7; 1339 - 48]))] {
+        let Fate::Told(message) = fate(&mut alice, &datagram) else {
+            panic!("not told");
+        };
+        let (about, to) = (
+            Header::parse(&datagram).unwrap(),
+            Header::parse(&message).unwrap(),
+        );
+        assert_eq!(to.destination(), about.source());
+        assert_eq!(to.payload()[6..8], longest.to_be_bytes());
+        let pseudo = match to.version() {
+            4 => Sum::default(),
+            _ => {
+                let len = to.payload().len();
+                Sum::pseudo_header(to.source(), to.destination(), 58, len)
+            }
+        };
+        assert_eq!(pseudo.with(to.payload()).finish(), 0);
+    }
+    assert_eq!(alice.counters().too_long, 2);
+    assert_eq!(alice.counters().sealed.packets, 0);
+}
+
+/// The next number is the one that follows: a datagram that is not sealed takes none, or whoever opens
+/// would think that one was lost.
+#[test]
+fn what_does_not_fit_costs_no_number() {
+    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
+    fate(&mut alice, &of(1339));
+    let packet = seal(&mut alice, &of(100)).unwrap();
+    assert_eq!(packet[4..8], [0, 0, 0, 1]);
+}
+
+/// Case 2: "fragment (before or after encryption …)", and "NOT send a PMTU ICMP message".
+#[test]
+fn a_datagram_that_may_be_cut_is_sealed_and_its_packet_may_be_cut() {
+    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
+    let datagram = v4_with(&[], 0, UDP, &udp(&[7; 1400]));
+    assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, false)));
+    // One that fits goes whole.
+    let datagram = v4_with(&[], 0, UDP, &udp(&[7; 100]));
+    assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, true)));
+}
+
+/// Who sends many at once hears it once, and a flood is not answered by another.
+#[test]
+fn of_a_batch_one_datagram_is_answered() {
+    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
+    let mut watch = Watch::default();
+    let mut batch: Vec<_> = (0..8).map(|_| Packet::from_slice(&of(1350))).collect();
+    batch.insert(3, Packet::from_slice(&of(100)));
+    alice.seal(&mut batch, &mut watch);
+    let told = watch.0.iter().filter(|fate| matches!(fate, Fate::Told(_)));
+    assert_eq!(told.count(), 1);
+    assert!(matches!(watch.0[0], Fate::Told(_)));
+    assert!(matches!(watch.0[3], Fate::Sent(_, true)));
+    assert_eq!(alice.counters().dropped(DropReason::TooLong), 7);
+}
+
+/// An error about an error would go round for ever (RFC 1812 section 4.3.2.7).
+#[test]
+fn what_does_not_fit_and_may_not_be_answered_is_dropped_under_its_reason() {
+    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
+    let error = v4(1, &[3; 1400]);
+    assert_eq!(fate(&mut alice, &error), Fate::Dropped(DropReason::TooLong));
+    assert_eq!(alice.counters().dropped(DropReason::TooLong), 1);
+    assert_eq!(alice.counters().too_long, 0);
+}
+
+/// Every link takes 1280 octets (RFC 8200 section 5), so a tunnel does. An attacker who forges a router
+/// (RFC 4301 section 8.2.1) has packets cut, and stops none.
+#[test]
+fn datagrams_of_1280_octets_always_fit() {
+    for mtu in [0, 68, 576, 1280, 1343] {
+        let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Octets(mtu));
+        assert_eq!(longest, Some(1280), "{mtu}");
+        assert!(matches!(fate(&mut alice, &of(1280)), Fate::Sent(_, false)));
+        assert!(matches!(fate(&mut alice, &of(1281)), Fate::Told(_)));
+    }
+    let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Octets(1344));
+    assert_eq!(longest, Some(1282));
+    assert!(matches!(fate(&mut alice, &of(1282)), Fate::Sent(_, true)));
+}
+
+#[test]
+fn over_ipv6_the_header_outside_is_longer() {
+    let mut sa = alices_sa(&EXPLICIT);
+    let ends = ["[2001:db8::1]:4500", "[2001:db8::2]:4500"];
+    let [local, remote] = ends.map(|end| end.parse().unwrap());
+    sa.path = Path::udp(local, remote);
+    let mut alice = endpoint(sa);
+    assert_eq!(alice.set_path_mtu(ID, PathMtu::Octets(1400)), Some(1318));
+}
+
+#[test]
+fn what_is_known_of_a_path_is_not_known_of_another() {
+    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
+    alice.move_path(ID, path().reversed());
+    assert!(matches!(fate(&mut alice, &of(1400)), Fate::Sent(_, false)));
+}
+
+#[test]
+fn a_stream_takes_everything() {
+    let mut sa = alices_sa(&EXPLICIT);
+    sa.path = Path::tcp(sa.path.local, sa.path.remote);
+    let mut alice = endpoint(sa);
+    assert_eq!(alice.set_path_mtu(ID, PathMtu::Octets(1400)), None);
+    assert!(matches!(fate(&mut alice, &of(1400)), Fate::Sent(_, false)));
+}
+
+#[test]
+fn connections_are_clamped_to_what_fits_the_path() {
+    let mut segment = tcp(&[2, 4, 5, 0xb4], b"");
+    segment[13] = 0x02;
+    let datagram = v4(TCP, &segment);
+    let offered = |octets: &[u8]| {
+        let header = Header::parse(octets).unwrap();
+        let sum = checksum::of_transport(&header).unwrap();
+        assert_eq!(header.payload()[16..18], sum.to_be_bytes());
+        u16::from_be_bytes([header.payload()[22], header.payload()[23]])
+    };
+    // Both what is sealed and what is opened, and only if somebody wants them clamped.
+    for (clamp, fits) in [(Some(1380), 1298), (Some(1300), 1260), (None, 1460)] {
+        let (mut alice, mut bob) = pair(&EXPLICIT);
+        alice.set_clamp(clamp);
+        alice.set_path_mtu(ID, PathMtu::Octets(1400));
+        let packet = seal(&mut alice, &datagram).unwrap();
+        assert_eq!(offered(&open(&mut bob, &packet).unwrap()), fits);
+        let (mut alice, mut bob) = pair(&EXPLICIT);
+        bob.set_clamp(clamp);
+        bob.set_path_mtu(ID, PathMtu::Octets(1400));
+        let packet = seal(&mut alice, &datagram).unwrap();
+        assert_eq!(offered(&open(&mut bob, &packet).unwrap()), fits);
+    }
+}

@@ -1,0 +1,155 @@
+//! What routers say of a path (RFC 4301 section 8.2): for whom it holds, for how long, and who lies.
+
+use super::world::{GATEWAY, MOBILE, Policies, World};
+use crate::{Event, Node, Rekey};
+use model::{Instant, Path};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A tunnel whose ends ask.
+fn asking(policies: Policies) -> World {
+    let mut world = World::connected(policies);
+    for who in [MOBILE, GATEWAY] {
+        world.reconfigure(who, |config| config.path_mtu = true);
+    }
+    world
+}
+
+fn path(world: &World, who: usize) -> Path {
+    world.nodes[who].peers()[0].children[0].path
+}
+
+fn learn(world: &mut World, who: usize, path: Path, mtu: u16) {
+    world.command(who, |node, now| node.handle_path_mtu(path, mtu, now));
+}
+
+/// What packets each tunnel knows its path to take.
+fn known(world: &World, who: usize) -> Vec<Option<u16>> {
+    let peers = world.nodes[who].peers();
+    let children = peers[0].children.iter();
+    children.map(|child| child.path_mtu).collect()
+}
+
+/// How often an operator heard what a path takes.
+fn told(world: &World, who: usize) -> Vec<Option<u16>> {
+    let told = world.events[who].iter().filter_map(|event| match event {
+        Event::PathMtu { outside, .. } => Some(*outside),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn what_is_known_holds_for_every_tunnel_on_the_path_and_is_told_once() {
+    let mut world = asking(Policies {
+        voice: true,
+        ..Policies::default()
+    });
+    let path = path(&world, MOBILE);
+    for _ in 0..3 {
+        learn(&mut world, MOBILE, path, 1400);
+    }
+    assert_eq!(known(&world, MOBILE), [Some(1400); 2]);
+    assert_eq!(told(&world, MOBILE), [Some(1400)]);
+    assert_eq!(known(&world, GATEWAY), [None; 2]);
+}
+
+/// "An implementation should 'age' cached values" (RFC 1191 section 6.3): there is no word from a path that
+/// takes more than it did.
+#[test]
+fn it_is_forgotten_after_ten_minutes() {
+    let mut world = asking(Policies::default());
+    let path = path(&world, MOBILE);
+    learn(&mut world, MOBILE, path, 1400);
+    world.run_for(9 * MINUTE);
+    assert_eq!(known(&world, MOBILE), [Some(1400)]);
+    // Said again it is known for as long again.
+    learn(&mut world, MOBILE, path, 1400);
+    world.run_for(9 * MINUTE);
+    assert_eq!(known(&world, MOBILE), [Some(1400)]);
+    world.run_for(2 * MINUTE);
+    assert_eq!(known(&world, MOBILE), [None]);
+    assert_eq!(told(&world, MOBILE), [Some(1400), None]);
+}
+
+#[test]
+fn new_keys_change_nothing_of_it() {
+    let mut world = asking(Policies::default());
+    let path = path(&world, MOBILE);
+    learn(&mut world, MOBILE, path, 1400);
+    let rekey = |node: &mut Node, now: Instant| node.rekey("gw", Rekey::Children, now);
+    world.command(MOBILE, rekey).unwrap();
+    world.run_for(Duration::from_secs(5));
+    assert!(known(&world, MOBILE).iter().all(|mtu| *mtu == Some(1400)));
+    assert_eq!(told(&world, MOBILE), [Some(1400)]);
+}
+
+/// The mobile node is seen elsewhere: that is another path, of which nobody knows anything. The one before
+/// is what it was when it comes back.
+#[test]
+fn it_does_not_follow_a_tunnel_that_moves() {
+    let mut world = asking(Policies::default());
+    let (before, home) = (path(&world, GATEWAY), world.outside);
+    learn(&mut world, GATEWAY, before, 1400);
+    for (outside, expected) in [
+        (("192.0.2.99".parse().unwrap(), 7), None),
+        (home, Some(1400)),
+    ] {
+        world.outside = outside;
+        // A NAT's other address is noticed by what comes from there.
+        world.run_for(2 * MINUTE);
+        world.segment(MOBILE, 1000, b"hello");
+        world.run_for(Duration::from_secs(20));
+        assert_eq!(path(&world, GATEWAY).remote.ip(), outside.0);
+        assert_eq!(known(&world, GATEWAY), [expected]);
+    }
+}
+
+/// RFC 4301 section 8.2.1: anybody can send such a message. What no path takes is not believed, and
+/// said to somebody who may want to know.
+#[test]
+fn what_cannot_be_is_not_believed_and_told() {
+    let mut world = asking(Policies::default());
+    let path = path(&world, MOBILE);
+    for (mtu, disbelieved) in [(0, 1), (68, 2), (575, 3), (576, 3)] {
+        learn(&mut world, MOBILE, path, mtu);
+        let node = &world.nodes[MOBILE];
+        assert_eq!(node.disbelieved_path_mtus(), disbelieved, "{mtu}");
+        let believed = (mtu == 576).then_some(mtu);
+        assert_eq!(known(&world, MOBILE), [believed]);
+    }
+    let forged = world.events[MOBILE].iter();
+    let forged = forged.filter(|event| matches!(event, Event::PathMtuForged { .. }));
+    assert_eq!(forged.count(), 3);
+    // Even of what could be a tunnel keeps 1280 octets.
+    let peers = world.nodes[MOBILE].peers();
+    assert_eq!(peers[0].children[0].mtu, Some(1280));
+}
+
+/// There are as many as there are addresses: nothing is kept of one that no tunnel takes.
+#[test]
+fn a_path_that_nobody_takes_is_not_remembered() {
+    let mut world = asking(Policies::default());
+    let path = path(&world, MOBILE);
+    let before = world.nodes[MOBILE].poll_timeout();
+    let elsewhere = Path::udp(path.local, "203.0.113.99:4500".parse().unwrap());
+    learn(&mut world, MOBILE, elsewhere, 1400);
+    assert_eq!(known(&world, MOBILE), [None]);
+    assert_eq!(world.nodes[MOBILE].poll_timeout(), before);
+}
+
+#[test]
+fn who_does_not_ask_learns_nothing_and_who_ends_asking_forgets() {
+    let mut world = World::connected(Policies::default());
+    let path = path(&world, MOBILE);
+    learn(&mut world, MOBILE, path, 1400);
+    assert_eq!(known(&world, MOBILE), [None]);
+    world.reconfigure(MOBILE, |config| config.path_mtu = true);
+    learn(&mut world, MOBILE, path, 1400);
+    assert_eq!(known(&world, MOBILE), [Some(1400)]);
+    world.reconfigure(MOBILE, |config| config.path_mtu = false);
+    assert_eq!(known(&world, MOBILE), [None]);
+    world.reconfigure(MOBILE, |config| config.path_mtu = true);
+    assert_eq!(known(&world, MOBILE), [None]);
+}
