@@ -24,7 +24,6 @@ use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
 use os::{Poller, Signals, clock, crash, divert, entropy};
-use std::collections::BTreeSet;
 use std::io;
 use store::Store;
 use wire::ecn::Ecn;
@@ -374,13 +373,12 @@ impl Daemon {
                 }
                 filled += 1;
             }
-            let mut outlet = Outlet {
-                host: &self.host,
-                streams: &mut self.streams,
-                losses: &mut self.losses,
-                faults: &mut self.faults,
-                too_short: BTreeSet::new(),
-            };
+            let mut outlet = Outlet::new(
+                &self.host,
+                &mut self.streams,
+                &mut self.losses,
+                &mut self.faults,
+            );
             self.node.seal(&mut self.batch[..filled], &mut outlet);
             for path in outlet.too_short {
                 measure(&mut self.node, &self.host, path, now);
@@ -450,13 +448,12 @@ impl Daemon {
     }
 
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
-        let mut outlet = Outlet {
-            host: &self.host,
-            streams: &mut self.streams,
-            losses: &mut self.losses,
-            faults: &mut self.faults,
-            too_short: BTreeSet::new(),
-        };
+        let mut outlet = Outlet::new(
+            &self.host,
+            &mut self.streams,
+            &mut self.losses,
+            &mut self.faults,
+        );
         self.node.open(arrived.packets(), &mut outlet, now);
         arrived.clear();
         self.arrived = arrived;
@@ -467,13 +464,12 @@ impl Daemon {
         let Some(packet) = self.batch.first_mut() else {
             return;
         };
-        let mut outlet = Outlet {
-            host: &self.host,
-            streams: &mut self.streams,
-            losses: &mut self.losses,
-            faults: &mut self.faults,
-            too_short: BTreeSet::new(),
-        };
+        let mut outlet = Outlet::new(
+            &self.host,
+            &mut self.streams,
+            &mut self.losses,
+            &mut self.faults,
+        );
         self.node.cover(packet, &mut outlet);
         for path in outlet.too_short {
             measure(&mut self.node, &self.host, path, now);

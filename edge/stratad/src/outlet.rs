@@ -126,15 +126,31 @@ impl Losses {
 /// The node's sink for one batch.
 pub struct Outlet<'a> {
     /// The sockets and the TUN.
-    pub host: &'a Host,
-    /// The streams.
-    pub streams: &'a mut Streams,
+    host: &'a Host,
+    streams: &'a mut Streams,
     /// Where losses are counted.
-    pub losses: &'a mut Losses,
+    losses: &'a mut Losses,
     /// What happens to packets on purpose.
-    pub faults: &'a mut Option<Faults>,
+    faults: &'a mut Option<Faults>,
     /// Paths that packets were too long for.
     pub too_short: BTreeSet<Path>,
+}
+
+impl<'a> Outlet<'a> {
+    pub const fn new(
+        host: &'a Host,
+        streams: &'a mut Streams,
+        losses: &'a mut Losses,
+        faults: &'a mut Option<Faults>,
+    ) -> Self {
+        Self {
+            host,
+            streams,
+            losses,
+            faults,
+            too_short: BTreeSet::new(),
+        }
+    }
 }
 
 impl Sink for Outlet<'_> {

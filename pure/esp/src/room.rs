@@ -32,13 +32,13 @@ pub enum PathMtu {
     Octets(u16),
 }
 
-/// What sealing adds to a datagram.
+/// What sealing adds to a datagram. Small, for every SA has one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shell {
     /// Before and after, but for what follows.
-    fixed: usize,
+    fixed: u16,
     /// The trailer, which is within what is padded, and to what multiple.
-    padded: Option<usize>,
+    padded: Option<u16>,
 }
 
 /// What an SA's path has room for.
@@ -77,15 +77,15 @@ impl Shell {
                     None => (IV_LEN, ALIGNMENT),
                 };
                 Self {
-                    fixed: HEADER_LEN + iv + suite.icv_len(),
-                    padded: Some(block),
+                    fixed: (HEADER_LEN + iv + suite.icv_len()) as u16,
+                    padded: Some(block as u16),
                 }
             }
             (Keys::Zoned(_), agreement) => {
                 let zones = agreement.iter().flat_map(|agreement| &agreement.zones);
                 let zones: usize = zones.map(|zone| zone.suite.overhead()).sum();
                 Self {
-                    fixed: HEADER_LEN + MAX_MAP_LEN + 1 + zones,
+                    fixed: (HEADER_LEN + MAX_MAP_LEN + 1 + zones) as u16,
                     padded: None,
                 }
             }
@@ -94,10 +94,13 @@ impl Shell {
 
     /// The longest datagram whose packet has at most so many octets.
     const fn longest(self, packet: usize) -> usize {
-        let text = packet.saturating_sub(self.fixed);
+        let text = packet.saturating_sub(self.fixed as usize);
         match self.padded {
             None => text,
-            Some(block) => (text / block * block).saturating_sub(TRAILER_LEN),
+            Some(block) => {
+                let block = block as usize;
+                (text / block * block).saturating_sub(TRAILER_LEN)
+            }
         }
     }
 }

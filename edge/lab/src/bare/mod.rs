@@ -2,9 +2,9 @@
 //! socket, with replay window, policies and counters. Whoever times it does so in turns with what it
 //! is compared with, so that what else a machine does meets all of it alike.
 //!
-//! Datagrams go from a server to mobile nodes ([`segment`]); an endpoint of each seals and opens them
-//! ([`Ends`]); a licensed node between them reads what it may ([`Node`]); and the AEAD calls that this needs are
-//! made alone ([`Raw`]).
+//! Datagrams go from a server to mobile nodes (`segment`); an endpoint of each seals and opens them
+//! (`Ends`); a licensed node between them reads what it may (`Node`); and the AEAD calls that this needs are
+//! made alone (`Raw`).
 
 mod ends;
 mod node;

@@ -7,8 +7,10 @@ use crypto::{Aead, AeadAlgorithm, ICV_LEN};
 use std::time::Duration;
 use wire::ip;
 
-/// Octets of other data, as most packets have them.
-const AAD: [u8; 21] = [1; 21];
+/// Octets of other data of plain ESP (RFC 4106 section 5) and, in short maps, of a zone (DESIGN section
+/// 3). That of the payload zone has all other bodies besides.
+const PLAIN_AAD: usize = 8;
+const ZONE_AAD: usize = 21;
 
 /// A batch of packets, as texts.
 pub(crate) struct Raw {
@@ -18,6 +20,7 @@ pub(crate) struct Raw {
 
 /// What one call encrypts.
 struct Text {
+    aad: Vec<u8>,
     octets: Vec<u8>,
     icv: [u8; ICV_LEN],
 }
@@ -47,11 +50,11 @@ impl Raw {
         let (aead, mut opened) = (&self.aead, 0);
         let sealing = each(|| {
             for (number, text) in numbered(&mut self.packets, 0) {
-                text.icv = aead.seal(&[number; 12], &AAD, &mut text.octets);
+                text.icv = aead.seal(&[number; 12], &text.aad, &mut text.octets);
             }
         })?;
         let mut open = |(number, text): (u8, &mut Text)| {
-            let result = aead.open(&[number; 12], &AAD, &mut text.octets, &text.icv);
+            let result = aead.open(&[number; 12], &text.aad, &mut text.octets, &text.icv);
             opened += usize::from(result.is_ok());
         };
         let mut firsts = self.packets.iter_mut().zip(0..);
@@ -87,9 +90,18 @@ fn texts(shape: Shape, octets: usize) -> Vec<Text> {
         Shape::Two => vec![HEADERS + 1, octets - HEADERS],
         Shape::Three => vec![ip + 1, HEADERS - ip, octets - HEADERS],
     };
-    let text = |len| Text {
+    let others = lengths.split_last().map_or(0, |(_, others)| {
+        others.iter().map(|len| len + ICV_LEN).sum::<usize>()
+    });
+    let last = lengths.len() - 1;
+    let text = |(place, len)| Text {
+        aad: match shape {
+            Shape::Plain => vec![1; PLAIN_AAD],
+            _ if place == last => vec![1; ZONE_AAD + others],
+            _ => vec![1; ZONE_AAD],
+        },
         octets: vec![0; len],
         icv: [0; ICV_LEN],
     };
-    lengths.into_iter().map(text).collect()
+    lengths.into_iter().enumerate().map(text).collect()
 }

@@ -5,15 +5,16 @@ use crate::esp::HEADER_LEN;
 use model::{ZoneId, ZoneSuite};
 use std::ops::Range;
 
-/// Where the parts of one zone are, in octets from the SPI.
+/// Where the parts of one zone are, in octets from the SPI. As small as it can be: there are many to a
+/// packet, and they are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     zone: u8,
-    start: usize,
-    iv_len: usize,
-    plain_len: usize,
-    text_len: usize,
-    icv_len: usize,
+    iv_len: u8,
+    icv_len: u8,
+    start: u32,
+    plain_len: u32,
+    text_len: u32,
 }
 
 impl Body {
@@ -24,19 +25,20 @@ impl Body {
 
     /// The IV, which most suites have none of.
     pub fn iv(&self) -> Range<usize> {
-        self.start..self.start + self.iv_len
+        let start = self.start as usize;
+        start..start + usize::from(self.iv_len)
     }
 
     /// What is encrypted.
     pub fn text(&self) -> Range<usize> {
         let start = self.iv().end;
-        start..start + self.text_len
+        start..start + self.text_len as usize
     }
 
     /// The front of the text: the zone's runs, and perhaps the next header.
     pub fn plain(&self) -> Range<usize> {
         let start = self.iv().end;
-        start..start + self.plain_len
+        start..start + self.plain_len as usize
     }
 
     /// The end of the text: padding and its length, if the suite encrypts whole blocks.
@@ -51,11 +53,11 @@ impl Body {
 
     /// IV, text and ICV.
     pub fn all(&self) -> Range<usize> {
-        self.start..self.end()
+        self.start as usize..self.end()
     }
 
     fn end(&self) -> usize {
-        self.text().end + self.icv_len
+        self.text().end + usize::from(self.icv_len)
     }
 }
 
@@ -119,11 +121,11 @@ impl Layout {
     fn push(&mut self, zone: u8, suite: ZoneSuite, plain_len: usize) {
         self.bodies[self.present] = Body {
             zone,
-            start: self.end(),
-            iv_len: suite.iv_len(),
-            plain_len,
-            text_len: suite.text_len(plain_len),
-            icv_len: suite.icv_len(),
+            iv_len: suite.iv_len() as u8,
+            icv_len: suite.icv_len() as u8,
+            start: self.end() as u32,
+            plain_len: plain_len as u32,
+            text_len: suite.text_len(plain_len) as u32,
         };
         self.present += 1;
     }
@@ -141,10 +143,10 @@ impl Layout {
     pub fn cut(&mut self, datagram_len: usize) -> bool {
         let excess = self.datagram_len().checked_sub(datagram_len);
         let payload = &mut self.bodies[self.present - 1];
-        let left = excess.and_then(|excess| payload.plain_len.checked_sub(excess));
+        let left = excess.and_then(|excess| payload.plain().len().checked_sub(excess));
         match left {
             Some(left) if left >= self.map.promised(self.map.payload_zone) => {
-                payload.plain_len = left;
+                payload.plain_len = left as u32;
                 true
             }
             _ => false,
@@ -163,7 +165,7 @@ impl Layout {
 
     /// Octets of the datagram.
     pub fn datagram_len(&self) -> usize {
-        let octets: usize = self.bodies().iter().map(|body| body.plain_len).sum();
+        let octets: usize = self.bodies().iter().map(|body| body.plain().len()).sum();
         octets - 1 // the next header
     }
 

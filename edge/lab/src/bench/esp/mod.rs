@@ -3,7 +3,7 @@
 //!
 //! All of it is in memory ([`crate::bare`]). A round times every shape of packet, at every length and
 //! every number of SAs, each with its AEAD calls just before; a share is a round's, and the median over
-//! the rounds is told. What a second worker brings is measured by the clock ([`workers`]).
+//! the rounds is told. What a second worker brings is measured by the clock (`workers`).
 
 mod report;
 mod text;
