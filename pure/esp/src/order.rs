@@ -1,18 +1,22 @@
 //! Which SA protects a packet: the newest that covers it, found by where the packet goes.
 //!
 //! A gateway has an SA for each of its mobile nodes, and most of those are for a few addresses: they are
-//! looked up by them. Only SAs for whole networks are asked one after the other.
+//! looked up by them, folded to as many bits as are compared at once. What folds to the same is told apart
+//! by the SAs' selectors. Only SAs for whole networks are asked one after the other.
 
 use model::{Spi, TrafficSelector};
 use std::collections::BTreeMap;
 use std::iter::from_fn;
 use std::net::IpAddr;
 
-/// The SAs that protect packets, by an address of the far end, or none if it is more than that, and by
-/// their turns: the later, the newer.
+/// Where SAs are that are for more than single addresses.
+const NETWORKS: u64 = 0;
+
+/// The SAs that protect packets, by a place for each address of the far end and by their turns: the later,
+/// the newer.
 #[derive(Default)]
 pub(crate) struct Order {
-    spis: BTreeMap<(Option<IpAddr>, u64), Spi>,
+    spis: BTreeMap<(u64, u64), Spi>,
     /// The turn of the next one.
     next: u64,
 }
@@ -37,34 +41,40 @@ impl Order {
 
     /// Those that may cover packets to an address, the newest first.
     pub fn newest_first(&self, destination: IpAddr) -> impl Iterator<Item = Spi> + '_ {
-        let at = |place| {
-            self.spis
-                .range((place, 0)..=(place, u64::MAX))
-                .rev()
-                .peekable()
-        };
-        let (mut to_host, mut to_networks) = (at(Some(destination)), at(None));
+        let (host, mut before) = (place(destination), u64::MAX);
         from_fn(move || {
-            let turns =
-                [to_host.peek(), to_networks.peek()].map(|next| next.map(|((_, turn), _)| *turn));
-            let next = if turns[0] > turns[1] {
-                to_host.next()
-            } else {
-                to_networks.next()
-            };
-            next.map(|(_, spi)| *spi)
+            let newest = |place| self.newest(place, before);
+            let (turn, spi) = newest(host).max(newest(NETWORKS))?;
+            before = turn;
+            Some(spi)
         })
+    }
+
+    /// The newest in a place with an earlier turn than this.
+    fn newest(&self, place: u64, before: u64) -> Option<(u64, Spi)> {
+        let (&(at, turn), &spi) = self.spis.range(..(place, before)).next_back()?;
+        (at == place).then_some((turn, spi))
     }
 }
 
-/// Where an SA is found.
-fn places(remote: &[TrafficSelector]) -> Vec<Option<IpAddr>> {
+/// The places of an SA.
+fn places(remote: &[TrafficSelector]) -> Vec<u64> {
     let hosts = remote
         .iter()
-        .map(|selector| (selector.first == selector.last).then_some(selector.first));
-    match hosts.collect::<Option<Vec<_>>>() {
-        Some(hosts) => hosts.into_iter().map(Some).collect(),
-        None => vec![None],
+        .map(|selector| (selector.first == selector.last).then_some(place(selector.first)));
+    hosts
+        .collect::<Option<_>>()
+        .unwrap_or_else(|| vec![NETWORKS])
+}
+
+/// That of an address, which is never [`NETWORKS`].
+fn place(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(v4) => u64::from(v4.to_bits()) + 1,
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            ((bits >> 64) as u64).rotate_left(32) ^ bits as u64 | 1 << 63
+        }
     }
 }
 
@@ -123,6 +133,19 @@ mod tests {
             }
             let left: usize = all.iter().map(|(remote, ..)| places(remote).len()).sum();
             prop_assert!(order.spis.len() <= left, "what has gone is forgotten");
+        }
+    }
+
+    #[test]
+    fn no_address_is_where_networks_are() {
+        for address in [
+            "0.0.0.0",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "8000::8000:0:0:0",
+        ] {
+            assert_ne!(place(address.parse().unwrap()), NETWORKS, "{address}");
         }
     }
 
