@@ -7,10 +7,11 @@ use crate::padding::pad;
 use crate::pair::Pair;
 use crate::plain::Plain;
 use crate::report::Traffic;
+use crate::room::{PathMtu, Room};
 use crate::scratch::Scratch;
 use crate::zoned::Zoned;
 use crypto::Secret;
-use model::{Half, Keys, Sizes, Spi, ZoneAgreement};
+use model::{Half, Keys, Path, Sizes, Spi, ZoneAgreement};
 use wire::esp::{Header, next_header};
 
 /// The number that says that half of the numbers are used (DESIGN section 3).
@@ -57,8 +58,8 @@ pub(crate) struct Outbound {
     used: u32,
     /// How long datagrams are to look, if not as long as they are.
     pub sizes: Option<Sizes>,
-    /// The longest datagram whose packet gets through, where that is known.
-    pub longest: Option<u16>,
+    /// What its path has room for.
+    pub room: Room,
     pub traffic: Traffic,
 }
 
@@ -69,7 +70,7 @@ impl Outbound {
             cipher: Cipher::new(&half.keys, agreement)?,
             used: 0,
             sizes: None,
-            longest: None,
+            room: Room::default(),
             traffic: Traffic::default(),
         })
     }
@@ -147,8 +148,17 @@ impl Outbound {
 
     /// What datagrams look like where no longer ones get through.
     fn sizes(&self) -> Option<Sizes> {
-        let within = |sizes: Sizes| self.longest.map_or(sizes, |longest| sizes.within(longest));
+        let longest = self.room.longest();
+        let within = |sizes: Sizes| longest.map_or(sizes, |longest| sizes.within(longest));
         self.sizes.map(within)
+    }
+
+    /// Knows this of its path from now on. Padding makes no packet longer than gets through.
+    pub fn give_room(&mut self, mtu: PathMtu, path: Path) {
+        self.room = Room::new(mtu, path, |packet| match &self.cipher {
+            Cipher::Plain(plain) => plain.longest(packet),
+            Cipher::Zoned(zoned) => zoned.longest(packet),
+        });
     }
 
     /// The next number. It is spent whether or not a packet is sealed with it, and after the last

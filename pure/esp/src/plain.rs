@@ -82,6 +82,13 @@ impl Plain {
         (size + TRAILER_LEN).next_multiple_of(self.cipher.alignment()) - TRAILER_LEN
     }
 
+    /// The longest datagram whose packet has at most so many octets.
+    pub const fn longest(&self, packet: usize) -> usize {
+        let text = packet.saturating_sub(self.text_at() + self.icv_len);
+        let alignment = self.cipher.alignment();
+        (text / alignment * alignment).saturating_sub(TRAILER_LEN)
+    }
+
     /// Authenticates and decrypts in place; says where the text is.
     pub fn verify(&self, packet: &mut [u8], header: Header) -> Result<Range<usize>, DropReason> {
         let text_at = self.text_at();

@@ -5,20 +5,12 @@
 //! left to be cut on their way, which is slow and loses none (RFC 4301 section 8.2.1 has an attacker
 //! who forges what routers say; he gains no more than that).
 
-use model::{ChildSa, Keys, Path};
-use wire::esp::HEADER_LEN;
+use model::Path;
 use wire::ip::{V4_HEADER_LEN, V6_HEADER_LEN};
-use wire::zoned::MAX_MAP_LEN;
+use wire::udp;
 
 /// What every link takes (RFC 8200 section 5).
 const LEAST: u16 = 1280;
-const UDP_HEADER_LEN: usize = 8;
-/// IV and alignment of an AEAD in plain ESP, and blocks of AES-CBC.
-const IV_LEN: usize = 8;
-const ALIGNMENT: usize = 4;
-const BLOCK_LEN: usize = 16;
-/// Pad length and next header.
-const TRAILER_LEN: usize = 2;
 
 /// What is known of the longest IP datagram that a path takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,17 +24,8 @@ pub enum PathMtu {
     Octets(u16),
 }
 
-/// What sealing adds to a datagram. Small, for every SA has one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shell {
-    /// Before and after, but for what follows.
-    fixed: u16,
-    /// The trailer, which is within what is padded, and to what multiple.
-    padded: Option<u16>,
-}
-
-/// What an SA's path has room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an SA's path has room for. Nobody has asked at first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     /// The longest datagram that fits.
     longest: Option<u16>,
@@ -61,53 +44,10 @@ pub(crate) enum Fit {
     TooLong(u16),
 }
 
-impl Shell {
-    /// Of the packets that are sent on an SA.
-    pub fn of<K>(sa: &ChildSa<K>) -> Self {
-        match (&sa.outbound.keys, &sa.agreement) {
-            (
-                Keys::Plain {
-                    suite, implicit_iv, ..
-                },
-                _,
-            ) => {
-                let (iv, block) = match suite.hash() {
-                    Some(_) => (BLOCK_LEN, BLOCK_LEN),
-                    None if *implicit_iv => (0, ALIGNMENT),
-                    None => (IV_LEN, ALIGNMENT),
-                };
-                Self {
-                    fixed: (HEADER_LEN + iv + suite.icv_len()) as u16,
-                    padded: Some(block as u16),
-                }
-            }
-            (Keys::Zoned(_), agreement) => {
-                let zones = agreement.iter().flat_map(|agreement| &agreement.zones);
-                let zones: usize = zones.map(|zone| zone.suite.overhead()).sum();
-                Self {
-                    fixed: (HEADER_LEN + MAX_MAP_LEN + 1 + zones) as u16,
-                    padded: None,
-                }
-            }
-        }
-    }
-
-    /// The longest datagram whose packet has at most so many octets.
-    const fn longest(self, packet: usize) -> usize {
-        let text = packet.saturating_sub(self.fixed as usize);
-        match self.padded {
-            None => text,
-            Some(block) => {
-                let block = block as usize;
-                (text / block * block).saturating_sub(TRAILER_LEN)
-            }
-        }
-    }
-}
-
 impl Room {
-    /// Of a path of which this is known.
-    pub fn new(mtu: PathMtu, shell: Shell, path: Path) -> Self {
+    /// Of a path of which this is known. `within` gives the longest datagram whose packet has at most so
+    /// many octets.
+    pub fn new(mtu: PathMtu, path: Path, within: impl FnOnce(usize) -> usize) -> Self {
         let (longest, whole) = match mtu {
             // A stream cuts for itself.
             _ if path.is_stream() => (None, false),
@@ -119,8 +59,8 @@ impl Room {
                 } else {
                     V6_HEADER_LEN
                 };
-                let packet = usize::from(octets).saturating_sub(ip + UDP_HEADER_LEN);
-                let longest = shell.longest(packet) as u16;
+                let packet = usize::from(octets).saturating_sub(ip + udp::HEADER_LEN);
+                let longest = within(packet) as u16;
                 (Some(longest.max(LEAST)), longest >= LEAST)
             }
         };

@@ -11,7 +11,7 @@ use crate::packet::Packet;
 use crate::pair::Pair;
 use crate::policy::{Protected, Spd};
 use crate::report::{Counters, Report, SaTraffic};
-use crate::room::{Fit, PathMtu, Room, Shell};
+use crate::room::{Fit, PathMtu, Room};
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, Path, Sizes, Spi};
@@ -70,8 +70,6 @@ struct Sa {
     takes_padding: bool,
     inbound: Inbound,
     outbound: Outbound,
-    shell: Shell,
-    room: Room,
     /// To be reported when the first packet comes.
     unconfirmed: bool,
     /// Whether nothing was sealed since [`Worker::cover`] was last asked.
@@ -142,8 +140,6 @@ impl Worker {
             id: sa.id,
             path: sa.path,
             takes_padding: sa.takes_padding,
-            shell: Shell::of(&sa),
-            room: Room::new(PathMtu::Any, Shell::of(&sa), sa.path),
             lane: Lane::of(&sa),
             dscp: self.classes.get(&sa.peer).copied().unwrap_or_default(),
             peer: sa.peer,
@@ -233,7 +229,7 @@ impl Worker {
     pub fn move_path(&mut self, id: ChildSaId, path: Path) {
         if let Some(sa) = self.sa_mut(id) {
             sa.path = path;
-            sa.give_room(PathMtu::Any);
+            sa.outbound.give_room(PathMtu::Any, path);
         }
     }
 
@@ -241,8 +237,8 @@ impl Worker {
     /// there is one.
     pub fn set_path_mtu(&mut self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
         let sa = self.sa_mut(id)?;
-        sa.give_room(mtu);
-        sa.room.longest()
+        sa.outbound.give_room(mtu, sa.path);
+        sa.outbound.room.longest()
     }
 
     // Inputs.
@@ -293,7 +289,7 @@ impl Worker {
             return None;
         }
         (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
-        packet.whole = sa.room.take(0, true) == Fit::Whole;
+        packet.whole = sa.outbound.room.take(0, true) == Fit::Whole;
         self.counters.covered += 1;
         Some(sa.path)
     }
@@ -359,7 +355,7 @@ impl Worker {
         self.spd.admit(&flow)?;
         let sa = protecting(&self.order, &mut self.sas, &flow)
             .ok_or_else(|| self.spd.without_sa(&flow))?;
-        let fit = sa.room.take(octets, may_be_cut);
+        let fit = sa.outbound.room.take(octets, may_be_cut);
         match fit {
             Fit::TooLong(_) if answered => return Err(DropReason::TooLong),
             Fit::TooLong(longest) => {
@@ -369,7 +365,7 @@ impl Worker {
             Fit::Whole | Fit::Fragments => packet.whole = fit == Fit::Whole,
         }
         (packet.ecn, packet.dscp) = (Ecn::from_bits(tos), sa.dscp.outside(tos >> 2));
-        let mtu = segments_fit(self.clamp, sa.room);
+        let mtu = segments_fit(self.clamp, sa.outbound.room);
         clamp(packet, &flow, mtu, &mut self.counters);
         let form = (version, sa.pair.is_some());
         let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;
@@ -410,7 +406,7 @@ impl Worker {
             self.reports.push_back(Report::UnusedEcn(sa.id));
         }
         ecn::leave(packet, inner)?;
-        let mtu = segments_fit(self.clamp, sa.room);
+        let mtu = segments_fit(self.clamp, sa.outbound.room);
         clamp(packet, &flow, mtu, &mut self.counters);
         sa.inbound.traffic.count(packet.len());
         self.counters.opened.count(packet.len());
@@ -474,12 +470,6 @@ impl Sa {
         let sizes = sizes.copied().filter(|_| self.pair.is_none());
         self.outbound.sizes = sizes.filter(|_| self.takes_padding);
         (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
-    }
-
-    /// Knows this of its path from now on. Padding makes no packet longer than gets through.
-    fn give_room(&mut self, mtu: PathMtu) {
-        self.room = Room::new(mtu, self.shell, self.path);
-        self.outbound.longest = self.room.longest();
     }
 
     fn traffic(&self) -> SaTraffic {

@@ -18,7 +18,7 @@ use model::{ZoneAgreement, ZoneId, ZoneKey, ZoneSuite};
 use wire::checksum;
 use wire::classify::{Extents, classify};
 use wire::esp::{HEADER_LEN, Header, next_header};
-use wire::zoned::{Body, Layout, MAX_PADDING, Map, WORD_LEN};
+use wire::zoned::{Body, Layout, MAX_MAP_LEN, MAX_PADDING, Map, WORD_LEN};
 
 const NEXT_HEADER_LEN: usize = 1;
 
@@ -176,7 +176,8 @@ impl Zoned {
     /// The layout of a packet as long as all that have a datagram of `size` octets, whatever their maps
     /// are. What does not fit because its map is longer than usual is opaque: then it does.
     fn filling(&self, map: Map, len: usize, size: usize) -> Option<Layout> {
-        let packet_len = self.usual_overhead() + size;
+        let usual = WORD_LEN * (self.suites.len() - 1);
+        let packet_len = self.overhead(usual) + size;
         let filled = |map| {
             let layout = Layout::filling(map, &self.suites, packet_len);
             layout.filter(|layout| layout.datagram_len() >= len)
@@ -184,10 +185,15 @@ impl Zoned {
         filled(map).or_else(|| filled(Map::opaque(self.payload_zone)))
     }
 
-    /// What a packet has beyond its datagram whose zones are all there, each in one piece.
-    fn usual_overhead(&self) -> usize {
+    /// The longest datagram of which is certain that its packet has at most so many octets, whatever its
+    /// map is.
+    pub fn longest(&self, packet: usize) -> usize {
+        packet.saturating_sub(self.overhead(MAX_MAP_LEN))
+    }
+
+    /// What a packet has beyond its datagram whose zones are all there, with a map of so many octets.
+    fn overhead(&self, map_len: usize) -> usize {
         let suites = self.suites.iter().map(|suite| suite.overhead());
-        let map_len = WORD_LEN * (self.suites.len() - 1);
         HEADER_LEN + map_len + NEXT_HEADER_LEN + suites.sum::<usize>()
     }
 }

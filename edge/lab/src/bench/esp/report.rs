@@ -41,7 +41,7 @@ pub struct Row {
 }
 
 /// What somebody does with a packet.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cost {
     /// All of it.
     pub ns: f64,
@@ -64,17 +64,12 @@ impl Row {
         let cost = |of: fn(&Timed) -> Option<(Duration, Duration)>| {
             Cost::of(&times.iter().filter_map(of).collect::<Vec<_>>())
         };
-        let always = Cost {
-            ns: 0.0,
-            raw_ns: 0.0,
-            share: 0.0,
-        };
         Self {
             shape,
             length,
             sas,
-            sealing: cost(|timed| Some((timed.sealing, timed.alone.sealing))).unwrap_or(always),
-            opening: cost(|timed| Some((timed.opening, timed.alone.opening))).unwrap_or(always),
+            sealing: cost(|timed| Some((timed.sealing, timed.alone.sealing))).unwrap_or_default(),
+            opening: cost(|timed| Some((timed.opening, timed.alone.opening))).unwrap_or_default(),
             node: cost(|timed| Some((timed.node?, timed.alone.first))),
         }
     }
