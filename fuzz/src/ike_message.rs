@@ -1,7 +1,9 @@
 //! Whatever a datagram holds, reading it as IKE neither panics nor loses anything: what was read
 //! encodes to something that reads the same.
 
-use wire::ike::{Datagram, Frame, GrantReply, decode_zone_map, encode_zone_map};
+use wire::ike::{
+    Datagram, Frame, GrantReply, decode_level, decode_zone_map, encode_level, encode_zone_map,
+};
 
 /// Octets as a whole message.
 pub fn run(octets: &[u8]) {
@@ -21,6 +23,9 @@ pub fn run(octets: &[u8]) {
     }
     if let Ok(agreement) = decode_zone_map(octets) {
         assert_eq!(encode_zone_map(&agreement), octets);
+    }
+    if let Ok(grant) = decode_level(octets) {
+        assert_eq!(encode_level(&grant), octets);
     }
     let _ = GrantReply::decode(octets);
 }

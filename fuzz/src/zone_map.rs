@@ -3,7 +3,7 @@
 
 use model::{ZoneId, ZoneSuite};
 use wire::esp::{HEADER_LEN, Header};
-use wire::zoned::{Layout, MAX_MAP_LEN, MAX_ZONES, Map};
+use wire::zoned::{Layout, MAX_MAP_LEN, MAX_ZONES, Map, Overlay, mark, writes};
 
 /// The number of zones with the first of their suites, and octets as a packet from the SPI on.
 pub fn run(octets: &[u8]) {
@@ -13,6 +13,7 @@ pub fn run(octets: &[u8]) {
     if Header::parse(packet).is_none() {
         return;
     }
+    let packet = &without_overlay(packet);
     let (first, more) = (usize::from(*first), MAX_ZONES - 1);
     let (suite, zones) = (first / more, 2 + first % more);
     let suites = ZoneSuite::all().cycle().skip(suite);
@@ -26,6 +27,7 @@ pub fn run(octets: &[u8]) {
         written[..map.wire_len()],
         packet[HEADER_LEN..][..map.wire_len()]
     );
+    without_map(map, &suites, packet.len());
     let Ok(mut layout) = Layout::of_packet(map, &suites, packet.len()) else {
         return;
     };
@@ -40,6 +42,41 @@ pub fn run(octets: &[u8]) {
             check(&layout, packet.len());
         }
     }
+}
+
+/// Where the same map is fixed in the SA a packet is shorter by it, and everything else as it was.
+fn without_map(map: Map, suites: &[ZoneSuite], packet_len: usize) {
+    let payload_zone = ZoneId(suites.len() as u8);
+    let Ok(fixed) = Map::fixed(payload_zone, map.described()) else {
+        return;
+    };
+    let carried = Layout::of_packet(map, suites, packet_len);
+    let fixed = Layout::of_packet(fixed, suites, packet_len - map.wire_len());
+    match (carried, fixed) {
+        (Ok(carried), Ok(fixed)) => {
+            check(&fixed, packet_len - map.wire_len());
+            assert_eq!(carried.datagram_len(), fixed.datagram_len());
+        }
+        (carried, fixed) => assert_eq!(carried.is_err(), fixed.is_err()),
+    }
+}
+
+/// The packet without its overlay, which is written back as the same octets.
+fn without_overlay(packet: &[u8]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    if let Ok(Some((end, overlay))) = Overlay::read(&packet) {
+        let mut written = packet[..end].to_vec();
+        overlay.append(&mut written);
+        assert_eq!(written, packet);
+        let mut free = 0;
+        for write in writes(overlay.text()).map_while(Result::ok) {
+            assert!(write.offset >= free && !write.octets.is_empty());
+            free = write.offset + write.octets.len() + 1;
+        }
+        packet.truncate(end);
+        mark(&mut packet, false);
+    }
+    packet
 }
 
 fn check(layout: &Layout, packet_len: usize) {

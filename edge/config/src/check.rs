@@ -1,7 +1,9 @@
 //! What only shows when several tables are looked at together.
 
 use crate::reader::{Value, suggestion};
-use crate::{Action, Addressing, Config, Party, Peer, Pool, Warning, child, licence, mode, tfc};
+use crate::{
+    Action, Addressing, Config, Party, Peer, Pool, Warning, child, layout, licence, mode, tfc,
+};
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,6 +17,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     for peer in &config.peers {
         child::check(peer, root);
         mode::check(peer, root);
+        layout::check(peer, root);
         tfc::check(peer, root);
         licence::check(peer, root);
     }
@@ -26,13 +29,15 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
             "add a [peer.NAME] for a tunnel, or [gateway.NAME] and [divert] for a licensed node",
         );
     }
-    if let Some(snoop) = root.at(&["snoop"])
-        && nothing_diverted
-    {
-        snoop.fault::<()>(
-            "without [divert] there are no packets to look at",
-            "add [divert] with `wired` and `wireless`, or remove [snoop]",
-        );
+    for section in ["snoop", "regulate"] {
+        if let Some(value) = root.at(&[section])
+            && nothing_diverted
+        {
+            value.fault::<()>(
+                "without [divert] there are no packets to look at",
+                format!("add [divert] with `wired` and `wireless`, or remove [{section}]"),
+            );
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The whole file.
 
 use crate::credential::{self, Credential};
+use crate::divert::window;
 use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
@@ -59,6 +60,9 @@ pub struct Config {
     pub divert: Option<Divert>,
     /// `[snoop]`; only with `[divert]`, where [`Snoop::default`] holds if it is left out.
     pub snoop: Option<Snoop>,
+    /// `[regulate] window`: how many octets TCP's windows have at most where licences allow to lower them,
+    /// 16 KiB to 1 GiB. Default whatever they have. Only with `[divert]`.
+    pub regulate: Option<u32>,
     /// `[log] level`: default `info`.
     pub log: Level,
     /// `[audit]`: default none.
@@ -163,6 +167,7 @@ impl Config {
         let redirect = file.optional("redirect", Redirect::read);
         let divert = file.optional("divert", Divert::read);
         let snoop = file.optional("snoop", Snoop::read);
+        let regulate = file.optional("regulate", window);
         let log = file.optional("log", level);
         let audit = file.optional("audit", Audit::read);
         file.finish();
@@ -187,6 +192,7 @@ impl Config {
             redirect,
             divert,
             snoop,
+            regulate,
             log: log.unwrap_or(Level::Info),
             audit,
             warnings: Vec::new(),

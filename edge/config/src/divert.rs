@@ -1,4 +1,4 @@
-//! `[divert]` and `[snoop]`: what a licensed node does with packets that pass.
+//! `[divert]`, `[snoop]` and `[regulate]`: what a licensed node does with packets that pass.
 
 use crate::reader::Value;
 
@@ -45,6 +45,16 @@ impl Divert {
             clear_tcp: clear_tcp.unwrap_or(false),
         })
     }
+}
+
+/// `[regulate] window`. Less would be less than a shift of windows can say.
+pub(crate) fn window(value: &Value<'_>) -> Option<u32> {
+    let mut table = value.table()?;
+    let window = table.required("window", "\"64KiB\"", |value| {
+        value.size(16 << 10..=1 << 30)
+    });
+    table.finish();
+    u32::try_from(window?).ok()
 }
 
 impl Default for Snoop {

@@ -1,6 +1,7 @@
 //! `[listen]`: where IKE and ESP are expected.
 
 use crate::reader::Value;
+use model::Encapsulation;
 use std::net::IpAddr;
 
 /// Addresses and ports.
@@ -12,6 +13,9 @@ pub struct Listen {
     pub ike: u16,
     /// `nat`: UDP port of IKE and ESP behind NATs, where all ESP goes (RFC 3948). Default 4500.
     pub nat: u16,
+    /// `encapsulation`: whether ESP is in UDP (RFC 3948) `always`, or only where one of both ends sees a
+    /// `nat`, and protocol 50 of IP elsewhere. Default `always`.
+    pub encapsulation: Encapsulation,
     /// `tcp`: TCP port at which peers are heard whose networks let no UDP through (RFC 9329), best
     /// 4500. Default none.
     pub tcp: Option<u16>,
@@ -29,6 +33,7 @@ impl Listen {
             addresses: Vec::new(),
             ike: 500,
             nat: 4500,
+            encapsulation: Encapsulation::Always,
             tcp: None,
             fragment: 1280,
         };
@@ -40,6 +45,8 @@ impl Listen {
         listen.addresses = addresses.unwrap_or_default();
         listen.ike = table.optional("ike", Value::port).unwrap_or(listen.ike);
         listen.nat = table.optional("nat", Value::port).unwrap_or(listen.nat);
+        let encapsulation = table.optional("encapsulation", encapsulation);
+        listen.encapsulation = encapsulation.unwrap_or_default();
         listen.tcp = table.optional("tcp", Value::port);
         let fragment = table.optional("fragment", fragment);
         listen.fragment = fragment.unwrap_or(listen.fragment);
@@ -52,6 +59,10 @@ impl Listen {
         }
         Some(listen)
     }
+}
+
+fn encapsulation(value: &Value<'_>) -> Option<Encapsulation> {
+    value.choice(&Encapsulation::ALL.map(|kind| (kind.name(), kind)))
 }
 
 fn fragment(value: &Value<'_>) -> Option<u16> {

@@ -1,7 +1,7 @@
 //! `mode`: what of a packet a tunnel seals, and what else has to be said for that.
 
 use crate::reader::Value;
-use crate::{Addressing, Peer, Stance};
+use crate::{Addressing, Peer};
 use model::{Mode, TrafficSelector, one_pair};
 use std::net::IpAddr;
 
@@ -53,12 +53,6 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
 fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
     let mode = terms.mode;
     let told = |what: String, fix: String| Some((what, fix));
-    if peer.zones.stance != Stance::Refuse {
-        return told(
-            format!("zones are for tunnels, and {mode} mode seals packets as a whole"),
-            "write `zones = \"refuse\"`, or `mode = \"tunnel\"`".to_owned(),
-        );
-    }
     if peer.addressing != Addressing::Fixed {
         return told(
             format!("{mode} mode binds one address at each end, and one is lent here"),

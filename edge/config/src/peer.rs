@@ -1,6 +1,7 @@
 //! `[peer.NAME]`: the other end of a tunnel, and what both of us would show to others.
 
 use crate::child::{Child, Draft};
+use crate::level::LevelPolicy;
 use crate::mode;
 use crate::ppk::ppk;
 use crate::reader::{Table, Value};
@@ -73,6 +74,8 @@ pub struct Peer {
     pub ppk: Option<Ppk>,
     /// `zones`, `layout` and `licences`.
     pub zones: ZonePolicy,
+    /// `[peer.NAME.level]`: what may go without encryption. Default nothing.
+    pub levels: LevelPolicy,
     /// `[peer.NAME.child.NAME]`: tunnels beside this first one, sorted by name.
     pub children: Vec<Child>,
 }
@@ -171,6 +174,7 @@ impl Peer {
         let cover = table.optional("cover", cover);
         let ppk = table.optional("ppk", ppk);
         let zones = ZonePolicy::read(&mut table);
+        let levels = LevelPolicy::read(&mut table, zones.as_ref());
         let children = table.named("child", Draft::read);
         let dynamic = matches!(local, Some(Local::Dynamic));
         check_addressing(&mut table, dynamic, address);
@@ -218,6 +222,7 @@ impl Peer {
             cover,
             ppk,
             zones: zones?,
+            levels,
         })
     }
 }

@@ -5,12 +5,13 @@
 
 use crate::value::NO_KEM;
 use crate::{
-    Action, Addressing, Audit, Child, Config, Divert, Gateway, Licensed, Listen, Party, PathMtu,
-    Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When, ZonePolicy,
+    Action, Addressing, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
+    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When,
+    ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
-use model::{Identity, Kem, Licence, Right, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Identity, Kem, Licence, MapKind, Run, TrafficSelector, ZoneSelector, ZoneSuite};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::Path;
@@ -76,6 +77,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         redirect,
         divert,
         snoop,
+        regulate,
         log,
         audit,
         warnings: _,
@@ -111,6 +113,8 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     sections.extend(divert.iter().map(self::divert));
     let snoop = snoop.clone().unwrap_or_default();
     sections.push(fixed("snoop", self::snoop(&snoop)));
+    let window = regulate.map_or_else(|| "none".to_owned(), |window| size(window.into()));
+    sections.push(fixed("regulate", vec![applied("window", window)]));
     sections
 }
 
@@ -177,6 +181,7 @@ fn listen(listen: &Listen) -> Vec<Setting> {
         addresses,
         ike,
         nat,
+        encapsulation,
         tcp,
         fragment,
     } = listen;
@@ -184,6 +189,7 @@ fn listen(listen: &Listen) -> Vec<Setting> {
         restart("addresses", list(addresses)),
         restart("ike", ike),
         restart("nat", nat),
+        restart("encapsulation", encapsulation.name()),
         restart(
             "tcp",
             tcp.map_or_else(|| "none".to_owned(), |port| port.to_string()),
@@ -218,11 +224,13 @@ fn peer(peer: &Peer) -> Section {
         cover,
         ppk,
         zones,
+        levels,
         children: _,
     } = peer;
     let ZonePolicy {
         stance,
         layout,
+        map,
         licences,
     } = zones;
     let mut settings = self::party(party);
@@ -264,10 +272,19 @@ fn peer(peer: &Peer) -> Section {
         secret("ppk.key", ppk.as_ref().map(|ppk| &ppk.key)),
         anew("zones", self::stance(*stance)),
         anew("layout", list(layout.iter().map(zone))),
+        anew("map", self::map(map, zones)),
         rekeyed(
             "licences",
             list(licences.iter().map(|licence| self::licence(licence, zones))),
         ),
+    ]);
+    let LevelPolicy { integrity, every } = levels;
+    settings.extend([
+        anew(
+            "level.integrity",
+            integrity.map_or_else(|| "none".to_owned(), |grant| grant.to_string()),
+        ),
+        applied("level.every", every),
     ]);
     named("peer", party, settings)
 }
@@ -564,13 +581,20 @@ fn zone((selector, suite): &(ZoneSelector, Option<ZoneSuite>)) -> String {
     }
 }
 
+fn map(map: &MapKind, zones: &ZonePolicy) -> String {
+    match map {
+        MapKind::Changeable => "changeable".to_owned(),
+        MapKind::Fixed(runs) => {
+            let run = |run: &Run| format!("{} {}", run.len, zones.name(run.zone));
+            list(runs.iter().map(run))
+        }
+    }
+}
+
 fn licence(licence: &Licence, zones: &ZonePolicy) -> String {
     let Licence { node, zone, right } = licence;
     let zone = zones.name(*zone);
-    let right = match right {
-        Right::Read => "read",
-    };
-    format!("{node} {right} {zone}")
+    format!("{node} {} {zone}", right.name())
 }
 
 const fn routing(routing: Routing) -> &'static str {

@@ -1,13 +1,16 @@
-//! `zones`, `layout` and `licences` of a peer: what both of us would show to others.
+//! `zones`, `layout`, `map` and `licences` of a peer: what both of us would show to others.
 
 use crate::reader::{Table, Value};
-use model::{Licence, Right, ZoneId, ZoneSelector, ZoneSuite};
+use model::{Licence, MapKind, Right, Run, ZoneId, ZoneSelector, ZoneSuite};
 
 /// What there is to a packet where nothing else is said.
 const LAYOUT: [ZoneSelector; 2] = [ZoneSelector::IpTransport, ZoneSelector::Rest];
 
 /// A packet's map has no room for more.
 const MOST: usize = 8;
+
+/// The zones and the suite of each.
+type Layout = [(ZoneSelector, Option<ZoneSuite>)];
 
 /// What is asked about zones, and who may read what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,9 @@ pub struct ZonePolicy {
     /// several that ask for an octet gets it; the last is the payload, which has to be encrypted. Default
     /// `["headers", "payload"]`.
     pub layout: Vec<(ZoneSelector, Option<ZoneSuite>)>,
+    /// `map`: of how many octets of which zones every packet consists whose zones are told apart, without the
+    /// rest, which is the payload's: `["52 headers"]`. Default: each packet says so itself.
+    pub map: MapKind,
     /// `licences`: who may do what with which zone if the peer agrees, sorted and without
     /// duplicates. Default nobody. Written as
     /// `[{ node = "fa.example.net", zones = ["headers"], right = "read" }]`.
@@ -49,8 +55,14 @@ impl ZonePolicy {
             false => layout(value),
         });
         let layout = layout.unwrap_or_else(|| LAYOUT.map(|selector| (selector, None)).to_vec());
+        let map = table.optional("map", |value| match refused {
+            true => no_zones(value, "a map is made of zones", "the map"),
+            false => map(value, &layout),
+        });
         let licences = table.optional("licences", |value| {
-            let licences = value.list(|value| licence(value, &layout))?.concat();
+            let licences = value
+                .list(|value| licence(value, &layout, map.as_ref()))?
+                .concat();
             match refused && !licences.is_empty() {
                 true => no_zones(value, "licences speak of zones", "the licences"),
                 false => Some(licences),
@@ -62,6 +74,7 @@ impl ZonePolicy {
         Some(Self {
             stance: stance.unwrap_or(Stance::Refuse),
             layout,
+            map: map.unwrap_or_default(),
             licences,
         })
     }
@@ -79,7 +92,7 @@ impl ZonePolicy {
     }
 }
 
-fn no_zones<T>(value: &Value<'_>, what: &str, those: &str) -> Option<T> {
+pub(crate) fn no_zones<T>(value: &Value<'_>, what: &str, those: &str) -> Option<T> {
     value.fault(
         format!("{what}, and this peer's packets have none"),
         format!("add `zones = \"accept\"` or `zones = \"require\"`, or remove {those}"),
@@ -105,12 +118,6 @@ fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<ZoneSuite>)>> {
         return value.fault(
             "what no zone asks for is the payload's, which is the last",
             "write \"payload\" once, at the end",
-        );
-    }
-    if !begins(selectors[0]) {
-        return value.fault(
-            format!("`{}` is not where a packet begins", selectors[0]),
-            "begin with \"ip\", \"headers\" or \"octets 0-27\"",
         );
     }
     let useless = (1..last).find(|i| {
@@ -163,13 +170,66 @@ fn selector(value: &Value<'_>) -> Option<ZoneSelector> {
     })
 }
 
-/// Whether a zone has the first octet of a packet: by the first zone all others are found.
-const fn begins(zone: ZoneSelector) -> bool {
-    match zone {
-        ZoneSelector::Ip | ZoneSelector::IpTransport => true,
-        ZoneSelector::Octets(places) => places.contains(0),
-        ZoneSelector::Transport | ZoneSelector::Rtp(_) | ZoneSelector::Rest => false,
+/// The runs of a map that all packets have: it has to be one that a packet could carry.
+fn map(value: &Value<'_>, layout: &Layout) -> Option<MapKind> {
+    let runs = value.list(|value| run(value, layout))?;
+    let name = |run: &Run| layout[usize::from(run.zone.0) - 1].0;
+    let example = format!("\"52 {}\"", layout[0].0);
+    if !(1..MOST).contains(&runs.len()) {
+        return value.fault(
+            format!("{} runs are no map", runs.len()),
+            format!("write 1 to {}, like [{example}], or remove it", MOST - 1),
+        );
     }
+    if runs[0].zone != ZoneId::DESIGNATED {
+        return value.fault(
+            format!(
+                "a packet begins with `{}`, not `{}`",
+                layout[0].0,
+                name(&runs[0])
+            ),
+            format!("begin with the first zone, like {example}"),
+        );
+    }
+    if let Some(pair) = runs.windows(2).find(|pair| pair[0].zone == pair[1].zone) {
+        return value.fault(
+            format!("`{}` comes twice in a row", name(&pair[0])),
+            "write the sum of both once",
+        );
+    }
+    if runs
+        .last()
+        .is_some_and(|run| usize::from(run.zone.0) == layout.len())
+    {
+        return value.fault(
+            "the rest of a packet is the payload's, whatever its length is",
+            "remove the last entry",
+        );
+    }
+    Some(MapKind::Fixed(runs))
+}
+
+/// `52 headers`.
+fn run(value: &Value<'_>, layout: &Layout) -> Option<Run> {
+    let text = value.text()?;
+    let read = || {
+        let (len, name) = text.split_once(' ')?;
+        let len = len.parse().ok().filter(|len| *len > 0)?;
+        let place = layout
+            .iter()
+            .position(|(zone, _)| zone.to_string() == name)?;
+        let zone = ZoneId(place as u8 + 1);
+        Some(Run { zone, len })
+    };
+    read().or_else(|| {
+        value.fault(
+            format!(
+                "`{}` is no number of octets of a zone of the layout",
+                text.escape_debug()
+            ),
+            format!("write a number and a zone, like \"52 {}\"", layout[0].0),
+        )
+    })
 }
 
 /// Whether a zone takes every octet that a later one asks for.
@@ -189,17 +249,22 @@ fn takes(zone: ZoneSelector, later: ZoneSelector) -> bool {
 }
 
 /// One entry of `licences`: one licence for each of its zones.
-fn licence(
-    value: &Value<'_>,
-    layout: &[(ZoneSelector, Option<ZoneSuite>)],
-) -> Option<Vec<Licence>> {
+fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<Vec<Licence>> {
     let mut table = value.table()?;
     let node = table.required("node", "\"fa.example.net\"", Value::identity);
     let zones = table.required("zones", "[\"headers\"]", |value| {
         licensed_zones(value, layout)
     });
     let right = table.required("right", "\"read\"", |value| {
-        value.choice(&[("read", Right::Read)])
+        let right = value.choice(&[("read", Right::Read), ("write", Right::Write)])?;
+        match right {
+            Right::Write if map.is_some_and(MapKind::is_fixed) => value.fault(
+                "that something is written is said by the map of a packet, and here packets have none",
+                "write `right = \"read\"`, or remove `map`",
+            ),
+            Right::Write => writable(value, zones.as_deref()?, layout).then_some(right),
+            Right::Read => Some(right),
+        }
     });
     table.finish();
     let (node, right) = (node?, right?);
@@ -211,12 +276,29 @@ fn licence(
     Some(zones?.into_iter().map(licence).collect())
 }
 
+/// Whether what may be written is in these zones: the window of TCP's header, and nowhere but in the first
+/// zone (DESIGN section 3).
+fn writable(value: &Value<'_>, zones: &[ZoneId], layout: &Layout) -> bool {
+    let name = |zone: &ZoneId| layout.get(usize::from(zone.0) - 1).map(|zone| zone.0);
+    let headers = layout.first().map(|zone| zone.0) == Some(ZoneSelector::IpTransport);
+    let others = zones.iter().find(|zone| **zone != ZoneId::DESIGNATED);
+    let refused = match others {
+        Some(other) => name(other),
+        None => name(&ZoneId::DESIGNATED).filter(|_| !headers),
+    };
+    let Some(refused) = refused else {
+        return true;
+    };
+    value.fault::<()>(
+        format!("of the zone `{refused}` nothing may be written: it is TCP's window alone that may be lowered"),
+        "license to write `headers` where that is the first zone, and the others with `right = \"read\"`",
+    );
+    false
+}
+
 /// Zones by name. The payload is never meant by anything but its own name, and never alone: the
 /// other zones are found by the designated one (DESIGN sections 3 and 4).
-fn licensed_zones(
-    value: &Value<'_>,
-    layout: &[(ZoneSelector, Option<ZoneSuite>)],
-) -> Option<Vec<ZoneId>> {
+fn licensed_zones(value: &Value<'_>, layout: &Layout) -> Option<Vec<ZoneId>> {
     let names: Vec<_> = layout.iter().map(|(zone, _)| zone.to_string()).collect();
     let serials = (1..).map(ZoneId);
     let choices: Vec<_> = names.iter().map(String::as_str).zip(serials).collect();

@@ -31,6 +31,9 @@ pub struct Record {
     /// SPI towards the peer, eight hexadecimal digits; at a licensed node, of packets from the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spi_out: Option<String>,
+    /// The number of the grant, which no other of the composite SA has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<u16>,
     /// All zones that were agreed on, or those that the keys are for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<Zone>,
@@ -114,4 +117,7 @@ pub struct Permit {
     pub zones: Vec<String>,
     /// What it may do with them.
     pub right: String,
+    /// The fields that it may change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
 }

@@ -17,7 +17,8 @@ pub struct Flows {
 /// Data in one direction of a TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Sender of the data.
+    /// Sender of the data. Of packets without an IP header inside no address is known: the unspecified one of
+    /// IPv4 stands for the gateway's end, and that of IPv6 for the other.
     pub source: SocketAddr,
     /// Its receiver.
     pub destination: SocketAddr,

@@ -37,6 +37,8 @@ pub enum Carrier {
     Udp,
     /// A stream of TCP (RFC 9329).
     Tcp,
+    /// IP itself, as protocol 50: of ESP alone, where there is no NAT.
+    Ip,
 }
 
 /// Who can move a tunnel.

@@ -61,6 +61,14 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         soft: bool,
     },
+    /// Protect the packets to a peer in another way from now on, among those that were agreed on. Answered by
+    /// [`crate::Response::Level`].
+    Level {
+        /// Name of its table.
+        peer: String,
+        /// `auto`, `zoned`, `opaque` or `integrity`.
+        signal: String,
+    },
     /// [`crate::Paths`].
     Paths,
     /// [`crate::Status`].

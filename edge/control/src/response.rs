@@ -20,6 +20,8 @@ pub enum Response {
     Redirect(Changed),
     /// To [`crate::Request::Move`].
     Move(Moved),
+    /// To [`crate::Request::Level`].
+    Level(Changed),
     /// To [`crate::Request::Paths`].
     Paths(Paths),
     /// To [`crate::Request::Status`].

@@ -31,6 +31,9 @@ pub struct Status {
     /// lowered.
     #[serde(default)]
     pub clamped: u64,
+    /// Packets whose TCP window a licensed node has lowered (`right = "write"`).
+    #[serde(default)]
+    pub written: u64,
     /// Datagrams that were padded so that nobody outside sees how long they are, and the octets that took
     /// (`tfc`).
     #[serde(default)]
@@ -243,6 +246,9 @@ pub struct Child {
     /// What of a packet it seals.
     #[serde(default)]
     pub mode: ChildMode,
+    /// What carries its packets.
+    #[serde(default)]
+    pub carrier: Carrier,
     /// Whether a newer one has its place, and it only waits for what is under way.
     #[serde(default)]
     pub draining: bool,

@@ -24,6 +24,22 @@ pub struct Composite {
     pub spi_in: String,
     /// SPI towards the peer, eight hexadecimal digits.
     pub spi_out: String,
+    /// How many octets of which zones every packet has whose zones are told apart, before the rest, which is
+    /// the payload's. Empty: each packet says it itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub map: Vec<String>,
+    /// SPI towards us of all other packets, if the map is fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spi_opaque_in: Option<String>,
+    /// Theirs towards the peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spi_opaque_out: Option<String>,
+    /// What may go without encryption, if anything may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<LevelGrant>,
+    /// What the operator wants of the levels: `auto`, `zoned`, `opaque` or `integrity`.
+    #[serde(default)]
+    pub signal: String,
     /// Replay window of both ends, in packets.
     pub window: u32,
     /// The zones, in ascending serial; the last is the payload.
@@ -32,6 +48,31 @@ pub struct Composite {
     pub holders: Vec<Holder>,
     /// What the configuration licenses here and the other end does not, so that nobody has it.
     pub not_agreed: Vec<Permit>,
+}
+
+/// What may go without encryption, in each direction, and what is left of that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelGrant {
+    /// Which datagrams, for people.
+    pub class: String,
+    /// SPI towards us of those that come so.
+    pub spi_in: String,
+    /// SPI towards the peer of those that go so.
+    pub spi_out: String,
+    /// How many may be sent so.
+    pub packets: u32,
+    /// For how many seconds.
+    pub seconds: u32,
+    /// How many times new keys give as much again.
+    pub renewals: u16,
+    /// Packets that were sent so.
+    pub sent: u32,
+    /// Packets that came so.
+    pub received: u64,
+    /// Packets that may still be sent so.
+    pub packets_left: u32,
+    /// For how many seconds they may.
+    pub seconds_left: u64,
 }
 
 /// A zone.
@@ -101,6 +142,9 @@ pub struct Held {
     pub spi_to_gateway: String,
     /// Serials of the zones it can open.
     pub opens: Vec<u8>,
+    /// The fields that it may change.
+    #[serde(default)]
+    pub writes: Vec<String>,
     /// Serial of the payload zone.
     pub payload_zone: u8,
     /// Seconds until the keys are forgotten.

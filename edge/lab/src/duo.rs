@@ -38,6 +38,7 @@ pub const THEIRS: Connection<'_> = Connection {
     psk: Some(PSK),
     raw_keys: false,
     ppk: None,
+    encap: true,
     local: "10.2.0.0/24",
     remote: "10.1.0.1/32",
     ike: "aes128gcm16-prfsha256-x25519",

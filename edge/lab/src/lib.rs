@@ -15,6 +15,7 @@
 //! * [`matrix`]: Strata with every strongSwan at hand, each pair of choices in some cell.
 //! * [`mod@bench`]: what setting up tunnels costs a responder, and what a packet costs (`strata bench`); [`bare`]: the
 //!   data plane in memory, for whoever times it.
+//! * `legacy`: the algorithms that papers were measured with, if the feature of this name is on.
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
 //!   before the first thread starts.
@@ -39,6 +40,7 @@ pub mod guest;
 pub mod histogram;
 pub mod host;
 pub mod interrupt;
+mod legacy;
 pub mod lending;
 pub mod libreswan;
 pub mod matrix;

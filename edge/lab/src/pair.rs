@@ -406,7 +406,8 @@ pub fn is_up(status: &Value) -> bool {
     peer(status)["state"] == "up" && !children(status).is_empty()
 }
 
-/// Whether nothing is left of it.
+/// Whether nothing is left of it. Wait for this only where nobody here wants it up: what was asked for
+/// begins again within a second, and a slow client misses that second.
 pub fn is_down(status: &Value) -> bool {
     peer(status)["state"] == "down" && children(status).is_empty()
 }

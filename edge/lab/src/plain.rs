@@ -1,7 +1,7 @@
 //! Mobile node and gateway with a plain tunnel, and a line more about each other.
 
 use crate::pair::{
-    GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config,
+    GATEWAY, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config,
 };
 use crate::transfer::transfer;
 use anyhow::Result;
@@ -33,7 +33,7 @@ pub fn start_with(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
     }
-    pair.gateway.secret("node.psk", "a key that nobody needs")?;
+    pair.gateway.secret("node.psk", NODE_KEY)?;
     Ok(Tunnel {
         gateway: pair.gateway.stratad(&configs[1])?,
         mobile: pair.mobile.stratad(&configs[0])?,

@@ -68,6 +68,8 @@ pub struct Connection<'a> {
     pub raw_keys: bool,
     /// A post-quantum pre-shared key (RFC 8784) besides.
     pub ppk: Option<Ppk<'a>>,
+    /// Whether it says that it is behind a NAT, so that ESP is in UDP: `kernel-libipsec` has no other.
+    pub encap: bool,
     /// Our traffic selectors, separated by commas.
     pub local: &'a str,
     /// The peer's traffic selectors.
@@ -369,8 +371,6 @@ impl Charon {
 }
 
 impl Connection<'_> {
-    /// `encap` makes charon believe in a NAT: without one it would send raw ESP, which
-    /// `kernel-libipsec` cannot.
     fn settings(&self) -> String {
         let (auth, own, peers) = match (self.psk, self.raw_keys) {
             (Some(_), _) => ("psk", "", ""),
@@ -406,6 +406,7 @@ impl Connection<'_> {
             psk: _,
             raw_keys: _,
             ppk: _,
+            encap,
             local,
             remote,
             ike,
@@ -420,6 +421,7 @@ impl Connection<'_> {
             pools,
             others,
         } = self;
+        let encap = if *encap { "yes" } else { "no" };
         let first = Child {
             name: CHILD,
             local,
@@ -452,7 +454,7 @@ impl Connection<'_> {
     local_addrs = {address}
     remote_addrs = {peer_address}
     proposals = {ike}
-    encap = yes
+    encap = {encap}
     fragmentation = yes
     {vips}
     {lends}

@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
-use wire::esp::{NATT_PORT, is_esp};
+use wire::esp::{NATT_PORT, PROTOCOL as ESP, is_esp};
 use wire::{ip, udp};
 
 /// Room for what arrives between two looks.
@@ -140,6 +140,12 @@ impl Seen {
         let ports = is_udp.then(|| udp::Header::parse(header.payload()))??;
         let packet = header.payload().get(udp::HEADER_LEN..)?;
         (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
+    }
+
+    /// The ESP packet that it has without UDP, from the SPI on.
+    pub fn esp_without_udp(&self) -> Option<&[u8]> {
+        let header = ip::Header::parse(&self.octets).ok()?;
+        (header.protocol() == ESP && !header.is_fragment()).then(|| header.payload())
     }
 
     /// Whether this text is in it.

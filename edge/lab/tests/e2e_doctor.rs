@@ -255,7 +255,15 @@ fn missing_rights_are_told() -> Result<()> {
     let without = "setpriv --bounding-set -net_admin,-net_bind_service";
     let report = Report::through(&pair.mobile, &mobile_config(), "true", without)?;
     report.has("rights", "warn", "CAP_NET_ADMIN and CAP_NET_BIND_SERVICE")?;
-    report.has("ports", "warn", "sudo strata doctor")
+    report.has("ports", "warn", "sudo strata doctor")?;
+    let without = "setpriv --bounding-set -net_raw";
+    let config = mobile_config();
+    let bare = format!("{config}[listen]\nencapsulation = \"nat\"\n");
+    let report = Report::through(&pair.mobile, &bare, "true", without)?;
+    report.has("rights", "warn", "CAP_NET_RAW")?;
+    let needless = Report::through(&pair.mobile, &config, "true", without)?;
+    ensure!(needless.has("rights", "warn", "CAP_NET_RAW").is_err());
+    Ok(())
 }
 
 fn a_short_mtu_and_a_missing_way_are_found() -> Result<()> {

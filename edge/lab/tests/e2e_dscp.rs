@@ -7,7 +7,7 @@ use lab::pair::{DEADLINE, GATEWAY, MOBILE, Pair, Tunnel};
 use lab::wiretap::{Seen, Wiretap};
 use lab::{plain, runner};
 use model::Path;
-use os::Udp;
+use os::Datagrams;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use wire::ip;
@@ -47,7 +47,7 @@ fn classes(
 ) -> Result<[u8; 2]> {
     let (between, far) = (Wiretap::open(&pair.between)?, Wiretap::open(&pair.gateway)?);
     let (source, destination): (IpAddr, IpAddr) = (source.parse()?, destination.parse()?);
-    let near = from.inside(|| Ok(Udp::bind(SocketAddr::new(source, 0), None)?))?;
+    let near = from.inside(|| Ok(Datagrams::udp(SocketAddr::new(source, 0), None)?))?;
     let path = Path::udp(near.local(), SocketAddr::new(destination, 9));
     near.send(path, asked << 2 | ECT_1, MARKER.as_bytes())?;
     let outside = between.read_until(DEADLINE, |seen| seen.esp().is_some())?;

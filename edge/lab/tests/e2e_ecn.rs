@@ -9,7 +9,7 @@ use lab::transfer::transfer;
 use lab::wiretap::{Wiretap, write_capture};
 use lab::{plain, runner, tshark};
 use model::Path;
-use os::{Family, Udp};
+use os::{Datagrams, Family};
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
@@ -55,7 +55,7 @@ fn write_on_the_way(pair: &Pair, rules: &str) -> Result<()> {
 fn came(from: (&Host, &str), to: (&Host, &str), ecn: u8) -> Result<Option<u8>> {
     let bind = |(host, address): (&Host, &str)| {
         let address: IpAddr = address.parse()?;
-        host.inside(|| Ok(Udp::bind(SocketAddr::new(address, 0), None)?))
+        host.inside(|| Ok(Datagrams::udp(SocketAddr::new(address, 0), None)?))
     };
     let (near, mut far) = (bind(from)?, bind(to)?);
     let path = Path::udp(near.local(), far.local());

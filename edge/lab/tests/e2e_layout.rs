@@ -303,7 +303,7 @@ fn no_tunnel(layouts: [&str; 2], fix: &str) -> Result<()> {
     expect_row(&explained["attempt"], "zones", "differs")?;
     expect_fix(&explained["attempt"], "peer.alice.layout", &configs[1], fix)?;
     let explained = wait(&tunnel.mobile, "office", "failed")?;
-    let there = "the `layout` that it has for us there";
+    let there = "the `layout`, and the `map`, that it has for us there";
     expect_fix(
         &explained["attempt"],
         "peer.office.layout",

@@ -10,7 +10,7 @@ use lab::process::until;
 use lab::runner;
 use lab::transfer::{connect, transfer};
 use model::Path;
-use os::{Family, Udp};
+use os::{Datagrams, Family};
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
@@ -167,7 +167,7 @@ impl Scene {
     }
 
     /// A socket behind the mobile node, the way to one at the gateway, and that one.
-    fn sockets(&self, family: usize) -> Result<(Udp, Path, Udp)> {
+    fn sockets(&self, family: usize) -> Result<(Datagrams, Path, Datagrams)> {
         let near = bind(&self.behind, BEHIND[family])?;
         let far = bind(&self.pair.gateway, GATEWAY[family])?;
         let path = Path::udp(near.local(), far.local());
@@ -196,9 +196,9 @@ impl Scene {
 /// Of IP and UDP.
 const HEADERS: [usize; 2] = [28, 48];
 
-fn bind(host: &Host, address: &str) -> Result<Udp> {
+fn bind(host: &Host, address: &str) -> Result<Datagrams> {
     let address: IpAddr = address.parse()?;
-    host.inside(|| Ok(Udp::bind(SocketAddr::new(address, 0), None)?))
+    host.inside(|| Ok(Datagrams::udp(SocketAddr::new(address, 0), None)?))
 }
 
 /// What a daemon tells of its tunnel: the longest datagram, and the longest packet.

@@ -10,7 +10,7 @@ use lab::runner;
 use lab::transfer::transfer;
 use lab::wiretap::{Seen, Wiretap};
 use model::Path;
-use os::{Family, Udp};
+use os::{Datagrams, Family};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -108,7 +108,7 @@ fn send(pair: &Pair, source: &str, destination: &str, payload: &[u8]) -> Result<
     let (source, destination): (IpAddr, IpAddr) = (source.parse()?, destination.parse()?);
     let near = pair
         .mobile
-        .inside(|| Ok(Udp::bind(SocketAddr::new(source, 0), None)?))?;
+        .inside(|| Ok(Datagrams::udp(SocketAddr::new(source, 0), None)?))?;
     let path = Path::udp(near.local(), SocketAddr::new(destination, 9));
     Ok(near.send(path, 0, payload)?)
 }

@@ -20,6 +20,8 @@ fn main() -> ExitCode {
         snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails,
         zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails,
         ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails,
+        packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zones_the_verdict_fails,
+        what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails,
         what_an_exhibit_does_not_rest_on_cannot_be_left_off,
         a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on,
         an_unknown_figure_is_refused_with_where_to_look,
@@ -154,6 +156,39 @@ fn ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails()
     Ok(())
 }
 
+fn packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zones_the_verdict_fails()
+-> Result<()> {
+    for (name, count) in [("czml-table3", 53), ("czml-fig4", 40), ("czml-fig5", 6)] {
+        let run = format!("run {name} --quick");
+        let (folder, report) = holds(name, &run)?;
+        let rows = report["rows"].as_array().context("rows is a list")?;
+        ensure!(rows.len() == count, "{report}");
+        if name == "czml-fig4" {
+            continue; // Plain packets; its negative control is beside it.
+        }
+        let without = folder.lab(&format!("{run} --no-zones"))?;
+        let report = &documents(&without)?[0];
+        ensure!(without.status.code() == Some(1), "{report}");
+        let reasons = report["reasons"].to_string();
+        ensure!(reasons.contains("whose headers"), "{reasons}");
+    }
+    Ok(())
+}
+
+fn what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails() -> Result<()> {
+    for name in ["mml-fig17", "mml-fig18"] {
+        let run = format!("run {name} --quick");
+        let (folder, report) = holds(name, &run)?;
+        let rows = report["rows"].as_array().context("rows is a list")?;
+        ensure!(rows.len() == 7, "{report}");
+        let without = folder.lab(&format!("{run} --no-zones"))?;
+        let report = &documents(&without)?[0];
+        ensure!(without.status.code() == Some(1), "{report}");
+        ensure!(report["verdict"] == "fails", "{report}");
+    }
+    Ok(())
+}
+
 /// The rows of a suite that makes zones: those that were measured.
 fn numbers(report: &Value) -> Result<Vec<Vec<Option<i64>>>> {
     let rows = report["rows"].as_array().context("rows is a list")?;
@@ -171,7 +206,11 @@ fn numbers(report: &Value) -> Result<Vec<Vec<Option<i64>>>> {
 }
 
 fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
-    for (name, option) in [("mml-fig15", "--no-zones"), ("czml-table1", "--no-snoop")] {
+    for (name, option) in [
+        ("mml-fig15", "--no-zones"),
+        ("czml-table1", "--no-snoop"),
+        ("czml-fig4", "--no-zones"),
+    ] {
         let output = Folder::new("control")?.lab(&format!("run {name} {option}"))?;
         ensure!(output.status.code() == Some(2), "{output:?}");
         let error = &documents(&output)?[0]["error"];

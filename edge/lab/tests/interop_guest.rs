@@ -6,22 +6,33 @@ use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, THEIRS};
 use lab::guest::{self, Carried, Guest};
 use lab::origin::Origin;
+use lab::pair::{is_down, is_up};
 use lab::process::until;
 use lab::runner;
-use lab::strongswan::Charon;
+use lab::strongswan::{Charon, Connection};
 use lab::volley::volleys;
+use lab::wiretap::Wiretap;
+use model::Suite;
 use std::fs;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
         a_kernels_esp_carries_octets_each_way,
+        a_kernels_esp_without_udp_carries_octets_each_way,
+        every_suite_is_carried_by_a_kernel_with_udp_and_without,
         with_another_key_or_suite_in_the_kernel_nothing_passes,
         a_guest_that_is_dropped_leaves_no_process,
     ])
 }
 
 const OCTETS: u64 = 5_000_000;
+
+/// Of each suite.
+const FEW: u64 = 300_000;
+
+/// ESP without UDP, where the peer says the same.
+const BARE: &str = "[listen]\nencapsulation = \"nat\"\n";
 
 /// The SA in which our packets arrive there.
 const INBOUND: &str = "src 192.0.2.1 dst 192.0.2.2";
@@ -38,6 +49,72 @@ fn a_kernels_esp_carries_octets_each_way() -> Result<()> {
     duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
     charon.rekey()?;
     duo.carry_by_kernel(guest(&charon)?, OCTETS)
+}
+
+/// Neither end sees a NAT, so the kernel's SAs have no encapsulation, and a tap sees none.
+fn a_kernels_esp_without_udp_carries_octets_each_way() -> Result<()> {
+    let ours = format!("{OURS}{BARE}");
+    let encap = false;
+    let (duo, mut strata, charon) = start_with(&ours, &Connection { encap, ..THEIRS })?;
+    let tap = Wiretap::open(&duo.ours)?;
+    charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
+    charon.rekey()?;
+    strata
+        .process()
+        .wait_for_log("tunnel has new keys", DEADLINE)?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
+    charon.terminate()?;
+    strata.wait_until("status", DEADLINE, is_down)?;
+    strata.strata("up theirs --wait")?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
+    let states = guest(&charon)?.run("ip xfrm state list")?;
+    ensure!(!states.contains("espinudp"), "{states}");
+    let (mut with, mut without) = (0, 0);
+    while let Some(packet) = tap.next()? {
+        with += usize::from(packet.esp().is_some());
+        without += usize::from(packet.esp_without_udp().is_some());
+    }
+    ensure!(
+        without > 1000 && with == 0,
+        "{with} with UDP, {without} without"
+    );
+    Ok(())
+}
+
+fn every_suite_is_carried_by_a_kernel_with_udp_and_without() -> Result<()> {
+    let mut spare = Some(Guest::boot()?);
+    for suite in Suite::ALL {
+        for (encap, listen) in [(true, ""), (false, BARE)] {
+            let guest = spare.take().context("the last one kept it")?;
+            let carried = carries(&suite.to_string(), encap, listen, guest);
+            spare = Some(carried.with_context(|| format!("{suite}, UDP: {encap}"))?);
+        }
+    }
+    Ok(())
+}
+
+/// Gives the guest back.
+fn carries(suite: &str, encap: bool, listen: &str, guest: Guest) -> Result<Guest> {
+    let ours = format!("{OURS}suite = \"{suite}\"\n{listen}");
+    let ike = format!("{suite}-prfsha256-x25519");
+    let theirs = Connection {
+        ike: &ike,
+        esp: suite,
+        encap,
+        ..THEIRS
+    };
+    let (duo, strata, charon) = meet(&ours, &theirs, guest)?;
+    strata.strata("up theirs --wait")?;
+    let guest = charon.guest().context("charon is not in a guest")?;
+    duo.carry_by_kernel(guest, FEW)?;
+    let states = guest.run("ip xfrm state list")?;
+    ensure!(states.contains("espinudp") == encap, "{states}");
+    drop((strata, duo));
+    let guest = charon.into_guest().context("charon is not in a guest")?;
+    guest.clear()?;
+    Ok(guest)
 }
 
 /// The same SA put there again by hand is the control: what comes to nothing does so for the key.
@@ -88,9 +165,17 @@ fn a_guest_that_is_dropped_leaves_no_process() -> Result<()> {
 
 /// Both daemons, not yet connected.
 fn start() -> Result<(Duo, Daemon, Charon)> {
-    let origin = Origin::Guest(Guest::boot()?);
+    start_with(OURS, &THEIRS)
+}
+
+fn start_with(ours: &str, theirs: &Connection<'_>) -> Result<(Duo, Daemon, Charon)> {
+    meet(ours, theirs, Guest::boot()?)
+}
+
+fn meet(ours: &str, theirs: &Connection<'_>, guest: Guest) -> Result<(Duo, Daemon, Charon)> {
+    let origin = Origin::Guest(guest);
     let duo = Duo::with("guest", None, origin.guest())?;
-    let (strata, charon) = duo.start_with(OURS, origin, &THEIRS)?;
+    let (strata, charon) = duo.start_with(ours, origin, theirs)?;
     Ok((duo, strata, charon))
 }
 

@@ -62,7 +62,7 @@ pub enum Error {
     },
     /// A capability is missing.
     #[error(
-        "no right for {doing}: run as root, or with the capabilities CAP_NET_ADMIN, CAP_NET_BIND_SERVICE and (for namespaces) CAP_SYS_ADMIN"
+        "no right for {doing}: run as root, or with the capabilities CAP_NET_ADMIN, CAP_NET_BIND_SERVICE, CAP_NET_RAW (for ESP without UDP) and CAP_SYS_ADMIN (for namespaces)"
     )]
     NoRight {
         /// What was attempted.

@@ -9,6 +9,8 @@
 mod changes;
 pub mod clock;
 pub mod crash;
+pub mod cycles;
+mod datagrams;
 pub mod divert;
 pub mod entropy;
 mod error;
@@ -27,9 +29,9 @@ mod stream;
 pub mod sysctl;
 pub mod tcp;
 pub mod tun;
-mod udp;
 
 pub use changes::Changes;
+pub use datagrams::{Arrival, Datagrams, is_too_long, path_mtu};
 pub use divert::Divert;
 pub use error::{Error, is_gone};
 pub use lock::Lock;
@@ -43,4 +45,3 @@ pub use routes::Routes;
 pub use signals::Signals;
 pub use stream::{Listener, Stream};
 pub use tun::Tun;
-pub use udp::{Arrival, Udp, is_too_long, path_mtu};

@@ -41,6 +41,8 @@ pub struct Lock {
     pub inside: Vec<IpAddr>,
     /// UDP ports at which encapsulated packets arrive.
     pub ports: Vec<u16>,
+    /// Whether they arrive without UDP as well.
+    pub esp: bool,
     /// The TCP port at which they arrive in streams.
     pub stream_port: Option<u16>,
     /// The far ends of streams of our own, in which they arrive as well.
@@ -88,6 +90,9 @@ impl Lock {
         rules.push_str("jump vital\n");
         for port in &self.ports {
             let _ = writeln!(rules, "udp dport {port} accept");
+        }
+        if self.esp {
+            rules.push_str("meta l4proto esp accept\n");
         }
         if let Some(port) = self.stream_port {
             let _ = writeln!(rules, "tcp dport {port} accept");

@@ -24,7 +24,7 @@ pub const TABLE: u32 = 7296;
 /// The priority of the rule that leads to it: behind the local table, before the main one.
 pub const PRIORITY: u32 = 7296;
 
-/// The firewall mark of packets that are not to enter the tunnel, to be given to [`crate::Udp`].
+/// The firewall mark of packets that are not to enter the tunnel, to be given to [`crate::Datagrams`].
 pub const MARK: u32 = 0x7296;
 
 /// What the black hole's metric must be worse than.

@@ -37,7 +37,7 @@ pub struct Stream {
 
 impl Listener {
     /// Listens in the calling thread's network namespace; address and mark are meant as in
-    /// [`crate::Udp::bind`].
+    /// [`crate::Datagrams::udp`].
     pub fn bind(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
         let failed = |error| explain(error, address);
         let socket = open(address, mark).map_err(failed)?;

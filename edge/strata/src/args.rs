@@ -120,6 +120,15 @@ pub enum Question {
         #[arg(long)]
         soft: bool,
     },
+    /// Choose how packets to a peer are protected, among what both ends agreed on; nothing is lost
+    Level {
+        /// Name of a [peer.NAME]
+        peer: String,
+        /// `integrity`: what [peer.NAME.level] names goes without encryption; `auto`: that, but for every
+        /// so many-th packet, as `every` says; `zoned`: all in zones; `opaque`: licensed nodes read nothing
+        #[arg(value_parser = ["auto", "zoned", "opaque", "integrity"])]
+        level: String,
+    },
     /// Show where tunnels go, and where they could
     Paths,
     /// Show peers, their SAs, and what was dropped
@@ -178,6 +187,10 @@ impl From<Question> for Request {
             Question::Reauth { peer } => Self::Reauth { peer },
             Question::Redirect { peer, to } => Self::Redirect { peer, to },
             Question::Move { peer, from, soft } => Self::Move { peer, from, soft },
+            Question::Level { peer, level } => Self::Level {
+                peer,
+                signal: level,
+            },
             Question::Paths => Self::Paths,
             Question::Status => Self::Status,
             Question::Zones => Self::Zones,

@@ -210,6 +210,7 @@ mod tests {
                 node: "fa.example.net".to_owned(),
                 zones: vec!["headers".to_owned()],
                 right: "read".to_owned(),
+                fields: Vec::new(),
             }],
             until: Some("2026-11-22T19:25:07Z".to_owned()),
             ..record(Deed::Given)

@@ -12,7 +12,7 @@ use control::{
 };
 use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
-use node::{Node, NotRepeated, NotSent, Rekey, UnknownChild};
+use node::{NoLevel, Node, NotRepeated, NotSent, Rekey, UnknownChild};
 use os::crash;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -195,6 +195,7 @@ impl Api {
             Request::Reauth { peer } => reauth(peer, node, now),
             Request::Redirect { peer, to } => redirect(peer, to, node, now),
             Request::Move { peer, from, soft } => moved(peer, (from, soft), node, now),
+            Request::Level { peer, signal } => level(peer, &signal, node),
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
                 let losses = losses.with_lock(locked);
@@ -341,6 +342,35 @@ fn rekey(peer: String, ike: bool, node: &mut Node, now: Instant) -> Response {
         CannotRekey::NoChild => format!("say `strata rekey {peer} --ike`"),
     };
     let message = format!("no new keys for {}: {failure}", peer.escape_debug());
+    Response::Error(Failure::new(message, fix))
+}
+
+fn level(peer: String, signal: &str, node: &mut Node) -> Response {
+    let Ok(signal) = signal.parse() else {
+        let message = format!("there is no level `{}`", signal.escape_debug());
+        let fix = "write auto, zoned, opaque or integrity".to_owned();
+        return Response::Error(Failure::new(message, fix));
+    };
+    let failure = match node.choose_level(&peer, signal) {
+        Ok(()) => {
+            tracing::info!("peer {peer}: level {signal} from now on, as asked for");
+            return Response::Level(changed(node, &[peer]));
+        }
+        Err(failure) => failure,
+    };
+    let fix = match failure {
+        NoLevel::UnknownPeer => "name a peer that `strata status` shows".to_owned(),
+        NoLevel::NoZones => "write `zones = \"accept\"` in its table at both ends".to_owned(),
+        NoLevel::NotGranted => format!(
+            "write what `integrity` is for under [peer.{}.level] at both ends",
+            peer.escape_debug()
+        ),
+        NoLevel::NotAgreed => format!(
+            "compare `integrity` at both ends, or `strata rekey {}`: `strata explain` says more",
+            peer.escape_debug()
+        ),
+    };
+    let message = format!("no other level for {}: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
 }
 

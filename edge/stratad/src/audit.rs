@@ -5,11 +5,10 @@
 //! takes only a part of it the next one begins on a line of its own. A file that could not be opened,
 //! or not be written to, is opened again for the next line.
 
-use crate::view::right;
 use config::Audit as Settings;
 use control::{Deed, Permit, Record, Why, Zone};
 use crypto::UnixTime;
-use model::{Identity, Instant, Licence, ZoneId, ZoneSelector};
+use model::{Identity, Instant, Licence, Right, ZoneId, ZoneSelector};
 use node::{Composite, Dropped, Ending, Event, HeldGrant};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -118,17 +117,24 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             node,
             rights,
             lifetime,
-            ..
-        } => Record {
-            zones: rights.iter().map(|(zone, _)| Zone::from(zone)).collect(),
-            licences: vec![Permit {
-                node: node.to_string(),
-                zones: names(rights.iter().map(|(zone, _)| zone)),
-                right: rights.first().map_or("", |(_, of)| right(*of)).to_owned(),
-            }],
-            until: after(*lifetime),
-            ..with(sa, Deed::Given, node)
-        },
+            grant,
+        } => {
+            let mut zones: Vec<_> = rights.iter().map(|(zone, _)| *zone).collect();
+            zones.dedup();
+            let licence = |(zone, right): &(model::Zone, Right)| Licence {
+                node: node.clone(),
+                zone: zone.id,
+                right: *right,
+            };
+            let licences: Vec<_> = rights.iter().map(licence).collect();
+            Record {
+                grant: Some(*grant),
+                licences: permits(&licences, &zones),
+                zones: zones.iter().map(Zone::from).collect(),
+                until: after(*lifetime),
+                ..with(sa, Deed::Given, node)
+            }
+        }
         Event::Granted { sa, node, .. } => with(sa, Deed::Taken, node),
         Event::GrantRefused { sa, node, why } => Record {
             reason: Some(why.clone()),
@@ -153,6 +159,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             }
         }
         Event::GrantHeld(held) => Record {
+            grant: Some(held.grant),
             opens: held.zones.iter().map(|zone| zone.0).collect(),
             until: after(held.until.since(now)),
             ..at_node(held, Deed::Taken)
@@ -240,15 +247,11 @@ pub fn permits(licences: &[Licence], zones: &[model::Zone]) -> Vec<Permit> {
         let zones = all.entry((&licence.node, licence.right)).or_default();
         zones.push(licence.zone);
     }
-    let permit = |((node, of), ids): ((&Identity, _), Vec<ZoneId>)| {
+    let of_node = |((node, of), ids): ((&Identity, _), Vec<ZoneId>)| {
         let zones = zones.iter();
-        Permit {
-            node: node.to_string(),
-            zones: names(zones.filter(|zone| ids.contains(&zone.id))),
-            right: right(of).to_owned(),
-        }
+        permit(node, names(zones.filter(|zone| ids.contains(&zone.id))), of)
     };
-    all.into_iter().map(permit).collect()
+    all.into_iter().map(of_node).collect()
 }
 
 fn names<'a>(zones: impl Iterator<Item = &'a model::Zone>) -> Vec<String> {
@@ -257,17 +260,23 @@ fn names<'a>(zones: impl Iterator<Item = &'a model::Zone>) -> Vec<String> {
 
 /// Without an agreement there are the zones of the configuration alone.
 fn unmet(licence: &Licence, zone: ZoneSelector) -> Permit {
+    permit(&licence.node, vec![zone.to_string()], licence.right)
+}
+
+fn permit(node: &Identity, zones: Vec<String>, right: Right) -> Permit {
+    let fields = right.fields().iter().map(|field| (*field).to_owned());
     Permit {
-        node: licence.node.to_string(),
-        zones: vec![zone.to_string()],
-        right: right(licence.right).to_owned(),
+        node: node.to_string(),
+        zones,
+        right: right.name().to_owned(),
+        fields: fields.collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CsaId, MapKind, Right, Spi, ZoneAgreement, ZoneSuite};
+    use model::{CsaId, MapKind, Spi, ZoneAgreement, ZoneSuite};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
@@ -340,6 +349,7 @@ mod tests {
                 map: MapKind::Changeable,
                 window: 4096,
                 licences: vec![licence(1), licence(2)],
+                level: None,
             },
             lifetime: Duration::from_secs(3600),
         };
@@ -360,8 +370,31 @@ mod tests {
         };
         assert_eq!(
             line(&event),
-            r#"{"time":"2026-11-22T11:25:07Z","event":"given","peer":"alice","identity":"fa.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","zones":[{"serial":1,"name":"headers","suite":"aes128gcm16"}],"licences":[{"node":"fa.example.net","zones":["headers"],"right":"read"}],"until":"2026-11-22T19:25:07Z"}"#
+            r#"{"time":"2026-11-22T11:25:07Z","event":"given","peer":"alice","identity":"fa.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","grant":1,"zones":[{"serial":1,"name":"headers","suite":"aes128gcm16"}],"licences":[{"node":"fa.example.net","zones":["headers"],"right":"read"}],"until":"2026-11-22T19:25:07Z"}"#
         );
+    }
+
+    #[test]
+    fn what_is_given_to_a_writer_says_which_fields_it_may_change() {
+        let (headers, payload) = (
+            zone(1, ZoneSelector::IpTransport),
+            zone(2, ZoneSelector::Rest),
+        );
+        let event = Event::Giving {
+            sa: sa(),
+            node: node(),
+            rights: vec![(headers, Right::Write), (payload, Right::Read)],
+            lifetime: Duration::from_secs(60),
+            grant: 7,
+        };
+        let line = line(&event);
+        for words in [
+            r#""grant":7,"#,
+            r#"{"node":"fa.example.net","zones":["headers"],"right":"write","fields":["window"]}"#,
+            r#"{"node":"fa.example.net","zones":["payload"],"right":"read"}"#,
+        ] {
+            assert!(line.contains(words), "{line}");
+        }
     }
 
     #[test]
@@ -403,11 +436,13 @@ mod tests {
             to_gateway: Spi(0xa1),
             zones: vec![ZoneId(1)],
             payload_zone: ZoneId(2),
+            grant: 3,
+            writes: false,
             until: NOW + Duration::from_secs(60),
         };
         assert_eq!(
             line(&Event::GrantHeld(held.clone())),
-            r#"{"time":"2026-11-22T11:25:07Z","event":"taken","gateway":"gw","identity":"gw.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","opens":[1],"until":"2026-11-22T11:26:07Z"}"#
+            r#"{"time":"2026-11-22T11:25:07Z","event":"taken","gateway":"gw","identity":"gw.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","grant":3,"opens":[1],"until":"2026-11-22T11:26:07Z"}"#
         );
         let why = [
             (Dropped::Revoked, "revoked"),

@@ -53,7 +53,8 @@ mod token {
     pub const CHANGES: u64 = 5;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
-    pub const LISTEN: u64 = 1 << 18;
+    pub const ESP: u64 = 1 << 18;
+    pub const LISTEN: u64 = 1 << 19;
     pub const STREAM: u64 = 1 << 32;
 }
 
@@ -295,6 +296,9 @@ impl Daemon {
         for (udp, token) in self.host.natt.iter().zip(token::NATT..) {
             self.poller.add(udp, token, read)?;
         }
+        for (esp, token) in self.host.esp.iter().zip(token::ESP..) {
+            self.poller.add(esp, token, read)?;
+        }
         self.streams.watch(token::LISTEN, &self.poller)?;
         Ok(())
     }
@@ -308,9 +312,10 @@ impl Daemon {
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
             token if token < token::NATT => self.read_ike((token - token::IKE) as usize, now),
-            token if token < token::LISTEN => {
+            token if token < token::ESP => {
                 self.read_natt((token - token::NATT) as usize, now);
             }
+            token if token < token::LISTEN => self.read_esp((token - token::ESP) as usize, now),
             token if token < token::STREAM => {
                 let listener = (token - token::LISTEN) as usize;
                 self.streams.accept(listener, &self.poller, now);
@@ -379,7 +384,7 @@ impl Daemon {
                 &mut self.losses,
                 &mut self.faults,
             );
-            self.node.seal(&mut self.batch[..filled], &mut outlet);
+            self.node.seal(&mut self.batch[..filled], &mut outlet, now);
             for path in outlet.too_short {
                 measure(&mut self.node, &self.host, path, now);
             }
@@ -422,6 +427,23 @@ impl Daemon {
             self.open(arrived, now);
             if let Err(error) = read {
                 let what = "the socket for ESP";
+                return self.losses.not_read(what, &error, &mut self.broken);
+            }
+        }
+    }
+
+    /// Protocol 50: ESP alone.
+    fn read_esp(&mut self, index: usize, now: Instant) {
+        for _ in 0..TURNS {
+            let mut arrived = std::mem::take(&mut self.arrived);
+            let read = self.host.esp[index].recv(|arrival, payload| {
+                let ecn = Ecn::from_bits(arrival.ecn);
+                let take = |path, packet: &[u8]| arrived.push(path, ecn, packet);
+                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
+            });
+            self.open(arrived, now);
+            if let Err(error) = read {
+                let what = "the socket for protocol 50";
                 return self.losses.not_read(what, &error, &mut self.broken);
             }
         }

@@ -9,11 +9,13 @@ use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
 use crate::plan;
 use config::Config;
-use model::Path;
+use model::{Encapsulation, Path};
 use node::Way;
 use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
-use os::{Changes, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, Udp, crash, lock};
+use os::{
+    Changes, Datagrams, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, crash, lock,
+};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -22,9 +24,11 @@ pub struct Host {
     /// The tunnel device, where there are VPN peers.
     pub tunnel: Option<Tunnel>,
     /// Sockets for IKE alone.
-    pub ike: Vec<Udp>,
+    pub ike: Vec<Datagrams>,
     /// Sockets for IKE and ESP (RFC 3948).
-    pub natt: Vec<Udp>,
+    pub natt: Vec<Datagrams>,
+    /// Sockets for ESP without UDP, where that is wanted.
+    pub esp: Vec<Datagrams>,
     /// The diversion, on a licensed node.
     pub divert: Option<Divert>,
     /// Told when a tunnel may have to take another way.
@@ -81,13 +85,22 @@ impl Host {
             lock.set()?;
             crash::point("lock-set");
         }
-        let ike = listen(config, config.listen.ike)?;
-        let natt = listen(config, config.listen.nat)?;
+        let udp = |port| {
+            listen(config, |address| {
+                Datagrams::udp(SocketAddr::new(address, port), Some(MARK))
+            })
+        };
+        let (ike, natt) = (udp(config.listen.ike)?, udp(config.listen.nat)?);
+        let esp = match config.listen.encapsulation {
+            Encapsulation::Always => Vec::new(),
+            Encapsulation::ForNat => listen(config, |address| Datagrams::esp(address, Some(MARK)))?,
+        };
         crash::point("sockets-bound");
         let mut host = Self {
             tunnel: None,
             ike,
             natt,
+            esp,
             divert: None,
             changes: Changes::watch()?,
             netlink: Netlink::open()?,
@@ -179,14 +192,17 @@ impl Host {
         self.tunnel.as_ref().map(|tunnel| &tunnel.inside)
     }
 
-    /// Sends a UDP payload from the socket of the path's local port and family, with this traffic class
-    /// outside, and perhaps so that nobody on the way may cut it.
+    /// Sends what a datagram is to carry from the socket of the path's local port and family, with this
+    /// traffic class outside, and perhaps so that nobody on the way may cut it.
     pub fn send(&self, path: Path, class: u8, whole: bool, payload: &[u8]) -> io::Result<()> {
-        let fits =
-            |udp: &&Udp| udp.local().port() == path.local.port() && serves(udp.local(), path);
-        match self.natt.iter().chain(&self.ike).find(fits) {
-            Some(udp) if whole => udp.send_whole(path, class, payload),
-            Some(udp) => udp.send(path, class, payload),
+        let fits = |socket: &&Datagrams| {
+            let local = socket.local();
+            local.port() == path.local.port() && serves(local, path)
+        };
+        let mut sockets = self.natt.iter().chain(&self.esp).chain(&self.ike);
+        match sockets.find(fits) {
+            Some(socket) if whole => socket.send_whole(path, class, payload),
+            Some(socket) => socket.send(path, class, payload),
             None => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
     }
@@ -365,19 +381,22 @@ impl Tunnel {
     }
 }
 
-/// Sockets for one port: one for each address to listen on, or one for each family there is.
-fn listen(config: &Config, port: u16) -> Result<Vec<Udp>, Error> {
+/// Sockets of one kind: one for each address to listen on, or one for each family there is.
+fn listen(
+    config: &Config,
+    bind: impl Fn(IpAddr) -> Result<Datagrams, Error>,
+) -> Result<Vec<Datagrams>, Error> {
     let listen = &config.listen.addresses;
     if !listen.is_empty() {
-        let bind = |address: &IpAddr| Udp::bind(SocketAddr::new(*address, port), Some(MARK));
-        return listen.iter().map(bind).collect();
+        return listen.iter().copied().map(bind).collect();
     }
     let any = [
         IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
-    let bound = any.map(|address| Udp::bind(SocketAddr::new(address, port), Some(MARK)));
-    let lacks_family = |result: &Result<Udp, Error>| matches!(result, Err(Error::NoFamily { .. }));
+    let bound = any.map(bind);
+    let lacks_family =
+        |result: &Result<Datagrams, Error>| matches!(result, Err(Error::NoFamily { .. }));
     bound
         .into_iter()
         .filter(|result| !lacks_family(result))

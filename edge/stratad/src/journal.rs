@@ -89,6 +89,21 @@ impl Journal {
                      is on the way sees how long packets are: have it take some, or write `tfc = \"off\"`"
                 );
             }
+            Event::LevelSpent { peer, child } => {
+                let tunnel = tunnel(child);
+                tracing::warn!(
+                    "peer {peer}: {tunnel}: what was granted to go without encryption is used up, and all is \
+                     encrypted; new keys give more only if `renewals` are left (`strata zones`)"
+                );
+            }
+            Event::LevelRefused { peer, child } => {
+                let tunnel = tunnel(child);
+                tracing::warn!(
+                    "peer {peer}: {tunnel}: it sends without encryption what it may not, or more than was \
+                     granted: that is dropped; `level_class` and `level_spent` in `strata status --json` \
+                     count it"
+                );
+            }
             Event::ChildDown { peer, child } => {
                 tracing::info!("peer {peer}: {} down", tunnel(child));
             }
@@ -142,7 +157,15 @@ impl Journal {
             }
             Event::PathMoved { peer, path } => {
                 let (local, remote) = (path.local, path.remote);
-                tracing::info!("peer {peer}: tunnel moved, from {local} to {remote}");
+                match path.is_without_udp() {
+                    false => tracing::info!("peer {peer}: tunnel moved, from {local} to {remote}"),
+                    true => {
+                        let (local, remote) = (local.ip(), remote.ip());
+                        tracing::info!(
+                            "peer {peer}: tunnel moved, from {local} to {remote}, without UDP"
+                        );
+                    }
+                }
             }
             Event::GrantEnded {
                 sa,

@@ -187,6 +187,18 @@ fn licensed(registry: &mut Registry, node: &Node) {
         "outcome",
         outcomes.into_iter(),
     );
+    let windows = [
+        ("lowered", transit.written),
+        ("not_granted", transit.unwritten),
+        ("not_understood", transit.unscaled),
+    ];
+    family(
+        registry,
+        "regulated_windows",
+        "TCP windows of others that were to be lowered",
+        "outcome",
+        windows.into_iter(),
+    );
     let Some(snoop) = node.snoop_counters() else {
         return;
     };

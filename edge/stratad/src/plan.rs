@@ -2,7 +2,7 @@
 
 use crate::inside::Inside;
 use config::{Addressing, Config, Leak, Peer, Tcp};
-use model::{Mode, TrafficSelector};
+use model::{Encapsulation, Mode, TrafficSelector};
 use os::routes::Plan;
 use os::{Lock, Prefix};
 use std::net::{IpAddr, SocketAddr};
@@ -83,6 +83,7 @@ pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
             .chain(inside.addresses())
             .collect(),
         ports: vec![config.listen.ike, config.listen.nat],
+        esp: config.listen.encapsulation == Encapsulation::ForNat,
         stream_port: config.listen.tcp,
         streams: streams(config),
     })

@@ -31,6 +31,7 @@ pub fn node(config: &Config) -> node::Config {
             .with_revocation(config.lists.clone(), config.revocation),
         start: start.map(|peer| peer.party.name.clone()).collect(),
         peers: vpn.chain(licensed).chain(gateways).collect(),
+        encapsulation: config.listen.encapsulation,
         ike_port: config.listen.ike,
         natt_port: config.listen.nat,
         // Who listens everywhere tells nobody where else: that would disclose every network it is in
@@ -57,6 +58,12 @@ pub fn node(config: &Config) -> node::Config {
             .iter()
             .filter_map(|peer| Some((peer.party.name.clone(), interval(peer.cover?))))
             .collect(),
+        every: config
+            .peers
+            .iter()
+            .filter(|peer| peer.levels.every > 0)
+            .map(|peer| (peer.party.name.clone(), peer.levels.every))
+            .collect(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         path_mtu: config.tunnel.path_mtu == config::PathMtu::Icmp,
         snoop: config
@@ -64,6 +71,7 @@ pub fn node(config: &Config) -> node::Config {
             .as_ref()
             .filter(|_| snoop.enabled)
             .map(|_| snoop_config(&snoop)),
+        window: config.regulate.filter(|_| config.divert.is_some()),
         grant_lifetime: GRANT_LIFETIME,
         key_log: false,
     }
@@ -82,8 +90,10 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
             Stance::Refuse => node::Stance::Refuse,
         },
         zones: from.layout().collect(),
+        map: from.zones.map.clone(),
         window: WINDOW,
         licences: from.zones.licences.clone(),
+        level: from.levels.integrity,
     };
     let role = node::Role::Vpn {
         local: from.local.clone(),

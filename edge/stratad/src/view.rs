@@ -189,6 +189,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, losses),
         clamped: node.esp_counters().clamped,
+        written: node.esp_counters().written,
         padded: traffic(node.esp_counters().padded),
         covered: node.esp_counters().covered,
         dummies: node.esp_counters().dummies(),
@@ -321,6 +322,7 @@ fn child(status: &ChildStatus) -> Child {
             model::Mode::Transport => ChildMode::Transport,
             model::Mode::Beet => ChildMode::Beet,
         },
+        carrier: carrier(status.path.carrier),
         draining: status.draining,
         mtu: status.mtu,
         path_mtu: status.path_mtu,
@@ -420,6 +422,7 @@ pub const fn carrier(carrier: model::Carrier) -> Carrier {
     match carrier {
         model::Carrier::Udp => Carrier::Udp,
         model::Carrier::Tcp => Carrier::Tcp,
+        model::Carrier::Ip => Carrier::Ip,
     }
 }
 
@@ -441,41 +444,61 @@ pub fn zones(node: &Node, now: Instant) -> Zones {
 
 fn composite(status: &CsaStatus, now: Instant) -> Composite {
     let licences = &status.agreement.licences;
-    let nodes: BTreeSet<&Identity> = licences.iter().map(|licence| &licence.node).collect();
+    let nodes = licences
+        .iter()
+        .map(|licence| (&licence.node, licence.right));
+    let nodes: BTreeSet<_> = nodes.collect();
     Composite {
         csa: format!("{:016x}", status.csa.0),
         peer: status.peer.clone(),
         spi_in: status.inbound.to_string(),
         spi_out: status.outbound.to_string(),
+        map: status.agreement.fixed_runs(),
+        spi_opaque_in: status.opaque.map(|(inbound, _)| inbound.to_string()),
+        spi_opaque_out: status.opaque.map(|(_, outbound)| outbound.to_string()),
+        level: level(status, now),
+        signal: status.signal.to_string(),
         window: status.agreement.window,
         zones: status.agreement.zones.iter().map(Zone::from).collect(),
         holders: nodes
             .into_iter()
-            .map(|node| holder(status, node, now))
+            .map(|(node, right)| holder(status, node, right, now))
             .collect(),
         not_agreed: permits(&status.missing, &status.agreement.zones),
     }
 }
 
-/// A licensed node, with the state of its grant if we are the one who grants.
-fn holder(status: &CsaStatus, node: &Identity, now: Instant) -> Holder {
-    let licences = || {
-        status
-            .agreement
-            .licences
-            .iter()
-            .filter(|licence| licence.node == *node)
+/// What may go without encryption.
+fn level(status: &CsaStatus, now: Instant) -> Option<control::LevelGrant> {
+    let (level, (inbound, outbound)) = status.level.zip(status.integrity)?;
+    let grant = level.grant;
+    Some(control::LevelGrant {
+        class: grant.class.to_string(),
+        spi_in: inbound.to_string(),
+        spi_out: outbound.to_string(),
+        packets: grant.packets,
+        seconds: grant.seconds,
+        renewals: grant.renewals,
+        sent: level.sealed,
+        received: level.opened,
+        packets_left: level.packets_left(),
+        seconds_left: level.seconds_left(now),
+    })
+}
+
+/// A licensed node and what it may do, with the state of its grant if we are the one who grants.
+fn holder(status: &CsaStatus, node: &Identity, right: Right, now: Instant) -> Holder {
+    let licences = &status.agreement.licences;
+    let may = |zone: &&model::Zone| {
+        let mut licences = licences.iter();
+        licences.any(|l| (&l.node, l.zone, l.right) == (node, zone.id, right))
     };
-    let zones = status.agreement.zones.iter();
-    let licensed = zones.filter(|zone| licences().any(|licence| licence.zone == zone.id));
+    let licensed = status.agreement.zones.iter().filter(may);
     let grant = status.grants.iter().find(|grant| grant.node == *node);
     Holder {
         node: node.to_string(),
         zones: licensed.map(|zone| zone.selector.to_string()).collect(),
-        right: licences()
-            .next()
-            .map_or("", |licence| right(licence.right))
-            .to_owned(),
+        right: right.name().to_owned(),
         state: grant.map(|grant| grant_state(grant.state)),
         since_seconds: grant.map(|grant| now.since(grant.since).as_secs()),
         refusal: grant.and_then(|grant| grant.refusal.clone()),
@@ -490,9 +513,15 @@ fn held_grant(held: &HeldGrant, now: Instant) -> Held {
         spi_from_gateway: held.from_gateway.to_string(),
         spi_to_gateway: held.to_gateway.to_string(),
         opens: held.zones.iter().map(|zone| zone.0).collect(),
+        writes: writes(held),
         payload_zone: held.payload_zone.0,
         lifetime_left_seconds: held.until.since(now).as_secs(),
     }
+}
+
+fn writes(held: &HeldGrant) -> Vec<String> {
+    let fields = Right::Write.fields().iter().filter(|_| held.writes);
+    fields.map(|field| (*field).to_owned()).collect()
 }
 
 const fn grant_state(state: node::GrantState) -> GrantState {
@@ -501,12 +530,6 @@ const fn grant_state(state: node::GrantState) -> GrantState {
         node::GrantState::Sent => GrantState::Sent,
         node::GrantState::Held => GrantState::Held,
         node::GrantState::Refused => GrantState::Refused,
-    }
-}
-
-pub const fn right(right: Right) -> &'static str {
-    match right {
-        Right::Read => "read",
     }
 }
 

@@ -4,6 +4,7 @@
 //! AAD0  = SPI | 0(4) | Seq | map words | L(4)
 //! AAD_z = AAD0 | z(1)                                  for z other than P
 //! AAD_P = AAD0 | P(1) | bodies of all other zones, in wire order
+//! overlay: AAD0 | 255(1) | ICV of the first body | OL(2)
 //! ```
 //!
 //! So no zone can be lifted into another packet, SA, direction or place, no map and no length
@@ -12,7 +13,7 @@
 
 use model::ZoneId;
 use wire::esp::Header;
-use wire::zoned::{Layout, MAX_MAP_LEN};
+use wire::zoned::{Layout, MAX_MAP_LEN, OVERLAY_ZONE};
 
 /// The authenticated data of one packet, in a buffer that is used again.
 pub(crate) struct Aad<'s> {
@@ -28,7 +29,7 @@ impl<'s> Aad<'s> {
         octets.clear();
         octets.extend(header.spi.0.to_be_bytes());
         octets.extend(u64::from(header.seq).to_be_bytes());
-        octets.extend(&map[..layout.map().wire_len()]);
+        octets.extend(&map[..layout.map().len()]);
         octets.extend((layout.packet_len() as u32).to_be_bytes());
         let zone_at = octets.len();
         octets.push(0);
@@ -47,5 +48,11 @@ impl<'s> Aad<'s> {
             true => self.octets,
             false => &self.octets[..=self.zone_at],
         }
+    }
+
+    /// What an overlay's ICV covers, after all that was added.
+    pub fn of_overlay(self) -> &'s [u8] {
+        self.octets[self.zone_at] = OVERLAY_ZONE.0;
+        self.octets
     }
 }

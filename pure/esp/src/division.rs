@@ -1,12 +1,12 @@
 //! Which zone each octet of a datagram is in.
 
-use model::{ZoneAgreement, ZoneId, ZoneSelector};
+use model::{Run, ZoneAgreement, ZoneId, ZoneSelector};
 use std::ops::Range;
 use wire::classify::Clear;
 use wire::content::Content;
 use wire::rtp::Rtp;
 use wire::udp;
-use wire::zoned::{BadMap, MAX_RUNS, Map, Run};
+use wire::zoned::{BadMap, MAX_RUNS, Map};
 
 /// What the zones of an agreement ask for.
 pub(crate) struct Division {
@@ -38,6 +38,11 @@ impl Division {
                 .collect(),
             payload_zone,
         }
+    }
+
+    /// From now on the designated zone has what this finds as well, before all others.
+    pub fn recognise(&mut self, content: Box<dyn Content>) {
+        self.contents.insert(0, (ZoneId::DESIGNATED, content));
     }
 
     /// The map of a datagram whose headers are known. Errors if the zones do not begin with the

@@ -55,6 +55,7 @@ drop_reasons! {
     TooOld "too_old" "the sequence number is left of the replay window"
     MapTruncated "map_truncated" "the packet ends inside the zone map"
     OverlayNotAccepted "overlay_not_accepted" "it has a writer's overlay, and nobody was granted to write"
+    OverlayMalformed "overlay_malformed" "the overlay, or what it says, is not as it has to be"
     MapReserved "map_reserved" "a reserved bit of the zone map is set"
     MapRunCount "map_run_count" "the zone map has no run or more than eight"
     MapUnknownZone "map_unknown_zone" "the zone map names a zone that was not agreed"
@@ -69,13 +70,18 @@ drop_reasons! {
     BadIcvDesignated "bad_icv_designated" "the ICV of the designated zone is wrong"
     BadIcvOther "bad_icv_other" "the ICV of a zone between the first and the last is wrong"
     BadIcvPayload "bad_icv_payload" "the ICV of the payload zone is wrong"
+    BadIcvOverlay "bad_icv_overlay" "the ICV of the overlay is wrong, or its grant is nobody's"
     // Inbound, authentic.
+    OverlayOutsideMask "overlay_outside_mask" "the overlay changes what its writer may not change"
+    OverlayRaised "overlay_raised" "the overlay raises the window, which may be lowered alone"
     BadPadding "bad_padding" "the padding is not what RFC 4303 says"
     Dummy "dummy" "a dummy packet, which only hides the silence"
     NextHeaderMismatch "next_header_mismatch" "the next header is not the version of the datagram"
     InnerMalformed "inner_malformed" "the protected datagram is malformed"
     ChecksumNotRestorable "checksum_not_restorable" "the checksum was left out of a datagram that has no place for one"
     InnerSelectorMismatch "inner_selector_mismatch" "the protected datagram is none that its SA may carry"
+    LevelClass "level_class" "it came without encryption and is none that may"
+    LevelSpent "level_spent" "it came without encryption after all that was granted of that"
     Congested "congested" "the way was congested, and the datagram's transport learns that from its loss alone (RFC 6040 section 4.2)"
 }
 

@@ -5,10 +5,12 @@
 //! GMAC        text ICV           the text as it is: the ICV covers it behind the other data
 //! CTR, HMAC   text ICV           the ICV covers what was encrypted
 //! CBC, HMAC   IV text ICV        the same, with padding 1 2 3 … and its length at the end of the text
+//! foreign     as its frame says
 //! ```
 //!
 //! None opens anything before its ICV is right.
 
+use crate::foreign::Foreign;
 use crate::key::{Key, SALT_LEN, Unusable, hmac, nonce};
 use crypto::{BLOCK_LEN, BadIcv, CbcHmac, CtrHmac, Secret};
 use model::{Suite, ZoneSuite};
@@ -20,6 +22,7 @@ pub(crate) enum Guard {
     Gmac(Key),
     Ctr(Box<Ctr>),
     Cbc(Box<CbcHmac>),
+    Foreign(Box<dyn Foreign>),
 }
 
 pub(crate) struct Ctr {
@@ -83,6 +86,7 @@ impl Guard {
                 iv.copy_from_slice(&fresh);
                 cbc.seal(&fresh, aad, text, icv);
             }
+            Self::Foreign(foreign) => foreign.seal(seq, aad, iv, text, icv),
         }
     }
 
@@ -107,6 +111,7 @@ impl Guard {
                 let iv: &[u8; BLOCK_LEN] = (&*iv).try_into().map_err(|_| BadIcv)?;
                 cbc.open(iv, aad, text, icv)
             }
+            Self::Foreign(foreign) => foreign.open(seq, aad, iv, text, icv),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::drop::DropReason;
 use crate::key::Unusable;
 use crate::outbound::Cipher;
+use crate::overlay::{self, Writers};
 use crate::packet::Packet;
 use crate::pair::Pair;
 use crate::replay::{MIN_WINDOW, Replay};
@@ -13,14 +14,18 @@ use crate::{plain, zoned};
 use crypto::Secret;
 use model::{Flow, Half, Instant, Spi, ZoneAgreement};
 use wire::esp::{Header, next_header};
-use wire::ip;
+use wire::{checksum, ip};
 
 /// The opening direction of an SA.
 pub(crate) struct Inbound {
     spi: Spi,
-    cipher: Cipher,
+    pub cipher: Cipher,
     replay: Replay,
     heard: Option<Instant>,
+    /// If anybody may write.
+    pub writers: Option<Writers>,
+    /// Whether the last packet was changed by a writer.
+    pub written: bool,
     pub traffic: Traffic,
 }
 
@@ -31,6 +36,8 @@ impl Inbound {
             cipher: Cipher::new(&half.keys, agreement)?,
             replay: Replay::new(agreement.map_or(MIN_WINDOW, |agreed| agreed.window)),
             heard: None,
+            writers: half.writers.as_ref().map(Writers::new),
+            written: false,
             traffic: Traffic::default(),
         })
     }
@@ -61,22 +68,42 @@ impl Inbound {
         now: Instant,
     ) -> Result<Option<Flow>, DropReason> {
         self.replay.check(header.seq)?;
-        let next_header = match &self.cipher {
+        self.written = false;
+        let (next_header, without_checksum) = match &self.cipher {
             Cipher::Plain(plain) => {
                 let text = plain.verify(packet.octets_mut(), header)?;
                 self.taken(header.seq, now)?;
-                plain::unwrap(packet, text)?
+                (plain::unwrap(packet, text)?, false)
             }
             Cipher::Zoned(zoned) => {
+                let mut overlay = match self.writers {
+                    Some(_) => overlay::detach(packet)?,
+                    None => None,
+                };
                 let layout = zoned.verify(packet.octets_mut(), header, scratch)?;
+                if let Some((writers, overlay)) = self.writers.as_mut().zip(overlay.as_mut()) {
+                    writers.open(overlay, packet.octets(), (header, &layout), scratch)?;
+                }
                 self.taken(header.seq, now)?;
+                let heeded = self.writers.as_ref().is_some_and(|writers| writers.heeded);
+                if let Some(overlay) = overlay.filter(|_| heeded) {
+                    overlay::apply(packet.octets_mut(), &layout, overlay.text())?;
+                    self.written = true;
+                }
                 zoned::assemble(packet, layout, scratch)?
             }
         };
-        match pair {
-            _ if next_header == next_header::NONE => Ok(None),
-            Some(pair) => pair.dress(packet, next_header).map(Some),
-            None => inner(packet, next_header).map(Some),
+        // "need not be well-formed" (RFC 4303 section 2.6).
+        if next_header == next_header::NONE {
+            return Ok(None);
+        }
+        let flow = match pair {
+            Some(pair) => pair.dress(packet, next_header)?,
+            None => inner(packet, next_header)?,
+        };
+        match !without_checksum || checksum::restore(packet.octets_mut()) {
+            true => Ok(Some(flow)),
+            false => Err(DropReason::ChecksumNotRestorable),
         }
     }
 

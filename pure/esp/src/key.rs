@@ -5,8 +5,9 @@
 //! every number once, so no pair of key and nonce seals twice.
 
 use crypto::{Aead, AeadAlgorithm, BadIcv, BadKey, Hmac, HmacAlgorithm, NONCE_LEN, Secret};
-use model::{Sha2, Suite, ZoneId};
+use model::{MapKind, Sha2, Suite, ZoneId};
 use wire::esp::ICV_LEN;
+use wire::zoned::{MAX_ZONES, Map};
 
 pub(crate) const SALT_LEN: usize = 4;
 
@@ -84,8 +85,8 @@ pub enum Unusable {
     /// The inbound SPI is a reserved one or another SA's.
     #[error("the inbound SPI is reserved or another SA's")]
     Spi,
-    /// Another mode than tunnel, with more than one pair of addresses or with zones.
-    #[error("transport and BEET mode have one address at each end, and no zones")]
+    /// Another mode than tunnel, with more than one pair of addresses.
+    #[error("transport and BEET mode have one address at each end")]
     Mode,
     /// More grants share this SPI than a packet may be tried against.
     #[error("too many grants have this SPI")]
@@ -98,10 +99,20 @@ impl From<BadKey> for Unusable {
     }
 }
 
-/// The serial of the payload zone, if `count` zones can be agreed.
-pub(crate) fn payload_zone(count: usize) -> Result<ZoneId, Unusable> {
-    match u8::try_from(count) {
-        Ok(zone) if (2..=wire::zoned::MAX_ZONES).contains(&count) => Ok(ZoneId(zone)),
-        _ => Err(Unusable::Zones),
+/// The serial of the payload zone of so many zones, and the map of all packets, if they do not carry it. Only
+/// an opaque SA has one zone.
+pub(crate) fn payload_zone(count: usize, map: &MapKind) -> Result<(ZoneId, Option<Map>), Unusable> {
+    let zone = u8::try_from(count).map_err(|_| Unusable::Zones)?;
+    let fixed = match map {
+        MapKind::Changeable => None,
+        MapKind::Fixed(runs) => Some(Map::fixed(ZoneId(zone), runs).map_err(|_| Unusable::Zones)?),
+    };
+    let least = match &fixed {
+        Some(map) if map.is_opaque() => 1,
+        _ => 2,
+    };
+    match (least..=MAX_ZONES).contains(&count) {
+        true => Ok((ZoneId(zone), fixed)),
+        false => Err(Unusable::Zones),
     }
 }

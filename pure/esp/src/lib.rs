@@ -16,7 +16,10 @@
 //!
 //! Datagrams may be padded, so that nobody outside sees how long they are (`padding.rs`).
 //!
-//! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing.
+//! Some datagrams may go without encryption, if both ends agreed so (`level.rs`).
+//!
+//! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing. If it was
+//! granted to write, it appends what it wants changed (`overlay.rs`), and the endpoint does that.
 //!
 //! The outer IP header is the socket's but for its ECN field, which goes from header to header (`ecn.rs`),
 //! and its DSCP, which is as an administrator has it.
@@ -25,13 +28,16 @@ mod aad;
 mod division;
 mod drop;
 mod ecn;
+mod foreign;
 mod guard;
 mod inbound;
 mod key;
 mod lane;
+mod level;
 mod licensed;
 mod order;
 mod outbound;
+mod overlay;
 mod packet;
 mod padding;
 mod pair;
@@ -47,8 +53,11 @@ mod zoned;
 
 pub use drop::DropReason;
 pub use ecn::Congestion;
+pub use foreign::Foreign;
 pub use key::Unusable;
-pub use licensed::{Licensed, NotOpened};
+pub use level::LevelStatus;
+pub use licensed::{Licensed, NotOpened, NotWritten};
+pub use overlay::overlay_key;
 pub use packet::{HEADROOM, Packet, TAILROOM};
 pub use policy::{Action, Policy, Protected, Spd};
 pub use report::{Counters, Report, SaTraffic, Traffic};

@@ -1,17 +1,20 @@
 //! A licensed node's side: it opens the zones it was granted, in a copy, and says what it saw.
-//! The packet itself is never touched and nothing here decides whether it goes on.
+//! The packet itself is never touched and nothing here decides whether it goes on. What is to be changed is
+//! said by an overlay, if the grant is one to write.
 
 use crate::aad::Aad;
+use crate::foreign::{Foreign, Make};
 use crate::guard::Guard;
 use crate::key::{Unusable, payload_zone};
+use crate::overlay::{self, Writer};
 use crate::replay::Replay;
 use crate::scratch::Scratch;
 use crate::view::{Direction, View, put_together};
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, Spi, ZoneId, ZoneSuite};
+use model::{CsaId, Frame, Grant, GrantHalf, Spi, ZoneId, ZoneSuite};
 use std::collections::BTreeMap;
 use wire::esp::{HEADER_LEN, Header};
-use wire::zoned::{BadMap, Body, Layout, MAX_ZONES, Map};
+use wire::zoned::{BadMap, BadOverlay, Body, Layout, MAX_MAP_LEN, MAX_ZONES, Map, Overlay, mark};
 
 /// How many grants may share an SPI: receivers behind one NAT choose theirs without knowing of each
 /// other, and each costs a trial (DESIGN section 7).
@@ -41,6 +44,26 @@ pub enum NotOpened {
     /// A licensed zone is not what an endpoint sealed.
     #[error("the ICV of zone {0} is wrong")]
     BadIcv(ZoneId),
+    /// What is behind its bodies is no overlay.
+    #[error(transparent)]
+    BadOverlay(#[from] BadOverlay),
+}
+
+/// Why a packet gets no overlay. It is forwarded as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotWritten {
+    /// Its grant is to read.
+    #[error("the grant is not one to write")]
+    NotGranted,
+    /// One is all that a packet has.
+    #[error("another writer's overlay is there already")]
+    Another,
+    /// The field is not in the designated zone.
+    #[error("no window that could be written is in the designated zone")]
+    NoWindow,
+    /// The grant's counters are used up.
+    #[error("the counters of the grant are used up")]
+    Exhausted,
 }
 
 impl Licensed {
@@ -50,7 +73,8 @@ impl Licensed {
     }
 
     /// Takes a grant into use, in place of an older one of the same composite SA, whose windows
-    /// stay where they are: what was seen under it is not new again. The caller revokes it when
+    /// stay where they are: what was seen under it is not new again. Nor do the counters of overlays
+    /// begin anew, unless the grant has another number, and so another key. The caller revokes it when
     /// its lifetime is over.
     pub fn install(&mut self, grant: Grant<Secret>) -> Result<(), Unusable> {
         let mut from = LicensedHalf::new(&grant, &grant.from_gateway, Direction::FromGateway)?;
@@ -59,6 +83,7 @@ impl Licensed {
             for new in [&mut from, &mut to] {
                 if (old.csa, old.direction, old.spi) == (new.csa, new.direction, new.spi) {
                     std::mem::swap(&mut old.replay, &mut new.replay);
+                    new.go_on(old);
                 }
             }
         }
@@ -82,6 +107,14 @@ impl Licensed {
         });
     }
 
+    /// From now on other ciphers than the granted ones protect a composite SA: see [`Foreign`].
+    pub fn make_foreign(&mut self, csa: CsaId, make: impl Fn(ZoneId) -> Box<dyn Foreign>) {
+        let halves = self.halves.values_mut().flatten();
+        for half in halves.filter(|half| half.csa == csa) {
+            half.make_foreign(&make);
+        }
+    }
+
     /// Opens what is licensed of an ESP packet, from the SPI on. Every licensed zone is
     /// authenticated before any is shown.
     pub fn open<'s>(
@@ -94,11 +127,35 @@ impl Licensed {
         let mut failure = NotOpened::NoGrant;
         for half in candidates {
             match half.verify(packet, header, scratch) {
-                Ok(layout) => return Ok(half.view(header, layout, scratch)),
+                Ok((written, layout)) => return Ok(half.view((header, written), layout, scratch)),
                 Err(why) => failure = why,
             }
         }
         Err(failure)
+    }
+
+    /// The overlay that has the packet's endpoint lower the window of its TCP header. `packet` is what
+    /// the view is of, from the SPI on.
+    pub fn lower_window(
+        &mut self,
+        view: &View<'_>,
+        packet: &[u8],
+        window: u16,
+    ) -> Result<Overlay, NotWritten> {
+        let halves = self.halves.get_mut(&view.header.spi);
+        let mut halves = halves.into_iter().flatten();
+        let half = halves.find(|half| half.csa == view.csa && half.direction == view.direction);
+        let writer = half.and_then(|half| half.writer.as_mut());
+        let writer = writer.ok_or(NotWritten::NotGranted)?;
+        if view.written {
+            return Err(NotWritten::Another);
+        }
+        let at = overlay::window_at(view.copy, &view.layout).and_then(|at| u8::try_from(at).ok());
+        let at = at.ok_or(NotWritten::NoWindow)?;
+        let [high, low] = window.to_be_bytes();
+        writer
+            .seal(&[at, 2, high, low], packet, (view.header, &view.layout))
+            .ok_or(NotWritten::Exhausted)
     }
 }
 
@@ -107,10 +164,14 @@ struct LicensedHalf {
     csa: CsaId,
     direction: Direction,
     spi: Spi,
-    suites: Vec<ZoneSuite>,
+    frames: Vec<Frame>,
     payload_zone: ZoneId,
+    /// The map of every packet, if they do not carry it.
+    fixed: Option<Map>,
     guards: Vec<(ZoneId, Guard)>,
     replay: Replay,
+    /// If the grant is one to write.
+    writer: Option<Writer>,
 }
 
 impl LicensedHalf {
@@ -119,7 +180,7 @@ impl LicensedHalf {
         half: &GrantHalf<Secret>,
         direction: Direction,
     ) -> Result<Self, Unusable> {
-        let payload_zone = payload_zone(grant.suites.len())?;
+        let (payload_zone, fixed) = payload_zone(grant.suites.len(), &grant.map)?;
         let as_agreed = |zone: ZoneId, suite: &ZoneSuite| {
             let place = usize::from(zone.0).checked_sub(1);
             place.and_then(|place| grant.suites.get(place)) == Some(suite)
@@ -131,33 +192,77 @@ impl LicensedHalf {
         if half.zones.first().map(|zone| zone.0) != Some(ZoneId::DESIGNATED) {
             return Err(Unusable::NoDesignatedZone);
         }
+        let writer = half.overlay.as_ref();
+        let writer = writer
+            .map(|key| Writer::new(grant.grant, key))
+            .transpose()?;
         let keys = half.zones.iter();
         let guards = keys.map(|(zone, suite, key)| Ok((*zone, Guard::new(*suite, key)?)));
         Ok(Self {
             csa: grant.csa,
             direction,
             spi: half.spi,
-            suites: grant.suites.clone(),
+            frames: grant.suites.iter().map(|suite| suite.frame()).collect(),
             payload_zone,
+            fixed,
             guards: guards.collect::<Result<_, Unusable>>()?,
             replay: Replay::new(grant.window),
+            writer,
         })
     }
 
-    /// Opens every licensed zone that is present, in a copy of the packet.
+    fn make_foreign(&mut self, make: Make<'_>) {
+        for (zone, frame) in (1..).map(ZoneId).zip(&mut self.frames) {
+            *frame = make(zone).frame();
+        }
+        for (zone, guard) in &mut self.guards {
+            *guard = Guard::Foreign(make(*zone));
+        }
+    }
+
+    /// The same grant once more uses no counter again.
+    fn go_on(&mut self, old: &mut Self) {
+        let grant = |half: &Self| half.writer.as_ref().map(Writer::grant);
+        if grant(self) == grant(old) {
+            std::mem::swap(&mut self.writer, &mut old.writer);
+        }
+    }
+
+    /// Where the overlay of a packet begins, if it has one. There is no place for its bit where there is no
+    /// map.
+    fn overlay_at(&self, packet: &[u8]) -> Result<Option<usize>, BadOverlay> {
+        match self.fixed {
+            Some(_) => Ok(None),
+            None => Ok(Overlay::read(packet)?.map(|(end, _)| end)),
+        }
+    }
+
+    /// Opens every licensed zone that is present, in a copy of the packet without its overlay. Says whether
+    /// it has one.
     fn verify(
         &self,
         packet: &[u8],
         header: Header,
         scratch: &mut Scratch,
-    ) -> Result<Layout, NotOpened> {
-        let map = Map::parse(&packet[HEADER_LEN..], self.payload_zone)?;
-        let layout = Layout::of_packet(map, &self.suites, packet.len())?;
+    ) -> Result<(bool, Layout), NotOpened> {
+        let end = self.overlay_at(packet)?;
+        let packet = &packet[..end.unwrap_or(packet.len())];
+        // Of a packet that shows nothing no more than the map is copied.
+        let (front, rest) = packet.split_at(packet.len().min(HEADER_LEN + MAX_MAP_LEN));
+        scratch.copy.clear();
+        scratch.copy.extend_from_slice(front);
+        let map = match self.fixed {
+            Some(map) => map,
+            None => {
+                mark(&mut scratch.copy, false);
+                Map::parse(&scratch.copy[HEADER_LEN..], self.payload_zone)?
+            }
+        };
+        let layout = Layout::of_packet(map, &self.frames, packet.len())?;
         if self.present(&layout).next().is_none() {
             return Err(NotOpened::Opaque);
         }
-        scratch.copy.clear();
-        scratch.copy.extend_from_slice(packet);
+        scratch.copy.extend_from_slice(rest);
         let mut aad = Aad::new(&mut scratch.aad, header, &layout);
         for body in &layout.bodies()[..layout.bodies().len() - 1] {
             aad.add_body(&packet[body.all()]);
@@ -169,7 +274,7 @@ impl LicensedHalf {
                 .open(header.seq, aad_of_zone, copy, body, room)
                 .map_err(|_| NotOpened::BadIcv(zone))?;
         }
-        Ok(layout)
+        Ok((end.is_some(), layout))
     }
 
     fn present<'l>(
@@ -184,7 +289,7 @@ impl LicensedHalf {
     /// Moves the node's own window, which only authentic packets reach, and shows the packet.
     fn view<'s>(
         &mut self,
-        header: Header,
+        (header, written): (Header, bool),
         mut layout: Layout,
         scratch: &'s mut Scratch,
     ) -> View<'s> {
@@ -194,7 +299,7 @@ impl LicensedHalf {
             opened[usize::from(zone.0)] = true;
         }
         let Scratch { copy, headers, .. } = scratch;
-        let headers = put_together(&mut layout, &opened, copy, headers);
+        let headers = put_together(&mut layout, (&opened, self.direction), copy, headers);
         View {
             csa: self.csa,
             direction: self.direction,
@@ -203,6 +308,7 @@ impl LicensedHalf {
             highest: self.replay.highest(),
             window: self.replay.window(),
             layout,
+            written,
             opened,
             headers,
             copy,

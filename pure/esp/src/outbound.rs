@@ -1,7 +1,9 @@
 //! The sealing direction of an SA: its sequence numbers, each given once, and its cipher.
 
 use crate::drop::DropReason;
+use crate::foreign::Make;
 use crate::key::Unusable;
+use crate::level::{Choice, Sealing};
 use crate::packet::Packet;
 use crate::padding::pad;
 use crate::pair::Pair;
@@ -11,8 +13,12 @@ use crate::room::{PathMtu, Room};
 use crate::scratch::Scratch;
 use crate::zoned::Zoned;
 use crypto::Secret;
-use model::{Half, Keys, Path, Sizes, Spi, ZoneAgreement};
+use model::{
+    Half, Instant, Keys, Level, LevelChoice, Path, Signal, Sizes, Spi, ZoneAgreement, ZoneId,
+};
+use wire::content::Content;
 use wire::esp::{Header, next_header};
+use wire::zoned::ONE_FIELD_LEN;
 
 /// The number that says that half of the numbers are used (DESIGN section 3).
 const REKEY_AT: u32 = 1 << 31;
@@ -38,6 +44,14 @@ impl Cipher {
             _ => Err(Unusable::Zones),
         }
     }
+
+    /// From now on other ciphers than the agreed ones protect it.
+    pub fn make_foreign(&mut self, make: Make<'_>) {
+        match self {
+            Self::Plain(plain) => *plain = Plain::foreign(make(ZoneId::DESIGNATED)),
+            Self::Zoned(zoned) => zoned.make_foreign(make),
+        }
+    }
 }
 
 /// What became of a datagram.
@@ -48,78 +62,170 @@ pub(crate) struct Sealed {
     pub padding: usize,
     /// Whether this packet is the one after which new keys should be made.
     pub rekey_soon: bool,
+    /// Whether it is the first that is encrypted because nothing is left of the grant not to.
+    pub spent: bool,
 }
 
 /// The sealing direction of an SA.
 pub(crate) struct Outbound {
-    spi: Spi,
-    cipher: Cipher,
-    /// Number of the packet before, 0 before the first.
-    used: u32,
+    numbers: Numbers,
+    pub cipher: Cipher,
+    /// The SA beside, for datagrams that a fixed map does not fit.
+    opaque: Option<Box<Self>>,
+    /// The SA beside for what goes without encryption, if anything may.
+    pub integrity: Option<Box<Sealing>>,
+    choice: LevelChoice,
+    /// Whether all is opaque from now on, whatever an operator wants.
+    made_opaque: bool,
     /// How long datagrams are to look, if not as long as they are.
     pub sizes: Option<Sizes>,
     /// What its path has room for.
     pub room: Room,
+    /// Octets that a writer may append to a packet.
+    appended: usize,
+    /// Octets of each datagram's IP header, if it is left behind.
+    bare: Option<usize>,
     pub traffic: Traffic,
 }
 
 impl Outbound {
     pub fn new(half: &Half<Secret>, agreement: Option<&ZoneAgreement>) -> Result<Self, Unusable> {
         Ok(Self {
-            spi: half.spi,
+            numbers: Numbers {
+                spi: half.spi,
+                used: 0,
+            },
             cipher: Cipher::new(&half.keys, agreement)?,
-            used: 0,
+            opaque: None,
+            integrity: None,
+            choice: LevelChoice::default(),
+            made_opaque: false,
             sizes: None,
             room: Room::default(),
+            appended: half.writers.as_ref().map_or(0, |_| ONE_FIELD_LEN),
+            bare: None,
             traffic: Traffic::default(),
         })
     }
 
+    /// That of an SA which leaves the IP header behind, if it has a pair of addresses.
+    pub fn between(self, pair: Option<Pair>) -> Self {
+        let bare = pair.map(Pair::header_len);
+        Self { bare, ..self }
+    }
+
+    /// Whether it leaves the IP header behind.
+    pub const fn is_bare(&self) -> bool {
+        self.bare.is_some()
+    }
+
+    /// With the sealing directions of the SAs beside: for datagrams that the map of this one does not fit,
+    /// and for what goes without encryption.
+    pub fn with(self, opaque: Option<Self>, integrity: Option<Sealing>) -> Self {
+        Self {
+            opaque: opaque.map(Box::new),
+            integrity: integrity.map(Box::new),
+            ..self
+        }
+    }
+
     pub fn spi(&self) -> Spi {
-        self.spi
+        self.numbers.spi
     }
 
     /// Number of the packet sealed last, 0 before the first.
     pub fn used(&self) -> u32 {
-        self.used
+        self.numbers.used
     }
 
     /// Shows nothing of a datagram in any zone but the payload's from now on.
     pub fn make_opaque(&mut self) {
+        self.made_opaque = true;
+        self.choose(self.choice);
+    }
+
+    /// Chooses among the levels in this way from now on.
+    pub fn choose(&mut self, choice: LevelChoice) {
+        self.choice = choice;
         if let Cipher::Zoned(zoned) = &mut self.cipher {
-            zoned.opaque = true;
+            zoned.opaque = self.made_opaque || choice.signal == Signal::Only(Level::Opaque);
         }
     }
 
-    /// Turns an inner datagram of IP version `version` into a packet. `bare`: without its header.
+    /// Shows what this finds in the designated zone, if foreign ciphers protect it.
+    pub fn recognise(&mut self, content: Box<dyn Content>) {
+        if let Cipher::Zoned(zoned) = &mut self.cipher {
+            zoned.recognise(content);
+        }
+    }
+
+    /// Turns an inner datagram of IP version `version` into a packet.
     pub fn seal(
         &mut self,
         packet: &mut Packet,
-        (version, bare): (u8, bool),
+        version: u8,
         scratch: &mut Scratch,
+        now: Instant,
     ) -> Result<Sealed, DropReason> {
         let octets = packet.len();
-        let next_header = match version {
-            _ if bare => Pair::strip(packet)?,
-            4 => next_header::IPV4,
-            _ => next_header::IPV6,
+        let level = self.level(packet.octets(), now);
+        let size = self.sizes().map(|sizes| sizes.of(octets));
+        let mut sealed = match (level, &mut self.integrity) {
+            // Of what everybody reads nobody needs to guess how long it is.
+            (Choice::InClear, Some(beside)) => {
+                beside.outbound.protect(packet, None, version, scratch)?
+            }
+            _ => self.protect(packet, size, version, scratch)?,
         };
-        let seq = self.next_seq()?;
-        let header = Header { spi: self.spi, seq };
-        let size = self.sizes().map(|sizes| sizes.of(packet.len()));
-        let (opaque, padding) = match &mut self.cipher {
+        sealed.spent = matches!(level, Choice::Spent { first: true });
+        self.traffic.count(octets);
+        Ok(sealed)
+    }
+
+    /// Whether a datagram goes without encryption. One that is to be opaque never does.
+    fn level(&mut self, datagram: &[u8], now: Instant) -> Choice {
+        match (&self.cipher, &mut self.integrity) {
+            (Cipher::Zoned(zoned), Some(beside)) if !zoned.opaque => {
+                beside.choose(datagram, self.choice, now)
+            }
+            _ => Choice::Encrypted,
+        }
+    }
+
+    /// Seals what is to look like `size`, here or in the SA beside.
+    fn protect(
+        &mut self,
+        packet: &mut Packet,
+        size: Option<usize>,
+        version: u8,
+        scratch: &mut Scratch,
+    ) -> Result<Sealed, DropReason> {
+        let bare = self.is_bare();
+        let (header, (opaque, padding)) = match &mut self.cipher {
             Cipher::Plain(plain) => {
+                let next_header = leave_behind(packet, version, bare)?;
+                let header = self.numbers.next()?;
                 let padding = size.map_or(Ok(0), |size| pad(packet, plain.filling(size)))?;
                 plain.seal(packet, header, next_header)?;
-                (false, padding)
+                (header, (false, padding))
             }
-            Cipher::Zoned(zoned) => zoned.seal(packet, size, header, next_header, scratch)?,
+            Cipher::Zoned(zoned) => {
+                // Only with its header a datagram says where the others end.
+                let Some(divided) = zoned.divide(packet.octets(), bare) else {
+                    let opaque = self.opaque.as_mut().ok_or(DropReason::NoSa)?;
+                    return opaque.protect(packet, size, version, scratch);
+                };
+                let next_header = leave_behind(packet, version, bare)?;
+                let header = self.numbers.next()?;
+                let sealed = zoned.seal(packet, divided, size, header, next_header, scratch)?;
+                (header, sealed)
+            }
         };
-        self.traffic.count(octets);
         Ok(Sealed {
             opaque,
             padding,
-            rekey_soon: seq == REKEY_AT,
+            rekey_soon: header.seq == REKEY_AT,
+            spent: false,
         })
     }
 
@@ -130,18 +236,31 @@ impl Outbound {
         packet: &mut Packet,
         scratch: &mut Scratch,
     ) -> Result<bool, DropReason> {
-        let Some(sizes) = self.sizes().filter(|_| self.used < REKEY_AT - 1) else {
-            return Ok(false);
-        };
-        let (size, seq) = (sizes.of(0), self.next_seq()?);
-        let header = Header { spi: self.spi, seq };
-        match &self.cipher {
-            Cipher::Plain(plain) => {
+        match self.sizes() {
+            Some(sizes) => self.protect_nothing(packet, sizes.of(0), scratch),
+            None => Ok(false),
+        }
+    }
+
+    fn protect_nothing(
+        &mut self,
+        packet: &mut Packet,
+        size: usize,
+        scratch: &mut Scratch,
+    ) -> Result<bool, DropReason> {
+        match (&self.cipher, &mut self.opaque) {
+            (Cipher::Zoned(zoned), Some(opaque)) if zoned.opaque => {
+                return opaque.protect_nothing(packet, size, scratch);
+            }
+            _ if self.numbers.used >= REKEY_AT - 1 => return Ok(false),
+            (Cipher::Zoned(zoned), _) => {
+                zoned.dummy(packet, size, self.numbers.next()?, scratch)?;
+            }
+            (Cipher::Plain(plain), _) => {
                 packet.set_len(0);
                 pad(packet, plain.filling(size))?;
-                plain.seal(packet, header, next_header::NONE)?;
+                plain.seal(packet, self.numbers.next()?, next_header::NONE)?;
             }
-            Cipher::Zoned(zoned) => zoned.dummy(packet, size, header, scratch)?,
         }
         Ok(true)
     }
@@ -155,20 +274,49 @@ impl Outbound {
 
     /// Knows this of its path from now on. Padding makes no packet longer than gets through.
     pub fn give_room(&mut self, mtu: PathMtu, path: Path) {
-        self.room = Room::new(mtu, path, |packet| match &self.cipher {
+        let longest = |packet| match &self.cipher {
             Cipher::Plain(plain) => plain.longest(packet),
-            Cipher::Zoned(zoned) => zoned.longest(packet),
-        });
+            Cipher::Zoned(zoned) => zoned.longest(packet.saturating_sub(self.appended)),
+        };
+        let left_behind = self.bare.unwrap_or_default();
+        self.room = Room::new(mtu, path, |packet| longest(packet) + left_behind);
     }
 
-    /// The next number. It is spent whether or not a packet is sealed with it, and after the last
-    /// there is none: a second round would repeat nonces (RFC 4303 section 3.3.3).
-    fn next_seq(&mut self) -> Result<u32, DropReason> {
-        self.used = self
-            .used
-            .checked_add(1)
-            .ok_or(DropReason::SequenceExhausted)?;
-        Ok(self.used)
+    /// What TCP segments have to fit, if those that begin a connection are to say so: the tunnel's
+    /// device, with room for what a writer appends, and what is known of the path.
+    pub fn segments_fit(&self, clamp: Option<u16>) -> Option<u16> {
+        let longest = self.room.longest().unwrap_or(u16::MAX);
+        let appended = self.appended as u16;
+        clamp.map(|mtu| mtu.saturating_sub(appended).min(longest))
+    }
+}
+
+/// Makes of a datagram what is sealed of it, without its header if that is `bare`, and says what that is.
+fn leave_behind(packet: &mut Packet, version: u8, bare: bool) -> Result<u8, DropReason> {
+    match version {
+        _ if bare => Pair::strip(packet),
+        4 => Ok(next_header::IPV4),
+        _ => Ok(next_header::IPV6),
+    }
+}
+
+/// The numbers of one SA's packets.
+struct Numbers {
+    spi: Spi,
+    /// That of the packet before, 0 before the first.
+    used: u32,
+}
+
+impl Numbers {
+    /// The header of the next packet. Its number is spent whether or not a packet is sealed with it, and
+    /// after the last there is none: a second round would repeat nonces (RFC 4303 section 3.3.3).
+    fn next(&mut self) -> Result<Header, DropReason> {
+        let seq = self.used.checked_add(1);
+        self.used = seq.ok_or(DropReason::SequenceExhausted)?;
+        Ok(Header {
+            spi: self.spi,
+            seq: self.used,
+        })
     }
 }
 
@@ -189,15 +337,17 @@ mod tests {
                 implicit_iv: false,
                 key: Secret::new(vec![7; 20]),
             },
+            writers: None,
         };
         let mut outbound = Outbound::new(&half, None).unwrap();
-        outbound.used = used;
+        outbound.numbers.used = used;
         outbound
     }
 
     fn seal(outbound: &mut Outbound) -> Result<(u32, bool), DropReason> {
         let mut packet = Packet::from_slice(&DATAGRAM);
-        let sealed = outbound.seal(&mut packet, (4, false), &mut Scratch::new())?;
+        let now = Instant::ZERO;
+        let sealed = outbound.seal(&mut packet, 4, &mut Scratch::new(), now)?;
         let header = Header::parse(packet.octets()).unwrap();
         Ok((header.seq, sealed.rekey_soon))
     }

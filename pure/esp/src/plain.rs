@@ -11,6 +11,7 @@
 //! wrong with a forged packet, its padding or its length, is never known.
 
 use crate::drop::DropReason;
+use crate::foreign::Foreign;
 use crate::key::{Key, Unusable, hmac};
 use crate::packet::Packet;
 use crypto::{BLOCK_LEN, BadIcv, CbcHmac, Secret};
@@ -37,6 +38,7 @@ enum Cipher {
     },
     /// Large, and rare: it has tables for both ways.
     Cbc(Box<CbcHmac>),
+    Foreign(Box<dyn Foreign>),
 }
 
 impl Plain {
@@ -52,6 +54,14 @@ impl Plain {
             cipher,
             icv_len: suite.icv_len(),
         })
+    }
+
+    /// With a cipher that nobody agreed on.
+    pub fn foreign(cipher: Box<dyn Foreign>) -> Self {
+        Self {
+            icv_len: cipher.frame().icv_len.into(),
+            cipher: Cipher::Foreign(cipher),
+        }
     }
 
     /// Turns a datagram into a packet.
@@ -78,12 +88,12 @@ impl Plain {
     }
 
     /// How long a datagram is that fills a packet as long as that of one of `size` octets.
-    pub const fn filling(&self, size: usize) -> usize {
+    pub fn filling(&self, size: usize) -> usize {
         (size + TRAILER_LEN).next_multiple_of(self.cipher.alignment()) - TRAILER_LEN
     }
 
     /// The longest datagram whose packet has at most so many octets.
-    pub const fn longest(&self, packet: usize) -> usize {
+    pub fn longest(&self, packet: usize) -> usize {
         let text = packet.saturating_sub(self.text_at() + self.icv_len);
         let alignment = self.cipher.alignment();
         (text / alignment * alignment).saturating_sub(TRAILER_LEN)
@@ -103,26 +113,28 @@ impl Plain {
         Ok(text_at..text_at + text.len())
     }
 
-    const fn text_at(&self) -> usize {
+    fn text_at(&self) -> usize {
         HEADER_LEN + self.cipher.iv_len()
     }
 }
 
 impl Cipher {
-    const fn iv_len(&self) -> usize {
+    fn iv_len(&self) -> usize {
         match self {
             Self::Aead {
                 implicit_iv: true, ..
             } => 0,
             Self::Aead { .. } => IV_LEN,
             Self::Cbc(_) => BLOCK_LEN,
+            Self::Foreign(foreign) => foreign.frame().iv_len.into(),
         }
     }
 
-    const fn alignment(&self) -> usize {
+    fn alignment(&self) -> usize {
         match self {
             Self::Aead { .. } => ALIGNMENT,
             Self::Cbc(_) => BLOCK_LEN,
+            Self::Foreign(foreign) => ALIGNMENT.max(foreign.frame().block_len.into()),
         }
     }
 
@@ -138,6 +150,7 @@ impl Cipher {
                 iv.copy_from_slice(&fresh);
                 cbc.seal(&fresh, &aad, text, icv);
             }
+            Self::Foreign(foreign) => foreign.seal(header.seq, &aad, iv, text, icv),
         }
     }
 
@@ -149,6 +162,7 @@ impl Cipher {
                 key.open(explicit.unwrap_or(header.seq.into()), &aad, text, icv)
             }
             Self::Cbc(cbc) => cbc.open(iv.try_into().map_err(|_| BadIcv)?, &aad, text, icv),
+            Self::Foreign(foreign) => foreign.open(header.seq, &aad, iv, text, icv),
         }
     }
 }

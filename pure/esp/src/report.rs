@@ -18,6 +18,10 @@ pub enum Report {
     UnusedEcn(ChildSaId),
     /// The lengths of datagrams were to be hidden, and the peer said that it takes no padding.
     Unpadded(ChildSaId),
+    /// Nothing more goes without encryption on an SA: what was granted of that is used up.
+    LevelSpent(ChildSaId),
+    /// A packet came without encryption that may not. Told of the first in each SA.
+    LevelRefused(ChildSaId),
 }
 
 /// Packets and octets of inner datagrams.
@@ -62,6 +66,8 @@ pub struct Counters {
     pub clamped: u64,
     /// Datagrams that their path has no room for, and whose sources were told so.
     pub too_long: u64,
+    /// Packets that a licensed node has changed by an overlay.
+    pub written: u64,
     /// What the headers outside said about congestion.
     pub congestion: Congestion,
     dropped: [u64; DropReason::ALL.len()],
@@ -81,6 +87,7 @@ impl Counters {
             covered: 0,
             clamped: 0,
             too_long: 0,
+            written: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
         }

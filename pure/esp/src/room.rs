@@ -59,7 +59,11 @@ impl Room {
                 } else {
                     V6_HEADER_LEN
                 };
-                let packet = usize::from(octets).saturating_sub(ip + udp::HEADER_LEN);
+                let udp = match path.is_without_udp() {
+                    true => 0,
+                    false => udp::HEADER_LEN,
+                };
+                let packet = usize::from(octets).saturating_sub(ip + udp);
                 let longest = within(packet) as u16;
                 (Some(longest.max(LEAST)), longest >= LEAST)
             }

@@ -2,6 +2,7 @@
 //! headers put together as far as they are known.
 
 use model::{CsaId, Flow, Spi, ZoneId};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::esp::{Header, next_header};
 use wire::zoned::{Layout, MAX_ZONES, Place};
 use wire::{ip, tcp, udp};
@@ -24,6 +25,7 @@ pub struct View<'s> {
     pub(crate) highest: u32,
     pub(crate) window: u32,
     pub(crate) layout: Layout,
+    pub(crate) written: bool,
     /// By serial.
     pub(crate) opened: [bool; MAX_ZONES + 1],
     pub(crate) copy: &'s [u8],
@@ -34,9 +36,10 @@ pub struct View<'s> {
 /// checksum may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers<'s> {
-    /// What selectors ask for.
+    /// What selectors ask for. In transport and BEET mode no address is in a packet: the unspecified one of
+    /// IPv4 stands for the gateway then, and that of IPv6 for the other end.
     pub flow: Flow,
-    /// The IP header.
+    /// The IP header; empty where that is left behind.
     pub ip: &'s [u8],
     /// The transport header with its options.
     pub transport: &'s [u8],
@@ -69,6 +72,11 @@ impl<'s> View<'s> {
         self.fresh
     }
 
+    /// Whether a writer before this node has appended an overlay. What is shown is as it was sealed.
+    pub fn written(&self) -> bool {
+        self.written
+    }
+
     /// The highest sequence number this node has seen in this direction.
     pub fn highest(&self) -> u32 {
         self.highest
@@ -98,8 +106,8 @@ impl<'s> View<'s> {
         self.layout.places()
     }
 
-    /// Octets of the datagram. If the payload zone has padding, or what hides its length, and the IP
-    /// header is not licensed, as many as there may be.
+    /// Octets of the datagram, or of what of it is sealed. If the payload zone has padding, or what hides its
+    /// length, and the header that tells it is not licensed or not there, as many as there may be.
     pub fn datagram_len(&self) -> usize {
         self.layout.datagram_len()
     }
@@ -117,11 +125,10 @@ impl<'s> View<'s> {
 }
 
 /// Puts the headers together in `out`. The runs that are not licensed become TCP's no-operations:
-/// inside an otherwise known header, only secret options are. The IP header says where the datagram
-/// ends if the payload zone has padding.
+/// inside an otherwise known header, only secret options are. The next header says what is the first.
 pub(crate) fn put_together<'s>(
     layout: &mut Layout,
-    opened: &[bool; MAX_ZONES + 1],
+    (opened, direction): (&[bool; MAX_ZONES + 1], Direction),
     copy: &[u8],
     out: &'s mut Vec<u8>,
 ) -> Option<Headers<'s>> {
@@ -129,8 +136,9 @@ pub(crate) fn put_together<'s>(
     const NO_OPERATION: u8 = 1;
     out.clear();
     // What is known of a dummy looks like anything.
-    let next_header = copy[layout.next_header_at()];
-    if opened[usize::from(layout.bodies()[0].zone().0)] && next_header == next_header::NONE {
+    let first = usize::from(layout.bodies()[0].zone().0);
+    let next_header = opened[first].then(|| copy[layout.next_header_at()]);
+    if next_header == Some(next_header::NONE) {
         return None;
     }
     // Octets from the start of the datagram up to the first that is not known.
@@ -145,19 +153,65 @@ pub(crate) fn put_together<'s>(
         }
     }
     let out: &'s [u8] = out;
-    let header = ip::Header::parse_front(&out[..known]).ok()?;
+    match next_header {
+        Some(protocol @ (tcp::PROTOCOL | udp::PROTOCOL)) => {
+            bare(layout, (protocol, direction), &out[..known], out)
+        }
+        _ => under_ip(layout, &out[..known], out),
+    }
+}
+
+/// The headers of a datagram. Its IP header says where that ends if the payload zone has padding.
+fn under_ip<'s>(layout: &mut Layout, known: &[u8], out: &'s [u8]) -> Option<Headers<'s>> {
+    let header = ip::Header::parse_front(known).ok()?;
     if header.is_fragment() || !layout.cut(header.total_len()) {
         return None;
     }
     let (ip, rest) = out.split_at(header.header_len());
-    let (fixed, transport_len) = match header.protocol() {
-        tcp::PROTOCOL => (tcp::MIN_HEADER_LEN, tcp::Header::parse(rest)?.header_len),
+    let transport = transport(header.protocol(), known.len() - ip.len(), rest)?;
+    Some(Headers {
+        flow: header.flow(),
+        ip,
+        transport,
+    })
+}
+
+/// The header of what is without one of IP, in transport and BEET mode. Where it ends is said by the packet's
+/// length alone, and by UDP: of TCP nothing is known if the payload zone has padding.
+fn bare<'s>(
+    layout: &mut Layout,
+    (protocol, direction): (u8, Direction),
+    known: &[u8],
+    out: &'s [u8],
+) -> Option<Headers<'s>> {
+    let transport = transport(protocol, known.len(), out)?;
+    let has_end = match protocol {
+        udp::PROTOCOL => layout.cut(usize::from(udp::Header::parse(known)?.len)),
+        _ => layout.payload().padding().is_empty(),
+    };
+    let (gateway, other) = (
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    );
+    let (source, destination) = match direction {
+        Direction::FromGateway => (gateway, other),
+        Direction::ToGateway => (other, gateway),
+    };
+    let flow = ip::flow_between((source, destination), protocol, transport);
+    has_end.then_some(Headers {
+        flow,
+        ip: &[],
+        transport,
+    })
+}
+
+/// The transport header at the front of these octets, of which so many are known: all that no secret option
+/// can be in have to be.
+fn transport(protocol: u8, known: usize, octets: &[u8]) -> Option<&[u8]> {
+    let (fixed, len) = match protocol {
+        tcp::PROTOCOL => (tcp::MIN_HEADER_LEN, tcp::Header::parse(octets)?.header_len),
         udp::PROTOCOL => (udp::HEADER_LEN, udp::HEADER_LEN),
         _ => return None,
     };
-    (known >= ip.len() + fixed).then(|| Headers {
-        flow: header.flow(),
-        ip,
-        transport: &rest[..transport_len],
-    })
+    octets.get(..len).filter(|_| known >= fixed)
 }

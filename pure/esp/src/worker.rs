@@ -2,20 +2,26 @@
 
 use crate::drop::DropReason;
 use crate::ecn;
+use crate::foreign::Foreign;
 use crate::inbound::Inbound;
 use crate::key::Unusable;
 use crate::lane::Lane;
+use crate::level::{self, LevelStatus, Opening};
 use crate::order::Order;
 use crate::outbound::Outbound;
 use crate::packet::Packet;
 use crate::pair::Pair;
 use crate::policy::{Protected, Spd};
 use crate::report::{Counters, Report, SaTraffic};
-use crate::room::{Fit, PathMtu, Room};
+use crate::room::{Fit, PathMtu};
 use crate::scratch::Scratch;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, Path, Sizes, Spi};
+use model::{
+    ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneAgreement, ZoneId,
+};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use wire::content::Content;
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
 use wire::too_big::TooBig;
@@ -40,8 +46,12 @@ pub struct Worker {
     /// The security association database, by inbound SPI (RFC 4301 section 4.4.2). In boxes: a map
     /// keeps room for as much again, and an SA is large.
     sas: BTreeMap<Spi, Box<Sa>>,
+    /// The inbound SPI of each that has SAs beside, by those of these.
+    beside: BTreeMap<Spi, Spi>,
     /// The inbound SPI of each, by the name that control gives it, which no other ever had.
     by_id: BTreeMap<ChildSaId, Spi>,
+    /// The inbound SPIs of those with each peer.
+    by_peer: BTreeMap<String, Vec<Spi>>,
     /// Those that protect packets. All others only open what comes.
     order: Order,
     /// What TCP segments have to fit, if those that begin a connection are to say so.
@@ -50,6 +60,8 @@ pub struct Worker {
     classes: BTreeMap<String, Dscp>,
     /// How long the datagrams to each peer are to look, if not as long as they are.
     sizes: BTreeMap<String, Sizes>,
+    /// How to choose among the levels that are agreed on with each peer, if not as by default.
+    levels: BTreeMap<String, LevelChoice>,
     counters: Counters,
     reports: VecDeque<Report>,
     scratch: Scratch,
@@ -69,6 +81,10 @@ struct Sa {
     /// Whether the peer takes padding behind datagrams.
     takes_padding: bool,
     inbound: Inbound,
+    /// Of the opaque SA beside, if there is one.
+    opaque: Option<Box<Inbound>>,
+    /// Of the SA beside for what comes without encryption, if anything may.
+    integrity: Option<Box<Opening>>,
     outbound: Outbound,
     /// To be reported when the first packet comes.
     unconfirmed: bool,
@@ -107,11 +123,14 @@ impl Worker {
         Self {
             spd,
             sas: BTreeMap::new(),
+            beside: BTreeMap::new(),
             by_id: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
             order: Order::default(),
             clamp: None,
             classes: BTreeMap::new(),
             sizes: BTreeMap::new(),
+            levels: BTreeMap::new(),
             counters: Counters::new(),
             reports: VecDeque::new(),
             scratch: Scratch::new(),
@@ -132,11 +151,15 @@ impl Worker {
     /// the first one that comes is told by [`Report::Confirmed`].
     pub fn install_beside(&mut self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
         let spi = sa.inbound.spi;
-        if spi < FIRST_SPI || self.sas.contains_key(&spi) {
-            return Err(Unusable::Spi);
-        }
+        let besides = sa.opaque.iter().chain(&sa.integrity);
+        let besides: Vec<_> = besides.map(|beside| beside.inbound.spi).collect();
+        self.are_free(spi, &besides)?;
+        let pair = Pair::of(&sa)?;
+        let (opaque, opaque_outbound) = opaque(&sa, pair)?.unzip();
+        let (integrity, integrity_outbound) = level::beside(&sa, pair)?.unzip();
+        let outbound = Outbound::new(&sa.outbound, sa.agreement.as_ref())?;
         let mut installed = Sa {
-            pair: Pair::of(&sa)?,
+            pair,
             id: sa.id,
             path: sa.path,
             takes_padding: sa.takes_padding,
@@ -144,7 +167,11 @@ impl Worker {
             dscp: self.classes.get(&sa.peer).copied().unwrap_or_default(),
             peer: sa.peer,
             inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
-            outbound: Outbound::new(&sa.outbound, sa.agreement.as_ref())?,
+            opaque: opaque.map(Box::new),
+            integrity: integrity.map(Box::new),
+            outbound: outbound
+                .between(pair)
+                .with(opaque_outbound, integrity_outbound),
             carries: Protected {
                 local: sa.local,
                 remote: sa.remote,
@@ -154,9 +181,17 @@ impl Worker {
             fits: true,
             turn: None,
         };
+        let choice = self.levels.get(&installed.peer);
+        installed
+            .outbound
+            .choose(choice.copied().unwrap_or_default());
         let report = installed.look_like(self.sizes.get(&installed.peer));
         self.reports.extend(report);
         self.by_id.insert(installed.id, spi);
+        let theirs = self.by_peer.entry(installed.peer.clone()).or_default();
+        theirs.push(spi);
+        self.beside
+            .extend(besides.into_iter().map(|beside| (beside, spi)));
         self.sas.insert(spi, Box::new(installed));
         Ok(())
     }
@@ -182,18 +217,48 @@ impl Worker {
     }
 
     /// From now on an SA seals whole datagrams in its payload zone: somebody who has the keys of the
-    /// other zones may not read them any more.
+    /// other zones may not read them any more. What writers append to packets that come is read, and not
+    /// done any more.
     pub fn make_opaque(&mut self, id: ChildSaId) {
         if let Some(sa) = self.sa_mut(id) {
             sa.outbound.make_opaque();
+            if let Some(writers) = &mut sa.inbound.writers {
+                writers.heeded = false;
+            }
+        }
+    }
+
+    /// From now on other ciphers than the agreed ones protect an SA, both ways: see [`Foreign`].
+    pub fn make_foreign(&mut self, id: ChildSaId, make: impl Fn(ZoneId) -> Box<dyn Foreign>) {
+        if let Some(sa) = self.sa_mut(id) {
+            sa.outbound.cipher.make_foreign(&make);
+            sa.inbound.cipher.make_foreign(&make);
+        }
+    }
+
+    /// From now on the designated zone of a foreign SA has what `content` finds in UDP as well. The zones
+    /// of all others have what was agreed on, and nothing else.
+    pub fn recognise(&mut self, id: ChildSaId, content: Box<dyn Content>) {
+        if let Some(sa) = self.sa_mut(id) {
+            sa.outbound.recognise(content);
         }
     }
 
     /// Forgets an SA and its keys.
     pub fn remove(&mut self, id: ChildSaId) {
         self.retire(id);
-        if let Some(spi) = self.by_id.remove(&id) {
-            self.sas.remove(&spi);
+        let sa = self.by_id.remove(&id).and_then(|spi| self.sas.remove(&spi));
+        let Some(sa) = sa else {
+            return;
+        };
+        for beside in sa.besides() {
+            self.beside.remove(&beside.spi());
+        }
+        if let Entry::Occupied(mut theirs) = self.by_peer.entry(sa.peer) {
+            theirs.get_mut().retain(|spi| *spi != sa.inbound.spi());
+            if theirs.get().is_empty() {
+                theirs.remove();
+            }
         }
     }
 
@@ -217,6 +282,16 @@ impl Worker {
             self.reports.extend(report);
         }
         self.sizes = sizes;
+    }
+
+    /// How to choose among the levels that are agreed on with each peer from now on; with others as by
+    /// default.
+    pub fn set_levels(&mut self, levels: BTreeMap<String, LevelChoice>) {
+        for sa in self.sas.values_mut() {
+            let choice = levels.get(&sa.peer).copied().unwrap_or_default();
+            sa.outbound.choose(choice);
+        }
+        self.levels = levels;
     }
 
     /// From now on TCP connections through a tunnel have segments that fit this MTU ([`mss::clamp`]),
@@ -244,12 +319,12 @@ impl Worker {
     // Inputs.
 
     /// Inner datagrams on their way out.
-    pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink) {
+    pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         // Errors are to be few (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)): of a flood of
         // datagrams that are too long one in each batch is answered.
         let mut answered = false;
         for packet in batch {
-            match self.seal_one(packet, answered) {
+            match self.seal_one(packet, answered, now) {
                 Ok(Some(path)) => sink.transmit(packet, path),
                 Ok(None) => {
                     answered = true;
@@ -273,17 +348,16 @@ impl Worker {
     /// Covers the silence towards a peer, if there was nothing but that since this was last asked: makes a
     /// packet a dummy of the SA that protects what goes there now, and says where that goes.
     pub fn cover(&mut self, peer: &str, packet: &mut Packet) -> Option<Path> {
-        let theirs = self.sas.values_mut().filter(|sa| sa.peer == peer);
-        let silence = theirs.map(|sa| std::mem::replace(&mut sa.silent, true));
-        // All of them are asked, not those up to the first.
-        if !silence.fold(true, |all, silent| all & silent) {
-            return None;
+        let theirs = self.by_peer.get(peer)?;
+        let (mut silence, mut newest) = (true, None);
+        for spi in theirs {
+            let sa = self.sas.get_mut(spi)?;
+            silence &= std::mem::replace(&mut sa.silent, true);
+            let covering = sa.turn.filter(|_| sa.outbound.sizes.is_some());
+            newest = newest.max(covering.map(|turn| (turn, *spi)));
         }
-        let covering = self
-            .sas
-            .values_mut()
-            .filter(|sa| sa.peer == peer && sa.turn.is_some() && sa.outbound.sizes.is_some());
-        let sa = covering.max_by_key(|sa| sa.turn)?;
+        let (_, spi) = newest.filter(|_| silence)?;
+        let sa = self.sas.get_mut(&spi)?;
         let made = sa.outbound.dummy(packet, &mut self.scratch);
         if !made.is_ok_and(|made| made) {
             return None;
@@ -309,12 +383,19 @@ impl Worker {
     /// When the last new authentic packet of an SA came: liveness costs nothing while traffic
     /// flows (RFC 7296 section 2.4).
     pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
-        self.sa(id)?.inbound.heard()
+        self.sa(id)?.heard()
     }
 
     /// What an SA carried.
     pub fn traffic(&self, id: ChildSaId) -> Option<SaTraffic> {
         self.sa(id).map(Sa::traffic)
+    }
+
+    /// What goes without encryption on an SA, if anything may.
+    pub fn level(&self, id: ChildSaId) -> Option<LevelStatus> {
+        let sa = self.sa(id)?;
+        let both = sa.integrity.as_ref().zip(sa.outbound.integrity.as_ref());
+        both.map(|(opening, sealing)| level::status(opening, sealing))
     }
 
     /// How every SA stands, oldest first.
@@ -331,6 +412,18 @@ impl Worker {
 
     // Inside.
 
+    /// Whether nobody receives on these SPIs yet, which are an SA's own and those of the SAs beside.
+    fn are_free(&self, own: Spi, besides: &[Spi]) -> Result<(), Unusable> {
+        let taken = |spi| self.sas.contains_key(&spi) || self.beside.contains_key(&spi);
+        let mut spis = [&[own], besides].concat();
+        spis.sort();
+        let distinct = spis.is_sorted_by(|a, b| a < b);
+        match distinct && !spis.iter().any(|spi| *spi < FIRST_SPI || taken(*spi)) {
+            true => Ok(()),
+            false => Err(Unusable::Spi),
+        }
+    }
+
     fn sa(&self, id: ChildSaId) -> Option<&Sa> {
         self.sas.get(self.by_id.get(&id)?).map(Box::as_ref)
     }
@@ -344,6 +437,7 @@ impl Worker {
         &mut self,
         packet: &mut Packet,
         answered: bool,
+        now: Instant,
     ) -> Result<Option<Path>, DropReason> {
         let header = ip::Header::parse(packet.octets());
         let header = header.map_err(|_| DropReason::DatagramMalformed)?;
@@ -365,11 +459,13 @@ impl Worker {
             Fit::Whole | Fit::Fragments => packet.whole = fit == Fit::Whole,
         }
         (packet.ecn, packet.dscp) = (Ecn::from_bits(tos), sa.dscp.outside(tos >> 2));
-        let mtu = segments_fit(self.clamp, sa.outbound.room);
+        let mtu = sa.outbound.segments_fit(self.clamp);
         clamp(packet, &flow, mtu, &mut self.counters);
-        let form = (version, sa.pair.is_some());
-        let sealed = sa.outbound.seal(packet, form, &mut self.scratch)?;
+        let sealed = sa.outbound.seal(packet, version, &mut self.scratch, now)?;
         sa.silent = false;
+        if sealed.spent {
+            self.reports.push_back(Report::LevelSpent(sa.id));
+        }
         if sealed.rekey_soon {
             self.reports.push_back(Report::RekeySoon(sa.id));
         }
@@ -386,19 +482,26 @@ impl Worker {
         if header.spi < FIRST_SPI {
             return Err(DropReason::ReservedSpi);
         }
-        let sa = self
-            .sas
-            .get_mut(&header.spi)
-            .ok_or(DropReason::UnknownSpi)?;
-        let scratch = &mut self.scratch;
-        let flow = sa.inbound.open(packet, header, sa.pair, scratch, now)?;
+        let spi = self.beside.get(&header.spi).unwrap_or(&header.spi);
+        let sa = self.sas.get_mut(spi).ok_or(DropReason::UnknownSpi)?;
+        let pair = sa.pair;
+        let inbound = sa.opening(header.spi);
+        let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
+        let written = inbound.written;
         if sa.unconfirmed {
             sa.unconfirmed = false;
             self.reports.push_back(Report::Confirmed(sa.id));
         }
+        self.counters.written += u64::from(written);
         let flow = flow.ok_or(DropReason::Dummy)?;
         if !sa.carries.covers_inbound(&flow) {
             return Err(DropReason::InnerSelectorMismatch);
+        }
+        if let Err(why) = sa.admit(header, packet, now) {
+            let first = sa.integrity.as_mut().is_some_and(|beside| beside.tell());
+            self.reports
+                .extend(first.then_some(Report::LevelRefused(sa.id)));
+            return Err(why);
         }
         let inner = Ecn::of(packet.octets());
         let unused = self.counters.congestion.count(inner, packet.ecn);
@@ -406,7 +509,7 @@ impl Worker {
             self.reports.push_back(Report::UnusedEcn(sa.id));
         }
         ecn::leave(packet, inner)?;
-        let mtu = segments_fit(self.clamp, sa.outbound.room);
+        let mtu = sa.outbound.segments_fit(self.clamp);
         clamp(packet, &flow, mtu, &mut self.counters);
         sa.inbound.traffic.count(packet.len());
         self.counters.opened.count(packet.len());
@@ -419,19 +522,28 @@ impl Worker {
     }
 }
 
+/// Both directions of the opaque SA beside. There is one if the map is fixed, and only then.
+fn opaque(
+    sa: &ChildSa<Secret>,
+    pair: Option<Pair>,
+) -> Result<Option<(Inbound, Outbound)>, Unusable> {
+    let agreement = sa.agreement.as_ref().and_then(ZoneAgreement::opaque);
+    match (&sa.opaque, &agreement) {
+        (None, None) => Ok(None),
+        (Some(opaque), Some(_)) => Ok(Some((
+            Inbound::new(&opaque.inbound, agreement.as_ref())?,
+            Outbound::new(&opaque.outbound, agreement.as_ref())?.between(pair),
+        ))),
+        _ => Err(Unusable::Zones),
+    }
+}
+
 /// Turns a datagram that is too long into what its source is to hear.
 fn answer(packet: &mut Packet, longest: u16, counters: &mut Counters) -> Result<(), DropReason> {
     let told = TooBig::about(packet.octets(), longest).ok_or(DropReason::TooLong)?;
     packet.fill(told.octets());
     counters.too_long += 1;
     Ok(())
-}
-
-/// What TCP segments have to fit, if those that begin a connection are to say so: the tunnel's device,
-/// and what is known of the path.
-fn segments_fit(clamp: Option<u16>, room: Room) -> Option<u16> {
-    let longest = room.longest().unwrap_or(u16::MAX);
-    clamp.map(|mtu| mtu.min(longest))
 }
 
 /// Has a segment that begins a TCP connection offer what fits, if it is to.
@@ -472,6 +584,38 @@ impl Sa {
         (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
     }
 
+    /// The opening directions of the SAs beside.
+    fn besides(&self) -> impl Iterator<Item = &Inbound> {
+        let integrity = self.integrity.iter().map(|beside| &beside.inbound);
+        self.opaque.iter().map(Box::as_ref).chain(integrity)
+    }
+
+    /// What opens the packets with an SPI of ours.
+    fn opening(&mut self, spi: Spi) -> &mut Inbound {
+        let integrity = self.integrity.as_mut().map(|beside| &mut beside.inbound);
+        let mut besides = self.opaque.as_deref_mut().into_iter().chain(integrity);
+        let beside = besides.find(|beside| beside.spi() == spi);
+        beside.unwrap_or(&mut self.inbound)
+    }
+
+    /// Whether an authentic packet may have come as it did: all may that are encrypted.
+    fn admit(&mut self, header: Header, packet: &Packet, now: Instant) -> Result<(), DropReason> {
+        match &mut self.integrity {
+            Some(beside) if beside.inbound.spi() == header.spi => {
+                beside.admit(header.seq, packet.octets(), now)?;
+                beside.inbound.traffic.count(packet.len());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// When a new authentic packet last came, on it or on one beside.
+    fn heard(&self) -> Option<Instant> {
+        let besides = self.besides().filter_map(|beside| beside.heard());
+        self.inbound.heard().max(besides.max())
+    }
+
     fn traffic(&self) -> SaTraffic {
         SaTraffic {
             sealed: self.outbound.traffic,
@@ -487,7 +631,7 @@ impl Sa {
             path: self.path,
             highest_received: self.inbound.highest(),
             last_sent: self.outbound.used(),
-            last_inbound: self.inbound.heard(),
+            last_inbound: self.heard(),
             traffic: self.traffic(),
         }
     }

@@ -8,15 +8,16 @@
 use crate::aad::Aad;
 use crate::division::Division;
 use crate::drop::DropReason;
+use crate::foreign::Make;
 use crate::guard::{Guard, is_padding};
 use crate::key::{Unusable, payload_zone};
 use crate::packet::Packet;
 use crate::padding::pad;
 use crate::scratch::Scratch;
 use crypto::Secret;
-use model::{ZoneAgreement, ZoneId, ZoneKey, ZoneSuite};
-use wire::checksum;
+use model::{Frame, ZoneAgreement, ZoneId, ZoneKey};
 use wire::classify::{Extents, classify};
+use wire::content::Content;
 use wire::esp::{HEADER_LEN, Header, next_header};
 use wire::zoned::{Body, Layout, MAX_MAP_LEN, MAX_PADDING, Map, WORD_LEN};
 
@@ -25,19 +26,28 @@ const NEXT_HEADER_LEN: usize = 1;
 /// One direction of a composite SA.
 pub(crate) struct Zoned {
     /// In ascending serial from 1.
-    suites: Vec<ZoneSuite>,
+    frames: Vec<Frame>,
     guards: Vec<Guard>,
     payload_zone: ZoneId,
     division: Division,
     /// Whether all of any datagram is in the payload zone.
     pub(crate) opaque: bool,
-    /// The map of the last datagram that had one.
+    /// The map of every packet, if they do not carry it.
+    fixed: Option<Map>,
+    /// The map of the last datagram that had one, or of every packet.
     usual: Map,
+}
+
+/// How a datagram is divided among the zones.
+pub(crate) struct Divided {
+    map: Map,
+    /// Where its checksum is.
+    checksum_at: Option<usize>,
 }
 
 impl Zoned {
     pub fn new(agreement: &ZoneAgreement, keys: &[ZoneKey<Secret>]) -> Result<Self, Unusable> {
-        let payload_zone = payload_zone(agreement.zones.len())?;
+        let (payload_zone, fixed) = payload_zone(agreement.zones.len(), &agreement.map)?;
         let serials = (1..=payload_zone.0).map(ZoneId);
         let agreed = agreement.zones.iter().map(|zone| (zone.id, zone.suite));
         let ascending = agreed.clone().map(|(zone, _)| zone).eq(serials);
@@ -46,13 +56,43 @@ impl Zoned {
         }
         let guards = keys.iter().map(|key| Guard::new(key.suite, &key.key));
         Ok(Self {
-            suites: agreement.zones.iter().map(|zone| zone.suite).collect(),
+            frames: keys.iter().map(|key| key.suite.frame()).collect(),
             guards: guards.collect::<Result<_, _>>()?,
             payload_zone,
             division: Division::new(agreement),
-            opaque: false,
-            usual: Map::opaque(payload_zone),
+            opaque: fixed.is_some_and(|map| map.is_opaque()),
+            fixed,
+            usual: fixed.unwrap_or(Map::opaque(payload_zone)),
         })
+    }
+
+    /// How a datagram is divided, or if `bare` what follows its IP header. `None` if the SA has one map for
+    /// all, which does not fit this one.
+    pub fn divide(&self, datagram: &[u8], bare: bool) -> Option<Divided> {
+        let (map, checksum_at) = self.map(datagram, bare);
+        let map = match self.fixed {
+            Some(fixed) if fixed.is_like(&map) => fixed,
+            Some(_) => return None,
+            None => map,
+        };
+        Some(Divided { map, checksum_at })
+    }
+
+    /// From now on other ciphers than the agreed ones protect the zones.
+    pub fn make_foreign(&mut self, make: Make<'_>) {
+        let zones = (1..).map(ZoneId).zip(&mut self.frames);
+        for ((zone, frame), guard) in zones.zip(&mut self.guards) {
+            let cipher = make(zone);
+            (*frame, *guard) = (cipher.frame(), Guard::Foreign(cipher));
+        }
+    }
+
+    /// From now on the designated zone has what this finds as well, if foreign ciphers protect the zones.
+    pub fn recognise(&mut self, content: Box<dyn Content>) {
+        let mut guards = self.guards.iter();
+        if guards.all(|guard| matches!(guard, Guard::Foreign(_))) {
+            self.division.recognise(content);
+        }
     }
 
     /// Turns a datagram into a packet, and says whether it is opaque and how many octets hide its length,
@@ -60,14 +100,14 @@ impl Zoned {
     pub fn seal(
         &mut self,
         packet: &mut Packet,
+        Divided { map, checksum_at }: Divided,
         size: Option<usize>,
         header: Header,
         next_header: u8,
         scratch: &mut Scratch,
     ) -> Result<(bool, usize), DropReason> {
-        let (map, checksum_at) = self.map(packet.octets());
         let layout = match size {
-            None => Layout::of_datagram(map, &self.suites, packet.len()),
+            None => Layout::of_datagram(map, &self.frames, packet.len()),
             Some(size) => self.filling(map, packet.len(), size),
         };
         let layout = layout.ok_or(DropReason::DatagramMalformed)?;
@@ -93,7 +133,10 @@ impl Zoned {
         scratch: &mut Scratch,
     ) -> Result<(), DropReason> {
         let opaque = Map::opaque(self.payload_zone);
-        let map = if self.opaque { opaque } else { self.usual };
+        let map = match self.fixed {
+            None if self.opaque => opaque,
+            _ => self.usual,
+        };
         let layout = self.filling(map, 0, size).ok_or(DropReason::TooBig)?;
         packet.set_len(0);
         pad(packet, layout.datagram_len())?;
@@ -112,7 +155,9 @@ impl Zoned {
         lay_out(packet, layout, &mut scratch.copy)?;
         let octets = packet.octets_mut();
         octets[..HEADER_LEN].copy_from_slice(&header.octets());
-        layout.map().write(&mut octets[HEADER_LEN..]);
+        if self.fixed.is_none() {
+            layout.map().write(&mut octets[HEADER_LEN..]);
+        }
         octets[layout.next_header_at()] = next_header;
         let mut aad = Aad::new(&mut scratch.aad, header, layout);
         for body in layout.bodies() {
@@ -131,8 +176,9 @@ impl Zoned {
         header: Header,
         scratch: &mut Scratch,
     ) -> Result<Layout, DropReason> {
-        let map = Map::parse(&packet[HEADER_LEN..], self.payload_zone)?;
-        let layout = Layout::of_packet(map, &self.suites, packet.len())?;
+        let carried = || Map::parse(&packet[HEADER_LEN..], self.payload_zone);
+        let map = self.fixed.map_or_else(carried, Ok)?;
+        let layout = Layout::of_packet(map, &self.frames, packet.len())?;
         let mut aad = Aad::new(&mut scratch.aad, header, &layout);
         // The payload's ICV covers the other bodies as they were on the wire.
         let others = layout.bodies().len() - 1;
@@ -154,20 +200,24 @@ impl Zoned {
 
     fn bad_icv(&self, zone: ZoneId) -> DropReason {
         match zone {
-            ZoneId::DESIGNATED => DropReason::BadIcvDesignated,
             zone if zone == self.payload_zone => DropReason::BadIcvPayload,
+            ZoneId::DESIGNATED => DropReason::BadIcvDesignated,
             _ => DropReason::BadIcvOther,
         }
     }
 
     /// The map of a datagram, and where its checksum is, which is left out if the map is not opaque.
-    fn map(&self, datagram: &[u8]) -> (Map, Option<usize>) {
+    fn map(&self, datagram: &[u8], bare: bool) -> (Map, Option<usize>) {
         let opaque = (Map::opaque(self.payload_zone), None);
         if self.opaque {
             return opaque;
         }
         let Extents::Clear(clear) = classify(datagram) else {
             return opaque;
+        };
+        let (datagram, clear) = match bare {
+            true => (&datagram[clear.ip.end..], clear.without_ip()),
+            false => (datagram, clear),
         };
         let map = self.division.map(datagram, &clear);
         map.map_or(opaque, |map| (map, clear.checksum_at))
@@ -176,13 +226,14 @@ impl Zoned {
     /// The layout of a packet as long as all that have a datagram of `size` octets, whatever their maps
     /// are. What does not fit because its map is longer than usual is opaque: then it does.
     fn filling(&self, map: Map, len: usize, size: usize) -> Option<Layout> {
-        let usual = WORD_LEN * (self.suites.len() - 1);
+        let usual = WORD_LEN * (self.frames.len() - 1);
         let packet_len = self.overhead(usual) + size;
         let filled = |map| {
-            let layout = Layout::filling(map, &self.suites, packet_len);
+            let layout = Layout::filling(map, &self.frames, packet_len);
             layout.filter(|layout| layout.datagram_len() >= len)
         };
-        filled(map).or_else(|| filled(Map::opaque(self.payload_zone)))
+        let opaque = self.fixed.is_none().then(|| Map::opaque(self.payload_zone));
+        filled(map).or_else(|| filled(opaque?))
     }
 
     /// The longest datagram of which is certain that its packet has at most so many octets, whatever its
@@ -191,19 +242,22 @@ impl Zoned {
         packet.saturating_sub(self.overhead(MAX_MAP_LEN))
     }
 
-    /// What a packet has beyond its datagram whose zones are all there, with a map of so many octets.
+    /// What a packet has beyond its datagram whose zones are all there, with a map of so many octets, if it
+    /// carries one.
     fn overhead(&self, map_len: usize) -> usize {
-        let suites = self.suites.iter().map(|suite| suite.overhead());
-        HEADER_LEN + map_len + NEXT_HEADER_LEN + suites.sum::<usize>()
+        let map_len = if self.fixed.is_none() { map_len } else { 0 };
+        let frames = self.frames.iter().map(|frame| frame.overhead());
+        HEADER_LEN + map_len + NEXT_HEADER_LEN + frames.sum::<usize>()
     }
 }
 
-/// Puts an authentic, decrypted packet's datagram together, and says what it is.
+/// Puts together what an authentic, decrypted packet carries, and says what it is, and whether it is without
+/// its checksum.
 pub(crate) fn assemble(
     packet: &mut Packet,
     layout: Layout,
     scratch: &mut Scratch,
-) -> Result<u8, DropReason> {
+) -> Result<(u8, bool), DropReason> {
     let octets = packet.octets();
     let layout = &without_padding(octets, layout)?;
     let map = layout.map();
@@ -215,15 +269,8 @@ pub(crate) fn assemble(
     let described = scratch.copy.len();
     let last_run = last_run_at(layout);
     packet.cut(last_run - described, layout.datagram_len());
-    let datagram = packet.octets_mut();
-    datagram[..described].copy_from_slice(&scratch.copy);
-    match next_header {
-        // "need not be well-formed" (RFC 4303 section 2.6).
-        next_header::NONE => {}
-        _ if !map.checksum_left_out() || checksum::restore(datagram) => {}
-        _ => return Err(DropReason::ChecksumNotRestorable),
-    }
-    Ok(next_header)
+    packet.octets_mut()[..described].copy_from_slice(&scratch.copy);
+    Ok((next_header, map.checksum_left_out()))
 }
 
 /// The layout of a decrypted packet without the padding of the payload zone. All padding has to be

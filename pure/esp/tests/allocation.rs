@@ -16,7 +16,9 @@ mod datagram;
 
 use bench::*;
 use esp::{DropReason, Licensed, Packet, Scratch, Sink, Worker};
-use model::{CsaId, Grant, GrantHalf, Instant, Path, Spi, ZoneId};
+use model::{
+    Class, CsaId, Grant, GrantHalf, Instant, LevelChoice, LevelGrant, Mode, Path, Span, Spi, ZoneId,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
@@ -78,9 +80,11 @@ fn licensed() -> Licensed {
     let half = |spi| GrantHalf {
         spi: Spi(spi),
         zones: vec![(ZoneId(1), suite, key(spi, 1, suite))],
+        overlay: None,
     };
     let mut node = Licensed::new();
     node.install(Grant {
+        map: model::MapKind::Changeable,
         csa: CsaId(1),
         line: CsaId(1),
         grant: 1,
@@ -95,21 +99,50 @@ fn licensed() -> Licensed {
     node
 }
 
-/// Seals, shows to a node if there is one, opens.
-fn carry(
-    (alice, bob): (&mut Worker, &mut Worker),
-    mut node: Option<(&mut Licensed, &mut Scratch)>,
-    batch: &mut [Packet; 1],
-    relay: &mut Relay,
-    datagram: &[u8],
-) {
-    batch[0].fill(datagram);
-    alice.seal(batch, relay);
-    if let Some((node, scratch)) = &mut node {
-        assert!(node.open(relay.packet.octets(), scratch).is_ok());
+/// From one end to the other, past a node if there is one.
+struct Line {
+    alice: Worker,
+    bob: Worker,
+    node: Option<(Licensed, Scratch)>,
+    relay: Relay,
+    batch: [Packet; 1],
+}
+
+impl Line {
+    fn new(alice: Worker, bob: Worker, node: Option<Licensed>) -> Self {
+        Self {
+            alice,
+            bob,
+            node: node.map(|node| (node, Scratch::new())),
+            relay: Relay {
+                packet: Packet::with_capacity(2000),
+                done: 0,
+            },
+            batch: [Packet::with_capacity(2000)],
+        }
     }
-    batch[0].fill(relay.packet.octets());
-    bob.open(batch, relay, Instant::ZERO);
+
+    /// How often memory is asked for while so many datagrams are sealed, shown to the node and opened.
+    fn allocations(&mut self, datagrams: &[Vec<u8>], count: usize) -> u64 {
+        let datagrams = datagrams.iter().cycle().take(count);
+        allocations_of(|| datagrams.for_each(|datagram| self.carry(datagram)))
+    }
+
+    fn carry(&mut self, datagram: &[u8]) {
+        let Self { relay, batch, .. } = self;
+        batch[0].fill(datagram);
+        self.alice.seal(batch, relay, Instant::ZERO);
+        if let Some((node, scratch)) = &mut self.node {
+            assert!(node.open(relay.packet.octets(), scratch).is_ok());
+        }
+        batch[0].fill(relay.packet.octets());
+        self.bob.open(batch, relay, Instant::ZERO);
+    }
+}
+
+/// One that is whole in its zones, and one with an option in the payload's.
+fn segments() -> [Vec<u8>; 2] {
+    [datagram::segment(), datagram::segment_with_secret()]
 }
 
 #[test]
@@ -118,32 +151,62 @@ fn the_counter_counts() {
 }
 
 #[test]
+fn no_packet_but_the_first_of_a_fixed_map_or_of_the_sa_beside_allocates() {
+    let (alice, bob) = fixed_sas(&[(1, 52)]);
+    let mut line = Line::new(endpoint(alice), endpoint(bob), None);
+    assert_eq!(line.allocations(&segments(), 2), 2, "a window each");
+    assert_eq!(line.allocations(&segments(), 1000), 0);
+}
+
+/// The header that is made anew is written where there is room for it.
+#[test]
+fn no_packet_but_the_first_without_an_ip_header_allocates() {
+    let kind = two_zones();
+    let (mut alice, mut bob) = (alices_sa(&kind), bobs_sa(&kind));
+    for sa in [&mut alice, &mut bob] {
+        sa.mode = Mode::Beet;
+    }
+    (alice.local, alice.remote) = (prefixes(&["10.1.0.1/32"]), prefixes(&["10.8.0.1/32"]));
+    (bob.local, bob.remote) = (alice.remote.clone(), alice.local.clone());
+    let mut line = Line::new(endpoint(alice), endpoint(bob), Some(licensed()));
+    assert_eq!(line.allocations(&segments(), 1), 2, "a window each");
+    assert_eq!(line.allocations(&segments(), 1000), 0);
+}
+
+#[test]
+fn no_packet_but_the_first_that_goes_without_encryption_allocates() {
+    let sas = (alices_sa(&two_zones()), bobs_sa(&two_zones()));
+    let class = Class {
+        ports: Span::new(0, u16::MAX),
+        ..Class::default()
+    };
+    let grant = LevelGrant {
+        class,
+        packets: 900,
+        seconds: 1000,
+        renewals: 0,
+    };
+    let (alice, bob) = granting(sas, grant);
+    let mut line = Line::new(endpoint(alice), endpoint(bob), None);
+    let choice = LevelChoice {
+        every: 10,
+        ..LevelChoice::default()
+    };
+    line.alice.set_levels([("bob".to_owned(), choice)].into());
+    let datagrams = [datagram::segment()];
+    assert_eq!(line.allocations(&datagrams, 10), 2, "a window each");
+    assert_eq!(line.allocations(&datagrams, 900), 0);
+}
+
+#[test]
 fn no_packet_but_the_first_of_an_sa_allocates() {
     for kind in [EXPLICIT, IMPLICIT, two_zones(), three_zones(), old_zones()] {
-        let (mut alice, mut bob) = pair(&kind);
-        let (mut node, mut scratch) = (licensed(), Scratch::new());
-        let mut relay = Relay {
-            packet: Packet::with_capacity(2000),
-            done: 0,
-        };
-        let mut batch = [Packet::with_capacity(2000)];
-        let datagrams = [datagram::segment(), datagram::segment_with_secret()];
+        let (alice, bob) = pair(&kind);
         let has_node = matches!(&kind, Kind::Zoned(zones) if zones.len() == 2);
-        let mut carried = |count: usize| {
-            for datagram in datagrams.iter().cycle().take(count) {
-                let node = has_node.then_some((&mut node, &mut scratch));
-                carry(
-                    (&mut alice, &mut bob),
-                    node,
-                    &mut batch,
-                    &mut relay,
-                    datagram,
-                );
-            }
-        };
+        let mut line = Line::new(alice, bob, has_node.then(licensed));
         let windows = if has_node { 2 } else { 1 };
-        assert_eq!(allocations_of(|| carried(1)), windows, "{kind:?}");
-        assert_eq!(allocations_of(|| carried(1000)), 0, "{kind:?}");
-        assert_eq!(relay.done, 2002, "{kind:?}");
+        assert_eq!(line.allocations(&segments(), 1), windows, "{kind:?}");
+        assert_eq!(line.allocations(&segments(), 1000), 0, "{kind:?}");
+        assert_eq!(line.relay.done, 2002, "{kind:?}");
     }
 }

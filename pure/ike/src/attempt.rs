@@ -10,7 +10,8 @@ use crate::event::{DownReason, Refusal};
 use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::fragment::Uncut;
-use crate::extension::{ppk, zones};
+use crate::extension::ppk;
+use crate::extension::zones::{self, ZoneMap};
 use crate::menu::{EspMenu, IkeMenu};
 use crate::proposal::{offer_esp, offer_ike};
 use crate::sa::Core;
@@ -170,8 +171,8 @@ impl Offer {
             };
             (self.local, self.remote) = (kept(local.to_vec()), kept(remote.to_vec()));
         }
-        let zones = private.then(|| zones::read(message)).flatten();
-        self.zones = zones.map(Box::new);
+        let zones = private.then(|| ZoneMap::read(message)).flatten();
+        self.zones = zones.map(|zones| Box::new(zones.agreement));
         self.error = first_error(message);
     }
 }

@@ -9,7 +9,7 @@ use crate::extension::configuration::confine;
 use crate::extension::mode::{self, BadMode, Ends, Ground};
 use crate::extension::resource;
 use crate::extension::tfc;
-use crate::extension::zones::{self, Outcome};
+use crate::extension::zones::{self, Beside, Outcome, Spis, ZoneMap};
 use crate::keys::{ChildKeys, own_first};
 use crate::menu::{EspMenu, group_named};
 use crate::policy::Policy;
@@ -17,7 +17,8 @@ use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
 use model::{
-    Exchanges, Half, InnerAddresses, Kem, Keys, Licence, Mode, Spi, TrafficSelector, ZoneAgreement,
+    BesideSa, Exchanges, Half, InnerAddresses, Kem, Keys, Licence, Mode, Spi, TrafficSelector,
+    ZoneAgreement,
 };
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
@@ -33,6 +34,8 @@ pub(crate) struct Terms {
     pub(crate) inbound: Half<Secret>,
     pub(crate) outbound: Half<Secret>,
     pub(crate) agreement: Option<ZoneAgreement>,
+    /// The SAs beside.
+    pub(crate) beside: Beside<BesideSa<Secret>>,
     /// The licences of our policy when that was agreed on.
     pub(crate) asked: Vec<Licence>,
     /// Whether the peer takes padding behind datagrams.
@@ -49,6 +52,8 @@ pub(crate) struct Agreed {
     mode: Mode,
     declined: Option<Mode>,
     agreement: Option<ZoneAgreement>,
+    /// Of the SAs beside.
+    beside: Beside<Spis>,
     asked: Vec<Licence>,
     takes_padding: bool,
     choice: EspChoice,
@@ -86,8 +91,14 @@ impl Agreed {
         let kems = further.iter().map(|(kem, _)| *kem).collect();
         let group = self.choice.group.and_then(group_named);
         let keys = self.keys.with(further);
-        let (choice, agreement) = (&self.choice, self.agreement.as_ref());
-        let (inbound, outbound) = halves(&keys, choice, agreement, self.initiator, self.spi);
+        let spis = (self.spi, self.choice.peer_spi);
+        let (inbound, outbound, beside) = match &self.agreement {
+            Some(agreed) => zones::halves(&keys, agreed, self.initiator, spis, self.beside),
+            None => {
+                let (inbound, outbound) = plain(&keys, &self.choice, self.initiator, self.spi);
+                (inbound, outbound, Beside::default())
+            }
+        };
         Terms {
             name: self.name,
             local: self.local,
@@ -97,6 +108,7 @@ impl Agreed {
             inbound,
             outbound,
             agreement: self.agreement,
+            beside,
             asked: self.asked,
             takes_padding: self.takes_padding,
             exchanges: Exchanges { group, kems },
@@ -109,7 +121,7 @@ pub(crate) struct Offer {
     pub(crate) spi: Spi,
     mode: Mode,
     ground: Ground,
-    zones: Option<ZoneAgreement>,
+    zones: Option<Box<ZoneMap>>,
     menu: EspMenu,
 }
 
@@ -123,12 +135,12 @@ impl Offer {
         rng: &mut Rng,
     ) -> Result<Self, BadMode> {
         ground.allows(policy)?;
-        let zoned = private && policy.mode == Mode::Tunnel;
+        let zones = private.then(|| zones::offer(policy.zones)).flatten();
         Ok(Self {
             spi: fresh_spi(rng),
             mode: policy.mode,
             ground,
-            zones: zoned.then(|| zones::offer(policy.zones)).flatten(),
+            zones: zones.map(|zones| Box::new(ZoneMap::new(zones, || fresh_spi(rng)))),
             menu,
         })
     }
@@ -143,11 +155,12 @@ impl Offer {
         rng: &mut Rng,
     ) -> Option<Self> {
         ground.allows(policy).ok()?;
+        let zones = zones::renew(policy.zones, zones::offer(policy.zones), before).ok()?;
         Some(Self {
             spi: fresh_spi(rng),
             mode: policy.mode,
             ground,
-            zones: zones::renew(policy.zones, zones::offer(policy.zones), before).ok()?,
+            zones: zones.map(|zones| Box::new(ZoneMap::new(zones, || fresh_spi(rng)))),
             menu,
         })
     }
@@ -172,7 +185,7 @@ impl Offer {
         ];
         payloads.extend(mode::payload(self.mode));
         payloads.extend(tfc::payload(self.mode));
-        payloads.extend(self.zones.as_ref().map(zones::payload));
+        payloads.extend(self.zones.iter().flat_map(|zones| zones.payloads()));
         payloads
     }
 
@@ -193,13 +206,16 @@ impl Offer {
         self.ground.check(self.mode, response)?;
         let (local, remote) = self.carried((peer, policy), addresses, &answer)?;
         // Only an answer to an offer is looked at: without the vendor ID the number is anybody's.
-        let answered = self.zones.as_ref().and_then(|_| zones::read(response));
-        let agreement = match zones::check(policy.zones, self.zones.as_ref(), answered) {
+        let answered = self.zones.as_ref().and_then(|_| ZoneMap::read(response));
+        let both = self.zones.as_ref().zip(answered.as_ref());
+        let beside = both.map(|(ours, theirs)| ours.beside.zip(theirs.beside));
+        let offered = self.zones.as_ref().map(|zones| &zones.agreement);
+        let answered = answered.map(|map| map.agreement);
+        let agreement = match zones::check(policy.zones, offered, answered) {
             Outcome::Agreed(agreement) => agreement,
             Outcome::Required => return Err(DownReason::ZonesRequired),
             Outcome::Widened => return Err(DownReason::ZonesWidened),
         };
-        let offered = self.zones.as_ref();
         Ok(Agreed {
             name: policy.name.map(str::to_owned),
             local,
@@ -207,6 +223,7 @@ impl Offer {
             mode: self.mode,
             declined: None,
             agreement,
+            beside: beside.unwrap_or_default(),
             asked: offered.map_or_else(Vec::new, |zones| zones.licences.clone()),
             takes_padding: tfc::is_taken(response),
             choice,
@@ -294,8 +311,11 @@ pub(crate) fn answer(
         )
     })?;
     let (ours, theirs) = common((peer, policy, addresses), ground, &offer)?;
-    let zoned = private && policy.mode == Mode::Tunnel;
-    let agreement = agree(policy.zones, request, zoned, before)?;
+    let offered = private.then(|| ZoneMap::read(request)).flatten();
+    let peers = offered.as_ref().map(|map| map.beside);
+    let offered = offered.map(|map| map.agreement);
+    let agreement = agree(policy.zones, offered, private, before)?;
+    let zone_map = agreement.map(|agreed| ZoneMap::new(agreed, || fresh_spi(rng)));
     let keys = keys
         .settled(choice.group)
         .ok_or((NotifyType::INVALID_SYNTAX, Refusal::KeyExchange))?;
@@ -306,14 +326,17 @@ pub(crate) fn answer(
     ];
     payloads.extend(mode::payload(policy.mode));
     payloads.extend(tfc::payload(policy.mode));
-    payloads.extend(agreement.as_ref().map(zones::payload));
+    payloads.extend(zone_map.iter().flat_map(ZoneMap::payloads));
+    let own = zone_map.as_ref().map(|map| map.beside);
+    let beside = own.zip(peers).map(|(own, peers)| own.zip(peers));
     let agreed = Agreed {
         name: policy.name.map(str::to_owned),
         local: ours,
         remote: theirs,
         mode: policy.mode,
         declined: Some(asked).filter(|asked| *asked != policy.mode),
-        agreement,
+        agreement: zone_map.map(|map| map.agreement),
+        beside: beside.unwrap_or_default(),
         asked: zones::licences(policy.zones),
         takes_padding: tfc::is_taken(request),
         choice,
@@ -367,23 +390,25 @@ fn lent(
 /// What is worth a line in the log about the mode and the zones of a child that came up.
 pub(crate) fn remarks(policy: &ZonePolicy, terms: &Terms) -> Vec<Refusal> {
     let declined = terms.declined.map(Refusal::ModeDeclined).into_iter();
-    let zones = match &terms.agreement {
+    let zones: Vec<_> = match &terms.agreement {
         Some(agreement) => zones::missing_licences(&terms.asked, agreement)
             .map(|licence| Refusal::LicenceNotAccepted(licence.clone()))
             .collect(),
         None if zones::offer(policy).is_some() => vec![Refusal::ZonesNotAgreed],
         None => Vec::new(),
     };
-    declined.chain(zones).collect()
+    let levels = terms.agreement.as_ref().map(|agreed| agreed.level);
+    let level = levels.filter(|level| policy.level.is_some() && level.is_none());
+    let level = level.map(|_| Refusal::LevelNotAgreed);
+    declined.chain(zones).chain(level).collect()
 }
 
 fn agree(
     policy: &ZonePolicy,
-    request: &Message,
+    offered: Option<ZoneAgreement>,
     private: bool,
     before: Option<Option<&ZoneAgreement>>,
 ) -> Result<Option<ZoneAgreement>, (NotifyType, Refusal)> {
-    let offered = private.then(|| zones::read(request)).flatten();
     let agreed = match before {
         None => zones::answer(policy, offered),
         Some(before) => zones::renew(policy, offered, before),
@@ -396,19 +421,6 @@ fn agree(
         };
         (notify, Refusal::ZonesRequired)
     })
-}
-
-fn halves(
-    keys: &ChildKeys,
-    choice: &EspChoice,
-    agreement: Option<&ZoneAgreement>,
-    initiator: bool,
-    own_spi: Spi,
-) -> (Half<Secret>, Half<Secret>) {
-    match agreement {
-        Some(agreement) => zones::halves(keys, agreement, initiator, own_spi, choice.peer_spi),
-        None => plain(keys, choice, initiator, own_spi),
-    }
 }
 
 /// KEYMAT: the keys of what the initiator sends, then of what the responder sends.
@@ -431,6 +443,7 @@ fn plain(
             implicit_iv: choice.implicit_iv,
             key,
         },
+        writers: None,
     };
     (half(own_spi, inbound), half(choice.peer_spi, outbound))
 }

@@ -6,7 +6,10 @@ use crate::extension::tcp::Tcp;
 use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
-use model::{Group, Identity, Kem, Licence, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{
+    Encapsulation, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Suite,
+    TrafficSelector, ZoneSelector, ZoneSuite,
+};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -34,6 +37,8 @@ pub struct Config {
     pub timers: Timers,
     /// What strangers may cost us.
     pub limits: Limits,
+    /// Whether ESP is in UDP where no NAT asks for it.
+    pub encapsulation: Encapsulation,
     /// Where both ends move after IKE_SA_INIT; messages on it carry the non-ESP marker.
     pub natt_port: u16,
     /// Addresses of ours at which peers that move may reach us, beside the one in use (RFC 4555
@@ -56,6 +61,7 @@ impl Config {
             peers,
             timers: Timers::default(),
             limits: Limits::default(),
+            encapsulation: Encapsulation::default(),
             natt_port: NATT_PORT,
             addresses: Vec::new(),
             fragment: FRAGMENT,
@@ -288,10 +294,14 @@ pub struct ZonePolicy {
     pub stance: Stance,
     /// The zones from serial 1; the last is the payload zone and its selector `Rest`.
     pub zones: Vec<(ZoneSelector, ZoneSuite)>,
+    /// Whether packets carry their maps.
+    pub map: MapKind,
     /// Replay window in packets, 4096 to 65536.
     pub window: u32,
     /// Who may do what with which zone.
     pub licences: Vec<Licence>,
+    /// What may go without encryption, if anything.
+    pub level: Option<LevelGrant>,
 }
 
 /// How long things take and may take.

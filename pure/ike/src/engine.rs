@@ -568,6 +568,8 @@ impl Engine {
             spi_r: 0,
             path,
             proved: path,
+            esp: path,
+            nat: None,
             limit: None,
             port: 0,
             lost: false,

@@ -703,6 +703,11 @@ pub enum Refusal {
     /// Zones are wanted here but were not agreed; plain ESP is used.
     #[error("it did not agree to our zones: the tunnel is plain, and no licensed node can help")]
     ZonesNotAgreed,
+    /// We would let some go without encryption, and the peer does not, or not the same.
+    #[error(
+        "it did not agree that anything goes without encryption: all is encrypted; write the same `integrity` under `level` at both ends"
+    )]
+    LevelNotAgreed,
     /// Licences we would give and the peer does not.
     #[error("it does not accept our licence for zone {} to {}: that node will not be able to read it", .0.zone, .0.node)]
     LicenceNotAccepted(Licence),

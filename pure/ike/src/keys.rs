@@ -272,6 +272,19 @@ impl ChildKeys {
     }
 }
 
+#[cfg(test)]
+impl ChildKeys {
+    /// Those of no exchange.
+    pub(crate) fn made_up() -> Self {
+        Self {
+            sk_d: Secret::new(vec![9; 32]),
+            exchanged: None,
+            nonces: vec![5; 64],
+            further: Vec::new(),
+        }
+    }
+}
+
 /// Orders what belongs to the initiator and to the responder as ours and the peer's.
 pub(crate) fn own_first<T>(initiator: bool, of_i: T, of_r: T) -> (T, T) {
     match initiator {

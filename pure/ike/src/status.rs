@@ -171,7 +171,7 @@ impl Engine {
             spi_i: sa.core.spi_i,
             spi_r: sa.core.spi_r,
             path: sa.core.path,
-            nat: up.and_then(|up| up.nat),
+            nat: up.and(sa.core.nat),
             ppk: up.is_some_and(|up| up.keys.ppk),
             kems: up.map_or_else(Vec::new, |up| up.keys.kems.clone()),
             moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),

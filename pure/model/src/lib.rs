@@ -3,8 +3,10 @@
 //! own (`K` is whatever a holder has: full keys at an endpoint, a share at a licensed node).
 
 mod dscp;
+mod frame;
 mod identity;
 mod lease;
+mod level;
 mod path;
 mod sa;
 mod selector;
@@ -14,17 +16,19 @@ mod zone;
 mod zone_suite;
 
 pub use dscp::Dscp;
+pub use frame::Frame;
 pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
-pub use path::{Carrier, Path, Transmit};
+pub use level::{Class, Level, LevelChoice, LevelGrant, Pictures, Signal, UnknownSignal};
+pub use path::{Carrier, Encapsulation, Path, Transmit};
 pub use sa::{
-    ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem, Keys,
-    MOST_RESOURCES, Mode, Sha2, Spi, Suite, ZoneKey,
+    BesideSa, ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem,
+    Keys, MOST_RESOURCES, Mode, OVERLAY_SUITE, Sha2, Spi, Suite, ZoneKey,
 };
 pub use selector::{Flow, TrafficSelector, one_pair};
 pub use sizes::Sizes;
 pub use time::{Deadline, Instant};
 pub use zone::{
-    Licence, MapKind, Right, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,
+    Licence, MapKind, Right, Run, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,
 };
 pub use zone_suite::{Hmac, ZoneSuite};

@@ -10,11 +10,36 @@ pub enum Carrier {
     Udp,
     /// A stream of TCP (RFC 9329).
     Tcp,
+    /// IP itself, as protocol 50: ESP alone (RFC 4303 section 2).
+    Ip,
+}
+
+/// When ESP is in UDP (RFC 3948).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encapsulation {
+    /// On every path: no network that lets IKE through stops it.
+    #[default]
+    Always,
+    /// Where one of both ends sees a NAT, or wants it always. Elsewhere ESP is protocol 50 of IP.
+    ForNat,
+}
+
+impl Encapsulation {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Always, Self::ForNat];
+
+    /// How people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::ForNat => "nat",
+        }
+    }
 }
 
 /// The pair of sockets an SA uses right now. Of UDP the local port tells the encapsulation: IKE
 /// alone on 500, IKE with a non-ESP marker and ESP on 4500 (RFC 3948 section 2). Of TCP both ends
-/// are the name of one connection.
+/// are the name of one connection. Of IP itself both ports are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path {
     /// Our address and port.
@@ -44,9 +69,23 @@ impl Path {
         }
     }
 
+    /// The same path without UDP, for ESP that needs none.
+    #[must_use]
+    pub const fn without_udp(mut self) -> Self {
+        self.local.set_port(0);
+        self.remote.set_port(0);
+        self.carrier = Carrier::Ip;
+        self
+    }
+
     /// Whether it is a stream.
     pub const fn is_stream(self) -> bool {
         matches!(self.carrier, Carrier::Tcp)
+    }
+
+    /// Whether it has no UDP, and carries ESP alone.
+    pub const fn is_without_udp(self) -> bool {
+        matches!(self.carrier, Carrier::Ip)
     }
 
     /// The same path seen from the other end.

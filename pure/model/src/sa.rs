@@ -1,6 +1,6 @@
 //! Parameters of security associations, as `ike` hands them to `esp`.
 
-use crate::{Path, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
+use crate::{MapKind, Path, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
 use std::fmt;
 use std::time::Duration;
 
@@ -293,6 +293,9 @@ pub struct Half<K> {
     pub spi: Spi,
     /// How it protects packets.
     pub keys: Keys<K>,
+    /// What the keys of overlays are made of, one for each grant: root_w of DESIGN section 3. `None` if
+    /// nobody may write.
+    pub writers: Option<K>,
 }
 
 /// So many child SAs for the same traffic (RFC 9611) are enough for anybody.
@@ -325,12 +328,27 @@ pub struct ChildSa<K> {
     pub outbound: Half<K>,
     /// What was agreed about zones, if it is composite.
     pub agreement: Option<ZoneAgreement>,
+    /// The SA beside it for what its map does not fit, if that is fixed: it comes and goes with this one.
+    pub opaque: Option<BesideSa<K>>,
+    /// The SA beside it for what goes without encryption, if anything may.
+    pub integrity: Option<BesideSa<K>>,
     /// Whether the peer takes padding behind a datagram that hides how long that is.
     pub takes_padding: bool,
     /// The key exchanges of its own that its keys come from.
     pub exchanges: Exchanges,
     /// Whether we initiated the exchange that made it.
     pub initiator: bool,
+}
+
+/// An SA beside a composite one, of a single zone: for datagrams that a fixed map does not fit, or for what
+/// goes without encryption. What is agreed about it is [`ZoneAgreement::opaque`] or
+/// [`ZoneAgreement::integrity`].
+#[derive(Clone, Debug)]
+pub struct BesideSa<K> {
+    /// From the peer to us.
+    pub inbound: Half<K>,
+    /// From us to the peer.
+    pub outbound: Half<K>,
 }
 
 /// The key exchanges of its own that a child SA's keys come from. Without any they come from those of
@@ -361,7 +379,12 @@ pub struct GrantHalf<K> {
     pub spi: Spi,
     /// The keys of the licensed zones, in ascending serial; never empty, zone 1 among them.
     pub zones: Vec<(ZoneId, ZoneSuite, K)>,
+    /// Key and salt of the overlays of this grant, if it is one to write: [`OVERLAY_SUITE`].
+    pub overlay: Option<K>,
 }
+
+/// How overlays are protected, whatever the zones are.
+pub const OVERLAY_SUITE: Suite = Suite::Aes256Gcm16;
 
 /// What KEY_DISTRIBUTE carries to a licensed node (DESIGN section 5).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -377,6 +400,8 @@ pub struct Grant<K> {
     pub payload_zone: ZoneId,
     /// Suites of every agreed zone, in ascending serial from 1: needed to find the bodies.
     pub suites: Vec<ZoneSuite>,
+    /// Where the map of its packets is.
+    pub map: MapKind,
     /// The endpoints' replay window.
     pub window: u32,
     /// How long the keys may be kept.

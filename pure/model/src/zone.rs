@@ -1,6 +1,6 @@
 //! Zones, licences and what both ends agreed about them (DESIGN sections 1 and 3).
 
-use crate::{Identity, ZoneSuite};
+use crate::{Identity, LevelGrant, Mode, ZoneSuite};
 use std::fmt;
 use std::str::FromStr;
 
@@ -30,14 +30,28 @@ pub enum ZoneSelector {
     Ip,
     /// The transport header without secret options.
     Transport,
-    /// Both headers: what SNOOP needs.
+    /// Both headers, or the one that there is: what SNOOP needs.
     IpTransport,
-    /// Of both headers the octets at these places, counted from 0 at the front of the datagram.
+    /// Of both headers the octets at these places, counted from 0 at the front of what is sealed: in
+    /// transport and BEET mode that is the transport header.
     Octets(Span),
     /// The RTP header (RFC 3550 section 5.1) of UDP packets both of whose ports are among these.
     Rtp(Span),
     /// Everything no other zone asks for; always and only the payload zone.
     Rest,
+}
+
+impl ZoneSelector {
+    /// Whether it asks for the first octet of what a mode seals: by the first zone all others are found.
+    pub const fn begins(self, mode: Mode) -> bool {
+        match self {
+            Self::Ip => matches!(mode, Mode::Tunnel),
+            Self::Transport => !matches!(mode, Mode::Tunnel),
+            Self::IpTransport => true,
+            Self::Octets(places) => places.contains(0),
+            Self::Rtp(_) | Self::Rest => false,
+        }
+    }
 }
 
 impl fmt::Display for ZoneSelector {
@@ -135,12 +149,32 @@ pub struct Zone {
     pub suite: ZoneSuite,
 }
 
-/// Whether the zone map is carried by each packet or fixed in the SA.
+/// Octets of a datagram in a row that are in one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
+pub struct Run {
+    /// The zone.
+    pub zone: ZoneId,
+    /// How many octets, at least 1.
+    pub len: u16,
+}
+
+/// Whether the zone map is carried by each packet or fixed in the SA.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MapKind {
     /// Carried by each packet (CZML-IPSec).
-    Changeable = 1,
+    #[default]
+    Changeable,
+    /// The same for all packets, which do not carry it (MML-IPsec): these runs, and the rest in the payload
+    /// zone; the transport checksum is left out. Datagrams with other runs go on the SA beside, see
+    /// [`ZoneAgreement::opaque`].
+    Fixed(Vec<Run>),
+}
+
+impl MapKind {
+    /// Whether packets do not carry it.
+    pub const fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed(_))
+    }
 }
 
 /// What a licence allows.
@@ -149,6 +183,27 @@ pub enum MapKind {
 pub enum Right {
     /// See the zone's octets.
     Read = 1,
+    /// See them, and lower the window of TCP segments by an overlay. The one field that may be written
+    /// is the right's own: there is no mask to agree on.
+    Write = 2,
+}
+
+impl Right {
+    /// How people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+
+    /// The fields that it may change.
+    pub const fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Read => &[],
+            Self::Write => &["window"],
+        }
+    }
 }
 
 /// The permission for one node to do one thing with one zone.
@@ -174,12 +229,73 @@ pub struct ZoneAgreement {
     pub window: u32,
     /// Licences both ends accepted, sorted and without duplicates.
     pub licences: Vec<Licence>,
+    /// What may go without encryption, if anything.
+    pub level: Option<LevelGrant>,
 }
 
 impl ZoneAgreement {
     /// The payload zone's serial.
     pub fn payload_zone(&self) -> ZoneId {
         ZoneId(self.zones.len() as u8)
+    }
+
+    /// The runs of a fixed map as a person writes them: `52 headers`. Empty where each packet has its own.
+    pub fn fixed_runs(&self) -> Vec<String> {
+        let name = |zone| self.zones.iter().find(|agreed| agreed.id == zone);
+        let written = |run: &Run| Some(format!("{} {}", run.len, name(run.zone)?.selector));
+        match &self.map {
+            MapKind::Changeable => Vec::new(),
+            MapKind::Fixed(runs) => runs.iter().filter_map(written).collect(),
+        }
+    }
+
+    /// That of the opaque SA beside one with a fixed map, for datagrams whose runs are others: one zone,
+    /// protected as the payload zone is, and no licence. `None` beside a changeable map, which can say
+    /// itself that a packet is opaque.
+    pub fn opaque(&self) -> Option<Self> {
+        let payload = self.zones.last()?;
+        self.map.is_fixed().then(|| self.beside(payload.suite))
+    }
+
+    /// That of the SA beside for what goes without encryption, if anything may: everybody reads it,
+    /// whatever the zones are.
+    pub fn integrity(&self) -> Option<Self> {
+        self.level.map(|_| self.beside(ZoneSuite::Aes256Gmac))
+    }
+
+    /// That of an SA of one zone beside this one.
+    fn beside(&self, suite: ZoneSuite) -> Self {
+        Self {
+            zones: vec![Zone {
+                id: ZoneId::DESIGNATED,
+                selector: ZoneSelector::Rest,
+                suite,
+            }],
+            map: MapKind::Fixed(Vec::new()),
+            window: self.window,
+            licences: Vec::new(),
+            level: None,
+        }
+    }
+
+    /// Whether anybody may write.
+    pub fn has_writers(&self) -> bool {
+        let mut licences = self.licences.iter();
+        licences.any(|licence| licence.right == Right::Write)
+    }
+
+    /// Whether a right may be given to a zone: what may be written is in the TCP header, and in the
+    /// runs of the designated zone whatever the datagram is. What is written is told by a bit of the map that
+    /// packets carry.
+    pub fn may_have(&self, zone: ZoneId, right: Right) -> bool {
+        let agreed = self.zones.iter().find(|agreed| agreed.id == zone);
+        agreed.is_some_and(|agreed| match right {
+            Right::Read => true,
+            Right::Write => {
+                let headers = agreed.selector == ZoneSelector::IpTransport;
+                zone == ZoneId::DESIGNATED && headers && !self.map.is_fixed()
+            }
+        })
     }
 }
 
@@ -200,6 +316,25 @@ mod tests {
         ] {
             let selector: ZoneSelector = text.parse().unwrap();
             assert_eq!(selector.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_mode_begins_with_the_first_header_that_it_seals() {
+        let begins = |text: &str| {
+            let selector: ZoneSelector = text.parse().unwrap();
+            Mode::ALL.map(|mode| selector.begins(mode))
+        };
+        for (text, [tunnel, other]) in [
+            ("ip", [true, false]),
+            ("transport", [false, true]),
+            ("headers", [true, true]),
+            ("octets 0-3", [true, true]),
+            ("octets 1-3", [false, false]),
+            ("rtp 5004-5005", [false, false]),
+            ("payload", [false, false]),
+        ] {
+            assert_eq!(begins(text), [tunnel, other, other], "{text}");
         }
     }
 

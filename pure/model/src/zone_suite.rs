@@ -1,6 +1,6 @@
 //! How a zone is protected (DESIGN section 3).
 
-use crate::{Sha2, Suite};
+use crate::{Frame, Sha2, Suite};
 use std::fmt;
 
 /// Octets of salt, the front of every nonce.
@@ -136,27 +136,25 @@ impl ZoneSuite {
         }
     }
 
-    /// Octets that `plain` ones become: whole blocks have padding, and one octet that says how much
-    /// of it.
-    pub const fn text_len(self, plain: usize) -> usize {
-        match self.in_blocks() {
-            true => (plain + 1).next_multiple_of(BLOCK_LEN),
-            false => plain,
-        }
-    }
-
-    /// The most octets that a text of this length can hold. `None` if no text is of this length.
-    pub const fn plain_len(self, text: usize) -> Option<usize> {
-        match self.in_blocks() {
-            true if text == 0 || !text.is_multiple_of(BLOCK_LEN) => None,
-            true => Some(text - 1),
-            false => Some(text),
-        }
-    }
-
     /// The most octets that it adds to those of a zone.
     pub const fn overhead(self) -> usize {
-        self.iv_len() + if self.in_blocks() { BLOCK_LEN } else { 0 } + self.icv_len()
+        self.frame().overhead()
+    }
+
+    /// What stands around the text of a zone.
+    pub const fn frame(self) -> Frame {
+        let block_len = if self.in_blocks() { BLOCK_LEN } else { 1 };
+        Frame {
+            iv_len: self.iv_len() as u8,
+            block_len: block_len as u8,
+            icv_len: self.icv_len() as u8,
+        }
+    }
+}
+
+impl From<ZoneSuite> for Frame {
+    fn from(suite: ZoneSuite) -> Self {
+        suite.frame()
     }
 }
 
@@ -224,12 +222,12 @@ mod tests {
             whole: true,
         };
         let (cbc, ctr) = (ZoneSuite::Aes128Cbc(hmac), ZoneSuite::Aes256Ctr(hmac));
-        let texts = [0, 1, 15, 16, 31].map(|plain| cbc.text_len(plain));
+        let texts = [0, 1, 15, 16, 31].map(|plain| cbc.frame().text_len(plain));
         assert_eq!(texts, [16, 16, 16, 32, 32]);
-        let plain = [0, 15, 16, 32].map(|text| cbc.plain_len(text));
+        let plain = [0, 15, 16, 32].map(|text| cbc.frame().plain_len(text));
         assert_eq!(plain, [None, None, Some(15), Some(31)]);
         assert_eq!((cbc.iv_len(), cbc.overhead()), (16, 16 + 16 + 48));
-        assert_eq!((ctr.text_len(33), ctr.overhead()), (33, 48));
+        assert_eq!((ctr.frame().text_len(33), ctr.overhead()), (33, 48));
         assert_eq!((cbc.keymat_len(), ctr.keymat_len()), (16 + 48, 32 + 48 + 4));
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 const ARCHITECTURE: &str = include_str!("../../../ARCHITECTURE.md");
@@ -85,6 +86,30 @@ fn pure_crates_use_pure_crates_and_nine_libraries() {
             assert!(names.contains(to), "{from} uses {to}");
         }
     }
+}
+
+/// What nobody agreed on protects packets in figures alone: neither `node` nor the daemon has a word for it.
+#[test]
+fn foreign_ciphers_are_brought_by_the_lab_alone() {
+    let metadata = metadata();
+    let callers: BTreeSet<_> = packages(&metadata)
+        .filter(|package| {
+            let manifest = Path::new(text(&package["manifest_path"]));
+            names(&manifest.with_file_name("src"), "make_foreign(")
+        })
+        .map(|package| text(&package["name"]))
+        .collect();
+    assert_eq!(callers, BTreeSet::from(["esp", "lab"]));
+}
+
+/// Whether a source below a folder has this in it.
+fn names(folder: &Path, what: &str) -> bool {
+    let entries = std::fs::read_dir(folder).expect("a folder of sources");
+    let mut paths = entries.flatten().map(|entry| entry.path());
+    paths.any(|path| match path.is_dir() {
+        true => names(&path, what),
+        false => std::fs::read_to_string(&path).is_ok_and(|source| source.contains(what)),
+    })
 }
 
 /// Negative control: a drawing with an arrow more, fewer, or of the other kind is another drawing.

@@ -1,7 +1,7 @@
 //! What a host is configured to be.
 
 use crypto::TrustStore;
-use model::{Dscp, Identity, Sizes};
+use model::{Dscp, Encapsulation, Identity, Sizes};
 
 pub use esp::{Action, Policy};
 pub use ike::{
@@ -23,6 +23,8 @@ pub struct Config {
     pub peers: Vec<Peer>,
     /// Names of the peers to bring up from the start and to keep up.
     pub start: Vec<String>,
+    /// Whether ESP is in UDP where no NAT asks for it.
+    pub encapsulation: Encapsulation,
     /// Our UDP port for IKE alone; the peer's is always 500.
     pub ike_port: u16,
     /// Our UDP port for IKE and ESP; the peer's is always 4500.
@@ -44,6 +46,9 @@ pub struct Config {
     /// For how long nothing may be sealed for peers before a dummy is, by the names of those for whom that
     /// is not for ever.
     pub cover: std::collections::BTreeMap<String, std::time::Duration>,
+    /// Of the datagrams that may go to peers without encryption every so many-th is encrypted all the same,
+    /// by the names of those where that is so.
+    pub every: std::collections::BTreeMap<String, u32>,
     /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
     /// beginning (MSS clamping).
     pub clamp: Option<u16>,
@@ -51,6 +56,8 @@ pub struct Config {
     pub path_mtu: bool,
     /// How a licensed node's SNOOP works; `None` if it only forwards.
     pub snoop: Option<SnoopConfig>,
+    /// How many octets the windows have at most that a licensed node may lower; `None` if it lowers none.
+    pub window: Option<u32>,
     /// How long a licensed node may keep a grant's keys.
     pub grant_lifetime: std::time::Duration,
     /// Whether keys of SAs made from now on are told by [`crate::Event::KeyLog`].
@@ -61,6 +68,7 @@ impl Config {
     /// What of it the IKE engine has to know.
     pub(crate) fn for_ike(&self) -> ike::Config {
         ike::Config {
+            encapsulation: self.encapsulation,
             natt_port: self.natt_port,
             addresses: self.addresses.clone(),
             fragment: self.fragment,

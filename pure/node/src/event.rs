@@ -155,6 +155,20 @@ pub enum Event {
         /// Name of the child's; `None` for the first.
         child: Option<String>,
     },
+    /// Nothing more goes without encryption on a child SA: what was granted of that is used up.
+    LevelSpent {
+        /// Name of the peer's table.
+        peer: String,
+        /// Name of the child's; `None` for the first.
+        child: Option<String>,
+    },
+    /// The first packet of a child SA came without encryption that may not.
+    LevelRefused {
+        /// Name of the peer's table.
+        peer: String,
+        /// Name of the child's; `None` for the first.
+        child: Option<String>,
+    },
     /// A child SA is gone, and no other has its place.
     ChildDown {
         /// Name of the peer's table.

@@ -9,8 +9,8 @@
 use crate::event::Composite;
 use crypto::{Rng, Secret};
 use model::{
-    ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, IkeSaId, Instant, Keys,
-    Licence, Right, Zone, ZoneAgreement, ZoneId,
+    BesideSa, ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, IkeSaId,
+    Instant, Keys, Licence, Right, Spi, Zone, ZoneAgreement, ZoneId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,9 +42,15 @@ pub(crate) struct Csa {
     pub agreement: ZoneAgreement,
     pub inbound: Half<Secret>,
     pub outbound: Half<Secret>,
+    /// Where the opaque SA beside is received, here and there.
+    pub opaque: Option<(Spi, Spi)>,
+    /// The same of what goes without encryption.
+    pub integrity: Option<(Spi, Spi)>,
     pub holders: Vec<Holder>,
     /// Whether nothing may be sealed with its keys any more.
     pub closed: bool,
+    /// Odd at the initiator and even at the responder: both may grant, and the key of an overlay is made
+    /// of the number.
     next_grant: u16,
 }
 
@@ -172,24 +178,28 @@ impl Csa {
     /// tell one packet from another.
     fn grant(&mut self, node: &Identity, lifetime: Duration) -> Option<Grant<Secret>> {
         let zones = self.licensed_zones(node);
+        let writes = self
+            .licences(node)
+            .any(|licence| licence.right == Right::Write);
         let grant = self.next_grant;
-        self.next_grant = grant.checked_add(1)?;
+        self.next_grant = grant.checked_add(2)?;
         zones.contains(&ZoneId::DESIGNATED).then(|| Grant {
             csa: self.id,
             line: self.line,
             grant,
             payload_zone: self.agreement.payload_zone(),
             suites: self.agreement.zones.iter().map(|zone| zone.suite).collect(),
+            map: self.agreement.map.clone(),
             window: self.agreement.window,
             lifetime,
-            from_gateway: share(&self.outbound, &zones),
-            to_gateway: share(&self.inbound, &zones),
+            from_gateway: share(&self.outbound, &zones, writes.then_some(grant)),
+            to_gateway: share(&self.inbound, &zones, writes.then_some(grant)),
         })
     }
 }
 
-/// The keys of the licensed zones, and no others.
-fn share(half: &Half<Secret>, zones: &[ZoneId]) -> GrantHalf<Secret> {
+/// The keys of the licensed zones, and no others; and that of the overlays of a grant to write.
+fn share(half: &Half<Secret>, zones: &[ZoneId], writing: Option<u16>) -> GrantHalf<Secret> {
     let keys = match &half.keys {
         Keys::Zoned(keys) => keys.as_slice(),
         Keys::Plain { .. } => &[],
@@ -200,6 +210,11 @@ fn share(half: &Half<Secret>, zones: &[ZoneId]) -> GrantHalf<Secret> {
         zones: licensed
             .map(|key| (key.zone, key.suite, key.key.clone()))
             .collect(),
+        overlay: half
+            .writers
+            .as_ref()
+            .zip(writing)
+            .map(|(root, grant)| esp::overlay_key(root, grant)),
     }
 }
 
@@ -222,6 +237,7 @@ impl Grants {
             return;
         };
         let id = CsaId(rng.u64());
+        let spis = |sa: &BesideSa<Secret>| (sa.inbound.spi, sa.outbound.spi);
         let old = old.and_then(|old| self.0.get(&old));
         let mut csa = Csa {
             id,
@@ -231,9 +247,11 @@ impl Grants {
             agreement: agreement.clone(),
             inbound: child.inbound.clone(),
             outbound: child.outbound.clone(),
+            opaque: child.opaque.as_ref().map(spis),
+            integrity: child.integrity.as_ref().map(spis),
             holders: Vec::new(),
             closed: false,
-            next_grant: 1,
+            next_grant: if child.initiator { 1 } else { 2 },
         };
         csa.holders = nodes
             .filter(|(_, node)| csa.licences(node).next().is_some())

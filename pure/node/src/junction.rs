@@ -104,6 +104,20 @@ impl Node {
                     child: child.status.name.clone(),
                 }));
             }
+            esp::Report::LevelSpent(id) => {
+                let child = self.children.get(&id);
+                self.events.extend(child.map(|child| Event::LevelSpent {
+                    peer: child.peer.clone(),
+                    child: child.status.name.clone(),
+                }));
+            }
+            esp::Report::LevelRefused(id) => {
+                let child = self.children.get(&id);
+                self.events.extend(child.map(|child| Event::LevelRefused {
+                    peer: child.peer.clone(),
+                    child: child.status.name.clone(),
+                }));
+            }
         }
     }
 

@@ -31,6 +31,7 @@ mod event;
 mod grants;
 mod junction;
 mod keylog;
+mod level;
 mod moving;
 mod node;
 mod path_mtu;
@@ -47,7 +48,7 @@ pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
     Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
-pub use esp::{Congestion, Counters, DropReason, Packet, Sink, Traffic};
+pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Sink, Traffic};
 pub use event::{Composite, Dropped, Ending, Event};
 pub use grants::GrantState;
 pub use ike::{
@@ -55,6 +56,7 @@ pub use ike::{
     CannotRedirect as NotSent, DownReason, End, Offer, Refusal, UnknownChild, Windows,
 };
 pub use keylog::KeyLog;
+pub use level::NoLevel;
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};
 pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer};

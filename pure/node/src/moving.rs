@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::{Event, UnknownPeer};
 use ike::Tcp;
 use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
-use model::{Carrier, ChildSaId, Deadline, IkeSaId, Instant, Mode, Path};
+use model::{Carrier, ChildSaId, Deadline, Encapsulation, IkeSaId, Instant, Mode, Path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -55,7 +55,10 @@ impl Node {
     /// The addresses of peers to which ways are wanted, those in use before others.
     pub fn remotes(&self) -> Vec<IpAddr> {
         let mut remotes = Vec::new();
-        for remote in self.moving.0.values().flat_map(|mobile| &mobile.remotes) {
+        let used = self.moving.0.values().flat_map(|mobile| &mobile.remotes);
+        let honest = self.encapsulation == Encapsulation::ForNat;
+        let known = self.peers.iter().filter_map(|peer| peer.address.as_ref());
+        for remote in used.chain(known.filter(|_| honest)) {
             if !remotes.contains(remote) {
                 remotes.push(*remote);
             }
@@ -71,7 +74,13 @@ impl Node {
             let ours = remotes.flat_map(|remote| ways.iter().filter(|way| way.remote == *remote));
             mobile.paths.handle_ways(&ours.copied().collect::<Vec<_>>());
         }
-        self.drain(now);
+        // The best of each comes first, and is the last to be entered.
+        let best = ways.iter().rev().map(|way| (way.remote, way.local));
+        self.sources = match self.encapsulation {
+            Encapsulation::ForNat => best.collect(),
+            Encapsulation::Always => BTreeMap::new(),
+        };
+        self.initiate_due(now);
     }
 
     /// Moves a peer's tunnel so that it leaves from an address, or by the best way there is. The peer

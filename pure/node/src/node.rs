@@ -3,6 +3,7 @@
 use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
 use crate::grants::Grants;
+use crate::level::Levels;
 use crate::moving::Moving;
 use crate::path_mtu::PathMtus;
 use crate::peers::Peers;
@@ -14,7 +15,8 @@ use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Sink, Spd, Worker};
 use ike::UnknownChild;
 use model::{
-    ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
+    ChildSaId, CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path,
+    Transmit,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -84,10 +86,14 @@ pub struct Node {
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
     pub(crate) cover: Cover,
+    pub(crate) levels: Levels,
     pub(crate) path_mtus: PathMtus,
     /// What peers lend us, by IKE SA, and who they are.
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
+    /// Where packets to a peer leave from, if its SA is to know before it begins.
+    pub(crate) sources: BTreeMap<IpAddr, IpAddr>,
+    pub(crate) encapsulation: Encapsulation,
     ike_port: u16,
     pub(crate) natt_port: u16,
     pub(crate) grant_lifetime: Duration,
@@ -122,6 +128,8 @@ impl Node {
         worker.set_classes(config.classes);
         worker.set_sizes(config.sizes);
         worker.set_clamp(config.clamp);
+        let levels = Levels::new(config.every);
+        worker.set_levels(levels.choices());
         let mut node = Self {
             wishes: Peers::default(),
             ike: ike::Engine::new(ike_config, rng.array(), now),
@@ -129,14 +137,17 @@ impl Node {
             peers: config.peers,
             worker,
             grants: Grants::default(),
-            transit: Transit::new(config.snoop),
+            transit: Transit::new(config.snoop, config.window),
             children: BTreeMap::new(),
             succession: Succession::default(),
             moving: Moving::default(),
             cover: Cover::default(),
+            levels,
             path_mtus: PathMtus::new(config.path_mtu),
             inside: BTreeMap::new(),
             rng,
+            sources: BTreeMap::new(),
+            encapsulation: config.encapsulation,
             ike_port: config.ike_port,
             natt_port: config.natt_port,
             grant_lifetime: config.grant_lifetime,
@@ -154,7 +165,7 @@ impl Node {
         for name in &node.start {
             node.wishes.want(name, true, now);
         }
-        node.initiate_due(now);
+        node.initiate_known(now);
         node
     }
 
@@ -342,8 +353,11 @@ impl Node {
     }
 
     /// Inner datagrams on their way out: what policy says is protected is sealed into the sink.
-    pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink) {
-        self.worker.seal(batch, sink);
+    pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
+        self.worker.seal(batch, sink, now);
+        if self.worker.has_reports() {
+            self.drain(now);
+        }
     }
 
     /// Payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp): opened into the sink.
@@ -439,12 +453,22 @@ impl Node {
         self.drain(now);
     }
 
-    /// Where an initiation starts: our address is left to the operating system.
+    /// The same as soon as it is known where packets leave from, if that matters.
+    pub(crate) fn initiate_known(&mut self, now: Instant) {
+        match self.encapsulation {
+            Encapsulation::Always => self.initiate_due(now),
+            Encapsulation::ForNat => self.events.push_back(Event::WaysWanted),
+        }
+    }
+
+    /// Where an initiation starts: our address is left to the operating system, unless the peer is to
+    /// tell by it whether there is a NAT.
     fn first_path(&self, remote: IpAddr) -> Path {
-        let local = match remote {
+        let open = match remote {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
+        let local = self.sources.get(&remote).copied().unwrap_or(open);
         Path::udp(
             SocketAddr::new(local, self.ike_port),
             SocketAddr::new(remote, ike::PORT),

@@ -1,6 +1,6 @@
 //! Another configuration for a running node: only the difference has consequences.
 //!
-//! Policies, classes of service, padding, cover, MSS clamping, path MTU discovery, SNOOP's limits, liveness
+//! Policies, classes of service, padding, levels, cover, MSS clamping, path MTU discovery, SNOOP's limits, liveness
 //! and the wish to be up take effect in place. A peer that is new is initiated like at a start, one that is
 //! gone is deleted in an orderly way. A peer whose terms changed gets new SAs, and so does one whose keys a
 //! licensed node holds that the configuration does not know any more. One whose licences alone changed
@@ -20,11 +20,14 @@ impl Node {
             .set_policies(spd(config.policies, &config.peers));
         self.worker.set_classes(config.classes);
         self.worker.set_sizes(config.sizes);
+        self.levels.set(config.every);
+        self.worker.set_levels(self.levels.choices());
         let up = self.children.values().map(|child| child.peer.as_str());
         self.cover.set(config.cover, up, now);
         self.worker.set_clamp(config.clamp);
         self.discover_path_mtus(config.path_mtu);
         self.transit.set_snoop(config.snoop);
+        self.transit.set_window(config.window);
         self.grant_lifetime = config.grant_lifetime;
         let old_start = std::mem::replace(&mut self.start, wanted(&config.start, &config.peers));
         let old_peers = std::mem::replace(&mut self.peers, config.peers);
@@ -37,7 +40,7 @@ impl Node {
         self.limit_all(now);
         self.update_wishes(&old_start, &anew, now);
         self.admit_nodes(&old_peers, now);
-        self.initiate_due(now);
+        self.initiate_known(now);
         anew
     }
 

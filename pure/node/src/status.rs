@@ -7,7 +7,7 @@ use esp::Traffic;
 use ike::{SaStatus, Windows};
 use model::{
     Carrier, ChildSaId, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Lease, Licence,
-    Mode, Spi, TrafficSelector, ZoneAgreement, ZoneId,
+    Mode, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -103,6 +103,14 @@ pub struct CsaStatus {
     pub inbound: Spi,
     /// SPI towards the peer.
     pub outbound: Spi,
+    /// Both of the opaque SA beside, that towards us first, if the map is fixed.
+    pub opaque: Option<(Spi, Spi)>,
+    /// Both of the SA beside for what goes without encryption, that towards us first, if anything may.
+    pub integrity: Option<(Spi, Spi)>,
+    /// How that stands.
+    pub level: Option<esp::LevelStatus>,
+    /// What the operator wants of the levels.
+    pub signal: Signal,
     /// What was agreed.
     pub agreement: ZoneAgreement,
     /// The licences of the configuration that it has not, unless it only waits for what is under way.
@@ -145,6 +153,10 @@ pub struct HeldGrant {
     pub zones: Vec<ZoneId>,
     /// The zone that must stay closed unless it is among `zones`.
     pub payload_zone: ZoneId,
+    /// The grant's number.
+    pub grant: u16,
+    /// Whether it may write.
+    pub writes: bool,
     /// When the keys are forgotten.
     pub until: Instant,
 }
@@ -220,6 +232,10 @@ impl Node {
             peer: csa.peer.clone(),
             inbound: csa.inbound.spi,
             outbound: csa.outbound.spi,
+            opaque: csa.opaque,
+            integrity: csa.integrity,
+            level: self.worker.level(*child),
+            signal: self.levels.signal(&csa.peer),
             agreement: csa.agreement.clone(),
             grants: holders(csa),
         };

@@ -1,5 +1,6 @@
 //! A licensed node's work on packets that are not its own (DESIGN section 7): open what a grant
-//! allows, show the headers to SNOOP, and forward everything as it came.
+//! allows, show the headers to SNOOP, and forward everything as it came; where the grant is one to write and
+//! windows are to be lowered, with an overlay behind it.
 //!
 //! Nothing is ever dropped here but acknowledgements that SNOOP suppresses: what cannot be opened
 //! (no grant, wrong ICV, fragments, somebody else's protocol) is forwarded and counted.
@@ -8,10 +9,11 @@ use crate::status::HeldGrant;
 use crypto::Secret;
 use esp::{Licensed, NotOpened, Scratch, Unusable, View};
 use model::{CsaId, Deadline, Flow, Grant, Identity, IkeSaId, Instant, Spi};
-use pep::{Position, Segment, Side, Snoop};
-use std::collections::BTreeMap;
+use pep::{Position, Regulator, Segment, Side, Snoop};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use wire::{esp as framing, ip, tcp, udp};
+use wire::zoned::{Overlay, mark};
+use wire::{esp as framing, ip, tcp, trailer, udp};
 
 /// What becomes of a diverted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum Verdict {
     Forward,
     /// SNOOP keeps this acknowledgement to itself.
     Suppress,
+    /// It goes on with an overlay: [`crate::Node::poll_resend`] gives it as it leaves.
+    Written,
 }
 
 /// What happened to diverted packets. Each is counted once, under the first that fits.
@@ -39,10 +43,18 @@ pub struct TransitCounters {
     pub stale: u64,
     /// Opened, but no TCP header to see (opaque or another protocol): forwarded.
     pub opaque: u64,
-    /// TCP segments shown to SNOOP.
+    /// TCP segments shown to SNOOP or to what lowers windows.
     pub segments: u64,
     /// Acknowledgements suppressed, a part of `segments`.
     pub suppressed: u64,
+    /// Segments whose window was lowered by an overlay, a part of `segments`.
+    pub written: u64,
+    /// Segments whose window was to be lowered and could not be: another writer was there before, or the
+    /// grant is one to read. A part of `segments`.
+    pub unwritten: u64,
+    /// Segments whose window nobody understands who has not seen the connection begin, a part of
+    /// `segments`.
+    pub unscaled: u64,
 }
 
 /// The licensed node's state.
@@ -50,6 +62,9 @@ pub(crate) struct Transit {
     licensed: Licensed,
     scratch: Scratch,
     snoop: Option<Snoop>,
+    regulator: Option<Regulator>,
+    /// What leaves with an overlay.
+    written: VecDeque<(Side, Vec<u8>)>,
     held: BTreeMap<CsaId, Held>,
     /// The newest addresses of each direction.
     pairs: BTreeMap<Spi, Ends>,
@@ -67,11 +82,13 @@ struct Held {
 pub(crate) type Ends = (IpAddr, IpAddr);
 
 impl Transit {
-    pub fn new(snoop: Option<pep::Config>) -> Self {
+    pub fn new(snoop: Option<pep::Config>, window: Option<u32>) -> Self {
         Self {
             licensed: Licensed::new(),
             scratch: Scratch::new(),
             snoop: snoop.map(Snoop::new),
+            regulator: window.map(Regulator::new),
+            written: VecDeque::new(),
             held: BTreeMap::new(),
             pairs: BTreeMap::new(),
             counters: TransitCounters::default(),
@@ -101,6 +118,8 @@ impl Transit {
                 .map(|(zone, ..)| *zone)
                 .collect(),
             payload_zone: grant.payload_zone,
+            grant: grant.grant,
+            writes: grant.from_gateway.overlay.is_some(),
             until: now + grant.lifetime,
         };
         let line = grant.line;
@@ -131,11 +150,15 @@ impl Transit {
         for spi in [held.status.from_gateway, held.status.to_gateway] {
             self.pairs.remove(&spi);
         }
+        let over = self.held.values().all(|other| other.line != held.line);
         if let Some(snoop) = &mut self.snoop {
             snoop.retire(csa);
-            if self.held.values().all(|other| other.line != held.line) {
+            if over {
                 snoop.forget(held.line);
             }
+        }
+        if let Some(regulator) = self.regulator.as_mut().filter(|_| over) {
+            regulator.forget(held.line);
         }
         Some(held.status)
     }
@@ -164,6 +187,14 @@ impl Transit {
         }
     }
 
+    /// Another bound of windows, or none. Connections that are known stay known.
+    pub fn set_window(&mut self, window: Option<u32>) {
+        match (&mut self.regulator, window) {
+            (Some(regulator), Some(window)) => regulator.set_window(window),
+            (regulator, window) => *regulator = window.map(Regulator::new),
+        }
+    }
+
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let expiry = self.held.values().map(|held| held.status.until).min();
         let expiry = expiry.map(|at| Deadline {
@@ -175,7 +206,8 @@ impl Transit {
     }
 
     pub fn poll_resend(&mut self) -> Option<(Side, Vec<u8>)> {
-        self.snoop.as_mut()?.poll_transmit()
+        let written = self.written.pop_front();
+        written.or_else(|| self.snoop.as_mut()?.poll_transmit())
     }
 
     pub fn held(&self) -> impl Iterator<Item = HeldGrant> {
@@ -235,28 +267,50 @@ impl Transit {
         }
         let ends = (outer.source(), outer.destination());
         let learnt = (self.pairs.insert(view.spi(), ends) != Some(ends)).then_some(ends);
-        let verdict = match (&mut self.snoop, visible_tcp(&view)) {
-            (Some(snoop), Some((flow, header))) => {
+        let Some((flow, header)) = visible_tcp(&view) else {
+            return (count(&mut counters.opaque), learnt);
+        };
+        let mut segment = Segment {
+            line: self.held.get(&view.csa()).map(|held| held.line),
+            flow,
+            header,
+            payload_len: view.payload_len(),
+            sealed: packet,
+            fresh: true,
+            position: Some(Position {
+                csa: view.csa(),
+                seq: view.seq(),
+                highest: view.highest(),
+                window: view.window(),
+            }),
+        };
+        let window = match &mut self.regulator {
+            Some(regulator) => regulate(regulator, &segment, now, counters),
+            None => None,
+        };
+        let written = window.and_then(|window| {
+            let overlay = self.licensed.lower_window(&view, esp, window).ok();
+            let written = overlay.and_then(|overlay| written(packet, esp.len(), &overlay));
+            counters.written += u64::from(written.is_some());
+            counters.unwritten += u64::from(written.is_none());
+            written
+        });
+        segment.sealed = written.as_deref().unwrap_or(packet);
+        let verdict = match &mut self.snoop {
+            Some(snoop) => {
                 counters.segments += 1;
-                let segment = Segment {
-                    line: self.held.get(&view.csa()).map(|held| held.line),
-                    flow,
-                    header,
-                    payload_len: view.payload_len(),
-                    sealed: packet,
-                    fresh: true,
-                    position: Some(Position {
-                        csa: view.csa(),
-                        seq: view.seq(),
-                        highest: view.highest(),
-                        window: view.window(),
-                    }),
-                };
                 verdict(snoop.handle_segment(from, &segment, now), counters)
             }
-            _ => count(&mut counters.opaque),
+            None if self.regulator.is_some() => count(&mut counters.segments),
+            None => count(&mut counters.opaque),
         };
-        (verdict, learnt)
+        match written.filter(|_| verdict == Verdict::Forward) {
+            Some(written) => {
+                self.written.push_back((from.opposite(), written));
+                (Verdict::Written, learnt)
+            }
+            None => (verdict, learnt),
+        }
     }
 
     /// TCP that nobody protects: SNOOP as its authors had it.
@@ -305,6 +359,29 @@ fn visible_tcp<'a>(view: &View<'a>) -> Option<(Flow, tcp::Header<'a>)> {
         .headers()
         .filter(|headers| headers.flow.protocol == tcp::PROTOCOL)?;
     Some((headers.flow, tcp::Header::parse(headers.transport)?))
+}
+
+/// The window that a segment is to have.
+fn regulate(
+    regulator: &mut Regulator,
+    segment: &Segment<'_>,
+    now: Instant,
+    counters: &mut TransitCounters,
+) -> Option<u16> {
+    let before = regulator.unscaled();
+    let window = regulator.handle_segment(segment, now);
+    counters.unscaled += regulator.unscaled() - before;
+    window
+}
+
+/// An IP packet that ends with an ESP packet of so many octets, with an overlay behind it.
+fn written(packet: &[u8], esp_len: usize, overlay: &Overlay) -> Option<Vec<u8>> {
+    let mut written = packet.to_vec();
+    let start = packet.len().checked_sub(esp_len)?;
+    mark(&mut written[start..], true);
+    let mut octets = Vec::new();
+    overlay.append(&mut octets);
+    trailer::append(&mut written, &octets).then_some(written)
 }
 
 /// Counts one and forwards.

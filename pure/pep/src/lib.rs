@@ -63,6 +63,7 @@ mod cache;
 mod config;
 mod counters;
 mod flow;
+mod regulator;
 mod repair;
 mod rtt;
 mod segment;
@@ -71,6 +72,7 @@ mod status;
 
 pub use config::Config;
 pub use counters::Counters;
+pub use regulator::Regulator;
 pub use segment::{Position, Segment, Side, Verdict};
 pub use snoop::Snoop;
 pub use status::{FlowStatus, State};

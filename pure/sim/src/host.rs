@@ -245,7 +245,7 @@ impl Host {
             return;
         };
         let mut outlet = Outlet::default();
-        node.seal(&mut [Packet::from_slice(packet)], &mut outlet);
+        node.seal(&mut [Packet::from_slice(packet)], &mut outlet, now);
         self.sort(outlet, now);
     }
 

@@ -2,7 +2,7 @@
 //! connection in the tunnel carries on with the same octets.
 
 use crypto::Secret;
-use model::{Group, Instant, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Encapsulation, Group, Instant, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
 use node::{Addressing, Config, Lifetimes, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
@@ -122,6 +122,7 @@ fn config(
     [local, remote]: [&TrafficSelector; 2],
 ) -> Config {
     let zones = ZonePolicy {
+        map: model::MapKind::Changeable,
         stance: Stance::Require,
         zones: vec![
             (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
@@ -129,6 +130,7 @@ fn config(
         ],
         window: 4096,
         licences: Vec::new(),
+        level: None,
     };
     let identity = |who: &str| format!("{who}.example").parse().expect("an identity");
     let peers = vec![Peer {
@@ -165,6 +167,7 @@ fn config(
         trust: crypto::TrustStore::default(),
         start: address.iter().map(|_| peer.to_owned()).collect(),
         peers,
+        encapsulation: Encapsulation::Always,
         ike_port: 500,
         natt_port: 4500,
         addresses: Vec::new(),
@@ -172,10 +175,12 @@ fn config(
         elsewhere: None,
         policies: Vec::new(),
         snoop: None,
+        window: None,
         grant_lifetime: Duration::from_secs(3600),
         classes: Default::default(),
         sizes: Default::default(),
         cover: Default::default(),
+        every: Default::default(),
         clamp: None,
         path_mtu: false,
         key_log: false,

@@ -19,7 +19,8 @@ pub enum Extents {
 }
 
 /// Extents of the headers of a whole, well-formed TCP or UDP packet over IP without options, in
-/// octets from the start of the datagram. What follows them is payload.
+/// octets from the start of the datagram, or of [what follows its IP header](Clear::without_ip). What
+/// follows them is payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clear {
     /// The IP header.
@@ -32,6 +33,21 @@ pub struct Clear {
     pub protocol: u8,
     /// Where its checksum is, if it has one: it would tell 16 bits of the payload.
     pub checksum_at: Option<usize>,
+}
+
+impl Clear {
+    /// The same extents in what follows the IP header, which is all that transport and BEET mode seal.
+    pub fn without_ip(mut self) -> Self {
+        let start = self.ip.end;
+        let back = |range: &mut Range<usize>| *range = range.start - start..range.end - start;
+        back(&mut self.transport);
+        self.secret.ranges[..self.secret.count]
+            .iter_mut()
+            .for_each(back);
+        self.checksum_at = self.checksum_at.map(|at| at - start);
+        self.ip = 0..0;
+        self
+    }
 }
 
 /// Why a datagram is opaque.
@@ -354,6 +370,21 @@ mod tests {
         assert_eq!(secrets_of(&md5).unwrap().first(), Some(&(40..58)));
     }
 
+    /// What transport and BEET mode seal is the same in both versions of IP.
+    #[test]
+    fn without_the_ip_header_extents_are_counted_from_what_follows_it() {
+        let segment = tcp_with(&[1, 1, 34, 6, 1, 2, 3, 4, 2, 4, 5, 0xb4], b"x");
+        for packet in [v4(6, &segment), v6(6, &segment)] {
+            let Extents::Clear(clear) = classify(&packet) else {
+                panic!("opaque: {packet:02x?}")
+            };
+            let clear = clear.without_ip();
+            assert_eq!((clear.ip, clear.transport), (0..0, 0..32));
+            assert_eq!(clear.checksum_at, Some(16));
+            assert_eq!(clear.secret.iter().next(), Some(22..28));
+        }
+    }
+
     #[test]
     fn neighbouring_secrets_are_one_and_a_fourth_makes_it_opaque() {
         let two = [34, 4, 1, 2, 29, 4, 1, 2, 1, 29, 2, 1];
@@ -388,8 +419,9 @@ mod tests {
                     6 => usize::from(offset) * 4,
                     _ => 8,
                 };
-                prop_assert_eq!(clear.ip, 0..ip_len);
-                prop_assert_eq!(clear.transport, ip_len..ip_len + transport_len);
+                prop_assert_eq!(clear.ip.clone(), 0..ip_len);
+                prop_assert_eq!(clear.transport.clone(), ip_len..ip_len + transport_len);
+                prop_assert_eq!(clear.without_ip().transport, 0..transport_len);
             }
         }
 

@@ -206,19 +206,29 @@ impl<'a> Header<'a> {
 
     /// What selectors look at (RFC 4301 section 4.4.1.1). A fragment shows no ports.
     pub fn flow(&self) -> Flow {
-        let ports = match self.protocol {
-            tcp::PROTOCOL | udp::PROTOCOL | SCTP if !self.fragment => self.payload().first_chunk(),
-            _ => None,
-        };
-        let [a, b, c, d] = ports.copied().unwrap_or_default();
-        Flow {
-            source: self.source(),
-            destination: self.destination(),
-            protocol: self.protocol,
-            source_port: u16::from_be_bytes([a, b]),
-            destination_port: u16::from_be_bytes([c, d]),
-            ports_visible: ports.is_some(),
-        }
+        let shown = if self.fragment { &[] } else { self.payload() };
+        flow_between((self.source(), self.destination()), self.protocol, shown)
+    }
+}
+
+/// What selectors look at of a transport header that goes from one address to another.
+pub fn flow_between(
+    (source, destination): (IpAddr, IpAddr),
+    protocol: u8,
+    transport: &[u8],
+) -> Flow {
+    let ports = match protocol {
+        tcp::PROTOCOL | udp::PROTOCOL | SCTP => transport.first_chunk(),
+        _ => None,
+    };
+    let [a, b, c, d] = ports.copied().unwrap_or_default();
+    Flow {
+        source,
+        destination,
+        protocol,
+        source_port: u16::from_be_bytes([a, b]),
+        destination_port: u16::from_be_bytes([c, d]),
+        ports_visible: ports.is_some(),
     }
 }
 

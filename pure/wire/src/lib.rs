@@ -2,6 +2,7 @@
 //! by saying that it could not read.
 
 pub mod checksum;
+pub mod class;
 pub mod classify;
 pub mod codec;
 pub mod content;
@@ -15,5 +16,6 @@ pub mod shell;
 pub mod stream;
 pub mod tcp;
 pub mod too_big;
+pub mod trailer;
 pub mod udp;
 pub mod zoned;

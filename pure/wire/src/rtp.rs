@@ -19,19 +19,41 @@ pub struct Rtp {
     pub ports: Span,
 }
 
+/// What an RTP header says, wherever it was found.
+pub(crate) struct Header {
+    pub(crate) marker: bool,
+    pub(crate) payload_type: u8,
+    /// Whether an extension follows.
+    pub(crate) extended: bool,
+    /// Octets of the fixed header and the list of contributors.
+    pub(crate) len: usize,
+}
+
+impl Header {
+    /// Reads it from the front of a UDP packet's payload, unless that is something else.
+    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+        let &[flags, kind, ..] = payload else {
+            return None;
+        };
+        let len = FIXED_LEN + CSRC_LEN * usize::from(flags & 0x0f);
+        let is_rtp = flags >> 6 == VERSION && !RTCP.contains(&kind) && len <= payload.len();
+        is_rtp.then_some(Self {
+            marker: kind >> 7 == 1,
+            payload_type: kind & 0x7f,
+            extended: flags & 0x10 != 0,
+            len,
+        })
+    }
+}
+
 impl Content for Rtp {
     /// The fixed header and the list of contributors. An extension is content: loudness of speech
     /// (RFC 6464) is in one, and RFC 9335 encrypts them.
     fn header_len(&self, ports: [u16; 2], payload: &[u8]) -> usize {
-        let &[flags, kind, ..] = payload else {
-            return 0;
-        };
-        let len = FIXED_LEN + CSRC_LEN * usize::from(flags & 0x0f);
-        let is_rtp = ports.iter().all(|port| self.ports.contains(*port))
-            && flags >> 6 == VERSION
-            && !RTCP.contains(&kind)
-            && len <= payload.len();
-        if is_rtp { len } else { 0 }
+        match ports.iter().all(|port| self.ports.contains(*port)) {
+            true => Header::parse(payload).map_or(0, |header| header.len),
+            false => 0,
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use std::ops::Add;
 
 /// Octets of a header without options.
 pub const MIN_HEADER_LEN: usize = 20;
+/// Where the window is, from the start of the header.
+pub const WINDOW_OFFSET: usize = 14;
 /// Where the checksum is, from the start of the header.
 pub const CHECKSUM_OFFSET: usize = 16;
 /// The IP protocol number.

@@ -7,7 +7,7 @@ use std::path::Path;
 use wire::esp::HEADER_LEN;
 use wire::ike::Datagram;
 use wire::ip::Header;
-use wire::zoned::{Layout, MAX_ZONES, Map};
+use wire::zoned::{Layout, MAX_ZONES, Map, Overlay, mark};
 
 /// The seeds of one fuzz target, by name; at least four.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
@@ -41,13 +41,22 @@ fn seeds_of_classify_are_ip_datagrams() {
 
 #[test]
 fn seeds_of_zone_map_are_zoned_packets() {
-    for (name, octets) in seeds("zone_map") {
-        let (zones, packet) = (2 + usize::from(octets[0]), &octets[1..]);
+    let mut overlays = 0;
+    for (name, mut octets) in seeds("zone_map") {
+        let mut packet = octets.split_off(1);
+        let zones = 2 + usize::from(octets[0]);
+        let overlay = Overlay::read(&packet).expect(&name);
+        if let Some(end) = overlay.map(|(end, _)| end) {
+            packet.truncate(end);
+            mark(&mut packet, false);
+            overlays += 1;
+        }
         let map = Map::parse(&packet[HEADER_LEN..], ZoneId(zones as u8)).expect(&name);
         let suites = [ZoneSuite::Aes128Gcm16; MAX_ZONES];
         let layout = Layout::of_packet(map, &suites[..zones], packet.len()).expect(&name);
         assert_eq!(layout.packet_len(), packet.len(), "{name}");
     }
+    assert_eq!(overlays, 1);
 }
 
 #[test]

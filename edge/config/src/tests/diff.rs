@@ -27,6 +27,7 @@ resolver = "/etc/other.conf"
 addresses = ["198.51.100.7"]
 ike = 501
 nat = 4501
+encapsulation = "nat"
 tcp = 4500
 fragment = 1400
 [control]
@@ -66,7 +67,11 @@ cover = 20
 ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 layout = ["headers", "rtp 5004-5007", "payload"]
+map = ["28 headers"]
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
+[peer.alice.level]
+integrity = { protocol = "udp", ports = "5004-5005", dscp = "af41", rtp = "unmarked", mpeg = "PB", packets = 77, seconds = 60, renewals = 23 }
+every = 5
 [peer.alice.child.voice]
 local = ["10.18.0.0/16"]
 remote = ["10.1.7.0/24"]
@@ -150,6 +155,8 @@ enabled = false
 flows = 100
 packets = 100
 octets = "1MiB"
+[regulate]
+window = "64KiB"
 "#;
 
 /// One change of each key: the key, what is written, what is written instead, and what that needs.
@@ -176,6 +183,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("listen.addresses", "100.7", "100.8", Restart),
         ("listen.ike", "ike = 501", "ike = 500", Restart),
         ("listen.nat", "nat = 4501", "nat = 4500", Restart),
+        (
+            "listen.encapsulation",
+            "encapsulation = \"nat\"",
+            "encapsulation = \"always\"",
+            Restart,
+        ),
         ("listen.tcp", "tcp = 4500", "tcp = 443", Restart),
         (
             "listen.fragment",
@@ -276,6 +289,13 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Applied,
         ),
         ("peer.alice.cover", "cover = 20", "cover = 10", Applied),
+        (
+            "peer.alice.level.integrity",
+            "packets = 77,",
+            "packets = 78,",
+            Anew,
+        ),
+        ("peer.alice.level.every", "every = 5", "every = 10", Applied),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),
         ("peer.alice.tcp", "\"fallback\"", "\"always\"", Anew),
@@ -322,6 +342,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.leak", "never", "stopped", Applied),
         ("peer.alice.zones", "\"require\"", "\"accept\"", Anew),
         ("peer.alice.layout", "rtp 5004-5007", "rtp 5004-5005", Anew),
+        ("peer.alice.map", "\"28 headers\"", "\"40 headers\"", Anew),
         (
             "peer.alice.licences",
             "[\"headers\"]",
@@ -451,6 +472,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("snoop.flows", "flows = 100", "flows = 101", Applied),
         ("snoop.packets", "packets = 100", "packets = 101", Applied),
         ("snoop.octets", "1MiB", "2000KiB", Applied),
+        ("regulate.window", "64KiB", "65KiB", Applied),
         (
             "peer.bob",
             "[licensed.fa]",

@@ -425,13 +425,49 @@ fn licences_name_known_zones_and_the_payload_only_by_its_name() {
         lonely.contains("a node opens nothing without the zone `headers`"),
         "{lonely}"
     );
-    let right = only_fault_in_office(&licences("[\"headers\"]").replace("read", "write"));
+    let right = only_fault_in_office(&licences("[\"headers\"]").replace("read", "inject"));
     assert!(
-        right.ends_with("`write` is not known | possible here: `read`"),
+        right.contains("`inject` is not known | possible here: `read`"),
         "{right}"
     );
     let pattern = only_fault_in_office(&licences("[\"headers\"]").replace("fa", "*.net"));
     assert!(pattern.contains("`*.net` is not an identity"), "{pattern}");
+}
+
+/// DESIGN section 3: what a writer may change is TCP's window, in the first zone.
+#[test]
+fn nothing_may_be_written_but_where_the_first_zone_has_the_headers() {
+    let writing = |layout: &str, zones: &str| {
+        format!(
+            "zones = \"accept\"\nlayout = {layout}\n\
+             licences = [{{ node = \"fa\", zones = {zones}, right = \"write\" }}]\n"
+        )
+    };
+    let headers = r#"["headers", "payload"]"#;
+    let loaded = Folder::new().load(&format!(
+        "{NODE}{OFFICE}{}",
+        writing(headers, r#"["headers"]"#)
+    ));
+    let licence = &loaded.unwrap().peers[0].zones.licences[0];
+    assert_eq!(licence.right, model::Right::Write);
+    for (layout, zones, refused) in [
+        (headers, r#"["headers", "payload"]"#, "payload"),
+        (r#"["ip", "transport", "payload"]"#, r#"["ip"]"#, "ip"),
+        (
+            r#"["ip", "transport", "payload"]"#,
+            r#"["ip", "transport"]"#,
+            "transport",
+        ),
+        (
+            r#"["octets 0-40", "payload"]"#,
+            r#"["octets 0-40"]"#,
+            "octets 0-40",
+        ),
+    ] {
+        let fault = only_fault_in_office(&writing(layout, zones));
+        let words = format!("licences[0].right | of the zone `{refused}` nothing may be written");
+        assert!(fault.contains(&words), "{fault}");
+    }
 }
 
 #[test]
@@ -504,6 +540,8 @@ fn a_host_needs_something_to_do() {
         snoop.contains("without [divert] there are no packets to look at"),
         "{snoop}"
     );
+    let regulate = only_fault(&format!("{NODE}{OFFICE}[regulate]\nwindow = \"64KiB\"\n"));
+    assert!(regulate.contains("or remove [regulate]"), "{regulate}");
     let one = "[divert]\nwired = \"eth0\"\nwireless = \"eth0\"\n[snoop]\n";
     let lines = Folder::new().lines(&format!("{NODE}{one}"));
     assert!(

@@ -6,6 +6,7 @@ mod children;
 mod diff;
 mod examples;
 mod faults;
+mod level;
 mod mode;
 mod zones;
 

@@ -85,12 +85,85 @@ fn both_modes_have_one_address_at_each_end() {
 }
 
 #[test]
-fn zones_and_lent_addresses_are_for_tunnels() {
-    let zoned = fault(
-        "mode = \"beet\"\nzones = \"accept\"",
-        "mode = \"transport\"",
-    );
-    assert!(zoned.contains("zones are for tunnels"), "{zoned}");
+fn zones_are_for_every_mode_and_begin_with_the_header_that_it_seals() {
+    let zoned = |mode: &str, layout: &str| {
+        let lines = format!("mode = \"{mode}\"\nzones = \"require\"\nlayout = {layout}");
+        TRANSPORT.replace("mode = \"transport\"", &lines)
+    };
+    for mode in ["transport", "beet"] {
+        for layout in [
+            "[\"headers\", \"payload\"]",
+            "[\"transport\", \"payload\"]",
+            "[\"octets 0-3\", \"transport\", \"rtp 5004-5007\", \"payload\"]",
+        ] {
+            load(&zoned(mode, layout));
+        }
+        for (layout, what) in [
+            ("[\"ip\", \"payload\"]", "`ip` is no zone in"),
+            (
+                "[\"octets 0-3\", \"ip\", \"payload\"]",
+                "`ip` is no zone in",
+            ),
+            ("[\"octets 1-3\", \"payload\"]", "`octets 1-3` is not where"),
+            (
+                "[\"rtp 5004-5007\", \"payload\"]",
+                "is not where a packet in",
+            ),
+        ] {
+            let lines = Folder::new().lines(&zoned(mode, layout));
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(
+                lines[0].contains("peer.office.layout") && lines[0].contains(what),
+                "{lines:?}"
+            );
+            assert!(lines[0].contains(&format!("{mode} mode")), "{lines:?}");
+        }
+    }
+}
+
+/// One layout has to suit all tunnels of a peer.
+#[test]
+fn a_child_in_another_mode_needs_a_layout_that_suits_both() {
+    let child = |layout: &str| {
+        let tunnel = TRANSPORT.replace("mode = \"transport\"\n", "");
+        let tunnel = tunnel.replace("192.0.2.1/32", "10.8.0.0/16");
+        format!(
+            "{tunnel}zones = \"require\"\nlayout = {layout}\n[peer.office.child.direct]\nremote = [\"192.0.2.1/32\"]\nmode = \"transport\"\n"
+        )
+    };
+    load(&child("[\"headers\", \"payload\"]"));
+    for layout in [
+        "[\"ip\", \"transport\", \"payload\"]",
+        "[\"transport\", \"payload\"]",
+    ] {
+        let lines = Folder::new().lines(&child(layout));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("peer.office.layout"), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_licence_needs_a_payload_whose_length_shows() {
+    let licensed = |mode: &str, lines: &str| {
+        let lines = format!(
+            "mode = \"{mode}\"\nzones = \"require\"\nlicences = [{{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }}]\n{lines}"
+        );
+        TRANSPORT.replace("mode = \"transport\"", &lines)
+    };
+    let blocks = "layout = [\"headers\", { zone = \"payload\", suite = \"aes128-sha256\" }]";
+    for mode in ["transport", "beet"] {
+        load(&licensed(mode, ""));
+        for lines in [blocks, "suite = \"aes128-sha256\""] {
+            let lines = Folder::new().lines(&licensed(mode, lines));
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(lines[0].contains("peer.office.licences"), "{lines:?}");
+        }
+    }
+    load(&licensed("tunnel", blocks));
+}
+
+#[test]
+fn lent_addresses_are_for_tunnels() {
     let lent = fault("local = [\"dynamic\"]", "local = [\"192.0.2.7/32\"]");
     assert!(lent.contains("one is lent here"), "{lent}");
 }

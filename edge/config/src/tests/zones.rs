@@ -2,7 +2,7 @@
 
 use super::Folder;
 use crate::{Config, Warning, ZonePolicy, default_mtu};
-use model::{Hmac, Sha2, Suite, ZoneId, ZoneSelector, ZoneSuite};
+use model::{Hmac, MapKind, Run, Sha2, Suite, ZoneId, ZoneSelector, ZoneSuite};
 
 const ZONED: &str = r#"[node]
 id = "alice@example.net"
@@ -241,4 +241,76 @@ fn a_layout_without_zones_is_refused() {
         lines[0].contains("a layout is made of zones, and this peer's packets have none"),
         "{lines:?}"
     );
+}
+
+#[test]
+fn without_a_word_each_packet_carries_its_map() {
+    assert_eq!(zones("").map, MapKind::Changeable);
+}
+
+#[test]
+fn a_map_that_all_packets_have_names_its_runs() {
+    let run = |zone, len| Run {
+        zone: ZoneId(zone),
+        len,
+    };
+    let lines = "layout = [\"headers\", \"rtp 5004-5005\", \"payload\"]\n\
+                 map = [\"28 headers\", \"12 rtp 5004-5005\"]\n";
+    assert_eq!(
+        zones(lines).map,
+        MapKind::Fixed(vec![run(1, 28), run(2, 12)])
+    );
+    let lines = "map = [\"36 headers\", \"2 payload\", \"14 headers\"]\n";
+    let runs = vec![run(1, 36), run(2, 2), run(1, 14)];
+    assert_eq!(zones(lines).map, MapKind::Fixed(runs));
+}
+
+#[test]
+fn a_map_that_no_packet_could_carry_is_refused_with_what_to_write() {
+    let cases = [
+        ("[]", "0 runs are no map"),
+        (
+            "[\"0 headers\"]",
+            "`0 headers` is no number of octets of a zone",
+        ),
+        ("[\"65536 headers\"]", "`65536 headers` is no number"),
+        ("[\"52\"]", "`52` is no number"),
+        (
+            "[\"52 ip\"]",
+            "write a number and a zone, like \"52 headers\"",
+        ),
+        (
+            "[\"20 payload\", \"20 headers\"]",
+            "a packet begins with `headers`, not `payload`",
+        ),
+        (
+            "[\"20 headers\", \"32 headers\"]",
+            "write the sum of both once",
+        ),
+        ("[\"20 headers\", \"20 payload\"]", "remove the last entry"),
+        (
+            "[\"1 headers\", \"1 payload\", \"1 headers\", \"1 payload\", \"1 headers\", \
+             \"1 payload\", \"1 headers\", \"1 payload\"]",
+            "8 runs are no map",
+        ),
+    ];
+    for (map, words) in cases {
+        let fault = fault(&format!("map = {map}\n"));
+        assert!(fault.contains(words), "{map}: {fault}");
+    }
+}
+
+#[test]
+fn a_map_without_zones_is_refused() {
+    let plain = ZONED.replace("zones = \"require\"\n", "map = [\"52 headers\"]\n");
+    let faults = Folder::new().lines(&plain);
+    assert!(faults[0].contains("a map is made of zones"), "{faults:?}");
+}
+
+#[test]
+fn nothing_is_written_where_the_map_is_fixed() {
+    let licence = "licences = [{ node = \"fa\", zones = [\"headers\"], right = \"write\" }]\n";
+    assert_eq!(zones(licence).licences.len(), 1);
+    let fault = fault(&format!("map = [\"52 headers\"]\n{licence}"));
+    assert!(fault.contains("or remove `map`"), "{fault}");
 }

@@ -1,7 +1,7 @@
 //! The server's gateway and the mobile nodes: both ends of child SAs.
 
 use super::segment::{SERVER, mobile};
-use super::{BATCH, SUITE, Shape, WINDOW, each, key};
+use super::{BATCH, Legacy, SUITE, Shape, WINDOW, cycles, each, key};
 use anyhow::{Context, Result, ensure};
 use crypto::Secret;
 use esp::{DropReason, Packet, Sink, Spd, Worker};
@@ -12,17 +12,20 @@ use model::{
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+/// The SA of the first mobile node.
+const FIRST: ChildSaId = ChildSaId(1);
+
 /// The workers of both ends. The mobile nodes share theirs, as if they were one.
 pub(crate) struct Ends {
-    sender: Worker,
-    receiver: Worker,
-    batch: Vec<Packet>,
+    pub(super) sender: Worker,
+    pub(super) receiver: Worker,
+    pub(super) batch: Vec<Packet>,
 }
 
 /// What [`Ends::carry`] took for each packet.
-pub(crate) struct Carried {
-    pub sealing: Duration,
-    pub opening: Duration,
+pub(crate) struct Carried<T = Duration> {
+    pub sealing: T,
+    pub opening: T,
     /// The packets on the wire, from the SPI on.
     pub sealed: Vec<Vec<u8>>,
 }
@@ -54,6 +57,16 @@ impl Ends {
         Self::with_keys(shape, 1, [0, 0x0400_0000])
     }
 
+    /// With the algorithms of a paper in all zones.
+    pub fn with_legacy(legacy: &Legacy) -> Result<Self> {
+        let mut ends = Self::new(legacy.shape(), 1)?;
+        for worker in [&mut ends.sender, &mut ends.receiver] {
+            worker.make_foreign(FIRST, |zone| legacy.cipher(zone));
+        }
+        ends.sender.recognise(FIRST, Box::new(legacy.links));
+        Ok(ends)
+    }
+
     fn with_keys(shape: Shape, nodes: usize, secrets: [u32; 2]) -> Result<Self> {
         let agreement = (shape != Shape::Plain).then(|| agreement(shape));
         let [sender, receiver] = [0, 1].map(|end| {
@@ -77,12 +90,25 @@ impl Ends {
 
     /// Carries as many datagrams as a batch has, and times both ends.
     pub fn carry(&mut self, datagrams: &[Vec<u8>]) -> Result<Carried> {
+        self.measure(datagrams, |work| each(work))
+    }
+
+    /// The same in cycles.
+    pub fn carry_in_cycles(&mut self, datagrams: &[Vec<u8>]) -> Result<Carried<f64>> {
+        self.measure(datagrams, |work| cycles(work))
+    }
+
+    fn measure<T>(
+        &mut self,
+        datagrams: &[Vec<u8>],
+        each: impl Fn(&mut dyn FnMut()) -> Result<T>,
+    ) -> Result<Carried<T>> {
         self.fill(datagrams);
         let mut sink = InPlace::default();
-        let sealing = each(|| self.sender.seal(&mut self.batch, &mut sink))?;
+        let sealing = each(&mut || self.sender.seal(&mut self.batch, &mut sink, Instant::ZERO))?;
         let sealed = self.batch.iter().map(|packet| packet.octets().to_vec());
         let sealed = sealed.collect();
-        let opening = each(|| self.open(&mut sink))?;
+        let opening = each(&mut || self.open(&mut sink))?;
         sink.ensure_all()?;
         let mut pairs = self.batch.iter().zip(datagrams);
         let same = pairs.all(|(packet, datagram)| packet.octets() == datagram);
@@ -98,7 +124,7 @@ impl Ends {
     pub fn pass(&mut self, datagrams: &[Vec<u8>]) -> Result<()> {
         self.fill(datagrams);
         let mut sink = InPlace::default();
-        self.sender.seal(&mut self.batch, &mut sink);
+        self.sender.seal(&mut self.batch, &mut sink, Instant::ZERO);
         self.open(&mut sink);
         sink.ensure_all()
     }
@@ -133,7 +159,7 @@ pub(super) fn back(node: usize) -> u32 {
 }
 
 /// The SA with a mobile node, as the sender (0) or the receiver (1) of segments has it.
-fn child_sa(
+pub(super) fn child_sa(
     node: usize,
     end: usize,
     secret: u32,
@@ -142,6 +168,7 @@ fn child_sa(
     let half = |spi| Half {
         spi: Spi(spi),
         keys: keys(spi ^ secret, agreement),
+        writers: None,
     };
     let mut selectors = [vec![host(SERVER)], vec![host(mobile(node))]];
     let mut spis = [back(node), forth(node)];
@@ -152,7 +179,7 @@ fn child_sa(
     let [local, remote] = selectors;
     let [inbound, outbound] = spis.map(half);
     ChildSa {
-        id: ChildSaId(node as u64 + 1),
+        id: ChildSaId(FIRST.0 + node as u64),
         ike: IkeSaId(1),
         peer: "peer".into(),
         name: None,
@@ -164,13 +191,15 @@ fn child_sa(
         inbound,
         outbound,
         agreement: agreement.cloned(),
+        opaque: None,
+        integrity: None,
         exchanges: Exchanges::default(),
         takes_padding: true,
         initiator: true,
     }
 }
 
-fn agreement(shape: Shape) -> ZoneAgreement {
+pub(super) fn agreement(shape: Shape) -> ZoneAgreement {
     let zones = (1..).map(ZoneId).zip(shape.selectors());
     ZoneAgreement {
         zones: zones
@@ -183,6 +212,7 @@ fn agreement(shape: Shape) -> ZoneAgreement {
         map: MapKind::Changeable,
         window: WINDOW,
         licences: Vec::new(),
+        level: None,
     }
 }
 

@@ -4,19 +4,23 @@
 //!
 //! Datagrams go from a server to mobile nodes (`segment`); an endpoint of each seals and opens them
 //! (`Ends`); a licensed node between them reads what it may (`Node`); and the AEAD calls that this needs are
-//! made alone (`Raw`).
+//! made alone (`Raw`). The ends and the node may have the algorithms of a paper in place of ours (`Legacy`), whose
+//! calls are made alone as well (`Calls`).
 
 mod ends;
+mod legacy;
+mod level;
 mod node;
 mod raw;
 pub(crate) mod segment;
 
 pub(crate) use ends::Ends;
+pub(crate) use legacy::{Calls, Legacy};
 pub(crate) use node::Node;
 pub(crate) use raw::{Alone, Raw};
 
 use crate::bench::spent_here;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use crypto::Secret;
 use model::{CsaId, Suite, ZoneSelector};
 use serde::Serialize;
@@ -77,4 +81,12 @@ pub(crate) fn each(work: impl FnOnce()) -> Result<Duration> {
     let begun = spent_here()?;
     work();
     Ok((spent_here()? - begun) / BATCH as u32)
+}
+
+/// What the time stamp counter counts for one packet of a batch.
+pub(crate) fn cycles(work: impl FnOnce()) -> Result<f64> {
+    let now = || os::cycles::now().context("this processor has no time stamp counter");
+    let begun = now()?;
+    work();
+    Ok((now()? - begun) as f64 / BATCH as f64)
 }

@@ -1,10 +1,10 @@
 //! A licensed node.
 
 use super::ends::{back, forth};
-use super::{CSA, SUITE, Shape, WINDOW, each, key};
+use super::{CSA, Legacy, SUITE, Shape, WINDOW, cycles, each, key};
 use anyhow::Result;
 use esp::{Licensed, NotOpened, Scratch};
-use model::{Grant, GrantHalf, Spi, ZoneId};
+use model::{Grant, GrantHalf, MapKind, Spi, ZoneId};
 use std::time::Duration;
 
 /// One that may read the first zone of the first SA.
@@ -19,6 +19,7 @@ impl Node {
         let half = |spi| GrantHalf {
             spi: Spi(spi),
             zones: vec![(ZoneId::DESIGNATED, SUITE.into(), key(spi, 1))],
+            overlay: None,
         };
         let zones = shape.selectors().len();
         let mut licensed = Licensed::new();
@@ -28,6 +29,7 @@ impl Node {
             grant: 1,
             payload_zone: ZoneId(zones as u8),
             suites: vec![SUITE.into(); zones],
+            map: MapKind::Changeable,
             window: WINDOW,
             lifetime: Duration::from_secs(60),
             from_gateway: half(forth(0)),
@@ -37,10 +39,30 @@ impl Node {
         Ok(Self { licensed, scratch })
     }
 
+    /// With the algorithms of a paper in all zones.
+    pub fn with_legacy(legacy: &Legacy) -> Result<Self> {
+        let mut node = Self::new(Shape::Two)?;
+        node.licensed.make_foreign(CSA, |zone| legacy.cipher(zone));
+        Ok(node)
+    }
+
     /// Opens what it may of each packet: how long that took, and of how many it read anything.
     pub fn open(&mut self, sealed: &[Vec<u8>]) -> Result<(Duration, usize)> {
+        self.measure(sealed, |work| each(work))
+    }
+
+    /// The same in cycles.
+    pub fn open_in_cycles(&mut self, sealed: &[Vec<u8>]) -> Result<(f64, usize)> {
+        self.measure(sealed, |work| cycles(work))
+    }
+
+    fn measure<T>(
+        &mut self,
+        sealed: &[Vec<u8>],
+        each: impl Fn(&mut dyn FnMut()) -> Result<T>,
+    ) -> Result<(T, usize)> {
         let mut read = 0;
-        let time = each(|| {
+        let time = each(&mut || {
             for packet in sealed {
                 read += usize::from(self.reads(packet) == Ok(true));
             }

@@ -3,7 +3,7 @@
 use super::BATCH;
 use std::net::Ipv4Addr;
 use wire::checksum::{Sum, restore};
-use wire::{ip, tcp};
+use wire::{ip, tcp, udp};
 
 /// Octets of their headers.
 pub(crate) const HEADERS: usize = ip::V4_HEADER_LEN + tcp::MIN_HEADER_LEN;
@@ -37,6 +37,16 @@ pub(crate) fn rows(octets: &[usize], nodes: usize, round: u32) -> Vec<Vec<u8>> {
     all.collect()
 }
 
+/// As many UDP datagrams to the first mobile node as a batch has, of so many octets with headers.
+pub(crate) fn datagrams(octets: usize) -> Vec<Vec<u8>> {
+    let udp_len = (octets - ip::V4_HEADER_LEN) as u16;
+    let mut datagram = header((SERVER, mobile(0)), udp::PROTOCOL, octets);
+    datagram.extend([5000, 5000, udp_len, 0].map(u16::to_be_bytes).concat());
+    datagram.resize(octets, 0x55);
+    let _ = restore(&mut datagram);
+    vec![datagram; BATCH]
+}
+
 /// What the first mobile node says to a segment.
 pub(crate) fn acknowledgement(data: &[u8]) -> Vec<u8> {
     let number = &data[ip::V4_HEADER_LEN + 4..][..4];
@@ -50,24 +60,29 @@ fn segment(
     [number, acknowledged]: [u32; 2],
     payload: &[u8],
 ) -> Vec<u8> {
-    let len = (HEADERS + payload.len()) as u16;
-    let mut octets = [
-        [0x45, 0],
-        len.to_be_bytes(),
-        [0, 0],
-        [0x40, 0],
-        [64, tcp::PROTOCOL],
-        [0, 0],
-    ]
-    .concat();
-    octets.extend(from.0.octets());
-    octets.extend(to.0.octets());
-    let sum = Sum::default().with(&octets).finish();
-    octets[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut octets = header((from.0, to.0), tcp::PROTOCOL, HEADERS + payload.len());
     octets.extend([from.1, to.1].map(u16::to_be_bytes).concat());
     octets.extend([number, acknowledged].map(u32::to_be_bytes).concat());
     octets.extend([0x50, 0x10, 0x72, 0x10, 0, 0, 0, 0]);
     octets.extend(payload);
     let _ = restore(&mut octets);
     octets
+}
+
+/// The IP header of a datagram of so many octets.
+fn header((from, to): (Ipv4Addr, Ipv4Addr), protocol: u8, octets: usize) -> Vec<u8> {
+    let mut header = [
+        [0x45, 0],
+        (octets as u16).to_be_bytes(),
+        [0, 0],
+        [0x40, 0],
+        [64, protocol],
+        [0, 0],
+    ]
+    .concat();
+    header.extend(from.octets());
+    header.extend(to.octets());
+    let sum = Sum::default().with(&header).finish();
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    header
 }

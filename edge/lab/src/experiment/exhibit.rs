@@ -76,11 +76,15 @@ impl Exhibit {
     /// # Errors
     /// Something would be left off that it does not rest on, or a program is missing.
     pub(super) fn check(self, plan: &Plan) -> Result<(), Obstacle> {
-        let (left_off, option) = match self {
-            Self::Figure(_) => (!plan.zones, "--no-zones"),
-            Self::Table(_) => (!plan.snoop, "--no-snoop"),
+        let (snoop, zones) = match self {
+            Self::Figure(_) => (true, false),
+            Self::Table(table) => (false, table.zones),
         };
-        if left_off {
+        let left_off = [
+            (plan.snoop || snoop, "--no-snoop"),
+            (plan.zones || zones, "--no-zones"),
+        ];
+        if let Some((_, option)) = left_off.iter().find(|(rests_on_it, _)| !rests_on_it) {
             let message = format!("{} does not rest on what {option} leaves off", self.name());
             let fix = format!("run it without {option}");
             return Err(Obstacle::new(message, fix));

@@ -22,6 +22,8 @@ pub struct Table {
     pub setting: &'static str,
     /// How long it takes; less if it has to be quick.
     pub duration: fn(quick: bool) -> Duration,
+    /// Whether it rests on zones, so that it has to fail without.
+    pub zones: bool,
     /// Looks for the programs that it needs.
     pub check: fn() -> Result<(), Obstacle>,
     /// Measures and judges.

@@ -164,6 +164,7 @@ const TABLE: Table = Table {
     claim: "",
     setting: "",
     duration: |_| Duration::ZERO,
+    zones: true,
     check: || Ok(()),
     fill: |plan| {
         let number = plan.zones.then_some(19);
@@ -234,6 +235,12 @@ fn what_does_not_matter_cannot_be_left_off() {
     };
     let table = refusal(Exhibit::Table(&TABLE), |options| options.plan.snoop = false);
     assert!(table.starts_with("a-table does not rest on"), "{table}");
+    let plain = Exhibit::Table(&Table {
+        zones: false,
+        ..TABLE
+    });
+    let plain = refusal(plain, |options| options.plan.zones = false);
+    assert!(plain.starts_with("a-table does not rest on"), "{plain}");
     let figure = Exhibit::Figure(figure("mml-fig15"));
     let figure = refusal(figure, |options| options.plan.zones = false);
     assert!(figure.starts_with("mml-fig15 does not rest on"), "{figure}");

@@ -2,11 +2,18 @@
 
 mod common;
 mod cost;
+mod cycles;
+mod czml_fig4;
+mod czml_fig5;
 mod czml_table1;
+mod czml_table3;
+mod level;
 mod mml_fig12;
 mod mml_fig14;
 mod mml_fig15;
 mod mml_fig16;
+mod mml_fig17;
+mod mml_fig18;
 mod mml_table6;
 mod mml_table7;
 mod snoop_modern;
@@ -14,15 +21,20 @@ mod snoop_modern;
 use crate::experiment::Exhibit;
 
 /// Everything that can be run.
-pub const ALL: [Exhibit; 8] = [
+pub const ALL: [Exhibit; 13] = [
     Exhibit::Figure(&mml_fig12::FIGURE),
     Exhibit::Figure(&mml_fig14::FIGURE),
     Exhibit::Figure(&mml_fig15::FIGURE),
     Exhibit::Figure(&mml_fig16::FIGURE),
     Exhibit::Figure(&snoop_modern::FIGURE),
     Exhibit::Table(&czml_table1::TABLE),
+    Exhibit::Table(&czml_table3::TABLE),
+    Exhibit::Table(&czml_fig4::TABLE),
+    Exhibit::Table(&czml_fig5::TABLE),
     Exhibit::Table(&mml_table6::TABLE),
     Exhibit::Table(&mml_table7::TABLE),
+    Exhibit::Table(&mml_fig17::TABLE),
+    Exhibit::Table(&mml_fig18::TABLE),
 ];
 
 /// What has this name.

@@ -4,7 +4,7 @@ use crate::line::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use os::divert::Side;
 use os::netlink::{Route, Via};
-use os::{Divert, Error, Family, NetNs, Prefix, Udp, netns};
+use os::{Datagrams, Divert, Error, Family, NetNs, Prefix, netns};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -110,7 +110,7 @@ const FAMILIES: [(&str, &str, usize); 2] =
     [("10.1.0.1", "10.2.0.1", 28), ("[fd01::1]", "[fd02::1]", 48)];
 
 /// One datagram there and one back, each of which must pass through the node.
-fn exchange(divert: &Divert, mobile: &mut Udp, gateway: &mut Udp, headers: usize) {
+fn exchange(divert: &Divert, mobile: &mut Datagrams, gateway: &mut Datagrams, headers: usize) {
     let there = path(mobile, &gateway.local().to_string());
     mobile.send(there, 0, b"there").unwrap();
     let seen = forward_one(divert);

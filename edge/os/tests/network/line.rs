@@ -2,7 +2,7 @@
 
 use model::{Instant, Path};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use os::{Arrival, NetNs, Netlink, Udp, netns};
+use os::{Arrival, Datagrams, NetNs, Netlink, netns};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -35,17 +35,19 @@ pub fn give(host: &NetNs, device: &str, addresses: &[&str]) {
     }
 }
 
-pub fn bind(host: &NetNs, address: &str) -> Udp {
+pub fn bind(host: &NetNs, address: &str) -> Datagrams {
     bind_marked(host, address, None)
 }
 
-pub fn bind_marked(host: &NetNs, address: &str, mark: Option<u32>) -> Udp {
+pub fn bind_marked(host: &NetNs, address: &str, mark: Option<u32>) -> Datagrams {
     let address = address.parse().unwrap();
-    host.enter(|| Udp::bind(address, mark)).unwrap().unwrap()
+    host.enter(|| Datagrams::udp(address, mark))
+        .unwrap()
+        .unwrap()
 }
 
 /// From a socket's own address to another.
-pub fn path(from: &Udp, to: &str) -> Path {
+pub fn path(from: &Datagrams, to: &str) -> Path {
     Path::udp(from.local(), to.parse().unwrap())
 }
 
@@ -68,7 +70,7 @@ pub fn readable_within(what: &impl AsFd, patience: Duration) -> bool {
 }
 
 /// The next datagrams that one system call gives.
-pub fn await_datagrams(socket: &mut Udp) -> Vec<(Arrival, Vec<u8>)> {
+pub fn await_datagrams(socket: &mut Datagrams) -> Vec<(Arrival, Vec<u8>)> {
     await_readable(socket);
     let mut datagrams = Vec::new();
     let count = socket.recv(|arrival, payload| datagrams.push((arrival, payload.to_vec())));
@@ -76,7 +78,7 @@ pub fn await_datagrams(socket: &mut Udp) -> Vec<(Arrival, Vec<u8>)> {
     datagrams
 }
 
-pub fn await_datagram(socket: &mut Udp) -> (Arrival, Vec<u8>) {
+pub fn await_datagram(socket: &mut Datagrams) -> (Arrival, Vec<u8>) {
     let mut datagrams = await_datagrams(socket);
     assert_eq!(datagrams.len(), 1, "{datagrams:?}");
     datagrams.remove(0)

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod divert;
+mod esp;
 mod line;
 mod netlink;
 mod netns;

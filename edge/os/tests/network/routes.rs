@@ -3,7 +3,7 @@ use crate::line::{
 };
 use os::netlink::{Route, Via};
 use os::routes::{MARK, Plan, Routes, TABLE};
-use os::{Error, Family, Tun, Udp};
+use os::{Datagrams, Error, Family, Tun};
 use std::io::ErrorKind;
 
 /// Host `a` of a line with a TUN and everything protected that is behind the cable.
@@ -41,7 +41,7 @@ impl Endpoint {
 /// Destinations behind the cable and the address to bind there.
 const PEERS: [(&str, &str); 2] = [("0.0.0.0:7", "10.1.0.2:7"), ("[::]:7", "[fd01::2]:7")];
 
-fn try_to_send(from: &Udp, to: &str, payload: &[u8]) -> std::io::Result<()> {
+fn try_to_send(from: &Datagrams, to: &str, payload: &[u8]) -> std::io::Result<()> {
     from.send(path(from, to), 0, payload)
 }
 

@@ -4,7 +4,7 @@ use crate::line::{
 };
 use nix::errno::Errno;
 use os::netlink::{Mark, Route, Rule, Via};
-use os::{Error, Family, NetNs, Prefix, Udp};
+use os::{Datagrams, Error, Family, NetNs, Prefix};
 use std::io::ErrorKind;
 
 #[test]
@@ -212,7 +212,7 @@ fn a_marked_socket_obeys_rules_for_its_mark() {
 fn a_taken_port_is_an_error_that_names_its_owner() {
     let namespace = NetNs::new().unwrap();
     let _first = bind(&namespace, "0.0.0.0:4500");
-    let second = namespace.enter(|| Udp::bind(address("0.0.0.0:4500"), None));
+    let second = namespace.enter(|| Datagrams::udp(address("0.0.0.0:4500"), None));
     let error = second.unwrap().err().unwrap();
     assert!(matches!(error, Error::PortTaken { port: 4500, .. }));
     let text = error.to_string();
@@ -228,7 +228,7 @@ fn a_taken_port_is_an_error_that_names_its_owner() {
 #[test]
 fn an_address_of_nobody_is_an_error_that_names_it() {
     let namespace = NetNs::new().unwrap();
-    let refused = namespace.enter(|| Udp::bind(address("192.0.2.1:500"), None));
+    let refused = namespace.enter(|| Datagrams::udp(address("192.0.2.1:500"), None));
     let error = refused.unwrap().err().unwrap();
     assert!(matches!(error, Error::NoSuchAddress { address } if address == ip("192.0.2.1")));
 }

@@ -4,8 +4,9 @@
 
 use super::finding::Finding;
 use config::Config;
+use model::Encapsulation;
 use os::resolver::{self, Keeper};
-use os::{Error, Netlink, Routes, Udp, clock, divert, lock, routes, sysctl, tun};
+use os::{Datagrams, Error, Netlink, Routes, clock, divert, lock, routes, sysctl, tun};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,13 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The bits of capabilities(7) that stratad needs.
 const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (10, "CAP_NET_BIND_SERVICE")];
 
+/// That for ESP without UDP.
+const RAW: (u32, &str) = (13, "CAP_NET_RAW");
+
 /// Looks at all of it.
 pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
     let mut findings = tun_device();
     findings.push(user_namespaces());
     findings.push(time_of_day(config));
     if !runs {
-        findings.push(rights());
+        findings.push(rights(config));
         findings.extend(ports(config));
         findings.extend(leftovers());
     }
@@ -142,13 +146,16 @@ fn clock(now: Duration, written: Duration, synchronised: Option<bool>) -> Findin
     }
 }
 
-fn rights() -> Finding {
+fn rights(config: Option<&Config>) -> Finding {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
     let lacks = |(bit, _): &(u32, _)| effective.unwrap_or(0) >> bit & 1 == 0;
+    let bare = |config: &&Config| config.listen.encapsulation == Encapsulation::ForNat;
+    let raw = config.filter(bare).map(|_| RAW);
     let missing: Vec<_> = NEEDED
         .into_iter()
+        .chain(raw)
         .filter(lacks)
         .map(|(_, name)| name)
         .collect();
@@ -191,7 +198,7 @@ fn ports(config: Option<&Config>) -> Vec<Finding> {
         )),
     };
     let mut findings: Vec<_> = sockets
-        .filter_map(|socket| Udp::bind(socket, None).err())
+        .filter_map(|socket| Datagrams::udp(socket, None).err())
         .filter_map(finding)
         .collect();
     findings.dedup();

@@ -3,6 +3,7 @@
 use crate::text::{Paint, clean, count, millis, octets};
 use control::{Flow, Flows};
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 const HEADINGS: [&str; 9] = [
@@ -57,8 +58,8 @@ pub fn show(flows: &Flows, paint: Paint) -> String {
 fn row(flow: &Flow) -> [String; HEADINGS.len()] {
     let round_trip = flow.round_trip_micros.map(Duration::from_micros);
     [
-        flow.source.to_string(),
-        flow.destination.to_string(),
+        end(flow.source),
+        end(flow.destination),
         if flow.zoned { "zoned" } else { "clear" }.to_owned(),
         clean(&flow.state).into_owned(),
         round_trip.map_or_else(|| "-".to_owned(), millis),
@@ -67,6 +68,14 @@ fn row(flow: &Flow) -> [String; HEADINGS.len()] {
         count(flow.retransmitted),
         count(flow.suppressed),
     ]
+}
+
+/// One end of a connection. Of packets without an IP header inside nobody on the way knows the address.
+fn end(address: SocketAddr) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("*:{}", address.port()),
+        false => address.to_string(),
+    }
 }
 
 fn line(cells: &[String; HEADINGS.len()], widths: &[usize]) -> String {

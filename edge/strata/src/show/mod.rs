@@ -21,6 +21,10 @@ pub fn response(response: &Response, paint: Paint) -> String {
             changed,
             "to go elsewhere; `strata status` shows when it has gone",
         ),
+        Response::Level(changed) => asked(
+            changed,
+            "to go by another level from now on; `strata zones` shows it",
+        ),
         Response::Move(moved) => paths::moved(moved),
         Response::Paths(paths) => paths::show(paths, paint),
         Response::Status(status) => status::show(status, paint),

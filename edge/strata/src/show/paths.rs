@@ -54,6 +54,7 @@ pub const fn by(carrier: Carrier) -> &'static str {
     match carrier {
         Carrier::Udp => "",
         Carrier::Tcp => " by TCP",
+        Carrier::Ip => " without UDP",
     }
 }
 

@@ -3,7 +3,9 @@
 use super::paths::by;
 use super::state;
 use crate::text::{Paint, clean, count, octets, plural, span};
-use control::{Child, ChildKind, ChildMode, Peer, PeerKind, Refusal, Role, Status, Traffic};
+use control::{
+    Carrier, Child, ChildKind, ChildMode, Peer, PeerKind, Refusal, Role, Status, Traffic,
+};
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -110,13 +112,17 @@ fn show_child(text: &mut String, child: &Child) {
     } else {
         ""
     };
+    let without = match child.carrier {
+        Carrier::Ip => ", without UDP",
+        Carrier::Udp | Carrier::Tcp => "",
+    };
     if let Some(name) = &child.name {
         let _ = writeln!(text, "  child     {}", clean(name));
     }
     let (local, remote) = (list(&child.local), list(&child.remote));
     let _ = writeln!(
         text,
-        "  sa        {kind}{mode}, in {spi_in}, out {spi_out}{draining}"
+        "  sa        {kind}{mode}, in {spi_in}, out {spi_out}{without}{draining}"
     );
     if !child.key_exchanges.is_empty() {
         let all: Vec<_> = child.key_exchanges.iter().map(|one| clean(one)).collect();
@@ -177,7 +183,7 @@ fn traffic(traffic: Traffic) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{Carrier, PeerState, Routes, RoutesReason, Window};
+    use control::{PeerState, Routes, RoutesReason, Window};
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -211,6 +217,7 @@ mod tests {
                 spi_out: "beef0002".to_owned(),
                 key_exchanges: vec!["x25519".to_owned(), "mlkem768".to_owned()],
                 mode: ChildMode::Tunnel,
+                carrier: Carrier::Tcp,
                 draining: false,
                 path_mtu: Some(1400),
                 mtu: Some(1338),

@@ -1,7 +1,7 @@
 //! `strata zones`: for each tunnel who can read what; on a licensed node what it can open.
 
 use crate::text::{Paint, clean, span};
-use control::{Composite, GrantState, Held, Holder, Zone, Zones};
+use control::{Composite, GrantState, Held, Holder, LevelGrant, Zone, Zones};
 use std::fmt::Write;
 
 /// The whole answer.
@@ -26,6 +26,15 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
         "tunnel {peer}  in {spi_in}, out {spi_out}, window {}",
         composite.window
     );
+    if let (Some(spi_in), Some(spi_out)) = (&composite.spi_opaque_in, &composite.spi_opaque_out) {
+        let (spi_in, spi_out) = (clean(spi_in), clean(spi_out));
+        let map = composite.map.join(", ");
+        let map = clean(&map);
+        let _ = writeln!(
+            text,
+            "  map     {map}, in every packet; of all others nothing is shown (in {spi_in}, out {spi_out})"
+        );
+    }
     let width = composite
         .zones
         .iter()
@@ -41,6 +50,15 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
             zone.serial
         );
     }
+    text.extend(
+        composite
+            .level
+            .as_ref()
+            .map(|level| show_level(level, paint)),
+    );
+    if !["", "auto"].contains(&composite.signal.as_str()) {
+        let _ = writeln!(text, "  level   {}, as asked for", clean(&composite.signal));
+    }
     for permit in &composite.not_agreed {
         let node = clean(&permit.node);
         let zones = permit.zones.join(", ");
@@ -51,6 +69,21 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
         );
     }
     text
+}
+
+/// What everybody on the way may read.
+fn show_level(level: &LevelGrant, paint: Paint) -> String {
+    let (spi_in, spi_out) = (clean(&level.spi_in), clean(&level.spi_out));
+    let what = paint.bad(&format!("{} NOT ENCRYPTED", clean(&level.class)));
+    let left = match (level.packets_left, level.seconds_left) {
+        (0, _) | (_, 0) => "nothing is left".to_owned(),
+        (packets, seconds) => format!("{packets} packets or {} are left", span(seconds)),
+    };
+    let times = level.renewals;
+    format!(
+        "  clear   {what}: {} sent, {left}, {} received, {times} renewals (in {spi_in}, out {spi_out})\n",
+        level.sent, level.received
+    )
 }
 
 fn readers(composite: &Composite, zone: &Zone, paint: Paint) -> String {
@@ -111,6 +144,10 @@ fn show_held(held: &Held, paint: Paint) -> String {
     let (from, to) = (clean(&held.spi_from_gateway), clean(&held.spi_to_gateway));
     let _ = writeln!(text, "  packets    {from} from the gateway, {to} to it");
     let _ = writeln!(text, "  opens      zone {}", opens.join(", "));
+    if !held.writes.is_empty() {
+        let fields = held.writes.join(", ");
+        let _ = writeln!(text, "  writes     {}", paint.doubtful(&clean(&fields)));
+    }
     if closed.is_empty() {
         let _ = writeln!(
             text,
@@ -141,6 +178,11 @@ mod tests {
             peer: "alice".to_owned(),
             spi_in: "c0de0001".to_owned(),
             spi_out: "beef0002".to_owned(),
+            map: Vec::new(),
+            spi_opaque_in: None,
+            spi_opaque_out: None,
+            level: None,
+            signal: "auto".to_owned(),
             window: 4096,
             zones: vec![zone(1, "headers"), zone(2, "payload")],
             holders: vec![Holder {
@@ -180,6 +222,45 @@ tunnel alice  in c0de0001, out beef0002, window 4096
     }
 
     #[test]
+    fn a_fixed_map_is_shown_with_where_all_other_packets_go() {
+        let mut fixed = composite(None);
+        fixed.map = vec!["20 ip".to_owned(), "32 transport".to_owned()];
+        fixed.spi_opaque_in = Some("c0de0003".to_owned());
+        fixed.spi_opaque_out = Some("beef0004".to_owned());
+        let line = "  map     20 ip, 32 transport, in every packet; of all others nothing is shown \
+                    (in c0de0003, out beef0004)\n";
+        assert!(shown(fixed).contains(line));
+    }
+
+    #[test]
+    fn what_goes_without_encryption_is_shouted_with_what_is_left_of_it() {
+        let mut open = composite(None);
+        let level = LevelGrant {
+            class: "ports 5004-5005".to_owned(),
+            spi_in: "c0de0005".to_owned(),
+            spi_out: "beef0006".to_owned(),
+            packets: 1000,
+            seconds: 3600,
+            renewals: 2,
+            sent: 10,
+            received: 7,
+            packets_left: 990,
+            seconds_left: 60,
+        };
+        open.level = Some(level.clone());
+        open.signal = "opaque".to_owned();
+        let lines = "  clear   ports 5004-5005 NOT ENCRYPTED: 10 sent, 990 packets or 1 min are left, \
+                     7 received, 2 renewals (in c0de0005, out beef0006)\n  level   opaque, as asked for\n";
+        let text = shown(open.clone());
+        assert!(text.contains(lines), "{text}");
+        open.level = Some(LevelGrant {
+            seconds_left: 0,
+            ..level
+        });
+        assert!(shown(open).contains("10 sent, nothing is left, 7 received"));
+    }
+
+    #[test]
     fn what_was_refused_and_what_the_other_end_does_not_want_is_said() {
         let mut refused = composite(Some(GrantState::Refused));
         refused.holders[0].refusal = Some("it holds as many as it can".to_owned());
@@ -187,6 +268,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
             node: "fb.example.net".to_owned(),
             zones: vec!["headers".to_owned(), "payload".to_owned()],
             right: "read".to_owned(),
+            fields: Vec::new(),
         }];
         let shown = shown(refused);
         for words in [
@@ -217,6 +299,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
             spi_from_gateway: "beef0002".to_owned(),
             spi_to_gateway: "c0de0001".to_owned(),
             opens: vec![1],
+            writes: Vec::new(),
             payload_zone: 2,
             lifetime_left_seconds: 28_740,
         };
@@ -226,6 +309,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
                 held.clone(),
                 Held {
                     opens: vec![1, 2],
+                    writes: vec!["window".to_owned()],
                     ..held
                 },
             ],
@@ -240,6 +324,10 @@ keys from gw  gw.example.net
 ";
         let shown = show(&both, PLAIN);
         assert!(shown.starts_with(expected), "{shown}");
+        assert!(
+            shown.contains("  opens      zone 1, 2\n  writes     window\n"),
+            "{shown}"
+        );
         assert!(shown.contains("NOTHING: the payload is open"), "{shown}");
         assert_eq!(
             show(&Zones::default(), PLAIN),

@@ -15,6 +15,8 @@ pub struct Answer {
 }
 
 const AUDIT: &str = "edge/lab/tests/e2e_audit.rs";
+const ZONEMODE: &str = "edge/lab/tests/e2e_zonemode.rs";
+const BARE_ESP: &str = "pure/esp/tests/data_plane/bare.rs";
 const CLASSIFY: &str = "pure/wire/src/classify.rs";
 const COVER: &str = "pure/node/src/tests/cover.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
@@ -25,13 +27,20 @@ const GRANTS: &str = "pure/node/src/tests/grants.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
+const MAP: &str = "edge/lab/tests/e2e_map.rs";
+const LEVEL: &str = "edge/lab/tests/e2e_level.rs";
+const LEVEL_ESP: &str = "pure/esp/tests/data_plane/level.rs";
+const LEVEL_NODE: &str = "pure/node/src/tests/level.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
+const OVERLAY: &str = "pure/esp/tests/data_plane/overlay.rs";
 const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
 const RECOVERY: &str = "pure/node/src/tests/recovery.rs";
 const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
 const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
 const SUITES: &str = "pure/esp/tests/data_plane/suites.rs";
+const WRITE: &str = "edge/lab/tests/e2e_write.rs";
+const WRITING: &str = "pure/node/src/tests/write.rs";
 
 /// From top to bottom.
 pub const SECTIONS: &[Section] = &[
@@ -44,9 +53,14 @@ pub const SECTIONS: &[Section] = &[
                        where `dscp = \"copy\"`; and the map: which octets are in which zone, so the lengths of headers and \
                        payload. Plain ESP (`zones = \"refuse\"`) shows the length of the whole instead. With `tfc` nobody sees \
                        how long the payload or the whole is, and the map still says how long headers are, and of which \
-                       packets everything is in the payload zone",
+                       packets everything is in the payload zone. A `map` that is fixed is on no packet: what is seen then is \
+                       which of two SAs each packet is on, so whether its headers are as long as agreed",
                 tests: &[
                     (LAYOUT, "headers_are_cut_apart_and_each_zone_has_its_suite"),
+                    (
+                        MAP,
+                        "packets_that_the_map_fits_are_four_octets_shorter_and_all_others_go_beside",
+                    ),
                     (ECN, "the_field_outside_is_that_inside"),
                     (TFC, "in_zones_they_are_too"),
                     (
@@ -68,6 +82,30 @@ pub const SECTIONS: &[Section] = &[
                     "a_zone_with_gmac_is_read_by_whoever_stands_on_the_way",
                 )],
             },
+            Answer {
+                question: "And where `level` lets some go without encryption?",
+                text: "All of those packets, and that they are such: whoever is on the way reads what both ends named in \
+                       `integrity`, and changes nothing of it. It is so many packets in each direction and so many seconds \
+                       from the first one on for each pair of keys, and as much again by new keys as often as `renewals` says, by default \
+                       never; a new tunnel, or a new child, begins anew. All other packets are as without it. Licensed \
+                       nodes are not told of that SA: they know no more of it than any router",
+                tests: &[
+                    (
+                        LEVEL,
+                        "what_is_named_can_be_read_on_the_way_and_nothing_else",
+                    ),
+                    (LEVEL, "without_a_grant_nothing_can_be_read_on_the_way"),
+                    (
+                        LEVEL_ESP,
+                        "who_reads_a_packet_without_encryption_can_change_none_of_its_octets",
+                    ),
+                    (
+                        LEVEL_NODE,
+                        "what_was_granted_is_everybodys_to_read_and_the_rest_the_licensed_nodes",
+                    ),
+                    (LEVEL_NODE, "new_keys_renew_it_as_often_as_was_agreed"),
+                ],
+            },
         ],
     },
     Section {
@@ -76,10 +114,12 @@ pub const SECTIONS: &[Section] = &[
             Answer {
                 question: "What does a licence for `headers` show?",
                 text: "IP header and TCP or UDP header of each packet: who talks with whom, ports, sequence and acknowledgement \
-                       numbers, windows, timestamps. So who visits what, when, and how much; not what is said",
+                       numbers, windows, timestamps. So who visits what, when, and how much; not what is said. With a fixed \
+                       `map` that is of packets whose headers are as long as that says, and nothing of all others",
                 tests: &[
                     (LICENCE, "the_licensed_node_sees_the_flow_inside"),
                     (LICENSED, "the_headers_are_seen_and_the_payload_is_a_length"),
+                    (MAP, "a_node_reads_what_the_map_fits_and_nothing_else"),
                 ],
             },
             Answer {
@@ -89,6 +129,21 @@ pub const SECTIONS: &[Section] = &[
                 tests: &[
                     (LAYOUT, "a_node_reads_the_zones_of_its_licence_and_no_other"),
                     (LICENSED, "the_ip_header_alone_shows_no_ports"),
+                ],
+            },
+            Answer {
+                question: "And in transport and BEET mode?",
+                text: "TCP's or UDP's header alone, so ports, sequence numbers and windows; no IP header is in these packets, and \
+                       no address inside is told to the node. In transport mode they are those outside, which everybody sees; in \
+                       BEET mode it does not learn them. With a licence `strata check` wants a payload whose suite has no \
+                       blocks: else nobody but its reader knows where a segment of TCP ends",
+                tests: &[
+                    (ZONEMODE, "a_licensed_node_sees_ports_and_no_address"),
+                    (BARE_ESP, "a_node_sees_the_transport_header_and_no_address"),
+                    (
+                        BARE_ESP,
+                        "of_a_payload_in_blocks_a_node_knows_the_length_if_udp_says_it",
+                    ),
                 ],
             },
             Answer {
@@ -158,6 +213,38 @@ pub const SECTIONS: &[Section] = &[
                     (
                         INVARIANTS,
                         "invariant_3_no_zone_is_lifted_and_only_headers_are_in_a_licensed_one",
+                    ),
+                ],
+            },
+        ],
+    },
+    Section {
+        title: "With a licence to write",
+        answers: &[
+            Answer {
+                question: "What may it change?",
+                text: "The window of TCP's header, and that it may lower alone: how much a sender has under way. It changes no \
+                       octet of a packet: what it wants is behind it, sealed with a key of its own, and the endpoint does that. \
+                       It sees what a licence to read shows",
+                tests: &[
+                    (
+                        WRITE,
+                        "a_kernels_sender_keeps_to_the_window_that_a_writer_lowers",
+                    ),
+                    (OVERLAY, "a_writer_outside_its_mask_is_dropped"),
+                    (OVERLAY, "what_has_no_window_cannot_be_written"),
+                ],
+            },
+            Answer {
+                question: "Can a node do that without it, or after it is gone?",
+                text: "No: what a reader or another router writes is dropped, and counted under a reason of its own. Where a \
+                       licence was taken back nothing that is written counts from then on",
+                tests: &[
+                    (OVERLAY, "a_reader_that_writes_is_dropped"),
+                    (WRITE, "a_node_that_may_only_read_lowers_no_window"),
+                    (
+                        WRITING,
+                        "a_licence_to_write_that_either_end_takes_back_ends_at_once",
                     ),
                 ],
             },

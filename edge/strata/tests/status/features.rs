@@ -54,17 +54,30 @@ const DSCP: &str = "edge/lab/tests/e2e_dscp.rs";
 const ECN: &str = "edge/lab/tests/e2e_ecn.rs";
 const ECN_ESP: &str = "pure/esp/tests/data_plane/ecn.rs";
 const ECN_NODE: &str = "pure/node/src/tests/ecn.rs";
+const ENCAPSULATION: &str = "edge/lab/tests/e2e_encapsulation.rs";
+const IKE_ENCAPSULATION: &str = "pure/ike/src/tests/encapsulation.rs";
+const ESP_SOCKET: &str = "edge/os/tests/network/esp.rs";
 const EXPLAIN: &str = "edge/lab/tests/e2e_explain.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
+const GUEST: &str = "edge/lab/tests/interop_guest.rs";
 const FIGURES: &str = "edge/lab/tests/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
+const LEVEL: &str = "edge/lab/tests/e2e_level.rs";
+const LEVEL_FILE: &str = "edge/config/src/tests/level.rs";
+const LEVEL_ESP: &str = "pure/esp/tests/data_plane/level.rs";
+const LEVEL_NODE: &str = "pure/node/src/tests/level.rs";
+const IKE_LEVEL: &str = "pure/ike/src/tests/level.rs";
+const MAP: &str = "edge/lab/tests/e2e_map.rs";
 const CONFIG_ZONES: &str = "edge/config/src/tests/zones.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
 const RESOURCE: &str = "edge/lab/tests/e2e_resource.rs";
 const RESOURCE_NODE: &str = "pure/node/src/tests/resource.rs";
 const IKE_RESOURCE: &str = "pure/ike/src/tests/resource.rs";
+const ZONEMODE: &str = "edge/lab/tests/e2e_zonemode.rs";
+const BARE_ESP: &str = "pure/esp/tests/data_plane/bare.rs";
+const LEDGER: &str = "pure/node/src/tests/ledger.rs";
 const MODE: &str = "edge/lab/tests/e2e_mode.rs";
 const MODE_FILE: &str = "edge/config/src/tests/mode.rs";
 const MODE_ESP: &str = "pure/esp/tests/data_plane/mode.rs";
@@ -74,6 +87,7 @@ const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
 const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
+const WRITE: &str = "edge/lab/tests/e2e_write.rs";
 const IKE_LICENCES: &str = "pure/ike/src/tests/licences.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const PKI: &str = "edge/lab/tests/e2e_pki.rs";
@@ -769,7 +783,7 @@ pub const FEATURES: &[Feature] = &[
             (MODE, "transport_mode_does_not_move_and_beet_mode_does"),
             (MODE, "fragments_are_dropped_and_counted"),
             (MODE, "a_strict_reverse_path_is_refused_at_the_start"),
-            (MODE_FILE, "zones_and_lent_addresses_are_for_tunnels"),
+            (MODE_FILE, "lent_addresses_are_for_tunnels"),
             (
                 IKE_MODE,
                 "an_initiator_that_hides_its_nat_gets_no_transport_mode",
@@ -787,6 +801,55 @@ pub const FEATURES: &[Feature] = &[
             (
                 MODE_NODE,
                 "over_hops_that_lose_and_repeat_nothing_comes_out_that_did_not_go_in",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Zones in transport and BEET mode",
+        keys: &["peer.mode", "peer.zones", "peer.layout"],
+        verbs: &[],
+        works: Tests(&[
+            (ZONEMODE, "transport_mode_is_in_zones_over_ipv4"),
+            (ZONEMODE, "transport_mode_is_in_zones_over_ipv6"),
+            (ZONEMODE, "beet_mode_is_in_zones_with_ipv4_inside"),
+            (ZONEMODE, "beet_mode_is_in_zones_with_ipv6_inside"),
+            (
+                ZONEMODE,
+                "a_licensed_node_repairs_a_download_in_transport_mode",
+            ),
+            (ZONEMODE, "a_licensed_node_repairs_a_download_in_beet_mode"),
+            (ZONEMODE, "a_licensed_node_sees_ports_and_no_address"),
+            (ZONEMODE, "a_writer_lowers_the_window_in_beet_mode"),
+            (ZONEMODE, "a_fixed_map_is_of_the_transport_header_alone"),
+        ]),
+        refuses: Tests(&[
+            (ZONEMODE, "without_a_licence_nothing_is_repaired"),
+            (ZONEMODE, "zones_that_begin_elsewhere_are_told_with_the_fix"),
+            (
+                ZONEMODE,
+                "layouts_that_differ_make_nothing_where_zones_are_required",
+            ),
+            (
+                IKE_MODE,
+                "zones_that_do_not_begin_where_the_mode_does_are_neither_asked_for_nor_accepted",
+            ),
+            (
+                BARE_ESP,
+                "zones_of_a_tunnel_and_of_another_mode_are_none_of_each_other",
+            ),
+            (
+                BARE_ESP,
+                "a_node_that_seals_another_protocol_with_its_key_is_found_out_by_the_payloads_icv",
+            ),
+            (BARE_ESP, "no_octet_beyond_the_headers_is_ever_licensed"),
+        ]),
+        recovers: Tests(&[
+            (ZONEMODE, "no_datagram_is_lost_while_there_are_new_keys"),
+            (ZONEMODE, "a_licence_taken_back_leaves_nothing_to_read"),
+            (ZONEMODE, "zones_that_come_with_a_reload_make_it_anew"),
+            (
+                LEDGER,
+                "no_pair_is_used_twice_where_the_ip_header_is_left_behind",
             ),
         ]),
     },
@@ -826,6 +889,59 @@ pub const FEATURES: &[Feature] = &[
                 ECN_NODE,
                 "an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys",
             ),
+        ]),
+    },
+    Feature {
+        name: "ESP without UDP where there is no NAT (protocol 50)",
+        keys: &["listen.encapsulation"],
+        verbs: &["status"],
+        works: Tests(&[
+            (
+                ENCAPSULATION,
+                "where_there_is_no_nat_a_tap_sees_esp_without_udp",
+            ),
+            (
+                ENCAPSULATION,
+                "a_licensed_node_reads_esp_without_udp_as_well",
+            ),
+            (ENCAPSULATION, "packets_fit_the_path_with_eight_octets_more"),
+            (
+                ENCAPSULATION,
+                "a_lock_of_everything_lets_esp_without_udp_in",
+            ),
+            (
+                GUEST,
+                "every_suite_is_carried_by_a_kernel_with_udp_and_without",
+            ),
+            (GUEST, "a_kernels_esp_without_udp_carries_octets_each_way"),
+            (
+                ESP_SOCKET,
+                "a_packet_comes_as_it_was_sent_without_an_ip_header_and_the_answer_finds_back",
+            ),
+        ]),
+        refuses: Tests(&[
+            (ENCAPSULATION, "behind_a_nat_it_sees_udp"),
+            (ENCAPSULATION, "either_end_gets_udp_that_wants_it_always"),
+            (
+                ENCAPSULATION,
+                "a_word_that_is_none_is_told_with_those_that_are",
+            ),
+            (
+                IKE_ENCAPSULATION,
+                "a_hash_that_is_changed_on_the_way_is_found_out_by_auth",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                ENCAPSULATION,
+                "a_move_behind_a_nat_and_back_changes_it_and_goes_on",
+            ),
+            (
+                IKE_ENCAPSULATION,
+                "a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp",
+            ),
+            (ENCAPSULATION, "no_datagram_is_lost_while_it_gets_new_keys"),
+            (ENCAPSULATION, "a_download_comes_through_a_lossy_hop"),
         ]),
     },
     Feature {
@@ -1428,6 +1544,106 @@ pub const FEATURES: &[Feature] = &[
         ]),
     },
     Feature {
+        name: "Maps that are fixed, with an opaque SA beside",
+        keys: &["peer.map"],
+        verbs: &["zones"],
+        works: Tests(&[
+            (
+                MAP,
+                "packets_that_the_map_fits_are_four_octets_shorter_and_all_others_go_beside",
+            ),
+            (MAP, "a_node_reads_what_the_map_fits_and_nothing_else"),
+            (MAP, "a_licence_taken_back_leaves_nothing_to_read"),
+        ]),
+        refuses: Tests(&[
+            (
+                MAP,
+                "maps_that_differ_make_no_tunnel_where_zones_are_required",
+            ),
+            (MAP, "a_map_that_no_packet_could_carry_is_told_with_the_fix"),
+            (
+                CONFIG_ZONES,
+                "a_map_that_no_packet_could_carry_is_refused_with_what_to_write",
+            ),
+        ]),
+        recovers: Tests(&[
+            (MAP, "no_datagram_is_lost_while_both_get_new_keys"),
+            (MAP, "a_download_comes_through_a_lossy_hop"),
+            (
+                MAP,
+                "a_fixed_map_and_a_changeable_one_make_a_plain_tunnel_where_that_is_accepted",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Dynamic levels: what is named goes without encryption, within a grant",
+        keys: &["peer.level"],
+        verbs: &["level", "zones"],
+        works: Tests(&[
+            (
+                LEVEL,
+                "what_is_named_can_be_read_on_the_way_and_nothing_else",
+            ),
+            (LEVEL, "every_third_packet_is_encrypted_all_the_same"),
+            (LEVEL, "of_rtp_and_of_mpeg_what_matters_most_is_encrypted"),
+            (
+                LEVEL,
+                "an_operator_switches_levels_under_volleys_and_nothing_is_lost",
+            ),
+        ]),
+        refuses: Tests(&[
+            (LEVEL, "without_a_grant_nothing_can_be_read_on_the_way"),
+            (
+                LEVEL,
+                "ends_that_name_different_datagrams_encrypt_all_and_are_told_with_the_fix",
+            ),
+            (
+                LEVEL,
+                "a_level_that_was_not_agreed_on_is_refused_with_the_fix",
+            ),
+            (LEVEL, "a_class_that_is_not_bounded_is_told_with_the_fix"),
+            (
+                LEVEL_FILE,
+                "what_is_not_named_or_not_bounded_is_refused_with_the_fix",
+            ),
+            (
+                LEVEL_ESP,
+                "who_reads_a_packet_without_encryption_can_change_none_of_its_octets",
+            ),
+            (
+                LEVEL_ESP,
+                "a_peer_that_sends_more_than_was_granted_is_not_heard_and_that_is_told_once",
+            ),
+            (
+                LEVEL_ESP,
+                "a_peer_that_sends_what_was_not_granted_is_not_heard",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                LEVEL,
+                "a_grant_that_is_used_up_loses_nothing_and_the_rest_is_encrypted",
+            ),
+            (
+                LEVEL,
+                "new_keys_renew_a_grant_as_often_as_was_agreed_and_nothing_is_lost",
+            ),
+            (
+                LEVEL,
+                "a_download_comes_through_a_lossy_hop_every_second_packet_without_encryption",
+            ),
+            (LEVEL, "a_reload_takes_a_grant_back"),
+            (
+                LEVEL_NODE,
+                "a_grant_whose_time_is_over_is_of_no_use_and_nothing_is_lost",
+            ),
+            (
+                IKE_LEVEL,
+                "new_keys_renew_a_grant_as_often_as_both_ends_said_and_then_there_is_none",
+            ),
+        ]),
+    },
+    Feature {
         name: "Licences",
         keys: &[
             "peer.licences.node",
@@ -1616,6 +1832,30 @@ pub const FEATURES: &[Feature] = &[
         recovers: Tests(&[(
             RECOVERY,
             "what_a_killed_daemon_left_is_gone_after_the_next_start_and_stop",
+        )]),
+    },
+    Feature {
+        name: "Writing: a licensed node lowers TCP's windows",
+        keys: &["peer.licences.right", "regulate.window"],
+        verbs: &["zones"],
+        works: Tests(&[(
+            WRITE,
+            "a_kernels_sender_keeps_to_the_window_that_a_writer_lowers",
+        )]),
+        refuses: Tests(&[
+            (WRITE, "a_node_that_may_only_read_lowers_no_window"),
+            (
+                WRITE,
+                "a_licence_to_write_that_is_taken_back_ends_while_packets_flow",
+            ),
+            (
+                "pure/esp/tests/data_plane/overlay.rs",
+                "a_writer_outside_its_mask_is_dropped",
+            ),
+        ]),
+        recovers: Tests(&[(
+            WRITE,
+            "no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop",
         )]),
     },
     Feature {
@@ -1810,6 +2050,10 @@ pub const FEATURES: &[Feature] = &[
             (
                 FIGURES,
                 "ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails",
+            ),
+            (
+                FIGURES,
+                "packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zones_the_verdict_fails",
             ),
         ]),
         refuses: Tests(&[

@@ -10,12 +10,18 @@ const CLASSIFY: &str = "pure/wire/src/classify.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
+const IKE_LEVEL: &str = "pure/ike/src/tests/level.rs";
+const LEVEL: &str = "pure/esp/tests/data_plane/level.rs";
 const LEDGER: &str = "pure/node/src/tests/ledger.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
+const FIXED: &str = "pure/esp/tests/data_plane/fixed.rs";
+const OVERLAY: &str = "pure/esp/tests/data_plane/overlay.rs";
 const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
 const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
+const WRITE: &str = "edge/lab/tests/e2e_write.rs";
+const WRITING: &str = "pure/node/src/tests/write.rs";
 
 /// Everything.
 pub const ZONES: &[Weakness] = &[
@@ -25,6 +31,7 @@ pub const ZONES: &[Weakness] = &[
         what: "puts the header zone of one packet before the payload zone of another",
         answer: Tests(&[
             (DATA, "a_zone_spliced_from_another_packet_is_dropped"),
+            (FIXED, "a_packet_of_one_is_none_of_the_other"),
             (
                 INVARIANTS,
                 "invariant_3_no_zone_is_lifted_and_only_headers_are_in_a_licensed_one",
@@ -71,6 +78,11 @@ pub const ZONES: &[Weakness] = &[
         answer: Tests(&[
             (DATA, "a_changed_map_is_dropped"),
             (DATA, "maps_with_words_against_the_rules_are_dropped"),
+            (FIXED, "a_map_added_or_taken_away_is_noticed"),
+            (
+                FIXED,
+                "ends_with_different_fixed_maps_open_nothing_of_each_other",
+            ),
             (IDENTITY, "no_octet_beyond_the_headers_is_ever_licensed"),
         ]),
     },
@@ -234,6 +246,90 @@ pub const ZONES: &[Weakness] = &[
             (PADDING, "a_padded_acknowledgement_has_no_payload"),
             (PADDING, "a_dummy_is_no_segment_to_a_licensed_node"),
             (PADDING, "nobody_on_the_way_changes_padding"),
+        ]),
+    },
+    Weakness {
+        number: 17,
+        seen: "a node that may read, or anybody on the path",
+        what: "writes: an overlay without the right, of another packet, of another direction, or one that was stripped",
+        answer: Tests(&[
+            (OVERLAY, "a_reader_that_writes_is_dropped"),
+            (OVERLAY, "where_nobody_may_write_an_overlay_is_dropped"),
+            (OVERLAY, "a_moved_overlay_is_dropped"),
+            (
+                OVERLAY,
+                "an_overlay_of_the_other_direction_or_of_another_grant_is_dropped",
+            ),
+            (OVERLAY, "a_stripped_overlay_leaves_what_was_sealed"),
+        ]),
+    },
+    Weakness {
+        number: 18,
+        seen: "a node that may write",
+        what: "writes beyond its right: another field, a window that is raised, a text that is none",
+        answer: Tests(&[
+            (OVERLAY, "a_writer_outside_its_mask_is_dropped"),
+            (OVERLAY, "a_text_that_is_none_is_dropped"),
+        ]),
+    },
+    Weakness {
+        number: 19,
+        seen: "a node that may write, and was ended in the middle of it",
+        what: "counts anew under a key that it had, and so uses a nonce twice",
+        answer: Tests(&[
+            (
+                OVERLAY,
+                "no_number_seals_twice_over_grants_that_come_again_or_anew",
+            ),
+            (
+                WRITING,
+                "no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys",
+            ),
+            (
+                WRITE,
+                "no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 20,
+        seen: "anybody on the path",
+        what: "makes or changes packets that are not encrypted, or has everything be so: the paper switches to plaintext",
+        answer: Tests(&[
+            (
+                LEVEL,
+                "who_reads_a_packet_without_encryption_can_change_none_of_its_octets",
+            ),
+            (LEVEL, "a_packet_of_one_level_is_none_of_another"),
+            (
+                LEVEL,
+                "without_a_grant_nothing_goes_without_encryption_whatever_an_operator_wants",
+            ),
+            (
+                IKE_LEVEL,
+                "nothing_goes_without_encryption_unless_both_ends_grant_it_for_the_same_datagrams",
+            ),
+            (IKE_LEVEL, "keys_bind_what_may_go_without_encryption"),
+        ]),
+    },
+    Weakness {
+        number: 21,
+        seen: "a peer, or whoever has taken its place",
+        what: "sends without encryption what was not granted, more, for longer, or again and again by new keys",
+        answer: Tests(&[
+            (
+                LEVEL,
+                "a_peer_that_sends_more_than_was_granted_is_not_heard_and_that_is_told_once",
+            ),
+            (
+                LEVEL,
+                "a_peer_that_goes_on_for_longer_than_was_granted_is_not_heard",
+            ),
+            (LEVEL, "a_peer_that_sends_what_was_not_granted_is_not_heard"),
+            (
+                IKE_LEVEL,
+                "new_keys_renew_a_grant_as_often_as_both_ends_said_and_then_there_is_none",
+            ),
         ]),
     },
 ];

@@ -30,10 +30,11 @@ pub enum Topic {
     TheirTraffic,
     Zones,
     Licences,
+    Level,
 }
 
 impl Topic {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::IkeCipher,
         Self::Prf,
         Self::Integrity,
@@ -54,6 +55,7 @@ impl Topic {
         Self::TheirTraffic,
         Self::Zones,
         Self::Licences,
+        Self::Level,
     ];
 
     const fn name(self) -> &'static str {
@@ -78,6 +80,7 @@ impl Topic {
             Self::TheirTraffic => "prefixes there",
             Self::Zones => "zones",
             Self::Licences => "licences",
+            Self::Level => "not encrypted",
         }
     }
 }
@@ -102,6 +105,10 @@ pub fn verdict(topic: Topic, attempt: &Attempt) -> Verdict {
 
 fn row(topic: Topic, attempt: &Attempt) -> Option<Row> {
     let (ours, theirs) = (ours(topic, &attempt.ours), theirs(topic, &attempt.theirs));
+    let level = |offer: &Offer| offer.zones.as_ref().and_then(|zones| zones.level);
+    if topic == Topic::Level && level(&attempt.ours).or(level(&attempt.theirs)).is_none() {
+        return None;
+    }
     let silent = ours.is_none() && theirs.is_none();
     // What nobody asks for cannot be why it fails; a key or a proof can.
     if silent && (topic == Topic::Kem || !suspects(attempt).contains(&topic)) {
@@ -142,6 +149,10 @@ fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
         Topic::TheirTraffic => list(&theirs.local),
         // Who asks for a child and says nothing of zones wants none.
         Topic::Zones if theirs.zones.is_none() && !theirs.esp.is_empty() => Some("none".to_owned()),
+        Topic::Level if theirs.zones.is_some() => {
+            let level = theirs.zones.as_ref().and_then(|zones| zones.level);
+            Some(level.map_or_else(|| "nothing".to_owned(), |grant| grant.to_string()))
+        }
         _ => common(topic, theirs),
     }
 }
@@ -160,6 +171,7 @@ fn common(topic: Topic, offer: &Offer) -> Option<String> {
         Topic::SequenceNumbers => list(of(TransformType::ESN, &offer.esp)),
         Topic::Zones => offer.zones.as_deref().map(zones),
         Topic::Licences => list(offer.zones.as_deref().into_iter().flat_map(licences)),
+        Topic::Level => Some(offer.zones.as_ref()?.level?.to_string()),
         Topic::OurIdentity
         | Topic::TheirIdentity
         | Topic::OurCertificate
@@ -199,13 +211,21 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::OurTraffic => overlap(&ours.local, &theirs.remote),
         Topic::TheirTraffic => overlap(&ours.remote, &theirs.local),
         Topic::Zones => {
-            let agreed = |offer: &Offer| offer.zones.as_ref().map(|z| z.zones.clone());
+            let agreed = |offer: &Offer| {
+                let zones = offer.zones.as_ref();
+                zones.map(|z| (z.zones.clone(), z.map.clone()))
+            };
             agreed(ours) == agreed(theirs)
         }
         Topic::Licences => {
             let theirs: Vec<_> = theirs.zones.iter().flat_map(|z| &z.licences).collect();
             let mut ours = ours.zones.iter().flat_map(|z| &z.licences);
             ours.all(|licence| theirs.contains(&licence))
+        }
+        // Of the same datagrams the smaller numbers are agreed on.
+        Topic::Level => {
+            let class = |offer: &Offer| Some(offer.zones.as_ref()?.level?.class);
+            class(ours) == class(theirs)
         }
     }
 }
@@ -343,7 +363,11 @@ fn certificate(certificate: &Certificate) -> String {
 fn zones(agreement: &ZoneAgreement) -> String {
     let zones = agreement.zones.iter();
     let names = zones.map(|zone| format!("{} {}", zone.selector, zone.suite));
-    names.collect::<Vec<_>>().join(", ")
+    let names = names.collect::<Vec<_>>().join(", ");
+    match agreement.fixed_runs() {
+        runs if runs.is_empty() => names,
+        runs => format!("{names}; in every packet {}", runs.join(", ")),
+    }
 }
 
 fn licences(agreement: &ZoneAgreement) -> impl Iterator<Item = String> {
@@ -353,5 +377,12 @@ fn licences(agreement: &ZoneAgreement) -> impl Iterator<Item = String> {
         zone.map_or_else(|| "?".to_owned(), |zone| zone.selector.to_string())
     };
     let licences = agreement.licences.iter();
-    licences.map(move |licence| format!("{} reads {}", licence.node, zone(licence)))
+    licences.map(move |licence| {
+        format!(
+            "{} {}s {}",
+            licence.node,
+            licence.right.name(),
+            zone(licence)
+        )
+    })
 }

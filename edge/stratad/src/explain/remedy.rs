@@ -5,8 +5,9 @@ use super::compare::{Topic, verdict};
 use config::Places;
 use control::{Fix, Verdict};
 use crypto::Certificate;
-use model::{Group, Identity, Kem, Suite, TrafficSelector, Zone, ZoneAgreement};
+use model::{Group, Identity, Kem, Suite, Zone, ZoneAgreement};
 use node::{Attempt, BadPpk, DownReason, End, Refusal};
+use std::fmt::Display;
 use wire::ike::{GroupId, NotifyType, Transform};
 
 /// Where the lines about one peer are.
@@ -70,7 +71,10 @@ impl Remedy<'_> {
                 NotifyType::TS_UNACCEPTABLE => self.selectors(attempt),
                 NotifyType::ZONES_REQUIRED => vec![match attempt.ours.zones {
                     None => self.at("zones", "write `zones = \"require\"`"),
-                    Some(_) => self.at("layout", "write the `layout` that it has for us there"),
+                    Some(_) => self.at(
+                        "layout",
+                        "write the `layout`, and the `map`, that it has for us there",
+                    ),
                 }],
                 NotifyType::FAILED_CP_REQUIRED => {
                     vec![self.at("local", "write `local = [\"dynamic\"]`")]
@@ -163,6 +167,7 @@ impl Remedy<'_> {
                 ),
             )],
             Refusal::ZonesNotAgreed => self.zones(attempt),
+            Refusal::LevelNotAgreed => self.level(attempt),
             Refusal::WithoutPpk => vec![self.same_ppk()],
             Refusal::WithoutKem => vec![same_kem()],
             _ => Vec::new(),
@@ -334,9 +339,14 @@ impl Remedy<'_> {
     }
 
     fn zones(&self, attempt: &Attempt) -> Vec<Fix> {
-        if let (Some(_), Some(theirs)) = (&attempt.ours.zones, &attempt.theirs.zones) {
-            let layout = layout(theirs);
-            return vec![self.at("layout", format!("write `{layout}` as it is there"))];
+        if let (Some(ours), Some(theirs)) = (&attempt.ours.zones, &attempt.theirs.zones) {
+            return match ours.zones == theirs.zones {
+                true => vec![self.at("map", map(theirs))],
+                false => {
+                    let layout = layout(theirs);
+                    vec![self.at("layout", format!("write `{layout}` as it is there"))]
+                }
+            };
         }
         vec![
             elsewhere("write `zones = \"accept\"` or `zones = \"require\"` in its table for us"),
@@ -345,6 +355,16 @@ impl Remedy<'_> {
                 "or write `zones = \"accept\"` here: then it may be plain",
             ),
         ]
+    }
+
+    /// What the other end lets go without encryption is known if it said so.
+    fn level(&self, attempt: &Attempt) -> Vec<Fix> {
+        let theirs = attempt.theirs.zones.as_ref();
+        let fix = match theirs.and_then(|theirs| theirs.level) {
+            Some(theirs) => format!("name what is named there, {}", theirs.class),
+            None => "write the same under `level` there too, or remove it here".to_owned(),
+        };
+        vec![self.at("level.integrity", fix)]
     }
 
     fn selectors(&self, attempt: &Attempt) -> Vec<Fix> {
@@ -389,6 +409,14 @@ fn layout(agreement: &ZoneAgreement) -> String {
     format!("layout = [{}]", zones.collect::<Vec<_>>().join(", "))
 }
 
+/// What to do about a map that is another one there.
+fn map(agreement: &ZoneAgreement) -> String {
+    match agreement.fixed_runs() {
+        runs if runs.is_empty() => "remove it: it is not fixed there".to_owned(),
+        runs => format!("write `map = [{}]` as it is there", quoted(&runs)),
+    }
+}
+
 /// Whether it was asked more than once, and nobody said anything.
 fn is_silence(attempt: &Attempt) -> bool {
     attempt.end.is_none() && attempt.tries > 1 && attempt.remarks.is_empty()
@@ -419,7 +447,7 @@ pub(super) fn elsewhere(change: impl Into<String>) -> Fix {
     }
 }
 
-fn quoted(selectors: &[TrafficSelector]) -> String {
-    let quoted: Vec<_> = selectors.iter().map(|one| format!("\"{one}\"")).collect();
+fn quoted(texts: &[impl Display]) -> String {
+    let quoted: Vec<_> = texts.iter().map(|one| format!("\"{one}\"")).collect();
     quoted.join(", ")
 }

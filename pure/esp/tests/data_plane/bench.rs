@@ -4,8 +4,9 @@
 use crypto::{Aead, AeadAlgorithm, Secret};
 use esp::{DropReason, Packet, Protected, Sink, Spd, Worker};
 use model::{
-    ChildSa, ChildSaId, Half, Hmac, IkeSaId, Instant, Keys, MapKind, Mode, Path, Sha2, Span, Spi,
-    Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector, ZoneSuite,
+    BesideSa, ChildSa, ChildSaId, Half, Hmac, IkeSaId, Instant, Keys, LevelGrant, MapKind, Mode,
+    Path, Run, Sha2, Span, Spi, Suite, TrafficSelector, Zone, ZoneAgreement, ZoneId, ZoneKey,
+    ZoneSelector, ZoneSuite,
 };
 use wire::ecn::Ecn;
 
@@ -109,6 +110,7 @@ pub fn agreement(zones: &[(ZoneSelector, ZoneSuite)]) -> ZoneAgreement {
         map: MapKind::Changeable,
         window: 4096,
         licences: vec![],
+        level: None,
     }
 }
 
@@ -143,6 +145,7 @@ pub fn half(spi: u32, kind: &Kind) -> Half<Secret> {
     Half {
         spi: Spi(spi),
         keys,
+        writers: None,
     }
 }
 
@@ -186,10 +189,68 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
             Kind::Plain { .. } => None,
             Kind::Zoned(zones) => Some(agreement(zones)),
         },
+        opaque: None,
+        integrity: None,
         takes_padding: true,
         exchanges: model::Exchanges::default(),
         initiator: true,
     }
+}
+
+/// Where Alice and Bob receive the opaque SA beside one with a fixed map.
+pub const OPAQUE_TO_ALICE: u32 = 0x2000_0002;
+pub const OPAQUE_TO_BOB: u32 = 0x1000_0002;
+
+/// Alice's and Bob's SA of two zones with a fixed map of these runs.
+pub fn fixed_sas(runs: &[(u8, u16)]) -> (ChildSa<Secret>, ChildSa<Secret>) {
+    fix(alices_sa(&two_zones()), bobs_sa(&two_zones()), runs)
+}
+
+/// Fixes the map of both ends' SA, with an opaque one beside.
+pub fn fix(
+    mut alice: ChildSa<Secret>,
+    mut bob: ChildSa<Secret>,
+    runs: &[(u8, u16)],
+) -> (ChildSa<Secret>, ChildSa<Secret>) {
+    let run = |(zone, len): &(u8, u16)| Run {
+        zone: ZoneId(*zone),
+        len: *len,
+    };
+    for sa in [&mut alice, &mut bob] {
+        let agreement = sa.agreement.as_mut().unwrap();
+        agreement.map = MapKind::Fixed(runs.iter().map(run).collect());
+        let payload = agreement.zones.last().unwrap().suite;
+        let kind = Kind::Zoned(vec![(ZoneSelector::Rest, payload)]);
+        sa.opaque = Some(BesideSa {
+            inbound: half(OPAQUE_TO_ALICE, &kind),
+            outbound: half(OPAQUE_TO_BOB, &kind),
+        });
+    }
+    let bobs = bob.opaque.as_mut().unwrap();
+    std::mem::swap(&mut bobs.inbound, &mut bobs.outbound);
+    (alice, bob)
+}
+
+/// Where Alice and Bob receive what goes without encryption.
+pub const CLEAR_TO_ALICE: u32 = 0x2000_0003;
+pub const CLEAR_TO_BOB: u32 = 0x1000_0003;
+
+/// Lets some of both ends' SA go without encryption, on an SA beside.
+pub fn granting(
+    (mut alice, mut bob): (ChildSa<Secret>, ChildSa<Secret>),
+    grant: LevelGrant,
+) -> (ChildSa<Secret>, ChildSa<Secret>) {
+    let kind = Kind::Zoned(vec![(ZoneSelector::Rest, ZoneSuite::Aes256Gmac)]);
+    for sa in [&mut alice, &mut bob] {
+        sa.agreement.as_mut().unwrap().level = Some(grant);
+        sa.integrity = Some(BesideSa {
+            inbound: half(CLEAR_TO_ALICE, &kind),
+            outbound: half(CLEAR_TO_BOB, &kind),
+        });
+    }
+    let bobs = bob.integrity.as_mut().unwrap();
+    std::mem::swap(&mut bobs.inbound, &mut bobs.outbound);
+    (alice, bob)
 }
 
 pub fn bobs_sa(kind: &Kind) -> ChildSa<Secret> {
@@ -256,8 +317,17 @@ pub fn seal(worker: &mut Worker, datagram: &[u8]) -> Result<Vec<u8>, DropReason>
 
 /// The same in a buffer of the caller's.
 pub fn seal_in(worker: &mut Worker, packet: &mut Packet) -> Result<Vec<u8>, DropReason> {
+    seal_at(worker, packet, Instant::ZERO)
+}
+
+/// The same at a time of the caller's.
+pub fn seal_at(
+    worker: &mut Worker,
+    packet: &mut Packet,
+    now: Instant,
+) -> Result<Vec<u8>, DropReason> {
     let mut outcome = Outcome::default();
-    worker.seal(std::slice::from_mut(packet), &mut outcome);
+    worker.seal(std::slice::from_mut(packet), &mut outcome, now);
     outcome.sent.pop().ok_or_else(|| outcome.dropped[0])
 }
 
@@ -268,11 +338,21 @@ pub fn open(worker: &mut Worker, packet: &[u8]) -> Result<Vec<u8>, DropReason> {
 
 /// The same under a header with this ECN field.
 pub fn open_marked(worker: &mut Worker, packet: &[u8], ecn: Ecn) -> Result<Vec<u8>, DropReason> {
+    open_at(worker, packet, ecn, Instant::ZERO)
+}
+
+/// The same at a time of the caller's.
+pub fn open_at(
+    worker: &mut Worker,
+    packet: &[u8],
+    ecn: Ecn,
+    now: Instant,
+) -> Result<Vec<u8>, DropReason> {
     let before = worker.counters().clone();
     let mut outcome = Outcome::default();
     let mut packet = Packet::from_slice(packet);
     packet.ecn = ecn;
-    worker.open(&mut [packet], &mut outcome, Instant::ZERO);
+    worker.open(&mut [packet], &mut outcome, now);
     for (why, count) in worker.counters().drops() {
         let now = u64::from(outcome.dropped.contains(&why));
         assert_eq!(count - before.dropped(why), now, "{why:?}");
@@ -297,9 +377,20 @@ pub fn encrypt(key: &Secret, seq: u32, aad: &[u8], text: &[u8]) -> Vec<u8> {
 
 /// A zoned packet from Alice to Bob, with whatever map and texts: no rule is kept but the AAD's.
 pub fn zoned_packet(keys: &[(u8, Secret)], seq: u32, map: &[u8], texts: &[&[u8]]) -> Vec<u8> {
+    mapped_packet(keys, seq, (map, true), texts)
+}
+
+/// The same with a map that is on the wire or not.
+pub fn mapped_packet(
+    keys: &[(u8, Secret)],
+    seq: u32,
+    (map, is_carried): (&[u8], bool),
+    texts: &[&[u8]],
+) -> Vec<u8> {
     let bodies: usize = texts.iter().map(|text| text.len() + 16).sum();
-    let len = (8 + map.len() + bodies) as u32;
-    let mut packet = [&TO_BOB.to_be_bytes()[..], &seq.to_be_bytes(), map].concat();
+    let carried = if is_carried { map } else { &[] };
+    let len = (8 + carried.len() + bodies) as u32;
+    let mut packet = [&TO_BOB.to_be_bytes()[..], &seq.to_be_bytes(), carried].concat();
     let head = packet.len();
     for (i, ((zone, key), text)) in keys.iter().zip(texts).enumerate() {
         let mut aad = aad0(seq, map, len);
@@ -315,6 +406,51 @@ pub fn zoned_packet(keys: &[(u8, Secret)], seq: u32, map: &[u8], texts: &[&[u8]]
 pub fn aad0(seq: u32, map: &[u8], len: u32) -> Vec<u8> {
     let numbers = [TO_BOB, 0, seq].map(u32::to_be_bytes).concat();
     [&numbers, map, &len.to_be_bytes()].concat()
+}
+
+/// What overlays in the direction of an SPI have their keys from.
+pub fn root(spi: u32) -> Secret {
+    Secret::new(vec![spi as u8 ^ 0x5a; 32])
+}
+
+/// The same SA between ends that agreed on a writer.
+pub fn with_writers(mut sa: ChildSa<Secret>) -> ChildSa<Secret> {
+    for half in [&mut sa.inbound, &mut sa.outbound] {
+        half.writers = Some(root(half.spi.0));
+    }
+    sa
+}
+
+/// A packet to Bob whose first zone has an AEAD, with an overlay that says whatever: grant and counter are
+/// the first eight octets. No rule is kept but that of what the ICV covers.
+pub fn overlaid(packet: &[u8], root: &Secret, number: u64, text: &[u8]) -> Vec<u8> {
+    let words = usize::from(packet[8] & 15).saturating_sub(1).max(1);
+    let map = &packet[8..packet.len().min(8 + 4 * words)];
+    let len = |word: &[u8]| usize::from(u16::from_be_bytes([word[2], word[3]]));
+    let first = map.chunks_exact(4).filter(|word| word[1] == 1).map(len);
+    let end = match packet[8] & 15 {
+        1 => packet.len(),
+        _ => 8 + map.len() + first.sum::<usize>() + 1 + 16,
+    };
+    let icv = packet.get(end.saturating_sub(16)..end);
+    let icv = icv.unwrap_or_default();
+    let overlay_len = (text.len() + 26) as u16;
+    let seq = u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]]);
+    let mut aad = aad0(seq, map, packet.len() as u32);
+    aad.push(255);
+    aad.extend(icv);
+    aad.extend(overlay_len.to_be_bytes());
+    let key = esp::overlay_key(root, (number >> 48) as u16);
+    let (cipher, salt) = key.expose().split_at(32);
+    let nonce = [salt, &number.to_be_bytes()].concat();
+    let mut body = text.to_vec();
+    let aead = Aead::new(AeadAlgorithm::Aes256Gcm, cipher).unwrap();
+    let icv = aead.seal(&nonce.try_into().unwrap(), &aad, &mut body);
+    let mut written = packet.to_vec();
+    written[8] |= 0x80;
+    let number = number.to_be_bytes();
+    written.extend([&number[..], &body, &icv, &overlay_len.to_be_bytes()].concat());
+    written
 }
 
 /// A plain packet from Alice to Bob with whatever text.

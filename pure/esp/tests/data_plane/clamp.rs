@@ -2,11 +2,12 @@
 
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, tcp, udp, v4, v6};
+use crate::mode::{BOTH, V4, moded};
 use esp::Worker;
-use model::Mode;
 use wire::checksum;
 use wire::ip::Header;
 use wire::tcp::{self, OptionValue};
+use wire::zoned::ONE_FIELD_LEN;
 
 const MTU: u16 = 1380;
 const KINDS: [fn() -> Kind; 3] = [|| EXPLICIT, two_zones, eight_zones];
@@ -76,18 +77,16 @@ fn what_begins_no_connection_passes_as_it_is() {
 
 #[test]
 fn in_transport_and_beet_mode_it_is_the_same() {
-    for mode in [Mode::Transport, Mode::Beet] {
-        let (mut alices, mut bobs) = (alices_sa(&EXPLICIT), bobs_sa(&EXPLICIT));
-        for sa in [&mut alices, &mut bobs] {
-            sa.mode = mode;
+    for mode in BOTH {
+        for kind in KINDS.map(|kind| kind()) {
+            for clamped in [[Some(MTU), None], [None, Some(MTU)]] {
+                let [mut alice, mut bob] = moded(mode, &kind, V4).map(endpoint);
+                alice.set_clamp(clamped[0]);
+                bob.set_clamp(clamped[1]);
+                let packet = seal(&mut alice, &v4(TCP, &syn())).unwrap();
+                assert_eq!(offered(&open(&mut bob, &packet).unwrap()), 1340);
+            }
         }
-        let [here, there] = ["10.1.0.1/32", "10.8.0.1/32"].map(|address| prefixes(&[address]));
-        (alices.local, alices.remote) = (here.clone(), there.clone());
-        (bobs.local, bobs.remote) = (there, here);
-        let (mut alice, mut bob) = (endpoint(alices), endpoint(bobs));
-        bob.set_clamp(Some(MTU));
-        let packet = seal(&mut alice, &v4(TCP, &syn())).unwrap();
-        assert_eq!(offered(&open(&mut bob, &packet).unwrap()), 1340);
     }
 }
 
@@ -100,4 +99,22 @@ fn what_is_dropped_is_not_counted() {
     packet[20] ^= 1;
     assert!(open(&mut bob, &packet).is_err());
     assert_eq!(bob.counters().clamped, 0);
+}
+
+/// A writer appends to packets that are full already.
+#[test]
+fn segments_leave_room_for_what_a_writer_appends() {
+    let kind = two_zones();
+    let (mut alice, mut bob) = (
+        endpoint(with_writers(alices_sa(&kind))),
+        endpoint(with_writers(bobs_sa(&kind))),
+    );
+    for (clamping, other) in [(0, 1), (1, 0)] {
+        let clamps = [Some(MTU), None];
+        alice.set_clamp(clamps[clamping]);
+        bob.set_clamp(clamps[other]);
+        let packet = seal(&mut alice, &v4(TCP, &syn())).unwrap();
+        let came = open(&mut bob, &packet).unwrap();
+        assert_eq!(offered(&came), 1340 - ONE_FIELD_LEN as u16);
+    }
 }

@@ -3,7 +3,7 @@
 use crate::bench::*;
 use crate::datagram::{UDP, segment, udp, v6};
 use esp::{Packet, Worker};
-use model::Dscp;
+use model::{Dscp, Instant};
 use std::collections::BTreeMap;
 use wire::ecn::Ecn;
 
@@ -24,7 +24,7 @@ fn classes(peer: &str, dscp: Dscp) -> BTreeMap<String, Dscp> {
 fn outside(alice: &mut Worker, bob: &mut Worker, datagram: &[u8]) -> u8 {
     let mut outcome = Outcome::default();
     let mut packet = [Packet::from_slice(datagram)];
-    alice.seal(&mut packet, &mut outcome);
+    alice.seal(&mut packet, &mut outcome, Instant::ZERO);
     let opened = open_marked(bob, &outcome.sent[0], outcome.marks[0]);
     assert_eq!(opened.unwrap(), datagram);
     packet[0].class()

@@ -29,7 +29,11 @@ fn with(ecn: Ecn, datagram: &[u8]) -> Vec<u8> {
 /// The packet and the field outside.
 fn sealed(worker: &mut Worker, datagram: &[u8]) -> (Vec<u8>, Ecn) {
     let mut outcome = Outcome::default();
-    worker.seal(&mut [Packet::from_slice(datagram)], &mut outcome);
+    worker.seal(
+        &mut [Packet::from_slice(datagram)],
+        &mut outcome,
+        Instant::ZERO,
+    );
     (outcome.sent[0].clone(), outcome.marks[0])
 }
 
@@ -71,7 +75,7 @@ fn each_packet_of_a_batch_has_the_field_of_its_own_datagram() {
             packet.fill(&with(ecn, &segment()));
         }
         let mut outcome = Outcome::default();
-        alice.seal(&mut batch, &mut outcome);
+        alice.seal(&mut batch, &mut outcome, Instant::ZERO);
         assert_eq!(outcome.marks, marks);
     }
 }

@@ -20,8 +20,10 @@ pub fn grant(kind: &Kind, zones: &[u8]) -> Grant<Secret> {
             .iter()
             .map(|zone| (ZoneId(*zone), suite(*zone), key(spi, *zone, suite(*zone))))
             .collect(),
+        overlay: None,
     };
     Grant {
+        map: model::MapKind::Changeable,
         csa: CsaId(7),
         line: CsaId(7),
         grant: 1,
@@ -67,6 +69,32 @@ fn the_headers_are_seen_and_the_payload_is_a_length() {
     // The checksum would tell 16 bits of the payload.
     assert_eq!(view.zone(ZoneId(1)).unwrap()[36..38], [0, 0]);
     assert_eq!(open(&mut bob, &packet), Ok(segment()));
+}
+
+#[test]
+fn of_a_fixed_map_a_node_knows_without_reading_it() {
+    let (alice, bob) = fixed_sas(&[(1, 52)]);
+    let map = alice.agreement.as_ref().unwrap().map.clone();
+    let (mut alice, mut bob) = (endpoint(alice), endpoint(bob));
+    let mut node = Licensed::new();
+    let unmapped = grant(&two_zones(), &[1]);
+    node.install(Grant {
+        map,
+        ..unmapped.clone()
+    })
+    .unwrap();
+    let mut scratch = Scratch::new();
+    let packet = seal(&mut alice, &segment()).unwrap();
+    let view = node.open(&packet, &mut scratch).unwrap();
+    assert_eq!(view.headers().unwrap().ip, &segment()[..20]);
+    assert_eq!((view.len_of(ZoneId(1)), view.len_of(ZoneId(2))), (52, 40));
+    assert_eq!(open(&mut bob, &packet), Ok(segment()));
+    let opaque = seal(&mut alice, &v4(ICMP, &[0; 40])).unwrap();
+    let opened = node.open(&opaque, &mut scratch).map(drop);
+    assert_eq!(opened, Err(NotOpened::NoGrant));
+    // With the same keys and another idea of the map it opens nothing.
+    node.install(unmapped).unwrap();
+    assert!(node.open(&packet, &mut scratch).is_err());
 }
 
 #[test]

@@ -4,14 +4,19 @@
 
 mod attacks;
 mod authentic;
+mod bare;
 mod bench;
 mod clamp;
 mod datagram;
 mod dscp;
 mod ecn;
+mod fixed;
+mod foreign;
 mod identity;
+mod level;
 mod licensed;
 mod mode;
+mod overlay;
 mod padding;
 mod policy;
 mod room;

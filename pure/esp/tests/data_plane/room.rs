@@ -2,8 +2,9 @@
 
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, tcp, udp, v4, v4_with, v6};
+use crate::mode::{V4, V6, moded};
 use esp::{DropReason, Packet, PathMtu, Sink, Worker};
-use model::{ChildSaId, Hmac, Path, Sha2, Sizes, Suite, ZoneSuite};
+use model::{ChildSaId, Hmac, Instant, Mode, Path, Sha2, Sizes, Suite, ZoneSuite};
 use wire::checksum::{self, Sum};
 use wire::ip::Header;
 
@@ -43,7 +44,7 @@ fn fate(worker: &mut Worker, datagram: &[u8]) -> Fate {
     // A buffer of the daemon's has room for any datagram.
     let mut packet = Packet::with_capacity(65_535);
     packet.fill(datagram);
-    worker.seal(&mut [packet], &mut watch);
+    worker.seal(&mut [packet], &mut watch, Instant::ZERO);
     assert_eq!(watch.0.len(), 1);
     watch.0.remove(0)
 }
@@ -151,6 +152,39 @@ fn of_zoned_packets_what_is_told_fits_whatever_the_datagram_is() {
     }
 }
 
+/// The IP header counts for a datagram's length and is not in its packet. Of two zones of TCP without options
+/// the map is four octets of the twenty-eight that it may have.
+#[test]
+fn in_transport_and_beet_mode_the_ip_header_leaves_its_room_to_the_datagram() {
+    let spare = |kind: &Kind| {
+        if matches!(kind, Kind::Plain { .. }) {
+            0
+        } else {
+            24
+        }
+    };
+    for (mode, addresses, whole, header) in [
+        (Mode::Transport, V4, v4 as fn(u8, &[u8]) -> Vec<u8>, 20),
+        (Mode::Beet, V6, v6, 40),
+    ] {
+        for kind in [plain(Suite::ChaCha20Poly1305, true), two_zones()] {
+            let [sa, _] = moded(mode, &kind, addresses);
+            let mut alice = endpoint(sa);
+            let longest = alice.set_path_mtu(ID, PathMtu::Octets(1600)).unwrap();
+            let in_a_tunnel = worker(&kind, PathMtu::Octets(1600)).1.unwrap();
+            let of = |len: usize| whole(TCP, &tcp(&[], &vec![7; len - header - 20]));
+            let Fate::Sent(packet, true) = fate(&mut alice, &of(longest.into())) else {
+                panic!("{kind:?} {longest}");
+            };
+            let room = 1600 - OUTSIDE - packet;
+            assert!(room < spare(&kind) + 4, "{kind:?} {room}");
+            assert_eq!(usize::from(longest - in_a_tunnel), header);
+            let told = fate(&mut alice, &of(usize::from(longest) + 1));
+            assert!(matches!(told, Fate::Told(_)), "{told:?}");
+        }
+    }
+}
+
 #[test]
 fn nothing_is_asked_of_who_does_not_ask() {
     let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Any);
@@ -218,7 +252,7 @@ fn of_a_batch_one_datagram_is_answered() {
     let mut watch = Watch::default();
     let mut batch: Vec<_> = (0..8).map(|_| Packet::from_slice(&of(1350))).collect();
     batch.insert(3, Packet::from_slice(&of(100)));
-    alice.seal(&mut batch, &mut watch);
+    alice.seal(&mut batch, &mut watch, Instant::ZERO);
     let told = watch.0.iter().filter(|fate| matches!(fate, Fate::Told(_)));
     assert_eq!(told.count(), 1);
     assert!(matches!(watch.0[0], Fate::Told(_)));

@@ -163,8 +163,10 @@ fn keys_of_another_length_than_the_suites_are_refused() {
             let half = |spi| GrantHalf {
                 spi: Spi(spi),
                 zones: vec![(ZoneId(1), suite, key.clone())],
+                overlay: None,
             };
             let refused = Licensed::new().install(Grant {
+                map: model::MapKind::Changeable,
                 csa: CsaId(1),
                 line: CsaId(1),
                 grant: 1,

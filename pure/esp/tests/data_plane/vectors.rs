@@ -3,18 +3,28 @@
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, udp_between, v4, v6};
+use crate::mode::{V4, V6, moded, set_mode};
 use crypto::{Rng, Secret};
-use esp::{Packet, Worker};
-use model::{Half, Instant, Keys, Sizes, Spi, Suite, ZoneId, ZoneKey, ZoneSelector, ZoneSuite};
+use esp::{Licensed, Packet, Scratch, Worker};
+use model::{
+    Half, Instant, Keys, Mode, Sizes, Spi, Suite, ZoneId, ZoneKey, ZoneSelector, ZoneSuite,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
+use wire::zoned::mark;
 
-const GOLDEN: [(&str, &str); 2] = [
+const GOLDEN: [(&str, &str); 5] = [
     ("zoned.txt", include_str!("../vectors/zoned.txt")),
+    ("fixed.txt", include_str!("../vectors/fixed.txt")),
     ("plain.txt", include_str!("../vectors/plain.txt")),
+    ("overlay.txt", include_str!("../vectors/overlay.txt")),
+    ("bare.txt", include_str!("../vectors/bare.txt")),
 ];
+
+const V6_PAIR: &str = "fd000001000000000000000000000001 fd000008000000000000000000000001";
 
 /// One vector of a file; the decoder's text says what the fields are.
 struct Vector {
@@ -57,6 +67,43 @@ impl Vector {
         names.map(zone_key).collect()
     }
 
+    /// What a writer's key comes from, if there is one.
+    fn root(&self) -> Option<Secret> {
+        let root = self.fields.contains_key("root");
+        root.then(|| Secret::new(self.octets("root")))
+    }
+
+    /// The packet that leaves a licensed node, of what the endpoint sealed.
+    fn passed(&self, packet: Vec<u8>) -> Vec<u8> {
+        let Some(root) = self.root() else {
+            return packet;
+        };
+        let number = |name: &str| self.fields[name].parse::<u64>().unwrap();
+        let kind = Kind::Zoned(self.zones());
+        let mut grant = crate::licensed::grant(&kind, &[]);
+        grant.grant = number("grant") as u16;
+        let (_, suite, key) = self.zone_keys().remove(0);
+        for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
+            half.zones = vec![(ZoneId(1), suite, key.clone())];
+            half.overlay = Some(esp::overlay_key(&root, grant.grant));
+        }
+        grant.to_gateway.spi = self.half().spi;
+        let mut node = Licensed::new();
+        node.install(grant).unwrap();
+        let mut scratch = Scratch::new();
+        let mut last = None;
+        for _ in 0..number("ctr") {
+            let view = node.open(&packet, &mut scratch).unwrap();
+            last = node
+                .lower_window(&view, &packet, number("window") as u16)
+                .ok();
+        }
+        let mut passed = packet;
+        mark(&mut passed, true);
+        last.unwrap().append(&mut passed);
+        passed
+    }
+
     /// The selectors that give the vector's runs: those of its `layout`, or as many headers as there are
     /// zones for.
     fn zones(&self) -> Vec<(ZoneSelector, ZoneSuite)> {
@@ -77,7 +124,7 @@ impl Vector {
         let spi = u32::from_str_radix(self.fields["spi"].trim_start_matches("0x"), 16);
         let mut keys = self.zone_keys();
         let keys = match self.fields["kind"].as_str() {
-            "zoned" => Keys::Zoned(
+            "zoned" | "fixed" => Keys::Zoned(
                 keys.into_iter()
                     .map(|(zone, suite, key)| ZoneKey {
                         zone: ZoneId(zone),
@@ -100,20 +147,69 @@ impl Vector {
         Half {
             spi: Spi(spi.unwrap()),
             keys,
+            writers: self.root(),
         }
+    }
+
+    fn runs(&self) -> Vec<(u8, u16)> {
+        let run = |text: &str| {
+            let (zone, len) = text.split_once(':').unwrap();
+            (zone.parse().unwrap(), len.parse().unwrap())
+        };
+        self.fields["runs"].split_whitespace().map(run).collect()
+    }
+
+    /// Those of a mode that leaves the IP header behind.
+    fn addresses(&self) -> Option<[IpAddr; 2]> {
+        let pair = self.fields.get("pair")?;
+        let mut ends = pair.split(' ').map(|end| match end.len() {
+            8 => IpAddr::V4(u32::from_str_radix(end, 16).unwrap().into()),
+            _ => IpAddr::V6(u128::from_str_radix(end, 16).unwrap().into()),
+        });
+        Some([(); 2].map(|()| ends.next().unwrap()))
+    }
+
+    /// Sender and receiver of an opaque SA, beside one whose map fits nothing.
+    fn opaque_pair(&self) -> (Worker, Worker) {
+        let (mut alice, mut bob) = fixed_sas(&[(1, 999)]);
+        alice.opaque.as_mut().unwrap().outbound = self.half();
+        bob.opaque.as_mut().unwrap().inbound = self.half();
+        (endpoint(alice), endpoint(bob))
+    }
+
+    /// Sender and receiver of what goes without encryption.
+    fn clear_pair(&self) -> (Worker, Worker) {
+        let sas = (alices_sa(&two_zones()), bobs_sa(&two_zones()));
+        let (mut alice, mut bob) = granting(sas, crate::level::everything());
+        alice.integrity.as_mut().unwrap().outbound = self.half();
+        bob.integrity.as_mut().unwrap().inbound = self.half();
+        (endpoint(alice), endpoint(bob))
     }
 
     /// The vector's sender and receiver.
     fn pair(&self) -> (Worker, Worker) {
+        let kind = self.fields["kind"].as_str();
+        if kind == "fixed" && self.runs().is_empty() {
+            return match self.zone_keys()[0].1.encrypts() {
+                true => self.opaque_pair(),
+                false => self.clear_pair(),
+            };
+        }
         let (mut alice, mut bob) = (alices_sa(&EXPLICIT), bobs_sa(&EXPLICIT));
         alice.outbound = self.half();
         bob.inbound = self.half();
-        if self.fields["kind"] == "zoned" {
+        if ["zoned", "fixed"].contains(&kind) {
             for sa in [&mut alice, &mut bob] {
                 sa.agreement = Some(agreement(&self.zones()));
             }
             alice.inbound.keys = alice.outbound.keys.clone();
             bob.outbound.keys = bob.inbound.keys.clone();
+        }
+        if let Some(addresses) = self.addresses() {
+            set_mode([&mut alice, &mut bob], Mode::Beet, addresses);
+        }
+        if kind == "fixed" {
+            (alice, bob) = fix(alice, bob, &self.runs());
         }
         let (mut alice, bob) = (endpoint(alice), endpoint(bob));
         if let Some(size) = self.fields.get("sizes") {
@@ -140,8 +236,12 @@ fn golden_vectors_seal_and_open_to_the_octet() {
         let (mut alice, mut bob) = vector.pair();
         let (datagram, packet) = (vector.octets("datagram"), vector.octets("packet"));
         let sealed = seal_as(&mut alice, vector.seq(), &datagram);
-        assert_eq!(sealed, packet, "{name}");
-        assert_eq!(open(&mut bob, &packet), Ok(datagram), "{name}");
+        assert_eq!(vector.passed(sealed), packet, "{name}");
+        let written = match vector.root() {
+            Some(_) => vector.octets("written"),
+            None => datagram,
+        };
+        assert_eq!(open(&mut bob, &packet), Ok(written), "{name}");
         if vector.fields["kind"] == "zoned" {
             *runs_seen.entry(packet[8] & 15).or_insert(0) += 1;
         }
@@ -201,6 +301,61 @@ fn the_independent_decoder_opens_and_seals_random_packets_alike() {
     assert_eq!(said.trim(), "1520 vectors are right");
 }
 
+/// With a fixed map: some of them it fits, and all others are on the SA beside.
+#[test]
+fn the_independent_decoder_opens_and_seals_random_packets_that_carry_no_map_alike() {
+    let mut rng = Rng::from_seed([8; 32]);
+    let (mut text, mut fitting) = (String::new(), 0);
+    let (alice, bob) = fixed_sas(&[(1, 40)]);
+    let agreed = alice.agreement.clone().unwrap();
+    let (mut alice, mut bob) = (endpoint(alice), endpoint(bob));
+    for number in 1..=80 {
+        let datagram = random_datagram(&mut rng);
+        let packet = seal(&mut alice, &datagram).unwrap();
+        assert_eq!(open(&mut bob, &packet), Ok(datagram.clone()));
+        let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
+        let (spi, seq, fits) = (word(0), word(4), word(0) == TO_BOB);
+        fitting += u32::from(fits);
+        writeln!(
+            text,
+            "name: {number}\nkind: fixed\nspi: {spi:#x}\nseq: {seq}"
+        )
+        .unwrap();
+        let opaque = agreed.opaque().unwrap();
+        for zone in if fits { &agreed.zones } else { &opaque.zones } {
+            write_key(&mut text, spi, zone.id.0, zone.suite);
+        }
+        writeln!(text, "runs: {}", if fits { "1:40" } else { "" }).unwrap();
+        write_datagram(&mut text, &datagram, &packet);
+    }
+    assert!((5..75).contains(&fitting), "{fitting}");
+    let said = decoder_says(&[written("random-fixed.txt", &text)]);
+    assert_eq!(said.trim(), "80 vectors are right");
+}
+
+/// Without their IP headers, of whose two versions each packet looks the same.
+#[test]
+fn the_independent_decoder_opens_and_seals_random_packets_without_an_ip_header_alike() {
+    let mut rng = Rng::from_seed([9; 32]);
+    let mut text = String::new();
+    let datagrams: Vec<_> = (0..80).map(|_| random_datagram(&mut rng)).collect();
+    for kind in [two_zones(), eight_zones(), zones_of(ZoneSuite::Aes256Gmac)] {
+        for (version, pair) in [(4, "0a010001 0a080001"), (6, V6_PAIR)] {
+            let addresses = if version == 4 { V4 } else { V6 };
+            let [mut alice, mut bob] = moded(Mode::Transport, &kind, addresses).map(endpoint);
+            let of_version = datagrams.iter().filter(|d| d[0] >> 4 == version);
+            for (number, datagram) in (1..).zip(of_version) {
+                let packet = seal(&mut alice, datagram).unwrap();
+                let opened = open(&mut bob, &packet).unwrap();
+                writeln!(text, "pair: {pair}").unwrap();
+                write_vector(&mut text, &kind, number, &opened, &packet);
+            }
+        }
+    }
+    let said = decoder_says(&[written("random-bare.txt", &text)]);
+    assert_eq!(said.trim(), "240 vectors are right");
+}
+
 fn random_datagram(rng: &mut Rng) -> Vec<u8> {
     let mut payload = vec![0; usize::from(rng.u16() % 1200)];
     rng.fill(&mut payload);
@@ -238,13 +393,7 @@ fn write_vector(text: &mut String, kind: &Kind, number: u32, datagram: &[u8], pa
     )
     .unwrap();
     for (zone, suite) in zones {
-        writeln!(text, "cipher {zone}: {suite}").unwrap();
-        writeln!(
-            text,
-            "key {zone}: {}",
-            hex(key(TO_BOB, zone, suite).expose())
-        )
-        .unwrap();
+        write_key(text, TO_BOB, zone, suite);
     }
     if name == "zoned" {
         let words = usize::from(packet[8] & 15) - 1;
@@ -253,13 +402,18 @@ fn write_vector(text: &mut String, kind: &Kind, number: u32, datagram: &[u8], pa
         let runs: Vec<_> = (0..words).map(|i| run(word(i))).collect();
         writeln!(text, "runs: {}", runs.join(" ")).unwrap();
     }
-    writeln!(
-        text,
-        "datagram: {}\npacket: {}\n",
-        hex(datagram),
-        hex(packet)
-    )
-    .unwrap();
+    write_datagram(text, datagram, packet);
+}
+
+fn write_key(text: &mut String, spi: u32, zone: u8, suite: ZoneSuite) {
+    let key = key(spi, zone, suite);
+    let key = hex(key.expose());
+    writeln!(text, "cipher {zone}: {suite}\nkey {zone}: {key}").unwrap();
+}
+
+fn write_datagram(text: &mut String, datagram: &[u8], packet: &[u8]) {
+    let (datagram, packet) = (hex(datagram), hex(packet));
+    writeln!(text, "datagram: {datagram}\npacket: {packet}\n").unwrap();
 }
 
 fn hex(octets: &[u8]) -> String {

@@ -10,16 +10,23 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
 
     name      what it shows
     spi, seq  numbers
-    kind      zoned, explicit (IV on the wire) or implicit (RFC 8750)
+    kind      zoned, fixed (the same without a map on the wire: `runs` is the SA's; without any it is opaque
+              and has one zone), explicit (IV on the wire) or implicit (RFC 8750)
     cipher Z  the suite of zone Z, if it is not aes128gcm16: aes256gcm16, chacha20poly1305, aes128gmac,
               aes128ctr-sha256, aes128-sha256 (CBC) and their kin; aes128-sha256_256 has a whole HMAC
     key Z     encryption key, HMAC key and salt of zone Z in hexadecimal, as far as its suite has them;
               Z is 0 for a plain packet
     pad       octets of zeros behind the datagram that hide its length (RFC 4303 section 2.7), if there are any
     sizes     what gives them; not looked at here
+    pair      source and destination in hexadecimal, in transport and BEET mode: `runs` are of what follows the
+              IP header then, and the datagram has the header that the receiver makes
     layout    what the zones ask for, if it is not the headers; not looked at here: `runs` follow from it
     runs      zone:length of every run but the last (zoned only; empty if opaque)
+    root      root_w of this direction in hexadecimal, if a licensed node has appended an overlay
+    grant, ctr  its grant and counter
+    window    what it lowers TCP's window to
     datagram  hexadecimal
+    written   what the datagram is with the overlay applied, if there is one
     packet    hexadecimal, from the SPI on
 
 Written from the text of the design and sharing nothing with the code under test. It is meant to be
@@ -78,6 +85,21 @@ def checksum_place(datagram):
     return at, value
 
 
+def header_length(datagram):
+    return (datagram[0] & 15) * 4 if datagram[0] >> 4 == 4 else 40
+
+
+def header_for(pair, protocol, payload):
+    """The IP header that a receiver makes for what came without."""
+    source, destination = pair
+    if len(source) == 16:
+        fixed = struct.pack(">IHBB", 6 << 28, len(payload), protocol, 64)
+        return fixed + source + destination
+    fixed = struct.pack(">BBHHHBB", 0x45, 0, 20 + len(payload), 0, 0x4000, 64, protocol)
+    value = ones_complement(fixed + source + destination)
+    return fixed + struct.pack(">H", value) + source + destination
+
+
 def without_padding(datagram):
     """What is left of it where its IP header says that it ends."""
     place, fixed = (2, 0) if datagram[0] >> 4 == 4 else (4, 40)
@@ -93,7 +115,7 @@ def parse_map(octets, payload):
     """The described runs, whether the checksum was left out, and the map's length."""
     need(len(octets) >= 4, "no map")
     flags = octets[0]
-    need(flags & 0x80 == 0, "overlay")
+    need(flags & 0x80 == 0, "an overlay that was not taken off")
     need(flags & 0x30 == 0, "reserved bits")
     count = flags & 15
     need(1 <= count <= 8, "number of runs")
@@ -254,11 +276,84 @@ def aad_of(spi, seq, zone_map, length, zone, payload, other_bodies):
     return aad + other_bodies if zone == payload else aad
 
 
-def open_zoned(packet, keys):
+# --- Overlays ------------------------------------------------------------------------------------
+
+
+def overlay_key(root, grant):
+    """prf+(root_w, grant): key and salt of AES-256-GCM."""
+    octets, block = b"", b""
+    for number in (1, 2):
+        block = hmac.digest(root, block + struct.pack(">HB", grant, number), hashlib.sha256)
+        octets += block
+    return Aead(octets[:36], AESGCM)
+
+
+def split_overlay(packet):
+    """The packet as it was sealed, and the overlay behind it, if it has one."""
+    if not packet[8] & 0x80:
+        return packet, b""
+    (length,) = struct.unpack(">H", packet[-2:])
+    need(26 + 3 <= length <= 26 + 64 and length < len(packet) - 8, "length of an overlay")
+    sealed = packet[:8] + bytes([packet[8] & 0x7F]) + packet[9:-length]
+    return sealed, packet[-length:]
+
+
+def overlay_aad(spi, seq, zone_map, length, icv, overlay_length):
+    aad = struct.pack(">III", spi, 0, seq) + zone_map + struct.pack(">IB", length, 255)
+    return aad + icv + struct.pack(">H", overlay_length)
+
+
+def window_place(text, next_header):
+    if next_header == 6:
+        return 14
+    need(next_header in (4, 41), "a window in another protocol")
+    need((text[9] if text[0] >> 4 == 4 else text[6]) == 6, "a window in another protocol")
+    return header_length(text) + 14
+
+
+def apply_writes(text, writes):
+    """The designated zone's text with the window that the overlay gives it, and nothing else."""
+    at, free = 0, 0
+    while at < len(writes):
+        offset, count = writes[at], writes[at + 1]
+        octets = writes[at + 2 : at + 2 + count]
+        need(count and len(octets) == count and offset >= free, "writes")
+        need((offset, count) == (window_place(text, text[-1]), 2), "outside the mask")
+        need(octets <= text[offset : offset + 2], "a window that is raised")
+        text = text[:offset] + octets + text[offset + 2 :]
+        at, free = at + 2 + count, offset + count + 1
+    return text
+
+
+def add_overlay(packet, keys, runs, root, grant, counter, window):
+    spi, seq = struct.unpack(">II", packet[:8])
+    map_length = 4 * len(runs)
+    first = keys[1]
+    described = sum(size for zone, size in runs if zone == 1) + 1
+    end = 8 + map_length + first.iv_length + first.text_length(described) + first.icv_length
+    text = packet[8 + map_length :]
+    header = first.open(seq, text[: end - 8 - map_length], aad_of(
+        spi, seq, packet[8 : 8 + map_length], len(packet), 1, max(keys), b""), described)
+    place = window_place(header, header[-1])
+    writes = struct.pack(">BBH", place, 2, window)
+    zone_map, icv = packet[8 : 8 + map_length], packet[end - first.icv_length : end]
+    aad = overlay_aad(spi, seq, zone_map, len(packet), icv, 26 + len(writes))
+    number = struct.pack(">HHI", grant, counter >> 32, counter & 0xFFFFFFFF)
+    sealed = overlay_key(root, grant).encrypt(number, writes, aad)
+    marked = packet[:8] + bytes([packet[8] | 0x80]) + packet[9:]
+    return marked + number + sealed + struct.pack(">H", 26 + len(writes))
+
+
+def open_zoned(packet, keys, fixed=None, root=b"", pair=None):
+    packet, overlay = split_overlay(packet) if fixed is None else (packet, b"")
     payload = max(keys)
     spi, seq = struct.unpack(">II", packet[:8])
-    runs, checksum_left_out, map_length = parse_map(packet[8:], payload)
-    zone_map = packet[8 : 8 + map_length]
+    if fixed is None:
+        runs, checksum_left_out, map_length = parse_map(packet[8:], payload)
+        zone_map = packet[8 : 8 + map_length]
+    else:
+        runs, checksum_left_out, map_length = fixed, bool(fixed), 0
+        zone_map = write_map(runs, checksum_left_out, payload)
     designated = 1 if runs else payload
     present = sorted({zone for zone, _ in runs} | {payload})
     at, texts, other_bodies = 8 + map_length, {}, b""
@@ -273,7 +368,15 @@ def open_zoned(packet, keys):
         texts[zone] = key.open(seq, body, aad, described if zone != payload else None)
         if zone != payload:
             other_bodies += body
+        if zone == designated:
+            icv = body[len(body) - key.icv_length :]
         at = end
+    if overlay:
+        need(designated == 1, "an overlay of an opaque packet")
+        (grant,) = struct.unpack(">H", overlay[:2])
+        aad = overlay_aad(spi, seq, zone_map, len(packet), icv, len(overlay))
+        writes = overlay_key(root, grant).decrypt(overlay[:8], overlay[8:-2], aad)
+        texts[1] = apply_writes(texts[1], writes)
     next_header = texts[designated][-1]
     texts[designated] = texts[designated][:-1]
     datagram = b""
@@ -282,6 +385,8 @@ def open_zoned(packet, keys):
         texts[zone] = texts[zone][size:]
     datagram += texts.pop(payload)
     need(not any(texts.values()), "octets in no run")
+    if pair:
+        datagram = header_for(pair, next_header, datagram) + datagram
     datagram = without_padding(datagram)
     if checksum_left_out:
         place, value = checksum_place(datagram)
@@ -290,23 +395,31 @@ def open_zoned(packet, keys):
     return datagram, next_header
 
 
-def seal_zoned(datagram, spi, seq, keys, runs, pad):
+def next_header_of(datagram, pair):
+    if pair:
+        return datagram[9] if datagram[0] >> 4 == 4 else datagram[6]
+    return 4 if datagram[0] >> 4 == 4 else 41
+
+
+def seal_zoned(datagram, spi, seq, keys, runs, pad, fixed=False, pair=None):
     payload = max(keys)
-    next_header = 4 if datagram[0] >> 4 == 4 else 41
+    next_header = next_header_of(datagram, pair)
     checksum_left_out = False
     if runs:
         place, value = checksum_place(datagram)
         checksum_left_out = datagram[place : place + 2] == struct.pack(">H", value)
         if checksum_left_out:
             datagram = datagram[:place] + b"\0\0" + datagram[place + 2 :]
-    texts, rest = {payload: b""}, datagram
+    texts, rest = {payload: b""}, datagram[header_length(datagram) :] if pair else datagram
     for zone, size in runs:
         texts[zone] = texts.get(zone, b"") + rest[:size]
         rest = rest[size:]
     texts[payload] += rest + bytes(pad)
     texts[min(texts)] += bytes([next_header])
+    need(checksum_left_out or not (fixed and runs), "a fixed map takes no datagram without a checksum")
     zone_map = write_map(runs, checksum_left_out, payload)
-    length = 8 + len(zone_map)
+    on_the_wire = b"" if fixed else zone_map
+    length = 8 + len(on_the_wire)
     for zone, text in texts.items():
         key = keys[zone]
         length += key.iv_length + key.text_length(len(text)) + key.icv_length
@@ -314,7 +427,7 @@ def seal_zoned(datagram, spi, seq, keys, runs, pad):
     for zone in sorted(texts):
         aad = aad_of(spi, seq, zone_map, length, zone, payload, bodies)
         bodies += keys[zone].seal(seq, texts[zone], aad)
-    return struct.pack(">II", spi, seq) + zone_map + bodies
+    return struct.pack(">II", spi, seq) + on_the_wire + bodies
 
 
 # --- Plain packets -------------------------------------------------------------------------------
@@ -367,14 +480,22 @@ class Vector:
         runs = fields.get("runs", "").split()
         self.runs = [tuple(int(n) for n in run.split(":")) for run in runs]
         self.pad = int(fields.get("pad", "0"))
+        self.pair = [bytes.fromhex(end) for end in fields.get("pair", "").split()]
+        self.root = bytes.fromhex(fields.get("root", ""))
+        self.overlay = [int(fields.get(name, "0")) for name in ("grant", "ctr", "window")]
         self.datagram = bytes.fromhex(fields["datagram"])
+        self.written = bytes.fromhex(fields.get("written", fields["datagram"]))
         self.packet = bytes.fromhex(fields.get("packet", ""))
 
     def seal(self):
-        if self.kind == "zoned":
-            return seal_zoned(
-                self.datagram, self.spi, self.seq, self.keys, self.runs, self.pad
+        if self.kind in ("zoned", "fixed"):
+            fixed = self.kind == "fixed"
+            packet = seal_zoned(
+                self.datagram, self.spi, self.seq, self.keys, self.runs, self.pad, fixed, self.pair
             )
+            if not self.root:
+                return packet
+            return add_overlay(packet, self.keys, self.runs, self.root, *self.overlay)
         implicit = self.kind == "implicit"
         return seal_plain(
             self.datagram, self.spi, self.seq, self.keys[0], implicit, self.pad
@@ -382,13 +503,15 @@ class Vector:
 
     def open(self):
         if self.kind == "zoned":
-            return open_zoned(self.packet, self.keys)
+            return open_zoned(self.packet, self.keys, None, self.root, self.pair)
+        if self.kind == "fixed":
+            return open_zoned(self.packet, self.keys, self.runs, b"", self.pair)
         return open_plain(self.packet, self.keys[0], self.kind == "implicit")
 
     def check(self):
         datagram, next_header = self.open()
-        need(datagram == self.datagram, f"{self.name}: opens to another datagram")
-        need(next_header == (4 if datagram[0] >> 4 == 4 else 41), f"{self.name}: next header")
+        need(datagram == self.written, f"{self.name}: opens to another datagram")
+        need(next_header == next_header_of(datagram, self.pair), f"{self.name}: next header")
         need(self.seal() == self.packet, f"{self.name}: seals to another packet")
 
 

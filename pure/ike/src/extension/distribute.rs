@@ -7,11 +7,12 @@
 use crate::event::GrantRefusal;
 use crate::exchange::{find, find_notify, first_error, notifies, notify};
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, ZoneId};
+use model::{CsaId, Grant, GrantHalf, OVERLAY_SUITE, ZoneId, ZoneSuite};
 use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
     decode_csa, encode_csa,
 };
+use wire::zoned::OVERLAY_ZONE;
 
 /// The request that hands out a grant.
 pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
@@ -25,6 +26,7 @@ pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
         from_gateway: grant.from_gateway.spi,
         to_gateway: grant.to_gateway.spi,
         suites: grant.suites.clone(),
+        map: grant.map.clone(),
     };
     let from = shares(KeyDirection::FROM_GATEWAY, &grant.from_gateway);
     let to = shares(KeyDirection::TO_GATEWAY, &grant.to_gateway);
@@ -42,7 +44,8 @@ pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
     })?;
     let half = |spi, direction| GrantHalf {
         spi,
-        zones: secrets(request, direction),
+        zones: secrets(request, direction).collect(),
+        overlay: overlay(request, direction),
     };
     let grant = Grant {
         csa: offer.csa,
@@ -50,6 +53,7 @@ pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
         grant: offer.grant,
         payload_zone: offer.payload_zone,
         suites: offer.suites.clone(),
+        map: offer.map.clone(),
         window: offer.window,
         lifetime: offer.lifetime,
         from_gateway: half(offer.from_gateway, KeyDirection::FROM_GATEWAY),
@@ -109,27 +113,52 @@ fn shares(
     direction: KeyDirection,
     half: &GrantHalf<Secret>,
 ) -> impl Iterator<Item = Payload> + use<'_> {
-    half.zones.iter().map(move |(zone, suite, key)| {
+    let share = move |(zone, suite, key): (ZoneId, ZoneSuite, &Secret)| {
         Payload::Secret(SecretShare {
             direction,
-            zone: *zone,
-            suite: *suite,
+            zone,
+            suite,
             key: key.expose().to_vec().into(),
         })
+    };
+    let zones = half.zones.iter();
+    let overlay = half.overlay.iter();
+    let overlay = overlay.map(|key| (OVERLAY_ZONE, OVERLAY_SUITE.into(), key));
+    let zones = zones.map(|(zone, suite, key)| (*zone, *suite, key));
+    zones.chain(overlay).map(share)
+}
+
+/// The keys of zones.
+fn secrets(
+    request: &Message,
+    direction: KeyDirection,
+) -> impl Iterator<Item = (ZoneId, ZoneSuite, Secret)> {
+    let zones = shared(request, direction).filter(|share| share.zone != OVERLAY_ZONE);
+    zones.map(|share| (share.zone, share.suite, Secret::new(share.key.to_vec())))
+}
+
+/// The key of overlays, if there is one. One of another suite is no key, which is not sound.
+fn overlay(request: &Message, direction: KeyDirection) -> Option<Secret> {
+    let mut shares = shared(request, direction);
+    let share = shares.find(|share| share.zone == OVERLAY_ZONE)?;
+    let known = share.suite == OVERLAY_SUITE.into();
+    Some(Secret::new(if known {
+        share.key.to_vec()
+    } else {
+        Vec::new()
+    }))
+}
+
+fn shared(request: &Message, direction: KeyDirection) -> impl Iterator<Item = &SecretShare> {
+    let payloads = request.payloads.iter();
+    payloads.filter_map(move |payload| match payload {
+        Payload::Secret(share) if share.direction == direction => Some(share),
+        _ => None,
     })
 }
 
-fn secrets(request: &Message, direction: KeyDirection) -> Vec<(ZoneId, model::ZoneSuite, Secret)> {
-    let shares = request.payloads.iter().filter_map(|payload| match payload {
-        Payload::Secret(share) if share.direction == direction => Some(share),
-        _ => None,
-    });
-    shares
-        .map(|share| (share.zone, share.suite, Secret::new(share.key.to_vec())))
-        .collect()
-}
-
-/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time.
+/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time; both are to be
+/// written or neither is.
 fn is_sound(grant: &Grant<Secret>) -> bool {
     let zones = |half: &GrantHalf<Secret>| half.zones.iter().map(|zone| zone.0).collect::<Vec<_>>();
     let (from, to) = (zones(&grant.from_gateway), zones(&grant.to_gateway));
@@ -138,7 +167,11 @@ fn is_sound(grant: &Grant<Secret>) -> bool {
         let mut zones = half.zones.iter();
         zones.all(|(zone, suite, _)| suite_of(*zone) == Some(suite))
     };
+    let key_len = |half: &GrantHalf<Secret>| half.overlay.as_ref().map(Secret::len);
+    let (from_len, to_len) = (key_len(&grant.from_gateway), key_len(&grant.to_gateway));
     from == to
+        && from_len == to_len
+        && from_len.is_none_or(|len| len == OVERLAY_SUITE.keymat_len())
         && from.first() == Some(&ZoneId::DESIGNATED)
         && from.is_sorted_by(|a, b| a < b)
         && as_agreed(&grant.from_gateway)

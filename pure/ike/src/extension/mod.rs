@@ -12,6 +12,7 @@ pub(crate) mod followup;
 pub(crate) mod fragment;
 pub(crate) mod guess;
 pub(crate) mod intermediate;
+pub(crate) mod level;
 pub(crate) mod liveness;
 pub(crate) mod mobike;
 pub(crate) mod mode;

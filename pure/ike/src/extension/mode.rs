@@ -7,17 +7,21 @@
 //! established in tunnel mode". Every other difference is refused: nobody gets a tunnel who wrote
 //! something else.
 //!
+//! What is sealed may be in zones, of which the first has to be where that begins (DESIGN section 3): a
+//! layout that asks for the IP header first suits no other mode than a tunnel.
+//!
 //! In both modes the IP header stays behind, and the receiver makes it anew of one pair of addresses.
 //! That of BEET is its selectors'; that of transport is outside, which its selectors are confined to.
 //! So no NAT may be between (section 2.23.1 is not done): who is behind one knows it and neither asks
 //! nor accepts, and a NAT of which nobody knows shows in selectors that are not the addresses outside.
 
 use super::nat::Nat;
+use super::zones;
 use crate::event::DownReason;
 use crate::exchange::{find_notify, notify};
 use crate::policy::Policy;
 use crate::selectors::narrow;
-use model::{Mode, Path, TrafficSelector};
+use model::{Mode, Path, TrafficSelector, ZoneSelector};
 use std::net::IpAddr;
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -47,6 +51,11 @@ pub enum BadMode {
         "{} mode has one address inside at each end: write one in `local` and one in `remote`, at both ends", .0.name()
     )]
     NotOnePair(Mode),
+    /// By the first zone a licensed node finds all others.
+    #[error(
+        "the zones begin with `{0}`, and that is not where packets in {1} mode do: write a layout that begins with `headers`, at both ends"
+    )]
+    NotTheFront(ZoneSelector, Mode),
     /// The number is private.
     #[error(
         "the peer does not say that it understands USE_BEET_MODE, whose number is private, as none but Strata does: write `mode = \"tunnel\"` at both ends"
@@ -105,6 +114,9 @@ impl Ground {
 
     /// Whether a child can be made in the mode that its policy wants.
     pub(crate) fn allows(self, policy: &Policy<'_>) -> Result<(), BadMode> {
+        if let Some(zone) = zones::first(policy.zones).filter(|zone| !zone.begins(policy.mode)) {
+            return Err(BadMode::NotTheFront(zone, policy.mode));
+        }
         let ends = || self.confine(policy.mode, (policy.local.to_vec(), policy.remote.to_vec()));
         match policy.mode {
             Mode::Transport if self.translated => Err(BadMode::Translated),

@@ -1,14 +1,17 @@
 //! NAT detection and traversal (RFC 7296 section 2.23).
 //!
 //! Either end sends a hash over the addresses it believes in; the other compares, and "if a NAT is
-//! detected, both devices MUST use UDP encapsulation for ESP". That is the encapsulation we want on
-//! every path, so our source hash is always forged. What the peer's source hash says may be forged
-//! in the same way; it is good for one thing only: whether a changed address of the peer is to be
-//! followed.
+//! detected, both devices MUST use UDP encapsulation for ESP". Who wants that encapsulation on every
+//! path forges its source hash, which is our usual way. Who wants it for NATs alone is honest, and where
+//! both ends see none ESP is protocol 50 of IP; that is for an operator to allow
+//! ([`Encapsulation`]), for there are networks that let no more than UDP through. Who changes a hash of
+//! IKE_SA_INIT on its way is found out by AUTH.
 
+use crate::config::Config;
 use crate::exchange::{notifies, notify};
-use crypto::{Rng, sha1};
-use model::Path;
+use crate::sa::Context;
+use crypto::sha1;
+use model::{Encapsulation, Path};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -27,19 +30,38 @@ impl Nat {
     pub(crate) const fn follows(self) -> bool {
         self.theirs && !self.ours
     }
+
+    /// Whether there is none.
+    const fn is_none(self) -> bool {
+        !self.ours && !self.theirs
+    }
 }
 
-/// The two notifies for a message on a path, the source forged.
-pub(crate) fn payloads(spi_i: u64, spi_r: u64, path: Path, rng: &mut Rng) -> [Payload; 2] {
-    let forged = rng.array::<20>();
+/// The two notifies for a message on a path. The source is forged by who wants UDP encapsulation, and by
+/// who leaves its address to the system.
+pub(crate) fn payloads(spi_i: u64, spi_r: u64, path: Path, ctx: &mut Context<'_>) -> [Payload; 2] {
+    let honest = ctx.config.encapsulation == Encapsulation::ForNat;
+    let source = match honest && !path.local.ip().is_unspecified() {
+        true => hash(spi_i, spi_r, path.local),
+        false => ctx.rng.array(),
+    };
     let destination = hash(spi_i, spi_r, path.remote);
     [
-        notify(NotifyType::NAT_DETECTION_SOURCE_IP, forged.to_vec()),
+        notify(NotifyType::NAT_DETECTION_SOURCE_IP, source.to_vec()),
         notify(
             NotifyType::NAT_DETECTION_DESTINATION_IP,
             destination.to_vec(),
         ),
     ]
+}
+
+/// Where ESP goes that belongs to an IKE SA on this path.
+pub(crate) fn esp_path(path: Path, nat: Option<Nat>, config: &Config) -> Path {
+    let needed = config.encapsulation == Encapsulation::Always || !nat.is_some_and(Nat::is_none);
+    match needed || path.is_stream() {
+        true => path,
+        false => path.without_udp(),
+    }
 }
 
 /// What a message's hashes say about the path it came on. `None`: the peer has no NAT traversal.

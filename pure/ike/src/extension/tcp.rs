@@ -25,7 +25,7 @@ use crate::sa::established::Established;
 use crate::sa::task::Task;
 use crate::sa::{Context, Core, Sa, State};
 use crypto::Rng;
-use model::{Carrier, IkeSaId, Instant, Path};
+use model::{IkeSaId, Instant, Path};
 use std::net::SocketAddr;
 
 /// So often a first message is sent by UDP before TCP is tried: "the initial message over UDP be
@@ -49,13 +49,13 @@ pub enum Tcp {
 
 /// Where an IKE SA with a peer begins. One that is begun in a stream has it for itself.
 pub(crate) fn first(peer: &Peer, path: Path, rng: &mut Rng) -> Path {
-    match (path.carrier, peer.tcp) {
-        (Carrier::Udp, Tcp::Off | Tcp::Fallback(_)) => path,
-        (Carrier::Udp, Tcp::Always(port)) => {
+    match (path.is_stream(), peer.tcp) {
+        (false, Tcp::Off | Tcp::Fallback(_)) => path,
+        (false, Tcp::Always(port)) => {
             let remote = SocketAddr::new(path.remote.ip(), port);
             another(Path::tcp(path.local, remote), rng)
         }
-        (Carrier::Tcp, _) => another(path, rng),
+        (true, _) => another(path, rng),
     }
 }
 
@@ -83,9 +83,9 @@ pub(crate) fn attempts(core: &Core, ctx: &Context<'_>) -> u32 {
 /// Between the same hosts by UDP: whoever is sent to another gateway "MUST first try UDP" there
 /// (section 7.2).
 pub(crate) fn datagrams(path: Path, natt_port: u16) -> Path {
-    match path.carrier {
-        Carrier::Udp => path,
-        Carrier::Tcp => Path::udp(
+    match path.is_stream() {
+        false => path,
+        true => Path::udp(
             SocketAddr::new(path.local.ip(), natt_port),
             SocketAddr::new(path.remote.ip(), NATT_PORT),
         ),
@@ -107,10 +107,10 @@ impl Core {
     pub(crate) fn unanswered(&self, why: DownReason, ctx: &mut Context<'_>) -> State {
         let to = self.path.remote;
         match (
-            self.path.carrier,
+            self.path.is_stream(),
             self.peer(ctx.config).map(|peer| peer.tcp),
         ) {
-            (Carrier::Udp, Some(Tcp::Fallback(port))) => {
+            (false, Some(Tcp::Fallback(port))) => {
                 ctx.out.fallen.push(Fallen {
                     old: self.id,
                     peer: self.name(),
@@ -119,8 +119,8 @@ impl Core {
                 });
                 State::Gone
             }
-            (Carrier::Udp, _) => self.gone(why, ctx),
-            (Carrier::Tcp, _) => self.gone(DownReason::StreamUnanswered { to }, ctx),
+            (false, _) => self.gone(why, ctx),
+            (true, _) => self.gone(DownReason::StreamUnanswered { to }, ctx),
         }
     }
 

@@ -10,17 +10,34 @@
 //! policies of then. So either end alone can take one back, and neither can give one alone.
 //!
 //! ```text
-//! H      = SHA-256("Strata zone map 1" | ZONE_MAP | SPI of the initiator | SPI of the responder)
+//! H      = SHA-256("Strata zone map 1" | ZONE_MAP | SPI of the initiator | SPI of the responder
+//!                  [| SPIs of the opaque SA, in that order]
+//!                  [| LEVEL_GRANT | SPIs of what goes without encryption, in that order])
 //! KEYMAT = prf+(SK_d, [g^ir |] Ni | Nr | H)
-//!        = (encryption key | HMAC key | salt) of zones 1 to P, initiator to responder, then back
+//!        = (encryption key | HMAC key | salt) of zones 1 to P, initiator to responder, then back,
+//!          then root_w | root_inj of both directions in the same order
+//!          [| keys of the opaque SA, initiator to responder, then back]
+//!          [| keys of what goes without encryption, in the same order]
 //! ```
+//!
+//! Nothing uses root_inj yet. root_w is what the keys of those are made of who may write, if anybody may.
+//!
+//! An SA with a fixed map has an opaque one beside it, for datagrams that the map does not fit. It is agreed on
+//! in the same exchange, by the SPI that the notify has then, and it comes and goes with the other one. So does
+//! the SA for what goes without encryption, by a notify of its own (`level.rs`).
 
 use crate::config::{Stance, ZonePolicy};
-use crate::exchange::{find_notify, notify};
-use crate::keys::{ChildKeys, own_first};
-use crypto::sha256;
-use model::{Half, Keys, Licence, MapKind, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey};
-use wire::ike::{Message, NotifyType, Payload, decode_zone_map, encode_zone_map};
+use crate::exchange::find_notify;
+use crate::extension::level;
+use crate::keys::{ChildKeys, PRF, own_first};
+use crypto::{Secret, sha256};
+use model::{
+    BesideSa, Half, Keys, Licence, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
+};
+use wire::esp::FIRST_SPI;
+use wire::ike::{
+    Message, Notify, NotifyType, Payload, Protocol, decode_zone_map, encode_level, encode_zone_map,
+};
 
 const LABEL: &[u8] = b"Strata zone map 1";
 
@@ -29,17 +46,91 @@ pub(crate) struct Required;
 
 /// What the initiator offers; nothing if its policy refuses zones.
 pub(crate) fn offer(policy: &ZonePolicy) -> Option<ZoneAgreement> {
-    (policy.stance != Stance::Refuse && policy.zones.len() > 1).then(|| everything(policy))
+    wants_any(policy).then(|| everything(policy))
 }
 
-/// The notify for an offer or an answer.
-pub(crate) fn payload(agreement: &ZoneAgreement) -> Payload {
-    notify(NotifyType::ZONE_MAP, encode_zone_map(agreement))
+fn wants_any(policy: &ZonePolicy) -> bool {
+    policy.stance != Stance::Refuse && policy.zones.len() > 1
 }
 
-/// The agreement a message carries. One that cannot be read counts as none.
-pub(crate) fn read(message: &Message) -> Option<ZoneAgreement> {
-    decode_zone_map(&find_notify(message, NotifyType::ZONE_MAP)?.data).ok()
+/// What the first zone of a policy that wants any asks for.
+pub(crate) fn first(policy: &ZonePolicy) -> Option<ZoneSelector> {
+    let first = policy.zones.first().filter(|_| wants_any(policy));
+    first.map(|(selector, _)| *selector)
+}
+
+/// An agreement as a message carries it.
+#[derive(Clone)]
+pub(crate) struct ZoneMap {
+    pub(crate) agreement: ZoneAgreement,
+    /// Where the message's sender receives the SAs beside.
+    pub(crate) beside: Beside<Spi>,
+}
+
+/// Something about each SA beside a composite one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beside<T> {
+    /// The one for what does not fit the map, if that is fixed.
+    pub(crate) opaque: Option<T>,
+    /// The one for what goes without encryption, if anything may.
+    pub(crate) integrity: Option<T>,
+}
+
+impl<T> Default for Beside<T> {
+    fn default() -> Self {
+        Self {
+            opaque: None,
+            integrity: None,
+        }
+    }
+}
+
+impl Beside<Spi> {
+    /// Both directions of each that both ends have, ours first.
+    pub(crate) fn zip(self, peers: Self) -> Beside<Spis> {
+        Beside {
+            opaque: self.opaque.zip(peers.opaque),
+            integrity: self.integrity.zip(peers.integrity),
+        }
+    }
+}
+
+impl ZoneMap {
+    /// An agreement with an SPI for each SA that there is to be beside.
+    pub(crate) fn new(agreement: ZoneAgreement, mut spi: impl FnMut() -> Spi) -> Self {
+        let beside = Beside {
+            opaque: agreement.map.is_fixed().then(&mut spi),
+            integrity: agreement.level.map(|_| spi()),
+        };
+        Self { agreement, beside }
+    }
+
+    /// The notifies for an offer or an answer.
+    pub(crate) fn payloads(&self) -> impl Iterator<Item = Payload> {
+        let spi = self.beside.opaque.map(|spi| spi.0.to_be_bytes().to_vec());
+        let map = Payload::Notify(Notify {
+            protocol: spi.as_ref().map_or(Protocol::NONE, |_| Protocol::ESP),
+            spi: spi.unwrap_or_default(),
+            ..Notify::new(NotifyType::ZONE_MAP, encode_zone_map(&self.agreement))
+        });
+        let level = self.agreement.level.zip(self.beside.integrity);
+        let level = level.map(|(grant, spi)| level::payload(&grant, spi));
+        std::iter::once(map).chain(level)
+    }
+
+    /// What a message carries. One that cannot be read counts as none.
+    pub(crate) fn read(message: &Message) -> Option<Self> {
+        let notify = find_notify(message, NotifyType::ZONE_MAP)?;
+        let agreement = decode_zone_map(&notify.data).ok()?;
+        let spi = <[u8; 4]>::try_from(notify.spi.as_slice());
+        let opaque = spi.ok().map(|spi| Spi(u32::from_be_bytes(spi)));
+        let opaque = opaque.filter(|spi| *spi >= FIRST_SPI);
+        let (level, integrity) = level::read(message).unzip();
+        (opaque.is_some() == agreement.map.is_fixed()).then_some(Self {
+            agreement: ZoneAgreement { level, ..agreement },
+            beside: Beside { opaque, integrity },
+        })
+    }
 }
 
 /// What the responder agrees to.
@@ -52,6 +143,7 @@ pub(crate) fn answer(
         (ours.zones == offered.zones && ours.map == offered.map).then(|| ZoneAgreement {
             window: ours.window.min(offered.window),
             licences: common_licences(&ours.licences, &offered.licences),
+            level: level::common(ours.level, offered.level),
             ..ours
         })
     });
@@ -62,16 +154,19 @@ pub(crate) fn answer(
 }
 
 /// What is left of an agreement when its SA is made anew: the zones and the window are never more
-/// than there was, and licences are those of the policies of now. One that was plain stays plain.
+/// than there was, and licences are those of the policies of now. What may go without encryption is less
+/// each time. One that was plain stays plain.
 pub(crate) fn renew(
     policy: &ZonePolicy,
     offered: Option<ZoneAgreement>,
     before: Option<&ZoneAgreement>,
 ) -> Result<Option<ZoneAgreement>, Required> {
     let both = answer(policy, offered)?.zip(before);
-    let same = both.filter(|(agreed, before)| agreed.zones == before.zones);
+    let same = both
+        .filter(|(agreed, before)| (&agreed.zones, &agreed.map) == (&before.zones, &before.map));
     Ok(same.map(|(agreed, before)| ZoneAgreement {
         window: agreed.window.min(before.window),
+        level: level::renewed(agreed.level, before.level),
         ..agreed
     }))
 }
@@ -125,27 +220,76 @@ pub(crate) fn missing_licences<'a>(
     ours.filter(|licence| !agreement.licences.contains(licence))
 }
 
-/// Both directions of a composite SA, inbound first.
+/// Both directions of an SA: first where we receive, then where the peer does.
+pub(crate) type Spis = (Spi, Spi);
+
+/// Both directions of a composite SA, inbound first, and the SAs beside whose SPIs are given.
 pub(crate) fn halves(
     keys: &ChildKeys,
     agreement: &ZoneAgreement,
     initiator: bool,
-    own_spi: Spi,
-    peer_spi: Spi,
-) -> (Half<crypto::Secret>, Half<crypto::Secret>) {
-    let (spi_i, spi_r) = own_first(initiator, own_spi, peer_spi);
-    let bound = sha256(&[
-        LABEL,
-        &encode_zone_map(agreement),
-        &spi_i.0.to_be_bytes(),
-        &spi_r.0.to_be_bytes(),
-    ]);
-    let one_way: usize = agreement
-        .zones
-        .iter()
-        .map(|zone| zone.suite.keymat_len())
-        .sum();
-    let mut keymat = keys.keymat(&bound, 2 * one_way);
+    spis: Spis,
+    beside: Beside<Spis>,
+) -> (Half<Secret>, Half<Secret>, Beside<BesideSa<Secret>>) {
+    let opaque = agreement.opaque().zip(beside.opaque);
+    let integrity = agreement.integrity().zip(beside.integrity);
+    let besides = opaque.iter().chain(&integrity);
+    let besides_len: usize = besides.map(|(agreed, _)| one_way(agreed)).sum();
+    let len = 2 * one_way(agreement) + 4 * PRF.len() + 2 * besides_len;
+    let bound = bound(agreement, initiator, spis, beside);
+    let mut keymat = keys.keymat(&sha256(&[&bound]), len);
+    let (inbound, outbound) = both_ways(agreement, initiator, spis, &mut keymat);
+    let mut root = || {
+        let root = keymat.split_off_front(2 * PRF.len());
+        let root_w = root.and_then(|mut roots| roots.split_off_front(PRF.len()));
+        root_w.filter(|_| agreement.has_writers())
+    };
+    let (from_initiator, to_initiator) = (root(), root());
+    let (outbound_root, inbound_root) = own_first(initiator, from_initiator, to_initiator);
+    let mut sa = |(agreed, spis): (ZoneAgreement, Spis)| {
+        let (inbound, outbound) = both_ways(&agreed, initiator, spis, &mut keymat);
+        BesideSa { inbound, outbound }
+    };
+    let beside = Beside {
+        opaque: opaque.map(&mut sa),
+        integrity: integrity.map(&mut sa),
+    };
+    let with = |half, writers| Half { writers, ..half };
+    (
+        with(inbound, inbound_root),
+        with(outbound, outbound_root),
+        beside,
+    )
+}
+
+/// What H is the hash of.
+fn bound(agreement: &ZoneAgreement, initiator: bool, spis: Spis, beside: Beside<Spis>) -> Vec<u8> {
+    let both = |(own, peer): Spis| {
+        let (spi_i, spi_r) = own_first(initiator, own, peer);
+        [spi_i.0.to_be_bytes(), spi_r.0.to_be_bytes()].concat()
+    };
+    let mut bound = [LABEL, &encode_zone_map(agreement), &both(spis)].concat();
+    bound.extend(beside.opaque.into_iter().flat_map(both));
+    if let Some((grant, spis)) = agreement.level.as_ref().zip(beside.integrity) {
+        bound.extend(encode_level(grant));
+        bound.extend(both(spis));
+    }
+    bound
+}
+
+/// Octets of the keys of one direction.
+fn one_way(agreement: &ZoneAgreement) -> usize {
+    let zones = agreement.zones.iter();
+    zones.map(|zone| zone.suite.keymat_len()).sum()
+}
+
+/// Takes the keys of both directions off the front of KEYMAT, that of the initiator first.
+fn both_ways(
+    agreement: &ZoneAgreement,
+    initiator: bool,
+    (own, peer): Spis,
+    keymat: &mut Secret,
+) -> (Half<Secret>, Half<Secret>) {
     let mut direction = || {
         let zone_key = |zone: &Zone| ZoneKey {
             zone: zone.id,
@@ -154,15 +298,16 @@ pub(crate) fn halves(
                 .split_off_front(zone.suite.keymat_len())
                 .expect("the length was summed up from the same zones"),
         };
-        agreement.zones.iter().map(zone_key).collect::<Vec<_>>()
+        agreement.zones.iter().map(zone_key).collect()
     };
     let (from_initiator, to_initiator) = (direction(), direction());
     let (outbound, inbound) = own_first(initiator, from_initiator, to_initiator);
     let half = |spi, keys| Half {
         spi,
         keys: Keys::Zoned(keys),
+        writers: None,
     };
-    (half(own_spi, inbound), half(peer_spi, outbound))
+    (half(own, inbound), half(peer, outbound))
 }
 
 fn everything(policy: &ZonePolicy) -> ZoneAgreement {
@@ -175,9 +320,10 @@ fn everything(policy: &ZonePolicy) -> ZoneAgreement {
                 suite,
             })
             .collect(),
-        map: MapKind::Changeable,
+        map: policy.map.clone(),
         window: policy.window,
         licences: licences(policy),
+        level: policy.level,
     }
 }
 
@@ -191,6 +337,7 @@ fn is_within(answered: &ZoneAgreement, offered: &ZoneAgreement) -> bool {
     answered.zones == offered.zones
         && answered.map == offered.map
         && answered.window <= offered.window
+        && level::is_within(answered.level.as_ref(), offered.level.as_ref())
         && answered
             .licences
             .iter()
@@ -200,8 +347,8 @@ fn is_within(answered: &ZoneAgreement, offered: &ZoneAgreement) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{licence, two_zones};
-    use model::ZoneSuite;
+    use crate::tests::{fixed_map, licence, saying, two_zones};
+    use model::{MapKind, ZoneSuite};
 
     fn policy(stance: Stance) -> ZonePolicy {
         two_zones(stance, "node.example")
@@ -269,6 +416,67 @@ mod tests {
         assert_eq!(renewed(&ours, &none), ours.licences);
         assert_eq!(renewed(&none, &ours), []);
         assert_eq!(renewed(&thief, &thief), [], "our policy does not have it");
+    }
+
+    /// DESIGN section 3: what is behind the keys of the zones in KEYMAT changes none of them.
+    #[test]
+    fn writers_have_a_root_for_each_direction_that_both_ends_know_and_readers_have_none() {
+        let policy = policy(Stance::Accept);
+        let readers = offer(&policy).unwrap();
+        let mut writers = readers.clone();
+        writers.licences[0].right = model::Right::Write;
+        let keys = ChildKeys::made_up();
+        let (own, peers, none) = (Spi(0x1000), Spi(0x2000), Beside::default());
+        let (inbound, outbound, _) = halves(&keys, &writers, true, (own, peers), none);
+        let (theirs_in, theirs_out, _) = halves(&keys, &writers, false, (peers, own), none);
+        assert!(inbound.writers.is_some() && inbound.writers == theirs_out.writers);
+        assert!(outbound.writers.is_some() && outbound.writers == theirs_in.writers);
+        assert!(inbound.writers != outbound.writers);
+        let (inbound, outbound, _) = halves(&keys, &readers, true, (own, peers), none);
+        assert!(inbound.writers.is_none() && outbound.writers.is_none());
+    }
+
+    #[test]
+    fn an_answer_that_makes_a_reader_a_writer_is_refused() {
+        assert!(!check_changed(|a| a.licences[0].right = model::Right::Write));
+    }
+
+    #[test]
+    fn a_fixed_map_comes_with_an_spi_and_another_without() {
+        let read = |map: MapKind, opaque| {
+            let agreement = offer(&ZonePolicy {
+                map,
+                ..policy(Stance::Accept)
+            });
+            let map = ZoneMap {
+                agreement: agreement.unwrap(),
+                beside: Beside {
+                    opaque,
+                    integrity: None,
+                },
+            };
+            let read = ZoneMap::read(&saying(map.payloads().collect()))?;
+            assert_eq!((read.agreement, read.beside), (map.agreement, map.beside));
+            Some(())
+        };
+        let (good, reserved) = (Some(Spi(256)), Some(Spi(255)));
+        assert_eq!(read(fixed_map(52), good), Some(()));
+        assert_eq!(read(fixed_map(52), reserved), None);
+        assert_eq!(read(fixed_map(52), None), None);
+        assert_eq!(read(MapKind::Changeable, None), Some(()));
+        assert_eq!(read(MapKind::Changeable, good), None);
+    }
+
+    #[test]
+    fn a_map_made_anew_is_the_one_before() {
+        let policy = policy(Stance::Accept);
+        let now = offer(&policy).unwrap();
+        let before = ZoneAgreement {
+            map: fixed_map(52),
+            ..now.clone()
+        };
+        let renewed = renew(&policy, Some(now), Some(&before));
+        assert!(renewed.is_ok_and(|renewed| renewed.is_none()));
     }
 
     #[test]

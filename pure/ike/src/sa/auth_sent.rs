@@ -17,7 +17,6 @@ use crate::extension::fragment::Uncut;
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::mode::Ground;
-use crate::extension::nat::Nat;
 use crate::extension::ppk::{self, Ppk};
 use crate::extension::{clone, contact, overlap, reauth, redirect, resource};
 use crate::keys::{Roots, UnprovedKeys};
@@ -35,7 +34,6 @@ pub(crate) struct AuthSent {
     pub(super) response: Vec<u8>,
     /// The child we asked for; none for a role without.
     pub(super) child: Option<Offer>,
-    pub(super) nat: Option<Nat>,
     /// Whether the responder understands private numbers.
     pub(super) private: bool,
     /// What both ends sent between IKE_SA_INIT and IKE_AUTH.
@@ -67,7 +65,7 @@ impl AuthSent {
         payloads.push(Payload::IdResponder(peer.identity.clone()));
         payloads.extend(proofs);
         let first = peer.policy(None);
-        let ground = Ground::new(core.path, self.nat, self.private);
+        let ground = Ground::new(core.path, core.nat, self.private);
         let offer = first.map(|first| {
             let menu = EspMenu::plain(&peer.suites);
             Offer::new(menu, &first, ground, self.private, ctx.rng)
@@ -170,7 +168,6 @@ impl AuthSent {
             .as_ref()
             .and_then(|inside| Some(inside.as_ref()?.addresses));
         let beginning = Beginning {
-            nat: self.nat,
             private: self.private,
             initial: !ctx.is_acquainted(),
             mobike: peer

@@ -24,7 +24,7 @@ use crate::extension::fragment::{self, Parcel};
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
 use crate::extension::mode::Ground;
-use crate::extension::nat::{self, Nat};
+use crate::extension::nat;
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{
     childless, clone, configuration, contact, intermediate, overlap, padding, reauth, redirect,
@@ -46,7 +46,6 @@ pub(crate) struct AwaitAuth {
     request: Vec<u8>,
     response: Vec<u8>,
     group: Group,
-    nat: Option<Nat>,
     private: bool,
     /// Whether the initiator verifies signatures like ours.
     accepts_signature: bool,
@@ -115,7 +114,7 @@ impl AwaitAuth {
             return Err(Rejected::Answered(NotifyType::INVALID_KE_PAYLOAD, wanted));
         }
         let nonce: [u8; NONCE_LEN] = ctx.rng.array();
-        let mut payloads = nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng).to_vec();
+        let mut payloads = nat::payloads(core.spi_i, core.spi_r, core.path, ctx).to_vec();
         payloads.extend(signature::requests(ctx.config, ctx.config.signing));
         payloads.extend(signature::announcement(ctx.config));
         payloads.push(childless::payload());
@@ -157,12 +156,12 @@ impl AwaitAuth {
             spi_r: core.spi_r,
             initiator: false,
         });
+        core.nat = nat::detect(request, core.path);
         Ok(State::AwaitAuth(Box::new(Self {
             keys,
             request: octets.to_vec(),
             response,
             group: choice.group,
-            nat: nat::detect(request, core.path),
             private,
             accepts_signature: ctx
                 .config
@@ -445,7 +444,6 @@ impl AwaitAuth {
         payloads.extend(self.keys.roots.ppk.then(ppk::confirmation));
         payloads.extend(reauth::announcement(peer.lifetimes.reauth));
         let beginning = Beginning {
-            nat: self.nat,
             private: self.private,
             initial: contact::is_initial(request),
             mobike: Some(peer)
@@ -556,7 +554,7 @@ fn answer_child(
     if !asks && childless::is_wanted(&peer.role) {
         return Ok(Answered::default());
     }
-    if beginning.nat.is_none() {
+    if core.nat.is_none() {
         return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
     }
     let (private, keys) = (beginning.private, keys.first_child());
@@ -582,7 +580,7 @@ fn answer_child(
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let terms = (peer, &policy, addresses);
-    let ground = Ground::new(core.path, beginning.nat, beginning.private);
+    let ground = Ground::new(core.path, core.nat, beginning.private);
     let known = (ground, private);
     let (answer, agreed) = child::answer(terms, request, known, None, keys, ctx.rng)?;
     Ok(Answered {

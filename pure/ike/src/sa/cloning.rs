@@ -230,7 +230,6 @@ impl Established {
         }
         Box::new(Self {
             keys: heir.keys(&self.keys),
-            nat: self.nat,
             mobike,
             contact: self.contact.clone(),
             addresses: self.addresses,

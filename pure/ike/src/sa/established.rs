@@ -23,7 +23,7 @@ use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::mode::Ground;
-use crate::extension::nat::Nat;
+use crate::extension::nat::{self, Nat};
 use crate::extension::{clone, delete, distribute, liveness, overlap, redirect, resource};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
@@ -35,7 +35,6 @@ use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCod
 
 pub(crate) struct Established {
     pub(crate) keys: ProvedKeys,
-    pub(crate) nat: Option<Nat>,
     /// If both ends can move it.
     pub(crate) mobike: Option<Mobike>,
     /// What decides between this SA and another with the same peer.
@@ -97,7 +96,6 @@ pub(super) struct Offered {
 /// What is known at the beginning.
 #[derive(Clone)]
 pub(super) struct Beginning {
-    pub(super) nat: Option<Nat>,
     pub(super) private: bool,
     /// Whether the initiator said that it has no other IKE SA with the responder.
     pub(super) initial: bool,
@@ -128,6 +126,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         core.proved = core.path;
+        core.esp = nat::esp_path(core.path, core.nat, ctx.config);
         core.anew = false;
         core.overlap(beginning.window, ctx.config);
         core.responses.widen(core.own_window(ctx.config));
@@ -141,7 +140,6 @@ impl Established {
                 lowest_nonce: keys.lowest_nonce.clone(),
             },
             keys,
-            nat: beginning.nat,
             mobike: beginning.mobike,
             addresses: beginning.addresses,
             chain: beginning.chain,
@@ -220,7 +218,7 @@ impl Established {
 
     /// What the mode of a child depends on.
     pub(super) fn ground(&self, core: &Core) -> Ground {
-        Ground::new(core.proved, self.nat, self.private)
+        Ground::new(core.proved, core.nat, self.private)
     }
 
     /// Puts a request in line.
@@ -471,7 +469,7 @@ impl Established {
             }
             Some(Task::Move(moved)) => self.conclude_move(&moved, response, core, ctx),
             Some(Task::Liveness | Task::Whereabouts) => {
-                self.conclude_liveness(response, path);
+                self.conclude_liveness(response, path, core);
                 Ok(())
             }
             Some(Task::Leave) => return self.left(ctx),
@@ -771,7 +769,7 @@ impl Established {
                 core.take(arrived.path, ctx);
                 core.carry(self.children(), ctx);
             }
-        } else if self.nat.is_some_and(Nat::follows) && !self.children.are_fixed() {
+        } else if core.nat.is_some_and(Nat::follows) && !self.children.are_fixed() {
             core.follow(arrived.path, self.children(), ctx);
         }
     }

@@ -74,6 +74,8 @@ impl Heir {
             spi_r: self.spi_r,
             path: old.path,
             proved: old.proved,
+            esp: old.esp,
+            nat: old.nat,
             limit: old.limit,
             port: old.port,
             lost: old.lost,

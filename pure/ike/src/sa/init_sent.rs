@@ -66,7 +66,7 @@ impl InitSent {
         ctx: &mut Context<'_>,
     ) -> State {
         ctx.attempt(core, Offer::default());
-        let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx.rng).to_vec();
+        let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx).to_vec();
         extensions.extend(signature::announcement(ctx.config));
         extensions.extend(fragment::payload(ctx.config));
         let ours = core.ppk(ctx.config);
@@ -280,7 +280,10 @@ impl InitSent {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let nat = nat::detect(response, arrived.path);
+        let mut nat = nat::detect(response, arrived.path);
+        // Then our hash was none, and the peer sees a NAT here.
+        let open = core.path.local.ip().is_unspecified();
+        nat.iter_mut().for_each(|nat| nat.theirs |= open);
         let no_child = core
             .peer(ctx.config)
             .is_some_and(|peer| childless::is_wanted(&peer.role));
@@ -308,6 +311,7 @@ impl InitSent {
         core.requests.answered(0);
         core.spi_r = response.header.spi_r;
         core.limit = fragment::agreed(response, ctx.config);
+        core.nat = nat;
         core.path = match nat {
             // "No change should be made for encapsulation" (RFC 9329 section 6.5).
             _ if arrived.path.is_stream() => arrived.path,
@@ -329,7 +333,6 @@ impl InitSent {
             keys,
             response: arrived.octets.to_vec(),
             child: None,
-            nat,
             private: is_ours(response),
             covered: IntAuth::default(),
         };

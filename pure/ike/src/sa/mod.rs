@@ -46,6 +46,7 @@ use crate::directory::Directory;
 use crate::event::{DownReason, Event, Refusal};
 use crate::extension::fragment::{Inbox, Limit};
 use crate::extension::intermediate::Said;
+use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::Ppk;
 use crate::extension::redirect::{Followed, Redirects};
 use crate::extension::tcp::Fallen;
@@ -85,8 +86,12 @@ pub(crate) struct Core {
     pub(crate) spi_r: u64,
     /// Where its messages go.
     pub(crate) path: Path,
-    /// Where its children's packets go: the newest path at whose other end the peer was found.
+    /// The newest path at whose other end the peer was found.
     pub(crate) proved: Path,
+    /// Where its children's packets go: that path, perhaps without its UDP.
+    pub(crate) esp: Path,
+    /// Where NATs seem to be; `None` if the peer has no NAT traversal.
+    pub(crate) nat: Option<Nat>,
     /// Beyond it messages are sent in fragments; `None` if both ends did not say that they can.
     pub(crate) limit: Option<Limit>,
     /// Our port of its next stream, zero until that is drawn.
@@ -395,13 +400,12 @@ impl Core {
 
     /// Children's packets go where IKE messages go.
     pub(crate) fn carry(&mut self, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
-        if self.proved != self.path {
-            self.proved = self.path;
-            ctx.event(Event::PathMoved {
-                sa: self.id,
-                children,
-                path: self.path,
-            });
+        self.proved = self.path;
+        let path = nat::esp_path(self.path, self.nat, ctx.config);
+        if self.esp != path {
+            self.esp = path;
+            let sa = self.id;
+            ctx.event(Event::PathMoved { sa, children, path });
         }
     }
 }

@@ -109,7 +109,7 @@ impl Established {
         let mut payloads = Vec::new();
         if mobike.decides {
             payloads.push(mobike::update());
-            payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng));
+            payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx));
             let forbidden = core.peer(ctx.config).is_some_and(|peer| peer.forbids_nat);
             payloads.extend(forbidden.then(|| mobike::no_nats_allowed(core.path)));
         }
@@ -121,7 +121,7 @@ impl Established {
     /// 3.8): a NAT may have given it another address, or may be new.
     pub(super) fn liveness_payloads(&mut self, core: &Core, ctx: &mut Context<'_>) -> Vec<Payload> {
         self.deciding().map_or_else(Vec::new, |_| {
-            nat::payloads(core.spi_i, core.spi_r, core.path, ctx.rng).to_vec()
+            nat::payloads(core.spi_i, core.spi_r, core.path, ctx).to_vec()
         })
     }
 
@@ -136,10 +136,10 @@ impl Established {
 
     /// The peer is there, and answered on this path. If it sees us elsewhere than it did, it has to be
     /// told where we are.
-    pub(super) fn conclude_liveness(&mut self, response: &Message, path: Path) {
+    pub(super) fn conclude_liveness(&mut self, response: &Message, path: Path, core: &Core) {
         let translated = |nat: nat::Nat| nat.ours;
         let now = nat::detect(response, path).is_some_and(translated);
-        let before = self.nat.is_some_and(translated);
+        let before = core.nat.is_some_and(translated);
         let seen = mobike::seen_as(response);
         if let Some(mobike) = self.deciding()
             && seen.is_some()
@@ -176,7 +176,7 @@ impl Established {
             None => {
                 if mobike.decides {
                     mobike.seen = mobike::seen_as(response);
-                    self.nat = nat::detect(response, core.path).or(self.nat);
+                    core.nat = nat::detect(response, core.path).or(core.nat);
                 }
                 core.carry(self.children(), ctx);
             }
@@ -226,7 +226,7 @@ impl Established {
             }
         }
         if find_notify(request, NotifyType::NAT_DETECTION_DESTINATION_IP).is_some() {
-            let seen = nat::payloads(core.spi_i, core.spi_r, arrived.path, ctx.rng);
+            let seen = nat::payloads(core.spi_i, core.spi_r, arrived.path, ctx);
             answer.extend(seen);
         }
         answer
@@ -256,7 +256,7 @@ impl Established {
             let to = path.remote.ip();
             return Err(Refusal::MovedAway { to, only });
         }
-        self.nat = nat::detect(request, path).or(self.nat);
+        core.nat = nat::detect(request, path).or(core.nat);
         // "A TCP handshake proves the routability of the TCP Originator's address; thus, the Return
         // Routability Check SHOULD NOT be performed" (RFC 9329 section 7.1).
         mobike.pending = path != core.proved && !path.is_stream();

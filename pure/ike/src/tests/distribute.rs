@@ -15,8 +15,10 @@ pub(crate) fn grant(number: u16) -> Grant<Secret> {
             ZoneSuite::Aes128Gcm16,
             Secret::new(vec![fill; 20]),
         )],
+        overlay: None,
     };
     Grant {
+        map: MapKind::Changeable,
         csa: CsaId(77),
         line: CsaId(77),
         grant: number,
@@ -193,9 +195,23 @@ fn a_licensed_node_makes_no_child() {
     assert_eq!(*why, crate::DownReason::ChildRefused { notify });
 }
 
+/// A grant to write has a key of overlays for each direction beside those of the zones.
+#[test]
+fn the_keys_of_overlays_come_with_a_grant_to_write() {
+    let (mut pair, id) = connected();
+    let mut writes = grant(1);
+    writes.from_gateway.overlay = Some(Secret::new(vec![3; 36]));
+    writes.to_gateway.overlay = Some(Secret::new(vec![4; 36]));
+    let sent = writes.clone();
+    pair.with(Side::Left, |engine, now| engine.distribute(id, sent, now));
+    pair.settle();
+    assert_eq!(granted(&pair), [writes]);
+}
+
 #[test]
 fn an_unsound_grant_is_refused() {
-    let variants: [fn(&mut Grant<Secret>); 6] = [
+    let variants: [fn(&mut Grant<Secret>); 7] = [
+        |g| g.to_gateway.overlay = Some(Secret::new(vec![3; 36])),
         |g| g.lifetime = Duration::ZERO,
         |g| g.from_gateway.zones[0].0 = ZoneId(2),
         |g| g.to_gateway.zones[0].0 = ZoneId(3),

@@ -9,6 +9,7 @@ mod clone;
 mod cookie;
 mod crossing;
 mod distribute;
+mod encapsulation;
 mod ending;
 mod flows;
 mod followup;
@@ -16,6 +17,7 @@ mod fragment;
 mod groups;
 mod handshake;
 mod kem;
+mod level;
 mod licences;
 mod liveness;
 mod loss;
@@ -45,7 +47,10 @@ mod zones;
 
 use crate::{Addressing, ChildPolicy, Config, Peer, PeerRole, Stance, ZonePolicy};
 use crypto::Secret;
-use model::{Group, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite};
+use model::{
+    Class, Group, LevelGrant, Licence, MapKind, Mode, Right, Run, Span, Suite, TrafficSelector,
+    ZoneId, ZoneSelector, ZoneSuite,
+};
 use std::time::Duration;
 
 /// A message of IKE_AUTH with these payloads, as it is inside.
@@ -70,6 +75,7 @@ pub(crate) fn prefix(text: &str) -> TrafficSelector {
 /// A policy with a header zone and a payload zone, and one licence for the header zone.
 pub(crate) fn two_zones(stance: Stance, node: &str) -> ZonePolicy {
     ZonePolicy {
+        map: MapKind::Changeable,
         stance,
         zones: vec![
             (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
@@ -77,6 +83,26 @@ pub(crate) fn two_zones(stance: Stance, node: &str) -> ZonePolicy {
         ],
         window: 8192,
         licences: vec![licence(node)],
+        level: None,
+    }
+}
+
+/// A map that is fixed: so many octets of the headers.
+pub(crate) fn fixed_map(len: u16) -> MapKind {
+    let zone = ZoneId::DESIGNATED;
+    MapKind::Fixed(vec![Run { zone, len }])
+}
+
+/// What may go without encryption.
+pub(crate) fn grant() -> LevelGrant {
+    LevelGrant {
+        class: Class {
+            ports: Span::new(5004, 5005),
+            ..Class::default()
+        },
+        packets: 1000,
+        seconds: 60,
+        renewals: 1,
     }
 }
 

@@ -188,6 +188,69 @@ fn beet_mode_is_said_to_who_understands_private_numbers() {
     assert_eq!(stranger.read(&asking), Ok(Mode::Tunnel), "anybody's number");
 }
 
+/// Both ends of a mode that want zones, of which the first asks for this.
+fn zoned(mode: Mode, first: ZoneSelector) -> (Config, Config) {
+    let (mut left, mut right) = ends(mode);
+    for config in [&mut left, &mut right] {
+        let PeerRole::Vpn { zones, .. } = &mut config.peers[0].role else {
+            panic!("a VPN peer")
+        };
+        *zones = two_zones(Stance::Require, "node.example");
+        zones.zones[0].0 = first;
+    }
+    (left, right)
+}
+
+#[test]
+fn zones_are_agreed_on_in_every_mode_and_renewed() {
+    for mode in BOTH {
+        for first in [ZoneSelector::IpTransport, ZoneSelector::Transport] {
+            let mut pair = connected(zoned(mode, first));
+            rekey_child(&mut pair, Side::Right);
+            rekey_ike(&mut pair, Side::Left);
+            for host in [&pair.left, &pair.right] {
+                let child = host.children().last().copied().unwrap();
+                let agreement = child.agreement.as_ref().unwrap();
+                assert_eq!((child.mode, agreement.zones[0].selector), (mode, first));
+                assert_eq!(agreement.licences.len(), 1);
+            }
+        }
+    }
+}
+
+/// DESIGN section 3: everything would be opaque, and a licence one for nothing.
+#[test]
+fn zones_that_do_not_begin_where_the_mode_does_are_neither_asked_for_nor_accepted() {
+    let cases = [
+        (Mode::Transport, ZoneSelector::Ip),
+        (Mode::Beet, ZoneSelector::Ip),
+        (Mode::Tunnel, ZoneSelector::Transport),
+    ];
+    for (mode, first) in cases {
+        let why = Some(BadMode::NotTheFront(first, mode));
+        let (left, right) = zoned(mode, first);
+        let mut pair = Pair::new(left.clone(), right.clone());
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(10));
+        assert_eq!(bad_mode(&pair.left), why);
+        assert_eq!(pair.right.children().len(), 0);
+        // One end has it right, and is answered by another that has not.
+        let (good, _) = zoned(mode, ZoneSelector::IpTransport);
+        let mut pair = Pair::new(good, right);
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(10));
+        assert_eq!(
+            (pair.left.children().len(), pair.right.children().len()),
+            (0, 0)
+        );
+        let told = pair.right.refusals();
+        assert!(
+            told.iter().any(|told| told.contains("`headers`")),
+            "{told:?}"
+        );
+    }
+}
+
 #[test]
 fn an_answer_in_another_mode_than_asked_for_is_refused() {
     let ground = Ground::new(to(LEFT), None, true);
@@ -451,6 +514,15 @@ fn a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone() {
 /// Two hosts that would move if their mode let them.
 pub(crate) fn mobile_ends(mode: Mode) -> (Config, Config) {
     let (mut left, mut right) = ends(mode);
+    for config in [&mut left, &mut right] {
+        config.peers[0].mobike = true;
+    }
+    (left, right)
+}
+
+/// The same with zones that suit tunnels beside it as well.
+pub(crate) fn zoned_ends(mode: Mode) -> (Config, Config) {
+    let (mut left, mut right) = zoned(mode, ZoneSelector::IpTransport);
     for config in [&mut left, &mut right] {
         config.peers[0].mobike = true;
     }

@@ -8,7 +8,7 @@
 use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
-use model::{Carrier, ChildSa, IkeSaId, Instant, Path};
+use model::{BesideSa, ChildSa, IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -287,10 +287,10 @@ impl Pair {
         let away = away(path.local) || away(path.remote);
         const IP_UDP_MARKER: usize = 20 + 8 + 4;
         let too_long = flying.message.len() + IP_UDP_MARKER > self.longest[to as usize];
-        let lost = match path.carrier {
-            Carrier::Udp => self.chance(self.lost) || away || too_long || self.deaf,
+        let lost = match path.is_stream() {
+            false => self.chance(self.lost) || away || too_long || self.deaf,
             // A stream is whole or it is not there.
-            Carrier::Tcp => {
+            true => {
                 let ends = [path.local.port(), path.remote.port()];
                 away || ends.iter().any(|port| self.cut.contains(port))
             }
@@ -441,9 +441,15 @@ impl Host {
 /// Whether two children fit together: what one seals the other opens.
 pub(crate) fn fit(a: &ChildSa<Secret>, b: &ChildSa<Secret>) -> bool {
     let same = |x: &model::Half<Secret>, y: &model::Half<Secret>| {
-        x.spi == y.spi && keys_of(x) == keys_of(y)
+        x.spi == y.spi && keys_of(x) == keys_of(y) && x.writers == y.writers
     };
-    same(&a.inbound, &b.outbound)
+    let beside = |a: &Option<BesideSa<Secret>>, b: &Option<BesideSa<Secret>>| match (a, b) {
+        (Some(a), Some(b)) => same(&a.inbound, &b.outbound) && same(&b.inbound, &a.outbound),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    beside(&a.opaque, &b.opaque)
+        && beside(&a.integrity, &b.integrity)
+        && same(&a.inbound, &b.outbound)
         && same(&b.inbound, &a.outbound)
         && a.agreement == b.agreement
         && a.local == b.remote

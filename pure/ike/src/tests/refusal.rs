@@ -239,6 +239,7 @@ fn reasons_fit_one_line_and_say_what_to_do() {
         DownReason::ZonesRequired.to_string(),
         DownReason::PeerGone { attempts: 10 }.to_string(),
         Refusal::ZonesNotAgreed.to_string(),
+        Refusal::LevelNotAgreed.to_string(),
         Refusal::LicenceNotAccepted(licence("node.example")).to_string(),
     ];
     for reason in reasons {

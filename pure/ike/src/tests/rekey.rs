@@ -28,10 +28,12 @@ pub(crate) fn connected() -> Pair {
     living(Duration::ZERO, Duration::ZERO)
 }
 
-fn zoned() -> Pair {
+fn zoned(map: MapKind) -> Pair {
     let (mut left, mut right) = (mobile(), gateway());
     for config in [&mut left, &mut right] {
-        *zones_of(config) = two_zones(Stance::Require, "node.example.net");
+        let zones = zones_of(config);
+        *zones = two_zones(Stance::Require, "node.example.net");
+        zones.map = map.clone();
     }
     let mut pair = Pair::new(left, right);
     pair.connect();
@@ -75,6 +77,11 @@ impl Host {
     }
 }
 
+/// The keys of the opaque SA beside, if there is one.
+fn keys_beside(child: &ChildSa<Secret>) -> Option<Vec<Vec<u8>>> {
+    child.opaque.as_ref().map(|opaque| keys_of(&opaque.inbound))
+}
+
 pub(crate) fn rekey_child(pair: &mut Pair, side: Side) {
     let (sa, child) = {
         let host = pair.host(side);
@@ -106,10 +113,18 @@ fn ikes_fit(pair: &Pair) -> bool {
 #[test]
 fn a_child_is_rekeyed_by_either_end_and_the_old_one_stays_for_a_while() {
     for side in BOTH {
-        for mut pair in [connected(), zoned()] {
-            let (before, agreement) = {
+        for mut pair in [
+            connected(),
+            zoned(MapKind::Changeable),
+            zoned(fixed_map(52)),
+        ] {
+            let (before, agreement, beside) = {
                 let old = pair.left.child();
-                (keys_of(&old.inbound), old.agreement.clone())
+                (
+                    keys_of(&old.inbound),
+                    old.agreement.clone(),
+                    keys_beside(old),
+                )
             };
             rekey_child(&mut pair, side);
             pair.settle();
@@ -121,6 +136,7 @@ fn a_child_is_rekeyed_by_either_end_and_the_old_one_stays_for_a_while() {
             assert!(fit(new, pair.right.newest()));
             assert_ne!(keys_of(&new.inbound), before);
             assert_eq!(new.agreement, agreement);
+            assert!(beside.is_none() && new.opaque.is_none() || keys_beside(new) != beside);
             assert_eq!(new.initiator, side == Side::Left);
             pair.pass(Duration::from_secs(60));
             assert!(is_settled(&mut pair));
@@ -607,7 +623,7 @@ fn a_peer_that_refuses_new_keys_is_left_before_the_old_ones_are_too_old() {
 #[test]
 fn a_rekey_has_the_licences_that_both_policies_have_then() {
     for (side, other) in [(Side::Left, Side::Right), (Side::Right, Side::Left)] {
-        let mut pair = zoned();
+        let mut pair = zoned(MapKind::Changeable);
         let [node, thief] = ["node.example.net", "thief.example.net"].map(licence);
         let agreed = |pair: &mut Pair| {
             rekey_child(pair, side);

@@ -38,6 +38,9 @@ fn ends(number: u32) -> (Config, Config) {
     if number.is_multiple_of(7) {
         (left, right) = mode::mobile_ends(Mode::Beet);
     }
+    if number.is_multiple_of(21) {
+        (left, right) = mode::zoned_ends(Mode::Beet);
+    }
     for config in [&mut left, &mut right] {
         let peer = &mut config.peers[0];
         peer.liveness = Duration::from_secs(20);
@@ -65,7 +68,14 @@ fn ends(number: u32) -> (Config, Config) {
     }
     if is_zoned(number) {
         for config in [&mut left, &mut right] {
-            *zones_of(config) = two_zones(Stance::Require, NODES[0]);
+            let zones = zones_of(config);
+            *zones = two_zones(Stance::Require, NODES[0]);
+            if number.is_multiple_of(2) {
+                zones.map = fixed_map(52);
+            }
+            if number.is_multiple_of(3) {
+                zones.level = Some(grant());
+            }
         }
     }
     if number.is_multiple_of(3) {
@@ -76,7 +86,7 @@ fn ends(number: u32) -> (Config, Config) {
     (left, right)
 }
 
-/// Walks in which licences change. Zones are for tunnels.
+/// Walks in which licences change. Those in BEET mode have other zones.
 const fn is_zoned(number: u32) -> bool {
     number % 5 == 1 && !number.is_multiple_of(7)
 }

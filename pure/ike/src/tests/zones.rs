@@ -3,7 +3,7 @@
 use super::pair::{Pair, Side, fit, keys_of};
 use super::*;
 use crate::DownReason;
-use model::Keys;
+use model::{Keys, MapKind};
 use std::time::Duration;
 
 const NODE: &str = "node.example.net";
@@ -106,6 +106,54 @@ fn different_zones_are_not_agreed() {
     assert!(fit(pair.left.child(), pair.right.child()));
 }
 
+fn mapped(left: MapKind, right: MapKind, stance: Stance) -> (Config, Config) {
+    let (mut mobile, mut gateway) = zoned(stance, stance);
+    (zones_of(&mut mobile).map, zones_of(&mut gateway).map) = (left, right);
+    (mobile, gateway)
+}
+
+#[test]
+fn a_fixed_map_has_an_opaque_sa_beside_with_spis_and_keys_of_its_own() {
+    let pair = connected(mapped(fixed_map(52), fixed_map(52), Stance::Accept));
+    let child = pair.left.child();
+    assert!(fit(child, pair.right.child()));
+    assert_eq!(child.agreement.as_ref().unwrap().map, fixed_map(52));
+    let opaque = child.opaque.as_ref().unwrap();
+    let halves = [
+        &child.inbound,
+        &child.outbound,
+        &opaque.inbound,
+        &opaque.outbound,
+    ];
+    let mut spis = halves.map(|half| half.spi);
+    spis.sort();
+    assert!(spis.windows(2).all(|pair| pair[0] < pair[1]), "{spis:?}");
+    let mut keys = halves.map(keys_of).concat();
+    let lengths: Vec<_> = keys.iter().map(Vec::len).collect();
+    assert_eq!(lengths, [20, 36, 20, 36, 36, 36]);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 6, "no key is used twice");
+    let changeable = connected(zoned(Stance::Accept, Stance::Accept));
+    assert!(changeable.left.child().opaque.is_none());
+}
+
+#[test]
+fn different_maps_are_not_agreed() {
+    let maps = || [MapKind::Changeable, fixed_map(40), fixed_map(52)];
+    for (left, right) in maps()
+        .into_iter()
+        .flat_map(|l| maps().map(|r| (l.clone(), r)))
+    {
+        let same = left == right;
+        let accepting = connected(mapped(left.clone(), right.clone(), Stance::Accept));
+        assert_eq!(accepting.left.child().agreement.is_some(), same);
+        assert!(fit(accepting.left.child(), accepting.right.child()));
+        let requiring = connected(mapped(left, right, Stance::Require));
+        assert_eq!(requiring.left.up() == 1, same);
+    }
+}
+
 #[test]
 fn zone_keys_bind_the_agreement_and_both_spis() {
     let (left, right) = zoned(Stance::Accept, Stance::Accept);
@@ -120,4 +168,7 @@ fn zone_keys_bind_the_agreement_and_both_spis() {
     assert_eq!(plain, with(|_| {}));
     assert_ne!(plain, with(|policy| policy.window = 4096));
     assert_ne!(plain, with(|policy| policy.licences.clear()));
+    let fixed = with(|policy| policy.map = fixed_map(52));
+    assert_ne!(plain[..2], fixed[..2]);
+    assert_ne!(fixed, with(|policy| policy.map = fixed_map(40)));
 }

@@ -31,8 +31,10 @@ pub fn crowded() -> World {
                 ZoneSuite::Aes128Gcm16,
                 Secret::new(vec![fill; 20]),
             )],
+            overlay: None,
         };
         let other = Grant {
+            map: model::MapKind::Changeable,
             csa: CsaId(number),
             line: CsaId(number),
             grant: 1,

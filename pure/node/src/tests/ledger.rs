@@ -1,9 +1,10 @@
 //! Invariant 1: no (key, nonce) pair is ever used twice.
 
-use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
+use super::level::grant;
+use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World, fixed_map};
 use crate::Rekey;
 use crypto::Rng;
-use model::Keys;
+use model::{Keys, LevelGrant, MapKind, Mode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -32,7 +33,15 @@ impl Ledger {
                 let keys: Vec<_> = zones.iter().map(|zone| zone.key.expose()).collect();
                 let distinct: BTreeSet<_> = keys.iter().collect();
                 assert_eq!(distinct.len(), keys.len(), "two zones share a key");
-                self.keys.insert((who, csa.outbound.spi.0), keys.concat());
+                let keys = keys.concat();
+                // Those of the SA beside come of the same and are others, which `ike` sees to.
+                let besides = [(csa.opaque, "opaque"), (csa.integrity, "integrity")];
+                for (spis, name) in besides {
+                    let keys = [&keys[..], name.as_bytes()].concat();
+                    let outbound = spis.map(|(_, outbound)| ((who, outbound.0), keys));
+                    self.keys.extend(outbound);
+                }
+                self.keys.insert((who, csa.outbound.spi.0), keys);
             }
         }
     }
@@ -80,7 +89,40 @@ impl Ledger {
 
 #[test]
 fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
-    let mut world = World::connected(Policies::default());
+    a_day(MapKind::Changeable, Mode::Tunnel, None);
+}
+
+/// Every second packet is on the SA beside, until that is used up, and then all are in zones.
+#[test]
+fn no_pair_is_used_twice_where_some_go_without_encryption() {
+    let level = Some(grant(20, 3600, u16::MAX));
+    a_day(MapKind::Changeable, Mode::Tunnel, level);
+    a_day(MapKind::Changeable, Mode::Beet, level);
+}
+
+/// Segments are as long as the map has them, or are sealed in the SA beside.
+#[test]
+fn no_pair_is_used_twice_where_the_map_is_fixed() {
+    for len in [40, 44] {
+        a_day(fixed_map(len), Mode::Tunnel, None);
+    }
+}
+
+/// Which SA a datagram goes on is known before its header is left behind, and so before it has a number.
+#[test]
+fn no_pair_is_used_twice_where_the_ip_header_is_left_behind() {
+    a_day(MapKind::Changeable, Mode::Beet, None);
+    a_day(fixed_map(20), Mode::Beet, None);
+}
+
+fn a_day(map: MapKind, mode: Mode, level: Option<LevelGrant>) {
+    let mut world = World::connected(Policies {
+        map,
+        mode,
+        levels: [level; 2],
+        every: 2,
+        ..Policies::default()
+    });
     let mut ledger = Ledger::default();
     let mut dice = Rng::from_seed([42; 32]);
     let bad = Hop {
@@ -104,14 +146,16 @@ fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
             0 => world.restart(MOBILE),
             1 => world.restart(GATEWAY),
             2 => world.restart(LICENSED),
-            3 => drop(world.nodes[MOBILE].down("gw", world.now)),
-            4 => drop(world.nodes[MOBILE].up("gw", world.now)),
-            5 => drop(world.nodes[MOBILE].rekey("gw", Rekey::Children, world.now)),
-            6 => drop(world.nodes[MOBILE].rekey("gw", Rekey::Ike, world.now)),
-            7 => drop(world.nodes[GATEWAY].rekey("alice", Rekey::Children, world.now)),
-            8 => drop(world.nodes[GATEWAY].rekey("fa", Rekey::Ike, world.now)),
-            9 => drop(world.nodes[MOBILE].reauthenticate("gw", world.now)),
-            10 => drop(world.nodes[GATEWAY].reauthenticate("fa", world.now)),
+            3 => drop(world.command(MOBILE, |node, now| node.down("gw", now))),
+            4 => drop(world.command(MOBILE, |node, now| node.up("gw", now))),
+            5 => drop(world.command(MOBILE, |node, now| node.rekey("gw", Rekey::Children, now))),
+            6 => drop(world.command(MOBILE, |node, now| node.rekey("gw", Rekey::Ike, now))),
+            7 => drop(world.command(GATEWAY, |node, now| {
+                node.rekey("alice", Rekey::Children, now)
+            })),
+            8 => drop(world.command(GATEWAY, |node, now| node.rekey("fa", Rekey::Ike, now))),
+            9 => drop(world.command(MOBILE, |node, now| node.reauthenticate("gw", now))),
+            10 => drop(world.command(GATEWAY, |node, now| node.reauthenticate("fa", now))),
             _ => {}
         }
         world.run_for(Duration::from_secs(60));

@@ -1,6 +1,6 @@
 //! Licences that are given and taken back while packets flow (invariants 4 and 5).
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
+use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, fixed_map, licence};
 use crate::{Ending, Event, PeerState, Rekey, Role, Stance};
 use model::{Licence, Spi};
 use std::time::Duration;
@@ -159,6 +159,37 @@ fn from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens() 
         world.run_for(Duration::from_secs(1));
         let transit = world.nodes[LICENSED].transit_counters();
         assert_eq!((transit.segments, transit.opaque), (1, 1));
+    }
+}
+
+/// The same where the map is fixed: packets of the SA that the node opens are not sealed any more at all.
+#[test]
+fn from_that_moment_on_everything_goes_on_the_opaque_sa_beside_a_fixed_map() {
+    for (who, peer) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
+        let mut world = World::connected(Policies {
+            map: fixed_map(40),
+            ..Policies::default()
+        });
+        let (zoned, _) = seal(&mut world, who);
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(world.nodes[LICENSED].transit_counters().segments, 1);
+        (world.off[LICENSED], world.deaf[peer]) = (true, true);
+        license(&mut world, who, &[]);
+        let opaque = world.nodes[who].composite_sas()[0].opaque.unwrap().1;
+        assert_ne!(opaque, zoned);
+        for _ in 0..50 {
+            assert_eq!(seal(&mut world, who).0, opaque);
+            world.run_for(Duration::from_secs(1));
+        }
+        world.off[LICENSED] = false;
+        seal(&mut world, who);
+        world.run_for(Duration::from_secs(1));
+        let transit = world.nodes[LICENSED].transit_counters();
+        assert_eq!(
+            (transit.segments, transit.unlicensed),
+            (1, 1),
+            "{transit:?}"
+        );
     }
 }
 

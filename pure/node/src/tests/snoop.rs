@@ -1,6 +1,7 @@
 //! The licensed node repairs what the wireless hop loses, with packets it cannot read.
 
-use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World, fixed_map};
+use model::{MapKind, Mode};
 use std::time::Duration;
 
 /// Sends five segments of which the second is lost on the wireless hop; the mobile node
@@ -27,7 +28,8 @@ fn lose_one(policies: Policies) -> (usize, usize) {
 }
 
 fn acknowledge(world: &mut World, ack: u32) {
-    let segment = super::datagram::tcp("10.1.0.2:40000", "10.8.0.1:80", 4, ack, b"");
+    let [client, server] = world.ends();
+    let segment = super::datagram::tcp(client, server, 4, ack, b"");
     world.send(MOBILE, &segment);
     world.run_for(Duration::from_millis(2));
 }
@@ -40,6 +42,37 @@ fn a_lost_segment_is_repaired_from_the_sealed_cache() {
         delivered, 5,
         "each segment once: repeated packets end at the replay window"
     );
+}
+
+/// DESIGN section 7: what it knows of a connection are its ports, and which SA that is in.
+#[test]
+fn in_transport_and_beet_mode_it_is_repaired_too_and_no_address_is_known() {
+    for mode in [Mode::Transport, Mode::Beet] {
+        for map in [MapKind::Changeable, fixed_map(20)] {
+            let policies = Policies {
+                mode,
+                map,
+                ..Policies::default()
+            };
+            let (retransmitted, delivered) = lose_one(policies.clone());
+            assert!(retransmitted >= 1, "{mode}");
+            assert_eq!(delivered, 5, "{mode}");
+            let unlicensed = Policies {
+                mobile: Vec::new(),
+                ..policies
+            };
+            assert_eq!(lose_one(unlicensed), (0, 4), "{mode}");
+        }
+    }
+    let mut world = World::connected(Policies {
+        mode: Mode::Beet,
+        ..Policies::default()
+    });
+    world.segment(GATEWAY, 1, b"data");
+    world.run_for(Duration::from_millis(50));
+    let flow = world.nodes[LICENSED].flows()[0].flow;
+    assert!(flow.source.is_unspecified() && flow.destination.is_unspecified());
+    assert_eq!((flow.source_port, flow.destination_port), (80, 40_000));
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Identity, Instant, Licence, Mode, Path, Right, Sizes, Spi, Suite, TrafficSelector, ZoneId,
-    ZoneSelector, ZoneSuite,
+    Encapsulation, Identity, Instant, LevelGrant, Licence, MapKind, Mode, Path, Right, Run, Sizes,
+    Spi, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -51,8 +51,16 @@ pub struct Policies {
     pub resources: u8,
     /// What of a datagram the first one seals. With another mode than tunnel it is between two hosts.
     pub mode: Mode,
+    /// Whether packets carry their maps.
+    pub map: MapKind,
+    /// The licensed node lowers windows to so many octets.
+    pub window: Option<u32>,
     /// Both ends hide lengths, and silence that is longer than this.
     pub cover: Option<Duration>,
+    /// What may go without encryption at the mobile node, and at the gateway.
+    pub levels: [Option<LevelGrant>; 2],
+    /// Every so many-th of that is encrypted all the same.
+    pub every: u32,
 }
 
 impl Default for Policies {
@@ -69,9 +77,19 @@ impl Default for Policies {
             kem: false,
             resources: 1,
             mode: Mode::Tunnel,
+            map: MapKind::Changeable,
+            window: None,
             cover: None,
+            levels: [None; 2],
+            every: 0,
         }
     }
+}
+
+/// One that is fixed: so many octets of the headers.
+pub fn fixed_map(len: u16) -> MapKind {
+    let zone = ZoneId::DESIGNATED;
+    MapKind::Fixed(vec![Run { zone, len }])
 }
 
 pub fn licence(node: &str, zone: u8) -> Licence {
@@ -100,6 +118,8 @@ pub struct World {
     pub events: [Vec<Event>; 3],
     /// Every ESP packet that left an endpoint: who, and its octets.
     pub sealed: Vec<(usize, Vec<u8>)>,
+    /// Every ESP packet that the licensed node made or repeated.
+    pub resent: Vec<Vec<u8>>,
     /// Every IKE message that left a host: who, and its octets without a marker.
     pub ike: Vec<(usize, Vec<u8>)>,
     /// Packets dropped by each host's data plane.
@@ -157,6 +177,7 @@ impl World {
             nodes,
             delivered: Default::default(),
             events: Default::default(),
+            resent: Vec::new(),
             sealed: Vec::new(),
             ike: Vec::new(),
             dropped: Default::default(),
@@ -243,7 +264,7 @@ impl World {
         let mut batch = [Packet::with_capacity(2000)];
         batch[0].fill(datagram);
         let before = accounts::sealing(&self.nodes[from]);
-        self.nodes[from].seal(&mut batch, &mut outlet);
+        self.nodes[from].seal(&mut batch, &mut outlet, self.now);
         assert_eq!(accounts::sealing(&self.nodes[from]), before + 1);
         // What is delivered tells the source that the datagram is too long.
         let fates = [
@@ -256,12 +277,26 @@ impl World {
         self.collect();
     }
 
+    /// The mobile node's end of a connection, and that of a server behind the gateway.
+    pub fn ends(&self) -> [&'static str; 2] {
+        match self.policies.mode {
+            Mode::Transport => ["192.0.2.2:40000", "198.51.100.1:80"],
+            Mode::Tunnel | Mode::Beet => ["10.1.0.2:40000", "10.8.0.1:80"],
+        }
+    }
+
+    /// What of a datagram goes from one end to the other: without its header where that is made anew.
+    pub fn carried(&self, datagram: &[u8]) -> Vec<u8> {
+        let header = wire::ip::Header::parse(datagram).unwrap();
+        match self.policies.mode {
+            Mode::Tunnel => datagram.to_vec(),
+            Mode::Transport | Mode::Beet => header.payload().to_vec(),
+        }
+    }
+
     /// A TCP segment from the mobile node to a server behind the gateway, or back.
     pub fn segment(&mut self, from: usize, seq: u32, payload: &[u8]) -> Vec<u8> {
-        let (client, server) = match self.policies.mode {
-            Mode::Transport => ("192.0.2.2:40000", "198.51.100.1:80"),
-            Mode::Tunnel | Mode::Beet => ("10.1.0.2:40000", "10.8.0.1:80"),
-        };
+        let [client, server] = self.ends();
         let segment = match from {
             MOBILE => datagram::tcp(client, server, seq, 1, payload),
             _ => datagram::tcp(server, client, seq, 1, payload),
@@ -440,6 +475,7 @@ impl World {
                 };
                 let path = Path::udp(socket(12, 20), socket(16, 22));
                 let payload = datagram::udp_payload(&packet).to_vec();
+                self.resent.push(payload.clone());
                 let hop = if to == Side::Wireless {
                     self.wireless
                 } else {
@@ -550,7 +586,7 @@ fn owner(address: IpAddr) -> Option<usize> {
         .position(|known| address.to_string() == *known)
 }
 
-fn config(who: usize, policies: &Policies) -> Config {
+pub fn config(who: usize, policies: &Policies) -> Config {
     let inner = |text: &str, length| {
         vec![TrafficSelector::from_prefix(text.parse().unwrap(), length).unwrap()]
     };
@@ -560,6 +596,7 @@ fn config(who: usize, policies: &Policies) -> Config {
         Mode::Transport => (inner(ADDRESSES[MOBILE], 32), inner(ADDRESSES[GATEWAY], 32)),
     };
     let zones = |licences: &[Licence]| ZonePolicy {
+        map: policies.map.clone(),
         stance: policies.stance,
         zones: vec![
             (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
@@ -567,6 +604,7 @@ fn config(who: usize, policies: &Policies) -> Config {
         ],
         window: 4096,
         licences: licences.to_vec(),
+        level: policies.levels[usize::from(who != MOBILE)],
     };
     let address = |who: usize| Some(ADDRESSES[who].parse().unwrap());
     let mut peers = match who {
@@ -635,6 +673,7 @@ fn config(who: usize, policies: &Policies) -> Config {
             _ => Vec::new(),
         },
         peers,
+        encapsulation: Encapsulation::Always,
         ike_port: 500,
         natt_port: 4500,
         addresses: Vec::new(),
@@ -642,6 +681,7 @@ fn config(who: usize, policies: &Policies) -> Config {
         elsewhere: None,
         policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
+        window: policies.window.filter(|_| who == LICENSED),
         grant_lifetime: Duration::from_secs(3600),
         classes: BTreeMap::new(),
         sizes: covered
@@ -653,6 +693,7 @@ fn config(who: usize, policies: &Policies) -> Config {
             .map(|interval| (other.to_owned(), interval))
             .into_iter()
             .collect(),
+        every: [(other.to_owned(), policies.every)].into(),
         clamp: None,
         path_mtu: false,
         key_log: false,

@@ -122,7 +122,7 @@ fn the_fuzzers_start_from_scripts_that_can_be_played() {
             peer::play as fn(&[u8]) -> u64,
             scene::SCRIPTED.into(),
         ),
-        ("packet", packet::play, 5),
+        ("packet", packet::play, 7),
     ] {
         let files = fs::read_dir(seeds.join(folder)).unwrap();
         let played = files.map(|file| play(&fs::read(file.unwrap().path()).unwrap()));

@@ -4,25 +4,42 @@
 //! ```text
 //! script = kind (1) | packet, ...
 //! packet = step (1) | words (1) | words | zones (1) | length (2) and text of each zone
+//!          | [grant and counter (8) | length (2) and text of an overlay]
 //! ```
+//!
+//! An overlay is there if the kind is 128 or more: then whoever has all keys may write as well.
 
 use super::bench::{
-    EXPLICIT, Kind, TO_ALICE, TO_BOB, bobs_sa, endpoint, key, open, plain_packet, three_zones,
-    two_zones, zoned_packet,
+    EXPLICIT, Kind, TO_ALICE, TO_BOB, alices_sa, bobs_sa, endpoint, fix, key, mapped_packet, open,
+    overlaid, plain_packet, root, three_zones, two_zones, with_writers,
 };
 use crypto::Secret;
 use esp::{Licensed, Scratch};
-use model::{CsaId, Grant, GrantHalf, Spi, ZoneId};
+use model::{CsaId, Grant, GrantHalf, MapKind, Spi, ZoneId};
 use std::time::Duration;
 
 const MOST_PACKETS: usize = 16;
 
+/// The map of an SA where it is fixed, and its words.
+const FIXED: (u8, u16) = (1, 40);
+const FIXED_WORDS: [u8; 4] = [0x42, 1, 0, 40];
+
 /// Plays one script to the end; says how many packets were delivered.
 pub fn play(script: &[u8]) -> u64 {
     let mut script = Script(script);
-    let kind = [EXPLICIT, two_zones(), three_zones()][usize::from(script.octet()) % 3].clone();
-    let mut bob = endpoint(bobs_sa(&kind));
-    let mut node = licensed(&kind);
+    let first = script.octet();
+    let number = usize::from(first) % 4;
+    let kind = [EXPLICIT, two_zones(), three_zones(), two_zones()][number].clone();
+    let is_fixed = number == 3;
+    let writes = first >= 128 && !zones(&kind).is_empty() && !is_fixed;
+    let mut bobs = bobs_sa(&kind);
+    if is_fixed {
+        (_, bobs) = fix(alices_sa(&kind), bobs, &[FIXED]);
+    }
+    let agreed = bobs.agreement.as_ref();
+    let map = agreed.map_or(MapKind::Changeable, |agreed| agreed.map.clone());
+    let mut bob = endpoint(if writes { with_writers(bobs) } else { bobs });
+    let mut node = licensed(&kind, map);
     let mut scratch = Scratch::new();
     let mut seq = 0_u32;
     for _ in 0..MOST_PACKETS {
@@ -30,7 +47,11 @@ pub fn play(script: &[u8]) -> u64 {
             break;
         }
         seq = seq.wrapping_add(script.octet().into());
-        let packet = script.packet(&kind, seq);
+        let mut packet = script.packet(&kind, is_fixed, seq);
+        if writes && packet.len() > 8 {
+            let number = script.number();
+            packet = overlaid(&packet, &root(TO_BOB), number, script.text());
+        }
         let _ = open(&mut bob, &packet);
         if let Some(Ok(view)) = node.as_mut().map(|node| node.open(&packet, &mut scratch)) {
             assert!(view.payload_len() <= view.datagram_len());
@@ -56,7 +77,7 @@ fn payload_zone(kind: &Kind) -> ZoneId {
 }
 
 /// Somebody with the keys of every zone but the payload's.
-fn licensed(kind: &Kind) -> Option<Licensed> {
+fn licensed(kind: &Kind, map: MapKind) -> Option<Licensed> {
     let (_, headers) = zones(kind).split_last()?;
     let half = |spi: u32| GrantHalf {
         spi: Spi(spi),
@@ -64,9 +85,11 @@ fn licensed(kind: &Kind) -> Option<Licensed> {
             .zip(headers)
             .map(|(zone, (_, suite))| (ZoneId(zone), *suite, key(spi, zone, *suite)))
             .collect(),
+        overlay: None,
     };
     let mut node = Licensed::new();
     let grant = Grant {
+        map,
         csa: CsaId(1),
         line: CsaId(1),
         grant: 1,
@@ -102,9 +125,16 @@ impl<'a> Script<'a> {
         self.take(usize::from(len) % 2048)
     }
 
-    fn packet(&mut self, kind: &Kind, seq: u32) -> Vec<u8> {
+    fn number(&mut self) -> u64 {
+        let octets = [(); 8].map(|()| self.octet());
+        u64::from_be_bytes(octets)
+    }
+
+    /// What says which map it has is looked at where it is fixed too, and says nothing.
+    fn packet(&mut self, kind: &Kind, is_fixed: bool, seq: u32) -> Vec<u8> {
         let words = usize::from(self.octet() % 9);
         let map = self.take(4 * words);
+        let map = if is_fixed { &FIXED_WORDS } else { map };
         let mask = self.octet();
         if zones(kind).is_empty() {
             return plain_packet(seq, self.text());
@@ -116,11 +146,12 @@ impl<'a> Script<'a> {
             .map(|(zone, (_, suite))| (zone, key(TO_BOB, zone, *suite)))
             .collect();
         let texts: Vec<&[u8]> = keys.iter().map(|_| self.text()).collect();
-        zoned_packet(&keys, seq, map, &texts)
+        mapped_packet(&keys, seq, (map, !is_fixed), &texts)
     }
 }
 
-/// Scripts of packets by the rules: opaque, and in two runs; each also padded, and then a dummy.
+/// Scripts of packets by the rules: opaque, and in two runs; each also padded, and then a dummy; and one of
+/// a fixed map.
 pub fn honest() -> Vec<Vec<u8>> {
     let mut datagram = vec![
         0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0x66, 0xc4, 10, 1, 0, 2, 10, 8, 0, 1,
@@ -131,6 +162,7 @@ pub fn honest() -> Vec<Vec<u8>> {
     let plain = [&[0, 1, 0, 0, 0, 44][..], &datagram, &[1, 2, 2, 4]].concat();
     let opaque = [&[1, 1, 1, 1, 2, 0, 0, 2, 0, 41][..], &datagram, &[4]].concat();
     let clear = [&[1, 1, 1, 2, 1, 0, 40, 0, 0, 41][..], &datagram, &[4, 0, 0]].concat();
+    let fixed = [&[3, 1, 0, 0, 0, 41][..], &datagram, &[4, 0, 0]].concat();
     let padding = [0; 200];
     let padded_plain = [
         &[0, 1, 0, 0, 0, 244][..],
@@ -152,11 +184,20 @@ pub fn honest() -> Vec<Vec<u8>> {
         &[59, 0, 200],
         &padding,
     ];
+    // Where everybody may write: the window of the segment is lowered.
+    let written = [
+        &[129, 1, 1, 0x42, 1, 0, 40, 0, 0, 41][..],
+        &datagram,
+        &[4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 4, 34, 2, 0, 9],
+    ]
+    .concat();
     vec![
         plain,
         opaque,
         clear,
         [&padded_plain[..], &dummy_plain].concat(),
         [padded_clear.concat(), dummy_clear.concat()].concat(),
+        fixed,
+        written,
     ]
 }

@@ -192,12 +192,14 @@ fn lending(addressing: Addressing) -> PeerRole {
         remote: ten(),
         addressing,
         zones: ZonePolicy {
+            map: model::MapKind::Changeable,
             stance: Stance::Accept,
             zones: vec![
                 (ZoneSelector::IpTransport, SUITE.into()),
                 (ZoneSelector::Rest, SUITE.into()),
             ],
             window: 4096,
+            level: None,
             licences: vec![Licence {
                 node: "node.example".parse().expect("any text is an identity"),
                 zone: ZoneId(1),
@@ -228,8 +230,10 @@ pub fn grant() -> Grant<Secret> {
     let half = |spi| GrantHalf {
         spi: Spi(spi),
         zones: vec![(ZoneId(1), SUITE.into(), Secret::new(vec![spi as u8; 20]))],
+        overlay: None,
     };
     Grant {
+        map: model::MapKind::Changeable,
         csa: CsaId(1),
         line: CsaId(1),
         grant: 1,

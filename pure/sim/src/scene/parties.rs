@@ -3,7 +3,8 @@
 use super::Configuration;
 use crypto::{Secret, TrustStore};
 use model::{
-    Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Encapsulation, Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId,
+    ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::net::{IpAddr, Ipv4Addr};
@@ -75,6 +76,7 @@ impl Parties {
             right: Right::Read,
         };
         ZonePolicy {
+            map: model::MapKind::Changeable,
             stance: match self.configuration.is_zoned() {
                 true => Stance::Require,
                 false => Stance::Refuse,
@@ -84,6 +86,7 @@ impl Parties {
                 (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
             ],
             window: 4096,
+            level: None,
             licences: self.licence.then_some(licence).into_iter().collect(),
         }
     }
@@ -96,6 +99,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         trust: TrustStore::default(),
         peers,
         start: Vec::new(),
+        encapsulation: Encapsulation::Always,
         ike_port: 500,
         natt_port: 4500,
         addresses: Vec::new(),
@@ -103,10 +107,12 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         elsewhere: None,
         policies: Vec::new(),
         snoop,
+        window: None,
         grant_lifetime: Duration::from_secs(8 * 3600),
         classes: Default::default(),
         sizes: Default::default(),
         cover: Default::default(),
+        every: Default::default(),
         clamp: None,
         path_mtu: false,
         key_log: false,

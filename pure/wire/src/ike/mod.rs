@@ -12,6 +12,7 @@
 mod configuration;
 mod header;
 mod identification;
+mod level;
 mod message;
 mod notify;
 mod payload;
@@ -25,11 +26,12 @@ mod tests;
 
 pub use configuration::{Configuration, ConfigurationAttribute, MAX_ATTRIBUTES};
 pub use header::{Flags, HEADER_LEN, Header, VERSION_2};
+pub use level::{decode_level, encode_level};
 pub use message::{Datagram, MAX_MESSAGE, MAX_PAYLOADS, Message};
 pub use notify::{Delete, Notify};
 pub use payload::{Authentication, KeyExchange, Payload};
 pub use private::{
-    GrantOffer, GrantReply, MAX_LICENCES, MAX_ZONES, SecretShare, VENDOR_ID_TEXT, ZONE_MAP_VERSION,
+    GrantOffer, GrantReply, MAX_LICENCES, SecretShare, VENDOR_ID_TEXT, ZONE_MAP_VERSION,
     decode_csa, decode_zone_map, encode_csa, encode_zone_map,
 };
 pub use proposal::{Attribute, MAX_PROPOSALS, MAX_TRANSFORMS, Proposal, Transform};

@@ -2,20 +2,26 @@
 //! KEY_DISTRIBUTE. Sent only after both ends sent the vendor ID in IKE_SA_INIT.
 //!
 //! ```text
-//!  ZONE_MAP   Version (1) = 1 | Map (1) | Zones (1) | Licences (1) | Window (4)
+//!  ZONE_MAP   Version (1) = 1 | Zones (1) | Licences (1) | Window (4) | Map
 //!    zone     Serial (1) | Selector (1) | [First (2) | Last (2)] | Suite
-//!    licence  Zone (1) | Right (1) | ID Type (1) | RESERVED (1) | Length (2) | Identity
+//!    licence  Zone (1) | Right (1) | ID Type (1) | Fields (1) | Length (2) | Identity
 //!  GRANT      CSA (8) | First of its line (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4)
-//!             Lifetime, s (4) | SPI from gateway (4) | SPI to gateway (4)
+//!             Lifetime, s (4) | SPI from gateway (4) | SPI to gateway (4) | Map
 //!             per zone: Suite
-//!  SECRET     Direction (1) | Zone (1) | Suite | encryption key | HMAC key | salt
+//!  SECRET     Direction (1) | Zone (1), 255 for overlays | Suite | encryption key | HMAC key | salt
 //!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted)
 //!  REVOKE     CSA (8)
 //!  Suite      Cipher (2) | Key bits (2) | [Integrity (2)]
+//!  Map        Kind (1) = 1: each packet carries its own
+//!             Kind (1) = 2: fixed | Runs but the last (1) | of each: Zone (1) | Length (2)
 //! ```
 //!
+//! Where the map is fixed the SPI of the notify ZONE_MAP is where its sender receives the opaque SA beside.
+//!
 //! Selectors: 1 `ip`, 2 `transport`, 3 `headers`, 4 `octets`, 5 `rtp`, 255 `payload`. First and last
-//! octet are there for 4, first and last port for 5. Integrity is there for AES-CBC and AES-CTR.
+//! octet are there for 4, counted from the front of what the mode seals, first and last port for 5.
+//! Integrity is there for AES-CBC and AES-CTR. Rights: 1 `read`, 2 `write`. Fields are those that may be
+//! written: bit 0, and it alone, with `write`, TCP's window.
 //!
 //! The encoding of ZONE_MAP is canonical: zones ascend from 1 without gaps, licences are sorted and
 //! without duplicates, reserved octets are zero. It enters the key derivation, so an agreement has
@@ -24,9 +30,10 @@
 use super::identification::{data_of, from_parts, kind_of};
 use super::{EncryptionId, IdType, IntegrityId, KeyDirection, RefusalCode};
 use crate::codec::{Codec, Malformed, Reader};
+use crate::zoned::{MAX_RUNS, MAX_ZONES, Map};
 use model::{
-    CsaId, Hmac, Identity, Licence, MapKind, Right, Sha2, Span, Spi, Zone, ZoneAgreement, ZoneId,
-    ZoneSelector, ZoneSuite,
+    CsaId, Hmac, Identity, Licence, MapKind, Right, Run, Sha2, Span, Spi, Zone, ZoneAgreement,
+    ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -36,9 +43,6 @@ pub const VENDOR_ID_TEXT: &str = "Strata IKEv2 extensions 1";
 
 /// Version of the ZONE_MAP encoding.
 pub const ZONE_MAP_VERSION: u8 = 1;
-
-/// More zones than the map of a packet can have runs make no sense.
-pub const MAX_ZONES: usize = 8;
 
 /// Agreements with more licences are not read.
 pub const MAX_LICENCES: usize = 32;
@@ -52,11 +56,11 @@ const WHAT: &str = "the ZONE_MAP notify";
 pub fn encode_zone_map(agreement: &ZoneAgreement) -> Vec<u8> {
     let mut out = vec![
         ZONE_MAP_VERSION,
-        agreement.map as u8,
         agreement.zones.len() as u8,
         agreement.licences.len() as u8,
     ];
     out.extend_from_slice(&agreement.window.to_be_bytes());
+    encode_map(&agreement.map, &mut out);
     for zone in &agreement.zones {
         out.push(zone.id.0);
         encode_selector(zone.selector, &mut out);
@@ -65,7 +69,8 @@ pub fn encode_zone_map(agreement: &ZoneAgreement) -> Vec<u8> {
     for licence in &agreement.licences {
         let data = data_of(&licence.node);
         let kind = kind_of(&licence.node);
-        out.extend_from_slice(&[licence.zone.0, licence.right as u8, kind.0, 0]);
+        let right = licence.right;
+        out.extend_from_slice(&[licence.zone.0, right as u8, kind.0, fields(right)]);
         out.extend_from_slice(&(data.len() as u16).to_be_bytes());
         out.extend_from_slice(&data);
     }
@@ -75,7 +80,7 @@ pub fn encode_zone_map(agreement: &ZoneAgreement) -> Vec<u8> {
 /// Reads an agreement and checks every rule of the canonical form.
 pub fn decode_zone_map(data: &[u8]) -> Result<ZoneAgreement, Malformed> {
     let mut r = Reader::new(WHAT, data);
-    if r.u8()? != ZONE_MAP_VERSION || r.u8()? != MapKind::Changeable as u8 {
+    if r.u8()? != ZONE_MAP_VERSION {
         return Err(Malformed::Value(WHAT));
     }
     let (zones, licences) = (usize::from(r.u8()?), usize::from(r.u8()?));
@@ -83,14 +88,16 @@ pub fn decode_zone_map(data: &[u8]) -> Result<ZoneAgreement, Malformed> {
         return Err(Malformed::TooMany(WHAT));
     }
     let agreement = ZoneAgreement {
-        map: MapKind::Changeable,
         window: r.u32()?,
+        map: read_map(&mut r, zones)?,
         zones: (0..zones)
             .map(|_| read_zone(&mut r))
             .collect::<Result<_, _>>()?,
         licences: (0..licences)
             .map(|_| read_licence(&mut r))
             .collect::<Result<_, _>>()?,
+        // What may go without encryption is said by a notify of its own.
+        level: None,
     };
     r.finish()?;
     match is_canonical(&agreement) {
@@ -108,8 +115,43 @@ fn is_canonical(agreement: &ZoneAgreement) -> bool {
     let licences_inside = agreement
         .licences
         .iter()
-        .all(|licence| (ZoneId(1)..=payload).contains(&licence.zone));
+        .all(|licence| agreement.may_have(licence.zone, licence.right));
     WINDOWS.contains(&agreement.window) && zones_in_order && licences_sorted && licences_inside
+}
+
+fn encode_map(map: &MapKind, out: &mut Vec<u8>) {
+    match map {
+        MapKind::Changeable => out.push(1),
+        MapKind::Fixed(runs) => {
+            out.extend_from_slice(&[2, runs.len() as u8]);
+            for run in runs {
+                out.push(run.zone.0);
+                out.extend_from_slice(&run.len.to_be_bytes());
+            }
+        }
+    }
+}
+
+/// Reads where the map is of packets with so many zones. One that is fixed is well-formed, and shows
+/// something.
+fn read_map(r: &mut Reader<'_>, zones: usize) -> Result<MapKind, Malformed> {
+    match r.u8()? {
+        1 => return Ok(MapKind::Changeable),
+        2 => {}
+        _ => return Err(Malformed::Value(WHAT)),
+    }
+    let mut runs = Vec::with_capacity(MAX_RUNS);
+    for _ in 0..r.u8()? {
+        if runs.len() == MAX_RUNS {
+            return Err(Malformed::TooMany(WHAT));
+        }
+        let (zone, len) = (ZoneId(r.u8()?), r.u16()?);
+        runs.push(Run { zone, len });
+    }
+    match Map::fixed(ZoneId(zones as u8), &runs) {
+        Ok(map) if !map.is_opaque() => Ok(MapKind::Fixed(runs)),
+        _ => Err(Malformed::Value(WHAT)),
+    }
 }
 
 fn read_zone(r: &mut Reader<'_>) -> Result<Zone, Malformed> {
@@ -159,15 +201,24 @@ fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {
     let zone = ZoneId(r.u8()?);
     let right = match r.u8()? {
         1 => Right::Read,
+        2 => Right::Write,
         _ => return Err(Malformed::Value(WHAT)),
     };
     let kind = IdType::read(r)?;
-    if r.u8()? != 0 {
+    if r.u8()? != fields(right) {
         return Err(Malformed::Value(WHAT));
     }
     let length = r.u16()?;
     let node: Identity = from_parts(kind, r.take(length.into())?);
     Ok(Licence { node, zone, right })
+}
+
+/// What a right may change: TCP's window is bit 0.
+const fn fields(right: Right) -> u8 {
+    match right {
+        Right::Read => 0,
+        Right::Write => 1,
+    }
 }
 
 fn encode_suite(suite: ZoneSuite, out: &mut Vec<u8>) {
@@ -238,6 +289,8 @@ pub struct GrantOffer {
     pub to_gateway: Spi,
     /// The suites of every agreed zone, in ascending serial from 1.
     pub suites: Vec<ZoneSuite>,
+    /// Where the map of its packets is.
+    pub map: MapKind,
 }
 
 impl Codec for GrantOffer {
@@ -251,6 +304,7 @@ impl Codec for GrantOffer {
         out.extend_from_slice(&seconds.to_be_bytes());
         out.extend_from_slice(&self.from_gateway.0.to_be_bytes());
         out.extend_from_slice(&self.to_gateway.0.to_be_bytes());
+        encode_map(&self.map, out);
         self.suites
             .iter()
             .for_each(|suite| encode_suite(*suite, out));
@@ -271,6 +325,7 @@ impl Codec for GrantOffer {
             lifetime: Duration::from_secs(r.u32()?.into()),
             from_gateway: Spi(r.u32()?),
             to_gateway: Spi(r.u32()?),
+            map: read_map(r, zones.into())?,
             suites: (0..zones)
                 .map(|_| read_suite(r))
                 .collect::<Result<_, _>>()?,

@@ -213,6 +213,7 @@ registry! {
         KEY_ACCEPTED = 41101,
         REVOKE = 41102,
         CERTIFICATE_REFUSED = 41103,
+        LEVEL_GRANT = 41104,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::codec::Malformed;
 use model::{
-    CsaId, Identity, Licence, MapKind, Right, Span, Spi, Suite, TrafficSelector, Zone,
+    CsaId, Identity, Licence, MapKind, Right, Run, Span, Spi, Suite, TrafficSelector, Zone,
     ZoneAgreement, ZoneId, ZoneSelector, ZoneSuite,
 };
 use proptest::collection::vec;
@@ -371,6 +371,38 @@ fn agreement() -> ZoneAgreement {
         map: MapKind::Changeable,
         window: 4096,
         licences: vec![licence("a.example", 1), licence("b.example", 1)],
+        level: None,
+    }
+}
+
+#[test]
+fn a_fixed_map_is_agreed_on_as_packets_would_carry_it() {
+    let run = |zone, len| Run {
+        zone: ZoneId(zone),
+        len,
+    };
+    let read = |runs: Vec<Run>| {
+        let agreement = ZoneAgreement {
+            map: MapKind::Fixed(runs),
+            ..agreement()
+        };
+        let read = decode_zone_map(&encode_zone_map(&agreement));
+        read.map(|read| assert_eq!(read, agreement))
+    };
+    assert_eq!(read(vec![run(1, 52)]), Ok(()));
+    assert_eq!(read(vec![run(1, 20), run(2, 12), run(1, 20)]), Ok(()));
+    let bad = [
+        vec![],
+        vec![run(2, 20)],
+        vec![run(1, 0)],
+        vec![run(1, 20), run(3, 20)],
+        vec![run(1, 20), run(2, 20)],
+        vec![run(1, 20), run(1, 20)],
+        [run(1, 20), run(2, 20)].repeat(4),
+        [run(1, 20), run(2, 20)].repeat(100),
+    ];
+    for runs in bad {
+        assert!(read(runs.clone()).is_err(), "{runs:?}");
     }
 }
 
@@ -392,6 +424,25 @@ fn a_zone_map_has_one_form_only() {
         let mut bad = good.clone();
         change(&mut bad);
         assert!(decode_zone_map(&encode_zone_map(&bad)).is_err(), "{index}");
+    }
+    // What a writer may change is in the headers, and they are the first zone.
+    let mut writer = good.clone();
+    writer.licences[1].right = Right::Write;
+    let octets = encode_zone_map(&writer);
+    assert_eq!(decode_zone_map(&octets), Ok(writer.clone()));
+    let mut refused = writer.clone();
+    refused.zones[0].selector = ZoneSelector::Ip;
+    assert!(decode_zone_map(&encode_zone_map(&refused)).is_err());
+    refused = writer;
+    refused.licences[1].zone = ZoneId(2);
+    assert!(decode_zone_map(&encode_zone_map(&refused)).is_err());
+    // Right and fields go together.
+    let node = octets.len() - "b.example".len();
+    assert_eq!(octets[node - 6..node - 2], [1, 2, 2, 1]);
+    for (at, value) in [(5, 1), (5, 3), (3, 0), (3, 3)] {
+        let mut octets = octets.clone();
+        octets[node - at] = value;
+        assert!(decode_zone_map(&octets).is_err(), "{at} {value}");
     }
     let mut spans = good.clone();
     let span = |first, last| Span::new(first, last).unwrap();
@@ -513,6 +564,7 @@ fn grant() -> impl Strategy<Value = GrantOffer> {
     (numbers, vec(suite(), 2..=8)).prop_map(|(numbers, suites)| {
         let (csa, line, grant, window, seconds, from, to) = numbers;
         GrantOffer {
+            map: MapKind::Changeable,
             csa: CsaId(csa),
             line: CsaId(line),
             grant,

@@ -1,8 +1,8 @@
 //! Where everything is in a packet, from its map and one length.
 
-use super::{BadMap, MAX_PADDING, MAX_ZONES, Map, Run};
+use super::{BadMap, MAX_PADDING, MAX_ZONES, Map};
 use crate::esp::HEADER_LEN;
-use model::{ZoneId, ZoneSuite};
+use model::{Frame, Run, ZoneId};
 use std::ops::Range;
 
 /// Where the parts of one zone are, in octets from the SPI. As small as it can be: there are many to a
@@ -71,18 +71,27 @@ pub struct Layout {
 
 impl Layout {
     /// The layout that a datagram of `datagram_len` octets will have. `None` if the map describes
-    /// more octets than there are. `suites` are those of the agreed zones, in ascending serial.
-    pub fn of_datagram(map: Map, suites: &[ZoneSuite], datagram_len: usize) -> Option<Self> {
+    /// more octets than there are. `suites` are those of the agreed zones, in ascending serial, or what
+    /// these put around texts.
+    pub fn of_datagram<S: Copy + Into<Frame>>(
+        map: Map,
+        suites: &[S],
+        datagram_len: usize,
+    ) -> Option<Self> {
         let last_run = datagram_len.checked_sub(map.described_len())?;
         let mut layout = Self::of_front(map, suites);
         let plain_len = map.promised(map.payload_zone) + last_run;
-        layout.push(map.payload_zone.0, *suites.last()?, plain_len);
+        layout.push(map.payload_zone.0, (*suites.last()?).into(), plain_len);
         Some(layout)
     }
 
     /// The layout of the longest packet that has `packet_len` octets at most, and of a datagram as long as
     /// there is room for. `None` if the map describes more than that.
-    pub fn filling(map: Map, suites: &[ZoneSuite], packet_len: usize) -> Option<Self> {
+    pub fn filling<S: Copy + Into<Frame>>(
+        map: Map,
+        suites: &[S],
+        packet_len: usize,
+    ) -> Option<Self> {
         let fits = |less| Self::of_packet(map, suites, packet_len.checked_sub(less)?).ok();
         (0..MAX_PADDING).find_map(fits)
     }
@@ -90,20 +99,24 @@ impl Layout {
     /// The layout of a received packet of `packet_len` octets, from the SPI to the end. If the
     /// payload zone has padding, how much of it is known only when it is opened: until
     /// [`Layout::cut`] the datagram is as long as it could be.
-    pub fn of_packet(map: Map, suites: &[ZoneSuite], packet_len: usize) -> Result<Self, BadMap> {
-        let suite = suites.last().ok_or(BadMap::Bodies)?;
+    pub fn of_packet<S: Copy + Into<Frame>>(
+        map: Map,
+        suites: &[S],
+        packet_len: usize,
+    ) -> Result<Self, BadMap> {
+        let frame: Frame = (*suites.last().ok_or(BadMap::Bodies)?).into();
         let mut layout = Self::of_front(map, suites);
         let promised = map.promised(map.payload_zone);
-        let around = suite.iv_len() + suite.icv_len();
+        let around = usize::from(frame.iv_len) + usize::from(frame.icv_len);
         let text_len = packet_len.checked_sub(layout.end() + around);
-        let plain_len = text_len.and_then(|len| suite.plain_len(len));
+        let plain_len = text_len.and_then(|len| frame.plain_len(len));
         let plain_len = plain_len.filter(|len| *len >= promised);
-        layout.push(map.payload_zone.0, *suite, plain_len.ok_or(BadMap::Bodies)?);
+        layout.push(map.payload_zone.0, frame, plain_len.ok_or(BadMap::Bodies)?);
         Ok(layout)
     }
 
     /// All bodies but the payload zone's, which the map describes.
-    fn of_front(map: Map, suites: &[ZoneSuite]) -> Self {
+    fn of_front<S: Copy + Into<Frame>>(map: Map, suites: &[S]) -> Self {
         let mut layout = Self {
             map,
             bodies: [Body::default(); MAX_ZONES],
@@ -112,20 +125,20 @@ impl Layout {
         for (zone, suite) in (1..map.payload_zone.0).zip(suites) {
             let promised = map.promised(ZoneId(zone));
             if promised > 0 {
-                layout.push(zone, *suite, promised);
+                layout.push(zone, (*suite).into(), promised);
             }
         }
         layout
     }
 
-    fn push(&mut self, zone: u8, suite: ZoneSuite, plain_len: usize) {
+    fn push(&mut self, zone: u8, frame: Frame, plain_len: usize) {
         self.bodies[self.present] = Body {
             zone,
-            iv_len: suite.iv_len() as u8,
-            icv_len: suite.icv_len() as u8,
+            iv_len: frame.iv_len,
+            icv_len: frame.icv_len,
             start: self.end() as u32,
             plain_len: plain_len as u32,
-            text_len: suite.text_len(plain_len) as u32,
+            text_len: frame.text_len(plain_len) as u32,
         };
         self.present += 1;
     }
@@ -231,7 +244,7 @@ pub struct Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Hmac, Sha2};
+    use model::{Hmac, Sha2, ZoneSuite};
     use proptest::prelude::*;
 
     const P: ZoneId = ZoneId(3);

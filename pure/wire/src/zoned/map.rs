@@ -1,21 +1,12 @@
 //! The map: which octets of the datagram are in which zone, a word for every run but the last.
 
+use super::overlay::BIT as OVERLAY;
 use super::{MAX_RUNS, WORD_LEN};
-use model::ZoneId;
+use model::{Run, ZoneId};
 
-const OVERLAY: u8 = 0x80;
 const CHECKSUM_LEFT_OUT: u8 = 0x40;
 const RESERVED: u8 = 0x30;
 const RUN_COUNT: u8 = 0x0f;
-
-/// Octets of a datagram in a row that are in one zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// The zone.
-    pub zone: ZoneId,
-    /// How many octets, at least 1.
-    pub len: u16,
-}
 
 /// A well-formed map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +16,8 @@ pub struct Map {
     words: [Run; MAX_RUNS - 1],
     /// Words that describe a run: one less than there are runs.
     described: usize,
+    /// Whether each packet has it. One that is fixed in the SA is not on the wire.
+    carried: bool,
 }
 
 /// How octets fail to be a map. Each has its own drop reason at the receiver.
@@ -33,7 +26,7 @@ pub enum BadMap {
     /// The packet ends inside the map.
     #[error("the packet ends inside the zone map")]
     Truncated,
-    /// An overlay of a writer, which no grant here allows.
+    /// An overlay of a writer, which nobody has taken off: no grant here allows one.
     #[error("the packet has an overlay, and nobody was granted to write")]
     Overlay,
     /// A reserved bit is set.
@@ -76,7 +69,26 @@ impl Map {
                 len: 0,
             }; MAX_RUNS - 1],
             described: 0,
+            carried: true,
         }
+    }
+
+    /// The map that all packets of an SA have, and none carries. `runs` are all but the last; without any
+    /// it is that of an opaque SA.
+    pub fn fixed(payload_zone: ZoneId, runs: &[Run]) -> Result<Self, BadMap> {
+        let map = match runs {
+            [] => Self::opaque(payload_zone),
+            runs => Self::new(payload_zone, runs, true)?,
+        };
+        Ok(Self {
+            carried: false,
+            ..map
+        })
+    }
+
+    /// Whether a datagram with another map has the same runs, which is what packets of a fixed map have to.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.checksum_left_out, self.described()) == (other.checksum_left_out, other.described())
     }
 
     /// The map of two runs or more: `runs` are all but the last.
@@ -162,14 +174,14 @@ impl Map {
         Ok(())
     }
 
-    /// Writes the map at the front of `out`, which has room for [`Map::wire_len`] octets. These
-    /// are also the octets that are authenticated: there is no overlay bit to clear.
+    /// Writes the map at the front of `out`, which has room for [`Map::len`] octets. These are also the
+    /// octets that are authenticated, of a fixed map too: the overlay's bit is clear.
     ///
     /// # Panics
     /// If there is no such room.
     pub fn write(&self, out: &mut [u8]) {
         let words = self.words[..self.described.max(1)].iter();
-        for (word, run) in out[..self.wire_len()].chunks_exact_mut(WORD_LEN).zip(words) {
+        for (word, run) in out[..self.len()].chunks_exact_mut(WORD_LEN).zip(words) {
             word[..2].copy_from_slice(&[0, run.zone.0]);
             word[2..].copy_from_slice(&run.len.to_be_bytes());
         }
@@ -181,9 +193,15 @@ impl Map {
         out[0] = left_out | self.run_count() as u8;
     }
 
-    /// Octets on the wire.
-    pub fn wire_len(&self) -> usize {
+    /// Octets of its words.
+    #[expect(clippy::len_without_is_empty, reason = "no map is empty")]
+    pub fn len(&self) -> usize {
         WORD_LEN * self.described.max(1)
+    }
+
+    /// Octets on the wire: none if it is fixed.
+    pub fn wire_len(&self) -> usize {
+        if self.carried { self.len() } else { 0 }
     }
 
     /// How many runs there are, the last one included.
@@ -293,6 +311,39 @@ mod tests {
         assert_eq!(Map::new(P, &nine, false), Err(BadMap::RunCount));
         assert_eq!(Map::new(P, &[run(2, 1)], false), Err(BadMap::First));
         assert_eq!(Map::new(P, &[run(1, 0)], false), Err(BadMap::EmptyRun));
+    }
+
+    #[test]
+    fn a_fixed_map_is_not_on_the_wire_and_has_the_words_of_one_that_is() {
+        let runs = [run(1, 20), run(2, 32)];
+        let (fixed, carried) = (Map::fixed(P, &runs), Map::new(P, &runs, true));
+        let (fixed, carried) = (fixed.unwrap(), carried.unwrap());
+        assert_eq!((fixed.wire_len(), fixed.len()), (0, carried.wire_len()));
+        assert!(fixed.is_like(&carried));
+        let words = |map: Map| {
+            let mut words = [0; MAX_MAP_LEN];
+            map.write(&mut words);
+            words
+        };
+        assert_eq!(words(fixed), words(carried));
+        let others = [
+            Map::new(P, &runs, false),
+            Map::new(P, &runs[..1], true),
+            Map::new(P, &[run(1, 20), run(2, 20)], true),
+            Ok(Map::opaque(P)),
+        ];
+        assert!(others.into_iter().all(|map| !fixed.is_like(&map.unwrap())));
+    }
+
+    #[test]
+    fn a_fixed_map_without_runs_is_that_of_an_opaque_sa_of_one_zone() {
+        let map = Map::fixed(ZoneId(1), &[]).unwrap();
+        assert!(map.is_opaque());
+        assert_eq!(map.wire_len(), 0);
+        let mut words = [0xff; 4];
+        map.write(&mut words);
+        assert_eq!(words, [1, 1, 0, 0]);
+        assert_eq!(Map::fixed(P, &[run(2, 1)]), Err(BadMap::First));
     }
 
     proptest! {

@@ -9,15 +9,20 @@
 //! SPI | Seq | Map | [IV_1] text_1 ICV_1 | [IV_2] text_2 ICV_2 | … | [IV_P] text_P ICV_P
 //! ```
 //!
+//! An SA may have one map for all its packets, which then do not have it.
+//!
 //! One [`Map`] and one length say where every octet is: [`Layout`] works it out for the sealing
 //! end (from the datagram's length), for the opening end (from the packet's) and for a licensed
-//! node. Nothing here knows keys; a map that parsed is well-formed, not yet true.
+//! node. Behind it all may be the [`Overlay`] of a writer, which is taken off before a map is read.
+//! Nothing here knows keys; a map that parsed is well-formed, not yet true.
 
 mod layout;
 mod map;
+mod overlay;
 
 pub use layout::{Body, Layout, Place};
-pub use map::{BadMap, Map, Run};
+pub use map::{BadMap, Map};
+pub use overlay::{BadOverlay, ONE_FIELD_LEN, OVERLAY_ZONE, Overlay, Write, Writes, mark, writes};
 
 use crate::esp::HEADER_LEN;
 

@@ -12,7 +12,7 @@ use crypto::Secret;
 use ike::{Addressing, Engine, Event, Lifetimes, PeerRole, ZonePolicy};
 use model::{Group, Instant, Mode, Path, Suite};
 use os::poll::{Interest, Poller, Ready};
-use os::{Udp, clock, entropy};
+use os::{Datagrams, clock, entropy};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -44,7 +44,7 @@ pub(super) enum Pace {
 
 /// All initiators so far, in the order in which they began.
 pub(super) struct Crowd {
-    udp: Udp,
+    udp: Datagrams,
     poller: Poller,
     ready: Vec<Ready>,
     initiators: Vec<Initiator>,
@@ -91,7 +91,7 @@ impl Crowd {
     /// Nobody yet.
     pub fn new(host: &Host) -> Result<Self> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
-        let udp = host.inside(|| Ok(Udp::bind(any, None)?))?;
+        let udp = host.inside(|| Ok(Datagrams::udp(any, None)?))?;
         let poller = Poller::new()?;
         poller.add(&udp, 0, Interest::Read)?;
         Ok(Self {

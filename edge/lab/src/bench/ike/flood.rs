@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crypto::{Rng, Secret};
 use ike::Engine;
 use model::Path;
-use os::{Udp, clock, entropy};
+use os::{Datagrams, clock, entropy};
 use serde::Serialize;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ const BURST: u64 = 1000;
 
 /// A flood that is about to begin.
 pub(super) struct Flood {
-    udp: Udp,
+    udp: Datagrams,
     /// The request, with an initiator's SPI behind the marker that is drawn anew each time.
     request: Vec<u8>,
     rng: Rng,
@@ -56,7 +56,7 @@ impl Flood {
     /// One in this host.
     pub fn new(host: &Host) -> Result<Self> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
-        let udp = host.inside(|| Ok(Udp::bind(any, None)?))?;
+        let udp = host.inside(|| Ok(Datagrams::udp(any, None)?))?;
         let mut rng = Rng::from_seed(entropy::seed());
         // The key is of no use: nobody gets as far as to prove anything.
         let config = crowd::config(0, Secret::new(rng.array::<32>().to_vec()), PORT);

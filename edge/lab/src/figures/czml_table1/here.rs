@@ -2,9 +2,9 @@
 
 use super::cost::Cost;
 use ::wire::esp::HEADER_LEN;
-use ::wire::zoned::{Layout, Map, Run};
+use ::wire::zoned::{Layout, Map};
 use ::wire::{ip, tcp, udp};
-use model::{Suite, ZoneId, ZoneSuite};
+use model::{Run, Suite, ZoneId, ZoneSuite};
 use os::Family;
 
 /// Pad length and next header (RFC 4303 section 2).
@@ -81,7 +81,7 @@ fn layout(suite: Suite, family: Family, octets: usize) -> Option<Layout> {
     };
     // That the checksum is left out costs nothing.
     let map = Map::new(ZoneId(ZONES as u8), &[headers], true).ok()?;
-    Layout::of_datagram(map, &[suite.into(); ZONES], octets)
+    Layout::of_datagram(map, &[ZoneSuite::from(suite); ZONES], octets)
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub const TABLE: Table = Table {
               and a pad length for each zone. What the paper measured with has 64-bit blocks or ICVs of \
               12 octets: computed only.",
     duration: |quick| TUNNEL * (4 * suites(quick).len() as u32),
+    zones: true,
     check,
     fill,
 };

@@ -21,6 +21,7 @@ pub const TABLE: Table = Table {
               the second zone is computed as there, by halving the cryptography. Its packets take what 3DES takes; \
               ours what a call takes, of which two zones have two: so the ratio of both is larger here.",
     duration: |quick| ROUND * (2 * LENGTHS.len() as u32 * rounds(quick)),
+    zones: true,
     check: || Ok(()),
     fill,
 };

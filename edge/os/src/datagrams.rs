@@ -1,4 +1,4 @@
-//! A UDP socket for IKE and ESP, many datagrams a system call.
+//! A socket of UDP for IKE and ESP, or of IP itself for ESP alone, many datagrams a system call.
 //!
 //! quinn-udp receives batches, tells the address each datagram was sent to (so that answers leave
 //! from there), its ECN field, and splits what the kernel coalesced. Two of its choices are undone
@@ -27,6 +27,9 @@ const BATCH: usize = 8;
 /// The longest UDP payload, and the longest coalesced run.
 const LONGEST: usize = 65_535;
 
+/// ESP's protocol (RFC 4303 section 2).
+const ESP: i32 = 50;
+
 /// What each kernel buffer should hold: 20 ms at 1.6 Gb/s.
 const KERNEL_BUFFER: usize = 4 << 20;
 
@@ -43,25 +46,42 @@ pub struct Arrival {
     pub ecn: u8,
 }
 
-/// A bound, non-blocking UDP socket of one family.
-pub struct Udp {
+/// A bound, non-blocking socket of one family.
+pub struct Datagrams {
     socket: Socket,
     state: UdpSocketState,
     local: SocketAddr,
+    /// Whether it has no UDP.
+    bare: bool,
     /// Datagrams since the last that went whole, up to [`DEAF_AFTER`].
     cuttable: Cell<u32>,
     buffers: Vec<u8>,
 }
 
-impl Udp {
-    /// Binds in the calling thread's network namespace. An unspecified address takes datagrams to
-    /// every address of its family. With `mark`, all packets sent carry it, for routing rules that
-    /// keep encapsulated packets out of the tunnel ([`crate::Routes`]).
-    pub fn bind(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
-        let failed = |error| explain(error, address);
+impl Datagrams {
+    /// Binds a socket of UDP in the calling thread's network namespace. An unspecified address takes
+    /// datagrams to every address of its family. With `mark`, all packets sent carry it, for routing
+    /// rules that keep encapsulated packets out of the tunnel ([`crate::Routes`]).
+    pub fn udp(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
+        Self::bind((Type::DGRAM, Protocol::UDP), address, mark)
+    }
+
+    /// The same for protocol 50 of IP, which has no ports.
+    pub fn esp(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
+        let kind = (Type::RAW, Protocol::from(ESP));
+        Self::bind(kind, SocketAddr::new(address, 0), mark)
+    }
+
+    fn bind(
+        (kind, protocol): (Type, Protocol),
+        address: SocketAddr,
+        mark: Option<u32>,
+    ) -> Result<Self, Error> {
+        let failed = |error| explain(error, protocol, address);
         let domain = Domain::for_address(address);
-        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
-        if address.is_ipv6() {
+        let socket = Socket::new(domain, kind, Some(protocol)).map_err(failed)?;
+        let bare = kind == Type::RAW;
+        if address.is_ipv6() && !bare {
             socket.set_only_v6(true).map_err(failed)?;
         }
         if let Some(mark) = mark {
@@ -72,7 +92,11 @@ impl Udp {
         socket.bind(&address.into()).map_err(failed)?;
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
         let local = socket.local_addr().map_err(failed)?;
-        let local = local.as_socket().unwrap_or(address);
+        let mut local = local.as_socket().unwrap_or(address);
+        if bare {
+            // What the kernel says is the protocol.
+            local.set_port(0);
+        }
         set_whole(&socket, Family::of(local.ip()), false).map_err(failed)?;
         enlarge_buffers(&socket);
         let buffers = vec![0; BATCH * LONGEST];
@@ -80,17 +104,18 @@ impl Udp {
             socket,
             state,
             local,
+            bare,
             cuttable: Cell::new(DEAF_AFTER),
             buffers,
         })
     }
 
-    /// The address and port it is bound to; the port is never 0.
+    /// The address and port it is bound to; the port of UDP is never 0.
     pub const fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Reads what one system call gives and shows each datagram's payload to `each`. Returns how
+    /// Reads what one system call gives and shows to `each` what each datagram carries. Returns how
     /// many there were; call again until [`io::ErrorKind::WouldBlock`].
     pub fn recv(&mut self, mut each: impl FnMut(Arrival, &mut [u8])) -> io::Result<usize> {
         let mut metas = [RecvMeta::default(); BATCH];
@@ -102,7 +127,14 @@ impl Udp {
             .recv((&self.socket).into(), &mut slices, &mut metas)?;
         let mut datagrams = 0;
         for (meta, run) in metas.iter().zip(&mut slices).take(filled) {
-            let arrival = arrival(meta, self.local);
+            let mut arrival = arrival(meta, self.local);
+            if self.bare {
+                arrival.path = arrival.path.without_udp();
+                let at = header_len(self.local, &run[..meta.len]);
+                each(arrival, &mut run[at..meta.len]);
+                datagrams += 1;
+                continue;
+            }
             // An empty datagram is a run of none, and is of no use to any protocol of ours.
             for payload in run[..meta.len].chunks_mut(meta.stride.max(1)) {
                 each(arrival, payload);
@@ -138,7 +170,7 @@ impl Udp {
     /// The same for a datagram that nobody on the way may cut.
     ///
     /// # Errors
-    /// Those of [`Udp::send`], and EMSGSIZE if it is longer than the path is known to take
+    /// Those of [`Datagrams::send`], and EMSGSIZE if it is longer than the path is known to take
     /// ([`is_too_long`], [`path_mtu`]).
     pub fn send_whole(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
         if self.cuttable.get() == DEAF_AFTER {
@@ -151,7 +183,7 @@ impl Udp {
     fn put(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
         // Whoever sends from port 0 can make us answer there. quinn-udp would take the kernel's
         // EINVAL for a lack of ECN and send none from then on.
-        if path.remote.port() == 0 {
+        if path.remote.port() == 0 && !self.bare {
             return Err(Errno::EINVAL.into());
         }
         if class >> 2 != 0 {
@@ -221,7 +253,7 @@ fn source_v6(local: IpAddr) -> Option<in6_pktinfo> {
     })
 }
 
-impl AsFd for Udp {
+impl AsFd for Datagrams {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -243,6 +275,16 @@ fn arrival(meta: &RecvMeta, bound: SocketAddr) -> Arrival {
     Arrival {
         path: Path::udp(local, remote),
         ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+    }
+}
+
+/// How long the IP header is in front of what a raw socket gives: over IPv4 it is there (raw(7)), over IPv6
+/// it is not.
+fn header_len(bound: SocketAddr, octets: &[u8]) -> usize {
+    let words = octets.first().map_or(0, |first| first & 0x0f);
+    match bound.is_ipv4() {
+        true => octets.len().min(4 * usize::from(words)),
+        false => 0,
     }
 }
 
@@ -340,7 +382,7 @@ fn enlarge_buffers(socket: &Socket) {
     }
 }
 
-fn explain(error: io::Error, address: SocketAddr) -> Error {
+fn explain(error: io::Error, protocol: Protocol, address: SocketAddr) -> Error {
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EADDRINUSE) => Error::PortTaken {
             protocol: "UDP",
@@ -353,6 +395,7 @@ fn explain(error: io::Error, address: SocketAddr) -> Error {
         Some(Errno::EAFNOSUPPORT) => Error::NoFamily {
             family: Family::of(address.ip()),
         },
-        _ => Error::os(format!("listening on UDP {address}"))(error),
+        _ if protocol == Protocol::UDP => Error::os(format!("listening on UDP {address}"))(error),
+        _ => Error::os(format!("listening for ESP at {}", address.ip()))(error),
     }
 }

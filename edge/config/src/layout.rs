@@ -1,0 +1,76 @@
+//! `layout` and `level`, and the modes of a peer's tunnels: in each of them packets begin with another header.
+
+use crate::reader::Value;
+use crate::{Peer, Stance};
+use model::{Mode, ZoneSelector};
+
+/// Rules between the zones of a peer and what its tunnels seal. A fault that several of them have is told
+/// once.
+pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
+    if peer.zones.stance == Stance::Refuse {
+        return;
+    }
+    let modes = || std::iter::once(peer.mode).chain(peer.children.iter().map(|child| child.mode));
+    let at = |key: &str| root.at(&["peer", &peer.party.name, key]);
+    if let (Some(place), Some((what, fix))) =
+        (at("layout"), modes().find_map(|mode| begin(peer, mode)))
+    {
+        place.fault::<()>(what, fix);
+    }
+    if let (Some(place), Some((what, fix))) =
+        (at("licences"), modes().find_map(|mode| length(peer, mode)))
+    {
+        place.fault::<()>(what, fix);
+    }
+    let class = root.at(&["peer", &peer.party.name, "level", "integrity", "dscp"]);
+    if let (Some(place), Some(mode)) = (class, modes().find(|mode| *mode != Mode::Tunnel)) {
+        place.fault::<()>(
+            format!("nobody learns a datagram's class of service in {mode} mode, which leaves the IP header behind"),
+            "name what may go without encryption by `ports` or `protocol`, or write `mode = \"tunnel\"`",
+        );
+    }
+}
+
+/// By the first zone all others are found, and none is there for nothing.
+fn begin(peer: &Peer, mode: Mode) -> Option<(String, String)> {
+    let (first, _) = *peer.zones.layout.first()?;
+    let in_a_tunnel = mode == Mode::Tunnel;
+    let asks_for_ip = peer
+        .zones
+        .layout
+        .iter()
+        .any(|(zone, _)| *zone == ZoneSelector::Ip);
+    if asks_for_ip && !in_a_tunnel {
+        return Some((
+            format!("`ip` is no zone in {mode} mode, which leaves the IP header behind"),
+            "write \"headers\" or \"transport\" for the header that is left, or `mode = \"tunnel\"`".to_owned(),
+        ));
+    }
+    (!first.begins(mode)).then(|| {
+        let fix = match in_a_tunnel {
+            true => "begin with \"ip\", \"headers\" or \"octets 0-27\"",
+            false => "begin with \"headers\", \"transport\" or \"octets 0-3\"",
+        };
+        let packet = if in_a_tunnel {
+            "a packet".to_owned()
+        } else {
+            format!("a packet in {mode} mode")
+        };
+        (
+            format!("`{first}` is not where {packet} begins"),
+            fix.to_owned(),
+        )
+    })
+}
+
+/// Of a segment without its IP header nobody knows the length but who reads a payload that is padded.
+fn length(peer: &Peer, mode: Mode) -> Option<(String, String)> {
+    let (_, suite) = peer.layout().last()?;
+    let unknown = mode != Mode::Tunnel && suite.iv_len() > 0 && !peer.zones.licences.is_empty();
+    unknown.then(|| {
+        (
+            format!("in {mode} mode nothing tells a licensed node how long a payload is that {suite} pads"),
+            "give the payload a suite without blocks, like { zone = \"payload\", suite = \"aes128gcm16\" } in `layout` at both ends, or remove `licences`".to_owned(),
+        )
+    })
+}

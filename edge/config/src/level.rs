@@ -1,0 +1,133 @@
+//! `[peer.NAME.level]`: what may go to a peer without encryption, and come from it.
+
+use crate::ZonePolicy;
+use crate::reader::{Table, Value};
+use crate::zone::{Stance, no_zones};
+use model::{Class, Dscp, LevelGrant, Pictures, Span};
+
+/// Names of classes of service (RFC 2474, 2597 and 3246).
+const CLASSES: [(&str, u8); 21] = [
+    ("cs0", 0),
+    ("cs1", 8),
+    ("cs2", 16),
+    ("cs3", 24),
+    ("cs4", 32),
+    ("cs5", 40),
+    ("cs6", 48),
+    ("cs7", 56),
+    ("af11", 10),
+    ("af12", 12),
+    ("af13", 14),
+    ("af21", 18),
+    ("af22", 20),
+    ("af23", 22),
+    ("af31", 26),
+    ("af32", 28),
+    ("af33", 30),
+    ("af41", 34),
+    ("af42", 36),
+    ("af43", 38),
+    ("ef", 46),
+];
+
+/// What is asked about levels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelPolicy {
+    /// `integrity`: which datagrams may go without encryption if the peer agrees, how many, and for how
+    /// long. Default none.
+    pub integrity: Option<LevelGrant>,
+    /// `every`: every so many-th of them is encrypted all the same; with 1 all are, with 0 none is. Default 0.
+    pub every: u32,
+}
+
+impl LevelPolicy {
+    pub(crate) fn read(table: &mut Table<'_>, zones: Option<&ZonePolicy>) -> Self {
+        let refused = zones.is_some_and(|zones| zones.stance == Stance::Refuse);
+        let policy = table.optional("level", |value| match refused {
+            true => no_zones(value, "levels are those of zones", "the levels"),
+            false => level(value),
+        });
+        policy.unwrap_or_default()
+    }
+}
+
+fn level(value: &Value<'_>) -> Option<LevelPolicy> {
+    let mut table = value.table()?;
+    let example = "{ ports = \"5004-5005\", packets = 1000000, seconds = 3600 }";
+    let integrity = table.required("integrity", example, integrity);
+    let every = table.optional("every", |value| value.number(0..=u32::MAX));
+    table.finish();
+    Some(LevelPolicy {
+        integrity: Some(integrity?),
+        every: every.unwrap_or_default(),
+    })
+}
+
+fn integrity(value: &Value<'_>) -> Option<LevelGrant> {
+    let mut table = value.table()?;
+    let mut there = |key| table.value(key).is_some();
+    let inside = there("rtp") || there("mpeg");
+    let named = there("ports") || !inside && (there("protocol") || there("dscp"));
+    let protocols = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmpv6", 58)];
+    let marker = [("marked", true), ("unmarked", false)];
+    let class = Class {
+        protocol: table.optional("protocol", |value| value.choice(&protocols)),
+        ports: table.optional("ports", ports),
+        dscp: table.optional("dscp", dscp),
+        marker: table.optional("rtp", |value| value.choice(&marker)),
+        pictures: table.optional("mpeg", pictures),
+    };
+    let most = |value: &Value<'_>| value.number(1..=u32::MAX);
+    let packets = table.required("packets", "1000000", most);
+    let seconds = table.required("seconds", "3600", most);
+    let renewals = table.optional("renewals", |value| {
+        u16::try_from(value.number(0..=u16::MAX.into())?).ok()
+    });
+    table.finish();
+    if !named {
+        return value.fault(
+            "what may go without encryption is named, and RTP and MPEG on ports that are named",
+            "add `ports`, like \"5004-5005\"",
+        );
+    }
+    class.is_named().then_some(())?;
+    Some(LevelGrant {
+        class,
+        packets: packets?,
+        seconds: seconds?,
+        renewals: renewals.unwrap_or_default(),
+    })
+}
+
+/// `5004` or `5004-5005`.
+fn ports(value: &Value<'_>) -> Option<Span> {
+    let text = value.text()?;
+    let one = || {
+        let port = text.parse().ok()?;
+        Span::new(port, port)
+    };
+    text.parse().ok().or_else(one).or_else(|| {
+        value.fault(
+            format!("`{}` is no port and no range", text.escape_debug()),
+            "write one like \"5004\", or both ends of a range like \"5004-5005\"",
+        )
+    })
+}
+
+/// A name, or one of the numbers that there are.
+fn dscp(value: &Value<'_>) -> Option<u8> {
+    match value.is_text() {
+        true => value.choice(&CLASSES),
+        false => u8::try_from(value.number(0..=Dscp::HIGHEST.into())?).ok(),
+    }
+}
+
+fn pictures(value: &Value<'_>) -> Option<Pictures> {
+    let text = value.text()?;
+    Pictures::of(text).or_else(|| {
+        value.fault(
+            format!("`{}` are no pictures", text.escape_debug()),
+            "write the letters of those that may be seen, like \"PB\" of I, P, B and D",
+        )
+    })
+}

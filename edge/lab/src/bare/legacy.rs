@@ -1,0 +1,107 @@
+//! The algorithms of a paper in an SA of ours, and the calls of them alone.
+
+use super::{BATCH, Shape, cycles};
+use crate::legacy::{Algorithms, Make};
+use crate::obstacle::Obstacle;
+use anyhow::Result;
+use esp::Foreign;
+use model::ZoneId;
+use wire::content::Content;
+use wire::udp;
+
+/// Octets of other data of a plain packet and, in short maps, of a zone (DESIGN section 3). That of the payload
+/// zone has all other bodies besides.
+const PLAIN_AAD: usize = 8;
+const ZONE_AAD: usize = 21;
+
+/// An SA with algorithms of a paper, and how far its first zone goes.
+pub(crate) struct Legacy {
+    makes: Vec<Make>,
+    pub(super) links: Links,
+}
+
+/// So many octets behind the headers of UDP are in the first zone, whatever they are: the paper as well tells
+/// its prototype how long the links of a page are.
+#[derive(Clone, Copy)]
+pub(super) struct Links(usize);
+
+impl Content for Links {
+    fn header_len(&self, _ports: [u16; 2], payload: &[u8]) -> usize {
+        self.0.min(payload.len())
+    }
+}
+
+impl Legacy {
+    /// One direction has one of these for each of its two zones, or one alone, and the first `first`
+    /// octets of a datagram are in the first zone.
+    pub fn new(algorithms: &[Algorithms], first: usize) -> Result<Self, Obstacle> {
+        let makes = algorithms.iter().map(|algorithms| algorithms.make());
+        Ok(Self {
+            makes: makes.collect::<Result<_, _>>()?,
+            links: Links(first.saturating_sub(wire::ip::V4_HEADER_LEN + udp::HEADER_LEN)),
+        })
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        match self.makes.len() {
+            1 => Shape::Plain,
+            _ => Shape::Two,
+        }
+    }
+
+    /// The cipher of a zone. One beyond the last has that of the last.
+    pub(super) fn cipher(&self, zone: ZoneId) -> Box<dyn Foreign> {
+        let place = usize::from(zone.0).clamp(1, self.makes.len());
+        self.makes[place - 1](zone.0)
+    }
+
+    /// The calls that packets need whose zones have so many octets. The next header is in the first.
+    pub fn calls(&self, lengths: &[usize]) -> Calls {
+        let aad = match self.shape() {
+            Shape::Plain => PLAIN_AAD,
+            _ => ZONE_AAD,
+        };
+        let (mut others, mut next_header) = (0, 1);
+        let zones = (1..).map(ZoneId).zip(lengths);
+        let calls = zones.map(|(zone, octets)| {
+            let cipher = self.cipher(zone);
+            let frame = cipher.frame();
+            let text = vec![0; frame.text_len(octets + std::mem::take(&mut next_header))];
+            let call = Call {
+                aad: vec![1; aad + others],
+                iv: vec![0; frame.iv_len.into()],
+                icv: vec![0; frame.icv_len.into()],
+                cipher,
+                text,
+            };
+            others += call.iv.len() + call.text.len() + call.icv.len();
+            call
+        });
+        Calls(calls.collect())
+    }
+}
+
+/// The calls that seal a packet, and nothing else.
+pub(crate) struct Calls(Vec<Call>);
+
+struct Call {
+    cipher: Box<dyn Foreign>,
+    aad: Vec<u8>,
+    iv: Vec<u8>,
+    text: Vec<u8>,
+    icv: Vec<u8>,
+}
+
+impl Calls {
+    /// What they take for a packet.
+    pub fn sealing(&mut self) -> Result<f64> {
+        cycles(|| {
+            for seq in 0..BATCH as u32 {
+                for call in &mut self.0 {
+                    let (iv, text, icv) = (&mut call.iv, &mut call.text, &mut call.icv);
+                    call.cipher.seal(seq, &call.aad, iv, text, icv);
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! Ends of whose packets only some are encrypted.
+
+use super::ends::{Ends, agreement, child_sa};
+use super::{BATCH, Shape};
+use anyhow::{Context, Result};
+use crypto::Secret;
+use esp::{Packet, Spd, Worker};
+use model::{
+    BesideSa, ChildSa, Class, Half, Keys, LevelChoice, LevelGrant, Signal, Span, Spi,
+    ZoneAgreement, ZoneKey,
+};
+
+/// Whatever has ports, for as long as anybody measures.
+fn grant() -> LevelGrant {
+    let class = Class {
+        ports: Span::new(0, u16::MAX),
+        ..Class::default()
+    };
+    LevelGrant {
+        class,
+        packets: u32::MAX,
+        seconds: u32::MAX,
+        renewals: 0,
+    }
+}
+
+impl Ends {
+    /// Every so many-th packet is encrypted in this shape, with 0 none; all others are authenticated
+    /// alone. In plain ESP there is no such level, and all are encrypted.
+    pub fn with_level(shape: Shape, every: u32) -> Result<Self> {
+        let agreement = (shape != Shape::Plain).then(|| ZoneAgreement {
+            level: Some(grant()),
+            ..agreement(shape)
+        });
+        let worker = |end| {
+            let mut sa = child_sa(0, end, 0, agreement.as_ref());
+            sa.integrity = beside(&sa);
+            let choice = LevelChoice {
+                signal: Signal::Auto,
+                every,
+            };
+            let mut worker = Worker::new(Spd::default());
+            worker.set_levels([(sa.peer.clone(), choice)].into());
+            worker.install(sa).context("an SA that the lab made")?;
+            Ok::<_, anyhow::Error>(worker)
+        };
+        Ok(Self {
+            sender: worker(0)?,
+            receiver: worker(1)?,
+            batch: vec![Packet::with_capacity(2000); BATCH],
+        })
+    }
+}
+
+/// The SA beside one that has a grant. Its SPIs are not those of others.
+fn beside(sa: &ChildSa<Secret>) -> Option<BesideSa<Secret>> {
+    let agreed = sa.agreement.as_ref()?.integrity()?;
+    let half = |spi: Spi| {
+        let spi = Spi(spi.0 + 0x0100_0000);
+        let key = agreed.zones.iter().map(|zone| ZoneKey {
+            zone: zone.id,
+            suite: zone.suite,
+            key: Secret::new(vec![spi.0 as u8; zone.suite.keymat_len()]),
+        });
+        Half {
+            spi,
+            keys: Keys::Zoned(key.collect()),
+            writers: None,
+        }
+    };
+    Some(BesideSa {
+        inbound: half(sa.inbound.spi),
+        outbound: half(sa.outbound.spi),
+    })
+}

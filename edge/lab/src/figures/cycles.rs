@@ -1,0 +1,178 @@
+//! What the figures of cycles have in common.
+
+use crate::experiment::{Column, Estimate, Filled, Finding, Grid, Row, median};
+use crate::legacy::{Algorithms, Encryption, Integrity};
+use crate::obstacle::Obstacle;
+use crate::plot::{Dot, Plot};
+use anyhow::Result;
+
+/// What the paper protects its first zone with, and what its second.
+pub(super) const ZONES: [Algorithms; 2] = [
+    Encryption::Rc5.with(Integrity::Md5),
+    Encryption::Rijndael.with(Integrity::Md5),
+];
+
+/// Octets of an IP header and a TCP header, which are in the first zone besides the links.
+pub(super) const HEADERS: usize = 40;
+
+/// Looks for the algorithms and the counter.
+pub(super) fn check() -> Result<(), Obstacle> {
+    for algorithms in ZONES {
+        algorithms.make()?;
+    }
+    let counter = os::cycles::now().map(drop);
+    counter.ok_or_else(|| {
+        Obstacle::new(
+            "this processor has no time stamp counter",
+            "run it on x86-64",
+        )
+    })
+}
+
+/// What a packet took in each round: all of it, and the calls of its algorithms alone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cost {
+    pub all: Vec<f64>,
+    pub alone: Vec<f64>,
+}
+
+impl Cost {
+    pub fn push(&mut self, all: f64, alone: f64) {
+        self.all.push(all);
+        self.alone.push(alone);
+    }
+
+    /// All of it, in the middle round.
+    pub fn cycles(&self) -> Option<f64> {
+        median(&self.all)
+    }
+
+    /// Both as the last columns of a row.
+    fn numbers(&self) -> [Option<i64>; 2] {
+        let whole = |cycles: f64| cycles.round() as i64;
+        [self.cycles(), median(&self.alone)].map(|cycles| cycles.map(whole))
+    }
+
+    /// A row: its place along the axis, what the paper has, and what was measured.
+    pub fn row(&self, subject: String, name: String, octets: usize, paper: Option<f64>) -> Row {
+        let paper = paper.map(|cycles| cycles.round() as i64);
+        let [all, alone] = self.numbers();
+        Row {
+            subject,
+            name,
+            numbers: vec![Some(octets as i64), paper, all, alone],
+        }
+    }
+
+    pub fn dot(&self, x: usize) -> Option<Dot> {
+        dot(x, self.cycles()?)
+    }
+}
+
+/// The table of all cells, or why there are none.
+pub(super) fn filled<C>(
+    measured: Result<Vec<C>>,
+    row: impl Fn(&C) -> Row,
+    findings: impl Fn(&[C]) -> Vec<Finding>,
+    plots: impl Fn(&[C]) -> Vec<Plot>,
+) -> Filled {
+    let (cells, faults) = match measured {
+        Ok(cells) => (cells, Vec::new()),
+        Err(error) => (Vec::new(), vec![format!("{error:#}")]),
+    };
+    Filled {
+        grid: Grid {
+            columns: columns(),
+            rows: cells.iter().map(row).collect(),
+        },
+        findings: findings(&cells),
+        faults,
+        plots: plots(&cells),
+    }
+}
+
+fn columns() -> Vec<Column> {
+    ["octets", "paper", "cycles", "calls"]
+        .map(|name| Column::new("", name))
+        .into()
+}
+
+pub(super) fn dot(x: usize, y: f64) -> Option<Dot> {
+    Some(Dot {
+        x: x as f64,
+        y,
+        interval: None,
+    })
+}
+
+/// How much an octet costs between the first two of three lengths and between the last two: the smaller over
+/// the larger. On a straight line it is 1.
+pub(super) fn straightness(points: [(usize, Option<f64>); 3]) -> Option<f64> {
+    let [a, b] = [[points[0], points[1]], [points[1], points[2]]].map(slope);
+    let (a, b) = (a?, b?);
+    (a > 0.0 && b > 0.0).then(|| a.min(b) / a.max(b))
+}
+
+/// What an octet costs between two lengths.
+pub(super) fn slope([(x, y), (further, higher)]: [(usize, Option<f64>); 2]) -> Option<f64> {
+    Some((higher? - y?) / (further - x) as f64)
+}
+
+/// A number of medians.
+pub(super) fn estimate(value: Option<f64>, runs: usize) -> Option<Estimate> {
+    value.map(|value| Estimate {
+        value,
+        interval: None,
+        runs,
+    })
+}
+
+/// How straight what is at least has to be: a line whose octets cost less and less, or more and more, is none.
+pub(super) fn is_straight(what: &str, straightness: Option<f64>, runs: usize) -> Finding {
+    let what = format!("{what}: an octet of short ones over one of long ones, or the reverse");
+    Finding::at_least(what, STRAIGHT, estimate(straightness, runs))
+}
+
+const STRAIGHT: f64 = 0.7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Verdict;
+
+    fn line(costs: [f64; 3]) -> Option<f64> {
+        let [a, b, c] = costs.map(Some);
+        straightness([(0, a), (100, b), (300, c)])
+    }
+
+    #[test]
+    fn a_line_is_straight_and_a_bent_one_is_not() {
+        assert_eq!(line([500.0, 600.0, 800.0]), Some(1.0));
+        assert_eq!(line([500.0, 600.0, 1000.0]), Some(0.5));
+        assert_eq!(line([500.0, 700.0, 900.0]), Some(0.5));
+        assert_eq!(line([500.0, 400.0, 200.0]), None);
+        assert_eq!(
+            straightness([(0, None), (1, Some(1.0)), (2, Some(2.0))]),
+            None
+        );
+    }
+
+    #[test]
+    fn what_is_bent_or_was_not_measured_fails() {
+        let verdict = |straightness| is_straight("", straightness, 1).verdict;
+        assert_eq!(verdict(Some(1.0)), Verdict::Holds);
+        assert_eq!(verdict(Some(0.5)), Verdict::Fails);
+        assert_eq!(verdict(None), Verdict::Fails);
+    }
+
+    #[test]
+    fn the_middle_round_is_told() {
+        let mut cost = Cost::default();
+        for (all, alone) in [(10.0, 5.0), (12.4, 6.0), (900.0, 500.0)] {
+            cost.push(all, alone);
+        }
+        let row = cost.row("a".to_owned(), "b".to_owned(), 60, Some(3416.6));
+        assert_eq!(row.numbers, [60, 3417, 12, 6].map(Some));
+        assert_eq!(Cost::default().numbers(), [None, None]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Protocol 50 of IP, as a socket gives and takes it.
+
+use crate::line::{Line, await_datagram, await_readable, give};
+use model::Path;
+use os::{Datagrams, Error, Family, NetNs};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const ENDS: [(&str, &str); 2] = [("10.1.0.1", "10.1.0.2"), ("fd01::1", "fd01::2")];
+
+fn bind(host: &NetNs, address: impl Into<IpAddr>) -> Datagrams {
+    let address = address.into();
+    host.enter(|| Datagrams::esp(address, None))
+        .unwrap()
+        .unwrap()
+}
+
+/// Of every address of a family.
+fn bind_any(host: &NetNs, like: IpAddr) -> Datagrams {
+    match like {
+        IpAddr::V4(_) => bind(host, Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => bind(host, Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+fn path(from: IpAddr, to: IpAddr) -> Path {
+    let end = |ip| SocketAddr::new(ip, 0);
+    Path::udp(end(from), end(to)).without_udp()
+}
+
+fn ends((from, to): (&str, &str)) -> (IpAddr, IpAddr) {
+    (from.parse().unwrap(), to.parse().unwrap())
+}
+
+#[test]
+fn a_packet_comes_as_it_was_sent_without_an_ip_header_and_the_answer_finds_back() {
+    let line = Line::new();
+    for (from, to) in ENDS.map(ends) {
+        let (mut near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
+        for octets in [&[0x45; 8][..], &[0xff; 1400], b"SPI and more"] {
+            near.send(path(from, to), 0, octets).unwrap();
+            let (arrival, payload) = await_datagram(&mut far);
+            assert_eq!(arrival.path, path(to, from));
+            assert_eq!(payload, octets);
+            far.send(arrival.path, 0, b"back").unwrap();
+            let (answer, payload) = await_datagram(&mut near);
+            assert_eq!(
+                (answer.path, payload.as_slice()),
+                (path(from, to), &b"back"[..])
+            );
+        }
+    }
+}
+
+#[test]
+fn the_congestion_field_and_the_source_are_carried_with_a_class_and_without() {
+    let line = Line::new();
+    give(&line.a, "va", &["10.1.0.8/24", "fd01::8/64"]);
+    for (from, to) in [("10.1.0.8", "10.1.0.2"), ("fd01::8", "fd01::2")].map(ends) {
+        let (near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
+        for class in [0, 1, 2, 3, 46 << 2 | 1, 63 << 2 | 3] {
+            near.send(path(from, to), class, b"class").unwrap();
+            let (arrival, payload) = await_datagram(&mut far);
+            assert_eq!(
+                (arrival.ecn, payload.as_slice()),
+                (class & 3, &b"class"[..])
+            );
+            assert_eq!(arrival.path.remote.ip(), from);
+        }
+    }
+}
+
+#[test]
+fn what_is_to_go_whole_and_is_too_long_is_refused_and_otherwise_cut() {
+    let line = Line::new();
+    for (from, to) in ENDS.map(ends) {
+        let (near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
+        let long = [7; 3000];
+        let refused = near.send_whole(path(from, to), 0, &long).unwrap_err();
+        assert!(os::is_too_long(&refused), "{refused}");
+        near.send(path(from, to), 0, &long).unwrap();
+        let (_, payload) = await_datagram(&mut far);
+        assert_eq!(payload, long);
+    }
+}
+
+#[test]
+fn nothing_of_udp_is_heard_and_a_short_packet_is_no_harm() {
+    let line = Line::new();
+    for (from, to) in ENDS.map(ends) {
+        let (near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
+        let udp = SocketAddr::new(from, 4500);
+        let udp = line.a.enter(|| Datagrams::udp(udp, None)).unwrap().unwrap();
+        let other = Path::udp(udp.local(), SocketAddr::new(to, 4500));
+        udp.send(other, 0, b"not for it").unwrap();
+        near.send(path(from, to), 0, b"").unwrap();
+        await_readable(&far);
+        let (_, payload) = await_datagram(&mut far);
+        assert!(payload.is_empty(), "{payload:?}");
+        let rest = far.recv(|_, payload| panic!("{payload:?}"));
+        assert_eq!(rest.unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+}
+
+#[test]
+fn a_missing_family_or_address_is_told() {
+    let line = Line::new();
+    let away: IpAddr = "192.0.2.1".parse().unwrap();
+    let refused = line.a.enter(|| Datagrams::esp(away, None)).unwrap();
+    let Err(Error::NoSuchAddress { address }) = refused else {
+        panic!("nobody has it");
+    };
+    assert_eq!(address, away);
+    assert_eq!(Family::of(address), Family::V4);
+}

@@ -1,0 +1,174 @@
+//! ESP with UDP and without: RFC 7296 section 2.23 by its rules, and what changes on the way.
+
+use super::mobike::{CELL, move_to, roaming, to};
+use super::pair::{LEFT, NatBox, Pair, RIGHT, Side, fit};
+use super::rekey::{rekey_child, rekey_ike};
+use super::*;
+use crate::{Event, Tcp};
+use model::{Carrier, Encapsulation, Path};
+use std::net::IpAddr;
+use wire::ike::{Datagram, NotifyType, Payload};
+
+const NAT: NatBox = NatBox {
+    outside: "198.51.100.9",
+    shift: 20000,
+};
+
+/// Both ends want UDP for NATs alone.
+fn honest((mut left, mut right): (Config, Config)) -> (Config, Config) {
+    for config in [&mut left, &mut right] {
+        config.encapsulation = Encapsulation::ForNat;
+    }
+    (left, right)
+}
+
+fn connected((left, right): (Config, Config)) -> Pair {
+    let mut pair = Pair::new(left, right);
+    pair.connect();
+    assert!(fit(pair.left.child(), pair.right.child()));
+    pair
+}
+
+fn carriers(pair: &Pair) -> [Carrier; 2] {
+    [&pair.left, &pair.right].map(|host| host.newest().path.carrier)
+}
+
+/// Where children were told to go last.
+fn moved(pair: &mut Pair, side: Side) -> Option<Path> {
+    let mut events = pair.host(side).events.iter().rev();
+    events.find_map(|event| match event {
+        Event::PathMoved { path, .. } => Some(*path),
+        _ => None,
+    })
+}
+
+#[test]
+fn where_no_end_sees_a_nat_esp_has_no_udp_and_ike_has() {
+    let pair = connected(honest((mobile(), gateway())));
+    let path = pair.left.child().path;
+    let [left, right] = [LEFT, RIGHT].map(|ip| ip.parse::<IpAddr>().unwrap());
+    assert_eq!((path.local.ip(), path.remote.ip()), (left, right));
+    assert_eq!((path.local.port(), path.remote.port()), (0, 0));
+    assert_eq!(carriers(&pair), [Carrier::Ip; 2]);
+    assert_eq!(pair.right.child().path, path.reversed());
+    let ike = pair.left.engine.sas().next().unwrap().path;
+    assert_eq!((ike.carrier, ike.remote.port()), (Carrier::Udp, 4500));
+}
+
+/// "If a NAT is detected, both devices MUST use UDP encapsulation for ESP."
+#[test]
+fn behind_a_nat_both_ends_have_udp() {
+    let (left, right) = honest((mobile(), gateway()));
+    let mut pair = Pair::new(left, right);
+    pair.nat = Some(NAT);
+    pair.connect();
+    assert_eq!(carriers(&pair), [Carrier::Udp; 2]);
+    assert_eq!(pair.right.child().path.remote.port(), 24500);
+}
+
+#[test]
+fn either_end_gets_udp_that_wants_it_always() {
+    for always in [Side::Left, Side::Right] {
+        let (mut left, mut right) = honest((mobile(), gateway()));
+        let config = match always {
+            Side::Left => &mut left,
+            Side::Right => &mut right,
+        };
+        config.encapsulation = Encapsulation::Always;
+        let pair = connected((left, right));
+        assert_eq!(carriers(&pair), [Carrier::Udp; 2], "{always:?}");
+    }
+}
+
+/// A hash over an address that nobody knows yet is true of none.
+#[test]
+fn who_leaves_its_address_to_the_system_gets_udp() {
+    let (left, right) = honest((mobile(), gateway()));
+    let mut pair = Pair::new(left, right);
+    let ends = ["0.0.0.0:500", "203.0.113.1:500"].map(|end| end.parse().unwrap());
+    let path = Path::udp(ends[0], ends[1]);
+    let begun = pair.with(Side::Left, |engine, now| {
+        engine.initiate("gateway", path, now)
+    });
+    begun.unwrap();
+    pair.settle();
+    assert_eq!(carriers(&pair), [Carrier::Udp; 2]);
+}
+
+#[test]
+fn what_is_in_a_stream_stays_there() {
+    let (mut left, mut right) = honest((mobile(), gateway()));
+    left.peers[0].tcp = Tcp::Always(crate::NATT_PORT);
+    right.peers[0].tcp = Tcp::Always(crate::NATT_PORT);
+    let pair = connected((left, right));
+    assert_eq!(carriers(&pair), [Carrier::Tcp; 2]);
+}
+
+#[test]
+fn new_keys_of_either_kind_change_nothing() {
+    let mut pair = connected(honest(roaming()));
+    rekey_ike(&mut pair, Side::Left);
+    pair.settle();
+    rekey_child(&mut pair, Side::Right);
+    pair.settle();
+    assert_eq!(carriers(&pair), [Carrier::Ip; 2]);
+    assert_eq!(moved(&mut pair, Side::Left), None);
+}
+
+/// RFC 4555 section 3.5: with an update it is found out anew whether there is a NAT.
+#[test]
+fn a_move_behind_a_nat_and_out_of_it_changes_the_encapsulation_at_both_ends() {
+    let mut pair = connected(honest(roaming()));
+    pair.nat = Some(NAT);
+    move_to(&mut pair, to(LEFT));
+    pair.settle();
+    for side in [Side::Left, Side::Right] {
+        let path = moved(&mut pair, side).expect("it moved");
+        assert_eq!(path.carrier, Carrier::Udp, "{side:?}");
+    }
+    pair.nat = None;
+    move_to(&mut pair, to(CELL));
+    pair.settle();
+    for side in [Side::Left, Side::Right] {
+        let path = moved(&mut pair, side).expect("it moved back");
+        assert_eq!(path.carrier, Carrier::Ip, "{side:?}");
+    }
+}
+
+#[test]
+fn a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp() {
+    let (mut left, right) = honest(roaming());
+    left.peers[0].liveness = Duration::from_secs(10);
+    let mut pair = connected((left, right));
+    pair.pass(Duration::from_secs(60));
+    assert_eq!(moved(&mut pair, Side::Left), None);
+    pair.nat = Some(NAT);
+    pair.pass(Duration::from_secs(12));
+    for side in [Side::Left, Side::Right] {
+        let path = moved(&mut pair, side).expect("it moved");
+        assert_eq!(path.carrier, Carrier::Udp, "{side:?}");
+    }
+}
+
+/// Who is between them and would like ESP to be where he can filter it, or where he cannot.
+#[test]
+fn a_hash_that_is_changed_on_the_way_is_found_out_by_auth() {
+    let (left, right) = honest((mobile(), gateway()));
+    let mut pair = Pair::new(left, right);
+    pair.initiate(Side::Left);
+    let mut request = pair.intercept().remove(0);
+    let Ok(Datagram::Clear(mut message)) = Datagram::decode(&request.message) else {
+        panic!("IKE_SA_INIT is in the clear");
+    };
+    for payload in &mut message.payloads {
+        if let Payload::Notify(notify) = payload
+            && notify.kind == NotifyType::NAT_DETECTION_SOURCE_IP
+        {
+            notify.data[0] ^= 1;
+        }
+    }
+    request.message = message.encode();
+    pair.deliver(&request);
+    pair.settle();
+    assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
+}

@@ -1,0 +1,320 @@
+//! Levels of protection: which packets of a composite SA are divided into zones, which are opaque, and
+//! which everybody may read (DESIGN section 3, "dynamic levels").
+
+use crate::Span;
+use std::fmt;
+use std::str::FromStr;
+
+/// How a packet is protected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// In the agreed zones.
+    #[default]
+    Zoned,
+    /// As a whole in the payload zone: nobody on the path reads anything.
+    Opaque,
+    /// Not encrypted: everybody on the path reads everything, and nobody changes it.
+    Integrity,
+}
+
+impl Level {
+    /// Every one, the one that is there without a word first.
+    pub const ALL: [Self; 3] = [Self::Zoned, Self::Opaque, Self::Integrity];
+
+    /// How people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zoned => "zoned",
+            Self::Opaque => "opaque",
+            Self::Integrity => "integrity",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What an operator wants of the levels that are agreed on. It lets nothing weaker through than the grant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Signal {
+    /// What the grant covers goes without encryption, but for every so many-th packet; the rest is zoned.
+    #[default]
+    Auto,
+    /// All packets are like this; those that may not be are zoned.
+    Only(Level),
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Only(level) => level.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Signal {
+    type Err = UnknownSignal;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSignal> {
+        let mut levels = Level::ALL.into_iter();
+        match levels.find(|level| level.name() == text) {
+            Some(level) => Ok(Self::Only(level)),
+            None if text == "auto" => Ok(Self::Auto),
+            None => Err(UnknownSignal),
+        }
+    }
+}
+
+/// How a sender chooses among the levels that are agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelChoice {
+    /// What its operator wants.
+    pub signal: Signal,
+    /// Of the datagrams that may go without encryption every so many-th is encrypted all the same; with 0
+    /// none is, with 1 all are.
+    pub every: u32,
+}
+
+/// The text is no signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownSignal;
+
+/// Types of pictures in MPEG video, as RFC 2250 section 3.4 numbers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pictures(u8);
+
+impl Pictures {
+    /// The letter and the number of each.
+    const TYPES: [(char, u8); 4] = [('I', 1), ('P', 2), ('B', 3), ('D', 4)];
+
+    /// The bits of their numbers. `None` if there is no such type, or no type at all.
+    pub const fn from_bits(bits: u8) -> Option<Self> {
+        match bits != 0 && bits & !0b1_1110 == 0 {
+            true => Some(Self(bits)),
+            false => None,
+        }
+    }
+
+    /// The bits of their numbers.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Those of these letters, each of which is there once.
+    pub fn of(letters: &str) -> Option<Self> {
+        let bit = |letter| {
+            let mut types = Self::TYPES.into_iter();
+            types.find_map(|(known, number)| (known == letter).then_some(1 << number))
+        };
+        let add = |bits: u8, letter| {
+            bit(letter)
+                .filter(|bit| bits & bit == 0)
+                .map(|bit| bits | bit)
+        };
+        Self::from_bits(letters.chars().try_fold(0, add)?)
+    }
+
+    /// Whether the type of this number is one of them.
+    pub const fn contains(self, number: u8) -> bool {
+        number < 8 && self.0 & 1 << number != 0
+    }
+}
+
+impl fmt::Display for Pictures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut types = Self::TYPES.into_iter();
+        types.try_for_each(|(letter, number)| match self.contains(number) {
+            true => write!(f, "{letter}"),
+            false => Ok(()),
+        })
+    }
+}
+
+/// What a datagram is like. All that is named has to be so; a class that names nothing has all datagrams
+/// that can be read, and nobody grants it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// IP protocol.
+    pub protocol: Option<u8>,
+    /// One of its ports is among these.
+    pub ports: Option<Span>,
+    /// Its DSCP.
+    pub dscp: Option<u8>,
+    /// It is RTP, and has this marker bit (RFC 3550 section 5.1).
+    pub marker: Option<bool>,
+    /// It is MPEG video in RTP, of a picture of one of these types (RFC 2250 section 3.4).
+    pub pictures: Option<Pictures>,
+}
+
+impl Class {
+    /// Whether it names anything. What is inside UDP is recognised on ports that are named alone.
+    pub fn is_named(&self) -> bool {
+        let outside = self.protocol.is_some() || self.dscp.is_some();
+        let inside = self.marker.is_some() || self.pictures.is_some();
+        self.ports.is_some() || outside && !inside
+    }
+}
+
+/// `protocol 17, ports 5004-5005, DSCP 34`.
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let protocol = self.protocol.map(|protocol| format!("protocol {protocol}"));
+        let ports = self.ports.map(|ports| format!("ports {ports}"));
+        let dscp = self.dscp.map(|dscp| format!("DSCP {dscp}"));
+        let marker = self.marker.map(|marker| match marker {
+            true => "RTP with marker".to_owned(),
+            false => "RTP without marker".to_owned(),
+        });
+        let pictures = self.pictures.map(|types| format!("MPEG pictures {types}"));
+        let named = [protocol, ports, dscp, marker, pictures];
+        let named: Vec<_> = named.into_iter().flatten().collect();
+        f.write_str(&named.join(", "))
+    }
+}
+
+/// What both ends of a composite SA allow to go without encryption, in each direction. It enters the key
+/// derivation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LevelGrant {
+    /// Which datagrams.
+    pub class: Class,
+    /// So many packets at most, from 1. They are counted by their numbers: the last that is accepted is
+    /// this one.
+    pub packets: u32,
+    /// For so many seconds at most from the first one on, from 1.
+    pub seconds: u32,
+    /// So many times new keys give as much again. With 0 new keys give nothing.
+    pub renewals: u16,
+}
+
+impl LevelGrant {
+    /// What two grants have in common: nothing if they are for different datagrams.
+    pub fn narrowed(&self, other: &Self) -> Option<Self> {
+        (self.class == other.class).then(|| Self {
+            class: self.class,
+            packets: self.packets.min(other.packets),
+            seconds: self.seconds.min(other.seconds),
+            renewals: self.renewals.min(other.renewals),
+        })
+    }
+
+    /// Whether it allows nothing that the other one does not.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.narrowed(other) == Some(*self)
+    }
+
+    /// What new keys have of it.
+    pub fn renewed(&self) -> Option<Self> {
+        let renewals = self.renewals.checked_sub(1)?;
+        Some(Self { renewals, ..*self })
+    }
+}
+
+/// `ports 5004-5005: 1000 packets, 60 s, renewed 3 times`.
+impl fmt::Display for LevelGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (packets, seconds) = (self.packets, self.seconds);
+        write!(f, "{}: {packets} packets, {seconds} s", self.class)?;
+        match self.renewals {
+            0 => Ok(()),
+            1 => f.write_str(", renewed once"),
+            times => write!(f, ", renewed {times} times"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRANT: LevelGrant = LevelGrant {
+        class: Class {
+            protocol: None,
+            ports: Span::new(5004, 5005),
+            dscp: Some(34),
+            marker: None,
+            pictures: None,
+        },
+        packets: 1000,
+        seconds: 60,
+        renewals: 2,
+    };
+
+    #[test]
+    fn every_signal_is_read_as_it_is_written() {
+        for text in ["auto", "zoned", "opaque", "integrity"] {
+            assert_eq!(text.parse::<Signal>().unwrap().to_string(), text);
+        }
+        for text in ["", "Auto", "plain", "none"] {
+            assert_eq!(text.parse::<Signal>(), Err(UnknownSignal));
+        }
+    }
+
+    #[test]
+    fn pictures_have_letters() {
+        let types = Pictures::of("BP").unwrap();
+        assert_eq!((types.to_string().as_str(), types.bits()), ("PB", 0b1100));
+        assert!(types.contains(2) && types.contains(3) && !types.contains(1));
+        for letters in ["", "X", "PP", "p", "P "] {
+            assert_eq!(Pictures::of(letters), None, "{letters}");
+        }
+        let known = (0..=u8::MAX).filter_map(Pictures::from_bits);
+        assert_eq!(known.count(), 15);
+    }
+
+    #[test]
+    fn of_two_grants_the_smaller_numbers_are_left_and_of_different_classes_nothing() {
+        let more = LevelGrant {
+            packets: 2000,
+            seconds: 30,
+            renewals: 0,
+            ..GRANT
+        };
+        let both = LevelGrant {
+            packets: 1000,
+            ..more
+        };
+        assert_eq!(GRANT.narrowed(&more), Some(both));
+        assert!(both.is_within(&GRANT) && both.is_within(&more));
+        assert!(!more.is_within(&GRANT) && !GRANT.is_within(&more));
+        let mut wider = GRANT;
+        wider.class.dscp = None;
+        assert_eq!(GRANT.narrowed(&wider), None);
+        assert!(!GRANT.is_within(&wider));
+    }
+
+    /// Invariant 6: a grant is bounded, whoever makes new keys as often as he likes.
+    #[test]
+    fn new_keys_renew_a_grant_as_often_as_it_says_and_no_more() {
+        let mut grant = Some(GRANT);
+        for left in [1, 0] {
+            grant = grant.and_then(|grant| grant.renewed());
+            assert_eq!(grant.map(|grant| grant.renewals), Some(left));
+        }
+        assert_eq!(grant.and_then(|grant| grant.renewed()), None);
+    }
+
+    #[test]
+    fn a_grant_is_told_as_people_read_it() {
+        assert_eq!(
+            GRANT.to_string(),
+            "ports 5004-5005, DSCP 34: 1000 packets, 60 s, renewed 2 times"
+        );
+    }
+
+    #[test]
+    fn what_is_inside_udp_is_recognised_on_ports_that_are_named() {
+        let mut class = Class {
+            marker: Some(false),
+            protocol: Some(17),
+            ..Class::default()
+        };
+        assert!(!class.is_named() && !Class::default().is_named());
+        class.ports = Span::new(5004, 5004);
+        assert!(class.is_named() && GRANT.class.is_named());
+    }
+}

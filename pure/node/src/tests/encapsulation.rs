@@ -1,0 +1,55 @@
+//! Where an IKE SA begins whose peer is to tell whether there is a NAT: with the address that its packets
+//! leave from.
+
+use super::world::{GATEWAY, MOBILE, Policies, address, config};
+use crate::{Event, Node};
+use mobility::Way;
+use model::{Encapsulation, Instant};
+use std::net::IpAddr;
+
+fn node(encapsulation: Encapsulation) -> Node {
+    let config = config(MOBILE, &Policies::default());
+    let config = crate::Config {
+        encapsulation,
+        ..config
+    };
+    Node::new(config, [7; 32], Instant::ZERO)
+}
+
+fn wants_ways(node: &mut Node) -> bool {
+    std::iter::from_fn(|| node.poll_event()).any(|event| matches!(event, Event::WaysWanted))
+}
+
+/// Where its first message leaves from, if there is one.
+fn source(node: &mut Node) -> Option<IpAddr> {
+    node.poll_transmit().map(|first| first.path.local.ip())
+}
+
+#[test]
+fn it_waits_for_the_ways_and_begins_by_the_best() {
+    let mut node = node(Encapsulation::ForNat);
+    assert_eq!(source(&mut node), None);
+    assert!(wants_ways(&mut node));
+    let remote = address(GATEWAY);
+    assert_eq!(node.remotes(), [remote]);
+    let other = "100.64.0.2".parse().unwrap();
+    let ways = [address(MOBILE), other].map(|local| Way { local, remote });
+    node.handle_ways(&ways, Instant::ZERO);
+    assert_eq!(source(&mut node), Some(address(MOBILE)));
+}
+
+/// Then the peer sees a NAT, and ESP has UDP.
+#[test]
+fn without_a_way_the_system_chooses_once_its_time_has_come() {
+    let mut node = node(Encapsulation::ForNat);
+    node.handle_timeout(Instant::ZERO);
+    assert_eq!(source(&mut node), Some("0.0.0.0".parse().unwrap()));
+}
+
+#[test]
+fn nobody_waits_whose_esp_has_udp_anyway() {
+    let mut node = node(Encapsulation::Always);
+    assert_eq!(source(&mut node), Some("0.0.0.0".parse().unwrap()));
+    assert!(!wants_ways(&mut node));
+    assert!(node.remotes().is_empty());
+}

@@ -1,0 +1,287 @@
+//! Regulation of acknowledgements: receivers advertise a window that a sender may fill at once, and on a
+//! hop with a small queue that is where packets are lost. A licensed node lowers it to what the hop holds.
+//!
+//! Nothing is changed here: the answer is the window that a segment is to have, and whoever asks sees to it.
+//! A window is lowered and never raised, and never to nothing. Of a connection that is seen from its
+//! beginning the right edge never goes back, for acknowledgements do not (RFC 9293 section 3.8.6 has
+//! receivers not shrink a window).
+//!
+//! What a window means is said by the segments that begin a connection (RFC 7323 section 2.3), and by
+//! nothing later: those of a connection whose beginning was not seen are left alone.
+
+use crate::Segment;
+use model::{CsaId, Instant};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use wire::tcp::{Flags, OptionValue};
+
+/// Connections that are known at most; the least recently used gives way.
+const FLOWS: usize = 1024;
+/// A larger shift counts as this one (RFC 7323 section 2.3).
+const MAX_SHIFT: u8 = 14;
+
+/// Regulates the connections of any number of composite SAs, in both directions.
+#[derive(Debug)]
+pub struct Regulator {
+    window: u32,
+    flows: BTreeMap<Key, Flow>,
+    unscaled: u64,
+}
+
+/// A connection within a line of SAs, whichever way a segment goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    line: Option<CsaId>,
+    ends: [(IpAddr, u16); 2],
+}
+
+/// What its beginning said: for each end whether it was seen, and its shift if it has one.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    shifts: [Option<Option<u8>>; 2],
+    used: Instant,
+}
+
+impl Regulator {
+    /// Windows are to have so many octets at most.
+    pub const fn new(window: u32) -> Self {
+        Self {
+            window,
+            flows: BTreeMap::new(),
+            unscaled: 0,
+        }
+    }
+
+    /// So many from now on. If that is less than before, right edges go back once.
+    pub const fn set_window(&mut self, window: u32) {
+        self.window = window;
+    }
+
+    /// Forgets a line of composite SAs.
+    pub fn forget(&mut self, line: CsaId) {
+        self.flows.retain(|key, _| key.line != Some(line));
+    }
+
+    /// Segments whose windows could not be understood.
+    pub const fn unscaled(&self) -> u64 {
+        self.unscaled
+    }
+
+    /// The window that a segment is to have, as it is on the wire, if it has too large a one.
+    pub fn handle_segment(&mut self, segment: &Segment<'_>, now: Instant) -> Option<u16> {
+        let (key, end) = Key::of(segment);
+        let flags = segment.header.flags;
+        if !segment.fresh || flags.contains(Flags::RST) {
+            return None;
+        }
+        let shift = if flags.contains(Flags::SYN) {
+            self.note(key, end, segment, now);
+            // "The window field in a segment where the SYN bit is set MUST NOT be scaled."
+            0
+        } else {
+            let flow = self.flows.get_mut(&key);
+            let shift = flow.and_then(|flow| flow.shift(end, now));
+            self.unscaled += u64::from(shift.is_none());
+            shift?
+        };
+        let lowered = (self.window >> shift).clamp(1, u16::MAX.into()) as u16;
+        (lowered < segment.header.window).then_some(lowered)
+    }
+
+    fn note(&mut self, key: Key, end: usize, segment: &Segment<'_>, now: Instant) {
+        let mut options = segment.header.options().map_while(Result::ok);
+        let shift = options.find_map(|option| match option.value {
+            OptionValue::WindowScale(shift) => Some(shift.min(MAX_SHIFT)),
+            _ => None,
+        });
+        if !self.flows.contains_key(&key) && self.flows.len() >= FLOWS {
+            let oldest = self.flows.iter().min_by_key(|(_, flow)| flow.used);
+            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+                self.flows.remove(&oldest);
+            }
+        }
+        let begun = Flow {
+            shifts: [None; 2],
+            used: now,
+        };
+        let flow = self.flows.entry(key).or_insert(begun);
+        (flow.shifts[end], flow.used) = (Some(shift), now);
+    }
+}
+
+impl Flow {
+    /// How one end scales its windows. Both have to have said that they do, or neither does (RFC 7323
+    /// section 2.2).
+    fn shift(&mut self, end: usize, now: Instant) -> Option<u8> {
+        self.used = now;
+        match (self.shifts[end], self.shifts[1 - end]) {
+            (Some(None), _) | (_, Some(None)) => Some(0),
+            (Some(own), Some(Some(_))) => own,
+            _ => None,
+        }
+    }
+}
+
+impl Key {
+    /// The connection of a segment, and which of its ends has sent that.
+    fn of(segment: &Segment<'_>) -> (Self, usize) {
+        let flow = segment.flow;
+        let (from, to) = (
+            (flow.source, flow.source_port),
+            (flow.destination, flow.destination_port),
+        );
+        let key = Self {
+            line: segment.line,
+            ends: [from.min(to), from.max(to)],
+        };
+        (key, usize::from(from > to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::tcp::Header;
+
+    /// A segment of the client, or of the server.
+    fn segment(client: bool, flags: Flags, window: u16, options: &[u8]) -> (model::Flow, Vec<u8>) {
+        let mut tcp = vec![0; 20];
+        tcp[12] = (5 + options.len() as u8 / 4) << 4;
+        tcp[13] = flags.0;
+        tcp[14..16].copy_from_slice(&window.to_be_bytes());
+        tcp.extend(options);
+        let ends = [([10, 0, 0, 9].into(), 40_000), ([10, 0, 0, 2].into(), 80)];
+        let [from, to] = if client { ends } else { [ends[1], ends[0]] };
+        let flow = model::Flow {
+            source: from.0,
+            destination: to.0,
+            protocol: wire::tcp::PROTOCOL,
+            source_port: from.1,
+            destination_port: to.1,
+            ports_visible: true,
+        };
+        (flow, tcp)
+    }
+
+    struct Bench(Regulator);
+
+    impl Bench {
+        fn say(&mut self, client: bool, flags: Flags, window: u16, options: &[u8]) -> Option<u16> {
+            self.on(Some(CsaId(1)), client, flags, (window, options))
+        }
+
+        fn on(
+            &mut self,
+            line: Option<CsaId>,
+            client: bool,
+            flags: Flags,
+            (window, options): (u16, &[u8]),
+        ) -> Option<u16> {
+            let (flow, tcp) = segment(client, flags, window, options);
+            let segment = Segment {
+                line,
+                flow,
+                header: Header::parse(&tcp).unwrap(),
+                payload_len: 0,
+                sealed: &[],
+                fresh: true,
+                position: None,
+            };
+            self.0.handle_segment(&segment, Instant::ZERO)
+        }
+
+        fn ack(&mut self, client: bool, window: u16) -> Option<u16> {
+            self.say(client, Flags::ACK, window, &[])
+        }
+    }
+
+    const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
+
+    fn scale(shift: u8) -> [u8; 4] {
+        [3, 3, shift, 0]
+    }
+
+    /// A connection that scales by 7 at the client and by 2 at the server.
+    fn begun(window: u32) -> Bench {
+        let mut bench = Bench(Regulator::new(window));
+        assert_eq!(bench.say(true, Flags::SYN, 1000, &scale(7)), None);
+        assert_eq!(bench.say(false, SYN_ACK, 1000, &scale(2)), None);
+        bench
+    }
+
+    #[test]
+    fn a_window_is_lowered_in_the_units_of_who_advertises_it() {
+        let mut bench = begun(1 << 16);
+        assert_eq!(bench.ack(true, 600), Some(512));
+        assert_eq!(bench.ack(false, 20_000), Some(1 << 14));
+    }
+
+    #[test]
+    fn a_window_that_is_low_enough_is_left_alone() {
+        let mut bench = begun(1 << 16);
+        for window in [0, 1, 512] {
+            assert_eq!(bench.ack(true, window), None);
+        }
+    }
+
+    /// RFC 7323 section 2.2: the window of a SYN is never scaled.
+    #[test]
+    fn the_window_of_a_segment_that_begins_a_connection_is_not_scaled() {
+        let mut bench = Bench(Regulator::new(1 << 14));
+        let lowered = bench.say(true, Flags::SYN, 65_535, &scale(7));
+        assert_eq!(lowered, Some(1 << 14));
+    }
+
+    #[test]
+    fn nobody_scales_where_one_end_does_not() {
+        for silent in [true, false] {
+            let mut bench = Bench(Regulator::new(1 << 14));
+            let options = |client: bool| {
+                if client == silent {
+                    vec![]
+                } else {
+                    scale(7).to_vec()
+                }
+            };
+            bench.say(true, Flags::SYN, 1000, &options(true));
+            bench.say(false, SYN_ACK, 1000, &options(false));
+            assert_eq!(bench.ack(true, 65_535), Some(1 << 14));
+            assert_eq!(bench.ack(false, 65_535), Some(1 << 14));
+        }
+    }
+
+    #[test]
+    fn without_both_beginnings_a_window_means_nothing_and_is_left_alone() {
+        let mut bench = Bench(Regulator::new(1 << 14));
+        assert_eq!(bench.ack(true, 65_535), None);
+        bench.say(true, Flags::SYN, 1000, &scale(7));
+        assert_eq!(bench.ack(true, 65_535), None);
+        assert_eq!(bench.0.unscaled(), 2);
+    }
+
+    #[test]
+    fn a_shift_beyond_fourteen_is_fourteen_and_no_window_becomes_zero() {
+        let mut bench = Bench(Regulator::new(1 << 13));
+        bench.say(true, Flags::SYN, 1000, &scale(255));
+        bench.say(false, SYN_ACK, 1000, &scale(14));
+        assert_eq!(bench.ack(true, 65_535), Some(1));
+    }
+
+    #[test]
+    fn a_connection_belongs_to_its_line() {
+        let mut bench = begun(1 << 14);
+        let other = bench.on(Some(CsaId(2)), true, Flags::ACK, (65_535, &[]));
+        assert_eq!((other, bench.0.unscaled()), (None, 1));
+        bench.0.forget(CsaId(1));
+        assert_eq!(bench.ack(true, 65_535), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_least_recently_used_gives_way() {
+        let mut bench = begun(1 << 14);
+        for line in 0..2 * FLOWS as u64 {
+            bench.on(Some(CsaId(line)), true, Flags::SYN, (1000, &scale(7)));
+        }
+        assert_eq!(bench.0.flows.len(), FLOWS);
+    }
+}

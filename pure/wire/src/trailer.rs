@@ -1,0 +1,113 @@
+//! What a node on the way appends to an ESP packet: lengths and checksums outside follow.
+
+use crate::checksum;
+use crate::{ip, udp};
+
+/// Appends octets to a whole IP packet and, if there is one, to the UDP datagram in it. `false`, and
+/// nothing is changed, if it is none, cut short, longer than its headers say, or would be too long.
+#[must_use]
+pub fn append(packet: &mut Vec<u8>, more: &[u8]) -> bool {
+    let Ok(header) = ip::Header::parse(packet) else {
+        return false;
+    };
+    let (version, start) = (header.version(), header.header_len());
+    let udp = (header.protocol() == udp::PROTOCOL).then(|| udp::Header::parse(header.payload()));
+    let told = udp.flatten().map(|udp| usize::from(udp.len));
+    let longer = u16::try_from(packet.len() + more.len());
+    let (true, true, false, Ok(longer)) = (
+        header.total_len() == packet.len(),
+        udp.is_none() || told == Some(packet.len() - start),
+        header.is_fragment(),
+        longer,
+    ) else {
+        return false;
+    };
+    packet.extend_from_slice(more);
+    match version {
+        4 => checksum::rewrite(packet, 2, longer.to_be_bytes(), 10),
+        _ => {
+            let payload = longer - ip::V6_HEADER_LEN as u16;
+            packet[4..6].copy_from_slice(&payload.to_be_bytes());
+        }
+    }
+    if let Some(Some(udp)) = udp {
+        let len = longer - start as u16;
+        packet[start + 4..start + 6].copy_from_slice(&len.to_be_bytes());
+        if udp.checksum != 0 {
+            restore(packet, start + udp::CHECKSUM_OFFSET);
+        }
+    }
+    true
+}
+
+/// Makes a UDP checksum anew. Over IPv4 there need not be one, and then there is none.
+fn restore(packet: &mut [u8], at: usize) {
+    let header = ip::Header::parse(packet).ok();
+    if let Some(sum) = header.and_then(|header| checksum::of_transport(&header)) {
+        packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::Sum;
+
+    fn v4(payload: &[u8]) -> Vec<u8> {
+        let len = 28 + payload.len() as u8;
+        let mut packet = vec![
+            0x45, 0, 0, len, 0, 1, 0x40, 0, 63, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
+        let sum = Sum::default().with(&packet).finish();
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet.extend([0x11, 0x94, 0x11, 0x94, 0, len - 20, 0, 0]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn v6(payload: &[u8]) -> Vec<u8> {
+        let len = 8 + payload.len() as u8;
+        let mut packet = vec![0x60, 0, 0, 0, 0, len, 17, 64];
+        packet.extend([[0xfd; 16], [0xfc; 16]].concat());
+        packet.extend([0x11, 0x94, 0x11, 0x94, 0, len, 0, 0]);
+        packet.extend(payload);
+        restore(&mut packet, 46);
+        packet
+    }
+
+    #[test]
+    fn a_longer_packet_is_as_if_it_had_been_made_so() {
+        for make in [v4, v6] {
+            let mut packet = make(&[1, 2, 3]);
+            assert!(append(&mut packet, &[4, 5, 6, 7]));
+            assert_eq!(packet, make(&[1, 2, 3, 4, 5, 6, 7]));
+        }
+    }
+
+    #[test]
+    fn a_udp_checksum_over_ipv4_follows_if_there_is_one() {
+        let (mut short, mut long) = (v4(&[1, 2, 3]), v4(&[1, 2, 3, 4]));
+        restore(&mut short, 26);
+        restore(&mut long, 26);
+        assert!(append(&mut short, &[4]) && short[26..28] != [0, 0]);
+        assert_eq!(short, long);
+    }
+
+    #[test]
+    fn what_is_cut_short_a_fragment_or_too_long_stays_as_it_is() {
+        let cut = v4(&[1, 2, 3])[..30].to_vec();
+        let mut padded = v4(&[1, 2, 3]);
+        padded.push(0);
+        let mut lying = v4(&[1, 2, 3]);
+        lying[25] += 1;
+        let mut fragment = v4(&[1, 2, 3]);
+        fragment[6] = 0x20;
+        for packet in [cut, padded, lying, fragment, vec![], vec![0x45]] {
+            let mut longer = packet.clone();
+            assert!(!append(&mut longer, &[4]));
+            assert_eq!(longer, packet);
+        }
+        let mut packet = v4(&[1, 2, 3]);
+        assert!(!append(&mut packet, &[0; 0xffff]));
+    }
+}
