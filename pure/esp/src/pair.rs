@@ -7,6 +7,10 @@
 //! header is the socket's. Of ECN there is one field on the way, that outside: it is sent as it was, and
 //! comes back into the header with what routers wrote there.
 //!
+//! What is sealed may be in zones: then the map is of what follows the header, and so are places that
+//! somebody counted. Where the headers of a datagram end is found while it still has all of them, and a
+//! checksum that was left out is made anew when it has them again.
+//!
 //! What only a header can say does not get through. "Transport mode ESP is applied only to whole IP
 //! datagrams (not to IP fragments)" (RFC 4303 section 3.3.4), and the options and extension headers
 //! of a datagram would have to be in the outer header, which is the socket's; so would those that BEET
@@ -18,6 +22,7 @@ use crate::packet::Packet;
 use crypto::Secret;
 use model::{ChildSa, Flow, Mode, one_pair};
 use std::net::IpAddr;
+use wire::esp::next_header;
 use wire::ip;
 use wire::shell::Shell;
 
@@ -25,8 +30,10 @@ use wire::shell::Shell;
 const FRAGMENT: u8 = 44;
 
 /// IPv6's hop-by-hop options and routing header, which every node on the way looks at (RFC 4303
-/// section 3.1.1), and BEET's pseudo-header for IPv4 options.
-const OF_THE_HEADER: [u8; 3] = [0, 43, 94];
+/// section 3.1.1), BEET's pseudo-header for IPv4 options, and the number that says that a packet carries
+/// nothing (RFC 4303 section 2.6). IPv4 has protocols of these numbers too, and nobody could tell which is
+/// meant.
+const OF_THE_HEADER: [u8; 4] = [0, 43, next_header::NONE, 94];
 
 /// The addresses of both ends.
 #[derive(Clone, Copy)]
@@ -41,9 +48,16 @@ impl Pair {
         if sa.mode == Mode::Tunnel {
             return Ok(None);
         }
-        let pair = one_pair(&sa.local, &sa.remote).filter(|_| sa.agreement.is_none());
-        let (local, remote) = pair.ok_or(Unusable::Mode)?;
+        let (local, remote) = one_pair(&sa.local, &sa.remote).ok_or(Unusable::Mode)?;
         Ok(Some(Self { local, remote }))
+    }
+
+    /// Octets of the header that stays behind.
+    pub const fn header_len(self) -> usize {
+        match self.local {
+            IpAddr::V4(_) => ip::V4_HEADER_LEN,
+            IpAddr::V6(_) => ip::V6_HEADER_LEN,
+        }
     }
 
     /// Takes the header off a datagram of ours, and says what follows it.
@@ -56,24 +70,16 @@ impl Pair {
         if header.has_options() {
             return Err(DropReason::HeaderOptions);
         }
-        let (protocol, from, len) = (
-            header.protocol(),
-            header.header_len(),
-            header.payload().len(),
-        );
+        let protocol = header.protocol();
+        headless(protocol)?;
+        let (from, len) = (header.header_len(), header.payload().len());
         packet.cut(from, len);
         Ok(protocol)
     }
 
     /// Puts a header on what came, and says what selectors ask about the datagram.
     pub fn dress(self, packet: &mut Packet, protocol: u8) -> Result<Flow, DropReason> {
-        match protocol {
-            FRAGMENT => return Err(DropReason::Fragment),
-            protocol if OF_THE_HEADER.contains(&protocol) => {
-                return Err(DropReason::HeaderOptions);
-            }
-            _ => {}
-        }
+        headless(protocol)?;
         let shell = Shell::new(self.remote, self.local, protocol, packet.len());
         let shell = shell.ok_or(DropReason::TooBig)?;
         let header = shell.octets();
@@ -86,5 +92,14 @@ impl Pair {
             true => Err(DropReason::Fragment),
             false => Ok(header.flow()),
         }
+    }
+}
+
+/// Whether what follows a header can do without it, as far as its protocol says so.
+fn headless(protocol: u8) -> Result<(), DropReason> {
+    match protocol {
+        FRAGMENT => Err(DropReason::Fragment),
+        _ if OF_THE_HEADER.contains(&protocol) => Err(DropReason::HeaderOptions),
+        _ => Ok(()),
     }
 }
