@@ -1,7 +1,7 @@
 //! `stratad` in a host, and `strata` to talk to it.
 
 use crate::host::Host;
-use crate::process::{Process, until};
+use crate::process::{DEADLINE, Process, until};
 use crate::testbed::find_binary;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -10,15 +10,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-/// How long a start may take, also with ten thousand peers.
-const START: Duration = Duration::from_secs(60);
-
-/// How long an orderly end may take.
-const DEADLINE: Duration = Duration::from_secs(20);
-
-/// Longer than anything `strata` waits for by itself.
-const CLI_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running `stratad`. Killed when dropped; [`Daemon::stop`] ends it as an operator would.
 pub struct Daemon {
@@ -75,7 +66,7 @@ impl Daemon {
         let mut command: Command = self.host.command(find_binary("strata")?);
         command.arg("--socket").arg(&self.socket);
         command.args(words.split_whitespace());
-        self.host.run_command(command, CLI_DEADLINE)
+        self.host.run_command(command, DEADLINE)
     }
 
     /// Runs `strata` with these words, which has to fail and to say this of how to go on.
@@ -191,13 +182,13 @@ fn start(host: &Host, config: &Path, socket: &Path, arguments: &[&str]) -> Resul
     let what = format!("the API of stratad on {}", host.name());
     // Its socket is there before it knows whether it has everything else that it needs.
     let question = json!({"version": 1, "request": "version"});
-    process.wait_for(&what, START, |_| ask(socket, &question).ok())?;
+    process.wait_for(&what, DEADLINE, |_| ask(socket, &question).ok())?;
     Ok(process)
 }
 
 fn ask(socket: &Path, question: &Value) -> Result<String> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(CLI_DEADLINE))?;
+    stream.set_read_timeout(Some(DEADLINE))?;
     writeln!(stream, "{question}")?;
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer)?;

@@ -14,6 +14,7 @@ use crate::host::{End, Host};
 use crate::openssl::{self, GOOD, Order};
 use crate::origin::Origin;
 use crate::pair::{children, refusal};
+pub use crate::process::DEADLINE;
 use crate::strongswan::{Charon, Connection};
 use crate::testbed::Testbed;
 use crate::transfer::transfer;
@@ -21,10 +22,6 @@ use crate::wire;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::fs;
-use std::time::Duration;
-
-/// The machine may be stopped for seconds at any time.
-pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The secret of both ends.
 pub const PSK: &str = "a key of more than sixteen octets";

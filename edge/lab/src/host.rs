@@ -1,6 +1,6 @@
 //! A host: one network namespace, a folder for its files, and the processes in it.
 
-use crate::process::{Process, until};
+use crate::process::{DEADLINE, Process, until};
 use anyhow::{Context, Result, bail};
 use os::netlink::{Route, Via};
 use os::{Family, NetNs, Prefix};
@@ -11,9 +11,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-/// How long [`Host::run`] lets a command run.
-const RUN_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A host of a [`crate::testbed::Testbed`]. Its namespace vanishes with the last clone and process
 /// in it.
@@ -145,7 +142,7 @@ impl Host {
         let (program, arguments) = words(line)?;
         let mut command = self.command(program);
         command.args(arguments);
-        self.run_command(command, RUN_DEADLINE)
+        self.run_command(command, DEADLINE)
     }
 
     /// Runs a command made by [`Host::command`] to its end and returns what it wrote.

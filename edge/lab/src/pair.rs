@@ -15,6 +15,7 @@
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings};
 use crate::host::Host;
+pub use crate::process::DEADLINE;
 use crate::process::until;
 use crate::testbed::Testbed;
 use crate::wire;
@@ -22,7 +23,6 @@ use anyhow::{Context, Result, ensure};
 use os::netlink::Netlink;
 use os::{Family, Prefix};
 use serde_json::Value;
-use std::time::Duration;
 
 /// What the gateway protects, in each family.
 pub const PROTECTED: [&str; 2] = ["10.8.0.0/16", "fd00:8::/64"];
@@ -44,9 +44,6 @@ pub const HEADERS: &str = r#"[{ node = "fa.example.net", zones = ["headers"], ri
 
 /// Nobody reads anything.
 pub const NOBODY: &str = "[]";
-
-/// How long anything between the daemons may take that does not wait for a timeout.
-pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// What mobile node and gateway know each other by, in `tunnel.psk`.
 pub const TUNNEL_KEY: &str = "a key between mobile node and gateway";
@@ -342,8 +339,7 @@ impl Tunnel {
         ends[asking].0.strata(&words)?;
         for ((daemon, _), before) in ends.into_iter().zip(before) {
             let again = |log: &str| (told(log) > before).then_some(());
-            let deadline = DEADLINE * 3;
-            let waited = daemon.process().wait_for(what, deadline, again);
+            let waited = daemon.process().wait_for(what, DEADLINE, again);
             waited.with_context(|| format!("round {round}, `strata {words}`"))?;
         }
         Ok(())

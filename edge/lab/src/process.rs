@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 /// How often a condition is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How long anything is waited for before it is taken never to come. What takes a second on an idle machine
+/// takes half a minute on one that does other things besides, and only what is broken takes this long.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+
 /// Waits until `event` yields something, looking at it every few milliseconds.
 ///
 /// # Errors

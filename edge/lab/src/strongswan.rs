@@ -8,7 +8,7 @@
 use crate::guest::Guest;
 use crate::host::Host;
 use crate::origin::Origin;
-use crate::process::{Process, until};
+use crate::process::{DEADLINE, Process, until};
 use crate::testbed::find_command;
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
@@ -18,12 +18,6 @@ use std::time::Duration;
 
 /// The daemon as Debian installs it (package `strongswan-charon`).
 const CHARON: &str = "/usr/lib/ipsec/charon";
-
-/// A start takes 0.2 s on an idle machine.
-const START_DEADLINE: Duration = Duration::from_secs(20);
-
-/// Long enough for what `swanctl` waits for: an exchange, or charon giving up on it.
-const SWANCTL_DEADLINE: Duration = Duration::from_secs(30);
 
 /// `aesni` comes before `aes gcm`: the first plugin that offers an algorithm serves it, and the
 /// portable code has a tenth of the speed. `curve25519` and `kernel-libipsec` are in Debian's
@@ -192,7 +186,7 @@ impl Host {
         let _ = std::fs::remove_file(&socket);
         let mut process = self.start("charon", command)?;
         let what = format!("the API of charon on {}", self.name());
-        process.wait_for(&what, START_DEADLINE, |_| UnixStream::connect(&socket).ok())?;
+        process.wait_for(&what, DEADLINE, |_| UnixStream::connect(&socket).ok())?;
         Ok(Charon(Seat::Host(self.clone(), process)))
     }
 }
@@ -203,7 +197,7 @@ fn start_in(guest: Guest, folder: &Path) -> Result<Charon> {
     let start = format!("{{ {} >charon.log 2>&1 & }}", charon.display());
     guest.run(&format!("{IN_GUEST} {start}"))?;
     let charon = Charon(Seat::Guest(guest));
-    let answers = until("the API of charon in the guest", START_DEADLINE, || {
+    let answers = until("the API of charon in the guest", DEADLINE, || {
         Ok(charon.version().ok())
     });
     answers.with_context(|| charon.log())?;
@@ -338,7 +332,7 @@ impl Charon {
     /// It did not end.
     pub fn stop(&mut self) -> Result<()> {
         match &mut self.0 {
-            Seat::Host(_, process) => process.terminate(START_DEADLINE).map(drop),
+            Seat::Host(_, process) => process.terminate(DEADLINE).map(drop),
             Seat::Guest(guest) => guest.run(END_IN_GUEST).map(drop),
         }
     }
@@ -357,7 +351,7 @@ impl Charon {
         command.env("SWANCTL_DIR", host.directory());
         command.args(words.split_whitespace());
         command.args(["--uri", "unix://vici"]);
-        host.run_command(command, SWANCTL_DEADLINE)
+        host.run_command(command, DEADLINE)
     }
 
     fn log(&self) -> String {

@@ -1,13 +1,10 @@
 //! tshark, reading a capture with the keys that `strata keylog` has written.
 
 use crate::host::Host;
+use crate::process::DEADLINE;
 use crate::testbed::find_command;
 use anyhow::Result;
 use std::path::Path;
-use std::time::Duration;
-
-/// tshark starts slowly: it loads a thousand dissectors.
-pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A field of those packets of a capture, a file in the host's folder, that a filter lets through: one
 /// for each packet that has it. `keys` is the folder of the keys, `preferences` are more of Wireshark's

@@ -17,7 +17,7 @@ const LEAST: u32 = 20 * VOLLEY;
 const LENGTH: usize = 1000;
 
 /// A datagram that takes longer is lost.
-const SILENCE: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// Keeps datagrams flying between an address of one host and an address of another while
 /// `meanwhile` runs, and until enough have flown; gives what that gives.

@@ -5,7 +5,7 @@ use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
 use lab::lending::{ALICE, BOB, Borrower, POOL, SERVER, borrower_config, lender_config, on_device};
 use lab::pair::{self, GATEWAY, Pair};
-use lab::process::until;
+use lab::process::{DEADLINE, until};
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
@@ -31,9 +31,6 @@ fn main() -> ExitCode {
 
 const OCTETS: u64 = 1_000_000;
 
-/// A peer that was killed has to be missed first.
-const NOTICED: Duration = Duration::from_secs(60);
-
 /// What `strata status` says of the addresses inside of the only or the named peer.
 fn inside(status: &Value, name: &str) -> Vec<String> {
     let peers = status["status"]["peers"].as_array();
@@ -45,7 +42,9 @@ fn inside(status: &Value, name: &str) -> Vec<String> {
 
 /// Waits until a daemon's tunnel is up, and gives its address.
 fn address(daemon: &Daemon, peer: &str) -> Result<String> {
-    let status = daemon.wait_until("status", NOTICED, |status| !inside(status, peer).is_empty())?;
+    let status = daemon.wait_until("status", DEADLINE, |status| {
+        !inside(status, peer).is_empty()
+    })?;
     Ok(inside(&status, peer).remove(0))
 }
 
@@ -86,7 +85,7 @@ fn lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel() -> Resu
     mobile.strata_text("up office --wait")?;
     let lent = ["10.9.0.1", "2001:db8:9::1"];
     ensure!(inside(&mobile.strata("status")?, "office") == lent);
-    gateway.wait_until("status", NOTICED, |status| inside(status, "alice") == lent)?;
+    gateway.wait_until("status", DEADLINE, |status| inside(status, "alice") == lent)?;
     let shown = mobile.strata_text("status")?;
     ensure!(
         shown.contains("inside    10.9.0.1, 2001:db8:9::1"),
@@ -105,10 +104,10 @@ fn lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel() -> Resu
     }
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
     mobile.strata_text("down office")?;
-    until("the addresses to go", NOTICED, || {
+    until("the addresses to go", DEADLINE, || {
         Ok(on_device(&pair.mobile)?.is_empty().then_some(()))
     })?;
-    until("the lease to be free", NOTICED, || {
+    until("the lease to be free", DEADLINE, || {
         Ok(leases(&gateway)?.iter().all(|lease| !lease.2).then_some(()))
     })
 }
@@ -128,7 +127,7 @@ fn two_peers_have_two_addresses_and_neither_passes_with_the_others() -> Result<(
     pair.mobile.run("ip addr add 10.9.0.2/32 dev strata0")?;
     let listener = || Ok(UdpSocket::bind((GATEWAY[0], 9100))?);
     let listener = pair.gateway.inside(listener)?;
-    listener.set_read_timeout(Some(NOTICED))?;
+    listener.set_read_timeout(Some(DEADLINE))?;
     for source in [&bobs, &alices] {
         let socket = || Ok(UdpSocket::bind((source.as_str(), 0))?);
         let socket = pair.mobile.inside(socket)?;
@@ -158,10 +157,10 @@ fn the_same_address_comes_back_after_kill_9_of_either_end() -> Result<()> {
     ensure!(on_device(&pair.mobile)? == lent);
     gateway.process().crash()?;
     gateway.start_again()?;
-    gateway.wait_until("status", NOTICED, |status| {
+    gateway.wait_until("status", DEADLINE, |status| {
         !inside(status, "alice").is_empty()
     })?;
-    mobile.wait_until("status", NOTICED, pair::is_up)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
     ensure!(
         on_device(&pair.mobile)? == lent,
         "{:?}",
@@ -171,7 +170,7 @@ fn the_same_address_comes_back_after_kill_9_of_either_end() -> Result<()> {
     mobile.process().crash()?;
     mobile.start_again()?;
     ensure!(address(&mobile, "office")? == "10.9.0.2");
-    mobile.wait_until("status", NOTICED, pair::is_up)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
     transfer(&pair.gateway, &pair.mobile, "10.9.0.2", OCTETS)?;
     let who: Vec<_> = leases(&gateway)?.into_iter().map(|lease| lease.0).collect();
     ensure!(who == [ALICE.id, BOB.id], "{who:?}");
@@ -191,11 +190,11 @@ fn addresses_are_lent_over_a_lossy_hop() -> Result<()> {
     let mobile = pair.start_borrower(&pair.mobile, &Borrower { start, ..ALICE })?;
     for _ in 0..5 {
         ensure!(address(&mobile, "office")? == "10.9.0.1");
-        mobile.wait_until("status", NOTICED, pair::is_up)?;
+        mobile.wait_until("status", DEADLINE, pair::is_up)?;
         mobile.strata_text("down office")?;
         mobile.strata_text("up office")?;
     }
-    mobile.wait_until("status", NOTICED, pair::is_up)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS / 10)?;
     ensure!(leases(&gateway)?.len() == 1);
     Ok(())
@@ -246,7 +245,7 @@ fn another_pool_gives_another_address_without_a_restart() -> Result<()> {
     gateway.configure(&lender_config(&pair.gateway, r#"["10.19.0.0/24"]"#))?;
     gateway.strata_text("reload")?;
     let other = |status: &Value| pair::is_up(status) && inside(status, "office") == ["10.19.0.1"];
-    mobile.wait_until("status", NOTICED, other)?;
+    mobile.wait_until("status", DEADLINE, other)?;
     ensure!(on_device(&pair.mobile)? == ["10.19.0.1/32"]);
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
     transfer(&pair.gateway, &pair.mobile, "10.19.0.1", OCTETS)
@@ -272,7 +271,7 @@ fn name_servers_come_from_the_peer_where_that_is_wanted() -> Result<()> {
             "{text}"
         );
         mobile.strata_text("down office")?;
-        until("the former servers", NOTICED, || {
+        until("the former servers", DEADLINE, || {
             Ok((fs::read_to_string(&file)? == former).then_some(()))
         })?;
     }

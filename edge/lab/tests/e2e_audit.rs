@@ -17,7 +17,6 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -32,9 +31,6 @@ fn main() -> ExitCode {
         a_configuration_without_a_log_is_told_how_to_have_one,
     ])
 }
-
-/// The old keys are kept for what is cached on the way.
-const LONG: Duration = Duration::from_secs(60);
 
 const OCTETS: u64 = 1_000_000;
 
@@ -96,7 +92,7 @@ fn all(answer: &Value, event: &str) -> Vec<Value> {
 /// Waits until an event has been recorded so often.
 fn await_all(daemon: &Daemon, event: &str, times: usize) -> Result<Vec<Value>> {
     let enough = |answer: &Value| all(answer, event).len() >= times;
-    let answer = daemon.wait_until("audit strata.toml", LONG, enough)?;
+    let answer = daemon.wait_until("audit strata.toml", DEADLINE, enough)?;
     ensure!(answer["unreadable"] == 0, "{answer}");
     let records = all(&answer, event);
     ensure!(records.len() == times, "{times} {event}: {answer}");
@@ -366,7 +362,7 @@ fn a_killed_gateway_goes_on_in_the_same_file() -> Result<()> {
     scene.tunnel.gateway.process().crash()?;
     scene.tunnel.gateway.start_again()?;
     scene.tunnel.mobile.strata_text("up office --wait")?;
-    scene.tunnel.gateway.wait_until("status", LONG, is_up)?;
+    scene.tunnel.gateway.wait_until("status", DEADLINE, is_up)?;
     let given = await_all(&scene.tunnel.gateway, "given", 2)?;
     ensure!(given[0]["csa"] != given[1]["csa"], "{given:?}");
     let ended = await_one(&scene.node, "ended")?;

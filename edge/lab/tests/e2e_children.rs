@@ -35,9 +35,6 @@ const MB: u64 = 1_000_000;
 /// Behind the gateway, reached by the second tunnel.
 const VOICE: &str = "10.9.0.1";
 
-/// A refusal may have to be tried again, and a dead peer to be noticed.
-const LONG: Duration = Duration::from_secs(60);
-
 const OURS: &str = "[peer.office.child.voice]\nremote = [\"10.9.0.0/24\"]\n";
 const THEIRS: &str = "[peer.alice.child.voice]\nlocal = [\"10.9.0.0/24\"]\n";
 
@@ -71,7 +68,7 @@ fn start_up(pair: &Pair) -> Result<Tunnel> {
 
 fn await_both(tunnel: &Tunnel) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
-        daemon.wait_until("status", LONG, |status| {
+        daemon.wait_until("status", DEADLINE, |status| {
             pair::names(status) == ["first", "voice"]
         })?;
     }
@@ -154,9 +151,9 @@ fn renew(tunnel: &mut Tunnel, words: &str) -> Result<()> {
         let other = |child: &Value| !old.contains(&child["spi_in"]);
         children.len() == 2 && pair::names(status).len() == 2 && children.iter().all(other)
     };
-    tunnel.mobile.wait_until("status", LONG, renewed)?;
+    tunnel.mobile.wait_until("status", DEADLINE, renewed)?;
     let two = |status: &Value| pair::children(status).len() == 2;
-    tunnel.gateway.wait_until("status", LONG, two).map(drop)
+    tunnel.gateway.wait_until("status", DEADLINE, two).map(drop)
 }
 
 fn one_is_refused_with_a_reason_and_the_other_stays() -> Result<()> {
@@ -227,7 +224,7 @@ fn tunnels_come_and_go_with_the_file_one_by_one() -> Result<()> {
     }
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let video = |status: &Value| pair::names(status) == ["first", "video"];
-        daemon.wait_until("status", LONG, video)?;
+        daemon.wait_until("status", DEADLINE, video)?;
     }
     transfer(&pair.mobile, &pair.gateway, "10.9.1.1", MB)?;
     ensure!(spi(&tunnel.mobile, None)? == first, "the first did notice");
@@ -263,7 +260,7 @@ fn a_killed_end_comes_back_with_both_tunnels() -> Result<()> {
         let voice = named(&children, Some("voice"));
         voice.is_ok_and(|voice| voice["spi_in"] != old)
     };
-    tunnel.mobile.wait_until("status", LONG, other)?;
+    tunnel.mobile.wait_until("status", DEADLINE, other)?;
     await_both(&tunnel)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)?;
     transfer(&pair.mobile, &pair.gateway, VOICE, MB)

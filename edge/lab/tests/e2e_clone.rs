@@ -29,9 +29,6 @@ fn main() -> ExitCode {
 /// What both logs say when it is done.
 const HANDED_OVER: &str = "tunnel handed over";
 
-/// Old SAs stay until nothing is under way on them, and a little longer; a clone is tried for half a minute.
-const LEFT: Duration = Duration::from_secs(60);
-
 /// Where the mobile node leaves from.
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
@@ -99,8 +96,8 @@ fn a_hand_over_to_where_nobody_answers_leaves_all_as_it_was() -> Result<()> {
             let one = peer(status)["ike_sas"] == 1;
             one && refusal(status).contains("all stays as it is") && is_up(status)
         };
-        tunnel.mobile.wait_until("status", LEFT, told)?;
-        tunnel.gateway.wait_until("status", LEFT, is_alone)
+        tunnel.mobile.wait_until("status", DEADLINE, told)?;
+        tunnel.gateway.wait_until("status", DEADLINE, is_alone)
     })?;
     ensure!(tunnel.spis()? == before, "{before:?}");
     leaves_from(&tunnel.mobile, WIFI)
@@ -181,10 +178,10 @@ fn hand_over(tunnel: &mut Tunnel, from: &str) -> Result<()> {
     ensure!(moved["move"]["local"] == local.as_str(), "{moved}");
     for (daemon, before) in [&mut *mobile, &mut *gateway].into_iter().zip(before) {
         let again = |log: &str| (told(log) > before).then_some(());
-        daemon.process().wait_for(HANDED_OVER, LEFT, again)?;
+        daemon.process().wait_for(HANDED_OVER, DEADLINE, again)?;
     }
     for daemon in [&*mobile, &*gateway] {
-        let left = daemon.wait_until("status", LEFT, is_alone);
+        let left = daemon.wait_until("status", DEADLINE, is_alone);
         left.context("the old IKE SA stays")?;
     }
     leaves_from(mobile, from)

@@ -452,7 +452,7 @@ fn a_node_opens_nothing_while_the_other_end_does_not_answer() -> Result<()> {
     ensure!(sealed >= 50, "only {sealed} sealed packets passed");
     told.run("ip route del blackhole 10.5.0.1/32")?;
     scene.tunnel.mobile.process().signal(Signal::SIGCONT)?;
-    until("new keys at both ends", DEADLINE * 3, || {
+    until("new keys at both ends", DEADLINE, || {
         let now = scene.tunnel.spis()?;
         let new = now
             .iter()

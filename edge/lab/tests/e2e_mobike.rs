@@ -4,6 +4,7 @@ use anyhow::{Result, bail, ensure};
 use lab::canary::Marked;
 use lab::daemon::Daemon;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms, Tunnel};
+use lab::process::DEADLINE;
 use lab::runner;
 use lab::transfer::{connect, transfer};
 use os::Family;
@@ -33,9 +34,6 @@ const MB: usize = 1_000_000;
 /// What is read before something happens, and after it.
 const PART: usize = 8 * MB;
 
-/// Silence that is noticed, questions, and a machine that is busy with other things.
-const NOTICED: Duration = Duration::from_secs(60);
-
 /// Where the mobile node leaves from.
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
@@ -54,7 +52,7 @@ fn a_zoned_download_goes_on_past_the_licensed_node() -> Result<()> {
     let licensed = pair.start_licensed(pair::LICENSED)?;
     let tunnel = pair.start_up(Terms::LICENSED)?;
     let holds = |zones: &Value| zones["zones"]["held"][0].is_object();
-    licensed.wait_until("zones", NOTICED, holds)?;
+    licensed.wait_until("zones", DEADLINE, holds)?;
     goes_on_when_the_interface_is_taken_down(&pair, &tunnel)?;
     ensure!(
         holds(&licensed.strata("zones")?),
@@ -134,14 +132,14 @@ fn without_mobike_a_tunnel_is_made_anew() -> Result<()> {
     let mobile = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
     let mobile = mobile.replace("start = ", "mobike = \"off\"\nstart = ");
     let mobile = pair.mobile.stratad(&mobile)?;
-    mobile.wait_until("status", NOTICED, pair::is_up)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
     let tunnel = Tunnel { mobile, gateway };
     let refusal = refused(&tunnel.mobile, "move office")?;
     ensure!(refusal.contains("mobike = \\\"on\\\""), "{refusal}");
     let before = spis(&tunnel)?;
     pair.mobile.run("ip link set eth0 down")?;
     let anew = |status: &Value| pair::is_up(status) && spi(status) != before[0];
-    tunnel.mobile.wait_until("status", NOTICED, anew)?;
+    tunnel.mobile.wait_until("status", DEADLINE, anew)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], MB as u64)
 }
 
@@ -177,7 +175,10 @@ fn a_nat_is_refused_where_it_is_forbidden() -> Result<()> {
     let refusal = refused(&tunnel.mobile, "up office --wait")?;
     ensure!(refusal.contains("translated on the way"), "{refusal}");
     let told = |status: &Value| pair::refusal(status).contains("forbids NATs");
-    tunnel.gateway.wait_until("status", NOTICED, told).map(drop)
+    tunnel
+        .gateway
+        .wait_until("status", DEADLINE, told)
+        .map(drop)
 }
 
 /// The host between writes its own address into what the mobile node sends.
@@ -202,7 +203,7 @@ fn a_gateway_whose_wire_is_cut_is_found_at_its_other_address() -> Result<()> {
     let gateway = pair::gateway_config(Terms::PLAIN);
     let gateway = pair.gateway.stratad(&format!("{gateway}{listen}"))?;
     let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
-    mobile.wait_until("status", NOTICED, pair::is_up)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
     let tunnel = Tunnel { mobile, gateway };
     let before = spis(&tunnel)?;
     download(&pair, || {
@@ -210,7 +211,7 @@ fn a_gateway_whose_wire_is_cut_is_found_at_its_other_address() -> Result<()> {
     })?;
     let there = format!("{OTHER}:4500");
     let found = |paths: &Value| paths["paths"]["tunnels"][0]["remote"] == there.as_str();
-    let paths = tunnel.mobile.wait_until("paths", NOTICED, found)?;
+    let paths = tunnel.mobile.wait_until("paths", DEADLINE, found)?;
     let silent = "silent";
     let candidates = &paths["paths"]["tunnels"][0]["candidates"];
     ensure!(candidates[0]["standing"] == silent, "{paths}");
@@ -245,8 +246,8 @@ fn a_tunnel_moves_over_hops_that_lose_packets() -> Result<()> {
 fn download(pair: &Pair, happen: impl FnOnce() -> Result<()>) -> Result<()> {
     let (out, mut inward) = connect(&pair.gateway, &pair.mobile, MOBILE[0])?;
     for stream in [&out, &inward] {
-        stream.set_read_timeout(Some(NOTICED))?;
-        stream.set_write_timeout(Some(NOTICED))?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
     }
     let content = Marked::new(7);
     std::thread::scope(|scope| {
@@ -295,12 +296,12 @@ fn spi(status: &Value) -> Value {
 fn leaves_from(mobile: &Daemon, address: &str) -> Result<()> {
     let local = format!("{address}:4500");
     let there = |paths: &Value| paths["paths"]["tunnels"][0]["local"] == local.as_str();
-    mobile.wait_until("paths", NOTICED, there).map(drop)
+    mobile.wait_until("paths", DEADLINE, there).map(drop)
 }
 
 /// Waits until the gateway sends there what the tunnel carries.
 fn arrives_from(gateway: &Daemon, address: &str) -> Result<()> {
     let remote = format!("{address}:4500");
     let there = |paths: &Value| paths["paths"]["tunnels"][0]["remote"] == remote.as_str();
-    gateway.wait_until("paths", NOTICED, there).map(drop)
+    gateway.wait_until("paths", DEADLINE, there).map(drop)
 }

@@ -14,7 +14,6 @@ use lab::transfer::transfer;
 use lab::volley::volleys;
 use serde_json::Value;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -28,9 +27,6 @@ fn main() -> ExitCode {
 
 /// What both logs say when it is done.
 const ANEW: &str = "both ends proved anew who they are";
-
-/// Old SAs stay until nothing is under way on them, and a little longer.
-const LEFT: Duration = Duration::from_secs(20);
 
 fn a_stream_loses_no_packet_through_four_authentications() -> Result<()> {
     let pair = Pair::new("reauth")?;
@@ -58,7 +54,7 @@ fn an_authentication_is_repeated_before_its_time_is_over() -> Result<()> {
     volleys(ends.0, ends.1, || {
         for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
             let twice = |log: &str| (log.matches(ANEW).count() >= 2).then_some(());
-            daemon.process().wait_for(ANEW, LEFT * 2, twice)?;
+            daemon.process().wait_for(ANEW, DEADLINE, twice)?;
         }
         Ok(())
     })?;
@@ -142,7 +138,7 @@ fn reauthenticate(tunnel: &mut Tunnel) -> Result<()> {
     }
     let one = |status: &Value| children(status).len() == 1;
     for daemon in [mobile, gateway] {
-        let left = daemon.wait_until("status", LEFT, one);
+        let left = daemon.wait_until("status", DEADLINE, one);
         left.context("the old tunnel stays")?;
     }
     Ok(())

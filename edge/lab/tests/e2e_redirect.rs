@@ -54,7 +54,7 @@ fn is_there(pair: &Pair, [mobile, gateway, other]: &[Daemon; 3]) -> Result<()> {
         is_up(status) && pair::peer(status)["remote"].to_string().contains(OTHER)
     })?;
     other.wait_until("status", DEADLINE, is_up)?;
-    gateway.wait_until("status", DEADLINE * 3, |status| !is_up(status))?;
+    gateway.wait_until("status", DEADLINE, |status| !is_up(status))?;
     transfer(&pair.mobile, &pair.between, GATEWAY[0], 1_000_000)?;
     transfer(&pair.between, &pair.mobile, MOBILE[0], 1_000_000)
 }

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use lab::host::Host;
 use lab::pair::{self, Pair, Terms};
+use lab::process::DEADLINE;
 use lab::runner;
 use lab::testbed::{find_binary, find_command};
 use os::Family;
@@ -11,7 +12,6 @@ use std::net::UdpSocket;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -28,11 +28,6 @@ fn main() -> ExitCode {
         a_peer_that_begins_is_refused_while_its_tunnel_is_down_here,
     ])
 }
-
-const DEADLINE: Duration = Duration::from_secs(10);
-
-/// The pauses between attempts grow up to a minute.
-const LONGER: Duration = Duration::from_secs(70);
 
 /// Something failed.
 const FAILED: i32 = 1;
@@ -92,7 +87,7 @@ fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
     ensure!(counted.starts_with(|c| matches!(c, '1'..='9')), "{metrics}");
     // Without a name it is for those as well who have to come by themselves.
     tunnel.gateway.strata_text("up")?;
-    tunnel.mobile.wait_until("status", LONGER, pair::is_up)?;
+    tunnel.mobile.wait_until("status", DEADLINE, pair::is_up)?;
     Ok(())
 }
 

@@ -27,8 +27,11 @@ fn main() -> ExitCode {
 /// Between two packets of the stream.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The stream is over when nothing came for so long.
-const SILENCE: Duration = Duration::from_secs(1);
+/// How long the receiver looks for a packet at a time; if all have come, for one that comes twice.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What has not come so long after the last one was sent, and after the last one that came, is lost.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// So many are sent with new keys before there are others.
 const BETWEEN: u64 = 60;
@@ -128,31 +131,44 @@ fn meanwhile<T: Send>(
 fn stream(from: &Host, to: &Host, sent: &AtomicU64, stop: &AtomicBool) -> Result<u64> {
     let address = (GATEWAY[0].parse::<std::net::IpAddr>()?, 0);
     let inward = to.inside(|| Ok(UdpSocket::bind(address)?))?;
-    inward.set_read_timeout(Some(SILENCE))?;
+    inward.set_read_timeout(Some(LOOK))?;
     let target = inward.local_addr()?;
     let out = from.inside(|| Ok(UdpSocket::bind((MOBILE[0], 0))?))?;
+    let all_sent = AtomicBool::new(false);
     thread::scope(|scope| {
-        let receiving = scope.spawn(|| receive(&inward));
+        let receiving = scope.spawn(|| receive(&inward, sent, &all_sent));
         let mut due = Instant::now();
-        while !stop.load(Relaxed) {
+        let mut refused = None;
+        while !stop.load(Relaxed) && refused.is_none() {
             let number = sent.fetch_add(1, Relaxed);
-            out.send_to(&number.to_be_bytes(), target)?;
+            refused = out.send_to(&number.to_be_bytes(), target).err();
             due += PAUSE;
             thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        receiving.join().expect("a receiver returns its errors")
+        all_sent.store(true, Relaxed);
+        let received = receiving.join().expect("a receiver returns its errors");
+        refused.map_or(received, |error| Err(error.into()))
     })
 }
 
-/// Counts packets until none comes any more; each number may come once.
-fn receive(socket: &UdpSocket) -> Result<u64> {
+/// Counts packets until the last has come, or none comes any more; each number may come once.
+fn receive(socket: &UdpSocket, sent: &AtomicU64, all_sent: &AtomicBool) -> Result<u64> {
     let mut seen = std::collections::BTreeSet::new();
     let mut number = [0; 8];
-    while socket.recv(&mut number).is_ok() {
-        let number = u64::from_be_bytes(number);
-        ensure!(seen.insert(number), "packet {number} came twice");
+    let mut heard = Instant::now();
+    loop {
+        let over = all_sent.load(Relaxed);
+        if socket.recv(&mut number).is_ok() {
+            let number = u64::from_be_bytes(number);
+            ensure!(seen.insert(number), "packet {number} came twice");
+            heard = Instant::now();
+        } else if over {
+            let count = seen.len() as u64;
+            if count == sent.load(Relaxed) || heard.elapsed() > SILENCE {
+                return Ok(count);
+            }
+        }
     }
-    Ok(seen.len() as u64)
 }
 
 /// Downloads and uploads until told to stop; gives how many came to their end.

@@ -28,9 +28,6 @@ fn main() -> ExitCode {
 
 const MB: u64 = 1_000_000;
 
-/// A refusal may have to be tried again, and a dead peer to be noticed.
-const LONG: Duration = Duration::from_secs(60);
-
 const FOUR: [&str; 4] = ["#2", "#3", "#4", "first"];
 
 /// Both daemons, which want so many. One is what is not written.
@@ -65,7 +62,7 @@ fn await_names(daemon: &Daemon, names: &[&str]) -> Result<Value> {
     let named = |status: &Value| {
         pair::names(status) == names && pair::children(status).len() == names.len()
     };
-    daemon.wait_until("status", LONG, named)
+    daemon.wait_until("status", DEADLINE, named)
 }
 
 fn await_all(tunnel: &Tunnel) -> Result<()> {
@@ -123,7 +120,7 @@ fn renew(tunnel: &Tunnel, words: &str) -> Result<()> {
         let other = |child: &Value| !old.contains(&spi(child));
         children.len() == 4 && children.iter().all(other)
     };
-    tunnel.mobile.wait_until("status", LONG, renewed)?;
+    tunnel.mobile.wait_until("status", DEADLINE, renewed)?;
     await_all(tunnel)
 }
 
@@ -162,7 +159,7 @@ fn a_killed_end_comes_back_with_all_of_them() -> Result<()> {
     tunnel.gateway.process().crash()?;
     tunnel.gateway.start_again()?;
     let other = |status: &Value| !spis(status).iter().any(|spi| old.contains(spi));
-    tunnel.mobile.wait_until("status", LONG, other)?;
+    tunnel.mobile.wait_until("status", DEADLINE, other)?;
     await_all(&tunnel)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)
 }

@@ -8,7 +8,7 @@ use lab::lending::{
     ALICE, Borrower, SERVER, black_holes, borrower_config, led_into_tunnel, lender_config,
 };
 use lab::pair::{self, PROTECTED, Pair, TUNNEL_KEY, is_up, traces};
-use lab::process::until;
+use lab::process::{DEADLINE, until};
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::{Value, json};
@@ -32,9 +32,6 @@ fn main() -> ExitCode {
 }
 
 const OCTETS: u64 = 1_000_000;
-
-/// A peer that was killed has to be missed first.
-const NOTICED: Duration = Duration::from_secs(60);
 
 /// Somewhere behind the gateway, and the gateway itself: before it, if its tunnel does not lead there.
 const BEHIND: &str = "10.8.0.1";
@@ -77,14 +74,14 @@ fn led(pair: &Pair, mobile: &Daemon, prefixes: &[&str]) -> Result<()> {
         let routes = &pair::peer(status)["routes"];
         is_up(status) && routes["prefixes"] == json!(prefixes)
     };
-    mobile.wait_until("status", NOTICED, told)?;
+    mobile.wait_until("status", DEADLINE, told)?;
     let short = |prefix: &&str| match *prefix {
         "0.0.0.0/0" => "default".to_owned(),
         prefix => prefix.trim_end_matches("/32").to_owned(),
     };
     let expected: Vec<_> = prefixes.iter().map(short).collect();
     // The daemon may be asked before it has done what it says.
-    until("the routes", NOTICED, || {
+    until("the routes", DEADLINE, || {
         Ok((led_into_tunnel(&pair.mobile)? == expected).then_some(()))
     })
 }
@@ -159,7 +156,7 @@ fn another_list_makes_other_routes_without_a_restart() -> Result<()> {
         let text = daemon.strata_text("reload")?;
         ensure!(text.contains("~ pool.office.subnets "), "{text}");
         led(&pair, &mobile, list)?;
-        daemon.wait_until("status", NOTICED, is_up)?;
+        daemon.wait_until("status", DEADLINE, is_up)?;
         if in_behind {
             ensure!(goes_in(&pair, &mobile, BEHIND)?, "it went beside: {list:?}");
         }
@@ -182,7 +179,7 @@ fn what_the_tunnel_does_not_carry_is_never_led_into_it() -> Result<()> {
     let words = "the tunnel does not carry all of 192.0.2.0/24: add that to `local` there";
     let text = mobile.strata_text("status")?;
     ensure!(text.contains(words), "{text}");
-    mobile.process().wait_for_log(words, NOTICED)?;
+    mobile.process().wait_for_log(words, DEADLINE)?;
     let warnings = gateway.strata("status")?["status"]["warnings"].to_string();
     let words = "alice is told that 192.0.2.0/24 is behind us, and its tunnel does not carry that";
     ensure!(warnings.contains(words), "{warnings}");
@@ -230,11 +227,11 @@ fn a_lost_tunnel_keeps_its_routes_until_it_is_back() -> Result<()> {
     let (mut gateway, mobile) = start(&pair, EVERYTHING, "subnets = [\"10.8.0.0/16\"]")?;
     led(&pair, &mobile, &["10.8.0.0/16"])?;
     gateway.process().crash()?;
-    mobile.wait_until("status", NOTICED, |status| !is_up(status))?;
+    mobile.wait_until("status", DEADLINE, |status| !is_up(status))?;
     ensure!(black_holes(&pair.mobile)? == ["10.8.0.0/16"]);
     gateway.start_again()?;
     led(&pair, &mobile, &["10.8.0.0/16"])?;
-    gateway.wait_until("status", NOTICED, is_up)?;
+    gateway.wait_until("status", DEADLINE, is_up)?;
     ensure!(goes_in(&pair, &mobile, BEHIND)?, "it went beside");
     Ok(())
 }
@@ -247,7 +244,7 @@ fn kill_9_leaves_nothing_open_and_the_next_stop_nothing_at_all() -> Result<()> {
     gateway.process().crash()?;
     mobile.process().crash()?;
     let gone = || Ok(led_into_tunnel(&pair.mobile)?.is_empty().then_some(()));
-    until("the device to go", NOTICED, gone)?;
+    until("the device to go", DEADLINE, gone)?;
     ensure!(black_holes(&pair.mobile)? == ["10.8.0.0/16"]);
     // Nobody has told it anything, yet it closes what its predecessor did.
     mobile.start_again()?;

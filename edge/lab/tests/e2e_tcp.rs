@@ -6,7 +6,7 @@ use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Tunnel, is_up, refusal};
 use lab::plain;
-use lab::process::until;
+use lab::process::{DEADLINE, until};
 use lab::runner;
 use lab::transfer::transfer;
 use lab::wiretap::{Seen, Wiretap};
@@ -14,7 +14,6 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -31,9 +30,6 @@ fn main() -> ExitCode {
 }
 
 const MB: u64 = 1_000_000;
-
-/// Four first messages, or silence that is noticed; and a machine that is busy with other things.
-const NOTICED: Duration = Duration::from_secs(60);
 
 /// What the gateway adds.
 const LISTEN: &str = "[listen]\ntcp = 4500\n";
@@ -90,7 +86,7 @@ fn protocols(tap: &Wiretap) -> Result<Vec<u8>> {
 }
 
 fn goes_by(daemon: &Daemon, carrier: &str) -> Result<Value> {
-    daemon.wait_until("paths", NOTICED, |paths| {
+    daemon.wait_until("paths", DEADLINE, |paths| {
         paths["paths"]["tunnels"][0]["carrier"] == carrier
     })
 }
@@ -118,7 +114,7 @@ fn where_no_udp_comes_through_a_tunnel_comes_up_by_tcp() -> Result<()> {
     ensure!(shown.contains("192.0.2.1:4500 by TCP"), "{shown}");
     let Tunnel { mut mobile, .. } = tunnel;
     let told = "nobody answers by UDP, trying TCP to 192.0.2.1:4500";
-    mobile.process().wait_for_log(told, NOTICED)
+    mobile.process().wait_for_log(told, DEADLINE)
 }
 
 fn where_udp_comes_through_nothing_goes_by_tcp() -> Result<()> {
@@ -157,10 +153,10 @@ fn a_tunnel_outlives_its_connection() -> Result<()> {
         say_something(&pair.mobile)?;
         tunnel
             .mobile
-            .wait_until("paths", NOTICED, |paths| local(paths) != local(&before.1))?;
+            .wait_until("paths", DEADLINE, |paths| local(paths) != local(&before.1))?;
         open(&pair, "cut")?;
         let back = || transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB).ok();
-        until("the tunnel", NOTICED, || Ok(back()))?;
+        until("the tunnel", DEADLINE, || Ok(back()))?;
         transfer(&pair.gateway, &pair.mobile, MOBILE[0], MB)?;
         ensure!(tunnel.spis()? == before.0, "the tunnel was made anew");
     }
@@ -181,7 +177,7 @@ fn a_listener_that_is_not_there_is_told_with_the_fix() -> Result<()> {
     let tunnel = plain::start_with(&pair, &configs)?;
     tunnel.mobile.strata("up office")?;
     let told = |status: &Value| refusal(status).contains("`tcp = 443` in its [listen]");
-    tunnel.mobile.wait_until("status", NOTICED, told)?;
+    tunnel.mobile.wait_until("status", DEADLINE, told)?;
     let explained = tunnel.mobile.strata_text("explain office")?;
     ensure!(
         explained.contains("write `tcp = 443` in [listen] there"),
@@ -212,7 +208,7 @@ fn strangers_that_say_nothing_or_nonsense_are_few_and_counted() -> Result<()> {
     let dial = || {
         pair.mobile.inside(|| {
             let stranger = TcpStream::connect("192.0.2.1:4500")?;
-            stranger.set_read_timeout(Some(NOTICED))?;
+            stranger.set_read_timeout(Some(DEADLINE))?;
             Ok(stranger)
         })
     };
@@ -222,7 +218,7 @@ fn strangers_that_say_nothing_or_nonsense_are_few_and_counted() -> Result<()> {
     ensure!(count(&tunnel.gateway, "corrupt")? == 1);
     let mut silent: Vec<_> = (0..20).map(|_| dial()).collect::<Result<_>>()?;
     let refused = || Ok((count(&tunnel.gateway, "refused")? == 12).then_some(()));
-    until("those that are too many to be refused", NOTICED, refused)?;
+    until("those that are too many to be refused", DEADLINE, refused)?;
     silent.iter_mut().try_for_each(ends)?;
     ensure!(count(&tunnel.gateway, "unused")? == 8);
     // They are no hindrance any more.
@@ -267,7 +263,7 @@ fn a_lock_of_everything_lets_a_stream_pass() -> Result<()> {
     let mobile = mobile.replace("remote = ", remote);
     let tunnel = plain::start_with(&pair, &[mobile, format!("{gateway}{LISTEN}")])?;
     tunnel.mobile.strata("up office")?;
-    tunnel.mobile.wait_until("status", NOTICED, is_up)?;
+    tunnel.mobile.wait_until("status", DEADLINE, is_up)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], MB)?;
     let status = tunnel.mobile.strata("status")?;

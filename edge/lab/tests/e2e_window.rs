@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
-use lab::duo::{self, Duo, OURS, THEIRS};
+use lab::duo::{Duo, OURS, THEIRS};
 use lab::pair::{
     self, DEADLINE, LICENSED, NODE_KEY, Pair, TUNNEL_KEY, Terms, gateway_config, licensed_config,
     mobile_config,
@@ -101,7 +101,7 @@ fn grants_are_under_way_together_over_a_wire_that_is_late() -> Result<()> {
         let under_way = node.and_then(|node| node["window"]["under_way"].as_u64());
         under_way >= Some(3)
     };
-    gateway.wait_until("status", DEADLINE * 3, together)?;
+    gateway.wait_until("status", DEADLINE, together)?;
     let held = |zones: &Value| {
         let held = zones["zones"]["held"].as_array();
         held.is_some_and(|held| held.len() >= 3)
@@ -145,21 +145,21 @@ fn strongswan_takes_one_request_at_a_time_and_minds_nothing() -> Result<()> {
     let duo = Duo::new("window")?;
     let (mut strata, charon) = duo.start(&format!("{OURS}{WINDOW}\n"), &THEIRS)?;
     charon.initiate()?;
-    strata.wait_until("status", duo::DEADLINE, pair::is_up)?;
+    strata.wait_until("status", DEADLINE, pair::is_up)?;
     is_wide(&strata, &json!([8, 1]))?;
     charon.terminate()?;
-    strata.wait_until("status", duo::DEADLINE, pair::is_down)?;
+    strata.wait_until("status", DEADLINE, pair::is_down)?;
     let keys = ["tunnel has new keys", "IKE SA has new keys"];
     strata.strata("up theirs --wait")?;
     for (words, told) in [("rekey theirs", keys[0]), ("rekey theirs --ike", keys[1])] {
         strata.strata(words)?;
-        strata.process().wait_for_log(told, duo::DEADLINE)?;
+        strata.process().wait_for_log(told, DEADLINE)?;
         is_wide(&strata, &json!([8, 1]))?;
     }
     charon.rekey()?;
     let twice = |log: &str| (log.matches(keys[1]).count() == 2).then_some(());
     let process = strata.process();
-    process.wait_for(keys[1], duo::DEADLINE, twice)?;
+    process.wait_for(keys[1], DEADLINE, twice)?;
     is_wide(&strata, &json!([8, 1]))?;
     duo.carry(1_000_000)
 }

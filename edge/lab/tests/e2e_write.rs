@@ -33,9 +33,6 @@ const WRITE: &str = r#"[{ node = "fa.example.net", zones = ["headers"], right = 
 
 const WINDOW: u64 = 32 << 10;
 
-/// A gateway has to find out that its node is gone: a second of silence, then all the unanswered questions.
-const NOTICED: Duration = Duration::from_secs(40);
-
 fn licensing(licences: &str) -> Terms<'_> {
     Terms {
         zones: "require",
@@ -175,7 +172,7 @@ fn no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop() -> Result<
         licensed.process().crash()?;
         licensed.start_again()?;
         download.go_on()?;
-        has_keys(&licensed, NOTICED)?;
+        has_keys(&licensed, DEADLINE)?;
         note(&tap, &mut numbers)?;
     }
     let grants: std::collections::BTreeSet<_> = numbers.keys().map(|(_, n)| n >> 48).collect();

@@ -4,16 +4,15 @@
 
 use anyhow::{Result, ensure};
 use lab::pair::{NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config, peer};
+use lab::process::DEADLINE;
 use lab::runner;
 use lab::testbed::find_command;
-use lab::tshark;
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use os::Family;
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -22,9 +21,6 @@ fn main() -> ExitCode {
     ])
 }
 
-/// The old IKE SA stays until nothing is under way on it.
-const LEFT: Duration = Duration::from_secs(20);
-
 /// In clear, and the last packet of the capture.
 const MARKER: &str = "the last packet";
 
@@ -32,9 +28,12 @@ fn tshark_finds_what_a_hand_over_says() -> Result<()> {
     let text = seen(true, |tunnel| {
         tunnel.mobile.strata("move office --soft --from 10.4.0.2")?;
         let done = |paths: &Value| paths["paths"]["tunnels"][0]["local"] == "10.4.0.2:4500";
-        tunnel.mobile.wait_until("paths", LEFT, done)?;
+        tunnel.mobile.wait_until("paths", DEADLINE, done)?;
         let alone = |status: &Value| peer(status)["ike_sas"] == 1;
-        tunnel.mobile.wait_until("status", LEFT, alone).map(drop)
+        tunnel
+            .mobile
+            .wait_until("status", DEADLINE, alone)
+            .map(drop)
     })?;
     let exchanges: Vec<_> = text.split("Exchange type: ").skip(1).collect();
     let says = |exchange: &str, number| {
@@ -114,7 +113,7 @@ fn capture(pair: &Pair, tap: &Wiretap) -> Result<()> {
         let socket = UdpSocket::bind("0.0.0.0:0")?;
         Ok(socket.send_to(MARKER.as_bytes(), DISCARD)?)
     })?;
-    let seen = tap.read_until(LEFT, |seen: &Seen| seen.has_text(MARKER))?;
+    let seen = tap.read_until(DEADLINE, |seen: &Seen| seen.has_text(MARKER))?;
     write_capture(&pair.mobile.directory().join("wire.pcap"), &seen)
 }
 
@@ -123,5 +122,5 @@ fn read(pair: &Pair, keys: &Path) -> Result<String> {
     let mut command = pair.mobile.command(find_command("tshark", "tshark")?);
     command.env("WIRESHARK_CONFIG_DIR", keys);
     command.args(["-r", "wire.pcap", "-Y", "isakmp", "-O", "isakmp"]);
-    pair.mobile.run_command(command, tshark::DEADLINE)
+    pair.mobile.run_command(command, DEADLINE)
 }

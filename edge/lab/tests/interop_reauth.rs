@@ -3,12 +3,12 @@
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
+use lab::process::DEADLINE;
 use lab::runner;
 use lab::strongswan::Connection;
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -19,8 +19,6 @@ fn main() -> ExitCode {
 }
 
 const MB: u64 = 1_000_000;
-
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What our log says when it is done.
 const ANEW: &str = "both ends proved anew who they are";

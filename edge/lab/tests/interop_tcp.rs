@@ -7,6 +7,7 @@ use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, GATEWAY, Pair};
 use lab::plain;
+use lab::process::DEADLINE;
 use lab::runner;
 use lab::testbed::find_command;
 use lab::tshark;
@@ -15,7 +16,6 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -23,8 +23,6 @@ fn main() -> ExitCode {
         tshark_opens_what_is_in_a_stream,
     ])
 }
-
-const DEADLINE: Duration = Duration::from_secs(10);
 
 const REQUEST: &str = "GET /what-passed-inside HTTP/1.1\r\nHost: gw.example.net\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -102,7 +100,7 @@ fn http(pair: &Pair) -> Result<()> {
 fn follow(host: &Host) -> Result<[Vec<u8>; 2]> {
     let mut command = host.command(find_command("tshark", "tshark")?);
     command.args(["-r", "stream.pcap", "-q", "-z", "follow,tcp,raw,0"]);
-    let output = host.run_command(command, tshark::DEADLINE)?;
+    let output = host.run_command(command, DEADLINE)?;
     let mut sent = [Vec::new(), Vec::new()];
     // Lines of the end that was called are indented.
     for line in output.lines() {

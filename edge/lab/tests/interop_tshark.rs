@@ -4,6 +4,7 @@
 use anyhow::{Error, Result, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{Duo, OURS, THEIRS};
+use lab::process::DEADLINE;
 use lab::runner;
 use lab::strongswan::{Charon, Connection};
 use lab::tshark;
@@ -15,7 +16,6 @@ use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -28,8 +28,6 @@ fn main() -> ExitCode {
         key_files_are_for_their_owner_only,
     ])
 }
-
-const DEADLINE: Duration = Duration::from_secs(10);
 
 const REQUEST: &str = "GET /what-passed-inside HTTP/1.1\r\nHost: theirs.example\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";

@@ -1,16 +1,13 @@
 //! The demo's web server: nginx as an ordinary program.
 
 use crate::host::Host;
-use crate::process::Process;
+use crate::process::{DEADLINE, Process};
 use crate::testbed::find_command;
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::time::Duration;
 
 /// Where the marked stream is served.
 pub(super) const URL: &str = "http://10.3.0.2:8080/stream";
-
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// One process, nothing outside its folder. It believes to be root, and would ask for a user it
 /// does not have unless told that root will do.

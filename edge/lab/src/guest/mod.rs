@@ -17,7 +17,7 @@
 //! started, which on our side are processes too.
 
 use crate::host::{End, Host};
-use crate::process::Process;
+use crate::process::{DEADLINE, Process};
 use crate::testbed::{Testbed, find_command};
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
@@ -25,7 +25,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// Its first process.
 const INIT: &str = include_str!("init");
@@ -46,9 +45,6 @@ const WORDS: &str = "mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro qu
 /// What a device is told that may be given no packets to be cut into segments.
 pub const WHOLE: &str = "gso_max_segs 1";
 
-/// It takes two seconds on an idle machine.
-const START_DEADLINE: Duration = Duration::from_secs(60);
-
 /// Sends back whatever comes to this port, connection by connection. Whoever has started it goes on when it
 /// listens.
 const ECHO: &str = "import os, socket
@@ -59,9 +55,6 @@ while True:
     while octets := peer.recv(65536): peer.sendall(octets)
     peer.close()
 ";
-
-/// How long [`Guest::run`] lets a command run.
-const RUN_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running machine. Killed when dropped.
 pub struct Guest {
@@ -101,14 +94,14 @@ impl Guest {
             host,
             _bed: bed,
         };
-        guest.process().wait_for_log("up: ", START_DEADLINE)?;
+        guest.process().wait_for_log("up: ", DEADLINE)?;
         Ok(guest)
     }
 
     /// Runs a line for the shell to its end, and returns what it wrote. One at a time.
     ///
     /// # Errors
-    /// It failed (the message has what it wrote) or did not end within a minute.
+    /// It failed (the message has what it wrote) or did not end in time.
     pub fn run(&self, line: &str) -> Result<String> {
         let machine = self.machine.lock();
         machine.unwrap_or_else(PoisonError::into_inner).run(line)
@@ -221,7 +214,7 @@ impl Machine {
         fs::write(&draft, format!("{line}\n"))?;
         fs::rename(&draft, &order)?;
         let answer = |_: &str| fs::read_to_string(order.with_extension("status")).ok();
-        let status = self.process.wait_for(line, RUN_DEADLINE, answer)?;
+        let status = self.process.wait_for(line, DEADLINE, answer)?;
         let said = fs::read(order.with_extension("said"))?;
         let said = String::from_utf8_lossy(&said).into_owned();
         ensure!(

@@ -15,7 +15,7 @@ pub use setup::Setup;
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings as Wire};
 use crate::host::Host;
-use crate::process::until;
+use crate::process::{DEADLINE, until};
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::{Context, Result};
@@ -31,8 +31,6 @@ pub const WIRED_DELAY: Duration = Duration::from_millis(100);
 
 /// The server's address.
 pub const SERVER: &str = "10.3.0.2";
-
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What one scene is like.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// No test waits longer for what must come.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Host `a` with 10.1.0.1 and fd01::1 on `va`, host `b` with 10.1.0.2 and fd01::2 on `vb`.
 pub struct Line {
