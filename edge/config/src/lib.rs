@@ -70,6 +70,6 @@ pub use psk::Psk;
 pub use redirect::{Redirect, When};
 pub use setting::Effect;
 pub use tfc::Tfc;
-pub use tunnel::{PathMtu, Tunnel, ZONED_OVERHEAD, default_mtu};
+pub use tunnel::{Offload, PathMtu, Tunnel, ZONED_OVERHEAD, default_mtu};
 pub use warning::Warning;
 pub use zone::{Stance, ZonePolicy};

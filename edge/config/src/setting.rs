@@ -6,8 +6,8 @@
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
-    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When,
-    ZonePolicy,
+    Offload, Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel,
+    When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -155,6 +155,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
         mtu,
         clamp,
         path_mtu,
+        offload,
         addresses,
         dns,
         resolver,
@@ -168,6 +169,13 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
             match path_mtu {
                 PathMtu::Off => "off",
                 PathMtu::Icmp => "icmp",
+            },
+        ),
+        restart(
+            "offload",
+            match offload {
+                Offload::Auto => "auto",
+                Offload::Off => "off",
             },
         ),
         restart("addresses", list(addresses)),

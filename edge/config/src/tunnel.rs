@@ -34,6 +34,15 @@ pub enum PathMtu {
     Icmp,
 }
 
+/// How many packets a system call has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// As many as the kernel gives and takes at once.
+    Auto,
+    /// One, at least of the tunnel and of what leaves.
+    Off,
+}
+
 /// The device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
@@ -48,6 +57,9 @@ pub struct Tunnel {
     /// `path_mtu`: whether packets are sent so that nobody on the way cuts them, and made as long as
     /// routers there say (`icmp`), or not (`off`). Default `off`: somewhere on many ways ICMP is dropped.
     pub path_mtu: PathMtu,
+    /// `offload`: whether packets are exchanged with the kernel in bulk where it can (`auto`, the default), or
+    /// one by one (`off`), for kernels and drivers that get it wrong.
+    pub offload: Offload,
     /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
     /// none: addresses that the host has anyway.
     pub addresses: Vec<Prefix>,
@@ -67,6 +79,7 @@ impl Tunnel {
             mtu: default_mtu(zone_overhead),
             clamp: true,
             path_mtu: PathMtu::Off,
+            offload: Offload::Auto,
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
@@ -87,6 +100,10 @@ impl Tunnel {
         let path_mtus = [("off", PathMtu::Off), ("icmp", PathMtu::Icmp)];
         if let Some(path_mtu) = table.optional("path_mtu", |value| value.choice(&path_mtus)) {
             tunnel.path_mtu = path_mtu;
+        }
+        let offloads = [("auto", Offload::Auto), ("off", Offload::Off)];
+        if let Some(offload) = table.optional("offload", |value| value.choice(&offloads)) {
+            tunnel.offload = offload;
         }
         if let Some(addresses) =
             table.optional("addresses", |value| value.list(Value::interface_address))

@@ -9,7 +9,7 @@
 //! wire, and `theirs` is a host behind it.
 
 use crate::daemon::Daemon;
-use crate::guest::{self, Guest, WHOLE};
+use crate::guest::{self, Guest};
 use crate::host::{End, Host};
 use crate::openssl::{self, GOOD, Order};
 use crate::origin::Origin;
@@ -119,15 +119,7 @@ impl Duo {
         };
         match guest {
             None => add_inner_address(&theirs, "10.2.0.1/32")?,
-            Some(guest) => {
-                shelter(&theirs, guest, addresses[1][0])?;
-                let nat = nat
-                    .iter()
-                    .flat_map(|nat| [(nat, "inside"), (nat, "outside")]);
-                for (host, device) in [(&ours, "eth0"), (&theirs, "eth0")].into_iter().chain(nat) {
-                    host.run(&format!("ip link set {device} {WHOLE}"))?;
-                }
-            }
+            Some(guest) => shelter(&theirs, guest, addresses[1][0])?,
         }
         match (hidden, guest) {
             (None, _) => {}

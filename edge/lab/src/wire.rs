@@ -8,12 +8,18 @@ use os::{Tun, netns};
 /// The MTU of every wire, as on Ethernet.
 const MTU: u16 = 1500;
 
-/// An ideal wire: a pair of virtual Ethernet devices.
+/// An ideal wire: a pair of virtual Ethernet devices. As on a real one, packets are cut before they are on it.
 ///
 /// # Errors
 /// A device of that name exists, or an address is malformed.
 pub fn veth(a: End<'_>, b: End<'_>) -> Result<()> {
     netns::veth(a.host.netns(), a.device, b.host.netns(), b.device)?;
+    for end in [&a, &b] {
+        end.host
+            .netns()
+            .netlink()?
+            .set_most_segments(end.device, 1)?;
+    }
     a.set_addresses()?;
     b.set_addresses()
 }

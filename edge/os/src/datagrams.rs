@@ -1,8 +1,8 @@
 //! A socket of UDP for IKE and ESP, or of IP itself for ESP alone, many datagrams a system call.
 //!
 //! quinn-udp receives batches, tells the address each datagram was sent to (so that answers leave
-//! from there), its ECN field, and splits what the kernel coalesced. Two of its choices are undone
-//! here. It forbids fragmentation, because QUIC probes path MTUs. Here each datagram says whether it
+//! from there), its ECN field, and splits what the kernel coalesced. Three of its choices are undone
+//! here. It asks for times that nobody needs. It forbids fragmentation, because QUIC probes path MTUs. Here each datagram says whether it
 //! is to go whole. One that is not can be cut on its way (RFC 4303 section 3.3.4): "don't fragment" is
 //! clear on IPv4, whatever anybody said about the path, and on IPv6 the kernel cuts to the path MTU it
 //! has learnt. One that is, and is longer than the kernel knows the path to take, is refused, and
@@ -29,6 +29,10 @@ const LONGEST: usize = 65_535;
 
 /// ESP's protocol (RFC 4303 section 2).
 const ESP: i32 = 50;
+
+/// The most datagrams that one call of [`Datagrams::send_run`] takes (`UDP_MAX_SEGMENTS` of Linux before
+/// 6.9).
+pub const MOST_AT_ONCE: usize = 64;
 
 /// What each kernel buffer should hold: 20 ms at 1.6 Gb/s.
 const KERNEL_BUFFER: usize = 4 << 20;
@@ -91,6 +95,10 @@ impl Datagrams {
         }
         socket.bind(&address.into()).map_err(failed)?;
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
+        // quinn-udp has room for what the kernel says of a datagram, but not if times are with it: of
+        // datagrams that were put together the ECN field, which comes last, would be cut off.
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &false)
+            .map_err(|errno| failed(errno.into()))?;
         let local = socket.local_addr().map_err(failed)?;
         let mut local = local.as_socket().unwrap_or(address);
         if bare {
@@ -153,13 +161,17 @@ impl Datagrams {
     /// ENETUNREACH and EHOSTUNREACH without a route (or from an address that is no longer ours), EINVAL
     /// to port 0, WouldBlock if the buffer is full.
     pub fn send(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
+        self.as_cuttable(|| self.put(path, class, payload))
+    }
+
+    fn as_cuttable(&self, put: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let cuttable = self.cuttable.get();
         if cuttable == DEAF_AFTER {
-            return self.put(path, class, payload);
+            return put();
         }
         let family = Family::of(self.local.ip());
         set_whole(&self.socket, family, false)?;
-        let sent = self.put(path, class, payload);
+        let sent = put();
         self.cuttable.set(cuttable + 1);
         if cuttable + 1 < DEAF_AFTER {
             set_whole(&self.socket, family, true)?;
@@ -173,11 +185,37 @@ impl Datagrams {
     /// Those of [`Datagrams::send`], and EMSGSIZE if it is longer than the path is known to take
     /// ([`is_too_long`], [`path_mtu`]).
     pub fn send_whole(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
+        self.as_whole(|| self.put(path, class, payload))
+    }
+
+    fn as_whole(&self, put: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         if self.cuttable.get() == DEAF_AFTER {
             set_whole(&self.socket, Family::of(self.local.ip()), true)?;
         }
         self.cuttable.set(0);
-        self.put(path, class, payload)
+        put()
+    }
+
+    /// Sends datagrams of one length with one system call (UDP GSO): `payload` holds them one behind the
+    /// other, `length` octets each; the last may be shorter. There are at most [`MOST_AT_ONCE`], and no
+    /// more octets than a datagram may have.
+    ///
+    /// # Errors
+    /// Those of [`Datagrams::send`], or of [`Datagrams::send_whole`] if nobody may cut them; EMSGSIZE also
+    /// if one would have to be cut, EIO where the kernel does not cut for this route, EINVAL if it never
+    /// does. Then none was sent, and they can be sent one by one.
+    pub fn send_run(
+        &self,
+        path: Path,
+        (class, whole): (u8, bool),
+        length: u16,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        let put = || self.put_run(path, class, Some(length), payload);
+        match whole {
+            true => self.as_whole(put),
+            false => self.as_cuttable(put),
+        }
     }
 
     fn put(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
@@ -187,7 +225,7 @@ impl Datagrams {
             return Err(Errno::EINVAL.into());
         }
         if class >> 2 != 0 {
-            return self.send_in_class(path, class, payload);
+            return self.put_run(path, class, None, payload);
         }
         let local = path.local.ip();
         let datagram = Transmit {
@@ -200,8 +238,15 @@ impl Datagrams {
         self.state.try_send((&self.socket).into(), &datagram)
     }
 
-    /// quinn-udp writes no DSCP. An address that is left open is none to say.
-    fn send_in_class(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
+    /// quinn-udp writes no DSCP, and gives up to have the kernel cut at the first route where it does not.
+    /// An address that is left open is none to say.
+    fn put_run(
+        &self,
+        path: Path,
+        class: u8,
+        length: Option<u16>,
+        payload: &[u8],
+    ) -> io::Result<()> {
         let wide = i32::from(class);
         let (v4, v6) = (source_v4(path.local.ip()), source_v6(path.local.ip()));
         let class = match path.remote {
@@ -213,7 +258,9 @@ impl Datagrams {
             (_, Some(v6)) => Some(ControlMessage::Ipv6PacketInfo(v6)),
             (None, None) => None,
         };
-        let controls: Vec<_> = std::iter::once(class).chain(source).collect();
+        let length = length.as_ref().map(ControlMessage::UdpGsoSegments);
+        let controls = std::iter::once(class).chain(source).chain(length);
+        let controls: Vec<_> = controls.collect();
         let (to, flags) = (SockaddrStorage::from(path.remote), MsgFlags::empty());
         let payload = [IoSlice::new(payload)];
         sendmsg(

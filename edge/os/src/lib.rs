@@ -6,6 +6,7 @@
 //! kernel keeps after a process died (routes, rules) is named so that the next start finds and
 //! removes it ([`Netlink::cleanup`]).
 
+mod bulk;
 mod changes;
 pub mod clock;
 pub mod crash;
@@ -30,8 +31,9 @@ pub mod sysctl;
 pub mod tcp;
 pub mod tun;
 
+pub use bulk::{Bulk, SEGMENTS};
 pub use changes::Changes;
-pub use datagrams::{Arrival, Datagrams, is_too_long, path_mtu};
+pub use datagrams::{Arrival, Datagrams, MOST_AT_ONCE, is_too_long, path_mtu};
 pub use divert::Divert;
 pub use error::{Error, is_gone};
 pub use lock::Lock;

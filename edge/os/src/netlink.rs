@@ -62,6 +62,12 @@ impl Netlink {
         self.set_link(format!("bringing up {name}"), message)
     }
 
+    /// Sets how many segments the kernel may leave to an interface to cut; with 1 it cuts all itself.
+    pub fn set_most_segments(&self, name: &str, segments: u32) -> Result<(), Error> {
+        let message = link::most_segments(self.index(name)?, segments);
+        self.set_link(format!("limiting what {name} has to cut"), message)
+    }
+
     /// Takes an interface down, and with it the routes through it.
     pub fn link_down(&self, name: &str) -> Result<(), Error> {
         let mut message = link::message(self.index(name)?);

@@ -1,8 +1,8 @@
-//! A TUN device: a network interface whose other end is this process, one IP packet a call.
+//! A TUN device: a network interface whose other end is this process, one IP packet a call ([`crate::Bulk`]
+//! has many).
 //!
-//! The device is opened through tun-rs, whose synchronous interface is two system calls wide and
-//! which brings the virtio header and segmentation offload that the fast path will use. The caller
-//! reads in a loop until [`io::ErrorKind::WouldBlock`], so batches can come without changing it.
+//! The device is opened through tun-rs, whose synchronous interface is two system calls wide. The caller
+//! reads in a loop until [`io::ErrorKind::WouldBlock`].
 //!
 //! The kernel is told not to invent a link-local address, and so does not look for routers. On a
 //! machine that forwards it still announces that it listens for routers' multicast, which without an
@@ -18,7 +18,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 /// A TUN device that is up; it and every route through it vanish when this is dropped.
 pub struct Tun {
-    device: SyncDevice,
+    pub(crate) device: SyncDevice,
     name: String,
 }
 
@@ -27,6 +27,15 @@ impl Tun {
     /// addresses. A `mtu` of 65535 lets every packet in unfragmented. A `%d` in the name becomes
     /// the first free number.
     pub fn open(name: &str, mtu: u16) -> Result<Self, Error> {
+        Self::make(name, mtu, false)
+    }
+
+    /// The same with virtio's header in front of each packet, which may be one still to be cut into many.
+    pub(crate) fn open_uncut(name: &str, mtu: u16) -> Result<Self, Error> {
+        Self::make(name, mtu, true)
+    }
+
+    fn make(name: &str, mtu: u16, uncut: bool) -> Result<Self, Error> {
         // tun-rs would quietly make the device node; who may open it is not ours to decide.
         if !Path::new("/dev/net/tun").exists() {
             return Err(Error::NoTunDevice);
@@ -35,6 +44,9 @@ impl Tun {
             .name(name)
             .mtu(mtu)
             .enable(false)
+            .with(|builder| {
+                builder.offload(uncut);
+            })
             .build_sync()
             .map_err(|error| explain(error, name))?;
         let failed = || Error::os(format!("bringing up {name}"));
@@ -92,7 +104,7 @@ pub fn offers_offload(node: &File) -> Option<bool> {
 }
 
 /// Whether a packet's source is the unspecified address.
-fn is_from_nobody(packet: &[u8]) -> bool {
+pub(crate) fn is_from_nobody(packet: &[u8]) -> bool {
     let source = match packet.first().map(|octet| octet >> 4) {
         Some(4) => packet.get(12..16),
         Some(6) => packet.get(8..24),

@@ -23,14 +23,14 @@ use model::{Instant, Lease, Path, Transmit};
 use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
-use os::{Poller, Signals, clock, crash, divert, entropy};
+use os::{Bulk, Poller, SEGMENTS, Signals, clock, crash, divert, entropy};
 use std::io;
 use store::Store;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
 /// Packets handed to the node at once. Longer batches make others wait, shorter ones cost calls.
-const BATCH: usize = 64;
+const BATCH: usize = 2 * SEGMENTS;
 
 /// Batches taken from one descriptor before the others get their turn.
 const TURNS: usize = 4;
@@ -362,35 +362,25 @@ impl Daemon {
 
     /// Inner datagrams: sealed and sent.
     fn read_tunnel(&mut self, now: Instant) {
-        let Some(tunnel) = &self.host.tunnel else {
-            return;
-        };
         for _ in 0..TURNS {
-            let mut filled = 0;
-            let mut failed = None;
-            for packet in &mut self.batch {
-                match tunnel.tun.recv(packet.space()) {
-                    Ok(len) => packet.set_len(len),
-                    Err(error) => {
-                        failed = Some(error);
-                        break;
-                    }
-                }
-                filled += 1;
-            }
+            let Some(tunnel) = &mut self.host.tunnel else {
+                return;
+            };
+            let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
             let mut outlet = Outlet::new(
-                &self.host,
+                &mut self.host,
                 &mut self.streams,
                 &mut self.losses,
                 &mut self.faults,
             );
             self.node.seal(&mut self.batch[..filled], &mut outlet, now);
-            for path in outlet.too_short {
+            for path in outlet.finish() {
                 measure(&mut self.node, &self.host, path, now);
             }
             self.streams.flush(&self.poller);
             if let Some(error) = failed {
-                let what = tunnel.tun.name();
+                let name = self.host.tunnel.as_ref().map(|tunnel| tunnel.tun.name());
+                let what = name.unwrap_or("the tunnel");
                 return self.losses.not_read(what, &error, &mut self.broken);
             }
         }
@@ -471,12 +461,13 @@ impl Daemon {
 
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
         let mut outlet = Outlet::new(
-            &self.host,
+            &mut self.host,
             &mut self.streams,
             &mut self.losses,
             &mut self.faults,
         );
         self.node.open(arrived.packets(), &mut outlet, now);
+        outlet.finish();
         arrived.clear();
         self.arrived = arrived;
     }
@@ -487,13 +478,13 @@ impl Daemon {
             return;
         };
         let mut outlet = Outlet::new(
-            &self.host,
+            &mut self.host,
             &mut self.streams,
             &mut self.losses,
             &mut self.faults,
         );
         self.node.cover(packet, &mut outlet);
-        for path in outlet.too_short {
+        for path in outlet.finish() {
             measure(&mut self.node, &self.host, path, now);
         }
         self.streams.flush(&self.poller);
@@ -715,6 +706,19 @@ fn sort(
         Datagram::Keepalive => {}
         Datagram::Esp(packet) => arrived.push(path, ecn, packet),
     }
+}
+
+/// Fills packets with what comes from a tunnel. Gives how many there are, and why there are no more.
+fn fill(batch: &mut [Packet], tun: &mut Bulk) -> (usize, Option<io::Error>) {
+    let mut lens = [0; BATCH];
+    let mut packets = batch.iter_mut();
+    let mut spaces: [&mut [u8]; BATCH] =
+        std::array::from_fn(|_| packets.next().map_or(&mut [][..], Packet::space));
+    let (filled, failed) = tun.recv(&mut spaces, &mut lens);
+    for (packet, len) in batch.iter_mut().zip(lens).take(filled) {
+        packet.set_len(len);
+    }
+    (filled, failed)
 }
 
 const fn os_side(side: Side) -> divert::Side {

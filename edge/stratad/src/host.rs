@@ -8,13 +8,14 @@
 use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
 use crate::plan;
-use config::Config;
+use crate::run::Run;
+use config::{Config, Offload};
 use model::{Encapsulation, Path};
 use node::Way;
 use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
 use os::{
-    Changes, Datagrams, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Tun, crash, lock,
+    Bulk, Changes, Datagrams, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, crash, lock,
 };
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -33,13 +34,16 @@ pub struct Host {
     pub divert: Option<Divert>,
     /// Told when a tunnel may have to take another way.
     pub changes: Changes,
+    /// Packets that wait to leave together.
+    pub run: Run,
+    offload: Offload,
     netlink: Netlink,
 }
 
 /// The tunnel device, the routes into it, and the name servers behind it.
 pub struct Tunnel {
     /// Where inner datagrams are read and written.
-    pub tun: Tun,
+    pub tun: Bulk,
     routes: Routes,
     plan: Plan,
     netlink: Netlink,
@@ -103,6 +107,8 @@ impl Host {
             esp,
             divert: None,
             changes: Changes::watch()?,
+            run: Run::default(),
+            offload: config.tunnel.offload,
             netlink: Netlink::open()?,
         };
         match host.open_devices(config) {
@@ -195,16 +201,35 @@ impl Host {
     /// Sends what a datagram is to carry from the socket of the path's local port and family, with this
     /// traffic class outside, and perhaps so that nobody on the way may cut it.
     pub fn send(&self, path: Path, class: u8, whole: bool, payload: &[u8]) -> io::Result<()> {
+        let socket = self.socket(path)?;
+        match whole {
+            true => socket.send_whole(path, class, payload),
+            false => socket.send(path, class, payload),
+        }
+    }
+
+    fn socket(&self, path: Path) -> io::Result<&Datagrams> {
         let fits = |socket: &&Datagrams| {
             let local = socket.local();
             local.port() == path.local.port() && serves(local, path)
         };
         let mut sockets = self.natt.iter().chain(&self.esp).chain(&self.ike);
-        match sockets.find(fits) {
-            Some(socket) if whole => socket.send_whole(path, class, payload),
-            Some(socket) => socket.send(path, class, payload),
-            None => Err(io::ErrorKind::AddrNotAvailable.into()),
-        }
+        let none = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+        sockets.find(fits).ok_or_else(none)
+    }
+
+    /// Sends what waits to leave together; an error if nothing of it was sent. Then it still waits.
+    pub fn send_run(&self) -> io::Result<()> {
+        let (destination, together) = (self.run.destination(), self.run.together());
+        let (Some((path, header)), Some((length, octets))) = (destination, together) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        self.socket(path)?.send_run(path, header, length, octets)
+    }
+
+    /// Whether packets that go by a path can leave together: the kernel cuts UDP alone.
+    pub fn gathers(&self, path: Path) -> bool {
+        self.offload == Offload::Auto && path.has_udp()
     }
 
     /// What the system knows of the longest packet that a path takes.
@@ -245,7 +270,8 @@ impl Tunnel {
         let keeper = keeper.unwrap_or_else(Keeper::of_this_machine);
         let resolver = Resolver::new(name, keeper);
         resolver.restore()?;
-        let tun = Tun::open(&config.tunnel.name, config.tunnel.mtu)?;
+        let offload = config.tunnel.offload == Offload::Auto;
+        let tun = Bulk::open(&config.tunnel.name, config.tunnel.mtu, offload)?;
         crash::point("tun-made");
         let netlink = Netlink::open()?;
         for address in &config.tunnel.addresses {

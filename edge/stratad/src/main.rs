@@ -17,6 +17,7 @@ mod metrics;
 mod outlet;
 mod plan;
 mod reload;
+mod run;
 mod setup;
 mod streams;
 mod view;

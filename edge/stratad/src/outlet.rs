@@ -126,19 +126,19 @@ impl Losses {
 /// The node's sink for one batch.
 pub struct Outlet<'a> {
     /// The sockets and the TUN.
-    host: &'a Host,
+    host: &'a mut Host,
     streams: &'a mut Streams,
     /// Where losses are counted.
     losses: &'a mut Losses,
     /// What happens to packets on purpose.
     faults: &'a mut Option<Faults>,
     /// Paths that packets were too long for.
-    pub too_short: BTreeSet<Path>,
+    too_short: BTreeSet<Path>,
 }
 
 impl<'a> Outlet<'a> {
     pub const fn new(
-        host: &'a Host,
+        host: &'a mut Host,
         streams: &'a mut Streams,
         losses: &'a mut Losses,
         faults: &'a mut Option<Faults>,
@@ -151,6 +151,37 @@ impl<'a> Outlet<'a> {
             too_short: BTreeSet::new(),
         }
     }
+
+    /// Ends the batch: whatever waits leaves, or is delivered. Gives the paths that packets were too long
+    /// for.
+    pub fn finish(mut self) -> BTreeSet<Path> {
+        self.leave();
+        if let Some(tunnel) = &mut self.host.tunnel {
+            self.losses.delivered += tunnel.tun.flush();
+        }
+        self.too_short
+    }
+
+    /// Sends what waits, one by one where it cannot leave together.
+    fn leave(&mut self) {
+        let Some((path, header)) = self.host.run.destination() else {
+            return;
+        };
+        if self.host.send_run().is_err() {
+            let run = std::mem::take(&mut self.host.run);
+            for packet in run.packets() {
+                self.send(path, header, packet);
+            }
+            self.host.run = run;
+        }
+        self.host.run.clear();
+    }
+
+    fn send(&mut self, path: Path, header: (u8, bool), packet: &[u8]) {
+        if !self.losses.send(self.host, path, header, packet) {
+            self.too_short.insert(path);
+        }
+    }
 }
 
 impl Sink for Outlet<'_> {
@@ -160,8 +191,16 @@ impl Sink for Outlet<'_> {
         if path.is_stream() {
             return self.streams.pass(path, packet.octets());
         }
-        let (host, losses) = (self.host, &mut *self.losses);
-        let (header, too_short) = ((packet.class(), packet.whole), &mut self.too_short);
+        let header = (packet.class(), packet.whole);
+        if self.faults.is_none() && self.host.gathers(path) {
+            let destination = (path, header);
+            if !self.host.run.take(destination, packet.octets()) {
+                self.leave();
+                self.host.run.take(destination, packet.octets());
+            }
+            return;
+        }
+        let (host, losses, too_short) = (&*self.host, &mut *self.losses, &mut self.too_short);
         let send = |path, octets: &[u8]| {
             if !losses.send(host, path, header, octets) {
                 too_short.insert(path);
@@ -171,14 +210,8 @@ impl Sink for Outlet<'_> {
     }
 
     fn deliver(&mut self, packet: &mut Packet) {
-        let written = self
-            .host
-            .tunnel
-            .as_ref()
-            .map(|tunnel| tunnel.tun.send(packet.octets()));
-        if !matches!(written, Some(Ok(()))) {
-            self.losses.delivered += 1;
-        }
+        let tunnel = self.host.tunnel.as_mut();
+        self.losses.delivered += tunnel.map_or(1, |tunnel| tunnel.tun.push(packet.octets()));
     }
 
     fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {

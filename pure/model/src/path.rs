@@ -78,6 +78,11 @@ impl Path {
         self
     }
 
+    /// Whether each packet is in a datagram of UDP.
+    pub const fn has_udp(self) -> bool {
+        matches!(self.carrier, Carrier::Udp)
+    }
+
     /// Whether it is a stream.
     pub const fn is_stream(self) -> bool {
         matches!(self.carrier, Carrier::Tcp)

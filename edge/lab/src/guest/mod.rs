@@ -8,7 +8,7 @@
 //! Its root is this machine's, read-only, so it has every program that is installed here; what it
 //! writes is in memory. Each of its two devices is a raw socket on one end of a wire, in a namespace of
 //! ours that has no addresses. They mix up the octets of packets that are still to be cut into
-//! segments, so nobody on these wires may leave that to his device ([`WHOLE`]).
+//! segments, so nobody on these wires may leave that to his device, which [`crate::wire::veth`] sees to.
 //!
 //! What it is told to do, and what it answers, are files in a folder of ours that is mounted there
 //! (`init`): a device that it gets its orders by may lose an interrupt, and it waits for ever then.
@@ -41,9 +41,6 @@ const WORDS: &str = "mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro qu
                      con=null con0=null,fd:1 ssl=null \
                      vec0:transport=raw,ifname=outside vec1:transport=raw,ifname=inside \
                      init=/usr/bin/setpriv";
-
-/// What a device is told that may be given no packets to be cut into segments.
-pub const WHOLE: &str = "gso_max_segs 1";
 
 /// Sends back whatever comes to this port, connection by connection. Whoever has started it goes on when it
 /// listens.

@@ -17,6 +17,12 @@ pub(super) fn message(index: u32) -> LinkMessage {
     message
 }
 
+pub(super) fn most_segments(index: u32, segments: u32) -> LinkMessage {
+    let mut message = message(index);
+    message.attributes = vec![LinkAttribute::GsoMaxSegs(segments)];
+    message
+}
+
 pub(super) fn veth(name: &str, peer: &str, namespace: &NetNs) -> LinkMessage {
     let mut far = message(0);
     far.attributes = vec![

@@ -39,6 +39,8 @@ const IKE_CHILDREN: &str = "pure/ike/src/tests/children.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const CLAMP: &str = "edge/lab/tests/e2e_clamp.rs";
 const MSS: &str = "pure/wire/src/mss.rs";
+const OFFLOAD: &str = "edge/lab/tests/e2e_offload.rs";
+const BULK: &str = "edge/os/tests/network/bulk.rs";
 const PMTU: &str = "edge/lab/tests/e2e_pmtu.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
 const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
@@ -1029,6 +1031,52 @@ pub const FEATURES: &[Feature] = &[
             (MSS, "options_that_cannot_be_read_stay"),
         ]),
         recovers: NotNeeded("every SYN is looked at by itself, also one that is sent again"),
+    },
+    Feature {
+        name: "Many packets in one call of the system (offload)",
+        keys: &["tunnel.offload"],
+        verbs: &[],
+        works: Tests(&[
+            (OFFLOAD, "taps_see_packets_that_are_not_cut_yet_inside"),
+            (
+                OFFLOAD,
+                "taps_see_packets_that_are_not_cut_yet_inside_in_zones",
+            ),
+            (OFFLOAD, "what_leaves_together_is_not_cut_before_the_wire"),
+            (OFFLOAD, "on_the_wire_nothing_is_longer_than_it_takes"),
+            (OFFLOAD, "classes_of_service_do_not_mix"),
+            (OFFLOAD, "one_end_may_have_it_and_the_other_not"),
+            (BULK, "a_kernel_s_tcp_passes_in_bulk"),
+            (
+                BULK,
+                "datagrams_that_are_sent_in_one_call_are_cut_and_put_together",
+            ),
+            (
+                BULK,
+                "a_run_arrives_as_datagrams_of_its_length_with_its_class",
+            ),
+        ]),
+        refuses: Tests(&[
+            (OFFLOAD, "off_taps_see_none"),
+            (OFFLOAD, "what_turns_it_off_is_one_of_two_words"),
+            (BULK, "what_is_no_packet_of_anything_harms_no_other"),
+        ]),
+        recovers: Tests(&[
+            (OFFLOAD, "what_the_kernel_does_not_cut_leaves_one_by_one"),
+            (
+                OFFLOAD,
+                "a_lossy_hop_is_passed_where_a_licensed_node_repairs",
+            ),
+            (OFFLOAD, "keys_change_under_volleys_and_nothing_is_lost"),
+            (
+                BULK,
+                "a_run_that_would_have_to_be_cut_further_is_refused_and_nothing_of_it_arrives",
+            ),
+            (
+                BULK,
+                "a_device_that_is_down_takes_nothing_and_that_is_counted",
+            ),
+        ]),
     },
     Feature {
         name: "Packets as long as their path takes (path MTU discovery)",

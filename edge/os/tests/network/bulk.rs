@@ -1,0 +1,198 @@
+use crate::line::{Line, PATIENCE, await_datagrams, await_readable, bind, give, path};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use os::{Bulk, MOST_AT_ONCE, NetNs, SEGMENTS, is_too_long};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const OCTETS: usize = 2_000_000;
+const MTU: usize = 1400;
+
+/// A host whose only interface is ours.
+fn host(address: &str, offload: bool) -> (NetNs, Bulk) {
+    let namespace = NetNs::new().unwrap();
+    let open = || Bulk::open("t0", MTU as u16, offload);
+    let bulk = namespace.enter(open).unwrap().unwrap();
+    give(&namespace, "t0", &[address]);
+    (namespace, bulk)
+}
+
+/// What came of one look at a device: its packets, and how many there were at most.
+struct Carrier {
+    spaces: Vec<Vec<u8>>,
+    most: usize,
+}
+
+impl Carrier {
+    fn new() -> Self {
+        let spaces = vec![vec![0; 65_535]; 2 * SEGMENTS];
+        Self { spaces, most: 0 }
+    }
+
+    /// Carries all that there is from one device to the other.
+    fn carry(&mut self, from: &mut Bulk, to: &mut Bulk) {
+        let mut lens = vec![0; self.spaces.len()];
+        loop {
+            let mut spaces: Vec<&mut [u8]> = self.spaces.iter_mut().map(Vec::as_mut).collect();
+            let (count, failed) = from.recv(&mut spaces, &mut lens);
+            for (space, len) in self.spaces.iter().zip(&lens).take(count) {
+                assert!(*len <= MTU, "{len}");
+                assert_eq!(to.push(&space[..*len]), 0);
+            }
+            assert_eq!(to.flush(), 0);
+            self.most = self.most.max(count);
+            if let Some(error) = failed {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+                return;
+            }
+        }
+    }
+}
+
+/// A kernel's TCP sends from one host to the other; gives the most packets that one look brought.
+fn transfer(offload: bool) -> usize {
+    let (near, mut near_tun) = host("10.9.0.1/24", offload);
+    let (far, mut far_tun) = host("10.9.0.2/24", offload);
+    assert_eq!(near_tun.is_offloaded(), offload);
+    let bind = || TcpListener::bind("10.9.0.2:5000").unwrap();
+    let listener = far.enter(bind).unwrap();
+    let over = AtomicBool::new(false);
+    let octets: Vec<u8> = (0..OCTETS).map(|index| (index / 7) as u8).collect();
+    thread::scope(|scope| {
+        let wire = scope.spawn(|| {
+            let mut carrier = Carrier::new();
+            while !over.load(Ordering::Relaxed) {
+                let events = [&near_tun, &far_tun].map(Bulk::as_fd);
+                let mut events = events.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+                let look = PollTimeout::try_from(std::time::Duration::from_millis(10)).unwrap();
+                poll(&mut events, look).unwrap();
+                carrier.carry(&mut near_tun, &mut far_tun);
+                carrier.carry(&mut far_tun, &mut near_tun);
+            }
+            carrier.most
+        });
+        let reading = scope.spawn(|| {
+            let mut stream = listener.accept().unwrap().0;
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut read = Vec::new();
+            stream.read_to_end(&mut read).map(|_| read)
+        });
+        let dial = || TcpStream::connect("10.9.0.2:5000").unwrap();
+        let mut stream = near.enter(dial).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let written = stream.write_all(&octets);
+        drop(stream);
+        let read = reading.join().unwrap();
+        over.store(true, Ordering::Relaxed);
+        written.unwrap();
+        assert!(read.unwrap() == octets, "other octets arrived");
+        wire.join().unwrap()
+    })
+}
+
+/// The kernel checks what was cut, made checksums for and put together again.
+#[test]
+fn a_kernel_s_tcp_passes_in_bulk() {
+    let most = transfer(true);
+    assert!(most > 20, "{most}");
+}
+
+/// The same where nobody asks for it: every segment is a call of its own.
+#[test]
+fn a_kernel_s_tcp_passes_one_by_one() {
+    transfer(false);
+}
+
+#[test]
+fn datagrams_that_are_sent_in_one_call_are_cut_and_put_together() {
+    let (near, mut near_tun) = host("10.9.0.1/24", true);
+    let (far, mut far_tun) = host("10.9.0.2/24", true);
+    let (sender, mut receiver) = (bind(&near, "10.9.0.1:5000"), bind(&far, "10.9.0.2:5000"));
+    let octets: Vec<u8> = (0..50 * 1000 + 7)
+        .map(|index| (index / 1000) as u8)
+        .collect();
+    let to = path(&sender, "10.9.0.2:5000");
+    sender.send_run(to, (0, false), 1000, &octets).unwrap();
+    await_readable(&near_tun);
+    let mut carrier = Carrier::new();
+    carrier.carry(&mut near_tun, &mut far_tun);
+    assert_eq!(carrier.most, 51);
+    let mut came = Vec::new();
+    while came.len() < 51 {
+        came.extend(await_datagrams(&mut receiver));
+    }
+    let expected: Vec<&[u8]> = octets.chunks(1000).collect();
+    let came: Vec<&[u8]> = came.iter().map(|(_, payload)| payload.as_slice()).collect();
+    assert_eq!(came, expected);
+}
+
+/// A packet of nobody's kind, and one with lies in its header: they go through as they are, or are refused.
+#[test]
+fn what_is_no_packet_of_anything_harms_no_other() {
+    let (_near, mut tun) = host("10.9.0.1/24", true);
+    for packet in [&[0x45_u8][..], &[0x60; 39], &[0x45; 1400], &[0xff; 64], &[]] {
+        tun.push(packet);
+    }
+    tun.flush();
+    assert_eq!(tun.flush(), 0);
+}
+
+#[test]
+fn a_device_that_is_down_takes_nothing_and_that_is_counted() {
+    let (namespace, mut tun) = host("10.9.0.1/24", true);
+    namespace.netlink().unwrap().link_down("t0").unwrap();
+    for _ in 0..SEGMENTS - 1 {
+        assert_eq!(tun.push(&[0x45; 100]), 0);
+    }
+    assert_eq!(tun.push(&[0x45; 100]), SEGMENTS as u64);
+    assert_eq!(tun.flush(), 0);
+}
+
+#[test]
+fn a_run_arrives_as_datagrams_of_its_length_with_its_class() {
+    let line = Line::new();
+    for (near, far) in [
+        ("10.1.0.1:5000", "10.1.0.2:5000"),
+        ("[fd01::1]:5000", "[fd01::2]:5000"),
+    ] {
+        let (sender, mut receiver) = (bind(&line.a, near), bind(&line.b, far));
+        for (class, whole) in [(0, false), (1, true), (0xb9, false), (0xb8, true)] {
+            let octets: Vec<u8> = (0..MOST_AT_ONCE * 900 - 1)
+                .map(|i| (i / 900) as u8)
+                .collect();
+            let to = path(&sender, far);
+            sender.send_run(to, (class, whole), 900, &octets).unwrap();
+            let mut came = Vec::new();
+            while came.len() < MOST_AT_ONCE {
+                came.extend(await_datagrams(&mut receiver));
+            }
+            let fields: Vec<u8> = came.iter().map(|(arrival, _)| arrival.ecn).collect();
+            assert_eq!(fields, [class & 3; MOST_AT_ONCE], "{near}, {class:#x}");
+            let came: Vec<&[u8]> = came.iter().map(|(_, payload)| payload.as_slice()).collect();
+            assert_eq!(came, octets.chunks(900).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// They can be sent one by one then.
+#[test]
+fn a_run_that_would_have_to_be_cut_further_is_refused_and_nothing_of_it_arrives() {
+    let line = Line::new();
+    let (sender, mut receiver) = (
+        bind(&line.a, "10.1.0.1:5000"),
+        bind(&line.b, "10.1.0.2:5000"),
+    );
+    let to = path(&sender, "10.1.0.2:5000");
+    for whole in [false, true] {
+        let refused = sender
+            .send_run(to, (0, whole), 1480, &[7; 4000])
+            .unwrap_err();
+        assert!(is_too_long(&refused), "{refused}");
+    }
+    sender.send(to, 0, &[7; 1480]).unwrap();
+    let came = await_datagrams(&mut receiver);
+    assert_eq!(came.len(), 1);
+    assert_eq!(came[0].1, [7; 1480]);
+}
