@@ -51,6 +51,9 @@ pub struct Peer {
     /// `resources`: so many tunnels carry the same, each with keys of its own, if the peer says that it wants
     /// several too (RFC 9611); 1 to 64. All packets of a flow go by one of them. Default 1.
     pub resources: u8,
+    /// `esn`: whether sequence numbers have 64 bits, if the peer says the same (RFC 4303 section 2.2.1), so
+    /// that the keys of a fast tunnel last longer than 2^32 packets. Not beside `zones`. Default false.
+    pub esn: bool,
     /// `nat`: `forbidden` takes translators on the way for an attack (RFC 4555 section 3.9). Default
     /// `allowed`.
     pub forbids_nat: bool,
@@ -164,6 +167,7 @@ impl Peer {
             let most = value.number(1..=MOST_RESOURCES.into())?;
             u8::try_from(most).ok()
         });
+        let esn = table.optional("esn", Value::boolean);
         let nat = [("allowed", false), ("forbidden", true)];
         let nat = table.optional("nat", |value| value.choice(&nat));
         let redirects = table.optional("redirect", |value| redirects(value, address));
@@ -178,6 +182,7 @@ impl Peer {
         let children = table.named("child", Draft::read);
         let dynamic = matches!(local, Some(Local::Dynamic));
         check_addressing(&mut table, dynamic, address);
+        check_esn(&mut table, esn, zones.as_ref());
         if routes == Routing::Subnets {
             check_subnets(&mut table, dynamic, leak);
         }
@@ -213,6 +218,7 @@ impl Peer {
             mobike: mobike.unwrap_or(!has_transport),
             clones: clones.unwrap_or(false),
             resources: resources.unwrap_or(1),
+            esn: esn.unwrap_or(false),
             forbids_nat: nat.unwrap_or(false),
             redirects: redirects.unwrap_or_default(),
             tcp: tcp.unwrap_or(Tcp::Off),
@@ -278,6 +284,17 @@ fn check_addressing(table: &mut Table<'_>, dynamic: bool, address: Option<IpAddr
         value.fault::<()>(
             "a peer names its name servers with the address that it lends us, and we do not ask for one",
             "write `local = [\"dynamic\"]`, or list the name servers in `dns` of [tunnel]",
+        );
+    }
+}
+
+/// A node on the way that sees a part of the packets cannot infer what is not on them.
+fn check_esn(table: &mut Table<'_>, esn: Option<bool>, zones: Option<&ZonePolicy>) {
+    let zoned = zones.is_some_and(|zones| zones.stance != Stance::Refuse);
+    if let (Some(true), true, Some(value)) = (esn, zoned, table.value("esn")) {
+        value.fault::<()>(
+            "packets in zones have sequence numbers of 32 bits, for a licensed node that sees a part of them could not infer the rest",
+            "remove `esn`, or write `zones = \"refuse\"`",
         );
     }
 }

@@ -239,6 +239,9 @@ pub struct Child {
     pub spi_out: String,
     /// Whether it has zones.
     pub kind: ChildKind,
+    /// Whether its sequence numbers are extended to 64 bits (`esn`).
+    #[serde(default)]
+    pub esn: bool,
     /// The key exchanges of its own that its keys come from (`pfs`), as the configuration writes them.
     /// Without any they come from the keys of the IKE SA alone, as those of the first one do.
     #[serde(default)]

@@ -110,6 +110,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
     (peer.clones, peer.resources) = (from.clones, from.resources);
+    peer.esn = from.esn;
     peer.redirects = from.redirects.clone();
     peer.tcp = match from.tcp {
         config::Tcp::Off => node::Tcp::Off,
@@ -194,6 +195,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         mobike: false,
         clones: false,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         key: party.pubkey.clone(),
         redirects: Vec::new(),

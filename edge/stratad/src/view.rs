@@ -316,6 +316,7 @@ fn child(status: &ChildStatus) -> Child {
         } else {
             ChildKind::Plain
         },
+        esn: status.esn,
         key_exchanges: exchanges(&status.exchanges),
         mode: match status.mode {
             model::Mode::Tunnel => ChildMode::Tunnel,

@@ -65,8 +65,22 @@ impl CbcHmac {
     /// # Panics
     /// If `in_out` is not whole blocks, or `icv` not as long as an ICV.
     pub fn seal(&self, iv: &[u8; BLOCK_LEN], aad: &[u8], in_out: &mut [u8], icv: &mut [u8]) {
+        self.seal_before(iv, (aad, &[]), in_out, icv);
+    }
+
+    /// The same with an ICV that also covers octets behind the others, which nobody sends.
+    ///
+    /// # Panics
+    /// As [`Self::seal`].
+    pub fn seal_before(
+        &self,
+        iv: &[u8; BLOCK_LEN],
+        (aad, behind): (&[u8], &[u8]),
+        in_out: &mut [u8],
+        icv: &mut [u8],
+    ) {
         self.encrypt(iv, in_out);
-        self.mac.sign([aad, iv, in_out], icv);
+        self.mac.sign([aad, iv, in_out, behind], icv);
     }
 
     /// Checks `icv`, and only then decrypts `in_out` in place. After an error `in_out` is as it was:
@@ -78,7 +92,18 @@ impl CbcHmac {
         in_out: &mut [u8],
         icv: &[u8],
     ) -> Result<(), BadIcv> {
-        self.mac.verify([aad, iv, in_out], icv)?;
+        self.open_before(iv, (aad, &[]), in_out, icv)
+    }
+
+    /// The same if the ICV also covers octets behind the others.
+    pub fn open_before(
+        &self,
+        iv: &[u8; BLOCK_LEN],
+        (aad, behind): (&[u8], &[u8]),
+        in_out: &mut [u8],
+        icv: &[u8],
+    ) -> Result<(), BadIcv> {
+        self.mac.verify([aad, iv, in_out, behind], icv)?;
         let context = DecryptionContext::Iv128(FixedLength::from(iv));
         let decrypted = self.decrypt.decrypt(in_out, context);
         decrypted.map(|_| ()).map_err(|_| BadIcv)

@@ -47,7 +47,7 @@ impl Inbound {
     }
 
     /// The highest number seen, 0 before the first.
-    pub fn highest(&self) -> u32 {
+    pub fn highest(&self) -> u64 {
         self.replay.highest()
     }
 
@@ -67,12 +67,16 @@ impl Inbound {
         scratch: &mut Scratch,
         now: Instant,
     ) -> Result<Option<Flow>, DropReason> {
-        self.replay.check(header.seq)?;
+        let number = match self.cipher.is_extended() {
+            true => self.replay.extended(header.seq),
+            false => header.seq.into(),
+        };
+        self.replay.check(number)?;
         self.written = false;
         let (next_header, without_checksum) = match &self.cipher {
             Cipher::Plain(plain) => {
-                let text = plain.verify(packet.octets_mut(), header)?;
-                self.taken(header.seq, now)?;
+                let text = plain.verify(packet.octets_mut(), header.spi, number)?;
+                self.taken(number, now)?;
                 (plain::unwrap(packet, text)?, false)
             }
             Cipher::Zoned(zoned) => {
@@ -84,7 +88,7 @@ impl Inbound {
                 if let Some((writers, overlay)) = self.writers.as_mut().zip(overlay.as_mut()) {
                     writers.open(overlay, packet.octets(), (header, &layout), scratch)?;
                 }
-                self.taken(header.seq, now)?;
+                self.taken(number, now)?;
                 let heeded = self.writers.as_ref().is_some_and(|writers| writers.heeded);
                 if let Some(overlay) = overlay.filter(|_| heeded) {
                     overlay::apply(packet.octets_mut(), &layout, overlay.text())?;
@@ -108,8 +112,8 @@ impl Inbound {
     }
 
     /// An authentic packet moves the window, unless its number was taken since it was checked.
-    fn taken(&mut self, seq: u32, now: Instant) -> Result<(), DropReason> {
-        self.replay.take(seq)?;
+    fn taken(&mut self, number: u64, now: Instant) -> Result<(), DropReason> {
+        self.replay.take(number)?;
         self.heard = Some(now);
         Ok(())
     }

@@ -144,7 +144,7 @@ impl Sealing {
             Signal::Auto => !self.is_turn(choice.every),
             Signal::Only(level) => level == Level::Integrity,
         };
-        let next = self.outbound.used().saturating_add(1);
+        let next = self.used().saturating_add(1);
         if !may {
             Choice::Encrypted
         } else if self.bound.has(next, now) {
@@ -153,6 +153,11 @@ impl Sealing {
             let first = !std::mem::replace(&mut self.told, true);
             Choice::Spent { first }
         }
+    }
+
+    /// Packets sealed. Their numbers are not extended, for they are in a zone.
+    fn used(&self) -> u32 {
+        self.outbound.used() as u32
     }
 
     /// Whether this is the one of so many that is encrypted all the same.
@@ -192,7 +197,7 @@ impl LevelStatus {
 pub(crate) fn status(opening: &Opening, sealing: &Sealing) -> LevelStatus {
     LevelStatus {
         grant: sealing.bound.grant,
-        sealed: sealing.outbound.used(),
+        sealed: sealing.used(),
         opened: opening.inbound.traffic.packets,
         until: sealing.bound.until,
     }

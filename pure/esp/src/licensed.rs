@@ -293,7 +293,7 @@ impl LicensedHalf {
         mut layout: Layout,
         scratch: &'s mut Scratch,
     ) -> View<'s> {
-        let fresh = self.replay.take(header.seq).is_ok();
+        let fresh = self.replay.take(header.seq.into()).is_ok();
         let mut opened = [false; MAX_ZONES + 1];
         for (zone, _) in &self.guards {
             opened[usize::from(zone.0)] = true;
@@ -305,7 +305,7 @@ impl LicensedHalf {
             direction: self.direction,
             header,
             fresh,
-            highest: self.replay.highest(),
+            highest: self.replay.highest() as u32,
             window: self.replay.window(),
             layout,
             written,

@@ -20,8 +20,11 @@ use wire::content::Content;
 use wire::esp::{Header, next_header};
 use wire::zoned::ONE_FIELD_LEN;
 
-/// The number that says that half of the numbers are used (DESIGN section 3).
-const REKEY_AT: u32 = 1 << 31;
+/// The last number of an SA. If they are extended it is not the last that there is, but the last that a key is
+/// good for: 2^41 packets of 1,500 octets are 2^48 blocks of AES, which is told from chance by them with a
+/// probability of 2^-33 (RFC 3602 section 5 and NIST SP 800-38A count up to 2^64 blocks).
+const LAST: u64 = u32::MAX as u64;
+const LAST_EXTENDED: u64 = (1 << 41) - 1;
 
 /// How one direction of an SA protects packets. The SPI decides, never the packet.
 pub(crate) enum Cipher {
@@ -36,13 +39,39 @@ impl Cipher {
                 Keys::Plain {
                     suite,
                     implicit_iv,
+                    esn,
                     key,
                 },
                 None,
-            ) => Plain::new(*suite, *implicit_iv, key).map(Self::Plain),
+            ) => {
+                let plain = Plain::new(*suite, *implicit_iv, key)?;
+                Ok(Self::Plain(plain.extended(*esn)))
+            }
             (Keys::Zoned(keys), Some(agreement)) => Zoned::new(agreement, keys).map(Self::Zoned),
             _ => Err(Unusable::Zones),
         }
+    }
+
+    /// Whether its numbers are extended: those of zones never are, for a node that sees a part of the packets
+    /// could not infer their upper half.
+    pub const fn is_extended(&self) -> bool {
+        match self {
+            Self::Plain(plain) => plain.is_extended(),
+            Self::Zoned(_) => false,
+        }
+    }
+
+    /// The last number that it seals.
+    const fn last_number(&self) -> u64 {
+        match self.is_extended() {
+            true => LAST_EXTENDED,
+            false => LAST,
+        }
+    }
+
+    /// The number that says that half of the numbers are used (DESIGN section 3).
+    const fn rekey_at(&self) -> u64 {
+        self.last_number() / 2 + 1
     }
 
     /// From now on other ciphers than the agreed ones protect it.
@@ -134,8 +163,13 @@ impl Outbound {
     }
 
     /// Number of the packet sealed last, 0 before the first.
-    pub fn used(&self) -> u32 {
+    pub fn used(&self) -> u64 {
         self.numbers.used
+    }
+
+    /// Gives no number up to this one any more.
+    pub fn skip_to(&mut self, number: u64) {
+        self.numbers.used = self.numbers.used.max(number);
     }
 
     /// Shows nothing of a datagram in any zone but the payload's from now on.
@@ -201,13 +235,14 @@ impl Outbound {
         scratch: &mut Scratch,
     ) -> Result<Sealed, DropReason> {
         let bare = self.is_bare();
-        let (header, (opaque, padding)) = match &mut self.cipher {
+        let (last, rekey_at) = (self.cipher.last_number(), self.cipher.rekey_at());
+        let (number, (opaque, padding)) = match &mut self.cipher {
             Cipher::Plain(plain) => {
                 let next_header = leave_behind(packet, version, bare)?;
-                let header = self.numbers.next()?;
+                let number = self.numbers.next(last)?;
                 let padding = size.map_or(Ok(0), |size| pad(packet, plain.filling(size)))?;
-                plain.seal(packet, header, next_header)?;
-                (header, (false, padding))
+                plain.seal(packet, self.numbers.spi, number, next_header)?;
+                (number, (false, padding))
             }
             Cipher::Zoned(zoned) => {
                 // Only with its header a datagram says where the others end.
@@ -216,15 +251,16 @@ impl Outbound {
                     return opaque.protect(packet, size, version, scratch);
                 };
                 let next_header = leave_behind(packet, version, bare)?;
-                let header = self.numbers.next()?;
+                let number = self.numbers.next(last)?;
+                let header = self.numbers.header();
                 let sealed = zoned.seal(packet, divided, size, header, next_header, scratch)?;
-                (header, sealed)
+                (number, sealed)
             }
         };
         Ok(Sealed {
             opaque,
             padding,
-            rekey_soon: header.seq == REKEY_AT,
+            rekey_soon: number == rekey_at,
             spent: false,
         })
     }
@@ -248,18 +284,21 @@ impl Outbound {
         size: usize,
         scratch: &mut Scratch,
     ) -> Result<bool, DropReason> {
+        let last = self.cipher.rekey_at() - 1;
         match (&self.cipher, &mut self.opaque) {
             (Cipher::Zoned(zoned), Some(opaque)) if zoned.opaque => {
                 return opaque.protect_nothing(packet, size, scratch);
             }
-            _ if self.numbers.used >= REKEY_AT - 1 => return Ok(false),
+            _ if self.numbers.used >= last => return Ok(false),
             (Cipher::Zoned(zoned), _) => {
-                zoned.dummy(packet, size, self.numbers.next()?, scratch)?;
+                self.numbers.next(last)?;
+                zoned.dummy(packet, size, self.numbers.header(), scratch)?;
             }
             (Cipher::Plain(plain), _) => {
                 packet.set_len(0);
                 pad(packet, plain.filling(size))?;
-                plain.seal(packet, self.numbers.next()?, next_header::NONE)?;
+                let number = self.numbers.next(last)?;
+                plain.seal(packet, self.numbers.spi, number, next_header::NONE)?;
             }
         }
         Ok(true)
@@ -304,43 +343,54 @@ fn leave_behind(packet: &mut Packet, version: u8, bare: bool) -> Result<u8, Drop
 struct Numbers {
     spi: Spi,
     /// That of the packet before, 0 before the first.
-    used: u32,
+    used: u64,
 }
 
 impl Numbers {
-    /// The header of the next packet. Its number is spent whether or not a packet is sealed with it, and
-    /// after the last there is none: a second round would repeat nonces (RFC 4303 section 3.3.3).
-    fn next(&mut self) -> Result<Header, DropReason> {
-        let seq = self.used.checked_add(1);
-        self.used = seq.ok_or(DropReason::SequenceExhausted)?;
-        Ok(Header {
-            spi: self.spi,
-            seq: self.used,
-        })
+    /// The number of the next packet, which is spent whether or not a packet is sealed with it. After the
+    /// last there is none: a second round would repeat nonces (RFC 4303 section 3.3.3).
+    fn next(&mut self, last: u64) -> Result<u64, DropReason> {
+        if self.used >= last {
+            return Err(DropReason::SequenceExhausted);
+        }
+        self.used += 1;
+        Ok(self.used)
+    }
+
+    /// The header of the packet that has the number given last.
+    const fn header(&self) -> Header {
+        Header::of(self.spi, self.used)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Suite;
+    use crate::foreign::Foreign;
+    use crypto::BadIcv;
+    use model::{Frame, Suite};
 
     const DATAGRAM: [u8; 20] = [
         0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
     ];
 
-    fn outbound(used: u32) -> Outbound {
+    fn outbound(used: u64) -> Outbound {
+        counting(false, used)
+    }
+
+    fn counting(esn: bool, used: u64) -> Outbound {
         let half = Half {
             spi: Spi(0x1000),
             keys: Keys::Plain {
                 suite: Suite::Aes128Gcm16,
                 implicit_iv: false,
+                esn,
                 key: Secret::new(vec![7; 20]),
             },
             writers: None,
         };
         let mut outbound = Outbound::new(&half, None).unwrap();
-        outbound.numbers.used = used;
+        outbound.skip_to(used);
         outbound
     }
 
@@ -367,19 +417,81 @@ mod tests {
 
     #[test]
     fn after_the_last_number_nothing_is_sealed() {
-        let mut outbound = outbound(u32::MAX - 1);
+        let mut outbound = outbound(LAST - 1);
         assert_eq!(seal(&mut outbound), Ok((u32::MAX, false)));
         for _ in 0..3 {
             assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
         }
-        assert_eq!(outbound.used(), u32::MAX);
+        assert_eq!(outbound.used(), LAST);
+    }
+
+    #[test]
+    fn extended_numbers_go_on_after_the_last_that_is_on_the_wire() {
+        let mut outbound = counting(true, LAST - 1);
+        for seq in [u32::MAX, 0, 1] {
+            assert_eq!(seal(&mut outbound), Ok((seq, false)));
+        }
+        assert_eq!(outbound.used(), (1 << 32) + 1);
+    }
+
+    #[test]
+    fn new_keys_are_asked_for_once_at_half_of_the_numbers_that_a_key_is_good_for() {
+        let mut outbound = counting(true, (1 << 31) - 1);
+        assert_eq!(seal(&mut outbound), Ok((1 << 31, false)));
+        outbound.skip_to((1 << 40) - 2);
+        for rekey_soon in [false, true, false] {
+            assert_eq!(seal(&mut outbound).unwrap().1, rekey_soon);
+        }
+        outbound.skip_to(LAST_EXTENDED - 1);
+        assert_eq!(seal(&mut outbound), Ok((u32::MAX, false)));
+        assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
+    }
+
+    /// What gives numbers twice would give nonces twice.
+    #[test]
+    fn skipped_numbers_are_never_given_and_nor_are_given_ones() {
+        let mut outbound = outbound(100);
+        outbound.skip_to(7);
+        assert_eq!(seal(&mut outbound), Ok((101, false)));
+        outbound.skip_to(200);
+        assert_eq!(seal(&mut outbound), Ok((201, false)));
+    }
+
+    /// Others than the agreed ones take 32 bits.
+    #[test]
+    fn a_foreign_cipher_has_no_extended_numbers() {
+        struct Nothing;
+        impl Foreign for Nothing {
+            fn frame(&self) -> Frame {
+                Frame {
+                    iv_len: 0,
+                    block_len: 1,
+                    icv_len: 0,
+                }
+            }
+            fn seal(&self, _: u32, _: &[u8], _: &mut [u8], _: &mut [u8], _: &mut [u8]) {}
+            fn open(
+                &self,
+                _: u32,
+                _: &[u8],
+                _: &[u8],
+                _: &mut [u8],
+                _: &[u8],
+            ) -> Result<(), BadIcv> {
+                Ok(())
+            }
+        }
+        let mut outbound = counting(true, LAST - 1);
+        outbound.cipher.make_foreign(&|_| Box::new(Nothing));
+        assert_eq!(seal(&mut outbound), Ok((u32::MAX, false)));
+        assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
     }
 
     /// The other half is for datagrams, the first of which asks for new keys: dummies never use numbers up
     /// before there are any.
     #[test]
     fn dummies_use_no_more_than_half_of_the_numbers() {
-        let dummy = |used: u32, sizes: Option<Sizes>| {
+        let dummy = |used: u64, sizes: Option<Sizes>| {
             let mut outbound = outbound(used);
             outbound.sizes = sizes;
             let mut packet = Packet::with_capacity(2000);
@@ -388,9 +500,10 @@ mod tests {
         };
         let sizes = Some(Sizes::one(1000));
         assert_eq!(dummy(0, sizes), Ok((true, 1)));
-        assert_eq!(dummy(REKEY_AT - 2, sizes), Ok((true, REKEY_AT - 1)));
-        assert_eq!(dummy(REKEY_AT - 1, sizes), Ok((false, REKEY_AT - 1)));
-        assert_eq!(dummy(u32::MAX, sizes), Ok((false, u32::MAX)));
+        let rekey_at = 1 << 31;
+        assert_eq!(dummy(rekey_at - 2, sizes), Ok((true, rekey_at - 1)));
+        assert_eq!(dummy(rekey_at - 1, sizes), Ok((false, rekey_at - 1)));
+        assert_eq!(dummy(LAST, sizes), Ok((false, LAST)));
         assert_eq!(dummy(0, None), Ok((false, 0)));
     }
 }

@@ -7,7 +7,9 @@
 //! ```
 //!
 //! The IV of an AEAD is the sequence number, on the wire or, if it is implicit, not; that of AES-CBC
-//! is the sequence number encrypted. Neither opens anything before its ICV is right, so what is
+//! is the sequence number encrypted. What the ICV covers begins with SPI and number. If numbers are extended,
+//! an AEAD's has all 64 bits there (RFC 4106 section 5), and an HMAC's the lower half; the upper one follows
+//! behind all else (RFC 4303 section 2.2.1). Neither opens anything before its ICV is right, so what is
 //! wrong with a forged packet, its padding or its length, is never known.
 
 use crate::drop::DropReason;
@@ -15,11 +17,15 @@ use crate::foreign::Foreign;
 use crate::key::{Key, Unusable, hmac};
 use crate::packet::Packet;
 use crypto::{BLOCK_LEN, BadIcv, CbcHmac, Secret};
-use model::{Sha2, Suite};
+use model::{Sha2, Spi, Suite};
 use std::ops::Range;
 use wire::esp::{HEADER_LEN, Header};
 
 const IV_LEN: usize = 8;
+/// Octets of SPI and extended number.
+const EXTENDED_LEN: usize = 12;
+/// Where the upper half is among these.
+const UPPER: Range<usize> = 4..8;
 /// Pad length and next header.
 const TRAILER_LEN: usize = 2;
 /// What the encrypted octets are padded to at least (RFC 4303 section 2.4).
@@ -29,6 +35,8 @@ const ALIGNMENT: usize = 4;
 pub(crate) struct Plain {
     cipher: Cipher,
     icv_len: usize,
+    /// Whether numbers are extended.
+    esn: bool,
 }
 
 enum Cipher {
@@ -53,22 +61,35 @@ impl Plain {
         Ok(Self {
             cipher,
             icv_len: suite.icv_len(),
+            esn: false,
         })
     }
 
-    /// With a cipher that nobody agreed on.
+    /// The same with extended numbers, if they are to be.
+    pub fn extended(self, esn: bool) -> Self {
+        Self { esn, ..self }
+    }
+
+    /// With a cipher that nobody agreed on, and numbers of 32 bits.
     pub fn foreign(cipher: Box<dyn Foreign>) -> Self {
         Self {
             icv_len: cipher.frame().icv_len.into(),
             cipher: Cipher::Foreign(cipher),
+            esn: false,
         }
+    }
+
+    /// Whether numbers are extended.
+    pub const fn is_extended(&self) -> bool {
+        self.esn
     }
 
     /// Turns a datagram into a packet.
     pub fn seal(
         &self,
         packet: &mut Packet,
-        header: Header,
+        spi: Spi,
+        number: u64,
         next_header: u8,
     ) -> Result<(), DropReason> {
         let unpadded = packet.len() + TRAILER_LEN;
@@ -76,14 +97,15 @@ impl Plain {
         packet.grow(self.text_at(), pad_len + TRAILER_LEN + self.icv_len)?;
         let (front, rest) = packet.octets_mut().split_at_mut(self.text_at());
         let (head, iv) = front.split_at_mut(HEADER_LEN);
-        head.copy_from_slice(&header.octets());
+        head.copy_from_slice(&Header::of(spi, number).octets());
         let (text, icv) = rest.split_at_mut(rest.len() - self.icv_len);
         let trailer = &mut text[unpadded - TRAILER_LEN..];
         for (octet, number) in trailer.iter_mut().zip(1..=pad_len as u8) {
             *octet = number;
         }
         trailer[pad_len..].copy_from_slice(&[pad_len as u8, next_header]);
-        self.cipher.seal(header, iv, text, icv);
+        let aad = Aad::new(spi, number, self.esn);
+        self.cipher.seal(number, &aad, iv, text, icv);
         Ok(())
     }
 
@@ -100,15 +122,21 @@ impl Plain {
     }
 
     /// Authenticates and decrypts in place; says where the text is.
-    pub fn verify(&self, packet: &mut [u8], header: Header) -> Result<Range<usize>, DropReason> {
+    pub fn verify(
+        &self,
+        packet: &mut [u8],
+        spi: Spi,
+        number: u64,
+    ) -> Result<Range<usize>, DropReason> {
         let text_at = self.text_at();
         if packet.len() < text_at + TRAILER_LEN + self.icv_len {
             return Err(DropReason::Runt);
         }
         let (front, rest) = packet.split_at_mut(text_at);
         let (text, icv) = rest.split_at_mut(rest.len() - self.icv_len);
+        let aad = Aad::new(spi, number, self.esn);
         self.cipher
-            .open(header, &front[HEADER_LEN..], text, icv)
+            .open(number, &aad, &front[HEADER_LEN..], text, icv)
             .map_err(|BadIcv| DropReason::BadIcv)?;
         Ok(text_at..text_at + text.len())
     }
@@ -138,32 +166,77 @@ impl Cipher {
         }
     }
 
-    fn seal(&self, header: Header, iv: &mut [u8], text: &mut [u8], icv: &mut [u8]) {
-        let (number, aad) = (u64::from(header.seq), header.octets());
+    fn seal(&self, number: u64, aad: &Aad, iv: &mut [u8], text: &mut [u8], icv: &mut [u8]) {
         match self {
             Self::Aead { key, .. } => {
                 iv.copy_from_slice(&number.to_be_bytes()[..iv.len()]);
-                icv.copy_from_slice(&key.seal(number, &aad, text));
+                icv.copy_from_slice(&key.seal(number, aad.of_aead(), text));
             }
             Self::Cbc(cbc) => {
                 let fresh = cbc.iv(number);
                 iv.copy_from_slice(&fresh);
-                cbc.seal(&fresh, &aad, text, icv);
+                cbc.seal_before(&fresh, aad.of_hmac(), text, icv);
             }
-            Self::Foreign(foreign) => foreign.seal(header.seq, &aad, iv, text, icv),
+            Self::Foreign(foreign) => foreign.seal(number as u32, aad.of_aead(), iv, text, icv),
         }
     }
 
-    fn open(&self, header: Header, iv: &[u8], text: &mut [u8], icv: &[u8]) -> Result<(), BadIcv> {
-        let aad = header.octets();
+    fn open(
+        &self,
+        number: u64,
+        aad: &Aad,
+        iv: &[u8],
+        text: &mut [u8],
+        icv: &[u8],
+    ) -> Result<(), BadIcv> {
         match self {
             Self::Aead { key, .. } => {
                 let explicit = iv.try_into().map(u64::from_be_bytes);
-                key.open(explicit.unwrap_or(header.seq.into()), &aad, text, icv)
+                key.open(explicit.unwrap_or(number), aad.of_aead(), text, icv)
             }
-            Self::Cbc(cbc) => cbc.open(iv.try_into().map_err(|_| BadIcv)?, &aad, text, icv),
-            Self::Foreign(foreign) => foreign.open(header.seq, &aad, iv, text, icv),
+            Self::Cbc(cbc) => {
+                let iv = iv.try_into().map_err(|_| BadIcv)?;
+                cbc.open_before(iv, aad.of_hmac(), text, icv)
+            }
+            Self::Foreign(foreign) => foreign.open(number as u32, aad.of_aead(), iv, text, icv),
         }
+    }
+}
+
+/// SPI and number, as ICVs cover them.
+struct Aad {
+    /// SPI and lower half, as they are on the wire.
+    header: [u8; HEADER_LEN],
+    /// SPI, upper and lower half, if numbers are extended.
+    extended: Option<[u8; EXTENDED_LEN]>,
+}
+
+impl Aad {
+    fn new(spi: Spi, number: u64, esn: bool) -> Self {
+        let extended = || {
+            let mut octets = [0; EXTENDED_LEN];
+            octets[..UPPER.start].copy_from_slice(&spi.0.to_be_bytes());
+            octets[UPPER.start..].copy_from_slice(&number.to_be_bytes());
+            octets
+        };
+        Self {
+            header: Header::of(spi, number).octets(),
+            extended: esn.then(extended),
+        }
+    }
+
+    /// RFC 4106 section 5, RFC 7634 section 2.1.
+    fn of_aead(&self) -> &[u8] {
+        match &self.extended {
+            Some(octets) => octets,
+            None => &self.header,
+        }
+    }
+
+    /// What is before IV and text, and what behind (RFC 4303 section 2.2.1).
+    fn of_hmac(&self) -> (&[u8], &[u8]) {
+        let upper = self.extended.as_ref().map(|octets| &octets[UPPER]);
+        (&self.header, upper.unwrap_or_default())
     }
 }
 
@@ -300,19 +373,15 @@ mod tests {
     /// is cut or damaged says always the same of itself.
     #[test]
     fn a_forged_packet_tells_nothing_about_its_padding() {
-        for suite in Suite::ALL {
-            let key = Secret::new((0..suite.keymat_len()).map(|i| i as u8).collect());
-            let plain = Plain::new(suite, false, &key).unwrap();
+        for (suite, esn) in Suite::ALL.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+            let plain = plain(suite, false).extended(esn);
             for len in 0..33 {
-                let header = Header {
-                    spi: model::Spi(0x1000),
-                    seq: len + 1,
-                };
+                let number = u64::from(esn) << 32 | (len + 1);
                 let datagram = vec![9; len as usize];
                 let mut packet = Packet::from_slice(&datagram);
-                plain.seal(&mut packet, header, 4).unwrap();
+                plain.seal(&mut packet, SPI, number, 4).unwrap();
                 let sealed = packet.octets().to_vec();
-                let place = plain.verify(packet.octets_mut(), header).unwrap();
+                let place = plain.verify(packet.octets_mut(), SPI, number).unwrap();
                 assert_eq!(unwrap(&mut packet, place), Ok(4));
                 assert_eq!(packet.octets(), datagram);
                 let shortest = plain.text_at() + TRAILER_LEN + plain.icv_len;
@@ -321,13 +390,42 @@ mod tests {
                         true => DropReason::Runt,
                         false => DropReason::BadIcv,
                     };
-                    let cut = plain.verify(&mut sealed[..at].to_vec(), header);
+                    let cut = plain.verify(&mut sealed[..at].to_vec(), SPI, number);
                     assert_eq!(cut, Err(expected), "{suite}, {at} octets");
                     let mut damaged = sealed.clone();
                     damaged[at] ^= 1;
-                    let damaged = plain.verify(&mut damaged, header);
+                    let damaged = plain.verify(&mut damaged, SPI, number);
                     assert_eq!(damaged, Err(DropReason::BadIcv), "{suite}, octet {at}");
                 }
+            }
+        }
+    }
+
+    /// RFC 4303 section 2.2.1. Without extended numbers it is nothing that there is.
+    #[test]
+    fn the_upper_half_of_an_extended_number_is_covered_and_not_sent() {
+        for suite in Suite::ALL {
+            for implicit_iv in [false, suite.hash().is_none()] {
+                let seal = |plain: Plain, number| {
+                    let mut packet = Packet::from_slice(&[9; 20]);
+                    plain.seal(&mut packet, SPI, number, 4).unwrap();
+                    packet.octets().to_vec()
+                };
+                let extended = || plain(suite, implicit_iv).extended(true);
+                let without = seal(plain(suite, implicit_iv), 7);
+                let sealed = [7, 1 << 32 | 7, 2 << 32 | 7].map(|number| seal(extended(), number));
+                for (packet, upper) in sealed.iter().zip(0..) {
+                    assert_eq!((packet.len(), &packet[..8]), (without.len(), &without[..8]));
+                    let opens = |plain: Plain, number| {
+                        plain.verify(&mut packet.clone(), SPI, number).is_ok()
+                    };
+                    for other in 0..4 {
+                        let opened = opens(extended(), other << 32 | 7);
+                        assert_eq!(opened, other == upper, "{suite}, {other}");
+                    }
+                    assert!(!opens(plain(suite, implicit_iv), 7), "{suite}");
+                }
+                assert!(extended().verify(&mut without.clone(), SPI, 7).is_err());
             }
         }
     }
@@ -344,10 +442,17 @@ mod tests {
         }
     }
 
+    const SPI: Spi = Spi(0x1000);
+
+    fn plain(suite: Suite, implicit_iv: bool) -> Plain {
+        let key = (0..suite.keymat_len()).map(|i| i as u8).collect();
+        Plain::new(suite, implicit_iv, &Secret::new(key)).unwrap()
+    }
+
     fn opens(suite: Suite, key: Vec<u8>, packet: &mut [u8], text: &[u8]) {
         let plain = Plain::new(suite, false, &Secret::new(key)).unwrap();
         let header = Header::parse(packet).unwrap();
-        let place = plain.verify(packet, header).unwrap();
+        let place = plain.verify(packet, header.spi, header.seq.into()).unwrap();
         assert_eq!(&packet[place], text);
     }
 

@@ -4,6 +4,8 @@
 //! Bit `seq` is bit `seq % 64` of word `(seq / 64) % words`. There is one word more than the window
 //! needs, so the word that the highest number is in may be partly ahead of it. Exactly the numbers
 //! `highest - window + 1 ..= highest` are inside; RFC 6479 gives only about as many.
+//!
+//! Numbers have 64 bits here. Of an SA without extended ones they are all below 2^32.
 
 use crate::drop::DropReason;
 
@@ -12,12 +14,12 @@ pub(crate) const MIN_WINDOW: u32 = 4096;
 /// Packets in the largest window.
 pub(crate) const MAX_WINDOW: u32 = 65536;
 
-const BITS: u32 = 64;
+const BITS: u64 = 64;
 
 /// Which sequence numbers of one SA were seen.
 pub(crate) struct Replay {
     window: u32,
-    highest: u32,
+    highest: u64,
     /// None before the first packet: with ten thousand SAs up, few may have carried anything.
     words: Box<[u64]>,
 }
@@ -39,16 +41,25 @@ impl Replay {
     }
 
     /// The highest number seen, 0 before the first.
-    pub fn highest(&self) -> u32 {
+    pub fn highest(&self) -> u64 {
         self.highest
     }
 
+    /// The extended number of a packet that has its lower half: of all with that half the first that is not
+    /// left of the window (RFC 4303 appendix A2.2). One that 2^32 packets were lost before is another, and
+    /// its packet is not authentic then.
+    pub fn extended(&self, lower: u32) -> u64 {
+        let bottom = self.highest.saturating_sub(u64::from(self.window) - 1);
+        // Beyond the last number there is the first, which is left of the window.
+        bottom.wrapping_add(lower.wrapping_sub(bottom as u32).into())
+    }
+
     /// Whether a number could be new. Asked before authentication, where nothing may change yet.
-    pub fn check(&self, seq: u32) -> Result<(), DropReason> {
+    pub fn check(&self, seq: u64) -> Result<(), DropReason> {
         match seq {
             0 => Err(DropReason::SequenceZero),
             _ if seq > self.highest => Ok(()),
-            _ if self.highest - seq >= self.window => Err(DropReason::TooOld),
+            _ if self.highest - seq >= self.window.into() => Err(DropReason::TooOld),
             _ => {
                 let (word, bit) = self.place(seq);
                 match self.words[word] & bit {
@@ -60,10 +71,10 @@ impl Replay {
     }
 
     /// Checks again and takes an authenticated number into the window, which moves with it.
-    pub fn take(&mut self, seq: u32) -> Result<(), DropReason> {
+    pub fn take(&mut self, seq: u64) -> Result<(), DropReason> {
         self.check(seq)?;
         if self.words.is_empty() {
-            self.words = vec![0; self.window.div_ceil(BITS) as usize + 1].into();
+            self.words = vec![0; u64::from(self.window).div_ceil(BITS) as usize + 1].into();
         }
         if seq > self.highest {
             self.forget_between(self.highest / BITS, seq / BITS);
@@ -75,17 +86,17 @@ impl Replay {
     }
 
     /// Clears the words after `old` up to `new`: they still hold what is now left of the window.
-    fn forget_between(&mut self, old: u32, new: u32) {
-        let all = self.words.len() as u32;
+    fn forget_between(&mut self, old: u64, new: u64) {
+        let all = self.words.len() as u64;
         for word in 1..=(new - old).min(all) {
             let index = (new - (word - 1)) % all;
             self.words[index as usize] = 0;
         }
     }
 
-    fn place(&self, seq: u32) -> (usize, u64) {
-        let word = (seq / BITS) as usize % self.words.len();
-        (word, 1 << (seq % BITS))
+    fn place(&self, seq: u64) -> (usize, u64) {
+        let word = (seq / BITS) % self.words.len() as u64;
+        (word as usize, 1 << (seq % BITS))
     }
 }
 
@@ -98,22 +109,37 @@ mod tests {
     /// What the window is meant to be, with all the memory it wants.
     #[derive(Default)]
     struct Naive {
-        seen: BTreeSet<u32>,
+        seen: BTreeSet<u64>,
     }
 
     impl Naive {
-        fn take(&mut self, seq: u32, window: u32) -> Result<(), DropReason> {
+        fn take(&mut self, seq: u64, window: u64) -> Result<(), DropReason> {
             let highest = self.seen.last().copied().unwrap_or(0);
             if seq == 0 {
                 return Err(DropReason::SequenceZero);
             }
-            if u64::from(seq) + u64::from(window) <= u64::from(highest) {
+            if seq <= highest.saturating_sub(window) {
                 return Err(DropReason::TooOld);
             }
             match self.seen.insert(seq) {
                 true => Ok(()),
                 false => Err(DropReason::Replayed),
             }
+        }
+
+        /// The upper half by the letter of RFC 4303 appendix A2.3, in arithmetic modulo 2^32.
+        fn extended(&self, lower: u32, window: u32) -> u64 {
+            let top = self.seen.last().copied().unwrap_or(0);
+            let (top_lower, top_upper) = (top as u32, (top >> 32) as u32);
+            let is_right = lower < top_lower.wrapping_sub(window - 1);
+            let upper = match (top_lower >= window - 1, is_right) {
+                (true, false) => top_upper,
+                (true, true) => top_upper.wrapping_add(1),
+                // Before the first number there is none: RFC 4303 says nothing of that.
+                (false, false) => top_upper.saturating_sub(1),
+                (false, true) => top_upper,
+            };
+            u64::from(upper) << 32 | u64::from(lower)
         }
     }
 
@@ -122,9 +148,10 @@ mod tests {
         for window in [4096, 5000, 65536] {
             let mut replay = Replay::new(window);
             replay.take(100_000).unwrap();
-            assert_eq!(replay.check(100_000 - window), Err(DropReason::TooOld));
-            replay.take(100_000 - window + 1).unwrap();
-            assert_eq!(replay.take(100_000 - window + 1), Err(DropReason::Replayed));
+            let oldest = 100_000 - u64::from(window) + 1;
+            assert_eq!(replay.check(oldest - 1), Err(DropReason::TooOld));
+            replay.take(oldest).unwrap();
+            assert_eq!(replay.take(oldest), Err(DropReason::Replayed));
         }
     }
 
@@ -146,18 +173,64 @@ mod tests {
     fn zero_is_never_new_and_the_last_number_is_once() {
         let mut replay = Replay::new(4096);
         assert_eq!(replay.take(0), Err(DropReason::SequenceZero));
-        assert_eq!(replay.take(u32::MAX), Ok(()));
-        assert_eq!(replay.take(u32::MAX), Err(DropReason::Replayed));
-        assert_eq!(replay.take(u32::MAX - 4095), Ok(()));
+        assert_eq!(replay.take(LAST), Ok(()));
+        assert_eq!(replay.take(LAST), Err(DropReason::Replayed));
+        assert_eq!(replay.take(LAST - 4095), Ok(()));
         assert_eq!(replay.take(1), Err(DropReason::TooOld));
     }
+
+    #[test]
+    fn the_extended_number_is_the_first_that_is_not_left_of_the_window() {
+        let cases = [
+            // Before the first packet, and within the first window.
+            (0, 1, 1),
+            (0, u32::MAX, LAST),
+            (100, u32::MAX, LAST),
+            // The window is in one cycle: what is left of it is in the next.
+            (LAST, u32::MAX, LAST),
+            (LAST, u32::MAX - 4095, LAST - 4095),
+            (LAST, u32::MAX - 4096, (2 << 32) - 1 - 4096),
+            (LAST, 0, 1 << 32),
+            (LAST, 7, (1 << 32) + 7),
+            // The window is in two.
+            ((1 << 32) + 7, u32::MAX, LAST),
+            ((1 << 32) + 7, 8, (1 << 32) + 8),
+            ((1 << 32) + 4094, u32::MAX, LAST),
+            ((1 << 32) + 4095, u32::MAX, (2 << 32) - 1),
+        ];
+        for (highest, lower, extended) in cases {
+            let mut replay = Replay::new(4096);
+            replay.highest = highest;
+            assert_eq!(replay.extended(lower), extended, "{lower} after {highest}");
+        }
+    }
+
+    /// A peer that has the keys gets nowhere by going to the end of all numbers.
+    #[test]
+    fn beyond_the_last_extended_number_all_are_left_of_the_window() {
+        let mut replay = Replay::new(4096);
+        replay.take(u64::MAX).unwrap();
+        for lower in [0, 1, 7, u32::MAX - 4096] {
+            let number = replay.extended(lower);
+            assert_eq!(number, u64::from(lower));
+            assert!(matches!(
+                replay.check(number),
+                Err(DropReason::TooOld | DropReason::SequenceZero)
+            ));
+        }
+        assert_eq!(replay.extended(u32::MAX), u64::MAX);
+        assert_eq!(replay.check(u64::MAX), Err(DropReason::Replayed));
+    }
+
+    /// The last number that has no upper half.
+    const LAST: u64 = u32::MAX as u64;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn it_does_what_the_naive_model_does(
             window in 4096..=65536_u32,
-            start in prop_oneof![Just(1_u32), 1..=u32::MAX],
+            start in prop_oneof![Just(1), 1..=LAST, LAST - 9000..LAST + 9000, 1..=u64::MAX],
             steps in proptest::collection::vec(
                 prop_oneof![
                     4 => -200..200_i64,
@@ -170,10 +243,25 @@ mod tests {
             let (mut replay, mut naive) = (Replay::new(window), Naive::default());
             let mut seq = start;
             for step in steps {
-                seq = (i64::from(seq) + step).clamp(0, u32::MAX.into()) as u32;
-                prop_assert_eq!(replay.take(seq), naive.take(seq, window), "{}", seq);
+                seq = seq.saturating_add_signed(step);
+                prop_assert_eq!(replay.take(seq), naive.take(seq, window.into()), "{}", seq);
                 prop_assert_eq!(replay.highest(), naive.seen.last().copied().unwrap_or(0));
             }
+        }
+
+        /// Whatever half a packet says, and where the window is.
+        #[test]
+        fn an_extended_number_is_what_rfc_4303_appendix_a2_says(
+            window in 4096..=65536_u32,
+            highest in prop_oneof![0..=2 * 65536_u64, LAST - 70_000..LAST + 70_000, 0..u64::MAX - (1 << 32)],
+            lower in prop_oneof![any::<u32>(), (-70_000..70_000_i32).prop_map(|near| near as u32)],
+            near: bool,
+        ) {
+            let mut replay = Replay::new(window);
+            replay.highest = highest;
+            let lower = if near { lower.wrapping_add(highest as u32) } else { lower };
+            let naive = Naive { seen: [highest].into() };
+            prop_assert_eq!(replay.extended(lower), naive.extended(lower, window));
         }
     }
 }

@@ -126,7 +126,7 @@ impl Offer {
             mode: _,
         } = &peer.role
         {
-            offer.esp = named(&offer_esp(&EspMenu::plain(&peer.suites), Spi(0)));
+            offer.esp = named(&offer_esp(&EspMenu::of(peer, Vec::new()), Spi(0)));
             offer.local = kept(local.clone());
             offer.remote = kept(remote.clone());
             offer.zones = zones::offer(zones).map(Box::new);

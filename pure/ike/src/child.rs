@@ -304,10 +304,10 @@ pub(crate) fn answer(
     let spi = fresh_spi(rng);
     let menu = EspMenu::of(peer, keys.groups());
     let choice = choose_esp(offer.proposals, &menu, spi).ok_or_else(|| {
-        let allowed = peer.suites.clone();
+        let (allowed, esn) = (peer.suites.clone(), peer.esn);
         (
             NotifyType::NO_PROPOSAL_CHOSEN,
-            Refusal::NoEspProposal { allowed },
+            Refusal::NoEspProposal { allowed, esn },
         )
     })?;
     let (ours, theirs) = common((peer, policy, addresses), ground, &offer)?;
@@ -441,6 +441,7 @@ fn plain(
         keys: Keys::Plain {
             suite: choice.suite,
             implicit_iv: choice.implicit_iv,
+            esn: choice.esn,
             key,
         },
         writers: None,

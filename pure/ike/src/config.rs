@@ -106,6 +106,9 @@ pub struct Peer {
     /// So many children it may have for the traffic of the first, that one as well, if the peer says that it
     /// wants several too (RFC 9611). One: no more than that.
     pub resources: u8,
+    /// Whether the sequence numbers of its children are extended to 64 bits (RFC 4303 section 2.2.1), if the
+    /// peer wants that too. Those of zones never are.
+    pub esn: bool,
     /// Whether a translator on the way is an attack: then it is told by whom packets are from (RFC
     /// 4555 section 3.9).
     pub forbids_nat: bool,
@@ -212,6 +215,7 @@ impl Peer {
             mobike,
             clones,
             resources,
+            esn,
             forbids_nat,
             redirects: _,
             window: _,
@@ -224,7 +228,7 @@ impl Peer {
             && role.agrees(&new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
             && (mobike, clones, resources) == (&new.mobike, &new.clones, &new.resources)
-            && (forbids_nat, tcp) == (&new.forbids_nat, &new.tcp)
+            && (esn, forbids_nat, tcp) == (&new.esn, &new.forbids_nat, &new.tcp)
     }
 }
 

@@ -644,10 +644,12 @@ pub enum Refusal {
         kems: Vec<Option<Kem>>,
     },
     /// No proposal of its child SA fits.
-    #[error("it offers no ESP suite that is allowed here: {} without extended sequence numbers is", either(.allowed))]
+    #[error("it offers no ESP suite that is allowed here: {} {} is", either(.allowed), numbers(*.esn))]
     NoEspProposal {
         /// What we allow.
         allowed: Vec<Suite>,
+        /// Whether extended sequence numbers are allowed too.
+        esn: bool,
     },
     /// The selectors have nothing in common.
     #[error(
@@ -1071,6 +1073,14 @@ fn kem_too(kems: &[Option<Kem>]) -> &'static str {
     match besides(kems).is_empty() {
         true => "",
         false => ", and `kem`",
+    }
+}
+
+/// Which sequence numbers are allowed.
+const fn numbers(esn: bool) -> &'static str {
+    match esn {
+        true => "with extended sequence numbers or without",
+        false => "without extended sequence numbers",
     }
 }
 

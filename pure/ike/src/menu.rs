@@ -69,15 +69,19 @@ pub(crate) struct EspMenu {
     pub(crate) groups: Vec<GroupId>,
     /// For an additional key exchange after that; `None`: it can do without.
     pub(crate) kems: Vec<Option<Kem>>,
+    /// Whether extended sequence numbers are wanted. It can do without.
+    pub(crate) esn: bool,
 }
 
 impl EspMenu {
-    /// Without any key exchange.
+    /// Without any key exchange, and without extended numbers.
+    #[cfg(test)]
     pub(crate) fn plain(suites: &[Suite]) -> Self {
         Self {
             suites: suites.to_vec(),
             groups: Vec::new(),
             kems: vec![None],
+            esn: false,
         }
     }
 
@@ -91,6 +95,7 @@ impl EspMenu {
             suites: peer.suites.clone(),
             groups,
             kems,
+            esn: peer.esn,
         }
     }
 
@@ -101,6 +106,7 @@ impl EspMenu {
             suites,
             groups: self.groups.clone(),
             kems,
+            esn: self.esn,
         });
         parts.collect()
     }
@@ -205,8 +211,10 @@ impl Menu {
         Self { courses, kems }
     }
 
-    /// For an ESP SA: suites that stand in one proposal, those without an IV on the wire first.
-    pub(crate) fn esp(suites: &[Suite]) -> Self {
+    /// For an ESP SA: what stands in one proposal, suites without an IV on the wire first. Whoever wants
+    /// extended numbers "will usually include two ESN transforms" (RFC 7296 section 3.3.2).
+    pub(crate) fn esp(part: &EspMenu) -> Self {
+        let suites = &part.suites;
         let forms = |&suite: &Suite| {
             let implicit = suite
                 .hash()
@@ -216,7 +224,9 @@ impl Menu {
         };
         let mut courses = vec![suites.iter().flat_map(forms).collect()];
         courses.extend(integrity(suites));
-        courses.push(vec![Transform::esn(EsnId::NO)]);
+        let extended = part.esn.then_some(EsnId::YES);
+        let numbers = extended.into_iter().chain([EsnId::NO]);
+        courses.push(numbers.map(Transform::esn).collect());
         let kems = Vec::new();
         Self { courses, kems }
     }

@@ -7,7 +7,7 @@
 
 use crate::menu::{EspMenu, IkeMenu, Menu, group_id, kems_of};
 use model::{Group, Kem, Spi, Suite};
-use wire::ike::{GroupId, Proposal, Protocol, Transform, TransformType};
+use wire::ike::{EsnId, GroupId, Proposal, Protocol, Transform, TransformType};
 
 /// SPIs below are reserved (RFC 4303 section 2.1).
 const FIRST_SPI: u32 = 256;
@@ -28,6 +28,8 @@ pub(crate) struct IkeChoice {
 pub(crate) struct EspChoice {
     pub(crate) suite: Suite,
     pub(crate) implicit_iv: bool,
+    /// Whether sequence numbers are extended.
+    pub(crate) esn: bool,
     /// The key exchange that makes its keys fresh, if there is one.
     pub(crate) group: Option<GroupId>,
     /// The key exchanges after it, in their order.
@@ -44,12 +46,13 @@ pub(crate) fn offer_ike(menu: &IkeMenu) -> Vec<Proposal> {
 }
 
 /// What we offer for an ESP SA: each suite, an AEAD without an IV on the wire if the peer can; and
-/// any of the groups, or none, unless an additional key exchange is to follow.
+/// any of the groups, or none, unless an additional key exchange is to follow; and extended numbers, if
+/// they are wanted.
 pub(crate) fn offer_esp(menu: &EspMenu, spi: Spi) -> Vec<Proposal> {
     let parts = menu.parts();
     let menus = parts.iter().map(|part| match part.groups.is_empty() {
-        true => Menu::esp(&part.suites),
-        false => Menu::esp(&part.suites).exchanging(part),
+        true => Menu::esp(part),
+        false => Menu::esp(part).exchanging(part),
     });
     offer(Protocol::ESP, &spi.0.to_be_bytes(), menus)
 }
@@ -85,8 +88,8 @@ pub(crate) fn choose_esp(offered: &[Proposal], allowed: &EspMenu, spi: Spi) -> O
         let mut offered = offered.iter();
         offered.find_map(|proposal| {
             let menu = match proposal.transforms.iter().any(is_group) {
-                true => Menu::esp(&part.suites).exchanging(part),
-                false => Menu::esp(&part.suites),
+                true => Menu::esp(part).exchanging(part),
+                false => Menu::esp(part),
             };
             let peer_spi = esp_spi(proposal)?;
             let transforms = menu.pick(proposal)?;
@@ -94,6 +97,7 @@ pub(crate) fn choose_esp(offered: &[Proposal], allowed: &EspMenu, spi: Spi) -> O
             Some(EspChoice {
                 suite,
                 implicit_iv,
+                esn: transforms.contains(&Transform::esn(EsnId::YES)),
                 group: transforms.iter().find(names_group).map(|t| GroupId(t.id)),
                 kems: kems_of(&transforms),
                 peer_spi,

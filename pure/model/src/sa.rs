@@ -279,11 +279,21 @@ pub enum Keys<K> {
         suite: Suite,
         /// No IV on the wire (RFC 8750).
         implicit_iv: bool,
+        /// Extended sequence numbers: 64 bits, of which packets have the lower half (RFC 4303 section
+        /// 2.2.1).
+        esn: bool,
         /// The cipher's key, then salt or the HMAC's key: [`Suite::keymat_len`] octets.
         key: K,
     },
     /// Zoned ESP: one key for each agreed zone, in ascending serial.
     Zoned(Vec<ZoneKey<K>>),
+}
+
+impl<K> Keys<K> {
+    /// Whether sequence numbers are extended.
+    pub const fn is_extended(&self) -> bool {
+        matches!(self, Self::Plain { esn: true, .. })
+    }
 }
 
 /// One direction of a child SA.

@@ -372,6 +372,7 @@ impl Node {
             inbound: child.inbound.spi,
             outbound: child.outbound.spi,
             zoned: child.agreement.is_some(),
+            esn: child.outbound.keys.is_extended(),
             mode: child.mode,
             local: child.local.clone(),
             remote: child.remote.clone(),

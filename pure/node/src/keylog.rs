@@ -1,8 +1,8 @@
 //! Keys in the forms of Wireshark's preference tables, for analysis only.
 //!
 //! Wireshark matches ESP SAs by addresses and SPI. Addresses are wildcards here, so that a line
-//! survives a move. It knows neither implicit IVs (RFC 8750) nor zones nor ChaCha20-Poly1305:
-//! such SAs have no line.
+//! survives a move. It knows neither implicit IVs (RFC 8750) nor extended sequence numbers nor zones nor
+//! ChaCha20-Poly1305: such SAs have no line.
 
 use crypto::Secret;
 use model::{ChildSa, Half, Keys, Sha2, Suite};
@@ -66,6 +66,7 @@ fn esp_line(half: &Half<Secret>, family: &str) -> Option<String> {
     let Keys::Plain {
         key,
         implicit_iv: false,
+        esn: false,
         suite,
     } = &half.keys
     else {

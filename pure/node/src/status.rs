@@ -70,6 +70,8 @@ pub struct ChildStatus {
     pub outbound: Spi,
     /// Whether it is a composite SA.
     pub zoned: bool,
+    /// Whether its sequence numbers are extended.
+    pub esn: bool,
     /// The key exchanges of its own that its keys come from.
     pub exchanges: Exchanges,
     /// What of a datagram it seals.

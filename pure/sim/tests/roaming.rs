@@ -153,6 +153,7 @@ fn config(
         mobike: true,
         clones: false,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -33,6 +33,14 @@ pub struct Header {
 }
 
 impl Header {
+    /// That of a packet with a number, of whose upper half nothing is on the wire (RFC 4303 section 2.2.1).
+    pub const fn of(spi: Spi, number: u64) -> Self {
+        Self {
+            spi,
+            seq: number as u32,
+        }
+    }
+
     /// Reads the header at the front of a packet. `None` if it is cut short.
     pub fn parse(packet: &[u8]) -> Option<Self> {
         let &[a, b, c, d, e, f, g, h] = packet.first_chunk()?;

@@ -97,6 +97,7 @@ id = "erin@example.net"
 pubkey = "second.pub"
 local = ["10.8.0.1/32"]
 remote = ["10.6.0.1/32"]
+esn = true
 mode = "beet"
 [peer.erin.child.voice]
 remote = ["10.6.0.2/32"]
@@ -276,6 +277,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "resources = 8",
             Anew,
         ),
+        ("peer.erin.esn", "esn = true\n", "", Anew),
         ("peer.erin.mode", "mode = \"beet\"\n", "", Anew),
         (
             "peer.erin.child.voice.mode",

@@ -221,6 +221,7 @@ fn keys(spi: u32, agreement: Option<&ZoneAgreement>) -> Keys<Secret> {
         None => Keys::Plain {
             suite: SUITE,
             implicit_iv: true,
+            esn: false,
             key: key(spi, 0),
         },
         Some(agreement) => {

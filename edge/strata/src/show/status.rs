@@ -106,6 +106,7 @@ fn show_child(text: &mut String, child: &Child) {
         ChildMode::Transport => ", transport mode",
         ChildMode::Beet => ", BEET mode",
     };
+    let numbers = if child.esn { ", extended numbers" } else { "" };
     let (spi_in, spi_out) = (clean(&child.spi_in), clean(&child.spi_out));
     let draining = if child.draining {
         ", being replaced"
@@ -122,7 +123,7 @@ fn show_child(text: &mut String, child: &Child) {
     let (local, remote) = (list(&child.local), list(&child.remote));
     let _ = writeln!(
         text,
-        "  sa        {kind}{mode}, in {spi_in}, out {spi_out}{without}{draining}"
+        "  sa        {kind}{mode}{numbers}, in {spi_in}, out {spi_out}{without}{draining}"
     );
     if !child.key_exchanges.is_empty() {
         let all: Vec<_> = child.key_exchanges.iter().map(|one| clean(one)).collect();
@@ -215,6 +216,7 @@ mod tests {
                 name: None,
                 spi_in: "c0de0001".to_owned(),
                 spi_out: "beef0002".to_owned(),
+                esn: false,
                 key_exchanges: vec!["x25519".to_owned(), "mlkem768".to_owned()],
                 mode: ChildMode::Tunnel,
                 carrier: Carrier::Tcp,

@@ -18,18 +18,24 @@ pub const TO_ALICE: u32 = 0x1000_0a0a;
 /// How the SA protects.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    Plain { suite: Suite, implicit_iv: bool },
+    Plain {
+        suite: Suite,
+        implicit_iv: bool,
+        esn: bool,
+    },
     Zoned(Vec<(ZoneSelector, ZoneSuite)>),
 }
 
 pub const EXPLICIT: Kind = Kind::Plain {
     suite: Suite::Aes128Gcm16,
     implicit_iv: false,
+    esn: false,
 };
 
 pub const IMPLICIT: Kind = Kind::Plain {
     suite: Suite::Aes128Gcm16,
     implicit_iv: true,
+    esn: false,
 };
 
 /// Both headers and the rest: what SNOOP needs.
@@ -126,9 +132,14 @@ pub fn key(spi: u32, zone: u8, suite: impl Into<ZoneSuite>) -> Secret {
 
 pub fn half(spi: u32, kind: &Kind) -> Half<Secret> {
     let keys = match kind {
-        Kind::Plain { suite, implicit_iv } => Keys::Plain {
+        Kind::Plain {
+            suite,
+            implicit_iv,
+            esn,
+        } => Keys::Plain {
             suite: *suite,
             implicit_iv: *implicit_iv,
+            esn: *esn,
             key: key(spi, 0, *suite),
         },
         Kind::Zoned(zones) => Keys::Zoned(

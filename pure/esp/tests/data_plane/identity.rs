@@ -112,7 +112,7 @@ pub fn kind() -> impl Strategy<Value = Kind> {
         Kind::Zoned(all.zip(suites).collect())
     });
     prop_oneof![
-        1 => (select(&Suite::ALL[..]), any::<bool>()).prop_map(|(suite, implicit_iv)| Kind::Plain { suite, implicit_iv }),
+        1 => (select(&Suite::ALL[..]), any::<[bool; 2]>()).prop_map(|(suite, [implicit_iv, esn])| Kind::Plain { suite, implicit_iv, esn }),
         5 => zoned,
     ]
 }

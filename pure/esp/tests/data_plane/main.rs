@@ -10,6 +10,7 @@ mod clamp;
 mod datagram;
 mod dscp;
 mod ecn;
+mod esn;
 mod fixed;
 mod foreign;
 mod identity;

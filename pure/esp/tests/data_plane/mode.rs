@@ -70,10 +70,11 @@ fn what_follows_the_header_arrives_under_a_header_of_the_same_addresses() {
 
 #[test]
 fn every_plain_suite_carries_both_modes() {
-    let keyed = |half: &mut Half<Secret>, suite: Suite, implicit_iv| {
+    let keyed = |half: &mut Half<Secret>, suite: Suite, (implicit_iv, esn)| {
         half.keys = Keys::Plain {
             suite,
             implicit_iv,
+            esn,
             key: Secret::new(vec![half.spi.0 as u8; suite.keymat_len()]),
         };
     };
@@ -82,12 +83,13 @@ fn every_plain_suite_carries_both_modes() {
         (V6, v6(TCP, &tcp(&[], b"x"))),
     ];
     for suite in Suite::ALL {
-        for implicit_iv in [false, suite.hash().is_none()] {
+        let forms = [false, true].map(|esn| (suite.hash().is_none(), esn));
+        for form in [(false, false)].into_iter().chain(forms) {
             for (addresses, datagram) in &datagrams {
                 let mut sas = moded(Mode::Beet, &EXPLICIT, *addresses);
                 for sa in &mut sas {
-                    keyed(&mut sa.inbound, suite, implicit_iv);
-                    keyed(&mut sa.outbound, suite, implicit_iv);
+                    keyed(&mut sa.inbound, suite, form);
+                    keyed(&mut sa.outbound, suite, form);
                 }
                 let [mut alice, mut bob] = sas.map(endpoint);
                 let sealed = seal(&mut alice, datagram).unwrap();

@@ -193,6 +193,7 @@ fn in_blocks_packets_are_of_one_length_but_for_what_fills_no_block() {
         let plain = Kind::Plain {
             suite,
             implicit_iv: false,
+            esn: false,
         };
         let padded = lengths(&plain, Some(Sizes::one(MTU)));
         assert_eq!(padded.len(), 1, "{suite}: {padded:?}");

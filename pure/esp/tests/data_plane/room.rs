@@ -55,7 +55,11 @@ fn of(len: usize) -> Vec<u8> {
 }
 
 fn plain(suite: Suite, implicit_iv: bool) -> Kind {
-    Kind::Plain { suite, implicit_iv }
+    Kind::Plain {
+        suite,
+        implicit_iv,
+        esn: false,
+    }
 }
 
 fn worker(kind: &Kind, mtu: PathMtu) -> (Worker, Option<u16>) {

@@ -10,6 +10,8 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
 
     name      what it shows
     spi, seq  numbers
+    esn       yes: numbers are extended, and `seq` is all of one, of which the packet has the lower half
+              (RFC 4303 section 2.2.1)
     kind      zoned, fixed (the same without a map on the wire: `runs` is the SA's; without any it is opaque
               and has one zone), explicit (IV on the wire) or implicit (RFC 8750)
     cipher Z  the suite of zone Z, if it is not aes128gcm16: aes256gcm16, chacha20poly1305, aes128gmac,
@@ -433,24 +435,51 @@ def seal_zoned(datagram, spi, seq, keys, runs, pad, fixed=False, pair=None):
 # --- Plain packets -------------------------------------------------------------------------------
 
 
-def open_plain(packet, key, implicit):
-    aad, body = packet[:8], packet[8 if implicit else 16 :]
-    iv = iv_of(struct.unpack(">I", packet[4:8])[0]) if implicit else packet[8:16]
-    text = key.decrypt(iv, body, aad)
+def covered(spi, seq, key, esn):
+    """What the ICV covers before the text, and behind it: there is the upper half of an extended number for an
+    HMAC, for an AEAD it is between SPI and lower half (RFC 4106 section 5)."""
+    if esn and isinstance(key, Aead):
+        return struct.pack(">IQ", spi, seq), b""
+    header = struct.pack(">II", spi, seq & 0xFFFFFFFF)
+    return header, struct.pack(">I", seq >> 32) if esn else b""
+
+
+def open_plain(packet, seq, key, implicit, esn):
+    spi, lower = struct.unpack(">II", packet[:8])
+    need(lower == seq & 0xFFFFFFFF, "number")
+    aad, behind = covered(spi, seq, key, esn)
+    if isinstance(key, Cbc):
+        body, icv = packet[8 : -key.icv_length], packet[-key.icv_length :]
+        if not hmac.compare_digest(key.icv(aad + body + behind), icv):
+            raise InvalidTag
+        text = key.apply(CBC(body[:16]), body[16:], backwards=True)
+    else:
+        iv = struct.pack(">Q", seq) if implicit else packet[8:16]
+        text = key.decrypt(iv, packet[8 if implicit else 16 :], aad)
     pad, next_header = text[-2], text[-1]
-    need(len(text) % 4 == 0, "alignment")
+    need(len(text) % alignment(key) == 0, "alignment")
     need(text[len(text) - 2 - pad : -2] == bytes(range(1, pad + 1)), "padding")
     return without_padding(text[: len(text) - 2 - pad]), next_header
 
 
-def seal_plain(datagram, spi, seq, key, implicit, pad):
+def seal_plain(datagram, spi, seq, key, implicit, pad, esn):
     next_header = 4 if datagram[0] >> 4 == 4 else 41
     datagram += bytes(pad)
-    pad = -(len(datagram) + 2) % 4
+    pad = -(len(datagram) + 2) % alignment(key)
     text = datagram + bytes(range(1, pad + 1)) + bytes([pad, next_header])
-    header, iv = struct.pack(">II", spi, seq), iv_of(seq)
-    body = key.encrypt(iv, text, header)
+    aad, behind = covered(spi, seq, key, esn)
+    header = struct.pack(">II", spi, seq & 0xFFFFFFFF)
+    if isinstance(key, Cbc):
+        iv = key.apply(ECB(), struct.pack(">QQ", 0, seq))
+        body = iv + key.apply(CBC(iv), text)
+        return header + body + key.icv(aad + body + behind)
+    iv = struct.pack(">Q", seq)
+    body = key.encrypt(iv, text, aad)
     return header + (b"" if implicit else iv) + body
+
+
+def alignment(key):
+    return 16 if isinstance(key, Cbc) else 4
 
 
 # --- Vectors -------------------------------------------------------------------------------------
@@ -470,6 +499,7 @@ class Vector:
         fields = {name: value.strip() for name, value in fields.items()}
         self.name, self.kind = fields["name"], fields["kind"]
         self.spi, self.seq = int(fields["spi"], 0), int(fields["seq"], 0)
+        self.esn = fields.get("esn") == "yes"
         zones = [name.split()[1] for name in fields if name.startswith("key ")]
         self.keys = {
             int(zone): key_of(
@@ -498,7 +528,7 @@ class Vector:
             return add_overlay(packet, self.keys, self.runs, self.root, *self.overlay)
         implicit = self.kind == "implicit"
         return seal_plain(
-            self.datagram, self.spi, self.seq, self.keys[0], implicit, self.pad
+            self.datagram, self.spi, self.seq, self.keys[0], implicit, self.pad, self.esn
         )
 
     def open(self):
@@ -506,7 +536,7 @@ class Vector:
             return open_zoned(self.packet, self.keys, None, self.root, self.pair)
         if self.kind == "fixed":
             return open_zoned(self.packet, self.keys, self.runs, b"", self.pair)
-        return open_plain(self.packet, self.keys[0], self.kind == "implicit")
+        return open_plain(self.packet, self.seq, self.keys[0], self.kind == "implicit", self.esn)
 
     def check(self):
         datagram, next_header = self.open()

@@ -67,7 +67,7 @@ impl AuthSent {
         let first = peer.policy(None);
         let ground = Ground::new(core.path, core.nat, self.private);
         let offer = first.map(|first| {
-            let menu = EspMenu::plain(&peer.suites);
+            let menu = EspMenu::of(peer, Vec::new());
             Offer::new(menu, &first, ground, self.private, ctx.rng)
         });
         self.child = match offer.transpose() {

@@ -135,6 +135,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         mobike: false,
         clones: false,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

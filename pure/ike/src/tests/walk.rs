@@ -55,10 +55,14 @@ fn ends(number: u32) -> (Config, Config) {
         if number.is_multiple_of(9) {
             peer.resources = 3;
         }
+        peer.esn = number.is_multiple_of(6);
         peer.window = [1, 4, 64][number as usize % 3];
     }
     if number.is_multiple_of(5) {
         right.peers[0].window = 2;
+    }
+    if number.is_multiple_of(12) {
+        right.peers[0].esn = false;
     }
     if number.is_multiple_of(16) {
         right.peers[0].lifetimes.pfs = false;

@@ -50,6 +50,7 @@ fn stranger(name: &str) -> crate::Peer {
         mobike: true,
         clones: false,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

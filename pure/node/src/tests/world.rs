@@ -49,6 +49,8 @@ pub struct Policies {
     pub kem: bool,
     /// So many tunnels carry the same.
     pub resources: u8,
+    /// Whether the mobile node wants extended numbers, and the gateway.
+    pub esn: [bool; 2],
     /// What of a datagram the first one seals. With another mode than tunnel it is between two hosts.
     pub mode: Mode,
     /// Whether packets carry their maps.
@@ -76,6 +78,7 @@ impl Default for Policies {
             voice: false,
             kem: false,
             resources: 1,
+            esn: [false; 2],
             mode: Mode::Tunnel,
             map: MapKind::Changeable,
             window: None,
@@ -657,6 +660,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     }
     if who != LICENSED {
         peers[0].resources = policies.resources;
+        peers[0].esn = policies.esn[usize::from(who == GATEWAY)];
     }
     if policies.kem && who != LICENSED {
         peers[0].kems = vec![Some(model::Kem::MlKem512), None];
@@ -715,6 +719,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         mobike: true,
         clones: true,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -367,6 +367,7 @@ fn engine(
         mobike: true,
         clones,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

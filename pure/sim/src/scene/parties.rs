@@ -134,6 +134,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         mobike: true,
         clones: false,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         key: None,
         redirects: Vec::new(),

@@ -338,6 +338,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
         mobike: true,
         clones: false,
         resources: 1,
+        esn: false,
         forbids_nat: false,
         redirects: Vec::new(),
         window: 1,
