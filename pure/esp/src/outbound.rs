@@ -20,9 +20,10 @@ use wire::content::Content;
 use wire::esp::{Header, next_header};
 use wire::zoned::ONE_FIELD_LEN;
 
-/// The last number of an SA. If they are extended it is not the last that there is, but the last that a key is
-/// good for: 2^41 packets of 1,500 octets are 2^48 blocks of AES, which is told from chance by them with a
-/// probability of 2^-33 (RFC 3602 section 5 and NIST SP 800-38A count up to 2^64 blocks).
+/// The last number of an SA without extended ones, and with them: not the last that there is, but the last that
+/// a key is good for. "MUST generate a fresh key before encrypting 2^64 blocks" (RFC 4106
+/// section 10), and long before that AES can be told from chance: 2^41 packets of 1,500 octets are 2^48 blocks,
+/// with which that succeeds once in 2^33.
 const LAST: u64 = u32::MAX as u64;
 const LAST_EXTENDED: u64 = (1 << 41) - 1;
 

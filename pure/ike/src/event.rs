@@ -644,7 +644,7 @@ pub enum Refusal {
         kems: Vec<Option<Kem>>,
     },
     /// No proposal of its child SA fits.
-    #[error("it offers no ESP suite that is allowed here: {} {} is", either(.allowed), numbers(*.esn))]
+    #[error("it offers no ESP suite that is allowed here: {} {} is; compare `suite` and `esn` at both ends", either(.allowed), numbers(*.esn))]
     NoEspProposal {
         /// What we allow.
         allowed: Vec<Suite>,

@@ -1,8 +1,9 @@
 //! Keys in the forms of Wireshark's preference tables, for analysis only.
 //!
 //! Wireshark matches ESP SAs by addresses and SPI. Addresses are wildcards here, so that a line
-//! survives a move. It knows neither implicit IVs (RFC 8750) nor extended sequence numbers nor zones nor
-//! ChaCha20-Poly1305: such SAs have no line.
+//! survives a move. It knows neither implicit IVs (RFC 8750) nor zones nor ChaCha20-Poly1305: such SAs have
+//! no line. Version 4.0 knows nothing of extended sequence numbers either. It opens their packets all the same,
+//! and calls the ICV wrong if it is told to check it.
 
 use crypto::Secret;
 use model::{ChildSa, Half, Keys, Sha2, Suite};
@@ -66,7 +67,7 @@ fn esp_line(half: &Half<Secret>, family: &str) -> Option<String> {
     let Keys::Plain {
         key,
         implicit_iv: false,
-        esn: false,
+        esn: _,
         suite,
     } = &half.keys
     else {

@@ -322,6 +322,14 @@ impl Node {
         Ok(())
     }
 
+    /// Gives no packet of any SA a number up to this one any more, as if so many had been sent: for tests of
+    /// what comes late.
+    pub fn skip_numbers(&mut self, number: u64) {
+        for id in self.children.keys() {
+            self.worker.skip_to(*id, number);
+        }
+    }
+
     // Inputs.
 
     /// An IKE message, without a non-ESP marker.

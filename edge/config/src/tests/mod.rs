@@ -4,6 +4,7 @@ mod addresses;
 mod certificates;
 mod children;
 mod diff;
+mod esn;
 mod examples;
 mod faults;
 mod level;

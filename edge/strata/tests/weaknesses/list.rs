@@ -829,7 +829,7 @@ pub const WEAKNESSES: &[Weakness] = &[
             (REPLAY, "a_window_is_never_narrower_nor_wider_than_designed"),
             (
                 PROPOSAL,
-                "extended_sequence_numbers_and_reserved_spis_are_refused",
+                "extended_sequence_numbers_that_nobody_wants_and_reserved_spis_are_refused",
             ),
         ]),
     },

@@ -118,7 +118,7 @@ impl Remedy<'_> {
     fn for_refusal(&self, why: &Refusal, attempt: &Attempt) -> Vec<Fix> {
         match why {
             Refusal::NoIkeProposal { .. } => self.algorithms(attempt),
-            Refusal::NoEspProposal { .. } => self.suite(&attempt.theirs.esp),
+            Refusal::NoEspProposal { .. } => self.child_algorithms(attempt),
             Refusal::UnknownIdentity(theirs) => vec![self.identity(theirs)],
             Refusal::WrongKey(_) => vec![self.key()],
             Refusal::BadProof { why, .. } => certificate::theirs(self, why, presented(attempt)),
@@ -251,6 +251,17 @@ impl Remedy<'_> {
         other
             .map(|(_, what)| elsewhere(format!("allow our {what} there: it is shown above")))
             .collect()
+    }
+
+    /// Who offers extended numbers alone wants no others.
+    fn child_algorithms(&self, attempt: &Attempt) -> Vec<Fix> {
+        match verdict(Topic::SequenceNumbers, attempt) {
+            Verdict::Differs => vec![
+                self.at("esn", "write `esn = true`, without `zones`"),
+                elsewhere("or allow sequence numbers of 32 bits there as well"),
+            ],
+            _ => self.suite(&attempt.theirs.esp),
+        }
     }
 
     /// A suite that the other end offers, if it offers one that we know.

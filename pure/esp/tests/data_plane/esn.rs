@@ -65,8 +65,14 @@ fn packets_of_every_suite_cross_the_end_of_a_cycle_however_they_come() {
         let packets: Vec<_> = (0..300)
             .map(|_| seal(&mut alice, &segment()).unwrap())
             .collect();
-        let mut on_the_way: Vec<_> = packets.iter().filter(|_| rng.u16() % 5 > 0).collect();
-        let twice: Vec<_> = packets.iter().filter(|_| rng.u16() % 5 == 0).collect();
+        let mut on_the_way: Vec<_> = packets
+            .iter()
+            .filter(|_| !rng.u16().is_multiple_of(5))
+            .collect();
+        let twice: Vec<_> = packets
+            .iter()
+            .filter(|_| rng.u16().is_multiple_of(5))
+            .collect();
         on_the_way.extend(twice);
         for i in (1..on_the_way.len()).rev() {
             on_the_way.swap(i, usize::from(rng.u16()) % (i + 1));

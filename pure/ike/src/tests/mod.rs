@@ -11,6 +11,7 @@ mod crossing;
 mod distribute;
 mod encapsulation;
 mod ending;
+mod esn;
 mod flows;
 mod followup;
 mod fragment;

@@ -441,7 +441,8 @@ impl Host {
 /// Whether two children fit together: what one seals the other opens.
 pub(crate) fn fit(a: &ChildSa<Secret>, b: &ChildSa<Secret>) -> bool {
     let same = |x: &model::Half<Secret>, y: &model::Half<Secret>| {
-        x.spi == y.spi && keys_of(x) == keys_of(y) && x.writers == y.writers
+        let keys = keys_of(x) == keys_of(y) && x.keys.is_extended() == y.keys.is_extended();
+        x.spi == y.spi && keys && x.writers == y.writers
     };
     let beside = |a: &Option<BesideSa<Secret>>, b: &Option<BesideSa<Secret>>| match (a, b) {
         (Some(a), Some(b)) => same(&a.inbound, &b.outbound) && same(&b.inbound, &a.outbound),

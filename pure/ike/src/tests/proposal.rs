@@ -129,15 +129,45 @@ fn none_may_stand_for_integrity_beside_an_aead() {
 }
 
 #[test]
-fn extended_sequence_numbers_and_reserved_spis_are_refused() {
+fn extended_sequence_numbers_that_nobody_wants_and_reserved_spis_are_refused() {
     let mut extended = esp(&BOTH, &[], SPI);
     extended.transforms.pop();
     extended.transforms.push(Transform::esn(EsnId::YES));
-    assert_eq!(choose_esp(&[extended], &EspMenu::plain(&BOTH), SPI), None);
+    let refused = choose_esp(std::slice::from_ref(&extended), &EspMenu::plain(&BOTH), SPI);
+    assert_eq!(refused, None);
+    assert!(choose_esp(&[extended], &with_esn(), SPI).unwrap().esn);
     assert_eq!(
         choose_esp(&[esp(&BOTH, &[], Spi(255))], &EspMenu::plain(&BOTH), SPI),
         None
     );
+}
+
+fn with_esn() -> EspMenu {
+    EspMenu {
+        esn: true,
+        ..EspMenu::plain(&BOTH)
+    }
+}
+
+/// RFC 7296 section 3.3.2: "will usually include two ESN transforms". An answer has one of them.
+#[test]
+fn who_wants_extended_numbers_offers_both_kinds_and_takes_what_is_answered() {
+    let offered = offer_esp(&with_esn(), SPI);
+    let numbers = |proposal: &Proposal| {
+        let numbers = proposal.transforms.iter();
+        let numbers = numbers.filter(|transform| transform.kind == TransformType::ESN);
+        numbers.map(|transform| transform.id).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(&offered[0]), [EsnId::YES.0, EsnId::NO.0]);
+    for (menu, esn) in [(with_esn(), true), (EspMenu::plain(&BOTH), false)] {
+        let choice = choose_esp(&offered, &menu, SPI).unwrap();
+        assert_eq!((choice.esn, numbers(&choice.answer).len()), (esn, 1));
+        assert_eq!(check_esp(&[choice.answer], &with_esn()).unwrap().esn, esn);
+    }
+    assert_eq!(check_esp(&offered, &with_esn()), None, "a choice is left");
+    let choice = choose_esp(&offered, &with_esn(), SPI).unwrap();
+    let uncalled = check_esp(&[choice.answer], &EspMenu::plain(&BOTH));
+    assert_eq!(uncalled, None, "it was not offered");
 }
 
 #[test]

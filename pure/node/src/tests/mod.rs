@@ -7,6 +7,7 @@ mod cover;
 mod datagram;
 mod ecn;
 mod encapsulation;
+mod esn;
 mod grants;
 mod invariants;
 mod ledger;

@@ -125,6 +125,7 @@ impl Trial {
         let policies = Policies {
             voice,
             kem: voice,
+            esn: [voice; 2],
             map,
             mode,
             levels: [voice.then(|| grant(30, 600, 3)); 2],

@@ -1,0 +1,44 @@
+//! Extended sequence numbers.
+
+use super::Folder;
+
+const PEER: &str = r#"[node]
+id = "alice@example.net"
+[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "office.psk"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+"#;
+
+#[test]
+fn without_a_word_numbers_have_32_bits() {
+    for (line, esn) in [("", false), ("esn = false", false), ("esn = true", true)] {
+        for zones in ["", "zones = \"refuse\"\n"] {
+            let config = Folder::new().load(&format!("{PEER}{zones}{line}"));
+            assert_eq!(config.unwrap().peers[0].esn, esn, "{line}");
+        }
+    }
+}
+
+/// `accept` as well: nobody knows before whether there will be zones.
+#[test]
+fn beside_zones_they_are_refused_with_the_fix() {
+    for zones in ["accept", "require"] {
+        let text = format!("{PEER}zones = \"{zones}\"\nesn = true\n");
+        let faults = Folder::new().lines(&text);
+        assert_eq!(faults.len(), 1, "{faults:#?}");
+        let told = [
+            "10:7 peer.office.esn",
+            "licensed node",
+            "`zones = \"refuse\"`",
+        ];
+        assert!(
+            told.iter().all(|words| faults[0].contains(words)),
+            "{faults:#?}"
+        );
+        let without = text.replace("esn = true", "esn = false");
+        assert!(Folder::new().load(&without).is_ok());
+    }
+}
