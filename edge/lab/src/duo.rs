@@ -167,8 +167,19 @@ impl Duo {
         origin: Origin,
         theirs: &Connection<'_>,
     ) -> Result<(Daemon, Charon)> {
+        self.start_told(ours, &[], origin, theirs)
+    }
+
+    /// The same with more arguments for our end.
+    pub fn start_told(
+        &self,
+        ours: &str,
+        arguments: &[&str],
+        origin: Origin,
+        theirs: &Connection<'_>,
+    ) -> Result<(Daemon, Charon)> {
         self.ours.secret("theirs.psk", PSK)?;
-        let strata = self.ours.stratad(ours)?;
+        let strata = self.ours.stratad_with(ours, arguments)?;
         Ok((strata, self.theirs.charon_of(origin, theirs)?))
     }
 

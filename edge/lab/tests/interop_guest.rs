@@ -6,13 +6,14 @@ use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, THEIRS};
 use lab::guest::{self, Carried, Guest};
 use lab::origin::Origin;
-use lab::pair::{is_down, is_up};
+use lab::pair::{is_down, is_up, refusal};
 use lab::process::until;
 use lab::runner;
 use lab::strongswan::{Charon, Connection};
 use lab::volley::volleys;
 use lab::wiretap::Wiretap;
 use model::Suite;
+use serde_json::Value;
 use std::fs;
 use std::process::ExitCode;
 
@@ -22,6 +23,9 @@ fn main() -> ExitCode {
         a_kernels_esp_without_udp_carries_octets_each_way,
         every_suite_is_carried_by_a_kernel_with_udp_and_without,
         with_another_key_or_suite_in_the_kernel_nothing_passes,
+        extended_numbers_of_every_suite_go_beyond_32_bits_both_ways,
+        a_kernel_that_is_not_to_have_extended_numbers_gets_none,
+        a_kernel_that_is_to_have_no_others_is_refused_with_the_fix,
         a_guest_that_is_dropped_leaves_no_process,
     ])
 }
@@ -36,6 +40,12 @@ const BARE: &str = "[listen]\nencapsulation = \"nat\"\n";
 
 /// The SA in which our packets arrive there.
 const INBOUND: &str = "src 192.0.2.1 dst 192.0.2.2";
+
+/// That in which the kernel's packets arrive here.
+const OUTBOUND: &str = "src 192.0.2.2 dst 192.0.2.1";
+
+/// Both ends have so many packets left to the end of the first cycle of their numbers.
+const LEFT: u64 = 100;
 
 /// Algorithms for it that nobody has agreed on.
 const OTHERS: [&str; 2] = [
@@ -147,6 +157,82 @@ fn with_another_key_or_suite_in_the_kernel_nothing_passes() -> Result<()> {
     Ok(())
 }
 
+/// Our SA goes on from just before 2^32 because it is told to, the kernel's because it is put there again with
+/// such a number.
+fn extended_numbers_of_every_suite_go_beyond_32_bits_both_ways() -> Result<()> {
+    let mut spare = Some(Guest::boot()?);
+    for suite in Suite::ALL {
+        let guest = spare.take().context("the last one kept it")?;
+        let carried = goes_beyond(&suite.to_string(), guest);
+        spare = Some(carried.with_context(|| suite.to_string())?);
+    }
+    Ok(())
+}
+
+/// Gives the guest back.
+fn goes_beyond(suite: &str, guest: Guest) -> Result<Guest> {
+    let ours = format!("{OURS}suite = \"{suite}\"\nesn = true\n");
+    let (ike, esp) = (format!("{suite}-prfsha256-x25519"), format!("{suite}-esn"));
+    let theirs = Connection {
+        ike: &ike,
+        esp: &esp,
+        ..THEIRS
+    };
+    let last = (1 << 32) - LEFT;
+    let faults = format!("numbers={last}");
+    let origin = Origin::Guest(guest);
+    let duo = Duo::with("guest", None, origin.guest())?;
+    let (strata, charon) = duo.start_told(&ours, &["--faults", &faults], origin, &theirs)?;
+    strata.strata("up theirs --wait")?;
+    ensure!(has_extended(&strata)?);
+    let guest = charon.guest().context("charon is not in a guest")?;
+    // Both halves of what it takes next are in its account.
+    state(guest, OUTBOUND)?.begin_after(guest, last)?;
+    duo.carry_by_kernel(guest, FEW)?;
+    for (sa, word) in [(INBOUND, "seq-hi 0x1,"), (OUTBOUND, "oseq-hi 0x1")] {
+        let account = guest.run(&format!("ip -s xfrm state list {sa}"))?;
+        let crossed = account.contains("flag") && account.contains("esn");
+        ensure!(crossed && account.contains(word), "{account}");
+    }
+    drop((strata, duo));
+    let guest = charon.into_guest().context("charon is not in a guest")?;
+    guest.clear()?;
+    Ok(guest)
+}
+
+fn has_extended(strata: &Daemon) -> Result<bool> {
+    let status = strata.strata("status")?;
+    let children = lab::pair::children(&status);
+    let child = children.first().context("no child")?;
+    Ok(child["esn"] == true)
+}
+
+/// The control: what strongSwan proposes by itself.
+fn a_kernel_that_is_not_to_have_extended_numbers_gets_none() -> Result<()> {
+    let ours = format!("{OURS}esn = true\n");
+    let (duo, strata, charon) = start_with(&ours, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    ensure!(!has_extended(&strata)?);
+    duo.carry_by_kernel(guest(&charon)?, FEW)?;
+    let states = guest(&charon)?.run("ip xfrm state list")?;
+    ensure!(!states.contains("esn"), "{states}");
+    Ok(())
+}
+
+fn a_kernel_that_is_to_have_no_others_is_refused_with_the_fix() -> Result<()> {
+    let theirs = Connection {
+        esp: "aes128gcm16-esn",
+        ..THEIRS
+    };
+    let (_duo, strata, charon) = start_with(OURS, &theirs)?;
+    ensure!(charon.initiate().is_err(), "it does without");
+    let told = |status: &Value| refusal(status).contains("extended sequence numbers");
+    strata.wait_until("status", DEADLINE, told)?;
+    let explained = strata.strata_text("explain theirs")?;
+    ensure!(explained.contains("`esn = true`"), "{explained}");
+    Ok(())
+}
+
 fn a_guest_that_is_dropped_leaves_no_process() -> Result<()> {
     let guest = Guest::boot()?;
     guest.run("sleep 60 &")?;
@@ -188,10 +274,20 @@ struct Sa {
     spi: String,
     reqid: String,
     algorithm: String,
+    ends: String,
 }
 
 fn inbound(guest: &Guest) -> Result<Sa> {
-    let states = guest.run(&format!("ip xfrm state list {}", INBOUND))?;
+    state(guest, INBOUND)
+}
+
+fn state(guest: &Guest, ends: &str) -> Result<Sa> {
+    let states = guest.run(&format!("ip xfrm state list {ends}"))?;
+    let algorithms = states.lines().map(str::trim).filter(|line| {
+        let kinds = ["aead ", "auth-trunc ", "enc "];
+        kinds.iter().any(|kind| line.starts_with(kind))
+    });
+    let algorithm = algorithms.collect::<Vec<_>>().join(" ");
     let words: Vec<_> = states.split_whitespace().collect();
     let after = |name: &str, count: usize| {
         let at = words.iter().position(|word| *word == name);
@@ -202,19 +298,33 @@ fn inbound(guest: &Guest) -> Result<Sa> {
     Ok(Sa {
         spi: after("spi", 1)?,
         reqid: after("reqid", 1)?,
-        algorithm: format!("aead {}", after("aead", 3)?),
+        algorithm,
+        ends: ends.to_owned(),
     })
 }
 
 impl Sa {
     /// Puts it there again with this algorithm and nothing carried.
     fn replace(&self, guest: &Guest, algorithm: &str) -> Result<()> {
-        let Self { spi, reqid, .. } = self;
-        let sa = format!("{INBOUND} proto esp spi {spi}");
+        self.put(guest, algorithm, "")
+    }
+
+    /// Puts it there again with extended numbers, of which this is the last that was sent.
+    fn begin_after(&self, guest: &Guest, number: u64) -> Result<()> {
+        let (upper, lower) = (number >> 32, number as u32);
+        let numbers = format!("flag esn replay-oseq {lower} replay-oseq-hi {upper}");
+        self.put(guest, &self.algorithm, &numbers)
+    }
+
+    fn put(&self, guest: &Guest, algorithm: &str, numbers: &str) -> Result<()> {
+        let Self {
+            spi, reqid, ends, ..
+        } = self;
+        let sa = format!("{ends} proto esp spi {spi}");
         let algorithm = algorithm.replace('(', "\\(").replace(')', "\\)");
         guest.run(&format!(
             "ip xfrm state delete {sa} && ip xfrm state add {sa} reqid {reqid} mode tunnel \
-             replay-window 32 {algorithm} encap espinudp 4500 4500 0.0.0.0"
+             replay-window 32 {numbers} {algorithm} encap espinudp 4500 4500 0.0.0.0"
         ))?;
         Ok(())
     }

@@ -5,7 +5,7 @@ use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, THEIRS, certified};
 use lab::openssl::{self, GOOD, Order, RSA};
-use lab::pair::{is_down, is_up, peer};
+use lab::pair::{children, is_down, is_up, peer};
 use lab::process::until;
 use lab::runner;
 use lab::strongswan::{Charon, Connection};
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         the_legacy_set_reaches_a_strongswan_without_curves,
         rsa_certificates_prove_both_ends,
         an_rsa_key_of_1024_bits_is_refused_with_a_reason,
+        a_charon_that_has_no_extended_numbers_gets_none,
     ])
 }
 
@@ -174,6 +175,16 @@ fn an_rsa_key_of_1024_bits_is_refused_with_a_reason() -> Result<()> {
 }
 
 /// Both daemons, not yet connected; ours with one more line about the peer.
+/// Its user space has none, and says so by itself.
+fn a_charon_that_has_no_extended_numbers_gets_none() -> Result<()> {
+    let (duo, mut strata, charon) = start("esn = true", &THEIRS)?;
+    both_roles(&duo, &mut strata, &charon, |sas| !sas.contains("esn=1"))?;
+    let status = strata.strata("status")?;
+    let mut children = children(&status).into_iter();
+    ensure!(children.all(|child| child["esn"] == false), "{status}");
+    Ok(())
+}
+
 fn start(line: &str, theirs: &Connection<'_>) -> Result<(Duo, Daemon, Charon)> {
     let duo = Duo::new("suites")?;
     let (strata, charon) = duo.start(&format!("{OURS}{line}\n"), theirs)?;

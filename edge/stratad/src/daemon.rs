@@ -598,14 +598,23 @@ impl Daemon {
                     let taken = faults::step(&mut self.faults, Step::Child);
                     self.insist(taken, peer, now);
                     self.resolve();
+                    self.skip_numbers();
                 } else if let Event::ChildDown { .. } = event {
                     self.resolve();
                 } else if let Event::ChildRekeyed { .. } = event {
                     crash::point("rekey-child-done");
+                    self.skip_numbers();
                 } else if let Event::IkeRekeyed { .. } = event {
                     crash::point("rekey-ike-done");
                 }
             }
+        }
+    }
+
+    /// If faults are asked for that come late.
+    fn skip_numbers(&mut self) {
+        if let Some(number) = self.faults.as_ref().and_then(Faults::numbers) {
+            self.node.skip_numbers(number);
         }
     }
 

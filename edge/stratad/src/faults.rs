@@ -6,11 +6,12 @@
 //! daemon's own counts against it.
 //!
 //! ```text
-//! SPEC = word,...   seed=N   only=esp   drop=P  duplicate=P  replay=P  corrupt=P   fail=STEP:N
+//! SPEC = word,...   seed=N   only=esp   drop=P  duplicate=P  replay=P  corrupt=P   fail=STEP:N   numbers=N
 //! ```
 //!
 //! `P` is a percentage, of both ways or, written `in.drop` or `out.drop`, of one. With `only=esp` IKE is
-//! left alone. `fail` lets a step fail its first `N` times.
+//! left alone. `fail` lets a step fail its first `N` times. With `numbers` every SA goes on after that number, as if
+//! so many packets had been sent.
 
 use crypto::Rng;
 use model::Path;
@@ -65,6 +66,7 @@ pub struct Spec {
     inward: Rates,
     outward: Rates,
     failures: BTreeMap<Step, u32>,
+    numbers: Option<u64>,
 }
 
 /// Percentages.
@@ -99,6 +101,7 @@ pub struct Faults {
     inward: Wire,
     outward: Wire,
     failures: BTreeMap<Step, u32>,
+    numbers: Option<u64>,
 }
 
 /// One way.
@@ -162,7 +165,13 @@ impl Faults {
             inward: wire(spec.inward, 1),
             outward: wire(spec.outward, 2),
             failures: spec.failures,
+            numbers: spec.numbers,
         }
+    }
+
+    /// After which number every SA is to go on.
+    pub const fn numbers(&self) -> Option<u64> {
+        self.numbers
     }
 
     /// What was done so far.
@@ -256,7 +265,7 @@ impl Spec {
                 let steps = STEPS.map(|(name, _)| name).join(", ");
                 format!(
                     "`{word}` is no fault: write seed=N, only=esp, drop=P, duplicate=P, replay=P, corrupt=P \
-                     (percent, of one way as in.drop=P or out.drop=P), or fail=STEP:N with a step of {steps}"
+                     (percent, of one way as in.drop=P or out.drop=P), fail=STEP:N with a step of {steps}, or numbers=N"
                 )
             })?;
         }
@@ -267,6 +276,7 @@ impl Spec {
         match word.split_once('=')? {
             ("seed", seed) => self.seed = seed.parse().ok()?,
             ("only", "esp") => self.only_esp = true,
+            ("numbers", number) => self.numbers = Some(number.parse().ok()?),
             ("fail", failure) => {
                 let (name, times) = failure.split_once(':')?;
                 let (_, step) = STEPS.iter().find(|(known, _)| *known == name)?;
