@@ -59,6 +59,10 @@ const ECN_NODE: &str = "pure/node/src/tests/ecn.rs";
 const ENCAPSULATION: &str = "edge/lab/tests/e2e_encapsulation.rs";
 const IKE_ENCAPSULATION: &str = "pure/ike/src/tests/encapsulation.rs";
 const ESP_SOCKET: &str = "edge/os/tests/network/esp.rs";
+const ESN: &str = "edge/lab/tests/e2e_esn.rs";
+const ESN_ESP: &str = "pure/esp/tests/data_plane/esn.rs";
+const ESN_FILE: &str = "edge/config/src/tests/esn.rs";
+const IKE_ESN: &str = "pure/ike/src/tests/esn.rs";
 const EXPLAIN: &str = "edge/lab/tests/e2e_explain.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "edge/lab/tests/e2e_fragment.rs";
@@ -748,6 +752,43 @@ pub const FEATURES: &[Feature] = &[
                 RESOURCE_NODE,
                 "what_one_carried_goes_by_the_others_when_it_is_deleted",
             ),
+        ]),
+    },
+    Feature {
+        name: "Extended sequence numbers",
+        keys: &["peer.esn"],
+        verbs: &[],
+        works: Tests(&[
+            (
+                ESN,
+                "a_tunnel_goes_on_beyond_the_last_number_that_is_on_the_wire",
+            ),
+            (
+                GUEST,
+                "extended_numbers_of_every_suite_go_beyond_32_bits_both_ways",
+            ),
+        ]),
+        refuses: Tests(&[
+            (ESN, "beside_zones_they_are_refused_with_the_fix"),
+            (ESN_FILE, "beside_zones_they_are_refused_with_the_fix"),
+            (ESN, "one_end_alone_has_numbers_of_32_bits"),
+            (
+                GUEST,
+                "a_kernel_that_is_to_have_no_others_is_refused_with_the_fix",
+            ),
+            (
+                IKE_ESN,
+                "who_insists_on_them_is_refused_by_who_has_none_with_a_reason",
+            ),
+        ]),
+        recovers: Tests(&[
+            (ESN, "new_keys_and_both_cycles_lose_nothing_under_volleys"),
+            (ESN, "they_carry_over_a_lossy_hop"),
+            (
+                ESN_ESP,
+                "packets_of_every_suite_cross_the_end_of_a_cycle_however_they_come",
+            ),
+            (ESN_ESP, "who_lost_a_whole_cycle_counts_all_that_comes_then"),
         ]),
     },
     Feature {
