@@ -93,7 +93,7 @@ fn stands_still(pair: &Pair, behind: &Host) -> Result<()> {
     for address in GATEWAY {
         let before = too_long(pair)?;
         let (mut near, mut far) = connect(behind, &pair.gateway, address)?;
-        near.write_all(&[7; 50_000])?;
+        near.write_all(&[7; 10_000])?;
         until("the fourth try", DEADLINE, || {
             Ok((too_long(pair)? >= before + 4).then_some(()))
         })?;
