@@ -294,7 +294,7 @@ fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<
     scene.pair.between.file("silent.nft", SILENT)?;
     scene.pair.between.run("nft -f silent.nft")?;
     let (mut near, mut far) = connect(&scene.behind, &scene.pair.gateway, GATEWAY[0])?;
-    near.write_all(&[7; 50_000])?;
+    near.write_all(&[7; 15_000])?;
     // TCP sends ten segments at once, and then the first of them again and again.
     until("the third try", DEADLINE, || {
         let rules = scene.pair.between.run("nft list table inet silent")?;
@@ -307,7 +307,7 @@ fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<
     scene.tunnel.mobile.configure(&mobile)?;
     scene.tunnel.mobile.strata_text("reload")?;
     far.set_nonblocking(false)?;
-    Ok(far.read_exact(&mut [0; 50_000])?)
+    Ok(far.read_exact(&mut [0; 15_000])?)
 }
 
 fn sources_hear_how_long_datagrams_may_be() -> Result<()> {
