@@ -269,7 +269,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "[peer.alice.child.video]\nremote = [\"10.1.8.0/24\"]\n[peer.carol]",
             Applied,
         ),
-        ("peer.alice.mobike", "\"off\"", "\"on\"", Anew),
+        (
+            "peer.alice.mobike",
+            "mobike = \"off\"",
+            "mobike = \"on\"",
+            Anew,
+        ),
         ("peer.alice.clone", "clone = true", "clone = false", Anew),
         (
             "peer.alice.resources",
