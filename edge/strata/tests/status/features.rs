@@ -1101,6 +1101,10 @@ pub const FEATURES: &[Feature] = &[
             (OFFLOAD, "off_taps_see_none"),
             (OFFLOAD, "what_turns_it_off_is_one_of_two_words"),
             (BULK, "what_is_no_packet_of_anything_harms_no_other"),
+            (
+                "edge/os/src/bulk.rs",
+                "no_packets_of_a_peer_harm_what_puts_them_together",
+            ),
         ]),
         recovers: Tests(&[
             (OFFLOAD, "what_the_kernel_does_not_cut_leaves_one_by_one"),

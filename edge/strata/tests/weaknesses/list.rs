@@ -413,6 +413,10 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "edge/os/tests/network/udp.rs",
                 "coalesced_datagrams_are_split_again",
             ),
+            (
+                "edge/os/src/bulk.rs",
+                "no_packets_of_a_peer_harm_what_puts_them_together",
+            ),
         ]),
     },
     // States, and ways around authentication.
