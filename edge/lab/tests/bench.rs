@@ -20,6 +20,9 @@ fn main() -> ExitCode {
         the_cost_of_packets_is_told_as_text,
         packets_of_another_key_get_nowhere,
         an_sa_alone_is_not_many,
+        everybody_carries_between_two_hosts_and_the_json_has_stable_keys,
+        what_is_carried_is_told_as_text,
+        between_ends_with_different_keys_nothing_is_carried,
     ])
 }
 
@@ -183,6 +186,51 @@ fn packets_of_another_key_get_nowhere() -> Result<()> {
 fn an_sa_alone_is_not_many() -> Result<()> {
     let output = command("esp --sas 1")?;
     ensure!(output.status.code() == Some(2), "{output:?}");
+    Ok(())
+}
+
+fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<()> {
+    let (output, report) = printed("peers --quick")?;
+    ensure!(output.status.success(), "{report}");
+    let top = "failure goals optimised rounds rows";
+    ensure!(keys(&report) == top, "{}", keys(&report));
+    let rows = report["rows"].as_array().context("rows is a list")?;
+    let names: Vec<_> = rows.iter().map(|row| &row["entrant"]).collect();
+    ensure!(
+        names == ["wire", "plain", "zones", "one_by_one", "strongswan"],
+        "{names:?}"
+    );
+    let measured = "cpu_s_per_gb four_gbps one_gbps packets_per_s rtt_us";
+    for row in rows {
+        let all = "cpu_s_per_gb entrant four_gbps one_gbps over_plain packets_per_s rtt_us";
+        ensure!(keys(row) == all, "{row}");
+        for key in measured.split(' ') {
+            ensure!(row[key].as_f64() > Some(0.0), "{key}: {row}");
+        }
+        ensure!(keys(&row["over_plain"]) == "least median most", "{row}");
+    }
+    ensure!(goals(&report)?.len() == 2, "{report}");
+    Ok(())
+}
+
+fn what_is_carried_is_told_as_text() -> Result<()> {
+    let output = command("peers --quick")?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "{text}");
+    ensure!(text.contains("two zones over plain"), "{text}");
+    ensure!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    Ok(())
+}
+
+fn between_ends_with_different_keys_nothing_is_carried() -> Result<()> {
+    let (output, report) = printed("peers --quick --wrong-key")?;
+    ensure!(output.status.code() == Some(1), "{report}");
+    let why = report["failure"].as_str().context("a reason")?;
+    ensure!(why.contains("key"), "{why}");
+    ensure!(report["rows"] == serde_json::json!([]), "{report}");
     Ok(())
 }
 

@@ -389,6 +389,26 @@ pub enum Bench {
                             nothing."
     )]
     Esp(BenchEsp),
+    /// Carry octets between two hosts, beside their wire alone and beside others
+    #[command(
+        after_help = "Exit status 1 if tunnels did not come up. A goal that is missed changes \
+                            nothing."
+    )]
+    Peers(BenchPeers),
+}
+
+/// How tunnels between two hosts are measured. Without options: 5 rounds of 3 s for each load.
+#[derive(Debug, Group)]
+pub struct BenchPeers {
+    /// Measure less: one round of 1 s
+    #[arg(long)]
+    pub quick: bool,
+    /// Length of each load [default: 3]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=300))]
+    pub seconds: Option<u32>,
+    /// Give the ends different keys, which must make it fail
+    #[arg(long)]
+    pub wrong_key: bool,
 }
 
 /// How packets are measured. Without options: 300 rounds.

@@ -1,10 +1,11 @@
 //! `strata bench`: hands what was typed to the lab, and prints what it measured.
 
-use crate::args::{Bench, BenchEsp, BenchIke};
+use crate::args::{Bench, BenchEsp, BenchIke, BenchPeers};
 use crate::output::{Exit, Output};
 use control::Failure;
 use lab::bench::esp;
 use lab::bench::ike::{self, Load, Options};
+use lab::bench::peers;
 use lab::obstacle::Obstacle;
 use lab::{interrupt, testbed};
 use serde::Serialize;
@@ -19,6 +20,10 @@ const AT_ONCE: usize = 16;
 /// Seconds of each half of a flood.
 const SECONDS: u32 = 10;
 const QUICK_SECONDS: u32 = 3;
+
+/// How often everybody carries, and for how many seconds.
+const TURNS: (u32, u32) = (5, 3);
+const QUICK_TURNS: (u32, u32) = (1, 1);
 
 /// How often packets are timed.
 const PACKET_ROUNDS: u32 = 300;
@@ -35,6 +40,10 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
+        Bench::Peers(peers) => carry(&turns(peers)).map(|report| {
+            let told = (report.is_complete(), report.body(), report.verdict());
+            tell(&report, told, output)
+        }),
     };
     told.unwrap_or_else(|obstacle| {
         let failure = Failure::new(obstacle.message, obstacle.fix);
@@ -46,6 +55,12 @@ fn measure(options: &Options) -> Result<ike::Report, Obstacle> {
     testbed::enter()?;
     interrupt::tidy()?;
     ike::measure(options)
+}
+
+fn carry(options: &peers::Options) -> Result<peers::Report, Obstacle> {
+    testbed::enter()?;
+    interrupt::tidy()?;
+    peers::measure(options)
 }
 
 /// Prints a report, of which is known whether it is complete, what it says and how far the goals are.
@@ -67,6 +82,15 @@ fn tell(
     match complete {
         true => Exit::Done,
         false => Exit::No,
+    }
+}
+
+fn turns(asked: &BenchPeers) -> peers::Options {
+    let (rounds, seconds) = if asked.quick { QUICK_TURNS } else { TURNS };
+    peers::Options {
+        rounds,
+        seconds: asked.seconds.unwrap_or(seconds),
+        wrong_key: asked.wrong_key,
     }
 }
 

@@ -1,9 +1,10 @@
-//! `strata bench`: what Strata costs, each time beside the cryptography of it alone, measured in turns
-//! in the same run. What is aimed at is printed as well, and missing it changes nothing: another
+//! `strata bench`: what Strata costs, each time beside the cryptography of it alone, and what it carries beside
+//! others, measured in turns in the same run. What is aimed at is printed as well, and missing it changes nothing: another
 //! machine has other figures.
 
 pub mod esp;
 pub mod ike;
+pub mod peers;
 
 mod cores;
 mod goal;

@@ -2198,4 +2198,18 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: NotNeeded("nothing of it leaves the process"),
     },
+    Feature {
+        name: "What a tunnel carries, beside others",
+        keys: &[],
+        verbs: &["bench peers"],
+        works: Tests(&[
+            (
+                BENCH,
+                "everybody_carries_between_two_hosts_and_the_json_has_stable_keys",
+            ),
+            (BENCH, "what_is_carried_is_told_as_text"),
+        ]),
+        refuses: Tests(&[(BENCH, "between_ends_with_different_keys_nothing_is_carried")]),
+        recovers: NotNeeded("what it starts ends with it"),
+    },
 ];

@@ -1,0 +1,71 @@
+//! The report for people.
+
+use super::{Report, Row};
+use crate::bench::Goal;
+use crate::text::paragraph;
+
+impl Report {
+    /// Everything but what is aimed at.
+    pub fn body(&self) -> String {
+        let about = format!(
+            "Two hosts and a wire on this machine, {} rounds: Gb/s over one TCP connection and over \
+             four, seconds of all processors for a GB over one, thousands of datagrams of 64 octets a \
+             second, microseconds there and back at rest, and the first over Strata's.",
+            self.rounds
+        );
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let names = row(["", "one", "four", "CPU", "small", "RTT", "ratio"]);
+        let table: String = self.rows.iter().map(line).collect();
+        format!("{}\n{names}{table}", paragraph("", 0, &about))
+    }
+
+    /// What is aimed at and how far that is, a line each.
+    pub fn verdict(&self) -> String {
+        if let Some(why) = &self.failure {
+            return paragraph("", 0, &format!("FAILED: {why}"));
+        }
+        let mut text: String = self.goals.iter().map(Goal::line).collect();
+        if !self.optimised {
+            let warning = "This is a build without optimisation: its figures say nothing. `./x bench \
+                           peers` makes one with.";
+            text += &paragraph("", 0, warning);
+        }
+        text
+    }
+}
+
+fn line(of: &Row) -> String {
+    let ratio = of.over_plain;
+    row([
+        of.entrant.name(),
+        &format!("{:.2}", of.one_gbps),
+        &format!("{:.2}", of.four_gbps),
+        &format!("{:.2}", of.cpu_s_per_gb),
+        &format!("{:.0}", of.packets_per_s / 1e3),
+        &format!("{:.0}", of.rtt_us),
+        &format!("{:.2} ({:.2}-{:.2})", ratio.median, ratio.least, ratio.most),
+    ])
+}
+
+fn row([name, one, four, cpu, small, rtt, ratio]: [&str; 7]) -> String {
+    format!("{name:<19}{one:>8}{four:>8}{cpu:>7}{small:>7}{rtt:>7}{ratio:>22}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::tests::report;
+    use crate::text::WIDTH;
+
+    #[test]
+    fn all_of_it_fits_a_terminal() {
+        let report = report();
+        let text = report.body() + &report.verdict();
+        for line in text.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        assert!(text.contains("Strata, two zones"), "{text}");
+        assert!(text.contains("0.90 (0.90-0.90)"), "{text}");
+    }
+}
