@@ -1,22 +1,12 @@
 //! Extended sequence numbers.
 
-use super::Folder;
-
-const PEER: &str = r#"[node]
-id = "alice@example.net"
-[peer.office]
-address = "192.0.2.1"
-id = "gw.example.net"
-psk = "office.psk"
-local = ["10.1.0.2/32"]
-remote = ["10.8.0.0/16"]
-"#;
+use super::{Folder, OFFICE};
 
 #[test]
 fn without_a_word_numbers_have_32_bits() {
     for (line, esn) in [("", false), ("esn = false", false), ("esn = true", true)] {
         for zones in ["", "zones = \"refuse\"\n"] {
-            let config = Folder::new().load(&format!("{PEER}{zones}{line}"));
+            let config = Folder::new().load(&format!("{OFFICE}{zones}{line}"));
             assert_eq!(config.unwrap().peers[0].esn, esn, "{line}");
         }
     }
@@ -26,7 +16,7 @@ fn without_a_word_numbers_have_32_bits() {
 #[test]
 fn beside_zones_they_are_refused_with_the_fix() {
     for zones in ["accept", "require"] {
-        let text = format!("{PEER}zones = \"{zones}\"\nesn = true\n");
+        let text = format!("{OFFICE}zones = \"{zones}\"\nesn = true\n");
         let faults = Folder::new().lines(&text);
         assert_eq!(faults.len(), 1, "{faults:#?}");
         let told = [

@@ -1,21 +1,11 @@
 //! What may go without encryption.
 
-use super::Folder;
+use super::{Folder, OFFICE};
 use crate::LevelPolicy;
 use model::{Class, LevelGrant, Pictures, Span};
 
-const ZONED: &str = r#"[node]
-id = "alice@example.net"
-[peer.office]
-address = "192.0.2.1"
-id = "gw.example.net"
-psk = "office.psk"
-local = ["10.1.0.2/32"]
-remote = ["10.8.0.0/16"]
-"#;
-
 fn with(zones: &str, lines: &str) -> String {
-    format!("{ZONED}zones = \"{zones}\"\n{lines}")
+    format!("{OFFICE}zones = \"{zones}\"\n{lines}")
 }
 
 fn levels(lines: &str) -> LevelPolicy {

@@ -17,6 +17,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Somebody with one peer, and no word more than there has to be.
+const OFFICE: &str = r#"[node]
+id = "alice@example.net"
+[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "office.psk"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+"#;
+
 /// A folder of one test, removed with it.
 struct Folder(PathBuf);
 

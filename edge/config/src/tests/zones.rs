@@ -1,22 +1,15 @@
 //! Which zones there are to a packet.
 
-use super::Folder;
+use super::{Folder, OFFICE};
 use crate::{Config, Warning, ZonePolicy, default_mtu};
 use model::{Hmac, MapKind, Run, Sha2, Suite, ZoneId, ZoneSelector, ZoneSuite};
 
-const ZONED: &str = r#"[node]
-id = "alice@example.net"
-[peer.office]
-address = "192.0.2.1"
-id = "gw.example.net"
-psk = "office.psk"
-local = ["10.1.0.2/32"]
-remote = ["10.8.0.0/16"]
-zones = "require"
-"#;
+fn with(lines: &str) -> String {
+    format!("{OFFICE}zones = \"require\"\n{lines}")
+}
 
 fn load(lines: &str) -> Config {
-    Folder::new().load(&[ZONED, lines].concat()).unwrap()
+    Folder::new().load(&with(lines)).unwrap()
 }
 
 fn zones(lines: &str) -> ZonePolicy {
@@ -24,7 +17,7 @@ fn zones(lines: &str) -> ZonePolicy {
 }
 
 fn fault(lines: &str) -> String {
-    let faults = Folder::new().lines(&[ZONED, lines].concat());
+    let faults = Folder::new().lines(&with(lines));
     assert_eq!(faults.len(), 1, "{faults:#?}");
     faults.into_iter().next().unwrap()
 }
@@ -229,13 +222,13 @@ fn more_zones_leave_less_room_for_a_packet() {
     ));
     let layout = "[\"headers\", { zone = \"payload\", suite = \"aes128-sha256_256\" }]";
     assert_eq!(usize::from(with(layout)), blocks);
-    let plain = ZONED.replace("require", "refuse") + "suite = \"aes128-sha512\"\n";
+    let plain = format!("{OFFICE}zones = \"refuse\"\nsuite = \"aes128-sha512\"\n");
     assert_eq!(Folder::new().load(&plain).unwrap().tunnel.mtu, 1380);
 }
 
 #[test]
 fn a_layout_without_zones_is_refused() {
-    let plain = ZONED.replace("zones = \"require\"\n", "layout = [\"ip\", \"payload\"]\n");
+    let plain = format!("{OFFICE}layout = [\"ip\", \"payload\"]\n");
     let lines = Folder::new().lines(&plain);
     assert!(
         lines[0].contains("a layout is made of zones, and this peer's packets have none"),
@@ -302,7 +295,7 @@ fn a_map_that_no_packet_could_carry_is_refused_with_what_to_write() {
 
 #[test]
 fn a_map_without_zones_is_refused() {
-    let plain = ZONED.replace("zones = \"require\"\n", "map = [\"52 headers\"]\n");
+    let plain = format!("{OFFICE}map = [\"52 headers\"]\n");
     let faults = Folder::new().lines(&plain);
     assert!(faults[0].contains("a map is made of zones"), "{faults:?}");
 }
