@@ -420,6 +420,24 @@ pub fn no_drops(status: &Value) -> Result<()> {
     Ok(())
 }
 
+/// Whether a licensed node, of which this is what `strata zones` says, holds one grant.
+pub fn holds_a_grant(zones: &Value) -> bool {
+    zones["zones"]["held"]
+        .as_array()
+        .is_some_and(|held| held.len() == 1)
+}
+
+/// How many segments a licensed node has sent again because the hop lost them.
+///
+/// # Errors
+/// It does not answer, or does not count them.
+pub fn repaired(licensed: &Daemon) -> Result<u64> {
+    let metrics = licensed.strata_text("metrics")?;
+    let repaired = "strata_snoop_segments_total{action=\"retransmitted_lost\"} ";
+    let repaired = metrics.lines().find_map(|line| line.strip_prefix(repaired));
+    Ok(repaired.context("no such counter")?.parse()?)
+}
+
 /// How many TCP segments a licensed node has seen the headers of.
 ///
 /// # Errors

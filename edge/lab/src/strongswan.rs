@@ -365,6 +365,20 @@ impl Charon {
 }
 
 impl Connection<'_> {
+    /// The same seen from its other end.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self {
+            id: self.peer_id,
+            peer_id: self.id,
+            address: self.peer_address,
+            peer_address: self.address,
+            local: self.remote,
+            remote: self.local,
+            ..self
+        }
+    }
+
     fn settings(&self) -> String {
         let (auth, own, peers) = match (self.psk, self.raw_keys) {
             (Some(_), _) => ("psk", "", ""),

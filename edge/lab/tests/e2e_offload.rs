@@ -10,7 +10,6 @@ use lab::wiretap::{Seen, Wiretap};
 use lab::{plain, runner};
 use nix::sys::socket::{setsockopt, sockopt};
 use os::Family;
-use serde_json::Value;
 use std::net::UdpSocket;
 use std::num::NonZeroU64;
 use std::process::ExitCode;
@@ -222,17 +221,10 @@ fn a_lossy_hop_is_passed_where_a_licensed_node_repairs() -> Result<()> {
     let pair = Pair::with_lossy_hop("offload", hop)?;
     let licensed = pair.start_licensed(LICENSED)?;
     let _tunnel = start(&pair, Terms::LICENSED, [AUTO; 2])?;
-    let held = |zones: &Value| {
-        let held = zones["zones"]["held"].as_array();
-        held.is_some_and(|held| held.len() == 1)
-    };
-    licensed.wait_until("zones", DEADLINE, held)?;
+    licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
     each_way(&pair, MB)?;
     ensure!(pair::segments(&licensed)? > MB / INSIDE as u64);
-    let metrics = licensed.strata_text("metrics")?;
-    let repaired = "strata_snoop_segments_total{action=\"retransmitted_lost\"} ";
-    let repaired = metrics.lines().find_map(|line| line.strip_prefix(repaired));
-    ensure!(repaired.is_some_and(|count| count != "0"), "{metrics}");
+    ensure!(pair::repaired(&licensed)? > 0);
     Ok(())
 }
 

@@ -293,7 +293,7 @@ fn the_log_says_as_much_as_it_is_told_to() -> Result<()> {
 fn after_a_licence_is_removed_the_node_opens_nothing() -> Result<()> {
     let (pair, tunnel) = start(Terms::LICENSED)?;
     let licensed = pair.start_licensed(LICENSED)?;
-    licensed.wait_until("zones", DEADLINE, holds_a_grant)?;
+    licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)?;
     let before = tunnel.spis()?;
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
@@ -308,7 +308,7 @@ fn after_a_licence_is_removed_the_node_opens_nothing() -> Result<()> {
             Ok(new.then_some(()))
         })
     })?;
-    licensed.wait_until("zones", DEADLINE, |zones| !holds_a_grant(zones))?;
+    licensed.wait_until("zones", DEADLINE, |zones| !pair::holds_a_grant(zones))?;
     let opened = segments(&licensed)?;
     ensure!(opened > 0, "it never opened anything");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 1_000_000)?;
@@ -339,7 +339,7 @@ fn a_licensed_node_that_is_added_reads_from_then_on() -> Result<()> {
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
     volleys(ends.0, ends.1, || {
         change(&tunnel.gateway, &full)?;
-        licensed.wait_until("zones", DEADLINE, holds_a_grant)
+        licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)
     })?;
     ensure!(tunnel.spis()? == before, "other SPIs");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)?;
@@ -390,10 +390,4 @@ fn drops(status: &Value) -> u64 {
     let drops = drops.into_iter().flatten();
     let esp = drops.filter(|(reason, _)| reason.starts_with("esp_"));
     esp.filter_map(|(_, count)| count.as_u64()).sum()
-}
-
-fn holds_a_grant(zones: &Value) -> bool {
-    zones["zones"]["held"]
-        .as_array()
-        .is_some_and(|held| held.len() == 1)
 }

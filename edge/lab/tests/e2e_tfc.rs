@@ -228,18 +228,11 @@ fn a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs() -> Result<()> {
     let pair = Pair::with_lossy_hop("tfc", hop)?;
     let licensed = pair.start_licensed(LICENSED)?;
     let tunnel = start_in(&pair, Terms::LICENSED, [MTU; 2])?;
-    let held = |zones: &serde_json::Value| {
-        let held = zones["zones"]["held"].as_array();
-        held.is_some_and(|held| held.len() == 1)
-    };
-    licensed.wait_until("zones", DEADLINE, held)?;
+    licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], MANY)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MANY)?;
     ensure!(pair::segments(&licensed)? > MANY / LONGEST as u64);
-    let metrics = licensed.strata_text("metrics")?;
-    let repaired = "strata_snoop_segments_total{action=\"retransmitted_lost\"} ";
-    let repaired = metrics.lines().find_map(|line| line.strip_prefix(repaired));
-    ensure!(repaired.is_some_and(|count| count != "0"), "{metrics}");
+    ensure!(pair::repaired(&licensed)? > 0);
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         ensure!(hidden(daemon)? > 100);
     }

@@ -223,14 +223,6 @@ fn lossy() -> sim::Settings {
     }
 }
 
-/// Segments that the node has sent again because the hop lost them.
-fn repaired(licensed: &Daemon) -> Result<u64> {
-    let metrics = licensed.strata_text("metrics")?;
-    let repaired = "strata_snoop_segments_total{action=\"retransmitted_lost\"} ";
-    let repaired = metrics.lines().find_map(|line| line.strip_prefix(repaired));
-    Ok(repaired.context("no such counter")?.parse()?)
-}
-
 /// Downloads over a hop that loses one in twenty-five full packets; gives what the node did about it.
 fn download(ends: Ends, list: &str) -> Result<u64> {
     let pair = Pair::with_lossy_hop("zonemode", lossy())?;
@@ -238,7 +230,7 @@ fn download(ends: Ends, list: &str) -> Result<u64> {
     transfer(&pair.gateway, &pair.mobile, ends.inside[0], MANY)?;
     let seen = pair::segments(&licensed)?;
     ensure!((seen > 1000) == (list != NOBODY), "{seen} segments");
-    repaired(&licensed)
+    pair::repaired(&licensed)
 }
 
 fn a_licensed_node_repairs_a_download_in_transport_mode() -> Result<()> {

@@ -82,17 +82,8 @@ fn nothing(sas: &str) -> bool {
 fn strongswan_alone_carries_20_mb_each_way_in_this_testbed() -> Result<()> {
     let duo = Duo::new("strongswan")?;
     add_inner_address(&duo.ours, "10.1.0.1/32")?;
-    let reversed = Connection {
-        id: THEIRS.peer_id,
-        peer_id: THEIRS.id,
-        address: THEIRS.peer_address,
-        peer_address: THEIRS.address,
-        local: THEIRS.remote,
-        remote: THEIRS.local,
-        ..THEIRS
-    };
     let responder = duo.theirs.charon(&THEIRS)?;
-    let initiator = duo.ours.charon(&reversed)?;
+    let initiator = duo.ours.charon(&THEIRS.reversed())?;
     let account = initiator.initiate()?;
     ensure!(
         account.contains("ESP:AES_GCM_16_128/NO_EXT_SEQ"),

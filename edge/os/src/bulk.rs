@@ -89,10 +89,7 @@ impl Bulk {
             // What is put together has room here: more than this is never added.
             self.waiting.push(Vec::with_capacity(LONGEST));
         }
-        let space = &mut self.waiting[self.filled];
-        space.clear();
-        space.resize(VIRTIO_NET_HDR_LEN, 0);
-        space.extend_from_slice(packet);
+        place(&mut self.waiting[self.filled], packet);
         self.filled += 1;
         if self.filled < SEGMENTS {
             0
@@ -112,6 +109,13 @@ impl Bulk {
             waiting.len() as u64
         }
     }
+}
+
+/// Puts a packet behind room for virtio's header.
+fn place(space: &mut Vec<u8>, packet: &[u8]) {
+    space.clear();
+    space.resize(VIRTIO_NET_HDR_LEN, 0);
+    space.extend_from_slice(packet);
 }
 
 impl AsFd for Bulk {
@@ -187,8 +191,7 @@ mod tests {
     fn behind_header(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let space = |packet: &Vec<u8>| {
             let mut space = Vec::with_capacity(LONGEST);
-            space.resize(VIRTIO_NET_HDR_LEN, 0);
-            space.extend_from_slice(packet);
+            place(&mut space, packet);
             space
         };
         packets.iter().map(space).collect()

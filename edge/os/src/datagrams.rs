@@ -2,8 +2,8 @@
 //!
 //! quinn-udp receives batches, tells the address each datagram was sent to (so that answers leave
 //! from there), its ECN field, and splits what the kernel coalesced. Three of its choices are undone
-//! here. It asks for times that nobody needs. It forbids fragmentation, because QUIC probes path MTUs. Here each datagram says whether it
-//! is to go whole. One that is not can be cut on its way (RFC 4303 section 3.3.4): "don't fragment" is
+//! here. It asks for times that nobody needs. It forbids fragmentation, because QUIC probes path MTUs;
+//! here each datagram says whether it is to go whole. One that is not can be cut on its way (RFC 4303 section 3.3.4): "don't fragment" is
 //! clear on IPv4, whatever anybody said about the path, and on IPv6 the kernel cuts to the path MTU it
 //! has learnt. One that is, and is longer than the kernel knows the path to take, is refused, and
 //! [`path_mtu`] tells what it knows. And small kernel buffers lose whole bursts while a worker is busy,

@@ -32,7 +32,7 @@ const QUICK_PACKET_ROUNDS: u32 = 20;
 /// Must come before the first thread: set-ups are measured in namespaces of our own.
 pub fn run(bench: &Bench, output: &Output) -> Exit {
     let told = match bench {
-        Bench::Ike(ike) => measure(&options(ike)).map(|report| {
+        Bench::Ike(ike) => apart(|| ike::measure(&options(ike))).map(|report| {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
@@ -40,7 +40,7 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
-        Bench::Peers(peers) => carry(&turns(peers)).map(|report| {
+        Bench::Peers(peers) => apart(|| peers::measure(&turns(peers))).map(|report| {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
@@ -51,16 +51,11 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
     })
 }
 
-fn measure(options: &Options) -> Result<ike::Report, Obstacle> {
+/// Measures in namespaces of our own, of which nothing is left.
+fn apart<T>(measure: impl FnOnce() -> Result<T, Obstacle>) -> Result<T, Obstacle> {
     testbed::enter()?;
     interrupt::tidy()?;
-    ike::measure(options)
-}
-
-fn carry(options: &peers::Options) -> Result<peers::Report, Obstacle> {
-    testbed::enter()?;
-    interrupt::tidy()?;
-    peers::measure(options)
+    measure()
 }
 
 /// Prints a report, of which is known whether it is complete, what it says and how far the goals are.

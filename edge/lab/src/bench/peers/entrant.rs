@@ -3,7 +3,7 @@
 use crate::daemon::Daemon;
 use crate::duo::{OURS, PSK, THEIRS, add_inner_address};
 use crate::host::Host;
-use crate::strongswan::{Charon, Connection};
+use crate::strongswan::Charon;
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::Result;
@@ -82,17 +82,6 @@ local = ["10.2.0.0/24"]
 remote = ["10.1.0.1/32"]
 "#;
 
-/// The other end of [`THEIRS`].
-const NEAR: Connection<'_> = Connection {
-    id: THEIRS.peer_id,
-    peer_id: THEIRS.id,
-    address: THEIRS.peer_address,
-    peer_address: THEIRS.address,
-    local: THEIRS.remote,
-    remote: THEIRS.local,
-    ..THEIRS
-};
-
 impl Line {
     pub fn new(entrant: Entrant) -> Result<Self> {
         Self::with(entrant, [PSK; 2])
@@ -161,7 +150,7 @@ fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, offload: &str) -> Res
 fn strongswan([near, far]: [&Host; 2]) -> Result<Carriers> {
     add_inner_address(near, "10.1.0.1/32")?;
     add_inner_address(far, "10.2.0.1/32")?;
-    let ends = [near.charon(&NEAR)?, far.charon(&THEIRS)?];
+    let ends = [near.charon(&THEIRS.reversed())?, far.charon(&THEIRS)?];
     ends[0].initiate()?;
     Ok(Carriers::Strongswan { _ends: ends })
 }
