@@ -23,6 +23,8 @@ use anyhow::{Context, Result, ensure};
 use os::netlink::Netlink;
 use os::{Family, Prefix};
 use serde_json::Value;
+use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// What the gateway protects, in each family.
 pub const PROTECTED: [&str; 2] = ["10.8.0.0/16", "fd00:8::/64"];
@@ -418,6 +420,17 @@ pub fn no_drops(status: &Value) -> Result<()> {
     let drops = drops.context("no drops are told")?;
     ensure!(drops.keys().all(|why| why.starts_with("ike_")), "{drops:?}");
     Ok(())
+}
+
+/// A wire for [`Pair::with_lossy_hop`]: 20 Mb/s, 2 ms, a queue of 200 packets, and errors at this share of the
+/// bits.
+pub const fn hop(bit_error_rate: f64) -> sim::Settings {
+    sim::Settings {
+        rate: NonZeroU64::new(20_000_000),
+        delay: Duration::from_millis(2),
+        queue: 200,
+        bit_error_rate,
+    }
 }
 
 /// Whether a licensed node, of which this is what `strata zones` says, holds one grant.

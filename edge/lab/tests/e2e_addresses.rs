@@ -11,9 +11,7 @@ use lab::transfer::transfer;
 use serde_json::Value;
 use std::fs;
 use std::net::UdpSocket;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -178,12 +176,7 @@ fn the_same_address_comes_back_after_kill_9_of_either_end() -> Result<()> {
 }
 
 fn addresses_are_lent_over_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 100_000.0,
-    };
+    let hop = pair::hop(1.0 / 100_000.0);
     let pair = Pair::with_lossy_hop("addresses", hop)?;
     let gateway = pair.start_lender(POOL)?;
     let start = "auto";

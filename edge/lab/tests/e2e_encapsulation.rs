@@ -11,9 +11,7 @@ use lab::volley::volleys;
 use lab::wiretap::Wiretap;
 use os::Family;
 use serde_json::Value;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -193,12 +191,7 @@ fn no_datagram_is_lost_while_it_gets_new_keys() -> Result<()> {
 }
 
 fn a_download_comes_through_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 300_000.0,
-    };
+    let hop = pair::hop(1.0 / 300_000.0);
     let pair = Pair::with_lossy_hop("encapsulation", hop)?;
     let tunnel = honest(&pair)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], 1_000_000)?;

@@ -6,12 +6,10 @@ use lab::account::{expect_fix, wait_for};
 use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG};
 use lab::daemon::Daemon;
 use lab::openssl::{self, EC, GOOD, Order, authority};
-use lab::pair::{DEADLINE, GATEWAY, Pair, Tunnel, is_up};
+use lab::pair::{self, DEADLINE, GATEWAY, Pair, Tunnel, is_up};
 use lab::runner;
 use lab::transfer::transfer;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -141,12 +139,7 @@ fn messages_that_are_too_long_for_the_path_are_cut_smaller() -> Result<()> {
 }
 
 fn fragments_come_through_a_lossy_hop_again_and_again() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 50_000.0,
-    };
+    let hop = pair::hop(1.0 / 50_000.0);
     let (pair, tunnel) = start(Pair::with_lossy_hop("fragment", hop)?, 576, 576)?;
     for _ in 0..5 {
         tunnel.mobile.strata("down office")?;

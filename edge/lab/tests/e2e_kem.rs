@@ -15,10 +15,8 @@ use lab::volley::volleys;
 use lab::wiretap::{Wiretap, write_capture};
 use serde_json::{Value, json};
 use std::net::UdpSocket;
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -250,12 +248,7 @@ fn a_kem_that_is_too_long_for_the_path_is_cut_smaller() -> Result<()> {
 }
 
 fn a_kem_comes_through_a_lossy_hop_again_and_again() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 50_000.0,
-    };
+    let hop = pair::hop(1.0 / 50_000.0);
     let pair = Pair::with_lossy_hop("kem", hop)?;
     let tunnel = start(&pair, OPTIONAL, REQUIRED)?;
     for _ in 0..5 {
@@ -348,12 +341,7 @@ fn new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own() -> Result<()> {
 }
 
 fn new_keys_of_a_tunnel_with_a_kem_come_through_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 50_000.0,
-    };
+    let hop = pair::hop(1.0 / 50_000.0);
     let pair = Pair::with_lossy_hop("kem", hop)?;
     let mut tunnel = start(&pair, REQUIRED, REQUIRED)?;
     tunnel.mobile.strata("up office --wait=60")?;

@@ -13,7 +13,6 @@ use lab::wiretap::{Seen, Wiretap, write_capture};
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
-use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -526,12 +525,7 @@ fn a_mode_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
 
 fn both_modes_come_up_over_a_lossy_hop() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
-        let hop = sim::Settings {
-            rate: NonZeroU64::new(20_000_000),
-            delay: Duration::from_millis(2),
-            queue: 200,
-            bit_error_rate: 1.0 / 50_000.0,
-        };
+        let hop = pair::hop(1.0 / 50_000.0);
         let pair = Pair::with_lossy_hop("mode", hop)?;
         let tunnel = ends.start(&pair)?;
         tunnel.mobile.strata("up office --wait=60")?;

@@ -11,9 +11,7 @@ use lab::{plain, runner};
 use nix::sys::socket::{setsockopt, sockopt};
 use os::Family;
 use std::net::UdpSocket;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -212,12 +210,7 @@ fn classes_of_service_do_not_mix() -> Result<()> {
 }
 
 fn a_lossy_hop_is_passed_where_a_licensed_node_repairs() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 300_000.0,
-    };
+    let hop = pair::hop(1.0 / 300_000.0);
     let pair = Pair::with_lossy_hop("offload", hop)?;
     let licensed = pair.start_licensed(LICENSED)?;
     let _tunnel = start(&pair, Terms::LICENSED, [AUTO; 2])?;

@@ -7,13 +7,11 @@ use lab::certified::{
 };
 use lab::daemon::Daemon;
 use lab::openssl::{self, EC, ED25519, GOOD, Order, P384, RSA, authority};
-use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
+use lab::pair::{self, DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -68,12 +66,7 @@ fn rsa_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
 
 /// Two certificates each make long messages, in several IP fragments: each second one loses a part.
 fn certificates_come_through_a_lossy_hop_again_and_again() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 50_000.0,
-    };
+    let hop = pair::hop(1.0 / 50_000.0);
     let order = Order {
         intermediate: true,
         ..GOOD

@@ -10,9 +10,7 @@ use lab::plain::{self, carry, configs};
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -253,12 +251,7 @@ fn a_ppk_that_is_too_short_is_a_fault_of_the_file() -> Result<()> {
 }
 
 fn a_ppk_comes_through_a_lossy_hop_again_and_again() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 50_000.0,
-    };
+    let hop = pair::hop(1.0 / 50_000.0);
     let pair = Pair::with_lossy_hop("ppk", hop)?;
     let tunnel = start(&pair, (OPTIONAL, KEY), (REQUIRED, KEY))?;
     for _ in 0..5 {

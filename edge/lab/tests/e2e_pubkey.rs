@@ -5,13 +5,11 @@ use lab::account::{expect_fix, expect_row, wait};
 use lab::certified::{ALICE, CA, GATEWAY_CONFIG, MOBILE_CONFIG, strata};
 use lab::host::Host;
 use lab::openssl::{self, EC, GOOD, RSA, authority};
-use lab::pair::{DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
+use lab::pair::{self, DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel, is_up, refusal};
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -244,12 +242,7 @@ fn strata_pki_prints_the_public_key_that_openssl_prints() -> Result<()> {
 }
 
 fn keys_come_through_a_lossy_hop_again_and_again() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 20_000.0,
-    };
+    let hop = pair::hop(1.0 / 20_000.0);
     let pair = Pair::with_lossy_hop("pubkey", hop)?;
     make_key(&pair.mobile, "")?;
     make_key(&pair.gateway, "")?;

@@ -9,7 +9,6 @@ use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
 use std::net::UdpSocket;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -73,12 +72,7 @@ fn downloads_go_on_through_twenty_rekeys_with_a_licensed_node() -> Result<()> {
 
 /// Packets of IKE are lost as well: a rekey takes longer, and nothing else.
 fn downloads_go_on_through_rekeys_over_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 256_000.0,
-    };
+    let hop = pair::hop(1.0 / 256_000.0);
     let (pair, licensed, mut tunnel) = licensed(Pair::with_lossy_hop("rekey", hop)?)?;
     meanwhile(
         |stop| downloads(&pair, MB, stop),

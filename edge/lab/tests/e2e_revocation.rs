@@ -10,7 +10,6 @@ use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Tunnel, is_down, is_up, r
 use lab::runner;
 use lab::transfer::transfer;
 use serde_json::Value;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -280,12 +279,7 @@ fn a_certificate_of_another_ca_cannot_be_revoked() -> Result<()> {
 
 /// The Delete may be lost, and the refusal of what is tried afterwards too.
 fn a_revocation_takes_both_ends_down_over_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 20_000.0,
-    };
+    let hop = pair::hop(1.0 / 20_000.0);
     let pair = issued(Pair::with_lossy_hop("revocation", hop)?)?;
     let tunnel = start(&pair, CRL)?;
     tunnel.mobile.strata_text("up office --wait=60")?;

@@ -13,9 +13,7 @@ use lab::runner;
 use lab::transfer::transfer;
 use serde_json::{Value, json};
 use std::fs;
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -259,12 +257,7 @@ fn kill_9_leaves_nothing_open_and_the_next_stop_nothing_at_all() -> Result<()> {
 }
 
 fn routes_come_over_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 50_000.0,
-    };
+    let hop = pair::hop(1.0 / 50_000.0);
     let pair = Pair::with_lossy_hop("split", hop)?;
     let (_gateway, mobile) = start(&pair, EVERYTHING, "subnets = [\"10.8.0.0/16\"]")?;
     for _ in 0..5 {

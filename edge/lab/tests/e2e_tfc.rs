@@ -14,9 +14,7 @@ use os::{Datagrams, Family};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -219,12 +217,7 @@ fn what_the_other_end_pads_is_accepted_by_who_does_not() -> Result<()> {
 
 /// It is told by the IP header where a segment ends, and so what an acknowledgement is.
 fn a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 300_000.0,
-    };
+    let hop = pair::hop(1.0 / 300_000.0);
     let pair = Pair::with_lossy_hop("tfc", hop)?;
     let licensed = pair.start_licensed(LICENSED)?;
     let tunnel = start_in(&pair, Terms::LICENSED, [MTU; 2])?;

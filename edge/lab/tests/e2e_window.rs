@@ -110,12 +110,7 @@ fn grants_are_under_way_together_over_a_wire_that_is_late() -> Result<()> {
 }
 
 fn keys_are_replaced_under_wide_windows_over_a_lossy_hop() -> Result<()> {
-    let hop = sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 50_000.0,
-    };
+    let hop = pair::hop(1.0 / 50_000.0);
     let pair = Pair::with_lossy_hop("window", hop)?;
     let mut tunnel = start(&pair, WINDOW, WINDOW)?;
     tunnel.mobile.strata("up office --wait=60")?;

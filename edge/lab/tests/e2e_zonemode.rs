@@ -15,9 +15,7 @@ use lab::wiretap::Wiretap;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::num::NonZeroU64;
 use std::process::ExitCode;
-use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -215,12 +213,7 @@ fn beet_mode_is_in_zones_with_ipv6_inside() -> Result<()> {
 }
 
 fn lossy() -> sim::Settings {
-    sim::Settings {
-        rate: NonZeroU64::new(20_000_000),
-        delay: Duration::from_millis(2),
-        queue: 200,
-        bit_error_rate: 1.0 / 300_000.0,
-    }
+    pair::hop(1.0 / 300_000.0)
 }
 
 /// Downloads over a hop that loses one in twenty-five full packets; gives what the node did about it.
