@@ -1,10 +1,11 @@
 //! Processes inside hosts: their output goes to files, they die with us, and whoever waits for
 //! one says until when.
 
+use crate::testbed;
 use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::fs::{self, File};
+use nix::unistd::{Pid, getpid};
+use std::fs::{self, DirEntry, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -38,6 +39,55 @@ pub fn until<T>(
     }
 }
 
+/// Stops the children of this process and waits until none of their threads runs: what has stopped makes no
+/// file, and who waits for its end goes on waiting.
+///
+/// # Errors
+/// `/proc` cannot be read, or one does not stop by the deadline.
+pub fn stop_children(deadline: Duration) -> Result<()> {
+    until("its children to stop", deadline, || {
+        let mut running = children()?;
+        running.retain(|&child| runs(child));
+        for &child in &running {
+            // It fails only if it has ended meanwhile.
+            let _ = kill(child, Signal::SIGSTOP);
+        }
+        Ok(running.is_empty().then_some(()))
+    })
+}
+
+/// The children of this process, of whichever of its threads.
+fn children() -> Result<Vec<Pid>> {
+    let me = getpid().to_string();
+    let child = |process: DirEntry| {
+        let (_, parent) = state_and_parent(&process.path())?;
+        let number = process.file_name().to_str()?.parse().ok()?;
+        (parent == me).then_some(Pid::from_raw(number))
+    };
+    let processes = fs::read_dir("/proc")?;
+    Ok(processes.flatten().filter_map(child).collect())
+}
+
+/// Whether a thread of this process is neither stopped nor at its end.
+fn runs(process: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten();
+    let mut states = threads
+        .flatten()
+        .filter_map(|thread| state_and_parent(&thread.path()));
+    states.any(|(state, _)| !["T", "t", "Z", "X"].contains(&state.as_str()))
+}
+
+/// What proc(5) says in `stat` of a process or a thread, if it is still there.
+fn state_and_parent(folder: &Path) -> Option<(String, String)> {
+    let stat = fs::read_to_string(folder.join("stat")).ok()?;
+    // The name before may have spaces and parentheses.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').map(str::to_owned);
+    Some((fields.next()?, fields.next()?))
+}
+
 /// A process in a host. Killed when dropped, and by the kernel when the thread that started it
 /// ends.
 pub struct Process {
@@ -65,6 +115,7 @@ impl Process {
     }
 
     fn adopt(name: &str, mut command: Command, log: PathBuf) -> Result<Self> {
+        let _beginning = testbed::beginning()?;
         let child = command
             .spawn()
             .with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;

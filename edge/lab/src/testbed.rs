@@ -20,16 +20,21 @@
 
 use crate::host::Host;
 use crate::obstacle::Obstacle;
+use crate::process;
 use anyhow::{Context, Result, ensure};
 use os::{Tun, netns};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Attempts to remove a folder in which others are at work.
 const REMOVALS: usize = 1000;
+
+/// How long what was started is given to stop.
+const STOP: Duration = Duration::from_secs(10);
 
 /// Makes this process root in network and mount namespaces of its own, in which whatever it does
 /// to devices and routes concerns nobody else. Call it first in `main`: an ordinary user also
@@ -81,13 +86,26 @@ pub fn find_binary(name: &str) -> Result<PathBuf, Obstacle> {
         })
 }
 
-/// Whether this process is about to end, so that no testbed is begun any more.
+/// Whether this process is about to end, so that no testbed and no process is begun any more.
 static ENDING: Mutex<bool> = Mutex::new(false);
+
+/// For as long as something is begun, this process does not come to its end.
+///
+/// # Errors
+/// [`remove_all`] was called.
+pub(crate) fn beginning() -> Result<MutexGuard<'static, bool>> {
+    let ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    ensure!(!*ending, "the process is about to end");
+    Ok(ending)
+}
 
 /// Removes what the testbeds of this process have in the temporary directory, for a process that
 /// ends without dropping them. There are no new ones after that.
 pub fn remove_all() {
     *ENDING.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    // A daemon makes the folders of its files where they are not, and with them those above. One that does not
+    // stop is killed when we end, and may have made them anew.
+    let _ = process::stop_children(STOP);
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
     let ours = entries.flatten().filter(|entry| {
         let name = entry.file_name();
@@ -118,14 +136,13 @@ impl Testbed {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let unique = format!("strata-{name}-{}-{count}", std::process::id());
         let directory = std::env::temp_dir().join(unique);
-        let ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
-        ensure!(!*ending, "the process is about to end");
+        let beginning = beginning()?;
         // Secrets are written here, and nobody may put a file of his own in our way.
         DirBuilder::new()
             .mode(0o700)
             .create(&directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
-        drop(ending);
+        drop(beginning);
         let keep = AtomicBool::new(false);
         Ok(Self { directory, keep })
     }

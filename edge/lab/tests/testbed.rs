@@ -1,9 +1,11 @@
 //! The testbed itself: hosts that are separate, wires that join them, nothing left behind.
 
 use anyhow::{Result, ensure};
-use lab::process::until;
+use lab::process::{DEADLINE, stop_children, until};
 use lab::testbed::Testbed;
 use lab::{runner, wire};
+use nix::sys::signal::Signal;
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
         keys_are_readable_by_their_owner_only,
         commands_that_fail_show_what_they_said,
         processes_die_with_the_thread_that_started_them,
+        processes_that_were_stopped_make_no_file,
         the_temporary_directory_goes_with_the_testbed,
     ])
 }
@@ -103,10 +106,33 @@ fn processes_die_with_the_thread_that_started_them() -> Result<()> {
     };
     let pid = std::thread::scope(|scope| scope.spawn(start).join()).expect("no panic")?;
     until("the orphan's end", Duration::from_secs(10), || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // Dead and not waited for, or gone.
         Ok((stat.is_empty() || stat.contains(") Z ")).then_some(()))
     })
+}
+
+/// What has stopped is removed for good, and goes on where it was.
+fn processes_that_were_stopped_make_no_file() -> Result<()> {
+    let bed = Testbed::new("stopped")?;
+    let host = bed.host("host")?;
+    let file = bed.directory().join("file");
+    let mut maker = host.command("sh");
+    maker
+        .args(["-c", "while :; do : > \"$1\"; done", "sh"])
+        .arg(&file);
+    let mut maker = host.start("maker", maker)?;
+    let made = || until("the file", DEADLINE, || Ok(file.exists().then_some(())));
+    made()?;
+    fs::remove_file(&file)?;
+    made()?;
+    stop_children(DEADLINE)?;
+    fs::remove_file(&file)?;
+    // Takes longer than a round of the other's.
+    host.run("ls /")?;
+    ensure!(!file.exists(), "it was made anew");
+    maker.signal(Signal::SIGCONT)?;
+    made()
 }
 
 fn the_temporary_directory_goes_with_the_testbed() -> Result<()> {
