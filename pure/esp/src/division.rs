@@ -1,5 +1,6 @@
 //! Which zone each octet of a datagram is in.
 
+use crate::prefetch::prefetch;
 use model::{Run, ZoneAgreement, ZoneId, ZoneSelector};
 use std::ops::Range;
 use wire::classify::Clear;
@@ -38,6 +39,12 @@ impl Division {
                 .collect(),
             payload_zone,
         }
+    }
+
+    /// Asks memory for what it points to.
+    pub fn prefetch(&self) {
+        prefetch(&self.selectors[..]);
+        prefetch(&self.contents[..]);
     }
 
     /// From now on the designated zone has what this finds as well, before all others.

@@ -42,6 +42,12 @@ impl Inbound {
         })
     }
 
+    /// Asks memory for what it points to.
+    pub fn prefetch(&self) {
+        self.cipher.prefetch();
+        self.replay.prefetch();
+    }
+
     pub fn spi(&self) -> Spi {
         self.spi
     }

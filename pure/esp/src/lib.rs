@@ -43,6 +43,7 @@ mod padding;
 mod pair;
 mod plain;
 mod policy;
+mod prefetch;
 mod replay;
 mod report;
 mod room;

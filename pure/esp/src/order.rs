@@ -2,21 +2,27 @@
 //!
 //! A gateway has an SA for each of its mobile nodes, and most of those are for a few addresses: they are
 //! looked up by them, folded to as many bits as are compared at once. What folds to the same is told apart
-//! by the SAs' selectors. Only SAs for whole networks are asked one after the other.
+//! by the SAs' selectors. Only SAs for whole networks are asked one after the other. The hash has no secret: who
+//! is not an authentic peer has no place here.
 
 use model::{Spi, TrafficSelector};
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 use std::iter::from_fn;
 use std::net::IpAddr;
 
 /// Where SAs are that are for more than single addresses.
 const NETWORKS: u64 = 0;
 
+/// SAs in the order of their turns. Nearly always it is one, and two while there are new keys.
+type Turns = SmallVec<[(u64, Spi); 2]>;
+
 /// The SAs that protect packets, by a place for each address of the far end and by their turns: the later,
 /// the newer.
 #[derive(Default)]
 pub(crate) struct Order {
-    spis: BTreeMap<(u64, u64), Spi>,
+    places: FxHashMap<u64, Turns>,
     /// The turn of the next one.
     next: u64,
 }
@@ -27,7 +33,10 @@ impl Order {
         let turn = self.next;
         self.next += 1;
         for place in places(remote) {
-            self.spis.insert((place, turn), spi);
+            let turns = self.places.entry(place).or_default();
+            if turns.last() != Some(&(turn, spi)) {
+                turns.push((turn, spi));
+            }
         }
         turn
     }
@@ -35,25 +44,30 @@ impl Order {
     /// Forgets an SA.
     pub fn remove(&mut self, remote: &[TrafficSelector], turn: u64) {
         for place in places(remote) {
-            self.spis.remove(&(place, turn));
+            if let Entry::Occupied(mut turns) = self.places.entry(place) {
+                if let Ok(index) = turns.get().binary_search_by_key(&turn, |(turn, _)| *turn) {
+                    turns.get_mut().remove(index);
+                }
+                if turns.get().is_empty() {
+                    turns.remove();
+                }
+            }
         }
     }
 
     /// Those that may cover packets to an address, the newest first.
     pub fn newest_first(&self, destination: IpAddr) -> impl Iterator<Item = Spi> + '_ {
-        let (host, mut before) = (place(destination), u64::MAX);
+        let at = |place| self.places.get(&place).map_or(&[][..], SmallVec::as_slice);
+        let (mut host, mut networks) = (at(place(destination)), at(NETWORKS));
         from_fn(move || {
-            let newest = |place| self.newest(place, before);
-            let (turn, spi) = newest(host).max(newest(NETWORKS))?;
-            before = turn;
-            Some(spi)
+            let later = match networks.last() > host.last() {
+                true => &mut networks,
+                false => &mut host,
+            };
+            let ((_, spi), earlier) = later.split_last()?;
+            *later = earlier;
+            Some(*spi)
         })
-    }
-
-    /// The newest in a place with an earlier turn than this.
-    fn newest(&self, place: u64, before: u64) -> Option<(u64, Spi)> {
-        let (&(at, turn), &spi) = self.spis.range(..(place, before)).next_back()?;
-        (at == place).then_some((turn, spi))
     }
 }
 
@@ -132,7 +146,9 @@ mod tests {
                 }
             }
             let left: usize = all.iter().map(|(remote, ..)| places(remote).len()).sum();
-            prop_assert!(order.spis.len() <= left, "what has gone is forgotten");
+            let kept: usize = order.places.values().map(|turns| turns.len()).sum();
+            prop_assert!(kept <= left, "what has gone is forgotten");
+            prop_assert!(order.places.values().all(|turns| !turns.is_empty()));
         }
     }
 

@@ -53,6 +53,14 @@ impl Cipher {
         }
     }
 
+    /// Asks memory for what it points to.
+    pub fn prefetch(&self) {
+        match self {
+            Self::Plain(plain) => plain.prefetch(),
+            Self::Zoned(zoned) => zoned.prefetch(),
+        }
+    }
+
     /// Whether its numbers are extended: those of zones never are, for a node that sees a part of the packets
     /// could not infer their upper half.
     pub const fn is_extended(&self) -> bool {

@@ -65,6 +65,13 @@ impl Plain {
         })
     }
 
+    /// Asks memory for what it points to, with an AEAD.
+    pub fn prefetch(&self) {
+        if let Cipher::Aead { key, .. } = &self.cipher {
+            key.prefetch();
+        }
+    }
+
     /// The same with extended numbers, if they are to be.
     pub fn extended(self, esn: bool) -> Self {
         Self { esn, ..self }

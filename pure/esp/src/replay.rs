@@ -8,6 +8,7 @@
 //! Numbers have 64 bits here. Of an SA without extended ones they are all below 2^32.
 
 use crate::drop::DropReason;
+use crate::prefetch::prefetch;
 
 /// Packets that are in the window of every plain SA, and at least in that of a composite one.
 pub(crate) const MIN_WINDOW: u32 = 4096;
@@ -38,6 +39,14 @@ impl Replay {
     /// Packets in the window.
     pub fn window(&self) -> u32 {
         self.window
+    }
+
+    /// Asks memory for where the next number is.
+    pub fn prefetch(&self) {
+        if !self.words.is_empty() {
+            let (word, _) = self.place(self.highest.wrapping_add(1));
+            prefetch(&self.words[word]);
+        }
     }
 
     /// The highest number seen, 0 before the first.

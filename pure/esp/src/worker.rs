@@ -12,6 +12,7 @@ use crate::outbound::Outbound;
 use crate::packet::Packet;
 use crate::pair::Pair;
 use crate::policy::{Protected, Spd};
+use crate::prefetch::prefetch;
 use crate::report::{Counters, Report, SaTraffic};
 use crate::room::{Fit, PathMtu};
 use crate::scratch::Scratch;
@@ -19,6 +20,7 @@ use crypto::Secret;
 use model::{
     ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneAgreement, ZoneId,
 };
+use rustc_hash::FxHashMap;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use wire::content::Content;
@@ -26,6 +28,9 @@ use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
 use wire::too_big::TooBig;
 use wire::{ip, mss, tcp};
+
+/// SAs that a processor keeps near with all they need, which is some kilobytes each.
+const CACHED: usize = 256;
 
 /// Where packets go. Each packet of a batch is handed to exactly one of these, in order, and is the
 /// caller's again when the call returns.
@@ -43,11 +48,11 @@ pub trait Sink {
 /// Seals and opens. Owns its SAs by value: control speaks to it between batches.
 pub struct Worker {
     spd: Spd,
-    /// The security association database, by inbound SPI (RFC 4301 section 4.4.2). In boxes: a map
-    /// keeps room for as much again, and an SA is large.
-    sas: BTreeMap<Spi, Box<Sa>>,
+    /// The security association database, by inbound SPI (RFC 4301 section 4.4.2), which is ours to draw. In
+    /// boxes: a map keeps room for as much again, and an SA is large.
+    sas: FxHashMap<Spi, Box<Sa>>,
     /// The inbound SPI of each that has SAs beside, by those of these.
-    beside: BTreeMap<Spi, Spi>,
+    beside: FxHashMap<Spi, Spi>,
     /// The inbound SPI of each, by the name that control gives it, which no other ever had.
     by_id: BTreeMap<ChildSaId, Spi>,
     /// The inbound SPIs of those with each peer.
@@ -122,8 +127,8 @@ impl Worker {
     pub fn new(spd: Spd) -> Self {
         Self {
             spd,
-            sas: BTreeMap::new(),
-            beside: BTreeMap::new(),
+            sas: FxHashMap::default(),
+            beside: FxHashMap::default(),
             by_id: BTreeMap::new(),
             by_peer: BTreeMap::new(),
             order: Order::default(),
@@ -277,9 +282,11 @@ impl Worker {
 
     /// How long the datagrams to each peer look from now on; those to others look as long as they are.
     pub fn set_sizes(&mut self, sizes: BTreeMap<String, Sizes>) {
-        for sa in self.sas.values_mut() {
-            let report = sa.look_like(sizes.get(&sa.peer));
-            self.reports.extend(report);
+        for spi in self.by_id.values() {
+            if let Some(sa) = self.sas.get_mut(spi) {
+                let report = sa.look_like(sizes.get(&sa.peer));
+                self.reports.extend(report);
+            }
         }
         self.sizes = sizes;
     }
@@ -331,6 +338,10 @@ impl Worker {
         // Errors are to be few (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)): of a flood of
         // datagrams that are too long one in each batch is answered.
         let mut answered = false;
+        self.prefetch(batch, |worker, octets| {
+            let header = ip::Header::parse(octets).ok()?;
+            worker.order.newest_first(header.destination()).next()
+        });
         for packet in batch {
             match self.seal_one(packet, answered, now) {
                 Ok(Some(path)) => sink.transmit(packet, path),
@@ -345,6 +356,7 @@ impl Worker {
 
     /// ESP packets that came in, from the SPI on.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
+        self.prefetch(batch, |_, octets| Some(Header::parse(octets)?.spi));
         for packet in batch {
             match self.open_one(packet, now) {
                 Ok(()) => sink.deliver(packet),
@@ -419,6 +431,20 @@ impl Worker {
     }
 
     // Inside.
+
+    /// Asks memory for the SAs of a batch, if they are in no cache. What is asked for in vain does no harm.
+    fn prefetch(&mut self, batch: &[Packet], spi: impl Fn(&Self, &[u8]) -> Option<Spi>) {
+        if self.sas.len() <= CACHED {
+            return;
+        }
+        let mut spis = std::mem::take(&mut self.scratch.spis);
+        spis.clear();
+        spis.extend(batch.iter().filter_map(|packet| spi(self, packet.octets())));
+        let sas = || spis.iter().filter_map(|spi| self.sas.get(spi));
+        sas().for_each(|sa| prefetch(&**sa));
+        sas().for_each(|sa| sa.prefetch());
+        self.scratch.spis = spis;
+    }
 
     /// Whether nobody receives on these SPIs yet, which are an SA's own and those of the SAs beside.
     fn are_free(&self, own: Spi, besides: &[Spi]) -> Result<(), Unusable> {
@@ -564,7 +590,7 @@ fn clamp(packet: &mut Packet, flow: &Flow, mtu: Option<u16>, counters: &mut Coun
 /// The SA that protects a packet: the newest that covers it, or that one's lane for its flow.
 fn protecting<'s>(
     order: &Order,
-    sas: &'s mut BTreeMap<Spi, Box<Sa>>,
+    sas: &'s mut FxHashMap<Spi, Box<Sa>>,
     flow: &Flow,
 ) -> Option<&'s mut Sa> {
     let newest_first = order.newest_first(flow.destination);
@@ -583,6 +609,14 @@ fn protecting<'s>(
 }
 
 impl Sa {
+    /// Asks memory for what the SA points to, when itself it has come.
+    fn prefetch(&self) {
+        prefetch(&self.carries.local[..]);
+        prefetch(&self.carries.remote[..]);
+        self.inbound.prefetch();
+        self.outbound.cipher.prefetch();
+    }
+
     /// Has datagrams look like one of these sizes from now on, if that can be: only a whole datagram says
     /// how long it is, and only a peer that was not told otherwise takes the rest off (RFC 4303 section
     /// 2.7).

@@ -13,6 +13,7 @@ use crate::guard::{Guard, is_padding};
 use crate::key::{Unusable, payload_zone};
 use crate::packet::Packet;
 use crate::padding::pad;
+use crate::prefetch::prefetch;
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{Frame, ZoneAgreement, ZoneId, ZoneKey};
@@ -64,6 +65,13 @@ impl Zoned {
             fixed,
             usual: fixed.unwrap_or(Map::opaque(payload_zone)),
         })
+    }
+
+    /// Asks memory for what it points to.
+    pub fn prefetch(&self) {
+        prefetch(&self.frames[..]);
+        prefetch(&self.guards[..]);
+        self.division.prefetch();
     }
 
     /// How a datagram is divided, or if `bare` what follows its IP header. `None` if the SA has one map for

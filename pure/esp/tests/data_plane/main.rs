@@ -16,6 +16,7 @@ mod foreign;
 mod identity;
 mod level;
 mod licensed;
+mod many;
 mod mode;
 mod overlay;
 mod padding;

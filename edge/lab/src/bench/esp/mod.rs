@@ -12,7 +12,8 @@ mod workers;
 pub use report::{Report, Row};
 pub use workers::Gain;
 
-use crate::bare::{Ends, Node, Raw, Shape, segment};
+use crate::bare::segment::{self, HEADERS};
+use crate::bare::{BATCH, Ends, Node, Raw, Shape};
 use crate::obstacle::Obstacle;
 use anyhow::Result;
 use report::Timed;
@@ -111,7 +112,7 @@ impl Bench {
             shape,
             length,
             sas,
-            ends: Ends::new(shape, sas)?,
+            ends: used(shape, sas)?,
             raw: Raw::new(shape, &length.octets())?,
             node: licensed.then(|| Node::new(shape)).transpose()?,
             times: Vec::new(),
@@ -142,4 +143,13 @@ impl Bench {
     fn row(&self) -> Row {
         Row::new((self.shape, self.length, self.sas), &self.times)
     }
+}
+
+/// Ends of which every SA has carried something: with its first packet it takes memory for its window.
+fn used(shape: Shape, sas: usize) -> Result<Ends> {
+    let mut ends = Ends::new(shape, sas)?;
+    for round in 0..sas.div_ceil(BATCH) as u32 {
+        ends.pass(&segment::rows(&[HEADERS], sas, round))?;
+    }
+    Ok(ends)
 }
