@@ -214,13 +214,25 @@ impl Pair {
 
     /// The longest packet that both wires take.
     pub fn set_mtu(&self, mtu: u32) -> Result<()> {
+        self.each_device(|netlink, device| netlink.set_mtu(device, mtu))
+    }
+
+    /// How many datagrams that leave together the devices of both wires take uncut.
+    ///
+    /// # Errors
+    /// As [`Pair::new`].
+    pub fn set_most_segments(&self, segments: u32) -> Result<()> {
+        self.each_device(|netlink, device| netlink.set_most_segments(device, segments))
+    }
+
+    fn each_device(&self, change: impl Fn(&Netlink, &str) -> Result<(), os::Error>) -> Result<()> {
         for (host, device) in [
             (&self.mobile, "eth0"),
             (&self.between, "wireless"),
             (&self.between, "wired"),
             (&self.gateway, "eth0"),
         ] {
-            host.netns().netlink()?.set_mtu(device, mtu)?;
+            change(&host.netns().netlink()?, device)?;
         }
         Ok(())
     }

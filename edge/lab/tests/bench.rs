@@ -195,11 +195,10 @@ fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<
     let top = "failure goals optimised rounds rows";
     ensure!(keys(&report) == top, "{}", keys(&report));
     let rows = report["rows"].as_array().context("rows is a list")?;
-    let names: Vec<_> = rows.iter().map(|row| &row["entrant"]).collect();
-    ensure!(
-        names == ["wire", "plain", "zones", "one_by_one", "strongswan"],
-        "{names:?}"
-    );
+    let names = rows.iter().filter_map(|row| row["entrant"].as_str());
+    let names: Vec<_> = names.collect();
+    let all = "wire plain zones licensed one_by_one strongswan";
+    ensure!(names.join(" ") == all, "{names:?}");
     let measured = "cpu_s_per_gb four_gbps one_gbps packets_per_s rtt_us";
     for row in rows {
         let all = "cpu_s_per_gb entrant four_gbps one_gbps over_plain packets_per_s rtt_us";

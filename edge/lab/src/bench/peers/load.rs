@@ -1,6 +1,6 @@
 //! What is carried, and what that takes.
 
-use super::entrant::Line;
+use super::line::Line;
 use crate::host::Host;
 use crate::process::{DEADLINE, Process};
 use crate::testbed::find_command;
@@ -101,9 +101,8 @@ fn number(told: &Value, place: &str) -> Result<f64> {
 
 /// The middle one of so many, each after the answer to the one before.
 fn rtt(line: &Line) -> Result<f64> {
-    let far = line
-        .far
-        .inside(|| Ok(UdpSocket::bind((line.address, 0))?))?;
+    let address = line.address;
+    let far = line.far.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
     let near = line.near.inside(|| Ok(UdpSocket::bind(("0.0.0.0", 0))?))?;
     for socket in [&far, &near] {
         socket.set_read_timeout(Some(DEADLINE))?;

@@ -5,10 +5,13 @@
 //!   10.1.0.1   an end            an end    10.2.0.1
 //! ```
 //!
+//! A licensed node is between them where there is one, as in [`crate::pair`].
+//!
 //! Everybody has a turn in each round, with daemons of his own; a ratio is a round's, and the median over the
 //! rounds is told, with the least and the most. iperf3 sends and counts, so nobody measures himself.
 
 mod entrant;
+mod line;
 mod load;
 mod report;
 mod text;
@@ -17,7 +20,7 @@ pub use entrant::Entrant;
 pub use report::{Ratio, Report, Row};
 
 use crate::obstacle::Obstacle;
-use entrant::Line;
+use line::Line;
 use load::Sample;
 
 /// What can be chosen.

@@ -140,7 +140,7 @@ pub(super) mod tests {
             packets: 1e5 * one * speed,
             rtt: 50.0 / speed,
         };
-        [40.0, 6.0, 5.4, 1.0, 0.5].map(sample).into()
+        [40.0, 6.0, 5.4, 3.0, 1.0, 0.5].map(sample).into()
     }
 
     pub(in crate::bench::peers) fn report() -> Report {

@@ -1,0 +1,135 @@
+//! The two hosts, and what is between them.
+
+use super::Entrant;
+use crate::daemon::Daemon;
+use crate::duo::{OURS, PSK, THEIRS, add_inner_address};
+use crate::host::Host;
+use crate::pair::{DEADLINE, LICENSED, MOBILE, Pair, Terms, holds_a_grant};
+use crate::testbed::Testbed;
+use crate::wire;
+use anyhow::{Result, anyhow};
+use std::any::Any;
+
+/// The two hosts and who carries between them, until dropped.
+pub(super) struct Line {
+    _carriers: Held,
+    /// Who sends.
+    pub near: Host,
+    /// Who receives.
+    pub far: Host,
+    /// The receiver's, where the carrier takes what is for it.
+    pub address: &'static str,
+    _network: Held,
+}
+
+/// What ends when it is dropped.
+type Held = Box<dyn Any>;
+
+/// The receiver's address on the wire, and behind it.
+const OUTSIDE: &str = "192.0.2.2";
+const INSIDE: &str = "10.2.0.1";
+
+/// Whole runs of datagrams: here nobody looks at what is on the wire, and real devices cut by themselves.
+const SEGMENTS: u32 = u16::MAX as u32;
+
+/// The other end of [`OURS`].
+const FAR: &str = r#"
+[node]
+id = "theirs.example"
+[tunnel]
+addresses = ["10.2.0.1/32"]
+[peer.ours]
+id = "ours.example"
+psk = "ours.psk"
+local = ["10.2.0.0/24"]
+remote = ["10.1.0.1/32"]
+"#;
+
+impl Line {
+    pub fn new(entrant: Entrant) -> Result<Self> {
+        match entrant {
+            Entrant::Licensed => Self::licensed(),
+            other => Self::wire(|hosts| carriers(other, hosts)),
+        }
+    }
+
+    /// Two ends of Strata that have no key in common.
+    pub fn strangers() -> Result<Self> {
+        let keys = [PSK, "another key of more than sixteen octets"];
+        Self::wire(|hosts| strata(hosts, keys, "refuse", "auto"))
+    }
+
+    fn wire(carriers: impl FnOnce([&Host; 2]) -> Result<Option<Held>>) -> Result<Self> {
+        let bed = Testbed::new("peers")?;
+        let (near, far) = (bed.host("near")?, bed.host("far")?);
+        let addresses = [["192.0.2.1/24"], ["192.0.2.2/24"]];
+        wire::veth(
+            near.end("eth0", &addresses[0]),
+            far.end("eth0", &addresses[1]),
+        )?;
+        for host in [&near, &far] {
+            let netlink = host.netns().netlink()?;
+            netlink.set_most_segments("eth0", SEGMENTS)?;
+        }
+        let carriers = carriers([&near, &far])?;
+        Ok(Self {
+            address: if carriers.is_some() { INSIDE } else { OUTSIDE },
+            _carriers: Box::new(carriers),
+            near,
+            far,
+            _network: Box::new(bed),
+        })
+    }
+
+    /// The gateway sends: what a licensed node keeps, to repair it, is what goes to the mobile node.
+    fn licensed() -> Result<Self> {
+        let pair = Pair::new("peers")?;
+        pair.set_most_segments(SEGMENTS)?;
+        let node = pair.start_licensed(LICENSED)?;
+        let ends = pair.start_up(Terms::LICENSED)?;
+        node.wait_until("zones", DEADLINE, holds_a_grant)?;
+        Ok(Self {
+            _carriers: Box::new((ends, node)),
+            near: pair.gateway.clone(),
+            far: pair.mobile.clone(),
+            address: MOBILE[0],
+            _network: Box::new(pair),
+        })
+    }
+}
+
+/// Who carries over one wire; nobody over the wire alone.
+fn carriers(entrant: Entrant, hosts: [&Host; 2]) -> Result<Option<Held>> {
+    let strata = |zones, offload| strata(hosts, [PSK; 2], zones, offload);
+    match entrant {
+        Entrant::Wire => Ok(None),
+        Entrant::Plain => strata("refuse", "auto"),
+        Entrant::Zones | Entrant::Licensed => strata("require", "auto"),
+        Entrant::OneByOne => strata("refuse", "off"),
+        Entrant::Strongswan => strongswan(hosts),
+    }
+}
+
+fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, offload: &str) -> Result<Option<Held>> {
+    let psks = ["theirs.psk", "ours.psk"];
+    let mut ends = Vec::new();
+    for (index, config) in [OURS, FAR].into_iter().enumerate() {
+        hosts[index].secret(psks[index], keys[index])?;
+        let psk = format!("psk = \"{}\"", psks[index]);
+        let config = config
+            .replace(&psk, &format!("{psk}\nzones = \"{zones}\""))
+            .replace("[tunnel]", &format!("[tunnel]\noffload = \"{offload}\""));
+        ends.push(hosts[index].stratad(&config)?);
+    }
+    let [near, far] = <[Daemon; 2]>::try_from(ends).map_err(|_| anyhow!("two ends"))?;
+    near.strata_text("up theirs --wait")?;
+    Ok(Some(Box::new([near, far])))
+}
+
+fn strongswan([near, far]: [&Host; 2]) -> Result<Option<Held>> {
+    add_inner_address(near, "10.1.0.1/32")?;
+    add_inner_address(far, "10.2.0.1/32")?;
+    let ends = [near.charon(&THEIRS.reversed())?, far.charon(&THEIRS)?];
+    ends[0].initiate()?;
+    Ok(Some(Box::new(ends)))
+}
