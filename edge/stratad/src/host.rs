@@ -8,14 +8,14 @@
 use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
 use crate::plan;
-use crate::run::Run;
 use config::{Config, Offload};
 use model::{Encapsulation, Path};
 use node::Way;
 use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
 use os::{
-    Bulk, Changes, Datagrams, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, crash, lock,
+    Bulk, Changes, Datagrams, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Run, crash,
+    lock,
 };
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -17,7 +17,6 @@ mod metrics;
 mod outlet;
 mod plan;
 mod reload;
-mod run;
 mod setup;
 mod streams;
 mod view;

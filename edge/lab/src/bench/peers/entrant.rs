@@ -8,6 +8,8 @@ use serde::Serialize;
 pub enum Entrant {
     /// Nobody: the wire alone.
     Wire,
+    /// A bare forwarder with the same AEAD: the roofline of the machine.
+    Roofline,
     /// Strata with plain ESP.
     Plain,
     /// Strata with headers and payload in zones of their own.
@@ -22,8 +24,9 @@ pub enum Entrant {
 
 impl Entrant {
     /// Everybody, in the order of the turns.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Wire,
+        Self::Roofline,
         Self::Plain,
         Self::Zones,
         Self::Licensed,
@@ -35,6 +38,7 @@ impl Entrant {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wire => "the wire",
+            Self::Roofline => "the roofline",
             Self::Plain => "Strata",
             Self::Zones => "Strata, two zones",
             Self::Licensed => "Strata, licensed",

@@ -1,6 +1,7 @@
 //! The two hosts, and what is between them.
 
 use super::Entrant;
+use super::roofline::Roofline;
 use crate::daemon::Daemon;
 use crate::duo::{OURS, PSK, THEIRS, add_inner_address};
 use crate::host::Host;
@@ -9,6 +10,7 @@ use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::{Result, anyhow};
 use std::any::Any;
+use std::net::Ipv4Addr;
 
 /// The two hosts and who carries between them, until dropped.
 pub(super) struct Line {
@@ -47,18 +49,29 @@ remote = ["10.1.0.1/32"]
 
 impl Line {
     pub fn new(entrant: Entrant) -> Result<Self> {
+        let strata = |zones, offload| Self::strata([PSK; 2], zones, offload);
         match entrant {
+            Entrant::Wire => Self::wire(|_| Ok(None)),
+            Entrant::Roofline => Self::wire(roofline),
+            Entrant::Plain => strata("refuse", "auto"),
+            Entrant::Zones => strata("require", "auto"),
             Entrant::Licensed => Self::licensed(),
-            other => Self::wire(|hosts| carriers(other, hosts)),
+            Entrant::OneByOne => strata("refuse", "off"),
+            Entrant::Strongswan => Self::wire(strongswan),
         }
     }
 
     /// Two ends of Strata that have no key in common.
     pub fn strangers() -> Result<Self> {
         let keys = [PSK, "another key of more than sixteen octets"];
-        Self::wire(|hosts| strata(hosts, keys, "refuse", "auto"))
+        Self::strata(keys, "refuse", "auto")
     }
 
+    fn strata(keys: [&str; 2], zones: &str, offload: &str) -> Result<Self> {
+        Self::wire(|hosts| strata(hosts, keys, zones, offload))
+    }
+
+    /// Nobody carries over the wire alone.
     fn wire(carriers: impl FnOnce([&Host; 2]) -> Result<Option<Held>>) -> Result<Self> {
         let bed = Testbed::new("peers")?;
         let (near, far) = (bed.host("near")?, bed.host("far")?);
@@ -98,16 +111,13 @@ impl Line {
     }
 }
 
-/// Who carries over one wire; nobody over the wire alone.
-fn carriers(entrant: Entrant, hosts: [&Host; 2]) -> Result<Option<Held>> {
-    let strata = |zones, offload| strata(hosts, [PSK; 2], zones, offload);
-    match entrant {
-        Entrant::Wire => Ok(None),
-        Entrant::Plain => strata("refuse", "auto"),
-        Entrant::Zones | Entrant::Licensed => strata("require", "auto"),
-        Entrant::OneByOne => strata("refuse", "off"),
-        Entrant::Strongswan => strongswan(hosts),
-    }
+/// The addresses inside lead all of that to the devices.
+fn roofline([near, far]: [&Host; 2]) -> Result<Option<Held>> {
+    let [here, there] = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
+    Ok(Some(Box::new([
+        Roofline::start(near, [here, there], "10.1.0.1/8")?,
+        Roofline::start(far, [there, here], "10.2.0.1/8")?,
+    ])))
 }
 
 fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, offload: &str) -> Result<Option<Held>> {

@@ -14,6 +14,7 @@ mod entrant;
 mod line;
 mod load;
 mod report;
+mod roofline;
 mod text;
 
 pub use entrant::Entrant;

@@ -1,7 +1,7 @@
 //! Packets that leave together, with one system call.
 
+use crate::MOST_AT_ONCE;
 use model::Path;
-use os::MOST_AT_ONCE;
 
 /// The most octets that UDP carries over IPv4, so the most of a run.
 const LONGEST: usize = 65_507;
