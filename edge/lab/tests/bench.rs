@@ -192,13 +192,22 @@ fn an_sa_alone_is_not_many() -> Result<()> {
 fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) = printed("peers --quick")?;
     ensure!(output.status.success(), "{report}");
-    let top = "failure goals optimised rounds rows";
+    let top = "failure goals missing optimised rounds rows";
     ensure!(keys(&report) == top, "{}", keys(&report));
     let rows = report["rows"].as_array().context("rows is a list")?;
-    let names = rows.iter().filter_map(|row| row["entrant"].as_str());
-    let names: Vec<_> = names.collect();
+    let missing = report["missing"].as_array().context("missing is a list")?;
+    let names = rows.iter().map(|row| &row["entrant"]).chain(missing);
+    let names: Vec<_> = names.filter_map(Value::as_str).collect();
+    // Others are carried by what Debian's packages have.
     let all = "wire roofline plain zones licensed one_by_one strongswan";
-    ensure!(names.join(" ") == all, "{names:?}");
+    ensure!(rows.len() >= 7 && names[..7].join(" ") == all, "{names:?}");
+    ensure!(
+        names.len() == 9 && names.contains(&"boringtun"),
+        "{names:?}"
+    );
+    for who in missing {
+        println!("{who} is not here, and had no turn: `edge/lab/peers target/peers` builds it");
+    }
     let measured = "cpu_s_per_gb four_gbps one_gbps packets_per_s rtt_us";
     for row in rows {
         let all = "cpu_s_per_gb entrant four_gbps one_gbps over_plain packets_per_s rtt_us";
@@ -208,7 +217,18 @@ fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<
         }
         ensure!(keys(&row["over_plain"]) == "least median most", "{row}");
     }
-    ensure!(goals(&report)?.len() == 3, "{report}");
+    let aims = goals(&report)?;
+    ensure!(aims[1] == "plain over the roofline", "{aims:?}");
+    let of = |who: &str| aims.iter().filter(|aim| aim.contains(who)).count();
+    let here = |who: &str| !missing.iter().any(|one| one == who);
+    ensure!(
+        of("wireguard-go") == if here("wireguard_go") { 3 } else { 0 },
+        "{aims:?}"
+    );
+    ensure!(
+        of("boringtun") == usize::from(here("boringtun")),
+        "{aims:?}"
+    );
     Ok(())
 }
 

@@ -1,9 +1,10 @@
 //! Who carries between the two hosts.
 
+use super::wireguard;
 use serde::Serialize;
 
-/// All of them use AES-128-GCM, but for the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// All of them use AES-128-GCM, but for the wire and WireGuard, which knows ChaCha20-Poly1305 alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entrant {
     /// Nobody: the wire alone.
@@ -20,11 +21,15 @@ pub enum Entrant {
     OneByOne,
     /// strongSwan with ESP in user space.
     Strongswan,
+    /// WireGuard's own implementation in user space.
+    WireguardGo,
+    /// Cloudflare's.
+    Boringtun,
 }
 
 impl Entrant {
     /// Everybody, in the order of the turns.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Wire,
         Self::Roofline,
         Self::Plain,
@@ -32,6 +37,8 @@ impl Entrant {
         Self::Licensed,
         Self::OneByOne,
         Self::Strongswan,
+        Self::WireguardGo,
+        Self::Boringtun,
     ];
 
     /// For people.
@@ -44,6 +51,23 @@ impl Entrant {
             Self::Licensed => "Strata, licensed",
             Self::OneByOne => "Strata, one by one",
             Self::Strongswan => "strongSwan",
+            Self::WireguardGo => "wireguard-go",
+            Self::Boringtun => "boringtun",
+        }
+    }
+
+    /// Whether this machine has it. No package of Debian's has what [`wireguard`] finds, so it may be missing.
+    pub(super) fn is_here(self) -> bool {
+        match self {
+            Self::WireguardGo => wireguard::GO.find().is_some(),
+            Self::Boringtun => wireguard::BORINGTUN.find().is_some(),
+            Self::Wire
+            | Self::Roofline
+            | Self::Plain
+            | Self::Zones
+            | Self::Licensed
+            | Self::OneByOne
+            | Self::Strongswan => true,
         }
     }
 }

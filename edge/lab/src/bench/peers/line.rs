@@ -2,6 +2,7 @@
 
 use super::Entrant;
 use super::roofline::Roofline;
+use super::wireguard::{self, Program};
 use crate::daemon::Daemon;
 use crate::duo::{OURS, PSK, THEIRS, add_inner_address};
 use crate::host::Host;
@@ -58,6 +59,8 @@ impl Line {
             Entrant::Licensed => Self::licensed(),
             Entrant::OneByOne => strata("refuse", "off"),
             Entrant::Strongswan => Self::wire(strongswan),
+            Entrant::WireguardGo => Self::wireguard(&wireguard::GO),
+            Entrant::Boringtun => Self::wireguard(&wireguard::BORINGTUN),
         }
     }
 
@@ -69,6 +72,10 @@ impl Line {
 
     fn strata(keys: [&str; 2], zones: &str, offload: &str) -> Result<Self> {
         Self::wire(|hosts| strata(hosts, keys, zones, offload))
+    }
+
+    fn wireguard(program: &Program) -> Result<Self> {
+        Self::wire(|hosts| Ok(Some(Box::new(program.start(hosts)?))))
     }
 
     /// Nobody carries over the wire alone.

@@ -8,7 +8,8 @@
 //! A licensed node is between them where there is one, as in [`crate::pair`].
 //!
 //! Everybody has a turn in each round, with daemons of his own; a ratio is a round's, and the median over the
-//! rounds is told, with the least and the most. iperf3 sends and counts, so nobody measures himself.
+//! rounds is told, with the least and the most. iperf3 sends and counts, so nobody measures himself. Who is
+//! not on this machine has no turn, and the report says so.
 
 mod entrant;
 mod line;
@@ -16,6 +17,7 @@ mod load;
 mod report;
 mod roofline;
 mod text;
+mod wireguard;
 
 pub use entrant::Entrant;
 pub use report::{Ratio, Report, Row};
@@ -23,6 +25,10 @@ pub use report::{Ratio, Report, Row};
 use crate::obstacle::Obstacle;
 use line::Line;
 use load::Sample;
+use std::collections::BTreeMap;
+
+/// Everybody's turn.
+type Round = BTreeMap<Entrant, Sample>;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +60,15 @@ pub fn measure(options: &Options) -> Result<Report, Obstacle> {
 }
 
 fn run(options: &Options) -> anyhow::Result<Report> {
-    let mut rounds = Vec::new();
-    for _ in 0..options.rounds {
-        let samples = Entrant::ALL.map(|entrant| turn(entrant, options.seconds));
-        rounds.push(samples.into_iter().collect::<anyhow::Result<Vec<_>>>()?);
-    }
-    Ok(Report::new(&rounds))
+    let here = Entrant::ALL.into_iter().filter(|one| one.is_here());
+    let here: Vec<_> = here.collect();
+    let turns = |_| {
+        let turns = here.iter();
+        let turns = turns.map(|&entrant| Ok((entrant, turn(entrant, options.seconds)?)));
+        turns.collect::<anyhow::Result<Round>>()
+    };
+    let rounds: anyhow::Result<Vec<_>> = (0..options.rounds).map(turns).collect();
+    Ok(Report::new(&rounds?))
 }
 
 fn turn(entrant: Entrant, seconds: u32) -> anyhow::Result<Sample> {

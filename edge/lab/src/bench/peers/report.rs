@@ -1,7 +1,7 @@
 //! What was measured, and what it is held against.
 
-use super::Entrant;
 use super::load::Sample;
+use super::{Entrant, Round};
 use crate::bench::{Bound, Goal};
 use crate::experiment::median;
 use serde::Serialize;
@@ -11,6 +11,8 @@ use serde::Serialize;
 pub struct Report {
     /// Everybody who had a turn.
     pub rows: Vec<Row>,
+    /// Who had none, for this machine does not have it.
+    pub missing: Vec<Entrant>,
     /// Rounds.
     pub rounds: usize,
     /// Why nothing got through, if nothing did.
@@ -52,38 +54,20 @@ pub struct Ratio {
 }
 
 impl Report {
-    /// Each round has everybody's turn, in the order of [`Entrant::ALL`].
-    pub(super) fn new(rounds: &[Vec<Sample>]) -> Self {
-        let rows = Entrant::ALL.into_iter().enumerate();
-        let rows = rows.filter_map(|(index, entrant)| Row::new(entrant, index, rounds));
-        let mut report = Self {
-            rows: rows.collect(),
+    pub(super) fn new(rounds: &[Round]) -> Self {
+        let rows = Entrant::ALL.into_iter();
+        let had_turn = |one: &Entrant| rounds.iter().all(|round| round.contains_key(one));
+        Self {
+            rows: rows
+                .clone()
+                .filter_map(|one| Row::new(one, rounds))
+                .collect(),
+            missing: rows.filter(|one| !had_turn(one)).collect(),
             rounds: rounds.len(),
             failure: None,
-            goals: Vec::new(),
+            goals: goals(rounds),
             optimised: !cfg!(debug_assertions),
-        };
-        report.goals = vec![
-            Goal::new(
-                "two zones over plain",
-                Bound::AtLeast,
-                0.85,
-                report.ratio(Entrant::Zones, 1.0),
-            ),
-            Goal::new(
-                "plain over the roofline",
-                Bound::AtLeast,
-                0.7,
-                report.ratio(Entrant::Roofline, -1.0),
-            ),
-            Goal::new(
-                "plain over strongSwan in user space",
-                Bound::AtLeast,
-                11.0,
-                report.ratio(Entrant::Strongswan, -1.0),
-            ),
-        ];
-        report
+        }
     }
 
     /// With keys that do not fit; `failure` is none if the tunnel came up nevertheless.
@@ -98,25 +82,73 @@ impl Report {
     pub const fn is_complete(&self) -> bool {
         self.failure.is_none()
     }
+}
 
-    fn ratio(&self, of: Entrant, power: f64) -> Option<f64> {
-        let row = self.rows.iter().find(|row| row.entrant == of)?;
-        Some(row.over_plain.median.powf(power))
-    }
+/// Those about who had a turn.
+fn goals(rounds: &[Round]) -> Vec<Goal> {
+    use Bound::{AtLeast, AtMost};
+    use Entrant::{Boringtun, Plain, Roofline, Strongswan, WireguardGo, Zones};
+    let one = |sample: &Sample| sample.one;
+    let goal = |name, bound, limit, pair: [Entrant; 2], value| {
+        let ratio = Ratio::new(rounds, pair, value)?;
+        Some(Goal::new(name, bound, limit, Some(ratio.median)))
+    };
+    let goals = [
+        goal("two zones over plain", AtLeast, 0.85, [Zones, Plain], one),
+        goal(
+            "plain over the roofline",
+            AtLeast,
+            0.7,
+            [Plain, Roofline],
+            one,
+        ),
+        goal(
+            "plain over strongSwan in user space",
+            AtLeast,
+            11.0,
+            [Plain, Strongswan],
+            one,
+        ),
+        goal(
+            "plain over wireguard-go",
+            AtLeast,
+            2.7,
+            [Plain, WireguardGo],
+            one,
+        ),
+        goal(
+            "CPU for a GB over wireguard-go's",
+            AtMost,
+            0.4,
+            [Plain, WireguardGo],
+            |sample| sample.cpu,
+        ),
+        goal(
+            "small packets over wireguard-go's",
+            AtLeast,
+            5.0,
+            [Plain, WireguardGo],
+            |sample| sample.packets,
+        ),
+        goal(
+            "plain over boringtun",
+            AtLeast,
+            5.0,
+            [Plain, Boringtun],
+            one,
+        ),
+    ];
+    goals.into_iter().flatten().collect()
 }
 
 impl Row {
-    fn new(entrant: Entrant, index: usize, rounds: &[Vec<Sample>]) -> Option<Self> {
-        let plain = Entrant::ALL.iter().position(|one| *one == Entrant::Plain)?;
+    fn new(entrant: Entrant, rounds: &[Round]) -> Option<Self> {
         let middle = |of: fn(&Sample) -> f64| {
-            let values = rounds.iter().filter_map(|round| round.get(index).map(of));
+            let values = rounds
+                .iter()
+                .filter_map(|round| round.get(&entrant).map(of));
             median(&values.collect::<Vec<_>>())
         };
-        let ratios = rounds.iter().filter_map(|round| {
-            let (one, plain) = (round.get(index)?.one, round.get(plain)?.one);
-            Some(one / plain)
-        });
-        let ratios: Vec<_> = ratios.collect();
         Some(Self {
             entrant,
             one_gbps: middle(|sample| sample.one)?,
@@ -124,11 +156,20 @@ impl Row {
             cpu_s_per_gb: middle(|sample| sample.cpu)?,
             packets_per_s: middle(|sample| sample.packets)?,
             rtt_us: middle(|sample| sample.rtt)?,
-            over_plain: Ratio {
-                median: median(&ratios)?,
-                least: ratios.iter().copied().fold(f64::INFINITY, f64::min),
-                most: ratios.iter().copied().fold(0.0, f64::max),
-            },
+            over_plain: Ratio::new(rounds, [entrant, Entrant::Plain], |sample| sample.one)?,
+        })
+    }
+}
+
+impl Ratio {
+    /// Of somebody's value over another's.
+    fn new(rounds: &[Round], [who, over]: [Entrant; 2], value: fn(&Sample) -> f64) -> Option<Self> {
+        let ratio = |round: &Round| Some(value(round.get(&who)?) / value(round.get(&over)?));
+        let ratios: Vec<_> = rounds.iter().filter_map(ratio).collect();
+        Some(Self {
+            median: median(&ratios)?,
+            least: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+            most: ratios.iter().copied().fold(0.0, f64::max),
         })
     }
 }
@@ -137,8 +178,8 @@ impl Row {
 pub(super) mod tests {
     use super::*;
 
-    /// A round in which everything went so many times as fast.
-    fn round(speed: f64) -> Vec<Sample> {
+    /// A round of all but the last, in which everything went so many times as fast.
+    fn round(speed: f64) -> Round {
         let sample = |one: f64| Sample {
             one: one * speed,
             four: one * speed * 2.0,
@@ -146,7 +187,8 @@ pub(super) mod tests {
             packets: 1e5 * one * speed,
             rtt: 50.0 / speed,
         };
-        [40.0, 8.0, 6.0, 5.4, 3.0, 1.0, 0.5].map(sample).into()
+        let samples = [40.0, 8.0, 6.0, 5.4, 3.0, 1.0, 0.5, 2.0].map(sample);
+        Entrant::ALL.into_iter().zip(samples).collect()
     }
 
     pub(in crate::bench::peers) fn report() -> Report {
@@ -168,9 +210,31 @@ pub(super) mod tests {
         assert_eq!(row(Entrant::Plain).over_plain.median, 1.0);
         let zones = row(Entrant::Zones).over_plain;
         assert!((zones.least - 0.9).abs() < 1e-9 && (zones.most - 0.9).abs() < 1e-9);
-        let reached: Vec<_> = report.goals.iter().map(|goal| goal.reached).collect();
-        assert_eq!(reached, [true; 3]);
+        let reached = report.goals.iter().map(|goal| goal.reached);
+        assert_eq!(
+            reached.collect::<Vec<_>>(),
+            [true, true, true, true, true, false]
+        );
         assert!((report.goals[2].measured.unwrap() - 12.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_is_not_here_is_told_and_no_goal_is_held_against_it() {
+        let report = report();
+        assert_eq!(report.missing, [Entrant::Boringtun]);
+        assert!(
+            report
+                .rows
+                .iter()
+                .all(|row| row.entrant != Entrant::Boringtun)
+        );
+        assert!(
+            report
+                .goals
+                .iter()
+                .all(|goal| !goal.goal.contains("boringtun"))
+        );
+        assert!(report.goals.iter().all(|goal| goal.measured.is_some()));
     }
 
     #[test]

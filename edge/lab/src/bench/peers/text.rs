@@ -1,6 +1,6 @@
 //! The report for people.
 
-use super::{Report, Row};
+use super::{Entrant, Report, Row};
 use crate::bench::Goal;
 use crate::text::paragraph;
 
@@ -18,7 +18,8 @@ impl Report {
         }
         let names = row(["", "one", "four", "CPU", "small", "RTT", "ratio"]);
         let table: String = self.rows.iter().map(line).collect();
-        format!("{}\n{names}{table}", paragraph("", 0, &about))
+        let missing: String = self.missing.iter().map(missing).collect();
+        format!("{}\n{names}{table}{missing}", paragraph("", 0, &about))
     }
 
     /// What is aimed at and how far that is, a line each.
@@ -49,6 +50,11 @@ fn line(of: &Row) -> String {
     ])
 }
 
+fn missing(who: &Entrant) -> String {
+    let name = who.name();
+    format!("{name:<19} is not here: `edge/lab/peers target/peers` builds it\n")
+}
+
 fn row([name, one, four, cpu, small, rtt, ratio]: [&str; 7]) -> String {
     format!("{name:<19}{one:>8}{four:>8}{cpu:>7}{small:>7}{rtt:>7}{ratio:>22}\n")
 }
@@ -67,5 +73,6 @@ mod tests {
         }
         assert!(text.contains("Strata, two zones"), "{text}");
         assert!(text.contains("0.90 (0.90-0.90)"), "{text}");
+        assert!(text.contains("boringtun           is not here"), "{text}");
     }
 }
