@@ -4,8 +4,9 @@
 
 use anyhow::{Context, Result, ensure};
 use lab::runner;
-use lab::testbed::find_binary;
+use lab::testbed::{Testbed, find_binary};
 use serde_json::Value;
+use std::fs;
 use std::process::{Command, ExitCode, Output};
 
 fn main() -> ExitCode {
@@ -21,7 +22,8 @@ fn main() -> ExitCode {
         packets_of_another_key_get_nowhere,
         an_sa_alone_is_not_many,
         everybody_carries_between_two_hosts_and_the_json_has_stable_keys,
-        what_is_carried_is_told_as_text,
+        what_is_carried_is_told_as_text_and_drawn,
+        a_plot_that_cannot_be_written_is_refused_before_anything_is_measured,
         between_ends_with_different_keys_nothing_is_carried,
     ])
 }
@@ -208,9 +210,10 @@ fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<
     for who in missing {
         println!("{who} is not here, and had no turn: `edge/lab/peers target/peers` builds it");
     }
-    let measured = "cpu_s_per_gb four_gbps one_gbps packets_per_s rtt_us";
+    let measured = "cpu_s_per_gb four_gbps loaded_rtt_us one_gbps packets_per_s rtt_us";
     for row in rows {
-        let all = "cpu_s_per_gb entrant four_gbps one_gbps over_plain packets_per_s rtt_us";
+        let all =
+            "cpu_s_per_gb entrant four_gbps loaded_rtt_us one_gbps over_plain packets_per_s rtt_us";
         ensure!(keys(row) == all, "{row}");
         for key in measured.split(' ') {
             ensure!(row[key].as_f64() > Some(0.0), "{key}: {row}");
@@ -232,8 +235,10 @@ fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<
     Ok(())
 }
 
-fn what_is_carried_is_told_as_text() -> Result<()> {
-    let output = command("peers --quick")?;
+fn what_is_carried_is_told_as_text_and_drawn() -> Result<()> {
+    let bed = Testbed::new("bench")?;
+    let plot = bed.directory().join("peers.svg");
+    let output = command(&format!("peers --quick --plot {}", plot.display()))?;
     let text = String::from_utf8(output.stdout)?;
     ensure!(output.status.success(), "{text}");
     ensure!(text.contains("two zones over plain"), "{text}");
@@ -241,6 +246,19 @@ fn what_is_carried_is_told_as_text() -> Result<()> {
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
     );
+    let drawn = fs::read_to_string(plot)?;
+    ensure!(
+        drawn.starts_with("<svg") && drawn.contains("strongSwan"),
+        "{drawn}"
+    );
+    Ok(())
+}
+
+fn a_plot_that_cannot_be_written_is_refused_before_anything_is_measured() -> Result<()> {
+    let output = command("peers --plot /nonexistent/peers.svg")?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.contains("name a file that you may write"), "{said}");
     Ok(())
 }
 

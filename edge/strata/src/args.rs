@@ -406,6 +406,9 @@ pub struct BenchPeers {
     /// Length of each load [default: 3]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=300))]
     pub seconds: Option<u32>,
+    /// Draw what is measured into a file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// Give the ends different keys, which must make it fail
     #[arg(long)]
     pub wrong_key: bool,

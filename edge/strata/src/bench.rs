@@ -9,6 +9,10 @@ use lab::bench::peers;
 use lab::obstacle::Obstacle;
 use lab::{interrupt, testbed};
 use serde::Serialize;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 
 /// Rounds, and set-ups in each.
 const ROUNDS: (usize, u32) = (7, 400);
@@ -40,7 +44,7 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
-        Bench::Peers(peers) => apart(|| peers::measure(&turns(peers))).map(|report| {
+        Bench::Peers(peers) => apart(|| carried(peers)).map(|report| {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
@@ -56,6 +60,24 @@ fn apart<T>(measure: impl FnOnce() -> Result<T, Obstacle>) -> Result<T, Obstacle
     testbed::enter()?;
     interrupt::tidy()?;
     measure()
+}
+
+/// Measures, and draws it if that is asked for: into a file that is there before anything is measured.
+fn carried(asked: &BenchPeers) -> Result<peers::Report, Obstacle> {
+    let refused = |error: &dyn Display| {
+        let file = asked.plot.as_deref().unwrap_or(Path::new(""));
+        let message = format!("cannot write {}: {error}", file.display());
+        Obstacle::new(message, "name a file that you may write")
+    };
+    let file = asked.plot.as_ref().map(File::create).transpose();
+    let file = file.map_err(|error| refused(&error))?;
+    let report = peers::measure(&turns(asked))?;
+    if let (Some(mut file), Some(plot)) = (file, report.plot()) {
+        let svg = plot.svg().map_err(|error| refused(&error))?;
+        let written = file.write_all(svg.as_bytes());
+        written.map_err(|error| refused(&error))?;
+    }
+    Ok(report)
 }
 
 /// Prints a report, of which is known whether it is complete, what it says and how far the goals are.

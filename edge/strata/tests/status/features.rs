@@ -2207,9 +2207,15 @@ pub const FEATURES: &[Feature] = &[
                 BENCH,
                 "everybody_carries_between_two_hosts_and_the_json_has_stable_keys",
             ),
-            (BENCH, "what_is_carried_is_told_as_text"),
+            (BENCH, "what_is_carried_is_told_as_text_and_drawn"),
         ]),
-        refuses: Tests(&[(BENCH, "between_ends_with_different_keys_nothing_is_carried")]),
+        refuses: Tests(&[
+            (BENCH, "between_ends_with_different_keys_nothing_is_carried"),
+            (
+                BENCH,
+                "a_plot_that_cannot_be_written_is_refused_before_anything_is_measured",
+            ),
+        ]),
         recovers: NotNeeded("what it starts ends with it"),
     },
 ];

@@ -56,6 +56,19 @@ impl Entrant {
         }
     }
 
+    /// For people, where there is less room and Strata is what the others are beside.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Self::Wire => "wire",
+            Self::Roofline => "roofline",
+            Self::Plain => "plain",
+            Self::Zones => "two zones",
+            Self::Licensed => "licensed",
+            Self::OneByOne => "one by one",
+            Self::Strongswan | Self::WireguardGo | Self::Boringtun => self.name(),
+        }
+    }
+
     /// Whether this machine has it. No package of Debian's has what [`wireguard`] finds, so it may be missing.
     pub(super) fn is_here(self) -> bool {
         match self {

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::unistd::{SysconfVar, sysconf};
 use serde_json::Value;
 use std::fs;
-use std::net::UdpSocket;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,24 +26,38 @@ pub(super) struct Sample {
     pub packets: f64,
     /// Microseconds to the far host and back, when nothing else is carried.
     pub rtt: f64,
+    /// The same beside four TCP connections.
+    pub loaded: f64,
 }
 
 /// Octets of small datagrams, without headers.
 const SMALL: usize = 64;
 
-const TURNS: usize = 500;
+/// Round trips at rest.
+const TURNS: usize = 300;
+
+/// When the next one begins: by the clock, or those of a moment of rest would be more than those of a load.
+const PACE: Duration = Duration::from_millis(1);
+
+/// What is not back by then is lost.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often a load is tried.
 const TRIES: usize = 5;
 
 pub(super) fn measure(line: &Line, seconds: u32) -> Result<Sample> {
-    let rtt = rtt(line)?;
+    let begun = Instant::now();
+    let rtt = round_trips(
+        line,
+        |count| Ok(count < TURNS && begun.elapsed() < DEADLINE),
+    )?;
     let small = format!("--udp --bitrate 0 --length {SMALL}");
-    let [(one, spent), (four, _), (small, _)] = [
-        carry(line, seconds, "--parallel 1")?,
-        carry(line, seconds, "--parallel 4")?,
-        carry(line, seconds, &small)?,
-    ];
+    let alone = |_: &mut Process| Ok(());
+    let (one, spent, ()) = carry(line, seconds, "--parallel 1", alone)?;
+    let (four, _, loaded) = carry(line, seconds, "--parallel 4", |client| {
+        round_trips(line, |_| Ok(client.child().try_wait()?.is_none()))
+    })?;
+    let (small, _, ()) = carry(line, seconds, &small, alone)?;
     let octets = number(&one, "/end/sum_received/bytes")?;
     ensure!(octets > 0.0, "nothing arrived");
     let arrived = number(&small, "/end/sum/packets")? - number(&small, "/end/sum/lost_packets")?;
@@ -52,19 +67,28 @@ pub(super) fn measure(line: &Line, seconds: u32) -> Result<Sample> {
         cpu: spent / octets * 1e9,
         packets: arrived / number(&small, "/end/sum/seconds")?,
         rtt,
+        loaded,
     })
 }
 
-/// What iperf3 says of a load, and how long processors were busy with it. Where a tunnel drops much, the
-/// two ends of iperf3 now and then lose each other, and begin anew.
-fn carry(line: &Line, seconds: u32, load: &str) -> Result<(Value, f64)> {
+/// What iperf3 says of a load, how long processors were busy with it, and what was measured beside its
+/// client. Where a tunnel drops much, the two ends of iperf3 now and then lose each other, and begin anew.
+fn carry<T>(
+    line: &Line,
+    seconds: u32,
+    load: &str,
+    beside: impl Fn(&mut Process) -> Result<T>,
+) -> Result<(Value, f64, T)> {
     let mut told = Value::Null;
     for _ in 0..TRIES {
         let _server = serve(line)?;
         let before = busy()?;
-        told = iperf3(line, seconds, load)?;
+        let words = format!("--json --client {} --time {seconds} {load}", line.address);
+        let mut client = start(&line.near, &words)?;
+        let measured = beside(&mut client);
+        told = said(&mut client, seconds)?;
         if told["error"].is_null() {
-            return Ok((told, busy()? - before));
+            return Ok((told, busy()? - before, measured?));
         }
     }
     bail!("iperf3: {}", told["error"])
@@ -78,9 +102,7 @@ fn serve(line: &Line) -> Result<Process> {
 }
 
 /// It ends with an exit status of its own where it says in JSON what is wrong.
-fn iperf3(line: &Line, seconds: u32, load: &str) -> Result<Value> {
-    let words = format!("--json --client {} --time {seconds} {load}", line.address);
-    let mut client = start(&line.near, &words)?;
+fn said(client: &mut Process, seconds: u32) -> Result<Value> {
     client.wait(DEADLINE + Duration::from_secs(seconds.into()))?;
     let told = client.log();
     serde_json::from_str(&told).with_context(|| format!("what iperf3 says is no JSON: {told}"))
@@ -99,35 +121,46 @@ fn number(told: &Value, place: &str) -> Result<f64> {
     number.with_context(|| format!("iperf3 says nothing of {place}: {told}"))
 }
 
-/// The middle one of so many, each after the answer to the one before.
-fn rtt(line: &Line) -> Result<f64> {
+/// The middle one, of as many as there are to be `more` of after so many.
+fn round_trips(line: &Line, mut more: impl FnMut(usize) -> Result<bool>) -> Result<f64> {
     let address = line.address;
     let far = line.far.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
     let near = line.near.inside(|| Ok(UdpSocket::bind(("0.0.0.0", 0))?))?;
     for socket in [&far, &near] {
-        socket.set_read_timeout(Some(DEADLINE))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
     }
     near.connect(far.local_addr()?)?;
-    let times = thread::scope(|scope| {
-        let echo = scope.spawn(|| {
-            let mut octets = [0; SMALL];
-            (0..TURNS).try_for_each(|_| {
-                let (_, back) = far.recv_from(&mut octets)?;
-                far.send_to(&octets, back).map(drop)
-            })
-        });
-        let times: Result<Vec<f64>> = (0..TURNS)
-            .map(|_| {
-                let begun = Instant::now();
-                near.send(&[0; SMALL])?;
-                near.recv(&mut [0; SMALL])?;
-                Ok(begun.elapsed().as_secs_f64() * 1e6)
-            })
-            .collect();
-        echo.join().expect("an echo returns its errors")?;
-        times
-    })?;
+    let mut times = Vec::new();
+    for number in 0.. {
+        if !more(times.len())? {
+            break;
+        }
+        let begun = Instant::now();
+        if passes(&near, &far, number).is_ok() {
+            times.push(begun.elapsed().as_secs_f64() * 1e6);
+        }
+        thread::sleep(PACE.saturating_sub(begun.elapsed()));
+    }
     crate::experiment::median(&times).context("no round trips")
+}
+
+fn passes(near: &UdpSocket, far: &UdpSocket, number: u64) -> io::Result<()> {
+    let mut octets = [0; SMALL];
+    octets[..8].copy_from_slice(&number.to_be_bytes());
+    near.send(&octets)?;
+    far.send_to(&octets, arrival(far, &octets)?)?;
+    arrival(near, &octets).map(drop)
+}
+
+/// Where it comes from. What came too late before it has another number.
+fn arrival(at: &UdpSocket, octets: &[u8; SMALL]) -> io::Result<SocketAddr> {
+    let mut found = [0; SMALL];
+    loop {
+        let (_, from) = at.recv_from(&mut found)?;
+        if found == *octets {
+            return Ok(from);
+        }
+    }
 }
 
 /// For how many seconds the processors of this machine have been busy, all together.

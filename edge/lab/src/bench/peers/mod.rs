@@ -14,6 +14,7 @@
 mod entrant;
 mod line;
 mod load;
+mod picture;
 mod report;
 mod roofline;
 mod text;

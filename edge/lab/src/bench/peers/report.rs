@@ -38,6 +38,8 @@ pub struct Row {
     pub packets_per_s: f64,
     /// Microseconds there and back, when nothing else is carried.
     pub rtt_us: f64,
+    /// The same beside four TCP connections.
+    pub loaded_rtt_us: f64,
     /// `one_gbps` over that of Strata with plain ESP.
     pub over_plain: Ratio,
 }
@@ -156,6 +158,7 @@ impl Row {
             cpu_s_per_gb: middle(|sample| sample.cpu)?,
             packets_per_s: middle(|sample| sample.packets)?,
             rtt_us: middle(|sample| sample.rtt)?,
+            loaded_rtt_us: middle(|sample| sample.loaded)?,
             over_plain: Ratio::new(rounds, [entrant, Entrant::Plain], |sample| sample.one)?,
         })
     }
@@ -186,6 +189,7 @@ pub(super) mod tests {
             cpu: 1.0 / one,
             packets: 1e5 * one * speed,
             rtt: 50.0 / speed,
+            loaded: 800.0 / speed,
         };
         let samples = [40.0, 8.0, 6.0, 5.4, 3.0, 1.0, 0.5, 2.0].map(sample);
         Entrant::ALL.into_iter().zip(samples).collect()

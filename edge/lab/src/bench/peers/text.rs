@@ -10,13 +10,14 @@ impl Report {
         let about = format!(
             "Two hosts and a wire on this machine, {} rounds: Gb/s over one TCP connection and over \
              four, seconds of all processors for a GB over one, thousands of datagrams of 64 octets a \
-             second, microseconds there and back at rest, and the first over Strata's.",
+             second, microseconds there and back at rest and beside four connections, and the first over \
+             Strata's.",
             self.rounds
         );
         if self.rows.is_empty() {
             return String::new();
         }
-        let names = row(["", "one", "four", "CPU", "small", "RTT", "ratio"]);
+        let names = row(["", "one", "four", "CPU", "small", "RTT", "loaded", "ratio"]);
         let table: String = self.rows.iter().map(line).collect();
         let missing: String = self.missing.iter().map(missing).collect();
         format!("{}\n{names}{table}{missing}", paragraph("", 0, &about))
@@ -46,17 +47,18 @@ fn line(of: &Row) -> String {
         &format!("{:.2}", of.cpu_s_per_gb),
         &format!("{:.0}", of.packets_per_s / 1e3),
         &format!("{:.0}", of.rtt_us),
+        &format!("{:.0}", of.loaded_rtt_us),
         &format!("{:.2} ({:.2}-{:.2})", ratio.median, ratio.least, ratio.most),
     ])
 }
 
 fn missing(who: &Entrant) -> String {
     let name = who.name();
-    format!("{name:<19} is not here: `edge/lab/peers target/peers` builds it\n")
+    format!("{name:<18} is not here: `edge/lab/peers target/peers` builds it\n")
 }
 
-fn row([name, one, four, cpu, small, rtt, ratio]: [&str; 7]) -> String {
-    format!("{name:<19}{one:>8}{four:>8}{cpu:>7}{small:>7}{rtt:>7}{ratio:>22}\n")
+fn row([name, one, four, cpu, small, rtt, loaded, ratio]: [&str; 8]) -> String {
+    format!("{name:<18}{one:>7}{four:>7}{cpu:>6}{small:>6}{rtt:>6}{loaded:>8}{ratio:>21}\n")
 }
 
 #[cfg(test)]
@@ -73,6 +75,6 @@ mod tests {
         }
         assert!(text.contains("Strata, two zones"), "{text}");
         assert!(text.contains("0.90 (0.90-0.90)"), "{text}");
-        assert!(text.contains("boringtun           is not here"), "{text}");
+        assert!(text.contains("boringtun          is not here"), "{text}");
     }
 }
