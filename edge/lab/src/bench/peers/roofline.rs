@@ -28,6 +28,10 @@ const NUMBER_LEN: usize = 8;
 /// A packet with all that is around it.
 const ROOM: usize = NUMBER_LEN + MTU as usize + ICV_LEN;
 
+/// Packets sealed at once. With room for what one system call may bring and no more, each that comes alone would
+/// be a batch of its own.
+const BATCH: usize = 2 * SEGMENTS;
+
 /// Batches taken from one descriptor before the other gets its turn.
 const TURNS: usize = 4;
 
@@ -87,7 +91,7 @@ struct End {
     outside: [Ipv4Addr; 2],
     aead: Aead,
     number: u64,
-    /// Room for as many packets as one system call brings.
+    /// Room for the packets, with all that is around them.
     batch: Vec<[u8; ROOM]>,
     run: Run,
 }
@@ -102,7 +106,7 @@ impl End {
             outside,
             aead: Aead::new(AeadAlgorithm::Aes128Gcm, &[7; 16])?,
             number: 0,
-            batch: vec![[0; ROOM]; SEGMENTS],
+            batch: vec![[0; ROOM]; BATCH],
             run: Run::default(),
         })
     }
@@ -127,7 +131,7 @@ impl End {
 
     /// One batch from the device.
     fn seal(&mut self) -> io::Result<()> {
-        let mut lens = [0; SEGMENTS];
+        let mut lens = [0; BATCH];
         let spaces = self.batch.iter_mut();
         let mut spaces: Vec<_> = spaces.map(|room| &mut room[NUMBER_LEN..]).collect();
         let (filled, failed) = self.tun.recv(&mut spaces, &mut lens);
