@@ -4,7 +4,7 @@ use super::line::Line;
 use crate::host::Host;
 use crate::process::{DEADLINE, Process};
 use crate::testbed::find_command;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use nix::unistd::{SysconfVar, sysconf};
 use serde_json::Value;
 use std::fs;
@@ -72,26 +72,29 @@ pub(super) fn measure(line: &Line, seconds: u32) -> Result<Sample> {
 }
 
 /// What iperf3 says of a load, how long processors were busy with it, and what was measured beside its
-/// client. Where a tunnel drops much, the two ends of iperf3 now and then lose each other, and begin anew.
+/// client. Where a tunnel drops much, the two ends of iperf3 now and then lose each other, or no round trip
+/// comes back, and all begins anew.
 fn carry<T>(
     line: &Line,
     seconds: u32,
     load: &str,
     beside: impl Fn(&mut Process) -> Result<T>,
 ) -> Result<(Value, f64, T)> {
-    let mut told = Value::Null;
+    let mut why = None;
     for _ in 0..TRIES {
         let _server = serve(line)?;
         let before = busy()?;
         let words = format!("--json --client {} --time {seconds} {load}", line.address);
         let mut client = start(&line.near, &words)?;
         let measured = beside(&mut client);
-        told = said(&mut client, seconds)?;
-        if told["error"].is_null() {
-            return Ok((told, busy()? - before, measured?));
-        }
+        let told = said(&mut client, seconds)?;
+        why = match (&told["error"], measured) {
+            (Value::Null, Ok(measured)) => return Ok((told, busy()? - before, measured)),
+            (Value::Null, Err(error)) => Some(error),
+            (error, _) => Some(anyhow!("iperf3: {error}")),
+        };
     }
-    bail!("iperf3: {}", told["error"])
+    Err(why.context("no tries")?)
 }
 
 fn serve(line: &Line) -> Result<Process> {
