@@ -289,7 +289,9 @@ fn a_tunnel_and_transport_mode_with_the_same_peer() -> Result<()> {
     ensure!(first == 0 && direct > OCTETS, "{first}, {direct}");
     transfer(&pair.mobile, &pair.gateway, INSIDE[1], OCTETS)?;
     let [first, after] = sent()?;
-    ensure!(first > OCTETS && after == direct, "{first}, {after}");
+    // The last segments of a connection go when its last octet has arrived.
+    let late = after - direct;
+    ensure!(first > OCTETS && late < OCTETS / 100, "{first}, {late}");
     ensure_nothing_in_clear(&seen(&pair, &tap, "10.3.0.1")?)
 }
 
