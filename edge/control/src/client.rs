@@ -108,10 +108,14 @@ impl Client {
     }
 
     fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(left(deadline)?))?;
-        match self.stream.read(buffer)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            count => Ok(count),
+        loop {
+            self.stream.set_read_timeout(Some(left(deadline)?))?;
+            match self.stream.read(buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                // Whoever was suspended and goes on: a socket with a timeout is not waited for again by itself.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
         }
     }
 
