@@ -1,6 +1,7 @@
 //! `[divert]`, `[snoop]` and `[regulate]`: what a licensed node does with packets that pass.
 
 use crate::reader::Value;
+use crate::tunnel::Offload;
 
 /// The two sides between which packets are diverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct Divert {
     pub wireless: String,
     /// `clear_tcp`: also look at TCP that nobody protects. Default false.
     pub clear_tcp: bool,
+    /// `offload`: as [`crate::Tunnel::offload`], for what passes.
+    pub offload: Offload,
 }
 
 /// Local retransmission, and its bounds.
@@ -32,6 +35,7 @@ impl Divert {
         let wired = table.required("wired", "\"eth0\"", Value::interface);
         let wireless = table.required("wireless", "\"wlan0\"", Value::interface);
         let clear_tcp = table.optional("clear_tcp", Value::boolean);
+        let offload = table.optional("offload", Offload::read);
         table.finish();
         if wired.is_some() && wired == wireless {
             return value.fault(
@@ -43,6 +47,7 @@ impl Divert {
             wired: wired?,
             wireless: wireless?,
             clear_tcp: clear_tcp.unwrap_or(false),
+            offload: offload.unwrap_or(Offload::Auto),
         })
     }
 }

@@ -6,8 +6,8 @@
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
-    Offload, Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel,
-    When, ZonePolicy,
+    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When,
+    ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -171,13 +171,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Setting> {
                 PathMtu::Icmp => "icmp",
             },
         ),
-        restart(
-            "offload",
-            match offload {
-                Offload::Auto => "auto",
-                Offload::Off => "off",
-            },
-        ),
+        restart("offload", offload.word()),
         restart("addresses", list(addresses)),
         applied("dns", list(dns)),
         restart("resolver", file(resolver.as_deref())),
@@ -458,6 +452,7 @@ fn divert(divert: &Divert) -> Section {
         wired,
         wireless,
         clear_tcp,
+        offload,
     } = divert;
     Section {
         name: "divert".to_owned(),
@@ -466,6 +461,7 @@ fn divert(divert: &Divert) -> Section {
             restart("wired", wired),
             restart("wireless", wireless),
             restart("clear_tcp", clear_tcp),
+            restart("offload", offload.word()),
         ],
     }
 }

@@ -43,6 +43,21 @@ pub enum Offload {
     Off,
 }
 
+impl Offload {
+    const WORDS: [(&str, Self); 2] = [("auto", Self::Auto), ("off", Self::Off)];
+
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::WORDS)
+    }
+
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => Self::WORDS[0].0,
+            Self::Off => Self::WORDS[1].0,
+        }
+    }
+}
+
 /// The device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
@@ -101,8 +116,7 @@ impl Tunnel {
         if let Some(path_mtu) = table.optional("path_mtu", |value| value.choice(&path_mtus)) {
             tunnel.path_mtu = path_mtu;
         }
-        let offloads = [("auto", Offload::Auto), ("off", Offload::Off)];
-        if let Some(offload) = table.optional("offload", |value| value.choice(&offloads)) {
+        if let Some(offload) = table.optional("offload", Offload::read) {
             tunnel.offload = offload;
         }
         if let Some(addresses) =

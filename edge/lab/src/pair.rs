@@ -281,8 +281,13 @@ impl Pair {
     /// # Errors
     /// Those of [`Host::stratad`].
     pub fn start_licensed(&self, identity: &str) -> Result<Daemon> {
+        self.start_licensed_as(&licensed_config(identity))
+    }
+
+    /// The same with a configuration that is made of [`licensed_config`].
+    pub fn start_licensed_as(&self, config: &str) -> Result<Daemon> {
         self.between.secret("node.psk", NODE_KEY)?;
-        self.between.stratad(&licensed_config(identity))
+        self.between.stratad(config)
     }
 
     /// Leaves the logs behind for a person.

@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         on_the_wire_nothing_is_longer_than_it_takes,
         what_the_kernel_does_not_cut_leaves_one_by_one,
         classes_of_service_do_not_mix,
+        a_licensed_node_hands_on_what_is_not_cut_yet,
+        a_licensed_node_cuts_where_offload_is_off,
         a_lossy_hop_is_passed_where_a_licensed_node_repairs,
         keys_change_under_volleys_and_nothing_is_lost,
         one_end_may_have_it_and_the_other_not,
@@ -207,6 +209,39 @@ fn classes_of_service_do_not_mix() -> Result<()> {
     })?;
     ensure!(counts[0] == counts[1], "{counts:?}");
     pair::no_drops(&tunnel.gateway.strata("status")?)
+}
+
+/// The longest packet behind a licensed node that is told this, if what comes to it is not cut yet. It sees the
+/// headers of all segments.
+fn longest_at_a_licensed_node(line: &str) -> Result<usize> {
+    let pair = Pair::new("offload")?;
+    let_cut(&pair.gateway)?;
+    (pair.between).run("ip link set wireless gso_max_segs 64")?;
+    let config = pair::licensed_config(LICENSED);
+    let config = config.replace("[divert]\n", &format!("[divert]\n{line}\n"));
+    let licensed = pair.start_licensed_as(&config)?;
+    let tunnel = start(&pair, Terms::LICENSED, [AUTO; 2])?;
+    licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    let [[_, outside]] = longest([&pair.mobile], || each_way(&pair, MB))?;
+    ensure!(pair::segments(&licensed)? > MB / INSIDE as u64);
+    let metrics = licensed.strata_text("metrics")?;
+    let lost = "strata_system_refused_total{doing=\"forward\"} 0";
+    ensure!(metrics.contains(lost), "{metrics}");
+    pair::no_drops(&tunnel.mobile.strata("status")?)?;
+    pair::no_drops(&tunnel.gateway.strata("status")?)?;
+    Ok(outside)
+}
+
+fn a_licensed_node_hands_on_what_is_not_cut_yet() -> Result<()> {
+    let outside = longest_at_a_licensed_node(AUTO)?;
+    ensure!(outside > OUTSIDE, "{outside}");
+    Ok(())
+}
+
+fn a_licensed_node_cuts_where_offload_is_off() -> Result<()> {
+    let outside = longest_at_a_licensed_node(OFF)?;
+    ensure!((1000..=OUTSIDE).contains(&outside), "{outside}");
+    Ok(())
 }
 
 fn a_lossy_hop_is_passed_where_a_licensed_node_repairs() -> Result<()> {

@@ -272,9 +272,8 @@ fn a_licensed_node_sees_ports_and_no_address() -> Result<()> {
 fn a_writer_lowers_the_window_in_beet_mode() -> Result<()> {
     const WRITE: &str = r#"[{ node = "fa.example.net", zones = ["headers"], right = "write" }]"#;
     let pair = Pair::new("zonemode")?;
-    pair.between.secret("node.psk", NODE_KEY)?;
     let config = licensed_config(LICENSED) + "[regulate]\nwindow = \"32KiB\"\n";
-    let licensed = pair.between.stratad(&config)?;
+    let licensed = pair.start_licensed_as(&config)?;
     let tunnel = BEET.up(&pair, &licences(WRITE))?;
     licensed.wait_until("zones", DEADLINE, |zones| !held(zones).is_empty())?;
     transfer(&pair.gateway, &pair.mobile, BEET.inside[0], OCTETS)?;

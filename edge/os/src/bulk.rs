@@ -8,6 +8,7 @@ use crate::{Error, Netlink};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{GROTable, VIRTIO_NET_HDR_LEN};
+use wire::ip::Header;
 
 /// The most packets that one system call brings: the kernel is told not to put more together.
 pub const SEGMENTS: usize = 128;
@@ -72,14 +73,45 @@ impl Bulk {
         let most = if self.is_offloaded() { SEGMENTS } else { 1 };
         let mut filled = 0;
         while spaces.len() - filled >= most {
-            let (spaces, lens) = (&mut spaces[filled..], &mut lens[filled..]);
-            match (self.tun.device).recv_multiple(&mut self.uncut, spaces, lens, 0) {
-                Ok(1) if is_from_nobody(&spaces[0][..lens[0]]) => {}
+            match self.recv_once(&mut spaces[filled..], &mut lens[filled..]) {
                 Ok(count) => filled += count,
                 Err(error) => return (filled, Some(error)),
             }
         }
         (filled, None)
+    }
+
+    /// The same with one system call, for which there are at least [`SEGMENTS`] spaces. Many packets are also
+    /// there as they came ([`Bulk::uncut`]).
+    pub(crate) fn recv_once(
+        &mut self,
+        spaces: &mut [impl AsRef<[u8]> + AsMut<[u8]>],
+        lens: &mut [usize],
+    ) -> io::Result<usize> {
+        loop {
+            match (self.tun.device).recv_multiple(&mut self.uncut, spaces, lens, 0)? {
+                1 if is_from_nobody(&spaces[0].as_ref()[..lens[0]]) => {}
+                count => return Ok(count),
+            }
+        }
+    }
+
+    /// What the last system call brought, if it was many packets, as it came: virtio's header, and the packet
+    /// that they were cut from.
+    pub(crate) fn uncut(&self) -> &[u8] {
+        let packet = Header::parse(&self.uncut[VIRTIO_NET_HDR_LEN..]);
+        let len = packet.map_or(0, |packet| packet.total_len());
+        &self.uncut[..VIRTIO_NET_HDR_LEN + len]
+    }
+
+    /// Changes the packet in that, which stays as long.
+    pub(crate) fn change_uncut(&mut self, change: impl FnOnce(&mut [u8])) {
+        change(&mut self.uncut[VIRTIO_NET_HDR_LEN..]);
+    }
+
+    /// Hands the kernel what [`Bulk::uncut`] of another device gave. Nothing waits.
+    pub(crate) fn send_uncut(&self, uncut: &[u8]) -> io::Result<()> {
+        self.tun.device.send(uncut).map(drop)
     }
 
     /// Has a packet wait for [`Bulk::flush`], which is called if too many wait. Gives how many packets the

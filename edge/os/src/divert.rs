@@ -5,8 +5,8 @@
 //! packet came from is known by the TUN it is read from. It is written to the TUN of the side it
 //! **leaves** by: the kernel checks reverse paths by asking which way an answer would take, and an
 //! answer entering on that side is diverted into that side's TUN, so even the strict check
-//! (`rp_filter` 1) passes. Hence [`Divert::recv`] and [`Divert::send`] of a forwarded packet name
-//! opposite sides, and a packet of the node's own is sent to the side of its receiver.
+//! (`rp_filter` 1) passes. Hence a packet passes to the opposite side, and one of the node's own is
+//! sent to the side of its receiver.
 //!
 //! Diverted are, on both sides: UDP from and to port 4500, protocol 50, all UDP between learnt
 //! pairs of addresses (fragments carry no ports and must stay in order with the rest), and with
@@ -14,12 +14,11 @@
 //! local table is looked up first. If the process dies, its TUNs and the routes through them go,
 //! the rules lead nowhere, and the packets take the ordinary way.
 //!
-//! The detour costs a packet one TTL, which the caller gives back.
+//! How packets go from TUN to TUN is [`Passage`]'s.
 
 use crate::netlink::{Route, Rule, Via};
-use crate::{Error, Family, Netlink, Prefix, Tun, crash, sysctl};
+use crate::{Bulk, Error, Family, Netlink, Passage, Prefix, crash, sysctl};
 use std::collections::BTreeSet;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The port of ESP in UDP (RFC 3948).
@@ -85,19 +84,28 @@ impl Side {
     }
 }
 
-/// The two TUNs and the rules that fill them.
-pub struct Divert {
-    netlink: Netlink,
-    wired: Arm,
-    wireless: Arm,
-    families: Vec<Family>,
-    pairs: BTreeSet<Pair>,
+/// What is diverted, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The interface towards the gateway.
+    pub wired: &'a str,
+    /// That towards the mobile nodes.
+    pub wireless: &'a str,
+    /// Whether TCP that nobody protects is diverted too.
+    pub clear_tcp: bool,
+    /// Whether packets pass in bulk, if this kernel can.
+    pub offload: bool,
 }
 
-/// One side.
-struct Arm {
-    interface: String,
-    tun: Tun,
+/// The two TUNs and the rules that fill them.
+pub struct Divert {
+    /// What packets do there.
+    pub passage: Passage,
+    netlink: Netlink,
+    wired: String,
+    wireless: String,
+    families: Vec<Family>,
+    pairs: BTreeSet<Pair>,
 }
 
 /// Two hosts that talk through us.
@@ -112,28 +120,30 @@ impl Divert {
     /// family that the machine forwards. Leftovers of a predecessor are removed first.
     ///
     /// # Errors
-    /// [`Error::NotForwarding`] if it forwards neither; those of [`Tun::open`]; an interface that
+    /// [`Error::NotForwarding`] if it forwards neither; those of [`Bulk::open`]; an interface that
     /// does not exist.
-    pub fn open(wired: &str, wireless: &str, clear_tcp: bool) -> Result<Self, Error> {
+    pub fn open(options: &Options<'_>) -> Result<Self, Error> {
         let forwards = |family: &Family| sysctl::require_forwarding(*family).is_ok();
         let families: Vec<_> = Family::ALL.into_iter().filter(forwards).collect();
         if families.is_empty() {
             return Err(Error::NotForwarding { family: Family::V4 });
         }
         let netlink = Netlink::open()?;
-        for interface in [wired, wireless] {
+        for interface in [options.wired, options.wireless] {
             netlink.mtu(interface)?;
         }
         remove_all(&netlink)?;
+        let tun = |side| open_tun(&netlink, side, options.offload);
         let divert = Self {
-            wired: Arm::open(&netlink, Side::Wired, wired)?,
-            wireless: Arm::open(&netlink, Side::Wireless, wireless)?,
+            passage: Passage::new(tun(Side::Wired)?, tun(Side::Wireless)?),
+            wired: options.wired.to_owned(),
+            wireless: options.wireless.to_owned(),
             netlink,
             families,
             pairs: BTreeSet::new(),
         };
         divert.add_routes()?;
-        divert.add_rules(clear_tcp)?;
+        divert.add_rules(options.clear_tcp)?;
         Ok(divert)
     }
 
@@ -145,21 +155,6 @@ impl Divert {
     /// The families that are diverted.
     pub fn families(&self) -> &[Family] {
         &self.families
-    }
-
-    /// Reads one packet that came in on this side. See [`Tun::recv`].
-    pub fn recv(&self, from: Side, packet: &mut [u8]) -> io::Result<usize> {
-        self.tun(from).recv(packet)
-    }
-
-    /// Sends one packet that is to leave on this side.
-    pub fn send(&self, to: Side, packet: &[u8]) -> io::Result<()> {
-        self.tun(to).send(packet)
-    }
-
-    /// The TUN of one side, to wait for.
-    pub const fn tun(&self, side: Side) -> &Tun {
-        &self.arm(side).tun
     }
 
     /// Diverts all UDP between two hosts, both ways, as learnt from a packet that came in on `from`.
@@ -208,7 +203,7 @@ impl Divert {
         Ok(())
     }
 
-    const fn arm(&self, side: Side) -> &Arm {
+    fn interface(&self, side: Side) -> &str {
         match side {
             Side::Wired => &self.wired,
             Side::Wireless => &self.wireless,
@@ -259,27 +254,13 @@ impl Divert {
     }
 
     fn rule(&self, side: Side, family: Family) -> Rule {
-        Rule::new(family, PRIORITY, side.table()).iif(&self.arm(side).interface)
+        Rule::new(family, PRIORITY, side.table()).iif(self.interface(side))
     }
 
     fn each_side_and_family(&self) -> impl Iterator<Item = (Side, &Family)> {
         Side::ALL
             .into_iter()
             .flat_map(|side| self.families.iter().map(move |family| (side, family)))
-    }
-}
-
-impl Arm {
-    fn open(netlink: &Netlink, side: Side, interface: &str) -> Result<Self, Error> {
-        let tun = Tun::open(side.device(), MTU)?;
-        // Our own device needs no check of reverse paths; that of `all` may still be in force.
-        sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", tun.name()), "0")?;
-        crash::point("divert-device-made");
-        netlink.add_address(tun.name(), Prefix::host(side.address()))?;
-        Ok(Self {
-            interface: interface.to_owned(),
-            tun,
-        })
     }
 }
 
@@ -291,6 +272,15 @@ impl Pair {
         };
         Self { wired, wireless }
     }
+}
+
+fn open_tun(netlink: &Netlink, side: Side, offload: bool) -> Result<Bulk, Error> {
+    let tun = Bulk::open(side.device(), MTU, offload)?;
+    // Our own device needs no check of reverse paths; that of `all` may still be in force.
+    sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", tun.name()), "0")?;
+    crash::point("divert-device-made");
+    netlink.add_address(tun.name(), Prefix::host(side.address()))?;
+    Ok(tun)
 }
 
 fn remove_all(netlink: &Netlink) -> Result<(), Error> {

@@ -77,7 +77,6 @@ pub struct Daemon {
     signals: Signals,
     batch: Vec<Packet>,
     arrived: Arrived,
-    transit: Vec<u8>,
     /// What goes wrong on purpose.
     faults: Option<Faults>,
     /// Why there is no going on.
@@ -117,7 +116,6 @@ impl Daemon {
             signals,
             batch: (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect(),
             arrived: Arrived::default(),
-            transit: vec![0; LONGEST],
             faults: faults.map(|spec| Faults::new(spec, ike_port)),
             broken: None,
         };
@@ -285,10 +283,12 @@ impl Daemon {
             self.poller.add(&tunnel.tun, token::TUNNEL, read)?;
         }
         if let Some(divert) = &self.host.divert {
-            self.poller
-                .add(divert.tun(divert::Side::Wired), token::WIRED, read)?;
-            self.poller
-                .add(divert.tun(divert::Side::Wireless), token::WIRELESS, read)?;
+            for (side, token) in [
+                (divert::Side::Wired, token::WIRED),
+                (divert::Side::Wireless, token::WIRELESS),
+            ] {
+                self.poller.add(divert.passage.device(side), token, read)?;
+            }
         }
         for (udp, token) in self.host.ike.iter().zip(token::IKE..) {
             self.poller.add(udp, token, read)?;
@@ -492,26 +492,32 @@ impl Daemon {
 
     /// Transit packets of others, at a licensed node.
     fn read_side(&mut self, from: Side, now: Instant) {
-        let Some(divert) = &self.host.divert else {
+        let Some(divert) = &mut self.host.divert else {
             return;
         };
-        for _ in 0..TURNS * BATCH {
-            let len = match divert.recv(os_side(from), &mut self.transit) {
-                Ok(len) => len,
+        let passage = &mut divert.passage;
+        let mut read = 0;
+        while read < TURNS * BATCH {
+            let count = match passage.recv(os_side(from)) {
+                Ok(count) => count,
                 Err(error) => {
-                    let what = divert.tun(os_side(from)).name();
-                    return self.losses.not_read(what, &error, &mut self.broken);
+                    let what = passage.device(os_side(from)).name();
+                    self.losses.not_read(what, &error, &mut self.broken);
+                    break;
                 }
             };
-            let packet = &mut self.transit[..len];
-            if self.node.transit(from, packet, now) == Verdict::Forward {
-                self.losses
-                    .forward(divert, os_side(from).opposite(), packet);
+            for index in 0..count {
+                let packet = passage.packet(index);
+                if self.node.transit(from, packet, now) == Verdict::Forward {
+                    passage.pass(index);
+                }
+                while let Some((to, packet)) = self.node.poll_resend() {
+                    passage.send(os_side(to), &packet);
+                }
             }
-            while let Some((to, packet)) = self.node.poll_resend() {
-                self.losses.forward(divert, os_side(to), &packet);
-            }
+            read += count;
         }
+        self.losses.forwarded += passage.flush();
     }
 
     /// Carries out what the node has to say, and what it says to that.
@@ -531,9 +537,12 @@ impl Daemon {
                 faults::pass(&mut self.faults, Way::Out, path, &payload, send);
             }
             while let Some((to, packet)) = self.node.poll_resend() {
-                if let Some(divert) = &self.host.divert {
-                    self.losses.forward(divert, os_side(to), &packet);
+                if let Some(divert) = &mut self.host.divert {
+                    divert.passage.send(os_side(to), &packet);
                 }
+            }
+            if let Some(divert) = &mut self.host.divert {
+                self.losses.forwarded += divert.passage.flush();
             }
             if let Some(event) = self.node.poll_event() {
                 self.note(event, now);

@@ -129,11 +129,12 @@ impl Host {
         match &config.divert {
             None => Divert::remove_leftovers()?,
             Some(divert) => {
-                self.divert = Some(Divert::open(
-                    &divert.wired,
-                    &divert.wireless,
-                    divert.clear_tcp,
-                )?)
+                self.divert = Some(Divert::open(&os::divert::Options {
+                    wired: &divert.wired,
+                    wireless: &divert.wireless,
+                    clear_tcp: divert.clear_tcp,
+                    offload: divert.offload == Offload::Auto,
+                })?)
             }
         }
         match config.peers.is_empty() {

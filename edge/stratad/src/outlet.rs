@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::streams::{self, Streams};
 use model::Path;
 use node::{DropReason, Packet, Sink};
-use os::{Divert, divert, lock};
+use os::lock;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -88,14 +88,6 @@ impl Losses {
             ));
         } else {
             tracing::debug!("cannot read {what}: {error}");
-        }
-    }
-
-    /// Writes one transit packet back, to leave on a side.
-    pub fn forward(&mut self, divert: &Divert, to: divert::Side, packet: &[u8]) {
-        if let Err(error) = divert.send(to, packet) {
-            tracing::trace!("cannot forward: {error}");
-            self.forwarded += 1;
         }
     }
 

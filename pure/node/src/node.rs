@@ -376,9 +376,8 @@ impl Node {
         }
     }
 
-    /// A diverted IP packet of somebody else, from one side of a licensed node. The packet is
-    /// only changed by putting back the TTL that the detour costs.
-    pub fn transit(&mut self, from: Side, packet: &mut [u8], now: Instant) -> Verdict {
+    /// A diverted IP packet of somebody else, from one side of a licensed node.
+    pub fn transit(&mut self, from: Side, packet: &[u8], now: Instant) -> Verdict {
         let (verdict, learnt) = self.transit.handle(from, packet, now);
         if let Some((source, destination)) = learnt {
             self.events.push_back(Event::PairLearnt {

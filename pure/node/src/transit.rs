@@ -224,13 +224,7 @@ impl Transit {
 
     /// One diverted packet: what becomes of it, and the addresses of a composite SA's packets if
     /// this is the first that came this way.
-    pub fn handle(
-        &mut self,
-        from: Side,
-        packet: &mut [u8],
-        now: Instant,
-    ) -> (Verdict, Option<Ends>) {
-        ip::restore_hop(packet);
+    pub fn handle(&mut self, from: Side, packet: &[u8], now: Instant) -> (Verdict, Option<Ends>) {
         let counters = &mut self.counters;
         let Ok(header) = ip::Header::parse(packet) else {
             return (count(&mut counters.malformed), None);

@@ -161,7 +161,7 @@ impl Siege {
             let at = self.dice.roll(28);
             packet[at] ^= 1 + self.dice.roll(255) as u8;
         }
-        let _ = self.world.transit(Side::Wireless, &mut packet);
+        let _ = self.world.transit(Side::Wireless, &packet);
     }
 
     /// Lets time pass and takes what the host has to say.

@@ -268,12 +268,11 @@ impl Host {
     }
 
     /// Through the node and out by the other side.
-    fn transit(&mut self, from: Side, mut packet: Vec<u8>, now: Instant) {
+    fn transit(&mut self, from: Side, packet: Vec<u8>, now: Instant) {
         let Some(node) = &mut self.node else {
             return self.leave(from.opposite(), packet);
         };
-        // Into the node's device the packet passed a router; the node gives that hop back.
-        if node.transit(from, &mut packet, now) == Verdict::Forward && pass_router(&mut packet) {
+        if node.transit(from, &packet, now) == Verdict::Forward {
             self.leave(from.opposite(), packet);
         }
     }

@@ -152,6 +152,7 @@ when = "init"
 wired = "eth1"
 wireless = "wlan1"
 clear_tcp = true
+offload = "auto"
 [snoop]
 enabled = false
 flows = 100
@@ -470,6 +471,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "divert.clear_tcp",
             "clear_tcp = true",
             "clear_tcp = false",
+            Restart,
+        ),
+        (
+            "divert.offload",
+            "clear_tcp = true\noffload = \"auto\"",
+            "clear_tcp = true\noffload = \"off\"",
             Restart,
         ),
         (

@@ -1,13 +1,9 @@
-use crate::line::{Line, PATIENCE, await_datagrams, await_readable, bind, give, path};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use crate::line::{
+    Line, await_datagrams, await_either, await_readable, bind, give, path, transfer,
+};
 use os::{Bulk, MOST_AT_ONCE, NetNs, SEGMENTS, is_too_long};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::io::ErrorKind;
 
-const OCTETS: usize = 2_000_000;
 const MTU: usize = 1400;
 
 /// A host whose only interface is ours.
@@ -53,57 +49,30 @@ impl Carrier {
 }
 
 /// A kernel's TCP sends from one host to the other; gives the most packets that one look brought.
-fn transfer(offload: bool) -> usize {
+fn most_of_a_transfer(offload: bool) -> usize {
     let (near, mut near_tun) = host("10.9.0.1/24", offload);
     let (far, mut far_tun) = host("10.9.0.2/24", offload);
     assert_eq!(near_tun.is_offloaded(), offload);
-    let bind = || TcpListener::bind("10.9.0.2:5000").unwrap();
-    let listener = far.enter(bind).unwrap();
-    let over = AtomicBool::new(false);
-    let octets: Vec<u8> = (0..OCTETS).map(|index| (index / 7) as u8).collect();
-    thread::scope(|scope| {
-        let wire = scope.spawn(|| {
-            let mut carrier = Carrier::new();
-            while !over.load(Ordering::Relaxed) {
-                let events = [&near_tun, &far_tun].map(Bulk::as_fd);
-                let mut events = events.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-                let look = PollTimeout::try_from(std::time::Duration::from_millis(10)).unwrap();
-                poll(&mut events, look).unwrap();
-                carrier.carry(&mut near_tun, &mut far_tun);
-                carrier.carry(&mut far_tun, &mut near_tun);
-            }
-            carrier.most
-        });
-        let reading = scope.spawn(|| {
-            let mut stream = listener.accept().unwrap().0;
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut read = Vec::new();
-            stream.read_to_end(&mut read).map(|_| read)
-        });
-        let dial = || TcpStream::connect("10.9.0.2:5000").unwrap();
-        let mut stream = near.enter(dial).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        let written = stream.write_all(&octets);
-        drop(stream);
-        let read = reading.join().unwrap();
-        over.store(true, Ordering::Relaxed);
-        written.unwrap();
-        assert!(read.unwrap() == octets, "other octets arrived");
-        wire.join().unwrap()
-    })
+    let mut carrier = Carrier::new();
+    transfer(&near, &far, "10.9.0.2:5000", || {
+        await_either([&near_tun, &far_tun]);
+        carrier.carry(&mut near_tun, &mut far_tun);
+        carrier.carry(&mut far_tun, &mut near_tun);
+    });
+    carrier.most
 }
 
 /// The kernel checks what was cut, made checksums for and put together again.
 #[test]
 fn a_kernel_s_tcp_passes_in_bulk() {
-    let most = transfer(true);
+    let most = most_of_a_transfer(true);
     assert!(most > 1, "{most}");
 }
 
 /// The same where nobody asks for it: every segment is a call of its own.
 #[test]
 fn a_kernel_s_tcp_passes_one_by_one() {
-    transfer(false);
+    most_of_a_transfer(false);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use crate::line::{
     PATIENCE, address, await_datagram, await_readable, bind, give, ip, path, rules_and_routes,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use os::divert::Side;
+use os::divert::{Options, Side};
 use os::netlink::{Route, Via};
 use os::{Datagrams, Divert, Error, Family, NetNs, Prefix, netns};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -10,14 +10,14 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 
 /// A mobile node, the licensed node and a gateway in a row; only the middle one is peculiar.
-struct Row {
-    mobile: NetNs,
-    node: NetNs,
-    gateway: NetNs,
+pub struct Row {
+    pub mobile: NetNs,
+    pub node: NetNs,
+    pub gateway: NetNs,
 }
 
 impl Row {
-    fn new(rp_filter: &str) -> Self {
+    pub fn new(rp_filter: &str) -> Self {
         let row = Self {
             mobile: NetNs::new().unwrap(),
             node: NetNs::new().unwrap(),
@@ -51,13 +51,21 @@ impl Row {
         row
     }
 
-    fn divert(&self) -> Divert {
-        self.node
-            .enter(|| Divert::open("eth0", "wl0", false))
-            .unwrap()
-            .unwrap()
+    pub fn divert(&self) -> Divert {
+        self.open(&OPTIONS).unwrap()
+    }
+
+    pub fn open(&self, options: &Options<'_>) -> Result<Divert, Error> {
+        self.node.enter(|| Divert::open(options)).unwrap()
     }
 }
+
+pub const OPTIONS: Options<'_> = Options {
+    wired: "eth0",
+    wireless: "wl0",
+    clear_tcp: false,
+    offload: true,
+};
 
 /// A packet as the licensed node sees it.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,16 +77,21 @@ struct Seen {
 
 /// Waits for a packet on either side and takes it. A TUN may be readable for a packet that is not
 /// shown.
-fn take(divert: &Divert) -> (Side, Vec<u8>) {
-    let mut packet = vec![0; 65_535];
+fn take(divert: &mut Divert) -> (Side, Vec<u8>) {
+    let (side, count) = read(divert);
+    assert_eq!(count, 1);
+    (side, divert.passage.packet(0).to_vec())
+}
+
+/// Waits for packets on either side and reads once.
+pub fn read(divert: &mut Divert) -> (Side, usize) {
     loop {
         for side in Side::ALL {
-            if let Ok(length) = divert.recv(side, &mut packet) {
-                packet.truncate(length);
-                return (side, packet);
+            if let Ok(count) = divert.passage.recv(side) {
+                return (side, count);
             }
         }
-        let tuns = Side::ALL.map(|side| divert.tun(side).as_fd());
+        let tuns = Side::ALL.map(|side| divert.passage.device(side).as_fd());
         let mut fds = tuns.map(|tun| PollFd::new(tun, PollFlags::POLLIN));
         let patience = PollTimeout::try_from(PATIENCE).unwrap();
         assert!(
@@ -88,9 +101,10 @@ fn take(divert: &Divert) -> (Side, Vec<u8>) {
     }
 }
 
-fn forward_one(divert: &Divert) -> Seen {
+fn forward_one(divert: &mut Divert) -> Seen {
     let (from, packet) = take(divert);
-    divert.send(from.opposite(), &packet).unwrap();
+    divert.passage.pass(0);
+    assert_eq!(divert.passage.flush(), 0);
     Seen {
         from,
         length: packet.len(),
@@ -98,9 +112,9 @@ fn forward_one(divert: &Divert) -> Seen {
     }
 }
 
-fn assert_idle(divert: &Divert) {
+fn assert_idle(divert: &mut Divert) {
     for side in Side::ALL {
-        let result = divert.recv(side, &mut [0; 65_535]);
+        let result = divert.passage.recv(side);
         assert_eq!(result.unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 }
@@ -110,7 +124,7 @@ const FAMILIES: [(&str, &str, usize); 2] =
     [("10.1.0.1", "10.2.0.1", 28), ("[fd01::1]", "[fd02::1]", 48)];
 
 /// One datagram there and one back, each of which must pass through the node.
-fn exchange(divert: &Divert, mobile: &mut Datagrams, gateway: &mut Datagrams, headers: usize) {
+fn exchange(divert: &mut Divert, mobile: &mut Datagrams, gateway: &mut Datagrams, headers: usize) {
     let there = path(mobile, &gateway.local().to_string());
     mobile.send(there, 0, b"there").unwrap();
     let seen = forward_one(divert);
@@ -127,24 +141,24 @@ fn exchange(divert: &Divert, mobile: &mut Datagrams, gateway: &mut Datagrams, he
 fn packets_pass_through_whatever_the_reverse_path_check() {
     for rp_filter in ["0", "1", "2"] {
         let row = Row::new(rp_filter);
-        let divert = row.divert();
+        let mut divert = row.divert();
         assert_eq!(divert.families(), Family::ALL);
         for (near, far, headers) in FAMILIES {
             // The mobile node's port is another behind a NAT; the gateway's is not.
             for port in [4500, 40_000] {
                 let mut mobile = bind(&row.mobile, &format!("{near}:{port}"));
                 let mut gateway = bind(&row.gateway, &format!("{far}:4500"));
-                exchange(&divert, &mut mobile, &mut gateway, headers);
+                exchange(&mut divert, &mut mobile, &mut gateway, headers);
             }
         }
-        assert_idle(&divert);
+        assert_idle(&mut divert);
     }
 }
 
 #[test]
 fn written_back_on_the_side_it_came_from_a_packet_fails_the_strict_check() {
     let row = Row::new("1");
-    let divert = row.divert();
+    let mut divert = row.divert();
     let mobile = bind(&row.mobile, "10.1.0.1:4500");
     let mut gateway = bind(&row.gateway, "10.2.0.1:4500");
     for right in [false, true] {
@@ -152,35 +166,36 @@ fn written_back_on_the_side_it_came_from_a_packet_fails_the_strict_check() {
         mobile
             .send(path(&mobile, "10.2.0.1:4500"), 0, &payload)
             .unwrap();
-        let (from, packet) = take(&divert);
+        let (from, packet) = take(&mut divert);
         let to = if right { from.opposite() } else { from };
-        divert.send(to, &packet).unwrap();
+        divert.passage.send(to, &packet);
+        assert_eq!(divert.passage.flush(), 0);
     }
     assert_eq!(await_datagram(&mut gateway).1, [1; 3]);
 }
 
 #[test]
-fn the_detour_costs_one_hop_on_each_leg() {
+fn the_detour_costs_no_hop_more_than_a_router() {
     let row = Row::new("2");
-    let divert = row.divert();
+    let mut divert = row.divert();
     let mobile = bind(&row.mobile, "10.1.0.1:4500");
     mobile
         .send(path(&mobile, "10.2.0.1:4500"), 0, b"x")
         .unwrap();
-    assert_eq!(forward_one(&divert).hop_limit, 63);
+    assert_eq!(forward_one(&mut divert).hop_limit, 64);
 }
 
 #[test]
 fn esp_without_udp_is_diverted_too() {
     for rp_filter in ["0", "1", "2"] {
         let row = Row::new(rp_filter);
-        let divert = row.divert();
+        let mut divert = row.divert();
         let raw = |domain| Socket::new(domain, Type::RAW, Some(Protocol::from(50))).unwrap();
         for (domain, to) in [(Domain::IPV4, "10.2.0.1:0"), (Domain::IPV6, "[fd02::1]:0")] {
             let mobile = row.mobile.enter(|| raw(domain)).unwrap();
             let mut gateway = row.gateway.enter(|| raw(domain)).unwrap();
             mobile.send_to(&[9; 60], &address(to).into()).unwrap();
-            assert_eq!(forward_one(&divert).from, Side::Wireless);
+            assert_eq!(forward_one(&mut divert).from, Side::Wireless);
             await_readable(&gateway);
             let mut packet = [0; 200];
             let length = gateway.read(&mut packet).unwrap();
@@ -202,7 +217,7 @@ fn fragments_follow_once_the_pair_is_learnt() {
             // No fragment carries a port to the rules, not even the first.
             mobile.send(there, 0, &[1; 4000]).unwrap();
             assert_eq!(await_datagram(&mut gateway).1, [1; 4000]);
-            assert_idle(&divert);
+            assert_idle(&mut divert);
             assert!(divert.learn(Side::Wireless, near, far).unwrap());
             assert!(
                 !divert.learn(Side::Wired, far, near).unwrap(),
@@ -210,19 +225,19 @@ fn fragments_follow_once_the_pair_is_learnt() {
             );
             mobile.send(there, 0, &[2; 4000]).unwrap();
             for _ in 0..3 {
-                assert_eq!(forward_one(&divert).from, Side::Wireless);
+                assert_eq!(forward_one(&mut divert).from, Side::Wireless);
             }
             assert_eq!(await_datagram(&mut gateway).1, [2; 4000]);
             gateway
                 .send(path(&gateway, &mobile.local().to_string()), 0, &[3; 4000])
                 .unwrap();
             for _ in 0..3 {
-                assert_eq!(forward_one(&divert).from, Side::Wired);
+                assert_eq!(forward_one(&mut divert).from, Side::Wired);
             }
             divert.forget(Side::Wired, far, near).unwrap();
             mobile.send(there, 0, &[4; 4000]).unwrap();
             assert_eq!(await_datagram(&mut gateway).1, [4; 4000]);
-            assert_idle(&divert);
+            assert_idle(&mut divert);
         }
     }
 }
@@ -246,7 +261,7 @@ fn learnt_pairs_are_bounded() {
 #[test]
 fn other_packets_and_those_for_the_node_itself_pass_by() {
     let row = Row::new("2");
-    let divert = row.divert();
+    let mut divert = row.divert();
     let mobile = bind(&row.mobile, "10.1.0.1:4500");
     let mut node = bind(&row.node, "0.0.0.0:4500");
     mobile
@@ -259,15 +274,18 @@ fn other_packets_and_those_for_the_node_itself_pass_by() {
         .send(path(&other, "10.2.0.1:5000"), 0, b"dns")
         .unwrap();
     assert_eq!(await_datagram(&mut gateway).1, b"dns");
-    assert_idle(&divert);
+    assert_idle(&mut divert);
 }
 
 #[test]
 fn clear_tcp_is_diverted_only_on_request() {
     for clear_tcp in [false, true] {
         let row = Row::new("1");
-        let open = || Divert::open("eth0", "wl0", clear_tcp);
-        let divert = row.node.enter(open).unwrap().unwrap();
+        let options = Options {
+            clear_tcp,
+            ..OPTIONS
+        };
+        let mut divert = row.open(&options).unwrap();
         let listen = || std::net::TcpListener::bind("10.2.0.1:80");
         let listener = row.gateway.enter(listen).unwrap().unwrap();
         let client = row.mobile.enter(|| {
@@ -279,12 +297,12 @@ fn clear_tcp_is_diverted_only_on_request() {
         let _in_progress = client.connect(&address("10.2.0.1:80").into());
         if clear_tcp {
             let handshake = [Side::Wireless, Side::Wired];
-            assert_eq!(handshake.map(|_| forward_one(&divert).from), handshake);
-            assert_eq!(forward_one(&divert).from, Side::Wireless);
+            assert_eq!(handshake.map(|_| forward_one(&mut divert).from), handshake);
+            assert_eq!(forward_one(&mut divert).from, Side::Wireless);
         }
         await_readable(&listener);
         let _connection = listener.accept().unwrap();
-        assert_idle(&divert);
+        assert_idle(&mut divert);
     }
 }
 
@@ -326,8 +344,7 @@ fn a_machine_that_does_not_forward_is_told_how() {
         .unwrap();
     assert_eq!(row.divert().families(), [Family::V4]);
     row.node.sysctl("net.ipv4.ip_forward", "0").unwrap();
-    let open = || Divert::open("eth0", "wl0", false);
-    let error = row.node.enter(open).unwrap().err().unwrap();
+    let error = row.open(&OPTIONS).err().unwrap();
     assert!(
         error
             .to_string()
@@ -339,7 +356,10 @@ fn a_machine_that_does_not_forward_is_told_how() {
 #[test]
 fn an_interface_that_does_not_exist_is_named() {
     let row = Row::new("0");
-    let open = || Divert::open("eth7", "wl0", false);
-    let error = row.node.enter(open).unwrap().err().unwrap();
+    let options = Options {
+        wired: "eth7",
+        ..OPTIONS
+    };
+    let error = row.open(&options).err().unwrap();
     assert!(error.to_string().contains("eth7"), "{error}");
 }

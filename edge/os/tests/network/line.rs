@@ -2,10 +2,16 @@
 
 use model::{Instant, Path};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use os::{Arrival, Datagrams, NetNs, Netlink, netns};
-use std::net::{IpAddr, SocketAddr};
+use os::{Arrival, Bulk, Datagrams, NetNs, Netlink, netns};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
+
+/// What a kernel's TCP carries.
+const OCTETS: usize = 2_000_000;
 
 /// No test waits longer for what must come.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -89,8 +95,44 @@ pub fn until(what: &str, mut event: impl FnMut() -> bool) {
     let deadline: Instant = os::clock::now() + PATIENCE;
     while !event() {
         assert!(os::clock::now() < deadline, "waited in vain for {what}");
-        std::thread::yield_now();
+        thread::yield_now();
     }
+}
+
+/// Waits a moment for something to read on either of two devices.
+pub fn await_either(devices: [&Bulk; 2]) {
+    let mut fds = devices.map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN));
+    let moment = PollTimeout::try_from(Duration::from_millis(10)).unwrap();
+    poll(&mut fds, moment).unwrap();
+}
+
+/// A kernel's TCP sends from one host to an address of another. All the while somebody between them carries
+/// what there is, again and again.
+pub fn transfer(near: &NetNs, far: &NetNs, address: &'static str, mut carry: impl FnMut() + Send) {
+    let listener = far.enter(|| TcpListener::bind(address).unwrap()).unwrap();
+    let over = AtomicBool::new(false);
+    let octets: Vec<u8> = (0..OCTETS).map(|index| (index / 7) as u8).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                carry();
+            }
+        });
+        let reading = scope.spawn(|| {
+            let mut stream = listener.accept().unwrap().0;
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut read = Vec::new();
+            stream.read_to_end(&mut read).map(|_| read)
+        });
+        let mut stream = near.enter(|| TcpStream::connect(address).unwrap()).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let written = stream.write_all(&octets);
+        drop(stream);
+        let read = reading.join().unwrap();
+        over.store(true, Ordering::Relaxed);
+        written.unwrap();
+        assert!(read.unwrap() == octets, "other octets arrived");
+    });
 }
 
 pub fn rules_and_routes(netlink: &Netlink, table: u32) -> (usize, usize) {

@@ -9,6 +9,7 @@ mod esp;
 mod line;
 mod netlink;
 mod netns;
+mod passage;
 mod routes;
 mod stream;
 mod tcp;

@@ -41,6 +41,7 @@ const CLAMP: &str = "edge/lab/tests/e2e_clamp.rs";
 const MSS: &str = "pure/wire/src/mss.rs";
 const OFFLOAD: &str = "edge/lab/tests/e2e_offload.rs";
 const BULK: &str = "edge/os/tests/network/bulk.rs";
+const PASSAGE: &str = "edge/os/tests/network/passage.rs";
 const PMTU: &str = "edge/lab/tests/e2e_pmtu.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
 const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
@@ -1087,6 +1088,7 @@ pub const FEATURES: &[Feature] = &[
             (OFFLOAD, "on_the_wire_nothing_is_longer_than_it_takes"),
             (OFFLOAD, "classes_of_service_do_not_mix"),
             (OFFLOAD, "one_end_may_have_it_and_the_other_not"),
+            (OFFLOAD, "a_licensed_node_hands_on_what_is_not_cut_yet"),
             (BULK, "a_kernel_s_tcp_passes_in_bulk"),
             (
                 BULK,
@@ -1099,6 +1101,7 @@ pub const FEATURES: &[Feature] = &[
         ]),
         refuses: Tests(&[
             (OFFLOAD, "off_taps_see_none"),
+            (OFFLOAD, "a_licensed_node_cuts_where_offload_is_off"),
             (OFFLOAD, "what_turns_it_off_is_one_of_two_words"),
             (BULK, "what_is_no_packet_of_anything_harms_no_other"),
             (
@@ -1120,6 +1123,10 @@ pub const FEATURES: &[Feature] = &[
             (
                 BULK,
                 "a_device_that_is_down_takes_nothing_and_that_is_counted",
+            ),
+            (
+                PASSAGE,
+                "what_a_device_that_is_down_does_not_take_is_counted",
             ),
         ]),
     },
@@ -1901,12 +1908,20 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         name: "A licensed node on the way",
-        keys: &["divert.wired", "divert.wireless", "divert.clear_tcp"],
+        keys: &[
+            "divert.wired",
+            "divert.wireless",
+            "divert.clear_tcp",
+            "divert.offload",
+        ],
         verbs: &[],
         works: Tests(&[
             (LICENCE, "a_licensed_node_opens_the_headers_and_no_payload"),
             (LICENCE, "a_plain_tunnel_passes_a_licensed_node"),
             (LICENCE, "fragments_pass_a_licensed_node"),
+            (PASSAGE, "what_passes_as_a_whole_arrives_as_a_whole"),
+            (PASSAGE, "what_does_not_pass_is_missing_and_nothing_else"),
+            (PASSAGE, "what_is_sent_in_between_arrives_in_between"),
             (
                 DEMO,
                 "snoop_makes_a_zoned_download_at_least_three_times_as_fast",

@@ -428,19 +428,19 @@ impl World {
         } else {
             Side::Wired
         };
-        let mut packet = datagram::udp(flight.path.local, flight.path.remote, &flight.payload);
+        let packet = datagram::udp(flight.path.local, flight.path.remote, &flight.payload);
         let hop = match from {
             Side::Wireless => self.wired,
             Side::Wired => self.wireless,
         };
-        if self.off[LICENSED] || self.transit(from, &mut packet) == Verdict::Forward {
+        if self.off[LICENSED] || self.transit(from, &packet) == Verdict::Forward {
             let passed = true;
             self.fly(Flight { passed, ..flight }, hop);
         }
     }
 
     /// The licensed node gets a packet of others.
-    pub fn transit(&mut self, from: Side, packet: &mut [u8]) -> Verdict {
+    pub fn transit(&mut self, from: Side, packet: &[u8]) -> Verdict {
         let before = accounts::transit(&self.nodes[LICENSED]);
         let verdict = self.nodes[LICENSED].transit(from, packet, self.now);
         assert_eq!(accounts::transit(&self.nodes[LICENSED]), before + 1);

@@ -1,0 +1,143 @@
+//! Packets that pass from one of two TUN devices to the other.
+//!
+//! What one system call brings is shown packet by packet, each as it will be on the wire. Where all of it
+//! passes it is handed on as it came, still to be cut: no packet is copied then and no checksum made. What
+//! passes in part, or with others in between, goes on one by one and is put together again.
+//!
+//! The way through a device costs a packet one TTL, which is given back here.
+
+use crate::divert::Side;
+use crate::{Bulk, SEGMENTS};
+use std::io;
+use wire::ip::restore_hop;
+
+/// The longest packet.
+const LONGEST: usize = 65_535;
+
+/// The two devices.
+pub struct Passage {
+    wired: Bulk,
+    wireless: Bulk,
+    /// Where the last system call read.
+    from: Side,
+    packets: Vec<Vec<u8>>,
+    lens: [usize; SEGMENTS],
+    count: usize,
+    /// So many of them, from the first, pass and wait for what becomes of the others.
+    passed: usize,
+    /// Packets that the kernel did not take.
+    lost: u64,
+}
+
+impl Passage {
+    pub(crate) fn new(wired: Bulk, wireless: Bulk) -> Self {
+        Self {
+            wired,
+            wireless,
+            from: Side::Wired,
+            packets: vec![vec![0; LONGEST]; SEGMENTS],
+            lens: [0; SEGMENTS],
+            count: 0,
+            passed: 0,
+            lost: 0,
+        }
+    }
+
+    /// The device of one side, to wait for.
+    pub const fn device(&self, side: Side) -> &Bulk {
+        match side {
+            Side::Wired => &self.wired,
+            Side::Wireless => &self.wireless,
+        }
+    }
+
+    /// Reads what came in on this side, as much as one system call brings. Gives how many packets that is;
+    /// those before are done with.
+    pub fn recv(&mut self, from: Side) -> io::Result<usize> {
+        self.settle();
+        self.from = from;
+        let device = match from {
+            Side::Wired => &mut self.wired,
+            Side::Wireless => &mut self.wireless,
+        };
+        self.count = device.recv_once(&mut self.packets, &mut self.lens)?;
+        for (packet, len) in self.packets.iter_mut().zip(self.lens).take(self.count) {
+            restore_hop(&mut packet[..len]);
+        }
+        if self.count > 1 {
+            device.change_uncut(restore_hop);
+        }
+        Ok(self.count)
+    }
+
+    /// One of the packets that were read.
+    pub fn packet(&self, index: usize) -> &[u8] {
+        &self.packets[index][..self.lens[index]]
+    }
+
+    /// One of the packets that were read goes on, behind all that went before. Each is asked about once, in
+    /// order.
+    pub fn pass(&mut self, index: usize) {
+        if index == self.passed {
+            self.passed += 1;
+        } else {
+            self.divide();
+            self.push(index);
+        }
+    }
+
+    /// A packet leaves on a side, behind all that went before.
+    pub fn send(&mut self, to: Side, packet: &[u8]) {
+        if to != self.from {
+            self.divide();
+        }
+        self.lost += self.device_mut(to).push(packet);
+    }
+
+    /// Hands the kernel what waits. Gives how many packets it did not take since this was last asked.
+    pub fn flush(&mut self) -> u64 {
+        self.settle();
+        for side in Side::ALL {
+            self.lost += self.device_mut(side).flush();
+        }
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Nothing else becomes of what was read.
+    fn settle(&mut self) {
+        let (from, to) = match self.from {
+            Side::Wired => (&self.wired, &mut self.wireless),
+            Side::Wireless => (&self.wireless, &mut self.wired),
+        };
+        if self.count > 1 && self.passed == self.count && to.is_offloaded() {
+            self.lost += to.flush();
+            if to.send_uncut(from.uncut()).is_ok() {
+                self.passed = 0;
+            }
+        }
+        self.divide();
+        self.count = 0;
+    }
+
+    /// What has passed goes on one by one.
+    fn divide(&mut self) {
+        for index in 0..std::mem::take(&mut self.passed) {
+            self.push(index);
+        }
+    }
+
+    fn push(&mut self, index: usize) {
+        let to = match self.from {
+            Side::Wired => &mut self.wireless,
+            Side::Wireless => &mut self.wired,
+        };
+        self.lost += to.push(&self.packets[index][..self.lens[index]]);
+    }
+
+    const fn device_mut(&mut self, side: Side) -> &mut Bulk {
+        match side {
+            Side::Wired => &mut self.wired,
+            Side::Wireless => &mut self.wireless,
+        }
+    }
+}
