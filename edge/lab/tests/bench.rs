@@ -1,6 +1,5 @@
-//! `strata bench ike` and `strata bench esp` as people run them, in a tiny form: everybody comes up and every
-//! packet gets through, what they print is what others rely on, and with the wrong key they fail. What
-//! anything costs is not judged here.
+//! `strata bench` as people run it, in a tiny form: everybody comes up and every packet gets through, what is
+//! printed is what others rely on, and with the wrong key it fails. What anything costs is not judged here.
 
 use anyhow::{Context, Result, ensure};
 use lab::runner;
@@ -25,6 +24,9 @@ fn main() -> ExitCode {
         what_is_carried_is_told_as_text_and_drawn,
         a_plot_that_cannot_be_written_is_refused_before_anything_is_measured,
         between_ends_with_different_keys_nothing_is_carried,
+        a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows,
+        a_datagram_that_is_lost_in_a_minute_makes_it_fail,
+        a_soak_of_less_than_a_minute_is_refused,
     ])
 }
 
@@ -268,6 +270,43 @@ fn between_ends_with_different_keys_nothing_is_carried() -> Result<()> {
     let why = report["failure"].as_str().context("a reason")?;
     ensure!(why.contains("key"), "{why}");
     ensure!(report["rows"] == serde_json::json!([]), "{report}");
+    Ok(())
+}
+
+fn a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows() -> Result<()> {
+    let bed = Testbed::new("soak")?;
+    let plot = bed.directory().join("soak.svg");
+    let (output, report) = printed(&format!("soak --plot {}", plot.display()))?;
+    ensure!(output.status.success(), "{report}");
+    let top = "datagrams failure full_per_s goals grown_octets new_keys optimised samples seconds";
+    ensure!(keys(&report) == top, "{}", keys(&report));
+    ensure!(report["new_keys"].as_u64() >= Some(4), "{report}");
+    ensure!(report["datagrams"].as_u64() > Some(1000), "{report}");
+    let samples = report["samples"].as_array().context("a list")?;
+    let sample = "datagrams gateway mobile node s";
+    ensure!(
+        samples.len() > 4 && samples.iter().all(|one| keys(one) == sample),
+        "{report}"
+    );
+    ensure!(keys(&report["grown_octets"]) == "gateway mobile node");
+    ensure!(fs::read_to_string(plot)?.contains("licensed node"));
+    Ok(())
+}
+
+/// The control of the last.
+fn a_datagram_that_is_lost_in_a_minute_makes_it_fail() -> Result<()> {
+    let output = command("soak --lossy")?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(output.status.code() == Some(1), "{text}");
+    ensure!(text.contains("FAILED: datagrams {"), "{text}");
+    Ok(())
+}
+
+fn a_soak_of_less_than_a_minute_is_refused() -> Result<()> {
+    let output = command("soak --seconds 59")?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    let error = String::from_utf8(output.stderr)?;
+    ensure!(error.contains("60..=604800"), "{error}");
     Ok(())
 }
 

@@ -395,6 +395,23 @@ pub enum Bench {
                             nothing."
     )]
     Peers(BenchPeers),
+    /// Carry datagrams for long with new keys all the time: whether one is lost, and who grows
+    #[command(after_help = "Exit status 1 if a datagram was lost or a daemon has grown.")]
+    Soak(BenchSoak),
+}
+
+/// How long. Without options: a minute.
+#[derive(Debug, Group)]
+pub struct BenchSoak {
+    /// Length, from a minute to a week
+    #[arg(long, value_name = "S", default_value = "60", value_parser = clap::value_parser!(u32).range(60..=604_800))]
+    pub seconds: u32,
+    /// Draw memory over time into a file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Have the gateway drop packets, which must make it fail
+    #[arg(long)]
+    pub lossy: bool,
 }
 
 /// How tunnels between two hosts are measured. Without options: 5 rounds of 3 s for each load.

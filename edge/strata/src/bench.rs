@@ -6,7 +6,9 @@ use control::Failure;
 use lab::bench::esp;
 use lab::bench::ike::{self, Load, Options};
 use lab::bench::peers;
+use lab::bench::soak;
 use lab::obstacle::Obstacle;
+use lab::plot::Plot;
 use lab::{interrupt, testbed};
 use serde::Serialize;
 use std::fmt::Display;
@@ -44,7 +46,23 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
-        Bench::Peers(peers) => apart(|| carried(peers)).map(|report| {
+        Bench::Peers(peers) => apart(|| {
+            let measure = || peers::measure(&turns(peers));
+            drawn(peers.plot.as_deref(), measure, peers::Report::plot)
+        })
+        .map(|report| {
+            let told = (report.is_complete(), report.body(), report.verdict());
+            tell(&report, told, output)
+        }),
+        Bench::Soak(soak) => apart(|| {
+            let options = soak::Options {
+                seconds: soak.seconds,
+                lossy: soak.lossy,
+            };
+            let measure = || soak::measure(&options);
+            drawn(soak.plot.as_deref(), measure, soak::Report::plot)
+        })
+        .map(|report| {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
@@ -63,16 +81,20 @@ fn apart<T>(measure: impl FnOnce() -> Result<T, Obstacle>) -> Result<T, Obstacle
 }
 
 /// Measures, and draws it if that is asked for: into a file that is there before anything is measured.
-fn carried(asked: &BenchPeers) -> Result<peers::Report, Obstacle> {
+fn drawn<R>(
+    path: Option<&Path>,
+    measure: impl FnOnce() -> Result<R, Obstacle>,
+    plot: fn(&R) -> Option<Plot>,
+) -> Result<R, Obstacle> {
     let refused = |error: &dyn Display| {
-        let file = asked.plot.as_deref().unwrap_or(Path::new(""));
-        let message = format!("cannot write {}: {error}", file.display());
+        let path = path.unwrap_or(Path::new(""));
+        let message = format!("cannot write {}: {error}", path.display());
         Obstacle::new(message, "name a file that you may write")
     };
-    let file = asked.plot.as_ref().map(File::create).transpose();
+    let file = path.map(File::create).transpose();
     let file = file.map_err(|error| refused(&error))?;
-    let report = peers::measure(&turns(asked))?;
-    if let (Some(mut file), Some(plot)) = (file, report.plot()) {
+    let report = measure()?;
+    if let (Some(mut file), Some(plot)) = (file, plot(&report)) {
         let svg = plot.svg().map_err(|error| refused(&error))?;
         let written = file.write_all(svg.as_bytes());
         written.map_err(|error| refused(&error))?;

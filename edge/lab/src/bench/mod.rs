@@ -5,9 +5,11 @@
 pub mod esp;
 pub mod ike;
 pub mod peers;
+pub mod soak;
 
 mod cores;
 mod goal;
+mod memory;
 
 pub(crate) use cores::spent_here;
 pub use goal::{Bound, Goal};

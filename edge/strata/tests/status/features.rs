@@ -2233,4 +2233,19 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: NotNeeded("what it starts ends with it"),
     },
+    Feature {
+        name: "A long time under load, with new keys all the while",
+        keys: &[],
+        verbs: &["bench soak"],
+        works: Tests(&[(
+            BENCH,
+            "a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows",
+        )]),
+        refuses: Tests(&[
+            (BENCH, "a_datagram_that_is_lost_in_a_minute_makes_it_fail"),
+            (BENCH, "a_soak_of_less_than_a_minute_is_refused"),
+            ("edge/lab/src/bench/soak/report.rs", "whoever_grows_fails"),
+        ]),
+        recovers: NotNeeded("what it starts ends with it"),
+    },
 ];

@@ -68,6 +68,42 @@ fn batch<'o>(of: impl Iterator<Item = &'o Vec<u8>>) -> Vec<Packet> {
     of.map(packet).collect()
 }
 
+/// One short datagram to each of these hosts at once, which all arrive in order.
+fn carry([alice, bob]: &mut [Worker; 2], hosts: &[u16]) {
+    let datagrams: Vec<_> = hosts.iter().map(|host| datagram(*host, 36)).collect();
+    let (mut sealed, mut opened) = (Outcome::default(), Outcome::default());
+    alice.seal(&mut batch(datagrams.iter()), &mut sealed, Instant::ZERO);
+    bob.open(&mut batch(sealed.sent.iter()), &mut opened, Instant::ZERO);
+    assert_eq!(opened.delivered, datagrams);
+    assert!(sealed.dropped.is_empty() && opened.dropped.is_empty());
+}
+
+/// Who stays carries before and after each of them, and nothing is left of those who have gone.
+#[test]
+fn ten_thousand_sas_come_and_go_under_load_and_nothing_is_lost() {
+    const FLEET: u16 = 10_000;
+    for kind in [IMPLICIT, two_zones()] {
+        let mut ends = [sa(0, &kind), theirs(0, &kind)].map(|sa| worker([sa].into_iter()));
+        for host in 1..=FLEET {
+            let [alice, bob] = &mut ends;
+            bob.install(theirs(host, &kind)).unwrap();
+            alice.install(sa(host, &kind)).unwrap();
+            carry(&mut ends, &[0, host, host / 2]);
+        }
+        for host in 1..=FLEET {
+            for end in &mut ends {
+                end.remove(ChildSaId(u64::from(host) + 1));
+            }
+            assert_eq!(
+                seal(&mut ends[0], &datagram(host, 36)),
+                Err(DropReason::NoSa)
+            );
+            carry(&mut ends, &[0]);
+        }
+        assert!(ends.iter().all(|end| end.sa_status().count() == 1));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -1,6 +1,7 @@
 //! The responder: a `stratad` that knows every initiator, and what the kernel says of it.
 
 use crate::bench::cores;
+use crate::bench::memory::memory;
 use crate::daemon::Daemon;
 use crate::host::Host;
 use anyhow::{Context, Result};
@@ -60,16 +61,9 @@ impl Responder {
         Ok(spent)
     }
 
-    /// Octets of memory that are its own: neither code nor files.
+    /// Octets of its memory.
     pub fn memory(&self) -> Result<u64> {
-        let file = format!("/proc/{}/smaps_rollup", self.pid());
-        let text = fs::read_to_string(&file).with_context(|| format!("reading {file}"))?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Anonymous:"));
-        let kib = line.and_then(|line| line.split_whitespace().next());
-        let kib: u64 = kib.context("the kernel tells anonymous memory")?.parse()?;
-        Ok(kib << 10)
+        memory(self.pid())
     }
 }
 
