@@ -11,9 +11,12 @@
 
 use crate::{Error, Family, owner::Owner};
 use model::Path;
+use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::libc::{self, in_addr, in_pktinfo, in6_addr, in6_pktinfo};
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg, setsockopt, sockopt,
+};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::cell::Cell;
@@ -164,7 +167,7 @@ impl Datagrams {
         self.as_cuttable(|| self.put(path, class, payload))
     }
 
-    fn as_cuttable(&self, put: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn as_cuttable<T>(&self, put: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let cuttable = self.cuttable.get();
         if cuttable == DEAF_AFTER {
             return put();
@@ -188,7 +191,7 @@ impl Datagrams {
         self.as_whole(|| self.put(path, class, payload))
     }
 
-    fn as_whole(&self, put: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn as_whole<T>(&self, put: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if self.cuttable.get() == DEAF_AFTER {
             set_whole(&self.socket, Family::of(self.local.ip()), true)?;
         }
@@ -196,13 +199,13 @@ impl Datagrams {
         put()
     }
 
-    /// Sends datagrams of one length with one system call (UDP GSO): `payload` holds them one behind the
-    /// other, `length` octets each; the last may be shorter. There are at most [`MOST_AT_ONCE`], and no
-    /// more octets than a datagram may have.
+    /// Sends datagrams of one length with one system call (UDP GSO, and sendmmsg without UDP): `payload`
+    /// holds them one behind the other, `length` octets each; the last may be shorter. There are at most
+    /// [`MOST_AT_ONCE`], and no more octets than a datagram may have. Gives how many were sent, from the first.
     ///
     /// # Errors
-    /// Those of [`Datagrams::send`], or of [`Datagrams::send_whole`] if nobody may cut them; EMSGSIZE also
-    /// if one would have to be cut, EIO where the kernel does not cut for this route, EINVAL if it never
+    /// Those of [`Datagrams::send`], or of [`Datagrams::send_whole`] if nobody may cut them; with UDP EMSGSIZE
+    /// also if one would have to be cut, EIO where the kernel does not cut for this route, EINVAL if it never
     /// does. Then none was sent, and they can be sent one by one.
     pub fn send_run(
         &self,
@@ -210,8 +213,14 @@ impl Datagrams {
         (class, whole): (u8, bool),
         length: u16,
         payload: &[u8],
-    ) -> io::Result<()> {
-        let put = || self.put_run(path, class, Some(length), payload);
+    ) -> io::Result<usize> {
+        let put = || match self.bare {
+            true => self.put_each(path, class, length, payload),
+            false => {
+                self.put_run(path, class, Some(length), payload)?;
+                Ok(payload.len().div_ceil(length.into()))
+            }
+        };
         match whole {
             true => self.as_whole(put),
             false => self.as_cuttable(put),
@@ -239,7 +248,6 @@ impl Datagrams {
     }
 
     /// quinn-udp writes no DSCP, and gives up to have the kernel cut at the first route where it does not.
-    /// An address that is left open is none to say.
     fn put_run(
         &self,
         path: Path,
@@ -247,20 +255,9 @@ impl Datagrams {
         length: Option<u16>,
         payload: &[u8],
     ) -> io::Result<()> {
-        let wide = i32::from(class);
-        let (v4, v6) = (source_v4(path.local.ip()), source_v6(path.local.ip()));
-        let class = match path.remote {
-            SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&class),
-            SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&wide),
-        };
-        let source = match (&v4, &v6) {
-            (Some(v4), _) => Some(ControlMessage::Ipv4PacketInfo(v4)),
-            (_, Some(v6)) => Some(ControlMessage::Ipv6PacketInfo(v6)),
-            (None, None) => None,
-        };
+        let header = OuterHeader::new(path, class);
         let length = length.as_ref().map(ControlMessage::UdpGsoSegments);
-        let controls = std::iter::once(class).chain(source).chain(length);
-        let controls: Vec<_> = controls.collect();
+        let controls: Vec<_> = header.controls().chain(length).collect();
         let (to, flags) = (SockaddrStorage::from(path.remote), MsgFlags::empty());
         let payload = [IoSlice::new(payload)];
         sendmsg(
@@ -271,6 +268,61 @@ impl Datagrams {
             Some(&to),
         )?;
         Ok(())
+    }
+
+    /// What is no UDP the kernel does not cut, but it takes many. Gives how many it took.
+    fn put_each(&self, path: Path, class: u8, length: u16, payload: &[u8]) -> io::Result<usize> {
+        let header = OuterHeader::new(path, class);
+        let controls: Vec<_> = header.controls().collect();
+        let packets = payload.chunks(length.into());
+        let packets: Vec<_> = packets.map(|packet| [IoSlice::new(packet)]).collect();
+        let to = vec![Some(SockaddrStorage::from(path.remote)); packets.len()];
+        let mut headers = MultiHeaders::preallocate(packets.len(), Some(header.space()));
+        let (socket, flags) = (self.socket.as_raw_fd(), MsgFlags::empty());
+        let sent = sendmmsg(socket, &mut headers, &packets, &to, &controls, flags)?;
+        Ok(sent.count())
+    }
+}
+
+/// What the header outside has besides the destination. An address that is left open is none to say.
+struct OuterHeader {
+    is_v6: bool,
+    class: u8,
+    /// As IPv6 takes it.
+    wide: i32,
+    v4: Option<in_pktinfo>,
+    v6: Option<in6_pktinfo>,
+}
+
+impl OuterHeader {
+    fn new(path: Path, class: u8) -> Self {
+        Self {
+            is_v6: path.remote.is_ipv6(),
+            class,
+            wide: class.into(),
+            v4: source_v4(path.local.ip()),
+            v6: source_v6(path.local.ip()),
+        }
+    }
+
+    fn controls(&self) -> impl Iterator<Item = ControlMessage<'_>> {
+        let class = match self.is_v6 {
+            false => ControlMessage::Ipv4Tos(&self.class),
+            true => ControlMessage::Ipv6TClass(&self.wide),
+        };
+        let v4 = self.v4.as_ref().map(ControlMessage::Ipv4PacketInfo);
+        let v6 = self.v6.as_ref().map(ControlMessage::Ipv6PacketInfo);
+        std::iter::once(class).chain(v4).chain(v6)
+    }
+
+    /// Exactly the room of these: of more, the kernel would read what nobody wrote.
+    fn space(&self) -> Vec<u8> {
+        match (self.is_v6, &self.v4, &self.v6) {
+            (false, None, _) => cmsg_space!(u8),
+            (false, Some(_), _) => cmsg_space!(u8, in_pktinfo),
+            (true, _, None) => cmsg_space!(i32),
+            (true, _, Some(_)) => cmsg_space!(i32, in6_pktinfo),
+        }
     }
 }
 

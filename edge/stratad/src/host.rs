@@ -219,8 +219,9 @@ impl Host {
         sockets.find(fits).ok_or_else(none)
     }
 
-    /// Sends what waits to leave together; an error if nothing of it was sent. Then it still waits.
-    pub fn send_run(&self) -> io::Result<()> {
+    /// Sends what waits to leave together. Gives how many packets were sent, from the first; an error if none
+    /// was. All of them still wait.
+    pub fn send_run(&self) -> io::Result<usize> {
         let (destination, together) = (self.run.destination(), self.run.together());
         let (Some((path, header)), Some((length, octets))) = (destination, together) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -228,9 +229,9 @@ impl Host {
         self.socket(path)?.send_run(path, header, length, octets)
     }
 
-    /// Whether packets that go by a path can leave together: the kernel cuts UDP alone.
-    pub fn gathers(&self, path: Path) -> bool {
-        self.offload == Offload::Auto && path.has_udp()
+    /// Whether packets leave together where they can.
+    pub fn gathers(&self) -> bool {
+        self.offload == Offload::Auto
     }
 
     /// What the system knows of the longest packet that a path takes.

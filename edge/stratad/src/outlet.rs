@@ -159,14 +159,13 @@ impl<'a> Outlet<'a> {
         let Some((path, header)) = self.host.run.destination() else {
             return;
         };
-        if self.host.send_run().is_err() {
-            let run = std::mem::take(&mut self.host.run);
-            for packet in run.packets() {
-                self.send(path, header, packet);
-            }
-            self.host.run = run;
+        let sent = self.host.send_run().unwrap_or_default();
+        let mut run = std::mem::take(&mut self.host.run);
+        for packet in run.packets().skip(sent) {
+            self.send(path, header, packet);
         }
-        self.host.run.clear();
+        run.clear();
+        self.host.run = run;
     }
 
     fn send(&mut self, path: Path, header: (u8, bool), packet: &[u8]) {
@@ -184,7 +183,7 @@ impl Sink for Outlet<'_> {
             return self.streams.pass(path, packet.octets());
         }
         let header = (packet.class(), packet.whole);
-        if self.faults.is_none() && self.host.gathers(path) {
+        if self.faults.is_none() && self.host.gathers() {
             let destination = (path, header);
             if !self.host.run.take(destination, packet.octets()) {
                 self.leave();

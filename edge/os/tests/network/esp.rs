@@ -1,8 +1,8 @@
 //! Protocol 50 of IP, as a socket gives and takes it.
 
-use crate::line::{Line, await_datagram, await_readable, give};
+use crate::line::{Line, await_datagram, await_datagrams, await_readable, give};
 use model::Path;
-use os::{Datagrams, Error, Family, NetNs};
+use os::{Arrival, Datagrams, Error, Family, NetNs};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -81,6 +81,61 @@ fn what_is_to_go_whole_and_is_too_long_is_refused_and_otherwise_cut() {
         near.send(path(from, to), 0, &long).unwrap();
         let (_, payload) = await_datagram(&mut far);
         assert_eq!(payload, long);
+    }
+}
+
+/// Packets that say which they are; the last is shorter.
+fn run(count: usize, length: usize) -> Vec<u8> {
+    let octets = 0..count * length - 7;
+    octets.map(|index| (index / length) as u8).collect()
+}
+
+fn await_run(socket: &mut Datagrams, count: usize) -> Vec<(Arrival, Vec<u8>)> {
+    let mut came = Vec::new();
+    while came.len() < count {
+        came.extend(await_datagrams(socket));
+    }
+    came
+}
+
+#[test]
+fn many_packets_leave_with_one_call_with_their_class_and_source() {
+    let line = Line::new();
+    give(&line.a, "va", &["10.1.0.8/24", "fd01::8/64"]);
+    let anybody = [("0.0.0.0", "10.1.0.2"), ("::", "fd01::2")];
+    let another = [("10.1.0.8", "10.1.0.2"), ("fd01::8", "fd01::2")];
+    for (from, to) in anybody.into_iter().chain(another).map(ends) {
+        let (near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
+        for (class, count) in [(0, 2), (2, 64), (46 << 2 | 1, 33)] {
+            let octets = run(count, 900);
+            let header = (class, false);
+            let sent = near.send_run(path(from, to), header, 900, &octets);
+            assert_eq!(sent.unwrap(), count);
+            let came = await_run(&mut far, count);
+            let packets: Vec<_> = came.iter().map(|(_, octets)| &octets[..]).collect();
+            assert_eq!(packets, octets.chunks(900).collect::<Vec<_>>());
+            for (arrival, _) in came {
+                let source = arrival.path.remote.ip();
+                assert!(from.is_unspecified() || source == from, "{source}");
+                assert_eq!(arrival.ecn, class & 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_many_that_are_to_go_whole_and_are_too_long_none_is_sent_and_otherwise_all_are_cut() {
+    let line = Line::new();
+    for (from, to) in ENDS.map(ends) {
+        let (near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
+        let octets = run(5, 3000);
+        let refused = near.send_run(path(from, to), (0, true), 3000, &octets);
+        assert!(os::is_too_long(&refused.unwrap_err()));
+        let sent = near.send_run(path(from, to), (0, false), 3000, &octets);
+        assert_eq!(sent.unwrap(), 5);
+        let came = await_run(&mut far, 5);
+        let packets: Vec<_> = came.iter().map(|(_, octets)| &octets[..]).collect();
+        assert_eq!(packets, octets.chunks(3000).collect::<Vec<_>>());
     }
 }
 

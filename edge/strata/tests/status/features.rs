@@ -1089,6 +1089,10 @@ pub const FEATURES: &[Feature] = &[
             (OFFLOAD, "classes_of_service_do_not_mix"),
             (OFFLOAD, "one_end_may_have_it_and_the_other_not"),
             (OFFLOAD, "a_licensed_node_hands_on_what_is_not_cut_yet"),
+            (
+                "edge/os/tests/network/esp.rs",
+                "many_packets_leave_with_one_call_with_their_class_and_source",
+            ),
             (BULK, "a_kernel_s_tcp_passes_in_bulk"),
             (
                 BULK,
