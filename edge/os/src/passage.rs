@@ -16,8 +16,8 @@ const LONGEST: usize = 65_535;
 
 /// The two devices.
 pub struct Passage {
-    wired: Bulk,
-    wireless: Bulk,
+    /// By their sides.
+    devices: [Bulk; 2],
     /// Where the last system call read.
     from: Side,
     packets: Vec<Vec<u8>>,
@@ -32,10 +32,10 @@ pub struct Passage {
 impl Passage {
     pub(crate) fn new(wired: Bulk, wireless: Bulk) -> Self {
         Self {
-            wired,
-            wireless,
+            devices: [wired, wireless],
             from: Side::Wired,
-            packets: vec![vec![0; LONGEST]; SEGMENTS],
+            // Memory that nobody has written to is none yet.
+            packets: (0..SEGMENTS).map(|_| vec![0; LONGEST]).collect(),
             lens: [0; SEGMENTS],
             count: 0,
             passed: 0,
@@ -45,10 +45,7 @@ impl Passage {
 
     /// The device of one side, to wait for.
     pub const fn device(&self, side: Side) -> &Bulk {
-        match side {
-            Side::Wired => &self.wired,
-            Side::Wireless => &self.wireless,
-        }
+        &self.devices[side as usize]
     }
 
     /// Reads what came in on this side, as much as one system call brings. Gives how many packets that is;
@@ -56,10 +53,7 @@ impl Passage {
     pub fn recv(&mut self, from: Side) -> io::Result<usize> {
         self.settle();
         self.from = from;
-        let device = match from {
-            Side::Wired => &mut self.wired,
-            Side::Wireless => &mut self.wireless,
-        };
+        let device = &mut self.devices[from as usize];
         self.count = device.recv_once(&mut self.packets, &mut self.lens)?;
         for (packet, len) in self.packets.iter_mut().zip(self.lens).take(self.count) {
             restore_hop(&mut packet[..len]);
@@ -91,23 +85,24 @@ impl Passage {
         if to != self.from {
             self.divide();
         }
-        self.lost += self.device_mut(to).push(packet);
+        self.lost += self.devices[to as usize].push(packet);
     }
 
     /// Hands the kernel what waits. Gives how many packets it did not take since this was last asked.
     pub fn flush(&mut self) -> u64 {
         self.settle();
-        for side in Side::ALL {
-            self.lost += self.device_mut(side).flush();
+        for device in &mut self.devices {
+            self.lost += device.flush();
         }
         std::mem::take(&mut self.lost)
     }
 
     /// Nothing else becomes of what was read.
     fn settle(&mut self) {
+        let [wired, wireless] = &mut self.devices;
         let (from, to) = match self.from {
-            Side::Wired => (&self.wired, &mut self.wireless),
-            Side::Wireless => (&self.wireless, &mut self.wired),
+            Side::Wired => (wired, wireless),
+            Side::Wireless => (wireless, wired),
         };
         if self.count > 1 && self.passed == self.count && to.is_offloaded() {
             self.lost += to.flush();
@@ -127,17 +122,7 @@ impl Passage {
     }
 
     fn push(&mut self, index: usize) {
-        let to = match self.from {
-            Side::Wired => &mut self.wireless,
-            Side::Wireless => &mut self.wired,
-        };
+        let to = &mut self.devices[self.from.opposite() as usize];
         self.lost += to.push(&self.packets[index][..self.lens[index]]);
-    }
-
-    const fn device_mut(&mut self, side: Side) -> &mut Bulk {
-        match side {
-            Side::Wired => &mut self.wired,
-            Side::Wireless => &mut self.wireless,
-        }
     }
 }

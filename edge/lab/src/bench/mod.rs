@@ -1,6 +1,6 @@
 //! `strata bench`: what Strata costs, each time beside the cryptography of it alone, and what it carries beside
 //! others, measured in turns in the same run. What is aimed at is printed as well, and missing it changes nothing: another
-//! machine has other figures.
+//! machine has other figures. Only whether it lasts ([`soak`]) is the same everywhere.
 
 pub mod esp;
 pub mod ike;
