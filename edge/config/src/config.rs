@@ -5,7 +5,7 @@ use crate::divert::window;
 use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
-    Addressing, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places,
+    Addressing, Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places,
     Policy, Pool, Redirect, Snoop, Tunnel, Warning, check, pool, revocation,
 };
 use crypto::{Certificate, Revocation, RevocationList};
@@ -36,6 +36,8 @@ pub struct Config {
     pub lists: Vec<RevocationList>,
     /// `[node] revocation`: what has to be known of a certificate besides. Default `relaxed`.
     pub revocation: Revocation,
+    /// `[node] aead`: whose AES-GCM protects packets. Default `aws-lc`.
+    pub aead: Aead,
     /// `[tunnel]`.
     pub tunnel: Tunnel,
     /// `[control] socket`: the daemon's API. Default [`DEFAULT_SOCKET`].
@@ -177,6 +179,7 @@ impl Config {
             authorities: node.authorities,
             lists: node.lists,
             revocation: node.revocation,
+            aead: node.aead,
             tunnel: tunnel?,
             socket: socket.unwrap_or_else(|| DEFAULT_SOCKET.into()),
             listen: listen?,
@@ -209,6 +212,7 @@ struct Node {
     authorities: Vec<Certificate>,
     lists: Vec<RevocationList>,
     revocation: Revocation,
+    aead: Aead,
 }
 
 impl Node {
@@ -225,6 +229,7 @@ impl Node {
         let credential = Credential::read(&mut node, identity.as_ref());
         let authorities = node.optional("ca", credential::authorities);
         let (lists, revocation) = revocation::read(&mut node);
+        let aead = node.optional("aead", Aead::read);
         node.finish();
         Self {
             identity,
@@ -232,6 +237,7 @@ impl Node {
             authorities: authorities.unwrap_or_default(),
             lists,
             revocation,
+            aead: aead.unwrap_or_default(),
         }
     }
 }

@@ -62,6 +62,7 @@ impl Config {
                 dns: self.tunnel.dns,
                 ..running.tunnel.clone()
             },
+            aead: running.aead,
             socket: running.socket.clone(),
             store: running.store.clone(),
             listen: Listen {

@@ -13,6 +13,7 @@
 //! The examples in `examples/` are the reference for people; the fields of the types here say what
 //! each key means and what it is when left out.
 
+mod aead;
 mod audit;
 mod check;
 mod child;
@@ -49,6 +50,7 @@ mod value;
 mod warning;
 mod zone;
 
+pub use aead::Aead;
 pub use audit::Audit;
 pub use child::Child;
 pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};

@@ -5,7 +5,7 @@
 
 use crate::value::NO_KEM;
 use crate::{
-    Action, Addressing, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
+    Action, Addressing, Aead, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
     Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When,
     ZonePolicy,
 };
@@ -65,6 +65,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         authorities,
         lists,
         revocation,
+        aead,
         tunnel,
         socket,
         listen,
@@ -92,6 +93,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
                 authorities,
                 lists,
                 *revocation,
+                *aead,
             ),
         ),
         fixed("tunnel", self::tunnel(tunnel)),
@@ -126,6 +128,7 @@ fn node(
     authorities: &[Certificate],
     lists: &[RevocationList],
     revocation: Revocation,
+    aead: Aead,
 ) -> Vec<Setting> {
     let chain = credential.map_or(&[][..], |credential| &credential.chain);
     let key = credential.map(|credential| credential.key.public().clone());
@@ -146,6 +149,7 @@ fn node(
                 Revocation::Strict => "strict",
             },
         ),
+        restart("aead", aead.word()),
     ]
 }
 

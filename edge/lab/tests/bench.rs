@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         packets_of_every_shape_get_through_and_the_json_has_stable_keys,
         the_cost_of_packets_is_told_as_text,
         packets_of_another_key_get_nowhere,
+        packets_are_timed_with_either_aes_gcm,
         an_sa_alone_is_not_many,
         everybody_carries_between_two_hosts_and_the_json_has_stable_keys,
         what_is_carried_is_told_as_text_and_drawn,
@@ -132,7 +133,7 @@ fn packets_of_every_shape_get_through_and_the_json_has_stable_keys() -> Result<(
     let (output, report) = printed("esp --quick --sas 50")?;
     ensure!(output.status.success(), "{report}");
     ensure!(
-        keys(&report) == "failure gains goals optimised rows",
+        keys(&report) == "aead failure gains goals optimised rows",
         "{}",
         keys(&report)
     );
@@ -175,6 +176,16 @@ fn the_cost_of_packets_is_told_as_text() -> Result<()> {
     Ok(())
 }
 
+fn packets_are_timed_with_either_aes_gcm() -> Result<()> {
+    for (words, name) in [("", "AWS-LC"), (" --ipsec-mb", "libipsec-mb 1.")] {
+        let (output, report) = printed(&format!("esp --quick --sas 10{words}"))?;
+        ensure!(output.status.success(), "{report}");
+        let aead = report["aead"].as_str().context("a name")?;
+        ensure!(aead.starts_with(name), "{aead}");
+    }
+    Ok(())
+}
+
 fn packets_of_another_key_get_nowhere() -> Result<()> {
     let (output, report) = printed("esp --quick --wrong-key")?;
     ensure!(output.status.code() == Some(1), "{report}");
@@ -196,7 +207,7 @@ fn an_sa_alone_is_not_many() -> Result<()> {
 fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) = printed("peers --quick")?;
     ensure!(output.status.success(), "{report}");
-    let top = "failure goals missing optimised rounds rows";
+    let top = "aead failure goals missing optimised rounds rows";
     ensure!(keys(&report) == top, "{}", keys(&report));
     let rows = report["rows"].as_array().context("rows is a list")?;
     let missing = report["missing"].as_array().context("missing is a list")?;

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         rsa_certificates_prove_both_ends,
         an_rsa_key_of_1024_bits_is_refused_with_a_reason,
         a_charon_that_has_no_extended_numbers_gets_none,
+        the_aes_gcm_of_libipsec_mb_makes_both_sas_and_their_successors,
     ])
 }
 
@@ -81,6 +82,28 @@ fn the_strict_set_makes_both_sas_and_their_successors() -> Result<()> {
     both_roles(&duo, &mut strata, &charon, |sas| {
         sas.contains("dh-group=ECP_384") && sas.matches("encr-keysize=256").count() == 2
     })
+}
+
+fn the_aes_gcm_of_libipsec_mb_makes_both_sas_and_their_successors() -> Result<()> {
+    let ours = OURS.replacen("[node]\n", "[node]\naead = \"ipsec-mb\"\n", 1);
+    for (suite, ike, esp) in [
+        ("modern", THEIRS.ike, THEIRS.esp),
+        (
+            "strict",
+            "aes256gcm16-prfsha256-ecp384",
+            "aes256gcm16-ecp384",
+        ),
+    ] {
+        let duo = Duo::new("suites")?;
+        let theirs = Connection { ike, esp, ..THEIRS };
+        let (mut strata, charon) = duo.start(&format!("{ours}suite = \"{suite}\"\n"), &theirs)?;
+        both_roles(&duo, &mut strata, &charon, |sas| {
+            sas.matches("encr-alg=AES_GCM_16").count() == 2
+        })?;
+        let told = strata.process().log();
+        ensure!(told.contains("AES-GCM is that of libipsec-mb"), "{told}");
+    }
+    Ok(())
 }
 
 /// What a strongSwan is like that knows no AEAD.

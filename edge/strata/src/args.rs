@@ -426,6 +426,9 @@ pub struct BenchPeers {
     /// Draw what is measured into a file, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+    /// Have AES-GCM of libipsec-mb, as `aead` in the configuration says, and in the forwarder
+    #[arg(long)]
+    pub ipsec_mb: bool,
     /// Give the ends different keys, which must make it fail
     #[arg(long)]
     pub wrong_key: bool,
@@ -437,6 +440,9 @@ pub struct BenchEsp {
     /// Measure less: 20 rounds
     #[arg(long)]
     pub quick: bool,
+    /// Have AES-GCM of libipsec-mb, as `aead` in the configuration says, and time its calls beside
+    #[arg(long)]
+    pub ipsec_mb: bool,
     /// SAs of the rows that have many
     #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub sas: u32,

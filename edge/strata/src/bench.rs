@@ -3,6 +3,7 @@
 use crate::args::{Bench, BenchEsp, BenchIke, BenchPeers};
 use crate::output::{Exit, Output};
 use control::Failure;
+use ipsec_mb::IpsecMb;
 use lab::bench::esp;
 use lab::bench::ike::{self, Load, Options};
 use lab::bench::peers;
@@ -42,11 +43,14 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
-        Bench::Esp(esp) => esp::measure(&packets(esp)).map(|report| {
-            let told = (report.is_complete(), report.body(), report.verdict());
-            tell(&report, told, output)
-        }),
+        Bench::Esp(esp) => provide(esp.ipsec_mb)
+            .and_then(|()| esp::measure(&packets(esp)))
+            .map(|report| {
+                let told = (report.is_complete(), report.body(), report.verdict());
+                tell(&report, told, output)
+            }),
         Bench::Peers(peers) => apart(|| {
+            provide(peers.ipsec_mb)?;
             let measure = || peers::measure(&turns(peers));
             drawn(peers.plot.as_deref(), measure, peers::Report::plot)
         })
@@ -71,6 +75,18 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
         let failure = Failure::new(obstacle.message, obstacle.fix);
         output.fail(Exit::Usage, &failure)
     })
+}
+
+/// Has another provider of AES-GCM, if that is asked for.
+fn provide(ipsec_mb: bool) -> Result<(), Obstacle> {
+    if ipsec_mb {
+        let provided = IpsecMb::provide();
+        provided.map_err(|error| {
+            let fix = error.fix().unwrap_or("leave `--ipsec-mb` out");
+            Obstacle::new(error.to_string(), fix)
+        })?;
+    }
+    Ok(())
 }
 
 /// Measures in namespaces of our own, of which nothing is left.

@@ -22,6 +22,8 @@ mod streams;
 mod view;
 
 use clap::Parser;
+use config::Aead;
+use ipsec_mb::IpsecMb;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -81,14 +83,34 @@ fn main() -> ExitCode {
     if let Some(faults) = &arguments.faults {
         tracing::warn!("faults are made on purpose: {faults:?}");
     }
-    let daemon = daemon::Daemon::start(config, log, arguments.faults);
-    match daemon.and_then(daemon::Daemon::run) {
+    let daemon = provide(config.aead)
+        .and_then(|()| daemon::Daemon::start(config, log, arguments.faults))
+        .and_then(daemon::Daemon::run);
+    match daemon {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Chooses who expands keys, before there are any.
+fn provide(aead: Aead) -> anyhow::Result<()> {
+    if aead == Aead::AwsLc {
+        return Ok(());
+    }
+    match IpsecMb::provide() {
+        Ok(name) => tracing::info!("AES-GCM is that of {name}"),
+        Err(error) if aead == Aead::IpsecMb => {
+            let fix = error
+                .fix()
+                .map_or(String::new(), |fix| format!("{fix}, or "));
+            anyhow::bail!("{error}\n  fix: {fix}leave `aead` out, or write \"auto\"");
+        }
+        Err(error) => tracing::info!("AES-GCM is that of AWS-LC: {error}"),
+    }
+    Ok(())
 }
 
 fn verdict(result: anyhow::Result<()>) -> ExitCode {

@@ -1,6 +1,7 @@
 //! Authenticated encryption with a 16-octet ICV: AES-GCM (RFC 5116 section 5, RFC 4106, RFC 5282) and
 //! ChaCha20-Poly1305 (RFC 8439, RFC 7634).
 
+use crate::{ExpandedKey, Provider, equal, provider};
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
@@ -34,18 +35,47 @@ impl AeadAlgorithm {
     }
 }
 
-/// One key, expanded. AWS-LC wipes it when it is dropped.
+/// One key, expanded. Whoever has expanded it wipes it when it is dropped.
 ///
 /// The nonce is an argument because in ESP and IKEv2 it is the packet's number; that a pair of key
 /// and nonce seals only once is the promise of whoever counts those numbers.
 pub struct Aead {
     algorithm: AeadAlgorithm,
-    key: LessSafeKey,
+    key: Key,
+}
+
+enum Key {
+    AwsLc(LessSafeKey),
+    /// That of another [`Provider`].
+    Other(Box<dyn ExpandedKey>),
 }
 
 impl Aead {
-    /// Expands `key`, which is without salt.
+    /// Expands `key`, which is without salt, by the process's [`provider`] if there is one.
     pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, BadKey> {
+        match provider() {
+            Some(provider) => Self::by(provider, algorithm, key),
+            None => Self::by_aws_lc(algorithm, key),
+        }
+    }
+
+    /// The same by this provider, or by AWS-LC if it does not have the algorithm.
+    pub fn by(
+        provider: &dyn Provider,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+    ) -> Result<Self, BadKey> {
+        let fits = key.len() == algorithm.key_len();
+        match fits.then(|| provider.expand(algorithm, key)).flatten() {
+            Some(key) => Ok(Self {
+                algorithm,
+                key: Key::Other(key),
+            }),
+            None => Self::by_aws_lc(algorithm, key),
+        }
+    }
+
+    fn by_aws_lc(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, BadKey> {
         let cipher = match algorithm {
             AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
             AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
@@ -57,7 +87,7 @@ impl Aead {
         })?;
         Ok(Self {
             algorithm,
-            key: LessSafeKey::new(unbound),
+            key: Key::AwsLc(LessSafeKey::new(unbound)),
         })
     }
 
@@ -66,9 +96,12 @@ impl Aead {
     /// # Panics
     /// If `in_out` is longer than the cipher allows, 64 GiB and more: no packet is.
     pub fn seal(&self, nonce: &[u8; NONCE_LEN], aad: &[u8], in_out: &mut [u8]) -> [u8; ICV_LEN] {
+        let key = match &self.key {
+            Key::AwsLc(key) => key,
+            Key::Other(key) => return key.seal(nonce, aad, in_out),
+        };
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        let tag = self
-            .key
+        let tag = key
             .seal_in_place_separate_tag(nonce, Aad::from(aad), in_out)
             .expect("a packet is far below 64 GiB, the lowest limit");
         tag.as_ref().try_into().expect("the tag is 16 octets")
@@ -83,11 +116,21 @@ impl Aead {
         in_out: &mut [u8],
         icv: &[u8],
     ) -> Result<(), BadIcv> {
-        let nonce = Nonce::assume_unique_for_key(*nonce);
-        self.key
-            .open_in_place_separate_tag(nonce, Aad::from(aad), icv, in_out)
-            .map(|_| ())
-            .map_err(|_| BadIcv)
+        match &self.key {
+            Key::AwsLc(key) => {
+                let nonce = Nonce::assume_unique_for_key(*nonce);
+                key.open_in_place_separate_tag(nonce, Aad::from(aad), icv, in_out)
+                    .map(|_| ())
+                    .map_err(|_| BadIcv)
+            }
+            Key::Other(key) => {
+                if equal(&key.open(nonce, aad, in_out), icv) {
+                    return Ok(());
+                }
+                in_out.fill(0);
+                Err(BadIcv)
+            }
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! a [`Secret`] wipes itself and never prints its octets, an [`Aead`] context takes its nonce from
 //! the caller (a sequence number, never a random one), a [`KeyPair`] is spent by its one agreement.
 //!
-//! The arithmetic is that of AWS-LC, but for groups that only `legacy` has (`modp`). Nothing here reads
+//! The arithmetic is that of AWS-LC, but for groups that only `legacy` has (`modp`), and for AEADs where the
+//! process has another [`Provider`]. Nothing here reads
 //! a clock or the system's randomness: all random octets come from an [`Rng`] whose seed the caller
 //! brings, so that a test can repeat them. The one exception is a [`KemKey`] and what is made for it:
 //! AWS-LC lets nobody bring those octets.
@@ -20,6 +21,7 @@ mod hmac;
 mod kem;
 mod modp;
 mod prf;
+mod provider;
 mod raw_key;
 mod revocation;
 mod rng;
@@ -38,6 +40,7 @@ pub use digest::{sha1, sha256};
 pub use hmac::{Hmac, HmacAlgorithm};
 pub use kem::{BadKemValue, Kem, KemKey};
 pub use prf::Prf;
+pub use provider::{ExpandedKey, Provider, provide, provider};
 pub use raw_key::{NoKey, RawKey};
 pub use revocation::{NoRevocationList, RevocationList, Revoked};
 pub use rng::Rng;

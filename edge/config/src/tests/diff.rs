@@ -15,6 +15,7 @@ key = "first.key"
 ca = ["first.pem"]
 crl = ["mobile.crl"]
 revocation = "strict"
+aead = "auto"
 [tunnel]
 name = "strata1"
 mtu = 1300
@@ -152,7 +153,7 @@ when = "init"
 wired = "eth1"
 wireless = "wlan1"
 clear_tcp = true
-offload = "auto"
+offload = "off"
 [snoop]
 enabled = false
 flows = 100
@@ -176,6 +177,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         ("node.crl", "crl = [\"mobile", "crl = [\"gateway", Applied),
         ("node.revocation", "\"strict\"", "\"relaxed\"", Applied),
+        (
+            "node.aead",
+            "aead = \"auto\"",
+            "aead = \"ipsec-mb\"",
+            Restart,
+        ),
         ("tunnel.name", "strata1", "strata2", Restart),
         ("tunnel.mtu", "1300", "1301", Restart),
         ("tunnel.clamp", "clamp = false", "clamp = true", Applied),
@@ -475,8 +482,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ),
         (
             "divert.offload",
-            "clear_tcp = true\noffload = \"auto\"",
             "clear_tcp = true\noffload = \"off\"",
+            "clear_tcp = true\noffload = \"auto\"",
             Restart,
         ),
         (

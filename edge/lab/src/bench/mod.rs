@@ -13,3 +13,8 @@ mod memory;
 
 pub(crate) use cores::spent_here;
 pub use goal::{Bound, Goal};
+
+/// Whose AES-GCM this process has.
+fn aead() -> &'static str {
+    crypto::provider().map_or("AWS-LC", |provider| provider.name())
+}

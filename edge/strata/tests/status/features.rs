@@ -41,6 +41,8 @@ const CLAMP: &str = "edge/lab/tests/e2e_clamp.rs";
 const MSS: &str = "pure/wire/src/mss.rs";
 const OFFLOAD: &str = "edge/lab/tests/e2e_offload.rs";
 const BULK: &str = "edge/os/tests/network/bulk.rs";
+const AEAD: &str = "edge/lab/tests/e2e_aead.rs";
+const SAME: &str = "edge/ipsec-mb/tests/same.rs";
 const PASSAGE: &str = "edge/os/tests/network/passage.rs";
 const PMTU: &str = "edge/lab/tests/e2e_pmtu.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
@@ -1133,6 +1135,39 @@ pub const FEATURES: &[Feature] = &[
                 "what_a_device_that_is_down_does_not_take_is_counted",
             ),
         ]),
+    },
+    Feature {
+        name: "A second AES-GCM, that of libipsec-mb",
+        keys: &["node.aead"],
+        verbs: &[],
+        works: Tests(&[
+            (AEAD, "every_suite_is_carried_between_the_two"),
+            (
+                AEAD,
+                "zones_are_carried_between_the_two_and_a_licensed_node_has_either",
+            ),
+            (AEAD, "auto_is_the_library_where_it_is_installed"),
+            (
+                SUITES,
+                "the_aes_gcm_of_libipsec_mb_makes_both_sas_and_their_successors",
+            ),
+            (
+                SAME,
+                "packets_of_any_length_and_place_are_sealed_and_opened_the_same",
+            ),
+            (SAME, "the_vectors_of_wycheproof_hold"),
+            (BENCH, "packets_are_timed_with_either_aes_gcm"),
+        ]),
+        refuses: Tests(&[
+            (
+                AEAD,
+                "where_it_is_missing_the_daemon_names_the_package_and_auto_does_without",
+            ),
+            (AEAD, "a_word_for_nobody_is_refused_with_the_words"),
+            (AEAD, "another_word_needs_a_restart"),
+            (AEAD, "without_a_word_nobody_loads_it"),
+        ]),
+        recovers: NotNeeded("it changes how long a packet takes, and nothing else"),
     },
     Feature {
         name: "Packets as long as their path takes (path MTU discovery)",

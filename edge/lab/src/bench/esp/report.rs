@@ -2,6 +2,7 @@
 
 use super::{Gain, Length};
 use crate::bare::{Alone, Shape};
+use crate::bench::aead;
 use crate::bench::{Bound, Goal};
 use crate::experiment::median;
 use serde::Serialize;
@@ -11,6 +12,8 @@ use std::time::Duration;
 /// one packet; all values are medians of the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// Whose AES-GCM it is.
+    pub aead: &'static str,
     /// Every shape of packet at every length.
     pub rows: Vec<Row>,
     /// How many times as much two workers do as one; each round.
@@ -109,6 +112,7 @@ impl Report {
             failure: None,
             goals: Vec::new(),
             optimised: !cfg!(debug_assertions),
+            aead: aead(),
         };
         report.goals = report.goals();
         report

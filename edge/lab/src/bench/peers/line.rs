@@ -6,10 +6,15 @@ use super::wireguard::{self, Program};
 use crate::daemon::Daemon;
 use crate::duo::{OURS, PSK, THEIRS, add_inner_address};
 use crate::host::Host;
-use crate::pair::{DEADLINE, LICENSED, MOBILE, Pair, Terms, holds_a_grant};
+use crate::pair::{
+    DEADLINE, LICENSED, MOBILE, Pair, Terms, gateway_config, holds_a_grant, licensed_config,
+    mobile_config,
+};
+use crate::plain;
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::{Result, anyhow};
+use os::Family;
 use std::any::Any;
 use std::net::Ipv4Addr;
 
@@ -105,8 +110,13 @@ impl Line {
     fn licensed() -> Result<Self> {
         let pair = Pair::new("peers")?;
         pair.set_most_segments(SEGMENTS)?;
-        let node = pair.start_licensed(LICENSED)?;
-        let ends = pair.start_up(Terms::LICENSED)?;
+        let node = pair.start_licensed_as(&same_aead(&licensed_config(LICENSED)))?;
+        let ends = [
+            mobile_config(Family::V4, Terms::LICENSED, "manual"),
+            gateway_config(Terms::LICENSED),
+        ];
+        let ends = plain::start_with(&pair, &ends.map(|config| same_aead(&config)))?;
+        ends.up()?;
         node.wait_until("zones", DEADLINE, holds_a_grant)?;
         Ok(Self {
             _carriers: Box::new((ends, node)),
@@ -136,11 +146,19 @@ fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, offload: &str) -> Res
         let config = config
             .replace(&psk, &format!("{psk}\nzones = \"{zones}\""))
             .replace("[tunnel]", &format!("[tunnel]\noffload = \"{offload}\""));
-        ends.push(hosts[index].stratad(&config)?);
+        ends.push(hosts[index].stratad(&same_aead(&config))?);
     }
     let [near, far] = <[Daemon; 2]>::try_from(ends).map_err(|_| anyhow!("two ends"))?;
     near.strata_text("up theirs --wait")?;
     Ok(Some(Box::new([near, far])))
+}
+
+/// A configuration with the AES-GCM that this process has, which is the roofline's.
+fn same_aead(config: &str) -> String {
+    match crypto::provider() {
+        Some(_) => config.replacen("[node]\n", "[node]\naead = \"ipsec-mb\"\n", 1),
+        None => config.to_owned(),
+    }
 }
 
 fn strongswan([near, far]: [&Host; 2]) -> Result<Option<Held>> {

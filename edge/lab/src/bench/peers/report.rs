@@ -2,13 +2,15 @@
 
 use super::load::Sample;
 use super::{Entrant, Round};
-use crate::bench::{Bound, Goal};
+use crate::bench::{Bound, Goal, aead};
 use crate::experiment::median;
 use serde::Serialize;
 
 /// A measurement, as `strata bench peers --json` prints it. All values are medians of the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// Whose AES-GCM Strata and the roofline have.
+    pub aead: &'static str,
     /// Everybody who had a turn.
     pub rows: Vec<Row>,
     /// Who had none, for this machine does not have it.
@@ -69,6 +71,7 @@ impl Report {
             failure: None,
             goals: goals(rounds),
             optimised: !cfg!(debug_assertions),
+            aead: aead(),
         }
     }
 

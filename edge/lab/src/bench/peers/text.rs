@@ -11,8 +11,8 @@ impl Report {
             "Two hosts and a wire on this machine, {} rounds: Gb/s over one TCP connection and over \
              four, seconds of all processors for a GB over one, thousands of datagrams of 64 octets a \
              second, microseconds there and back at rest and beside four connections, and the first over \
-             Strata's.",
-            self.rounds
+             Strata's. AES-GCM is that of {}.",
+            self.rounds, self.aead
         );
         if self.rows.is_empty() {
             return String::new();
