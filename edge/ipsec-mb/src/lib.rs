@@ -3,11 +3,11 @@
 //!
 //! It is loaded when it is asked for, and nothing of it is built in. Called are the functions for one packet each
 //! (the "direct API" of `intel-ipsec-mb.h`): there is no manager and no queue of jobs. Before anybody gets it, it
-//! has to give the same as AWS-LC for packets of every length up to some hundred octets.
+//! has to give the same as AWS-LC for packets of many lengths.
 
 mod gcm;
 
-use crypto::{Aead, AeadAlgorithm, ExpandedKey, Provider};
+use crypto::{Aead, AeadAlgorithm, ExpandedKey, NONCE_LEN, Provider};
 use gcm::Gcm;
 use libloading::Library;
 use thiserror::Error;
@@ -81,26 +81,25 @@ impl IpsecMb {
         Ok(name)
     }
 
-    /// Whether it gives what AWS-LC gives.
+    /// Whether it gives what AWS-LC gives, and takes it back.
     fn agrees(&self) -> bool {
-        let (nonce, octets) = ([7; crypto::NONCE_LEN], [0x5a; 700]);
-        [AeadAlgorithm::Aes128Gcm, AeadAlgorithm::Aes256Gcm]
-            .into_iter()
-            .all(|algorithm| {
-                let key = &octets[..algorithm.key_len()];
-                let theirs = Aead::by(self, algorithm, key);
-                let Ok((ours, theirs)) =
-                    Aead::new(algorithm, key).and_then(|ours| Ok((ours, theirs?)))
-                else {
-                    return false;
-                };
-                (0..octets.len()).step_by(13).all(|len| {
-                    let (mut one, mut other) = (octets, octets);
-                    let aad = &octets[..len % 50];
-                    let icv = ours.seal(&nonce, aad, &mut one[..len]);
-                    icv == theirs.seal(&nonce, aad, &mut other[..len]) && one == other
-                })
+        let algorithms = [AeadAlgorithm::Aes128Gcm, AeadAlgorithm::Aes256Gcm];
+        let (nonce, octets) = ([7; NONCE_LEN], [0x5a; 700]);
+        algorithms.into_iter().all(|algorithm| {
+            let key = &octets[..algorithm.key_len()];
+            let both = (Aead::new(algorithm, key), Aead::by(self, algorithm, key));
+            let (Ok(ours), Ok(theirs)) = both else {
+                return false;
+            };
+            (0..octets.len()).step_by(13).all(|len| {
+                let (mut one, mut other) = (octets, octets);
+                let aad = &octets[..len % 50];
+                let icv = ours.seal(&nonce, aad, &mut one[..len]);
+                let same = icv == theirs.seal(&nonce, aad, &mut other[..len]) && one == other;
+                let opened = theirs.open(&nonce, aad, &mut other[..len], &icv);
+                same && opened.is_ok() && other == octets
             })
+        })
     }
 }
 

@@ -63,10 +63,18 @@ impl Daemon {
     /// # Errors
     /// It failed; the message has what it said.
     pub fn strata_text(&self, words: &str) -> Result<String> {
-        let mut command: Command = self.host.command(find_binary("strata")?);
+        self.host.run_command(self.command(words)?, DEADLINE)
+    }
+
+    /// `strata` with these words, not yet started.
+    ///
+    /// # Errors
+    /// It is not built.
+    pub fn command(&self, words: &str) -> Result<Command> {
+        let mut command = self.host.command(find_binary("strata")?);
         command.arg("--socket").arg(&self.socket);
         command.args(words.split_whitespace());
-        self.host.run_command(command, DEADLINE)
+        Ok(command)
     }
 
     /// Runs `strata` with these words, which has to fail and to say this of how to go on.

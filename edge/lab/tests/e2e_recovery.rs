@@ -4,10 +4,13 @@ use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms, Tunnel};
+use lab::process::until;
 use lab::runner;
 use lab::transfer::transfer;
+use nix::sys::signal::Signal;
 use os::Family;
 use serde_json::Value;
+use std::fs;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -20,6 +23,7 @@ fn main() -> ExitCode {
         sigterm_of_the_gateway_takes_the_mobile_nodes_end_down,
         sigterm_leaves_no_device_rule_route_or_socket,
         a_daemon_whose_device_is_removed_ends_with_the_reason,
+        whoever_is_suspended_while_he_waits_gets_his_answer,
     ])
 }
 
@@ -39,6 +43,27 @@ fn a_daemon_whose_device_is_removed_ends_with_the_reason() -> Result<()> {
     tunnel.gateway.wait_until("status", DEADLINE, nobody)?;
     tunnel.gateway.stop()?;
     same(&before, &traces(&pair)?)
+}
+
+/// As by Ctrl-Z, and then `fg`.
+fn whoever_is_suspended_while_he_waits_gets_his_answer() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?;
+    let asking = mobile.command("up office --wait")?;
+    let mut asking = pair.mobile.start("asking", asking)?;
+    mobile.wait_until("status", DEADLINE, |status| {
+        pair::peer(status)["state"] == "connecting"
+    })?;
+    let stat = format!("/proc/{}/stat", asking.pid());
+    asking.signal(Signal::SIGSTOP)?;
+    until("it is suspended", DEADLINE, || {
+        Ok(fs::read_to_string(&stat)?.contains(") T ").then_some(()))
+    })?;
+    asking.signal(Signal::SIGCONT)?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    let status = asking.wait(DEADLINE)?;
+    ensure!(status.success(), "{status}: {}", asking.log());
+    Ok(())
 }
 
 fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {

@@ -212,6 +212,10 @@ pub const FEATURES: &[Feature] = &[
                 RECOVERY,
                 "sigterm_of_the_gateway_takes_the_mobile_nodes_end_down",
             ),
+            (
+                RECOVERY,
+                "whoever_is_suspended_while_he_waits_gets_his_answer",
+            ),
         ]),
     },
     Feature {
