@@ -6,9 +6,12 @@ use libloading::Library;
 use std::ffi::{CStr, c_char};
 use zeroize::Zeroize;
 
-/// `struct gcm_key_data`: 15 round keys and 48 powers of the hash key, of 16 octets each, "aligned(64)".
+/// 15 round keys and 48 powers of the hash key, of 16 octets each.
+const KEY_DATA_LEN: usize = (15 + 48) * 16;
+
+/// `struct gcm_key_data`, "aligned(64)".
 #[repr(C, align(64))]
-struct KeyData([u8; (15 + 48) * 16]);
+struct KeyData([u8; KEY_DATA_LEN]);
 
 /// `struct gcm_context_data`, where a packet's state is while it is worked on: 88 octets.
 #[repr(C, align(64))]
@@ -104,7 +107,7 @@ impl Gcm {
     /// The key has the right length.
     pub fn expand(&self, key: &[u8]) -> Key {
         #![allow(unsafe_code, reason = "a C interface")]
-        let mut data = Box::new(KeyData([0; (15 + 48) * 16]));
+        let mut data = Box::new(KeyData([0; KEY_DATA_LEN]));
         // SAFETY: it reads as many octets as a key has, and writes what it has room for.
         unsafe { (self.expand)(key.as_ptr(), &raw mut *data) };
         Key { gcm: *self, data }

@@ -12,8 +12,8 @@ const OCTETS: u64 = 1_000_000;
 /// Both configurations with these lines about the other end: the mobile node's and the gateway's.
 pub fn configs(mobile: &str, gateway: &str) -> [String; 2] {
     [
-        with(&mobile_config(Family::V4, Terms::PLAIN, "manual"), mobile),
-        with(&gateway_config(Terms::PLAIN), gateway),
+        about_peer(&mobile_config(Family::V4, Terms::PLAIN, "manual"), mobile),
+        about_peer(&gateway_config(Terms::PLAIN), gateway),
     ]
 }
 
@@ -30,13 +30,21 @@ pub fn start(pair: &Pair, mobile: &str, gateway: &str) -> Result<Tunnel> {
 /// # Errors
 /// Those of [`crate::host::Host::stratad`].
 pub fn start_with(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
+    start_told(pair, configs, [&[], &[]])
+}
+
+/// The same with more arguments for each daemon.
+///
+/// # Errors
+/// Those of [`crate::host::Host::stratad_with`].
+pub fn start_told(pair: &Pair, configs: &[String; 2], arguments: [&[&str]; 2]) -> Result<Tunnel> {
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
     }
     pair.gateway.secret("node.psk", NODE_KEY)?;
     Ok(Tunnel {
-        gateway: pair.gateway.stratad(&configs[1])?,
-        mobile: pair.mobile.stratad(&configs[0])?,
+        gateway: pair.gateway.stratad_with(&configs[1], arguments[1])?,
+        mobile: pair.mobile.stratad_with(&configs[0], arguments[0])?,
     })
 }
 
@@ -49,8 +57,13 @@ pub fn carry(pair: &Pair) -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
 }
 
-/// A line more in the first table that has a `psk`.
-fn with(config: &str, line: &str) -> String {
+/// A configuration with a line more in this table, `[node]` for example.
+pub fn in_table(config: &str, table: &str, line: &str) -> String {
+    config.replacen(&format!("{table}\n"), &format!("{table}\n{line}\n"), 1)
+}
+
+/// A configuration with a line more in its first table that has a `psk`.
+pub fn about_peer(config: &str, line: &str) -> String {
     let psk = "psk = \"tunnel.psk\"";
     config.replacen(psk, &format!("{psk}\n{line}"), 1)
 }

@@ -29,16 +29,15 @@ const THEIRS: &str = "aead = \"ipsec-mb\"";
 const AUTO: &str = "aead = \"auto\"";
 const NONE: &str = "";
 
-/// A configuration with a line more in [node].
-fn with(config: &str, line: &str) -> String {
-    config.replacen("[node]\n", &format!("[node]\n{line}\n"), 1)
-}
-
 fn configs(terms: Terms<'_>, lines: [&str; 2]) -> [String; 2] {
     [
-        with(&pair::mobile_config(Family::V4, terms, "manual"), lines[0]),
-        with(&pair::gateway_config(terms), lines[1]),
+        in_node(&pair::mobile_config(Family::V4, terms, "manual"), lines[0]),
+        in_node(&pair::gateway_config(terms), lines[1]),
     ]
+}
+
+fn in_node(config: &str, line: &str) -> String {
+    plain::in_table(config, "[node]", line)
 }
 
 fn start(pair: &Pair, terms: Terms<'_>, lines: [&str; 2]) -> Result<Tunnel> {
@@ -66,9 +65,9 @@ fn carry(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
 fn every_suite_is_carried_between_the_two() -> Result<()> {
     for suite in Suite::ALL {
         let pair = Pair::new("aead")?;
-        let suite = format!("psk = \"tunnel.psk\"\nsuite = \"{suite}\"");
+        let suite = format!("suite = \"{suite}\"");
         let configs = configs(Terms::PLAIN, [THEIRS, NONE]);
-        let configs = configs.map(|config| config.replacen("psk = \"tunnel.psk\"", &suite, 1));
+        let configs = configs.map(|config| plain::about_peer(&config, &suite));
         let tunnel = plain::start_with(&pair, &configs)?;
         tunnel.up()?;
         carry(&pair, &tunnel).with_context(|| suite.clone())?;
@@ -81,7 +80,7 @@ fn every_suite_is_carried_between_the_two() -> Result<()> {
 fn zones_are_carried_between_the_two_and_a_licensed_node_has_either() -> Result<()> {
     for line in [THEIRS, NONE] {
         let pair = Pair::new("aead")?;
-        let node = with(&pair::licensed_config(LICENSED), line);
+        let node = in_node(&pair::licensed_config(LICENSED), line);
         let node = pair.start_licensed_as(&node)?;
         let tunnel = start(&pair, Terms::LICENSED, [NONE, THEIRS])?;
         node.wait_until("zones", DEADLINE, pair::holds_a_grant)?;

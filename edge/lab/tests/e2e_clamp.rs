@@ -40,8 +40,7 @@ fn configs(terms: Terms<'_>, tunnel: &str) -> [String; 2] {
     let hosts = "\"10.1.0.2/32\", \"fd00:1::2/128\"";
     let mobile = pair::mobile_config(Family::V4, terms, "manual");
     let gateway = pair::gateway_config(terms);
-    let table =
-        |config: String, line: &str| config.replace("[tunnel]\n", &format!("[tunnel]\n{line}\n"));
+    let table = |config: String, line: &str| plain::in_table(&config, "[tunnel]", line);
     [
         table(mobile, tunnel).replace(
             &format!("local = [{hosts}]"),

@@ -7,8 +7,8 @@
 use anyhow::{Context, Result, ensure};
 use lab::pair::{self, DEADLINE, Pair, Terms};
 use lab::process::until;
-use lab::runner;
 use lab::testbed::find_binary;
+use lab::{plain, runner};
 use os::Family;
 use os::resolver::aside;
 use std::fs;
@@ -239,5 +239,5 @@ fn told(bed: &Bed, program: &str, prepare: &str) -> Result<String> {
 /// The mobile node's configuration with more lines in `[tunnel]`.
 fn with_dns(start: &str, lines: &str) -> String {
     let config = pair::mobile_config(Family::V4, Terms::PLAIN, start);
-    config.replace("[tunnel]\n", &format!("[tunnel]\n{lines}\n"))
+    plain::in_table(&config, "[tunnel]", lines)
 }

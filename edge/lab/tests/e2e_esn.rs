@@ -31,17 +31,9 @@ const LEFT: u64 = 200;
 
 /// Both daemons, up, with these lines for their peers.
 fn start(pair: &Pair, ours: &str, theirs: &str) -> Result<Tunnel> {
-    for host in [&pair.mobile, &pair.gateway] {
-        host.secret("tunnel.psk", pair::TUNNEL_KEY)?;
-    }
-    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
     let faults = format!("numbers={}", (1_u64 << 32) - LEFT);
     let late = ["--faults", faults.as_str()];
-    let [mobile, gateway] = plain::configs(ours, theirs);
-    let tunnel = Tunnel {
-        gateway: pair.gateway.stratad_with(&gateway, &late)?,
-        mobile: pair.mobile.stratad_with(&mobile, &late)?,
-    };
+    let tunnel = plain::start_told(pair, &plain::configs(ours, theirs), [&late; 2])?;
     up(&tunnel)?;
     Ok(tunnel)
 }

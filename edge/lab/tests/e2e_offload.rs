@@ -50,11 +50,11 @@ const BURST: usize = 10;
 
 /// Both configurations with a line each in [tunnel].
 fn configs(terms: Terms<'_>, lines: [&str; 2]) -> [String; 2] {
-    let table = |config: String, line| config.replace("[tunnel]\n", &format!("[tunnel]\n{line}\n"));
-    [
-        table(pair::mobile_config(Family::V4, terms, "manual"), lines[0]),
-        table(pair::gateway_config(terms), lines[1]),
-    ]
+    let ends = [
+        pair::mobile_config(Family::V4, terms, "manual"),
+        pair::gateway_config(terms),
+    ];
+    [0, 1].map(|end| plain::in_table(&ends[end], "[tunnel]", lines[end]))
 }
 
 fn start(pair: &Pair, terms: Terms<'_>, lines: [&str; 2]) -> Result<Tunnel> {
@@ -217,8 +217,7 @@ fn longest_at_a_licensed_node(line: &str) -> Result<usize> {
     let pair = Pair::new("offload")?;
     let_cut(&pair.gateway)?;
     (pair.between).run("ip link set wireless gso_max_segs 64")?;
-    let config = pair::licensed_config(LICENSED);
-    let config = config.replace("[divert]\n", &format!("[divert]\n{line}\n"));
+    let config = plain::in_table(&pair::licensed_config(LICENSED), "[divert]", line);
     let licensed = pair.start_licensed_as(&config)?;
     let tunnel = start(&pair, Terms::LICENSED, [AUTO; 2])?;
     licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)?;

@@ -7,8 +7,8 @@ use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, BEHIND, DEADLINE, GATEWAY, Pair, Terms, Tunnel};
 use lab::process::until;
-use lab::runner;
 use lab::transfer::{connect, transfer};
+use lab::{plain, runner};
 use model::Path;
 use os::{Datagrams, Family};
 use serde_json::Value;
@@ -86,7 +86,7 @@ fn configs(outer: Family, terms: Terms<'_>, tunnel: &str) -> [String; 2] {
     let hosts = "\"10.1.0.2/32\", \"fd00:1::2/128\"";
     let mobile = pair::mobile_config(outer, terms, "manual");
     let gateway = pair::gateway_config(terms);
-    let table = |config: String| config.replace("[tunnel]\n", &format!("[tunnel]\n{tunnel}\n"));
+    let table = |config: String| plain::in_table(&config, "[tunnel]", tunnel);
     [
         table(mobile).replace(
             &format!("local = [{hosts}]"),

@@ -6,9 +6,9 @@ use lab::daemon::Daemon;
 use lab::pair::{
     self, DEADLINE, GATEWAY, LICENSED, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel,
 };
-use lab::runner;
 use lab::transfer::transfer;
 use lab::wiretap::{Seen, Wiretap};
+use lab::{plain, runner};
 use model::Path;
 use os::{Datagrams, Family};
 use std::cell::Cell;
@@ -51,11 +51,11 @@ const MARKER: &str = "the last packet";
 
 /// The configurations of both ends, each with a line about the other.
 fn configs(terms: Terms<'_>, [mobile, gateway]: [&str; 2]) -> [String; 2] {
-    let psk = "psk = \"tunnel.psk\"";
-    let with = |config: String, line: &str| config.replacen(psk, &format!("{psk}\n{line}"), 1);
+    let ours = pair::mobile_config(Family::V4, terms, "manual");
+    let theirs = pair::gateway_config(terms);
     [
-        with(pair::mobile_config(Family::V4, terms, "manual"), mobile),
-        with(pair::gateway_config(terms), gateway),
+        plain::about_peer(&ours, mobile),
+        plain::about_peer(&theirs, gateway),
     ]
 }
 

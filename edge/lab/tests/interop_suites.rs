@@ -7,9 +7,9 @@ use lab::duo::{DEADLINE, Duo, OURS, THEIRS, certified};
 use lab::openssl::{self, GOOD, Order, RSA};
 use lab::pair::{children, is_down, is_up, peer};
 use lab::process::until;
-use lab::runner;
 use lab::strongswan::{Charon, Connection};
 use lab::transfer::transfer;
+use lab::{plain, runner};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -85,7 +85,7 @@ fn the_strict_set_makes_both_sas_and_their_successors() -> Result<()> {
 }
 
 fn the_aes_gcm_of_libipsec_mb_makes_both_sas_and_their_successors() -> Result<()> {
-    let ours = OURS.replacen("[node]\n", "[node]\naead = \"ipsec-mb\"\n", 1);
+    let ours = plain::in_table(OURS, "[node]", "aead = \"ipsec-mb\"");
     for (suite, ike, esp) in [
         ("modern", THEIRS.ike, THEIRS.esp),
         (

@@ -13,8 +13,8 @@ use wire::ip::Header;
 /// The most packets that one system call brings: the kernel is told not to put more together.
 pub const SEGMENTS: usize = 128;
 
-/// The longest of what is not cut yet.
-const LONGEST: usize = 65_535;
+/// The longest packet, and the longest of what is not cut yet.
+pub(crate) const LONGEST: usize = 65_535;
 
 /// A TUN device whose packets come and go in bulk, if the kernel does that; otherwise one by one. It and
 /// every route through it vanish when this is dropped.

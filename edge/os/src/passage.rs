@@ -6,13 +6,11 @@
 //!
 //! The way through a device costs a packet one TTL, which is given back here.
 
+use crate::bulk::LONGEST;
 use crate::divert::Side;
 use crate::{Bulk, SEGMENTS};
 use std::io;
 use wire::ip::restore_hop;
-
-/// The longest packet.
-const LONGEST: usize = 65_535;
 
 /// The two devices.
 pub struct Passage {

@@ -495,13 +495,13 @@ impl Daemon {
         let Some(divert) = &mut self.host.divert else {
             return;
         };
-        let passage = &mut divert.passage;
+        let (passage, side) = (&mut divert.passage, os_side(from));
         let mut read = 0;
         while read < TURNS * BATCH {
-            let count = match passage.recv(os_side(from)) {
+            let count = match passage.recv(side) {
                 Ok(count) => count,
                 Err(error) => {
-                    let what = passage.device(os_side(from)).name();
+                    let what = passage.device(side).name();
                     self.losses.not_read(what, &error, &mut self.broken);
                     break;
                 }

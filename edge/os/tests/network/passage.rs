@@ -25,14 +25,15 @@ fn datagrams() -> Vec<u8> {
 /// Sends them all to the mobile node with one call, and reads them with one between.
 fn pass(row: &Row, (near, far): (&str, &str), divert: &mut Divert) -> (Datagrams, usize) {
     let (mobile, gateway) = (bind(&row.mobile, near), bind(&row.gateway, far));
-    let to = path(&gateway, near);
-    let octets = datagrams();
-    gateway
-        .send_run(to, (0, false), LENGTH as u16, &octets)
-        .unwrap();
+    send_all(&gateway, near);
     let (from, count) = read(divert);
     assert_eq!(from, Side::Wired);
     (mobile, count)
+}
+
+fn send_all(gateway: &Datagrams, near: &str) {
+    let sent = gateway.send_run(path(gateway, near), (0, false), LENGTH as u16, &datagrams());
+    assert_eq!(sent.unwrap(), COUNT);
 }
 
 /// So many datagrams, each by its first octet and its length.
@@ -135,11 +136,7 @@ fn what_is_sent_back_arrives_as_well() {
     mobile.send(back, 0, b"x").unwrap();
     assert_eq!(read(&mut divert), (Side::Wireless, 1));
     let back = divert.passage.packet(0).to_vec();
-    let to = path(&gateway, ENDS[0].0);
-    let octets = datagrams();
-    gateway
-        .send_run(to, (0, false), LENGTH as u16, &octets)
-        .unwrap();
+    send_all(&gateway, ENDS[0].0);
     assert_eq!(read(&mut divert), (Side::Wired, COUNT));
     for index in 0..COUNT {
         divert.passage.pass(index);

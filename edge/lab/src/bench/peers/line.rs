@@ -143,9 +143,9 @@ fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, offload: &str) -> Res
     for (index, config) in [OURS, FAR].into_iter().enumerate() {
         hosts[index].secret(psks[index], keys[index])?;
         let psk = format!("psk = \"{}\"", psks[index]);
-        let config = config
-            .replace(&psk, &format!("{psk}\nzones = \"{zones}\""))
-            .replace("[tunnel]", &format!("[tunnel]\noffload = \"{offload}\""));
+        let config = config.replace(&psk, &format!("{psk}\nzones = \"{zones}\""));
+        let offload = format!("offload = \"{offload}\"");
+        let config = plain::in_table(&config, "[tunnel]", &offload);
         ends.push(hosts[index].stratad(&same_aead(&config))?);
     }
     let [near, far] = <[Daemon; 2]>::try_from(ends).map_err(|_| anyhow!("two ends"))?;
@@ -156,7 +156,7 @@ fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, offload: &str) -> Res
 /// A configuration with the AES-GCM that this process has, which is the roofline's.
 fn same_aead(config: &str) -> String {
     match crypto::provider() {
-        Some(_) => config.replacen("[node]\n", "[node]\naead = \"ipsec-mb\"\n", 1),
+        Some(_) => plain::in_table(config, "[node]", "aead = \"ipsec-mb\""),
         None => config.to_owned(),
     }
 }

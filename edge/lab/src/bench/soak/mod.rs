@@ -14,10 +14,8 @@ pub use report::{Grown, Report, Sample};
 use super::memory::memory;
 use crate::daemon::Daemon;
 use crate::obstacle::Obstacle;
-use crate::pair::{
-    self, DEADLINE, GATEWAY, LICENSED, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel,
-    holds_a_grant,
-};
+use crate::pair::{self, DEADLINE, GATEWAY, LICENSED, MOBILE, Pair, Terms, Tunnel, holds_a_grant};
+use crate::plain;
 use crate::volley::Volleys;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -85,20 +83,14 @@ impl Scene {
     fn new(lossy: bool) -> Result<Self> {
         let pair = Pair::new("soak")?;
         let node = pair.start_licensed(LICENSED)?;
-        let rekeys = |config: String| {
-            let psk = "psk = \"tunnel.psk\"";
-            config.replacen(psk, &format!("{psk}\nrekey = \"{}s\"", REKEY.as_secs()), 1)
-        };
-        pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
-        pair.gateway.secret("node.psk", NODE_KEY)?;
-        pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+        let rekey = format!("rekey = \"{}s\"", REKEY.as_secs());
+        let configs = [
+            pair::mobile_config(Family::V4, Terms::LICENSED, "manual"),
+            pair::gateway_config(Terms::LICENSED),
+        ];
+        let configs = configs.map(|config| plain::about_peer(&config, &rekey));
         let faults: &[&str] = if lossy { &["--faults", LOSSY] } else { &[] };
-        let gateway = rekeys(pair::gateway_config(Terms::LICENSED));
-        let mobile = rekeys(pair::mobile_config(Family::V4, Terms::LICENSED, "manual"));
-        let tunnel = Tunnel {
-            gateway: pair.gateway.stratad_with(&gateway, faults)?,
-            mobile: pair.mobile.stratad(&mobile)?,
-        };
+        let tunnel = plain::start_told(&pair, &configs, [&[], faults])?;
         tunnel.up()?;
         node.wait_until("zones", DEADLINE, holds_a_grant)?;
         Ok(Self { node, tunnel, pair })
