@@ -29,7 +29,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
             "add a [peer.NAME] for a tunnel, or [gateway.NAME] and [divert] for a licensed node",
         );
     }
-    for section in ["snoop", "regulate"] {
+    for section in ["snoop", "regulate", "stand_in"] {
         if let Some(value) = root.at(&[section])
             && nothing_diverted
         {

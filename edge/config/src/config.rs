@@ -6,7 +6,7 @@ use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
     Addressing, Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places,
-    Policy, Pool, Redirect, Snoop, Tunnel, Warning, check, pool, revocation,
+    Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check, pool, revocation,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -65,6 +65,8 @@ pub struct Config {
     /// `[regulate] window`: how many octets TCP's windows have at most where licences allow to lower them,
     /// 16 KiB to 1 GiB. Default whatever they have. Only with `[divert]`.
     pub regulate: Option<u32>,
+    /// `[stand_in]`: default never. Only with `[divert]`.
+    pub stand_in: Option<StandIn>,
     /// `[log] level`: default `info`.
     pub log: Level,
     /// `[audit]`: default none.
@@ -170,6 +172,7 @@ impl Config {
         let divert = file.optional("divert", Divert::read);
         let snoop = file.optional("snoop", Snoop::read);
         let regulate = file.optional("regulate", window);
+        let stand_in = file.optional("stand_in", StandIn::read);
         let log = file.optional("log", level);
         let audit = file.optional("audit", Audit::read);
         file.finish();
@@ -196,6 +199,7 @@ impl Config {
             divert,
             snoop,
             regulate,
+            stand_in,
             log: log.unwrap_or(Level::Info),
             audit,
             warnings: Vec::new(),

@@ -1,7 +1,8 @@
-//! `[divert]`, `[snoop]` and `[regulate]`: what a licensed node does with packets that pass.
+//! `[divert]`, `[snoop]`, `[regulate]` and `[stand_in]`: what a licensed node does with packets that pass.
 
 use crate::reader::Value;
 use crate::tunnel::Offload;
+use std::time::Duration;
 
 /// The two sides between which packets are diverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,29 @@ pub struct Snoop {
     pub packets: u32,
     /// `octets`: most cached octets of all flows, 64 KiB to 4 GiB. Default 16 MiB.
     pub octets: u64,
+}
+
+/// When a licensed node stands in for a mobile node that is silent, where licences allow to inject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandIn {
+    /// `after`: when it has owed an answer for so long, 100 ms to 1 minute. Default 2 s.
+    pub after: Duration,
+    /// `limit`: for so long at most, 1 s to 1 day. Default 10 minutes.
+    pub limit: Duration,
+}
+
+impl StandIn {
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        let (milli, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        let mut table = value.table()?;
+        let after = table.optional("after", |value| value.duration(100 * milli..=60 * second));
+        let limit = table.optional("limit", |value| value.duration(second..=86_400 * second));
+        table.finish();
+        Some(Self {
+            after: after.unwrap_or(2 * second),
+            limit: limit.unwrap_or(600 * second),
+        })
+    }
 }
 
 impl Divert {

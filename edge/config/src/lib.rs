@@ -56,7 +56,7 @@ pub use child::Child;
 pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};
 pub use credential::{Credential, expiry, today};
 pub use diff::{Change, What};
-pub use divert::{Divert, Snoop};
+pub use divert::{Divert, Snoop, StandIn};
 pub use fault::{Error, Fault, Faults};
 pub use key::PrivateKey;
 pub use level::LevelPolicy;

@@ -6,8 +6,8 @@
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Aead, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
-    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, Start, Tunnel, When,
-    ZonePolicy,
+    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, StandIn, Start, Tunnel,
+    When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -79,6 +79,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         divert,
         snoop,
         regulate,
+        stand_in,
         log,
         audit,
         warnings: _,
@@ -117,6 +118,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     sections.push(fixed("snoop", self::snoop(&snoop)));
     let window = regulate.map_or_else(|| "none".to_owned(), |window| size(window.into()));
     sections.push(fixed("regulate", vec![applied("window", window)]));
+    sections.push(fixed("stand_in", self::stand_in(stand_in.as_ref())));
     sections
 }
 
@@ -468,6 +470,17 @@ fn divert(divert: &Divert) -> Section {
             restart("offload", offload.word()),
         ],
     }
+}
+
+fn stand_in(stand_in: Option<&StandIn>) -> Vec<Setting> {
+    let or_never = |time: fn(&StandIn) -> Duration| match stand_in {
+        Some(stand_in) => self::time(time(stand_in)),
+        None => "never".to_owned(),
+    };
+    vec![
+        applied("after", or_never(|stand_in| stand_in.after)),
+        applied("limit", or_never(|stand_in| stand_in.limit)),
+    ]
 }
 
 fn snoop(snoop: &Snoop) -> Vec<Setting> {

@@ -256,14 +256,15 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
         licensed_zones(value, layout)
     });
     let right = table.required("right", "\"read\"", |value| {
-        let right = value.choice(&[("read", Right::Read), ("write", Right::Write)])?;
+        let rights = [Right::Read, Right::Write, Right::Inject];
+        let right = value.choice(&rights.map(|right| (right.name(), right)))?;
         match right {
-            Right::Write if map.is_some_and(MapKind::is_fixed) => value.fault(
-                "that something is written is said by the map of a packet, and here packets have none",
+            Right::Read => Some(right),
+            Right::Write | Right::Inject if map.is_some_and(MapKind::is_fixed) => value.fault(
+                "that something is written or injected is said by the map of a packet, and here packets have none",
                 "write `right = \"read\"`, or remove `map`",
             ),
-            Right::Write => writable(value, zones.as_deref()?, layout).then_some(right),
-            Right::Read => Some(right),
+            Right::Write | Right::Inject => in_headers(value, right, zones.as_deref()?, layout),
         }
     });
     table.finish();
@@ -276,9 +277,9 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
     Some(zones?.into_iter().map(licence).collect())
 }
 
-/// Whether what may be written is in these zones: the window of TCP's header, and nowhere but in the first
-/// zone (DESIGN section 3).
-fn writable(value: &Value<'_>, zones: &[ZoneId], layout: &Layout) -> bool {
+/// The right, if it can be had to these zones: what may be written, or said again, is TCP's header, and nowhere
+/// but in the first zone (DESIGN section 3).
+fn in_headers(value: &Value<'_>, right: Right, zones: &[ZoneId], layout: &Layout) -> Option<Right> {
     let name = |zone: &ZoneId| layout.get(usize::from(zone.0) - 1).map(|zone| zone.0);
     let headers = layout.first().map(|zone| zone.0) == Some(ZoneSelector::IpTransport);
     let others = zones.iter().find(|zone| **zone != ZoneId::DESIGNATED);
@@ -287,13 +288,22 @@ fn writable(value: &Value<'_>, zones: &[ZoneId], layout: &Layout) -> bool {
         None => name(&ZoneId::DESIGNATED).filter(|_| !headers),
     };
     let Some(refused) = refused else {
-        return true;
+        return Some(right);
     };
-    value.fault::<()>(
-        format!("of the zone `{refused}` nothing may be written: it is TCP's window alone that may be lowered"),
-        "license to write `headers` where that is the first zone, and the others with `right = \"read\"`",
-    );
-    false
+    let (nothing, name) = match right {
+        Right::Inject => (
+            "injected: it is TCP's headers alone that may be said again",
+            "inject",
+        ),
+        _ => (
+            "written: it is TCP's window alone that may be lowered",
+            "write",
+        ),
+    };
+    value.fault(
+        format!("of the zone `{refused}` nothing may be {nothing}"),
+        format!("license to {name} `headers` where that is the first zone, and the others with `right = \"read\"`"),
+    )
 }
 
 /// Zones by name. The payload is never meant by anything but its own name, and never alone: the

@@ -34,6 +34,9 @@ pub struct Status {
     /// Packets whose TCP window a licensed node has lowered (`right = "write"`).
     #[serde(default)]
     pub written: u64,
+    /// Packets that a licensed node has made in the name of a peer that was silent (`right = "inject"`).
+    #[serde(default)]
+    pub injected: u64,
     /// Datagrams that were padded so that nobody outside sees how long they are, and the octets that took
     /// (`tfc`).
     #[serde(default)]

@@ -145,6 +145,9 @@ pub struct Held {
     /// The fields that it may change.
     #[serde(default)]
     pub writes: Vec<String>,
+    /// Whether it may say in the name of one end what that has said before.
+    #[serde(default)]
+    pub injects: bool,
     /// Serial of the payload zone.
     pub payload_zone: u8,
     /// Seconds until the keys are forgotten.

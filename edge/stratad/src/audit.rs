@@ -438,6 +438,7 @@ mod tests {
             payload_zone: ZoneId(2),
             grant: 3,
             writes: false,
+            injects: false,
             until: NOW + Duration::from_secs(60),
         };
         assert_eq!(

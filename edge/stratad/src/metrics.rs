@@ -199,6 +199,17 @@ fn licensed(registry: &mut Registry, node: &Node) {
         "outcome",
         windows.into_iter(),
     );
+    let injected = [
+        ("injected", transit.injected),
+        ("not_granted", transit.uninjected),
+    ];
+    family(
+        registry,
+        "stand_in_packets",
+        "Packets that were to be made in the name of who was silent",
+        "outcome",
+        injected.into_iter(),
+    );
     let Some(snoop) = node.snoop_counters() else {
         return;
     };

@@ -72,6 +72,13 @@ pub fn node(config: &Config) -> node::Config {
             .filter(|_| snoop.enabled)
             .map(|_| snoop_config(&snoop)),
         window: config.regulate.filter(|_| config.divert.is_some()),
+        stand_in: config
+            .stand_in
+            .filter(|_| config.divert.is_some())
+            .map(|stand_in| node::Patience {
+                after: stand_in.after,
+                limit: stand_in.limit,
+            }),
         grant_lifetime: GRANT_LIFETIME,
         key_log: false,
     }

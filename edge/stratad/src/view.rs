@@ -190,6 +190,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         drops: drops(node, losses),
         clamped: node.esp_counters().clamped,
         written: node.esp_counters().written,
+        injected: node.esp_counters().injected,
         padded: traffic(node.esp_counters().padded),
         covered: node.esp_counters().covered,
         dummies: node.esp_counters().dummies(),
@@ -515,6 +516,7 @@ fn held_grant(held: &HeldGrant, now: Instant) -> Held {
         spi_to_gateway: held.to_gateway.to_string(),
         opens: held.zones.iter().map(|zone| zone.0).collect(),
         writes: writes(held),
+        injects: held.injects,
         payload_zone: held.payload_zone.0,
         lifetime_left_seconds: held.until.since(now).as_secs(),
     }

@@ -2,6 +2,7 @@
 //! order is invariant 2 of the design; every step that fails ends in a drop of its own name.
 
 use crate::drop::DropReason;
+use crate::injection::Injectors;
 use crate::key::Unusable;
 use crate::outbound::Cipher;
 use crate::overlay::{self, Writers};
@@ -14,7 +15,19 @@ use crate::{plain, zoned};
 use crypto::Secret;
 use model::{Flow, Half, Instant, Spi, ZoneAgreement};
 use wire::esp::{Header, next_header};
+use wire::zoned::Injected;
 use wire::{checksum, ip};
+
+/// What a licensed node had to do with a packet that came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Nothing: it is what the peer has sealed.
+    None,
+    /// It has changed it.
+    Written,
+    /// It has made it.
+    Injected,
+}
 
 /// The opening direction of an SA.
 pub(crate) struct Inbound {
@@ -24,8 +37,10 @@ pub(crate) struct Inbound {
     heard: Option<Instant>,
     /// If anybody may write.
     pub writers: Option<Writers>,
-    /// Whether the last packet was changed by a writer.
-    pub written: bool,
+    /// If anybody may inject.
+    pub injectors: Option<Injectors>,
+    /// What somebody on the way had to do with the last packet.
+    pub share: Share,
     pub traffic: Traffic,
 }
 
@@ -37,7 +52,8 @@ impl Inbound {
             replay: Replay::new(agreement.map_or(MIN_WINDOW, |agreed| agreed.window)),
             heard: None,
             writers: half.writers.as_ref().map(Writers::new),
-            written: false,
+            injectors: half.injectors.as_ref().map(Injectors::new),
+            share: Share::None,
             traffic: Traffic::default(),
         })
     }
@@ -73,12 +89,20 @@ impl Inbound {
         scratch: &mut Scratch,
         now: Instant,
     ) -> Result<Option<Flow>, DropReason> {
+        self.share = Share::None;
+        let made = Injected::read(packet.octets());
+        if let Some((injectors, front)) = self.injectors.as_mut().zip(made) {
+            self.share = Share::Injected;
+            let next_header = injectors.open(packet, front)?;
+            let flow = whole(packet, next_header, pair)?;
+            injectors.admit(&flow, packet.octets())?;
+            return restored(packet, true).map(|()| Some(flow));
+        }
         let number = match self.cipher.is_extended() {
             true => self.replay.extended(header.seq),
             false => header.seq.into(),
         };
         self.replay.check(number)?;
-        self.written = false;
         let (next_header, without_checksum) = match &self.cipher {
             Cipher::Plain(plain) => {
                 let text = plain.verify(packet.octets_mut(), header.spi, number)?;
@@ -98,7 +122,7 @@ impl Inbound {
                 let heeded = self.writers.as_ref().is_some_and(|writers| writers.heeded);
                 if let Some(overlay) = overlay.filter(|_| heeded) {
                     overlay::apply(packet.octets_mut(), &layout, overlay.text())?;
-                    self.written = true;
+                    self.share = Share::Written;
                 }
                 zoned::assemble(packet, layout, scratch)?
             }
@@ -107,14 +131,12 @@ impl Inbound {
         if next_header == next_header::NONE {
             return Ok(None);
         }
-        let flow = match pair {
-            Some(pair) => pair.dress(packet, next_header)?,
-            None => inner(packet, next_header)?,
-        };
-        match !without_checksum || checksum::restore(packet.octets_mut()) {
-            true => Ok(Some(flow)),
-            false => Err(DropReason::ChecksumNotRestorable),
+        let flow = whole(packet, next_header, pair)?;
+        restored(packet, without_checksum)?;
+        if let Some(injectors) = &mut self.injectors {
+            injectors.hear(&flow, packet.octets());
         }
+        Ok(Some(flow))
     }
 
     /// An authentic packet moves the window, unless its number was taken since it was checked.
@@ -122,6 +144,22 @@ impl Inbound {
         self.replay.take(number)?;
         self.heard = Some(now);
         Ok(())
+    }
+}
+
+/// The datagram with its header, and what selectors ask about it.
+fn whole(packet: &mut Packet, next_header: u8, pair: Option<Pair>) -> Result<Flow, DropReason> {
+    match pair {
+        Some(pair) => pair.dress(packet, next_header),
+        None => inner(packet, next_header),
+    }
+}
+
+/// Makes the transport checksum anew, if it was left out.
+fn restored(packet: &mut Packet, left_out: bool) -> Result<(), DropReason> {
+    match !left_out || checksum::restore(packet.octets_mut()) {
+        true => Ok(()),
+        false => Err(DropReason::ChecksumNotRestorable),
     }
 }
 

@@ -5,8 +5,8 @@
 //! every number once, so no pair of key and nonce seals twice.
 
 use crate::prefetch::prefetch;
-use crypto::{Aead, AeadAlgorithm, BadIcv, BadKey, Hmac, HmacAlgorithm, NONCE_LEN, Secret};
-use model::{MapKind, Sha2, Suite, ZoneId};
+use crypto::{Aead, AeadAlgorithm, BadIcv, BadKey, Hmac, HmacAlgorithm, NONCE_LEN, Prf, Secret};
+use model::{MapKind, NODE_SUITE, Sha2, Suite, ZoneId};
 use wire::esp::ICV_LEN;
 use wire::zoned::{MAX_ZONES, Map};
 
@@ -52,6 +52,13 @@ impl Key {
     pub fn open(&self, iv: u64, aad: &[u8], text: &mut [u8], icv: &[u8]) -> Result<(), BadIcv> {
         self.aead.open(&nonce(&self.salt, iv), aad, text, icv)
     }
+}
+
+/// Key and salt of what a licensed node makes itself under a grant, in the direction of a root: of its overlays
+/// if that is root_w, of what it injects if that is root_inj.
+pub fn grant_key(root: &Secret, grant: u16) -> Secret {
+    let len = NODE_SUITE.keymat_len();
+    Prf::HmacSha256.plus(root.expose(), &[&grant.to_be_bytes()], len)
 }
 
 /// The nonce of a packet (RFC 4106 section 4, RFC 3686 section 4).

@@ -19,7 +19,8 @@
 //! Some datagrams may go without encryption, if both ends agreed so (`level.rs`).
 //!
 //! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing. If it was
-//! granted to write, it appends what it wants changed (`overlay.rs`), and the endpoint does that.
+//! granted to write, it appends what it wants changed (`overlay.rs`), and the endpoint does that. If it was
+//! granted to inject, it says once more what one end has said (`injection.rs`), and the other hears it.
 //!
 //! The outer IP header is the socket's but for its ECN field, which goes from header to header (`ecn.rs`),
 //! and its DSCP, which is as an administrator has it.
@@ -31,6 +32,7 @@ mod ecn;
 mod foreign;
 mod guard;
 mod inbound;
+mod injection;
 mod key;
 mod lane;
 mod level;
@@ -55,10 +57,9 @@ mod zoned;
 pub use drop::DropReason;
 pub use ecn::Congestion;
 pub use foreign::Foreign;
-pub use key::Unusable;
+pub use key::{Unusable, grant_key};
 pub use level::LevelStatus;
 pub use licensed::{Licensed, NotOpened, NotWritten};
-pub use overlay::overlay_key;
 pub use packet::{HEADROOM, Packet, TAILROOM};
 pub use policy::{Action, Policy, Protected, Spd};
 pub use report::{Counters, Report, SaTraffic, Traffic};

@@ -5,6 +5,7 @@
 use crate::aad::Aad;
 use crate::foreign::{Foreign, Make};
 use crate::guard::Guard;
+use crate::injection::Injector;
 use crate::key::{Unusable, payload_zone};
 use crate::overlay::{self, Writer};
 use crate::replay::Replay;
@@ -49,11 +50,12 @@ pub enum NotOpened {
     BadOverlay(#[from] BadOverlay),
 }
 
-/// Why a packet gets no overlay. It is forwarded as it came.
+/// Why a node makes nothing itself: no overlay behind a packet, which is forwarded as it came, or nothing to
+/// inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
-    /// Its grant is to read.
-    #[error("the grant is not one to write")]
+    /// Its grant is for less.
+    #[error("the grant is not one for that")]
     NotGranted,
     /// One is all that a packet has.
     #[error("another writer's overlay is there already")]
@@ -157,6 +159,22 @@ impl Licensed {
             .seal(&[at, 2, high, low], packet, (view.header, &view.layout))
             .ok_or(NotWritten::Exhausted)
     }
+
+    /// The packet, from the SPI on, that says to one end of a composite SA what the other one has said before:
+    /// the headers of a datagram, without what its mode leaves out, and what the first of them is.
+    pub fn inject(
+        &mut self,
+        csa: CsaId,
+        direction: Direction,
+        (headers, next_header): (&[u8], u8),
+    ) -> Result<Vec<u8>, NotWritten> {
+        let mut halves = self.halves.values_mut().flatten();
+        let half = halves.find(|half| half.csa == csa && half.direction == direction);
+        let injector = half.and_then(|half| half.injector.as_mut());
+        let injector = injector.ok_or(NotWritten::NotGranted)?;
+        let packet = injector.seal(headers, next_header);
+        packet.ok_or(NotWritten::Exhausted)
+    }
 }
 
 /// One direction of a granted composite SA.
@@ -172,6 +190,8 @@ struct LicensedHalf {
     replay: Replay,
     /// If the grant is one to write.
     writer: Option<Writer>,
+    /// If it is one to inject.
+    injector: Option<Injector>,
 }
 
 impl LicensedHalf {
@@ -196,6 +216,10 @@ impl LicensedHalf {
         let writer = writer
             .map(|key| Writer::new(grant.grant, key))
             .transpose()?;
+        let injector = half.injection.as_ref();
+        let injector = injector
+            .map(|key| Injector::new(half.spi, grant.grant, key))
+            .transpose()?;
         let keys = half.zones.iter();
         let guards = keys.map(|(zone, suite, key)| Ok((*zone, Guard::new(*suite, key)?)));
         Ok(Self {
@@ -208,6 +232,7 @@ impl LicensedHalf {
             guards: guards.collect::<Result<_, Unusable>>()?,
             replay: Replay::new(grant.window),
             writer,
+            injector,
         })
     }
 
@@ -225,6 +250,10 @@ impl LicensedHalf {
         let grant = |half: &Self| half.writer.as_ref().map(Writer::grant);
         if grant(self) == grant(old) {
             std::mem::swap(&mut self.writer, &mut old.writer);
+        }
+        let grant = |half: &Self| half.injector.as_ref().map(Injector::grant);
+        if grant(self) == grant(old) {
+            std::mem::swap(&mut self.injector, &mut old.injector);
         }
     }
 

@@ -397,6 +397,7 @@ mod tests {
                 key: Secret::new(vec![7; 20]),
             },
             writers: None,
+            injectors: None,
         };
         let mut outbound = Outbound::new(&half, None).unwrap();
         outbound.skip_to(used);

@@ -18,20 +18,14 @@
 
 use crate::aad::Aad;
 use crate::drop::DropReason;
-use crate::key::{Key, Unusable};
+use crate::key::{Key, Unusable, grant_key};
 use crate::packet::Packet;
 use crate::scratch::Scratch;
-use crypto::{Prf, Secret};
-use model::{OVERLAY_SUITE, ZoneId};
+use crypto::Secret;
+use model::{NODE_SUITE, ZoneId};
 use wire::esp::Header;
 use wire::zoned::{Layout, Overlay, mark, writes};
 use wire::{ip, tcp};
-
-/// Key and salt of a grant's overlays in the direction of a root.
-pub fn overlay_key(root: &Secret, grant: u16) -> Secret {
-    let len = OVERLAY_SUITE.keymat_len();
-    Prf::HmacSha256.plus(root.expose(), &[&grant.to_be_bytes()], len)
-}
 
 /// What an endpoint opens overlays with.
 pub(crate) struct Writers {
@@ -78,7 +72,7 @@ impl Writers {
     }
 
     fn derive(&self, grant: u16) -> Option<Key> {
-        Key::new(OVERLAY_SUITE, &overlay_key(&self.root, grant)).ok()
+        Key::new(NODE_SUITE, &grant_key(&self.root, grant)).ok()
     }
 }
 
@@ -150,7 +144,7 @@ impl Writer {
     pub fn new(grant: u16, key: &Secret) -> Result<Self, Unusable> {
         Ok(Self {
             grant,
-            key: Key::new(OVERLAY_SUITE, key)?,
+            key: Key::new(NODE_SUITE, key)?,
             counter: 0,
             room: Vec::new(),
         })
@@ -193,7 +187,7 @@ mod tests {
     use wire::zoned::Map;
 
     fn writer(counter: u64) -> Writer {
-        let key = overlay_key(&Secret::new(vec![7; 32]), 9);
+        let key = grant_key(&Secret::new(vec![7; 32]), 9);
         let mut writer = Writer::new(9, &key).unwrap();
         writer.counter = counter;
         writer
@@ -237,8 +231,8 @@ mod tests {
 
     #[test]
     fn every_grant_and_every_root_gives_another_key() {
-        let key = |root: u8, grant| overlay_key(&Secret::new(vec![root; 32]), grant);
-        assert_eq!(key(1, 1).len(), OVERLAY_SUITE.keymat_len());
+        let key = |root: u8, grant| grant_key(&Secret::new(vec![root; 32]), grant);
+        assert_eq!(key(1, 1).len(), NODE_SUITE.keymat_len());
         assert!(key(1, 1) != key(1, 2) && key(1, 1) != key(2, 1));
     }
 }

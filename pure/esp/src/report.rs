@@ -68,6 +68,8 @@ pub struct Counters {
     pub too_long: u64,
     /// Packets that a licensed node has changed by an overlay.
     pub written: u64,
+    /// Packets that a licensed node has made, and that were believed.
+    pub injected: u64,
     /// What the headers outside said about congestion.
     pub congestion: Congestion,
     dropped: [u64; DropReason::ALL.len()],
@@ -88,6 +90,7 @@ impl Counters {
             clamped: 0,
             too_long: 0,
             written: 0,
+            injected: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
         }

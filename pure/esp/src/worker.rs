@@ -3,7 +3,7 @@
 use crate::drop::DropReason;
 use crate::ecn;
 use crate::foreign::Foreign;
-use crate::inbound::Inbound;
+use crate::inbound::{Inbound, Share};
 use crate::key::Unusable;
 use crate::lane::Lane;
 use crate::level::{self, LevelStatus, Opening};
@@ -223,12 +223,15 @@ impl Worker {
 
     /// From now on an SA seals whole datagrams in its payload zone: somebody who has the keys of the
     /// other zones may not read them any more. What writers append to packets that come is read, and not
-    /// done any more.
+    /// done any more, and what is injected is not believed.
     pub fn make_opaque(&mut self, id: ChildSaId) {
         if let Some(sa) = self.sa_mut(id) {
             sa.outbound.make_opaque();
             if let Some(writers) = &mut sa.inbound.writers {
                 writers.heeded = false;
+            }
+            if let Some(injectors) = &mut sa.inbound.injectors {
+                injectors.heeded = false;
             }
         }
     }
@@ -521,12 +524,14 @@ impl Worker {
         let pair = sa.pair;
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
-        let written = inbound.written;
-        if sa.unconfirmed {
+        let share = inbound.share;
+        // Who makes packets of its own says nothing about the peer.
+        if sa.unconfirmed && share != Share::Injected {
             sa.unconfirmed = false;
             self.reports.push_back(Report::Confirmed(sa.id));
         }
-        self.counters.written += u64::from(written);
+        self.counters.written += u64::from(share == Share::Written);
+        self.counters.injected += u64::from(share == Share::Injected);
         let flow = flow.ok_or(DropReason::Dummy)?;
         if !sa.carries.covers_inbound(&flow) {
             return Err(DropReason::InnerSelectorMismatch);

@@ -81,6 +81,7 @@ fn licensed() -> Licensed {
         spi: Spi(spi),
         zones: vec![(ZoneId(1), suite, key(spi, 1, suite))],
         overlay: None,
+        injection: None,
     };
     let mut node = Licensed::new();
     node.install(Grant {

@@ -445,6 +445,7 @@ fn plain(
             key,
         },
         writers: None,
+        injectors: None,
     };
     (half(own_spi, inbound), half(choice.peer_spi, outbound))
 }

@@ -306,6 +306,9 @@ pub struct Half<K> {
     /// What the keys of overlays are made of, one for each grant: root_w of DESIGN section 3. `None` if
     /// nobody may write.
     pub writers: Option<K>,
+    /// What the keys of injected packets are made of in the same way: root_inj there. `None` if nobody may
+    /// inject.
+    pub injectors: Option<K>,
 }
 
 /// So many child SAs for the same traffic (RFC 9611) are enough for anybody.
@@ -389,12 +392,14 @@ pub struct GrantHalf<K> {
     pub spi: Spi,
     /// The keys of the licensed zones, in ascending serial; never empty, zone 1 among them.
     pub zones: Vec<(ZoneId, ZoneSuite, K)>,
-    /// Key and salt of the overlays of this grant, if it is one to write: [`OVERLAY_SUITE`].
+    /// Key and salt of the overlays of this grant, if it is one to write: [`NODE_SUITE`].
     pub overlay: Option<K>,
+    /// Those of the packets that the node makes under this grant, if it is one to inject.
+    pub injection: Option<K>,
 }
 
-/// How overlays are protected, whatever the zones are.
-pub const OVERLAY_SUITE: Suite = Suite::Aes256Gcm16;
+/// How that is protected which a licensed node makes itself, whatever the zones are.
+pub const NODE_SUITE: Suite = Suite::Aes256Gcm16;
 
 /// What KEY_DISTRIBUTE carries to a licensed node (DESIGN section 5).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -186,6 +186,9 @@ pub enum Right {
     /// See them, and lower the window of TCP segments by an overlay. The one field that may be written
     /// is the right's own: there is no mask to agree on.
     Write = 2,
+    /// See them, and say once more to one end of a TCP connection what the other one has said last, with its
+    /// window or a smaller one: an acknowledgement that carries nothing.
+    Inject = 3,
 }
 
 impl Right {
@@ -194,13 +197,14 @@ impl Right {
         match self {
             Self::Read => "read",
             Self::Write => "write",
+            Self::Inject => "inject",
         }
     }
 
     /// The fields that it may change.
     pub const fn fields(self) -> &'static [&'static str] {
         match self {
-            Self::Read => &[],
+            Self::Read | Self::Inject => &[],
             Self::Write => &["window"],
         }
     }
@@ -278,20 +282,20 @@ impl ZoneAgreement {
         }
     }
 
-    /// Whether anybody may write.
-    pub fn has_writers(&self) -> bool {
+    /// Whether anybody has a right.
+    pub fn has(&self, right: Right) -> bool {
         let mut licences = self.licences.iter();
-        licences.any(|licence| licence.right == Right::Write)
+        licences.any(|licence| licence.right == right)
     }
 
-    /// Whether a right may be given to a zone: what may be written is in the TCP header, and in the
-    /// runs of the designated zone whatever the datagram is. What is written is told by a bit of the map that
-    /// packets carry.
+    /// Whether a right may be given to a zone: what may be written or said again is in the TCP header, and in
+    /// the runs of the designated zone whatever the datagram is. That it was is told by the map that packets
+    /// carry.
     pub fn may_have(&self, zone: ZoneId, right: Right) -> bool {
         let agreed = self.zones.iter().find(|agreed| agreed.id == zone);
         agreed.is_some_and(|agreed| match right {
             Right::Read => true,
-            Right::Write => {
+            Right::Write | Right::Inject => {
                 let headers = agreed.selector == ZoneSelector::IpTransport;
                 zone == ZoneId::DESIGNATED && headers && !self.map.is_fixed()
             }

@@ -8,7 +8,7 @@ pub use ike::{
     Addressing, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer,
     PeerRole as Role, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
 };
-pub use pep::Config as SnoopConfig;
+pub use pep::{Config as SnoopConfig, Patience};
 
 /// Everything a [`crate::Node`] needs to know before it starts.
 pub struct Config {
@@ -58,6 +58,8 @@ pub struct Config {
     pub snoop: Option<SnoopConfig>,
     /// How many octets the windows have at most that a licensed node may lower; `None` if it lowers none.
     pub window: Option<u32>,
+    /// When a licensed node stands in for an end that is silent; `None` if it never does.
+    pub stand_in: Option<Patience>,
     /// How long a licensed node may keep a grant's keys.
     pub grant_lifetime: std::time::Duration,
     /// Whether keys of SAs made from now on are told by [`crate::Event::KeyLog`].

@@ -178,9 +178,10 @@ impl Csa {
     /// tell one packet from another.
     fn grant(&mut self, node: &Identity, lifetime: Duration) -> Option<Grant<Secret>> {
         let zones = self.licensed_zones(node);
-        let writes = self
-            .licences(node)
-            .any(|licence| licence.right == Right::Write);
+        let own = [Right::Write, Right::Inject].map(|right| {
+            let mut licences = self.licences(node);
+            licences.any(|licence| licence.right == right)
+        });
         let grant = self.next_grant;
         self.next_grant = grant.checked_add(2)?;
         zones.contains(&ZoneId::DESIGNATED).then(|| Grant {
@@ -192,29 +193,35 @@ impl Csa {
             map: self.agreement.map.clone(),
             window: self.agreement.window,
             lifetime,
-            from_gateway: share(&self.outbound, &zones, writes.then_some(grant)),
-            to_gateway: share(&self.inbound, &zones, writes.then_some(grant)),
+            from_gateway: share(&self.outbound, &zones, (grant, own)),
+            to_gateway: share(&self.inbound, &zones, (grant, own)),
         })
     }
 }
 
-/// The keys of the licensed zones, and no others; and that of the overlays of a grant to write.
-fn share(half: &Half<Secret>, zones: &[ZoneId], writing: Option<u16>) -> GrantHalf<Secret> {
+/// The keys of the licensed zones, and no others; and those of what a node makes itself, if it is to write or
+/// to inject.
+fn share(
+    half: &Half<Secret>,
+    zones: &[ZoneId],
+    (grant, [writes, injects]): (u16, [bool; 2]),
+) -> GrantHalf<Secret> {
     let keys = match &half.keys {
         Keys::Zoned(keys) => keys.as_slice(),
         Keys::Plain { .. } => &[],
     };
     let licensed = keys.iter().filter(|key| zones.contains(&key.zone));
+    let own = |root: &Option<Secret>, may: bool| {
+        let root = root.as_ref().filter(|_| may);
+        root.map(|root| esp::grant_key(root, grant))
+    };
     GrantHalf {
         spi: half.spi,
         zones: licensed
             .map(|key| (key.zone, key.suite, key.key.clone()))
             .collect(),
-        overlay: half
-            .writers
-            .as_ref()
-            .zip(writing)
-            .map(|(root, grant)| esp::overlay_key(root, grant)),
+        overlay: own(&half.writers, writes),
+        injection: own(&half.injectors, injects),
     }
 }
 

@@ -46,7 +46,7 @@ mod transit;
 
 pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
-    Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
+    Patience, Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
 pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Sink, Traffic};
 pub use event::{Composite, Dropped, Ending, Event};

@@ -137,7 +137,7 @@ impl Node {
             peers: config.peers,
             worker,
             grants: Grants::default(),
-            transit: Transit::new(config.snoop, config.window),
+            transit: Transit::new(config.snoop, config.window, config.stand_in),
             children: BTreeMap::new(),
             succession: Succession::default(),
             moving: Moving::default(),

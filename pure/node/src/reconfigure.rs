@@ -28,6 +28,7 @@ impl Node {
         self.discover_path_mtus(config.path_mtu);
         self.transit.set_snoop(config.snoop);
         self.transit.set_window(config.window);
+        self.transit.set_stand_in(config.stand_in);
         self.grant_lifetime = config.grant_lifetime;
         let old_start = std::mem::replace(&mut self.start, wanted(&config.start, &config.peers));
         let old_peers = std::mem::replace(&mut self.peers, config.peers);

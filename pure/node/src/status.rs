@@ -159,6 +159,8 @@ pub struct HeldGrant {
     pub grant: u16,
     /// Whether it may write.
     pub writes: bool,
+    /// Whether it may inject.
+    pub injects: bool,
     /// When the keys are forgotten.
     pub until: Instant,
 }

@@ -1,15 +1,16 @@
 //! A licensed node's work on packets that are not its own (DESIGN section 7): open what a grant
 //! allows, show the headers to SNOOP, and forward everything as it came; where the grant is one to write and
-//! windows are to be lowered, with an overlay behind it.
+//! windows are to be lowered, with an overlay behind it. Where it is one to inject and an end is to be stood in
+//! for, packets of its own are sent besides.
 //!
 //! Nothing is ever dropped here but acknowledgements that SNOOP suppresses: what cannot be opened
 //! (no grant, wrong ICV, fragments, somebody else's protocol) is forwarded and counted.
 
 use crate::status::HeldGrant;
 use crypto::Secret;
-use esp::{Licensed, NotOpened, Scratch, Unusable, View};
+use esp::{Direction, Licensed, NotOpened, Scratch, Unusable, View};
 use model::{CsaId, Deadline, Flow, Grant, Identity, IkeSaId, Instant, Spi};
-use pep::{Position, Regulator, Segment, Side, Snoop};
+use pep::{Patience, Position, Regulator, Segment, Side, Snoop, StandIn};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use wire::zoned::{Overlay, mark};
@@ -55,6 +56,10 @@ pub struct TransitCounters {
     /// Segments whose window nobody understands who has not seen the connection begin, a part of
     /// `segments`.
     pub unscaled: u64,
+    /// Packets made in the name of an end that was silent.
+    pub injected: u64,
+    /// Those that were to be made and could not be: the grant is for less.
+    pub uninjected: u64,
 }
 
 /// The licensed node's state.
@@ -63,8 +68,12 @@ pub(crate) struct Transit {
     scratch: Scratch,
     snoop: Option<Snoop>,
     regulator: Option<Regulator>,
-    /// What leaves with an overlay.
-    written: VecDeque<(Side, Vec<u8>)>,
+    stand_in: Option<StandIn>,
+    /// What leaves with an overlay, or was made here.
+    own: VecDeque<(Side, Vec<u8>)>,
+    /// What the last packet of each composite SA from the wireless side had in front, and which way it went:
+    /// what is made in the name of an end there is in front of nothing else. Only where ends are stood in for.
+    fronts: BTreeMap<CsaId, (Direction, Vec<u8>)>,
     held: BTreeMap<CsaId, Held>,
     /// The newest addresses of each direction.
     pairs: BTreeMap<Spi, Ends>,
@@ -82,13 +91,19 @@ struct Held {
 pub(crate) type Ends = (IpAddr, IpAddr);
 
 impl Transit {
-    pub fn new(snoop: Option<pep::Config>, window: Option<u32>) -> Self {
+    pub fn new(
+        snoop: Option<pep::Config>,
+        window: Option<u32>,
+        stand_in: Option<Patience>,
+    ) -> Self {
         Self {
             licensed: Licensed::new(),
             scratch: Scratch::new(),
             snoop: snoop.map(Snoop::new),
             regulator: window.map(Regulator::new),
-            written: VecDeque::new(),
+            stand_in: stand_in.map(StandIn::new),
+            own: VecDeque::new(),
+            fronts: BTreeMap::new(),
             held: BTreeMap::new(),
             pairs: BTreeMap::new(),
             counters: TransitCounters::default(),
@@ -120,6 +135,7 @@ impl Transit {
             payload_zone: grant.payload_zone,
             grant: grant.grant,
             writes: grant.from_gateway.overlay.is_some(),
+            injects: grant.from_gateway.injection.is_some(),
             until: now + grant.lifetime,
         };
         let line = grant.line;
@@ -146,6 +162,7 @@ impl Transit {
 
     fn forget(&mut self, csa: CsaId) -> Option<HeldGrant> {
         self.licensed.revoke(csa);
+        self.fronts.remove(&csa);
         let held = self.held.remove(&csa)?;
         for spi in [held.status.from_gateway, held.status.to_gateway] {
             self.pairs.remove(&spi);
@@ -160,6 +177,9 @@ impl Transit {
         if let Some(regulator) = self.regulator.as_mut().filter(|_| over) {
             regulator.forget(held.line);
         }
+        if let Some(stand_in) = self.stand_in.as_mut().filter(|_| over) {
+            stand_in.forget(held.line);
+        }
         Some(held.status)
     }
 
@@ -168,6 +188,10 @@ impl Transit {
         if let Some(snoop) = &mut self.snoop {
             snoop.handle_timeout(now);
         }
+        if let Some(stand_in) = &mut self.stand_in {
+            stand_in.handle_timeout(now);
+        }
+        self.inject();
         let expired = self
             .held
             .iter()
@@ -195,6 +219,14 @@ impl Transit {
         }
     }
 
+    /// Another patience with those who are silent, or none. Connections that are known stay known.
+    pub fn set_stand_in(&mut self, patience: Option<Patience>) {
+        match (&mut self.stand_in, patience) {
+            (Some(stand_in), Some(patience)) => stand_in.set_patience(patience),
+            (stand_in, patience) => *stand_in = patience.map(StandIn::new),
+        }
+    }
+
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let expiry = self.held.values().map(|held| held.status.until).min();
         let expiry = expiry.map(|at| Deadline {
@@ -202,12 +234,13 @@ impl Transit {
             reason: "forget a grant",
         });
         let snoop = self.snoop.as_ref().and_then(Snoop::poll_timeout);
-        [expiry, snoop].into_iter().flatten().min()
+        let stand_in = self.stand_in.as_ref().and_then(StandIn::poll_timeout);
+        [expiry, snoop, stand_in].into_iter().flatten().min()
     }
 
     pub fn poll_resend(&mut self) -> Option<(Side, Vec<u8>)> {
-        let written = self.written.pop_front();
-        written.or_else(|| self.snoop.as_mut()?.poll_transmit())
+        let own = self.own.pop_front();
+        own.or_else(|| self.snoop.as_mut()?.poll_transmit())
     }
 
     pub fn held(&self) -> impl Iterator<Item = HeldGrant> {
@@ -233,10 +266,46 @@ impl Transit {
             return (count(&mut counters.fragments), None);
         }
         match (header.protocol(), esp_in_udp(&header)) {
-            (_, Some(esp)) => self.sealed(from, packet, esp, &header, now),
-            (framing::PROTOCOL, None) => self.sealed(from, packet, header.payload(), &header, now),
+            (_, Some(esp)) => self.protected(from, packet, esp, &header, now),
+            (framing::PROTOCOL, None) => {
+                self.protected(from, packet, header.payload(), &header, now)
+            }
             (tcp::PROTOCOL, None) => (self.clear(from, packet, &header, now), None),
             _ => (count(&mut counters.foreign), None),
+        }
+    }
+
+    /// An ESP packet, and what is to be said because of it.
+    fn protected(
+        &mut self,
+        from: Side,
+        packet: &[u8],
+        esp: &[u8],
+        outer: &ip::Header<'_>,
+        now: Instant,
+    ) -> (Verdict, Option<Ends>) {
+        let done = self.sealed(from, packet, esp, outer, now);
+        self.inject();
+        done
+    }
+
+    /// Makes what is to be said in the name of who is silent.
+    fn inject(&mut self) {
+        let answers = self.stand_in.as_mut();
+        for answer in answers
+            .into_iter()
+            .flat_map(|it| std::iter::from_fn(|| it.poll_answer()))
+        {
+            let packet = self.fronts.get(&answer.csa).and_then(|(direction, front)| {
+                let (headers, first) = answer.said.headers();
+                let sealed = self
+                    .licensed
+                    .inject(answer.csa, *direction, (&headers, first));
+                trailer::behind(front, &sealed.ok()?)
+            });
+            self.counters.injected += u64::from(packet.is_some());
+            self.counters.uninjected += u64::from(packet.is_none());
+            self.own.extend(packet.map(|packet| (Side::Wired, packet)));
         }
     }
 
@@ -295,12 +364,30 @@ impl Transit {
                 counters.segments += 1;
                 verdict(snoop.handle_segment(from, &segment, now), counters)
             }
-            None if self.regulator.is_some() => count(&mut counters.segments),
+            None if self.regulator.is_some() || self.stand_in.is_some() => {
+                count(&mut counters.segments)
+            }
             None => count(&mut counters.opaque),
         };
+        // What goes no further has not been said, and what was lowered was said so.
+        if let Some(stand_in) = &mut self.stand_in
+            && verdict == Verdict::Forward
+        {
+            segment.header.window = window
+                .filter(|_| written.is_some())
+                .unwrap_or(header.window);
+            stand_in.handle_segment(from, &segment, now);
+            if from == Side::Wireless {
+                let front = self.fronts.entry(view.csa());
+                let (direction, front) = front.or_insert((view.direction(), Vec::new()));
+                *direction = view.direction();
+                front.clear();
+                front.extend_from_slice(&packet[..packet.len() - esp.len()]);
+            }
+        }
         match written.filter(|_| verdict == Verdict::Forward) {
             Some(written) => {
-                self.written.push_back((from.opposite(), written));
+                self.own.push_back((from.opposite(), written));
                 (Verdict::Written, learnt)
             }
             None => (verdict, learnt),

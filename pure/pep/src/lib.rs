@@ -68,6 +68,7 @@ mod repair;
 mod rtt;
 mod segment;
 mod snoop;
+mod stand_in;
 mod status;
 
 pub use config::Config;
@@ -75,4 +76,5 @@ pub use counters::Counters;
 pub use regulator::Regulator;
 pub use segment::{Position, Segment, Side, Verdict};
 pub use snoop::Snoop;
+pub use stand_in::{Answer, Patience, StandIn};
 pub use status::{FlowStatus, State};

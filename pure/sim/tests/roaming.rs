@@ -177,6 +177,7 @@ fn config(
         policies: Vec::new(),
         snoop: None,
         window: None,
+        stand_in: None,
         grant_lifetime: Duration::from_secs(3600),
         classes: Default::default(),
         sizes: Default::default(),

@@ -1,6 +1,7 @@
 //! Octets to types and back. No cryptography, no I/O; a reader never fails in any other way than
 //! by saying that it could not read.
 
+pub mod acknowledgement;
 pub mod checksum;
 pub mod class;
 pub mod classify;

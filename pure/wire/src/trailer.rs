@@ -1,4 +1,5 @@
-//! What a node on the way appends to an ESP packet: lengths and checksums outside follow.
+//! What a node on the way appends to an ESP packet, or sends in its place: lengths and checksums outside
+//! follow.
 
 use crate::checksum;
 use crate::{ip, udp};
@@ -23,21 +24,50 @@ pub fn append(packet: &mut Vec<u8>, more: &[u8]) -> bool {
         return false;
     };
     packet.extend_from_slice(more);
+    fit(packet, version, longer);
+    if let Some(Some(udp)) = udp {
+        fit_udp(packet, start, udp);
+    }
+    true
+}
+
+/// A packet with the headers that another one had outside, IP's and if there was one UDP's, and this behind
+/// them. `None` if they are none, those of a fragment, or it would be too long.
+pub fn behind(front: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
+    let header = ip::Header::parse_front(front).ok()?;
+    let (version, start) = (header.version(), header.header_len());
+    let udp = (header.protocol() == udp::PROTOCOL).then(|| udp::Header::parse(&front[start..]));
+    let outside = start + udp.map_or(0, |_| udp::HEADER_LEN);
+    if header.is_fragment() || front.len() != outside {
+        return None;
+    }
+    let len = u16::try_from(front.len() + payload.len()).ok()?;
+    let mut packet = [front, payload].concat();
+    fit(&mut packet, version, len);
+    if let Some(udp) = udp {
+        fit_udp(&mut packet, start, udp?);
+    }
+    Some(packet)
+}
+
+/// Says in the IP header how long a packet is.
+fn fit(packet: &mut [u8], version: u8, len: u16) {
     match version {
-        4 => checksum::rewrite(packet, 2, longer.to_be_bytes(), 10),
+        4 => checksum::rewrite(packet, 2, len.to_be_bytes(), 10),
         _ => {
-            let payload = longer - ip::V6_HEADER_LEN as u16;
+            let payload = len - ip::V6_HEADER_LEN as u16;
             packet[4..6].copy_from_slice(&payload.to_be_bytes());
         }
     }
-    if let Some(Some(udp)) = udp {
-        let len = longer - start as u16;
-        packet[start + 4..start + 6].copy_from_slice(&len.to_be_bytes());
-        if udp.checksum != 0 {
-            restore(packet, start + udp::CHECKSUM_OFFSET);
-        }
+}
+
+/// The same in the UDP header at `start`, whose checksum follows if it had one.
+fn fit_udp(packet: &mut [u8], start: usize, udp: udp::Header) {
+    let len = (packet.len() - start) as u16;
+    packet[start + 4..start + 6].copy_from_slice(&len.to_be_bytes());
+    if udp.checksum != 0 {
+        restore(packet, start + udp::CHECKSUM_OFFSET);
     }
-    true
 }
 
 /// Makes a UDP checksum anew. Over IPv4 there need not be one, and then there is none.

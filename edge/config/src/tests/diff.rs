@@ -161,6 +161,9 @@ packets = 100
 octets = "1MiB"
 [regulate]
 window = "64KiB"
+[stand_in]
+after = "1500ms"
+limit = "7m"
 "#;
 
 /// One change of each key: the key, what is written, what is written instead, and what that needs.
@@ -496,6 +499,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("snoop.packets", "packets = 100", "packets = 101", Applied),
         ("snoop.octets", "1MiB", "2000KiB", Applied),
         ("regulate.window", "64KiB", "65KiB", Applied),
+        ("stand_in.after", "1500ms", "1600ms", Applied),
+        ("stand_in.limit", "\"7m\"", "\"8m\"", Applied),
         (
             "peer.bob",
             "[licensed.fa]",

@@ -2,6 +2,7 @@
 
 use super::Folder;
 use crate::{Error, Warning};
+use model::Right;
 
 const NODE: &str = "[node]\nid = \"alice@example.net\"\n";
 const OFFICE: &str = r#"[peer.office]
@@ -425,31 +426,39 @@ fn licences_name_known_zones_and_the_payload_only_by_its_name() {
         lonely.contains("a node opens nothing without the zone `headers`"),
         "{lonely}"
     );
-    let right = only_fault_in_office(&licences("[\"headers\"]").replace("read", "inject"));
+    let right = only_fault_in_office(&licences("[\"headers\"]").replace("read", "forge"));
     assert!(
-        right.contains("`inject` is not known | possible here: `read`"),
+        right.contains("`forge` is not known | possible here: `read`, `write`, `inject`"),
         "{right}"
     );
     let pattern = only_fault_in_office(&licences("[\"headers\"]").replace("fa", "*.net"));
     assert!(pattern.contains("`*.net` is not an identity"), "{pattern}");
 }
 
-/// DESIGN section 3: what a writer may change is TCP's window, in the first zone.
+/// DESIGN section 3: what a writer may change is TCP's window, in the first zone, and what may be injected is its
+/// header there.
 #[test]
-fn nothing_may_be_written_but_where_the_first_zone_has_the_headers() {
-    let writing = |layout: &str, zones: &str| {
+fn nothing_may_be_written_or_injected_but_where_the_first_zone_has_the_headers() {
+    for (right, done) in [(Right::Write, "written"), (Right::Inject, "injected")] {
+        of_the_headers_alone(right, done);
+    }
+}
+
+fn of_the_headers_alone(right: Right, done: &str) {
+    let licensing = |layout: &str, zones: &str| {
         format!(
             "zones = \"accept\"\nlayout = {layout}\n\
-             licences = [{{ node = \"fa\", zones = {zones}, right = \"write\" }}]\n"
+             licences = [{{ node = \"fa\", zones = {zones}, right = \"{}\" }}]\n",
+            right.name()
         )
     };
     let headers = r#"["headers", "payload"]"#;
     let loaded = Folder::new().load(&format!(
         "{NODE}{OFFICE}{}",
-        writing(headers, r#"["headers"]"#)
+        licensing(headers, r#"["headers"]"#)
     ));
     let licence = &loaded.unwrap().peers[0].zones.licences[0];
-    assert_eq!(licence.right, model::Right::Write);
+    assert_eq!(licence.right, right);
     for (layout, zones, refused) in [
         (headers, r#"["headers", "payload"]"#, "payload"),
         (r#"["ip", "transport", "payload"]"#, r#"["ip"]"#, "ip"),
@@ -464,8 +473,8 @@ fn nothing_may_be_written_but_where_the_first_zone_has_the_headers() {
             "octets 0-40",
         ),
     ] {
-        let fault = only_fault_in_office(&writing(layout, zones));
-        let words = format!("licences[0].right | of the zone `{refused}` nothing may be written");
+        let fault = only_fault_in_office(&licensing(layout, zones));
+        let words = format!("licences[0].right | of the zone `{refused}` nothing may be {done}");
         assert!(fault.contains(&words), "{fault}");
     }
 }
@@ -542,6 +551,8 @@ fn a_host_needs_something_to_do() {
     );
     let regulate = only_fault(&format!("{NODE}{OFFICE}[regulate]\nwindow = \"64KiB\"\n"));
     assert!(regulate.contains("or remove [regulate]"), "{regulate}");
+    let stand_in = only_fault(&format!("{NODE}{OFFICE}[stand_in]\n"));
+    assert!(stand_in.contains("or remove [stand_in]"), "{stand_in}");
     let one = "[divert]\nwired = \"eth0\"\nwireless = \"eth0\"\n[snoop]\n";
     let lines = Folder::new().lines(&format!("{NODE}{one}"));
     assert!(

@@ -169,6 +169,7 @@ pub(super) fn child_sa(
         spi: Spi(spi),
         keys: keys(spi ^ secret, agreement),
         writers: None,
+        injectors: None,
     };
     let mut selectors = [vec![host(SERVER)], vec![host(mobile(node))]];
     let mut spis = [back(node), forth(node)];

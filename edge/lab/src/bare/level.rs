@@ -66,6 +66,7 @@ fn beside(sa: &ChildSa<Secret>) -> Option<BesideSa<Secret>> {
             spi,
             keys: Keys::Zoned(key.collect()),
             writers: None,
+            injectors: None,
         }
     };
     Some(BesideSa {

@@ -20,6 +20,7 @@ impl Node {
             spi: Spi(spi),
             zones: vec![(ZoneId::DESIGNATED, SUITE.into(), key(spi, 1))],
             overlay: None,
+            injection: None,
         };
         let zones = shape.selectors().len();
         let mut licensed = Licensed::new();

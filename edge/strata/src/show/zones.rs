@@ -148,6 +148,10 @@ fn show_held(held: &Held, paint: Paint) -> String {
         let fields = held.writes.join(", ");
         let _ = writeln!(text, "  writes     {}", paint.doubtful(&clean(&fields)));
     }
+    if held.injects {
+        let repeats = paint.doubtful("acknowledgements of who is silent");
+        let _ = writeln!(text, "  injects    {repeats}");
+    }
     if closed.is_empty() {
         let _ = writeln!(
             text,
@@ -300,6 +304,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
             spi_to_gateway: "c0de0001".to_owned(),
             opens: vec![1],
             writes: Vec::new(),
+            injects: false,
             payload_zone: 2,
             lifetime_left_seconds: 28_740,
         };
@@ -310,6 +315,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
                 Held {
                     opens: vec![1, 2],
                     writes: vec!["window".to_owned()],
+                    injects: true,
                     ..held
                 },
             ],
@@ -325,7 +331,7 @@ keys from gw  gw.example.net
         let shown = show(&both, PLAIN);
         assert!(shown.starts_with(expected), "{shown}");
         assert!(
-            shown.contains("  opens      zone 1, 2\n  writes     window\n"),
+            shown.contains("  opens      zone 1, 2\n  writes     window\n  injects    acknowledgements of who is silent\n"),
             "{shown}"
         );
         assert!(shown.contains("NOTHING: the payload is open"), "{shown}");

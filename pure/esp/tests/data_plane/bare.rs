@@ -6,7 +6,7 @@ use crate::identity::{datagram, grant, header_octets, kind};
 use crate::licensed;
 use crate::mode::{BOTH, V4, V6, moded, payload};
 use crypto::Secret;
-use esp::{Direction, DropReason, Licensed, NotWritten, Scratch, Worker, overlay_key};
+use esp::{Direction, DropReason, Licensed, NotWritten, Scratch, Worker, grant_key};
 use model::{ChildSa, Grant, Hmac, MapKind, Mode, Sha2, Sizes, Span, ZoneId};
 use model::{ZoneSelector, ZoneSuite};
 use proptest::prelude::*;
@@ -387,7 +387,7 @@ fn an_authentic_packet_without_a_checksum_that_could_be_restored_is_dropped() {
 fn writing(mode: Mode, kind: &Kind) -> ([Worker; 2], Licensed) {
     let mut grant = licensed::grant(kind, &[1]);
     for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
-        half.overlay = Some(overlay_key(&root(half.spi.0), 1));
+        half.overlay = Some(grant_key(&root(half.spi.0), 1));
     }
     let written = |sa: ChildSa<Secret>| endpoint(with_writers(sa));
     (moded(mode, kind, V4).map(written), node(grant))

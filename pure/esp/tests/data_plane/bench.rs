@@ -157,6 +157,7 @@ pub fn half(spi: u32, kind: &Kind) -> Half<Secret> {
         spi: Spi(spi),
         keys,
         writers: None,
+        injectors: None,
     }
 }
 
@@ -432,6 +433,29 @@ pub fn with_writers(mut sa: ChildSa<Secret>) -> ChildSa<Secret> {
     sa
 }
 
+/// What injected packets in the direction of an SPI have their keys from.
+pub fn root_inj(spi: u32) -> Secret {
+    Secret::new(vec![spi as u8 ^ 0xa5; 32])
+}
+
+/// The same SA between ends that agreed on somebody who injects.
+pub fn with_injectors(mut sa: ChildSa<Secret>) -> ChildSa<Secret> {
+    for half in [&mut sa.inbound, &mut sa.outbound] {
+        half.injectors = Some(root_inj(half.spi.0));
+    }
+    sa
+}
+
+/// A packet to Bob that somebody made under a grant, with whatever text.
+pub fn injected(root: &Secret, (grant, counter): (u16, u32), text: &[u8]) -> Vec<u8> {
+    let len = (12 + text.len() + 16) as u32;
+    let named = [&[0, 0][..], &grant.to_be_bytes()].concat();
+    let aad = aad0(counter, &named, len);
+    let body = encrypt(&esp::grant_key(root, grant), counter, &aad, text);
+    let front = [TO_BOB, counter].map(u32::to_be_bytes).concat();
+    [front, named, body].concat()
+}
+
 /// A packet to Bob whose first zone has an AEAD, with an overlay that says whatever: grant and counter are
 /// the first eight octets. No rule is kept but that of what the ICV covers.
 pub fn overlaid(packet: &[u8], root: &Secret, number: u64, text: &[u8]) -> Vec<u8> {
@@ -451,7 +475,7 @@ pub fn overlaid(packet: &[u8], root: &Secret, number: u64, text: &[u8]) -> Vec<u
     aad.push(255);
     aad.extend(icv);
     aad.extend(overlay_len.to_be_bytes());
-    let key = esp::overlay_key(root, (number >> 48) as u16);
+    let key = esp::grant_key(root, (number >> 48) as u16);
     let (cipher, salt) = key.expose().split_at(32);
     let nonce = [salt, &number.to_be_bytes()].concat();
     let mut body = text.to_vec();

@@ -129,6 +129,7 @@ pub fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
             .map(|(zone, (_, suite))| (ZoneId(zone), *suite, key(spi, zone, *suite)))
             .collect(),
         overlay: None,
+        injection: None,
     };
     Some(Grant {
         map: model::MapKind::Changeable,

@@ -21,6 +21,7 @@ pub fn grant(kind: &Kind, zones: &[u8]) -> Grant<Secret> {
             .map(|zone| (ZoneId(*zone), suite(*zone), key(spi, *zone, suite(*zone))))
             .collect(),
         overlay: None,
+        injection: None,
     };
     Grant {
         map: model::MapKind::Changeable,

@@ -14,6 +14,7 @@ mod esn;
 mod fixed;
 mod foreign;
 mod identity;
+mod injection;
 mod level;
 mod licensed;
 mod many;

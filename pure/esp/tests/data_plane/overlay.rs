@@ -3,7 +3,7 @@
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, segment, tcp, udp, v4, v6};
 use crate::licensed::grant;
-use esp::{DropReason, Licensed, NotOpened, NotWritten, PathMtu, Scratch, Worker, overlay_key};
+use esp::{DropReason, Licensed, NotOpened, NotWritten, PathMtu, Scratch, Worker, grant_key};
 use model::{ChildSaId, ZoneSuite};
 use std::collections::BTreeSet;
 use wire::zoned::{ONE_FIELD_LEN, Overlay, mark};
@@ -29,7 +29,7 @@ fn granted(kind: &Kind, number: u16) -> model::Grant<crypto::Secret> {
     let mut grant = grant(kind, &[1]);
     grant.grant = number;
     for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
-        half.overlay = Some(overlay_key(&root(half.spi.0), number));
+        half.overlay = Some(grant_key(&root(half.spi.0), number));
     }
     grant
 }

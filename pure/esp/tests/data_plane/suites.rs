@@ -164,6 +164,7 @@ fn keys_of_another_length_than_the_suites_are_refused() {
                 spi: Spi(spi),
                 zones: vec![(ZoneId(1), suite, key.clone())],
                 overlay: None,
+                injection: None,
             };
             let refused = Licensed::new().install(Grant {
                 map: model::MapKind::Changeable,

@@ -86,7 +86,7 @@ impl Vector {
         let (_, suite, key) = self.zone_keys().remove(0);
         for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
             half.zones = vec![(ZoneId(1), suite, key.clone())];
-            half.overlay = Some(esp::overlay_key(&root, grant.grant));
+            half.overlay = Some(esp::grant_key(&root, grant.grant));
         }
         grant.to_gateway.spi = self.half().spi;
         let mut node = Licensed::new();
@@ -150,6 +150,7 @@ impl Vector {
             spi: Spi(spi.unwrap()),
             keys,
             writers: self.root(),
+            injectors: None,
         }
     }
 

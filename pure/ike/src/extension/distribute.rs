@@ -7,12 +7,12 @@
 use crate::event::GrantRefusal;
 use crate::exchange::{find, find_notify, first_error, notifies, notify};
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, OVERLAY_SUITE, ZoneId, ZoneSuite};
+use model::{CsaId, Grant, GrantHalf, NODE_SUITE, ZoneId, ZoneSuite};
 use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
     decode_csa, encode_csa,
 };
-use wire::zoned::OVERLAY_ZONE;
+use wire::zoned::{INJECTION_ZONE, OVERLAY_ZONE};
 
 /// The request that hands out a grant.
 pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
@@ -45,7 +45,8 @@ pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
     let half = |spi, direction| GrantHalf {
         spi,
         zones: secrets(request, direction).collect(),
-        overlay: overlay(request, direction),
+        overlay: own(request, direction, OVERLAY_ZONE),
+        injection: own(request, direction, INJECTION_ZONE),
     };
     let grant = Grant {
         csa: offer.csa,
@@ -122,10 +123,15 @@ fn shares(
         })
     };
     let zones = half.zones.iter();
-    let overlay = half.overlay.iter();
-    let overlay = overlay.map(|key| (OVERLAY_ZONE, OVERLAY_SUITE.into(), key));
+    let own = [
+        (OVERLAY_ZONE, &half.overlay),
+        (INJECTION_ZONE, &half.injection),
+    ];
+    let own = own
+        .into_iter()
+        .filter_map(|(zone, key)| Some((zone, NODE_SUITE.into(), key.as_ref()?)));
     let zones = zones.map(|(zone, suite, key)| (*zone, *suite, key));
-    zones.chain(overlay).map(share)
+    zones.chain(own).map(share)
 }
 
 /// The keys of zones.
@@ -133,15 +139,17 @@ fn secrets(
     request: &Message,
     direction: KeyDirection,
 ) -> impl Iterator<Item = (ZoneId, ZoneSuite, Secret)> {
-    let zones = shared(request, direction).filter(|share| share.zone != OVERLAY_ZONE);
+    let own = [OVERLAY_ZONE, INJECTION_ZONE];
+    let zones = shared(request, direction).filter(move |share| !own.contains(&share.zone));
     zones.map(|share| (share.zone, share.suite, Secret::new(share.key.to_vec())))
 }
 
-/// The key of overlays, if there is one. One of another suite is no key, which is not sound.
-fn overlay(request: &Message, direction: KeyDirection) -> Option<Secret> {
+/// The key of overlays or of what is injected, if there is one. One of another suite is no key, which is not
+/// sound.
+fn own(request: &Message, direction: KeyDirection, zone: ZoneId) -> Option<Secret> {
     let mut shares = shared(request, direction);
-    let share = shares.find(|share| share.zone == OVERLAY_ZONE)?;
-    let known = share.suite == OVERLAY_SUITE.into();
+    let share = shares.find(|share| share.zone == zone)?;
+    let known = share.suite == NODE_SUITE.into();
     Some(Secret::new(if known {
         share.key.to_vec()
     } else {
@@ -157,8 +165,8 @@ fn shared(request: &Message, direction: KeyDirection) -> impl Iterator<Item = &S
     })
 }
 
-/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time; both are to be
-/// written or neither is.
+/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time; the node may make
+/// something itself in both or in neither.
 fn is_sound(grant: &Grant<Secret>) -> bool {
     let zones = |half: &GrantHalf<Secret>| half.zones.iter().map(|zone| zone.0).collect::<Vec<_>>();
     let (from, to) = (zones(&grant.from_gateway), zones(&grant.to_gateway));
@@ -167,11 +175,14 @@ fn is_sound(grant: &Grant<Secret>) -> bool {
         let mut zones = half.zones.iter();
         zones.all(|(zone, suite, _)| suite_of(*zone) == Some(suite))
     };
-    let key_len = |half: &GrantHalf<Secret>| half.overlay.as_ref().map(Secret::len);
-    let (from_len, to_len) = (key_len(&grant.from_gateway), key_len(&grant.to_gateway));
+    let own = |half: &GrantHalf<Secret>| {
+        [&half.overlay, &half.injection].map(|key| key.as_ref().map(Secret::len))
+    };
+    let lens = own(&grant.from_gateway);
+    let mut there = lens.into_iter().flatten();
     from == to
-        && from_len == to_len
-        && from_len.is_none_or(|len| len == OVERLAY_SUITE.keymat_len())
+        && lens == own(&grant.to_gateway)
+        && there.all(|len| len == NODE_SUITE.keymat_len())
         && from.first() == Some(&ZoneId::DESIGNATED)
         && from.is_sorted_by(|a, b| a < b)
         && as_agreed(&grant.from_gateway)

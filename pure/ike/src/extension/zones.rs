@@ -20,7 +20,8 @@
 //!          [| keys of what goes without encryption, in the same order]
 //! ```
 //!
-//! Nothing uses root_inj yet. root_w is what the keys of those are made of who may write, if anybody may.
+//! root_w is what the keys of those are made of who may write, and root_inj of those who may inject, if anybody
+//! may.
 //!
 //! An SA with a fixed map has an opaque one beside it, for datagrams that the map does not fit. It is agreed on
 //! in the same exchange, by the SPI that the notify has then, and it comes and goes with the other one. So does
@@ -32,7 +33,7 @@ use crate::extension::level;
 use crate::keys::{ChildKeys, PRF, own_first};
 use crypto::{Secret, sha256};
 use model::{
-    BesideSa, Half, Keys, Licence, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
+    BesideSa, Half, Keys, Licence, Right, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
 };
 use wire::esp::FIRST_SPI;
 use wire::ike::{
@@ -239,13 +240,15 @@ pub(crate) fn halves(
     let bound = bound(agreement, initiator, spis, beside);
     let mut keymat = keys.keymat(&sha256(&[&bound]), len);
     let (inbound, outbound) = both_ways(agreement, initiator, spis, &mut keymat);
-    let mut root = || {
-        let root = keymat.split_off_front(2 * PRF.len());
-        let root_w = root.and_then(|mut roots| roots.split_off_front(PRF.len()));
-        root_w.filter(|_| agreement.has_writers())
+    let mut roots = || {
+        let mut root = |right| {
+            let root = keymat.split_off_front(PRF.len());
+            root.filter(|_| agreement.has(right))
+        };
+        (root(Right::Write), root(Right::Inject))
     };
-    let (from_initiator, to_initiator) = (root(), root());
-    let (outbound_root, inbound_root) = own_first(initiator, from_initiator, to_initiator);
+    let (from_initiator, to_initiator) = (roots(), roots());
+    let (outbound_roots, inbound_roots) = own_first(initiator, from_initiator, to_initiator);
     let mut sa = |(agreed, spis): (ZoneAgreement, Spis)| {
         let (inbound, outbound) = both_ways(&agreed, initiator, spis, &mut keymat);
         BesideSa { inbound, outbound }
@@ -254,10 +257,14 @@ pub(crate) fn halves(
         opaque: opaque.map(&mut sa),
         integrity: integrity.map(&mut sa),
     };
-    let with = |half, writers| Half { writers, ..half };
+    let with = |half, (writers, injectors)| Half {
+        writers,
+        injectors,
+        ..half
+    };
     (
-        with(inbound, inbound_root),
-        with(outbound, outbound_root),
+        with(inbound, inbound_roots),
+        with(outbound, outbound_roots),
         beside,
     )
 }
@@ -306,6 +313,7 @@ fn both_ways(
         spi,
         keys: Keys::Zoned(keys),
         writers: None,
+        injectors: None,
     };
     (half(own, inbound), half(peer, outbound))
 }
@@ -424,7 +432,7 @@ mod tests {
         let policy = policy(Stance::Accept);
         let readers = offer(&policy).unwrap();
         let mut writers = readers.clone();
-        writers.licences[0].right = model::Right::Write;
+        writers.licences[0].right = Right::Write;
         let keys = ChildKeys::made_up();
         let (own, peers, none) = (Spi(0x1000), Spi(0x2000), Beside::default());
         let (inbound, outbound, _) = halves(&keys, &writers, true, (own, peers), none);
@@ -438,7 +446,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_makes_a_reader_a_writer_is_refused() {
-        assert!(!check_changed(|a| a.licences[0].right = model::Right::Write));
+        assert!(!check_changed(|a| a.licences[0].right = Right::Write));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) fn grant(number: u16) -> Grant<Secret> {
             Secret::new(vec![fill; 20]),
         )],
         overlay: None,
+        injection: None,
     };
     Grant {
         map: MapKind::Changeable,

@@ -32,6 +32,7 @@ pub fn crowded() -> World {
                 Secret::new(vec![fill; 20]),
             )],
             overlay: None,
+            injection: None,
         };
         let other = Grant {
             map: model::MapKind::Changeable,

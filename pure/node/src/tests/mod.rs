@@ -9,6 +9,7 @@ mod ecn;
 mod encapsulation;
 mod esn;
 mod grants;
+mod inject;
 mod invariants;
 mod ledger;
 mod level;

@@ -57,6 +57,8 @@ pub struct Policies {
     pub map: MapKind,
     /// The licensed node lowers windows to so many octets.
     pub window: Option<u32>,
+    /// When the licensed node stands in for a mobile node that is silent.
+    pub stand_in: Option<pep::Patience>,
     /// Both ends hide lengths, and silence that is longer than this.
     pub cover: Option<Duration>,
     /// What may go without encryption at the mobile node, and at the gateway.
@@ -82,6 +84,7 @@ impl Default for Policies {
             mode: Mode::Tunnel,
             map: MapKind::Changeable,
             window: None,
+            stand_in: None,
             cover: None,
             levels: [None; 2],
             every: 0,
@@ -686,6 +689,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         window: policies.window.filter(|_| who == LICENSED),
+        stand_in: policies.stand_in.filter(|_| who == LICENSED),
         grant_lifetime: Duration::from_secs(3600),
         classes: BTreeMap::new(),
         sizes: covered

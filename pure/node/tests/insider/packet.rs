@@ -86,6 +86,7 @@ fn licensed(kind: &Kind, map: MapKind) -> Option<Licensed> {
             .map(|(zone, (_, suite))| (ZoneId(zone), *suite, key(spi, zone, *suite)))
             .collect(),
         overlay: None,
+        injection: None,
     };
     let mut node = Licensed::new();
     let grant = Grant {

@@ -231,6 +231,7 @@ pub fn grant() -> Grant<Secret> {
         spi: Spi(spi),
         zones: vec![(ZoneId(1), SUITE.into(), Secret::new(vec![spi as u8; 20]))],
         overlay: None,
+        injection: None,
     };
     Grant {
         map: model::MapKind::Changeable,

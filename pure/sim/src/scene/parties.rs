@@ -108,6 +108,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         policies: Vec::new(),
         snoop,
         window: None,
+        stand_in: None,
         grant_lifetime: Duration::from_secs(8 * 3600),
         classes: Default::default(),
         sizes: Default::default(),

@@ -8,7 +8,7 @@
 //!  GRANT      CSA (8) | First of its line (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4)
 //!             Lifetime, s (4) | SPI from gateway (4) | SPI to gateway (4) | Map
 //!             per zone: Suite
-//!  SECRET     Direction (1) | Zone (1), 255 for overlays | Suite | encryption key | HMAC key | salt
+//!  SECRET     Direction (1) | Zone (1), 255 for overlays, 254 for what is injected | Suite | encryption key | HMAC key | salt
 //!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted)
 //!  REVOKE     CSA (8)
 //!  Suite      Cipher (2) | Key bits (2) | [Integrity (2)]
@@ -20,7 +20,7 @@
 //!
 //! Selectors: 1 `ip`, 2 `transport`, 3 `headers`, 4 `octets`, 5 `rtp`, 255 `payload`. First and last
 //! octet are there for 4, counted from the front of what the mode seals, first and last port for 5.
-//! Integrity is there for AES-CBC and AES-CTR. Rights: 1 `read`, 2 `write`. Fields are those that may be
+//! Integrity is there for AES-CBC and AES-CTR. Rights: 1 `read`, 2 `write`, 3 `inject`. Fields are those that may be
 //! written: bit 0, and it alone, with `write`, TCP's window.
 //!
 //! The encoding of ZONE_MAP is canonical: zones ascend from 1 without gaps, licences are sorted and
@@ -202,6 +202,7 @@ fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {
     let right = match r.u8()? {
         1 => Right::Read,
         2 => Right::Write,
+        3 => Right::Inject,
         _ => return Err(Malformed::Value(WHAT)),
     };
     let kind = IdType::read(r)?;
@@ -216,7 +217,7 @@ fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {
 /// What a right may change: TCP's window is bit 0.
 const fn fields(right: Right) -> u8 {
     match right {
-        Right::Read => 0,
+        Right::Read | Right::Inject => 0,
         Right::Write => 1,
     }
 }

@@ -13,13 +13,16 @@
 //!
 //! One [`Map`] and one length say where every octet is: [`Layout`] works it out for the sealing
 //! end (from the datagram's length), for the opening end (from the packet's) and for a licensed
-//! node. Behind it all may be the [`Overlay`] of a writer, which is taken off before a map is read.
+//! node. Behind it all may be the [`Overlay`] of a writer, which is taken off before a map is read. What an
+//! SA's packets cannot begin with is in front of those that a node has made ([`Injected`]).
 //! Nothing here knows keys; a map that parsed is well-formed, not yet true.
 
+mod injected;
 mod layout;
 mod map;
 mod overlay;
 
+pub use injected::{INJECTION_ZONE, Injected};
 pub use layout::{Body, Layout, Place};
 pub use map::{BadMap, Map};
 pub use overlay::{BadOverlay, ONE_FIELD_LEN, OVERLAY_ZONE, Overlay, Write, Writes, mark, writes};

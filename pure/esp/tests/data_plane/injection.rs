@@ -1,0 +1,398 @@
+//! A node says again what one end has said, and nothing else: what it makes beyond that is dropped.
+
+use crate::bench::*;
+use crate::datagram::{TCP, UDP, segment, tcp, udp, v4, v4_with, v6};
+use crate::licensed::grant;
+use crate::mode::{BOTH, V4, moded};
+use esp::{DropReason, Licensed, NotOpened, NotWritten, Report, Scratch, Worker, grant_key};
+use model::{ChildSaId, CsaId, Instant, Mode, ZoneSuite};
+use proptest::prelude::*;
+use std::time::Duration;
+use wire::ecn::Ecn;
+
+/// Of `segment()`: its own numbers, its window, its timestamps, and the octets that it carries.
+const SEQ: u32 = 0x0102_0304;
+const ACK: u32 = 0x0506_0708;
+const WINDOW: u16 = 0x7210;
+const STAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
+const CARRIED: u32 = 40;
+
+/// The next header of a datagram in IPv4.
+const IN_IPV4: u8 = 4;
+
+/// A bare acknowledgement on the connection of `segment()`.
+#[derive(Clone)]
+struct Said {
+    seq: u32,
+    ack: u32,
+    flags: u8,
+    window: u16,
+    options: Vec<u8>,
+    payload: &'static [u8],
+}
+
+/// What Alice herself would say after `segment()`.
+fn last() -> Said {
+    Said {
+        seq: SEQ + CARRIED,
+        ack: ACK,
+        flags: 0x10,
+        window: WINDOW,
+        options: STAMPS.to_vec(),
+        payload: b"",
+    }
+}
+
+impl Said {
+    fn tcp(&self) -> Vec<u8> {
+        let mut segment = tcp(&self.options, self.payload);
+        segment[4..8].copy_from_slice(&self.seq.to_be_bytes());
+        segment[8..12].copy_from_slice(&self.ack.to_be_bytes());
+        segment[13] = self.flags;
+        segment[14..16].copy_from_slice(&self.window.to_be_bytes());
+        segment
+    }
+
+    fn datagram(&self) -> Vec<u8> {
+        v4(TCP, &self.tcp())
+    }
+
+    /// The same as a node makes it: without a checksum.
+    fn text(&self) -> Vec<u8> {
+        let mut datagram = self.datagram();
+        datagram[36..38].fill(0);
+        [&datagram[..], &[IN_IPV4]].concat()
+    }
+}
+
+fn ends(kind: &Kind) -> (Worker, Worker) {
+    let (alice, bob) = (alices_sa(kind), bobs_sa(kind));
+    (
+        endpoint(with_injectors(alice)),
+        endpoint(with_injectors(bob)),
+    )
+}
+
+/// Bob, who has heard `segment()`.
+fn bob() -> Worker {
+    let (mut alice, mut bob) = ends(&two_zones());
+    let packet = seal(&mut alice, &segment()).unwrap();
+    open(&mut bob, &packet).unwrap();
+    bob
+}
+
+fn made(counter: u32, said: &Said) -> Vec<u8> {
+    injected(&root_inj(TO_BOB), (1, counter), &said.text())
+}
+
+/// A node that was granted to inject, under some number.
+fn injector(kind: &Kind, number: u16) -> Licensed {
+    let mut grant = grant(kind, &[1]);
+    grant.grant = number;
+    for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
+        half.injection = Some(grant_key(&root_inj(half.spi.0), number));
+    }
+    let mut node = Licensed::new();
+    node.install(grant).unwrap();
+    node
+}
+
+#[test]
+fn what_the_peer_has_said_can_be_said_again_and_the_checksum_follows() {
+    let kind = two_zones();
+    let (mut alice, mut bob) = ends(&kind);
+    let mut node = injector(&kind, 9);
+    let packet = seal(&mut alice, &segment()).unwrap();
+    open(&mut bob, &packet).unwrap();
+    let mut scratch = Scratch::new();
+    let direction = node.open(&packet, &mut scratch).unwrap().direction();
+    for number in 1..=3 {
+        let text = last().text();
+        let (headers, first) = (&text[..text.len() - 1], IN_IPV4);
+        let packet = node.inject(CsaId(7), direction, (headers, first)).unwrap();
+        let expected = injected(&root_inj(TO_BOB), (9, number), &text);
+        assert_eq!(packet, expected, "as the format has it");
+        assert_eq!(open(&mut bob, &packet), Ok(last().datagram()));
+    }
+    assert_eq!(bob.counters().injected, 3);
+    // Alice's own packets have their own numbers.
+    let packet = seal(&mut alice, &segment()).unwrap();
+    assert_eq!(open(&mut bob, &packet), Ok(segment()));
+    assert_eq!(bob.counters().injected, 3);
+}
+
+#[test]
+fn what_was_said_before_may_be_said_with_less() {
+    let less: [fn(&mut Said); 6] = [
+        |said| said.window = 0,
+        |said| said.window -= 1,
+        |said| said.ack -= 1000,
+        |said| said.seq -= 1,
+        |said| said.options = vec![],
+        |said| said.options[7] = 6,
+    ];
+    let mut bob = bob();
+    for (counter, change) in (1..).zip(less) {
+        let mut said = last();
+        change(&mut said);
+        let opened = open(&mut bob, &made(counter, &said));
+        assert_eq!(opened, Ok(said.datagram()), "{counter}");
+    }
+}
+
+/// What each of these would do to a connection: make its sender believe that something arrived, deliver
+/// something, end it, have its receiver refuse what comes later (RFC 7323 section 5.3), or slow it down.
+#[test]
+fn a_node_that_says_more_than_the_peer_has_said_is_dropped() {
+    use DropReason::{InjectionBeyond, InjectionNotBare};
+    let attacks: [(fn(&mut Said), DropReason); 14] = [
+        (|said| said.ack += 1, InjectionBeyond),
+        (|said| said.ack += 1 << 30, InjectionBeyond),
+        (|said| said.seq += 1, InjectionBeyond),
+        (|said| said.window += 1, InjectionBeyond),
+        (|said| said.options[7] = 8, InjectionBeyond),
+        (|said| said.options[11] = 10, InjectionBeyond),
+        (|said| said.payload = b"GET", InjectionNotBare),
+        (|said| said.flags |= 0x01, InjectionNotBare),
+        (|said| said.flags |= 0x02, InjectionNotBare),
+        (|said| said.flags = 0x04, InjectionNotBare),
+        (|said| said.flags |= 0x20, InjectionNotBare),
+        // Echoes of a mark that nobody made (RFC 3168 section 6.1.3).
+        (|said| said.flags |= 0x40, InjectionNotBare),
+        (|said| said.flags = 0, InjectionNotBare),
+        // Reports what arrived behind a hole (RFC 2018).
+        (
+            |said| said.options = vec![1, 1, 5, 10, 5, 6, 8, 0, 5, 6, 9, 0],
+            InjectionNotBare,
+        ),
+    ];
+    let mut bob = bob();
+    for (counter, (change, why)) in (1..).zip(attacks) {
+        let mut said = last();
+        change(&mut said);
+        assert_eq!(open(&mut bob, &made(counter, &said)), Err(why), "{counter}");
+    }
+    assert_eq!(bob.counters().injected, 0);
+}
+
+#[test]
+fn what_is_no_segment_of_tcp_is_dropped() {
+    let fragment = v4_with(&[], 0x2000, TCP, &last().tcp());
+    for (counter, datagram) in (1..).zip([v4(UDP, &udp(b"")), fragment, v4(TCP, &[0; 12])]) {
+        let text = [&datagram[..], &[IN_IPV4]].concat();
+        let packet = injected(&root_inj(TO_BOB), (1, counter), &text);
+        assert_eq!(open(&mut bob(), &packet), Err(DropReason::InjectionNotBare));
+    }
+    let said = [&v6(TCP, &last().tcp())[..], &[IN_IPV4]].concat();
+    let packet = injected(&root_inj(TO_BOB), (1, 1), &said);
+    assert_eq!(
+        open(&mut bob(), &packet),
+        Err(DropReason::NextHeaderMismatch)
+    );
+    let packet = injected(&root_inj(TO_BOB), (1, 1), &[IN_IPV4]);
+    assert_eq!(open(&mut bob(), &packet), Err(DropReason::InnerMalformed));
+}
+
+/// A node cannot open a connection, and not go on with one that its end has ended.
+#[test]
+fn on_a_connection_on_which_the_peer_has_not_spoken_nothing_is_believed() {
+    let (mut alice, mut bob) = ends(&two_zones());
+    let unknown = Err(DropReason::InjectionNoConnection);
+    assert_eq!(open(&mut bob, &made(1, &last())), unknown);
+    for (counter, flags) in [(2, 0x02), (4, 0x12), (6, 0x04)] {
+        let packet = seal(&mut alice, &segment()).unwrap();
+        open(&mut bob, &packet).unwrap();
+        assert!(open(&mut bob, &made(counter, &last())).is_ok());
+        let over = Said { flags, ..last() };
+        let packet = seal(&mut alice, &over.datagram()).unwrap();
+        open(&mut bob, &packet).unwrap();
+        assert_eq!(open(&mut bob, &made(counter + 1, &last())), unknown);
+    }
+}
+
+#[test]
+fn what_was_injected_comes_once() {
+    let mut bob = bob();
+    let said = last();
+    for counter in [2, 1, 5000] {
+        let packet = made(counter, &said);
+        assert_eq!(open(&mut bob, &packet), Ok(said.datagram()), "{counter}");
+        assert_eq!(open(&mut bob, &packet), Err(DropReason::Replayed));
+    }
+    assert_eq!(open(&mut bob, &made(3, &said)), Err(DropReason::TooOld));
+    assert_eq!(
+        open(&mut bob, &made(0, &said)),
+        Err(DropReason::SequenceZero)
+    );
+}
+
+/// The key is another in each direction, for each grant, and for overlays.
+#[test]
+fn what_is_sealed_with_another_key_is_dropped() {
+    let mut bob = bob();
+    let text = last().text();
+    let mut other_grant = made(1, &last());
+    other_grant[11] += 1;
+    for packet in [
+        injected(&root_inj(TO_ALICE), (1, 1), &text),
+        injected(&root(TO_BOB), (1, 1), &text),
+        injected(&key(TO_BOB, 1, ZoneSuite::Aes128Gcm16), (1, 1), &text),
+        injected(&root_inj(TO_BOB), (0, 1), &text),
+        other_grant,
+    ] {
+        assert_eq!(open(&mut bob, &packet), Err(DropReason::BadIcvInjected));
+    }
+    // None of that moved the window, nor what was known of grants.
+    assert!(open(&mut bob, &made(1, &last())).is_ok());
+}
+
+#[test]
+fn every_octet_of_what_was_injected_is_authenticated() {
+    let packet = made(1, &last());
+    for at in 4..packet.len() {
+        for bit in [0x01, 0x80] {
+            let mut changed = packet.clone();
+            changed[at] ^= bit;
+            assert!(open(&mut bob(), &changed).is_err(), "octet {at}");
+        }
+    }
+    for len in 4..packet.len() {
+        assert!(open(&mut bob(), &packet[..len]).is_err(), "{len} octets");
+    }
+}
+
+#[test]
+fn a_reader_and_a_writer_inject_nothing() {
+    let kind = two_zones();
+    let (mut alice, _) = ends(&kind);
+    let packet = seal(&mut alice, &segment()).unwrap();
+    let mut node = Licensed::new();
+    let mut grant = grant(&kind, &[1]);
+    for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
+        half.overlay = Some(grant_key(&root(half.spi.0), 1));
+    }
+    node.install(grant).unwrap();
+    let mut scratch = Scratch::new();
+    let direction = node.open(&packet, &mut scratch).unwrap().direction();
+    let refused = node.inject(CsaId(7), direction, (&[], IN_IPV4));
+    assert_eq!(refused, Err(NotWritten::NotGranted));
+}
+
+/// To who has not agreed on it, and to every other node, it is a packet whose map has no run.
+#[test]
+fn without_a_licence_nothing_is_heard() {
+    let (_, mut bob) = pair(&two_zones());
+    let packet = made(1, &last());
+    assert_eq!(open(&mut bob, &packet), Err(DropReason::MapRunCount));
+    let mut node = injector(&two_zones(), 1);
+    let mut scratch = Scratch::new();
+    let seen = node.open(&packet, &mut scratch).err();
+    assert!(matches!(seen, Some(NotOpened::BadMap(_))), "{seen:?}");
+}
+
+#[test]
+fn where_a_licence_was_taken_back_nothing_is_believed() {
+    let mut bob = bob();
+    bob.make_opaque(ChildSaId(1));
+    assert_eq!(
+        open(&mut bob, &made(1, &last())),
+        Err(DropReason::InjectionTakenBack)
+    );
+}
+
+/// Grants follow each other for as long as an SA is there. What is forgotten is not believed again.
+#[test]
+fn a_grant_whose_window_is_forgotten_is_over() {
+    let mut bob = bob();
+    let under = |grant, counter| injected(&root_inj(TO_BOB), (grant, counter), &last().text());
+    for grant in 1..=9 {
+        assert!(open(&mut bob, &under(grant, 1)).is_ok());
+    }
+    assert_eq!(
+        open(&mut bob, &under(1, 1)),
+        Err(DropReason::BadIcvInjected)
+    );
+    assert_eq!(
+        open(&mut bob, &under(1, 2)),
+        Err(DropReason::BadIcvInjected)
+    );
+    assert_eq!(open(&mut bob, &under(2, 1)), Err(DropReason::Replayed));
+    assert!(open(&mut bob, &under(2, 2)).is_ok());
+}
+
+/// A node that injects must not make a dead peer look alive, nor an SA confirmed that its peer does not have.
+#[test]
+fn what_is_injected_says_nothing_about_the_peer() {
+    let (mut alice, mut bob) = ends(&two_zones());
+    let mut later = bobs_sa(&two_zones());
+    later.id = ChildSaId(2);
+    later.inbound.spi.0 += 1;
+    bob.install_beside(with_injectors(later)).unwrap();
+    let (then, now) = (Instant::ZERO, Instant::ZERO + Duration::from_secs(60));
+    let packet = seal(&mut alice, &segment()).unwrap();
+    open_at(&mut bob, &packet, Ecn::NotEct, then).unwrap();
+    open_at(&mut bob, &made(1, &last()), Ecn::NotEct, now).unwrap();
+    assert_eq!(bob.last_inbound(ChildSaId(1)), Some(then));
+    let mut to_later = made(2, &last());
+    to_later[3] += 1;
+    assert!(open_at(&mut bob, &to_later, Ecn::NotEct, now).is_err());
+    let confirmed = |report| matches!(report, Report::Confirmed(ChildSaId(2)));
+    assert!(!std::iter::from_fn(|| bob.poll_report()).any(confirmed));
+}
+
+#[test]
+fn in_transport_and_beet_mode_the_header_of_tcp_alone_is_made() {
+    for mode in BOTH {
+        let [mut alice, mut bob] =
+            moded(mode, &two_zones(), V4).map(|sa| endpoint(with_injectors(sa)));
+        let packet = seal(&mut alice, &segment()).unwrap();
+        open(&mut bob, &packet).unwrap();
+        let text = |said: &Said| [&said.tcp()[..], &[TCP]].concat();
+        let packet = injected(&root_inj(TO_BOB), (1, 1), &text(&last()));
+        let opened = open(&mut bob, &packet).unwrap();
+        assert_eq!(opened[20..36], last().datagram()[20..36], "{mode:?}");
+        let beyond = Said {
+            ack: ACK + 1,
+            ..last()
+        };
+        let packet = injected(&root_inj(TO_BOB), (1, 2), &text(&beyond));
+        assert_eq!(open(&mut bob, &packet), Err(DropReason::InjectionBeyond));
+    }
+    assert_eq!(BOTH, [Mode::Transport, Mode::Beet]);
+}
+
+/// Whatever a peer has said, in whatever order: what is believed was not beyond it.
+#[test]
+fn nothing_is_ever_believed_that_the_peer_has_not_said() {
+    let spoken = proptest::collection::vec((0..2000u32, 0..2000u32, 0..500u16), 1..20);
+    let told = proptest::collection::vec((0..2000u32, 0..2000u32, 0..500u16), 1..40);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let ran = runner.run(&(spoken, told), |(spoken, told)| {
+        let (mut alice, mut bob) = ends(&two_zones());
+        let said = |(seq, ack, window)| Said {
+            seq,
+            ack,
+            window,
+            options: vec![],
+            ..last()
+        };
+        for numbers in &spoken {
+            let packet = seal(&mut alice, &said(*numbers).datagram()).unwrap();
+            open(&mut bob, &packet).unwrap();
+        }
+        let furthest = |number: fn(&(u32, u32, u16)) -> u32| spoken.iter().map(number).max();
+        let (seq, ack) = (furthest(|it| it.0), furthest(|it| it.1));
+        for (counter, numbers) in (1..).zip(&told) {
+            let opened = open(&mut bob, &made(counter, &said(*numbers)));
+            let widest = spoken.iter().map(|it| it.2).max();
+            if opened.is_ok() {
+                prop_assert!(Some(numbers.0) <= seq && Some(numbers.1) <= ack);
+                prop_assert!(Some(numbers.2) <= widest);
+            } else {
+                prop_assert_eq!(opened, Err(DropReason::InjectionBeyond));
+            }
+        }
+        Ok(())
+    });
+    ran.unwrap();
+}

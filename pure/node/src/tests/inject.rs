@@ -1,0 +1,209 @@
+//! A licensed node that may inject stands in for a mobile node that is silent, and for nobody longer or otherwise
+//! than it may.
+
+use super::datagram;
+use super::world::{GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, license};
+use crate::{Patience, Rekey};
+use esp::DropReason;
+use model::{Licence, Mode, Right};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::zoned::Injected;
+use wire::{ip, tcp};
+
+const SERVER: &str = "10.8.0.1:80";
+const CLIENT: &str = "10.1.0.2:40000";
+
+fn injectors() -> Vec<Licence> {
+    vec![Licence {
+        right: Right::Inject,
+        ..licence(NAMES[LICENSED], 1)
+    }]
+}
+
+fn policies(licences: Vec<Licence>) -> Policies {
+    Policies {
+        mobile: licences.clone(),
+        gateway: licences,
+        stand_in: Some(Patience {
+            after: Duration::from_secs(2),
+            limit: Duration::from_secs(60),
+        }),
+        ..Policies::default()
+    }
+}
+
+/// One segment each way: the server has sent up to 2, the client up to 1.
+fn begin(world: &mut World) {
+    world.send(MOBILE, &datagram::tcp(CLIENT, SERVER, 1, 1, b""));
+    world.send(GATEWAY, &datagram::tcp(SERVER, CLIENT, 1, 1, b"x"));
+    world.run_for(Duration::from_millis(50));
+    world.send(MOBILE, &datagram::tcp(CLIENT, SERVER, 1, 2, b""));
+    world.run_for(Duration::from_millis(50));
+}
+
+/// The mobile node is out of reach.
+fn outage(world: &mut World) {
+    world.wireless.lost = 1000;
+}
+
+/// The server's kernel asks whether its peer is there; gives what it hears within so many seconds.
+fn probe(world: &mut World, seconds: u64) -> Vec<(u32, u16)> {
+    let before = world.delivered[GATEWAY].len();
+    world.send(GATEWAY, &datagram::tcp(SERVER, CLIENT, 1, 1, b""));
+    world.run_for(Duration::from_secs(seconds));
+    let heard = &world.delivered[GATEWAY][before..];
+    let numbers = |datagram: &Vec<u8>| {
+        let header = ip::Header::parse(datagram).unwrap();
+        assert_eq!(header.flow().source_port, 40_000);
+        let tcp = tcp::Header::parse(header.payload()).unwrap();
+        (tcp.ack.0, tcp.window)
+    };
+    heard.iter().map(numbers).collect()
+}
+
+/// Grant and counter of all that the node has made, with its SPI: each once.
+fn numbers(world: &World) -> BTreeSet<(u32, u16, u32)> {
+    let mut numbers = BTreeSet::new();
+    for made in world
+        .resent
+        .iter()
+        .filter_map(|packet| Injected::read(packet))
+    {
+        let number = (made.spi.0, made.grant, made.counter);
+        assert!(numbers.insert(number), "{made:?} twice");
+    }
+    numbers
+}
+
+#[test]
+fn a_silent_mobile_node_is_stood_in_for() {
+    for mode in [Mode::Tunnel, Mode::Beet] {
+        let mut world = World::connected(Policies {
+            mode,
+            ..policies(injectors())
+        });
+        begin(&mut world);
+        outage(&mut world);
+        for _ in 0..3 {
+            assert_eq!(probe(&mut world, 5), [(2, 0xffff)], "{mode:?}");
+        }
+        let transit = world.nodes[LICENSED].transit_counters();
+        assert_eq!((transit.injected, transit.uninjected), (3, 0));
+        assert_eq!(world.nodes[GATEWAY].esp_counters().injected, 3);
+        assert!(world.nodes[LICENSED].held_grants()[0].injects);
+        assert_eq!(numbers(&world).len(), 3);
+    }
+}
+
+#[test]
+fn data_under_way_waits_with_a_closed_window() {
+    let mut world = World::connected(policies(injectors()));
+    begin(&mut world);
+    outage(&mut world);
+    for _ in 0..2 {
+        world.send(GATEWAY, &datagram::tcp(SERVER, CLIENT, 2, 1, b"y"));
+        world.run_for(Duration::from_millis(400));
+    }
+    world.run_for(Duration::from_secs(3));
+    assert_eq!(probe(&mut world, 1), [(2, 0xffff)]);
+    let windows: Vec<_> = world.delivered[GATEWAY].iter().rev().take(2).collect();
+    assert_eq!(windows[1][34..36], [0, 0], "before that it was closed");
+}
+
+/// The same node, the same configuration: what is missing is the right.
+#[test]
+fn a_node_that_may_only_read_stands_in_for_nobody() {
+    let mut world = World::connected(policies(vec![licence(NAMES[LICENSED], 1)]));
+    begin(&mut world);
+    outage(&mut world);
+    assert_eq!(probe(&mut world, 5), []);
+    let transit = world.nodes[LICENSED].transit_counters();
+    assert_eq!((transit.injected, transit.uninjected), (0, 1));
+    assert_eq!(numbers(&world).len(), 0);
+}
+
+/// One end has it that the node reads, the other that it injects: it does neither.
+#[test]
+fn a_right_that_only_one_end_gives_is_given_by_nobody() {
+    for who in [MOBILE, GATEWAY] {
+        let mut policies = policies(vec![licence(NAMES[LICENSED], 1)]);
+        match who {
+            MOBILE => policies.mobile = injectors(),
+            _ => policies.gateway = injectors(),
+        }
+        let world = World::connected(policies);
+        assert!(world.nodes[LICENSED].held_grants().is_empty());
+    }
+}
+
+/// Invariant 5: from the moment on in which the end knows that the licence is gone nothing is believed.
+#[test]
+fn a_licence_to_inject_that_is_taken_back_ends_at_once() {
+    let mut world = World::connected(policies(injectors()));
+    begin(&mut world);
+    outage(&mut world);
+    assert_eq!(probe(&mut world, 5).len(), 1);
+    license(&mut world, GATEWAY, false);
+    assert_eq!(probe(&mut world, 5), []);
+    let dropped = &world.dropped[GATEWAY];
+    let reasons = [DropReason::InjectionTakenBack];
+    assert!(
+        dropped.iter().all(|why| reasons.contains(why)),
+        "{dropped:?}"
+    );
+}
+
+/// Invariant 1: a node that was ended without a word begins to count anew, under a grant that is new.
+#[test]
+fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
+    let mut world = World::connected(policies(injectors()));
+    for round in 0..6 {
+        begin(&mut world);
+        outage(&mut world);
+        assert_eq!(probe(&mut world, 5).len(), 1, "{round}");
+        assert_eq!(probe(&mut world, 5).len(), 1, "{round}");
+        world.wireless.lost = 0;
+        match round % 3 {
+            0 => {
+                world.restart(LICENSED);
+                world.run_for(Duration::from_secs(600));
+            }
+            1 => world.run_for(Duration::from_secs(1900)),
+            _ => {
+                world.command(MOBILE, |node, now| {
+                    node.rekey("gw", Rekey::Children, now).unwrap()
+                });
+                world.run_for(Duration::from_secs(5));
+            }
+        }
+    }
+    assert_eq!(numbers(&world).len(), 12);
+}
+
+/// A gateway whose peer is gone finds that out as soon as if nobody said that it is there.
+#[test]
+fn a_dead_peer_is_found_dead_though_it_is_stood_in_for() {
+    let found = |licences| {
+        let mut world = World::connected(Policies {
+            stand_in: Some(Patience {
+                after: Duration::from_secs(2),
+                limit: Duration::from_secs(86_400),
+            }),
+            ..policies(licences)
+        });
+        begin(&mut world);
+        world.off[MOBILE] = true;
+        let since = world.now;
+        let mut answers = 0;
+        while !world.nodes[GATEWAY].peers()[0].children.is_empty() {
+            answers += probe(&mut world, 5).len();
+            assert!(world.now.since(since) < Duration::from_secs(3600));
+        }
+        (world.now.since(since), answers)
+    };
+    let (with, answers) = found(injectors());
+    let (without, none) = found(vec![licence(NAMES[LICENSED], 1)]);
+    assert!(answers > 5 && none == 0, "{answers} {none}");
+    assert_eq!(with, without);
+}

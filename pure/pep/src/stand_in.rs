@@ -1,0 +1,463 @@
+//! Standing in for an end that is out of reach: RFC 3135 section 3.6 ("handling periods of link disconnection")
+//! has a node keep the last acknowledgement of a receiver behind the link, and say it again while the link is
+//! gone.
+//!
+//! A sender asks in two ways. *Probes* of a connection on which nothing is under way (keepalives, RFC 9293
+//! section 3.8.4; probes of a closed window, section 3.8.6.1) want to hear that the other end is there: the
+//! answer is its last acknowledgement. *Data that comes again* has been waiting for one: the answer is the
+//! last acknowledgement with a window of zero, which has the sender wait without giving up. Neither says that
+//! anything has arrived, and only an end that has answered nothing for a while is stood in for, and not for
+//! ever. What that end says itself, when it is back, opens its window.
+//!
+//! Nothing is sent here: [`StandIn::poll_answer`] says what is to be said.
+
+use crate::{Segment, Side};
+use model::{CsaId, Deadline, Flow, Instant};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+use wire::acknowledgement::Acknowledgement;
+use wire::tcp::{Flags, OptionValue, Seq};
+
+/// Connections that are known at most; the least recently used gives way.
+const FLOWS: usize = 1024;
+
+/// When an end is stood in for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// When nothing was heard from it for so long after it was asked.
+    pub after: Duration,
+    /// For so long at most from then on.
+    pub limit: Duration,
+}
+
+/// Stands in for the ends behind [`Side::Wireless`] of any number of composite SAs.
+#[derive(Debug)]
+pub struct StandIn {
+    patience: Patience,
+    connections: BTreeMap<Key, Connection>,
+    /// When who is to be answered who has asked.
+    waiting: BTreeSet<(Instant, Key)>,
+    answers: VecDeque<Answer>,
+}
+
+/// What is to be said on which composite SA, towards [`Side::Wired`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The one on which the end that is silent was heard last.
+    pub csa: CsaId,
+    /// What it says.
+    pub said: Acknowledgement,
+}
+
+/// A connection within a line of SAs, as the end that may be silent sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    line: CsaId,
+    flow: Flow,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// What its end has said last, and where.
+    last: Answer,
+    /// The number behind all that the other end has sent.
+    sent: Seq,
+    /// Since when it has owed an answer.
+    asked: Option<Instant>,
+    /// Whether what it was asked last is data that came again.
+    data: bool,
+    used: Instant,
+}
+
+impl StandIn {
+    /// For nobody yet.
+    pub const fn new(patience: Patience) -> Self {
+        Self {
+            patience,
+            connections: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
+    /// Another patience from now on.
+    pub const fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    /// Forgets a line of composite SAs.
+    pub fn forget(&mut self, line: CsaId) {
+        self.connections.retain(|key, _| key.line != line);
+        self.waiting.retain(|(_, key)| key.line != line);
+    }
+
+    /// A segment that passes. TCP in the clear is nobody's to stand in for.
+    pub fn handle_segment(&mut self, from: Side, segment: &Segment<'_>, now: Instant) {
+        let (Some(line), Some(position)) = (segment.line, segment.position) else {
+            return;
+        };
+        if !segment.fresh {
+            return;
+        }
+        let flow = match from {
+            Side::Wireless => segment.flow,
+            Side::Wired => reversed(segment.flow),
+        };
+        let key = Key { line, flow };
+        let flags = segment.header.flags;
+        let (begins, ends) = (Flags::SYN, Flags::RST.union(Flags::FIN));
+        match from {
+            _ if flags.intersects(begins.union(ends)) => self.end(key),
+            Side::Wireless if flags.contains(Flags::ACK) => {
+                self.hear(key, position.csa, segment, now);
+            }
+            Side::Wireless => {}
+            Side::Wired => self.ask(key, segment, now),
+        }
+    }
+
+    /// Answers who has waited long enough.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(due) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
+            self.waiting.remove(&due);
+            if let Some(connection) = self.connections.get(&due.1) {
+                self.answers.push_back(connection.answer());
+            }
+        }
+    }
+
+    /// When to answer next.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let (at, _) = self.waiting.first()?;
+        Some(Deadline {
+            at: *at,
+            reason: "stand in for a silent end",
+        })
+    }
+
+    /// What is to be said.
+    pub fn poll_answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+
+    fn end(&mut self, key: Key) {
+        self.connections.remove(&key);
+        self.waiting.retain(|(_, waiting)| *waiting != key);
+    }
+
+    /// The end itself.
+    fn hear(&mut self, key: Key, csa: CsaId, segment: &Segment<'_>, now: Instant) {
+        let said = said(segment);
+        if !self.connections.contains_key(&key) {
+            self.make_room();
+        }
+        let last = Answer { csa, said };
+        let connection = self.connections.entry(key).or_insert(Connection {
+            last,
+            sent: said.ack,
+            asked: None,
+            data: false,
+            used: now,
+        });
+        connection.used = now;
+        // What came late says nothing.
+        if !said.ack.is_before(connection.last.said.ack) {
+            let seq = said.seq.later(connection.last.said.seq);
+            connection.last = last;
+            connection.last.said.seq = seq;
+        }
+        if let Some(since) = connection.asked.take() {
+            self.waiting.remove(&(since + self.patience.after, key));
+        }
+    }
+
+    /// The other end, which may want an answer.
+    fn ask(&mut self, key: Key, segment: &Segment<'_>, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&key) else {
+            return;
+        };
+        connection.used = now;
+        let Some(data) = connection.wants(segment) else {
+            return;
+        };
+        connection.data = data;
+        let since = *connection.asked.get_or_insert(now);
+        let due = since + self.patience.after;
+        if now < due {
+            self.waiting.insert((due, key));
+        } else if now < due + self.patience.limit {
+            let answer = connection.answer();
+            self.answers.push_back(answer);
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.connections.len() >= FLOWS {
+            let oldest = self.connections.iter().min_by_key(|(_, it)| it.used);
+            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+                self.end(oldest);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Whether a segment wants an answer, and if so whether it is data that comes again. What was there before
+    /// all that is acknowledged is a probe; a bare acknowledgement is no question.
+    fn wants(&mut self, segment: &Segment<'_>) -> Option<bool> {
+        let (header, acked) = (&segment.header, self.last.said.ack);
+        let end = header.seq + header.sequence_len(segment.payload_len);
+        let again = segment.payload_len > 0 && !end.is_after(self.sent);
+        self.sent = self.sent.later(end);
+        if !end.is_after(acked) {
+            return header.seq.is_before(acked).then_some(false);
+        }
+        again.then_some(true)
+    }
+
+    fn answer(&self) -> Answer {
+        let mut answer = self.last;
+        if self.data {
+            answer.said.window = 0;
+        }
+        answer
+    }
+}
+
+/// What a segment would say without what it carries, and without options but timestamps.
+fn said(segment: &Segment<'_>) -> Acknowledgement {
+    let header = &segment.header;
+    let mut options = header.options().map_while(Result::ok);
+    Acknowledgement {
+        flow: segment.flow,
+        seq: header.seq + header.sequence_len(segment.payload_len),
+        ack: header.ack,
+        window: header.window,
+        stamps: options.find_map(|option| match option.value {
+            OptionValue::Timestamps { value, echo } => Some((value, echo)),
+            _ => None,
+        }),
+    }
+}
+
+/// The other direction of a connection.
+const fn reversed(flow: Flow) -> Flow {
+    Flow {
+        source: flow.destination,
+        destination: flow.source,
+        source_port: flow.destination_port,
+        destination_port: flow.source_port,
+        ..flow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Position;
+    use wire::tcp::Header;
+
+    const MOBILE: Side = Side::Wireless;
+    const SERVER: Side = Side::Wired;
+    const PATIENCE: Patience = Patience {
+        after: Duration::from_secs(2),
+        limit: Duration::from_secs(60),
+    };
+    const STAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
+
+    struct Bench {
+        stand_in: StandIn,
+        now: Instant,
+    }
+
+    impl Bench {
+        /// The server has sent 100 octets from 1000 on, and all of them are acknowledged with a window of 500.
+        fn new() -> Self {
+            let mut bench = Self {
+                stand_in: StandIn::new(PATIENCE),
+                now: Instant::ZERO,
+            };
+            bench.say(MOBILE, (5000, 1000), Flags::ACK, 0);
+            bench.say(SERVER, (1000, 5000), Flags::ACK, 100);
+            bench.say(MOBILE, (5000, 1100), Flags::ACK, 0);
+            bench
+        }
+
+        fn say(&mut self, from: Side, numbers: (u32, u32), flags: Flags, payload_len: usize) {
+            self.say_on(CsaId(1), from, numbers, (flags, payload_len));
+        }
+
+        fn say_on(
+            &mut self,
+            line: CsaId,
+            from: Side,
+            (seq, ack): (u32, u32),
+            (flags, payload_len): (Flags, usize),
+        ) {
+            let mut tcp = [
+                &[0; 12][..],
+                &[8 << 4, flags.0, 1, 0xf4, 0, 0, 0, 0],
+                &STAMPS,
+            ]
+            .concat();
+            tcp[4..8].copy_from_slice(&seq.to_be_bytes());
+            tcp[8..12].copy_from_slice(&ack.to_be_bytes());
+            let segment = Segment {
+                line: Some(line),
+                flow: match from {
+                    Side::Wireless => flow(),
+                    Side::Wired => reversed(flow()),
+                },
+                header: Header::parse(&tcp).unwrap(),
+                payload_len,
+                sealed: &[],
+                fresh: true,
+                position: Some(Position {
+                    csa: line,
+                    seq: 1,
+                    highest: 1,
+                    window: 4096,
+                }),
+            };
+            self.stand_in.handle_segment(from, &segment, self.now);
+        }
+
+        fn probe(&mut self) {
+            self.say(SERVER, (1099, 5000), Flags::ACK, 0);
+        }
+
+        fn data(&mut self) {
+            self.say(SERVER, (1100, 5000), Flags::ACK, 50);
+        }
+
+        /// The windows of what is said until so much later, and when.
+        fn answers(&mut self, seconds: u64) -> Vec<(u64, u16)> {
+            let end = self.now + Duration::from_secs(seconds);
+            let mut said = Vec::new();
+            loop {
+                while let Some(answer) = self.stand_in.poll_answer() {
+                    assert_eq!((answer.csa, answer.said.flow), (CsaId(1), flow()));
+                    assert_eq!((answer.said.seq, answer.said.ack), (Seq(5000), Seq(1100)));
+                    assert_eq!(answer.said.stamps, Some((7, 9)));
+                    let after = self.now.since(Instant::ZERO).as_secs();
+                    said.push((after, answer.said.window));
+                }
+                let due = self.stand_in.poll_timeout().map(|deadline| deadline.at);
+                let Some(at) = due.filter(|at| *at <= end) else {
+                    break;
+                };
+                self.now = at;
+                self.stand_in.handle_timeout(at);
+            }
+            self.now = end;
+            said
+        }
+    }
+
+    fn flow() -> Flow {
+        Flow {
+            source: [10, 0, 0, 9].into(),
+            destination: [10, 0, 0, 2].into(),
+            protocol: wire::tcp::PROTOCOL,
+            source_port: 40_000,
+            destination_port: 80,
+            ports_visible: true,
+        }
+    }
+
+    #[test]
+    fn a_probe_that_nobody_answers_is_answered_with_what_was_said_last() {
+        let mut bench = Bench::new();
+        bench.probe();
+        assert_eq!(bench.answers(10), [(2, 500)]);
+        // It is known to be silent: there is nothing to wait for.
+        bench.probe();
+        assert_eq!(bench.answers(10), [(10, 500)]);
+    }
+
+    #[test]
+    fn data_that_comes_again_is_answered_with_a_closed_window() {
+        let mut bench = Bench::new();
+        bench.data();
+        assert_eq!(bench.answers(10), [], "what comes once may be answered yet");
+        bench.data();
+        bench.data();
+        assert_eq!(bench.answers(10), [(12, 0)]);
+        bench.data();
+        assert_eq!(bench.answers(10), [(20, 0)]);
+    }
+
+    #[test]
+    fn who_answers_by_itself_is_not_stood_in_for() {
+        let mut bench = Bench::new();
+        for _ in 0..3 {
+            bench.probe();
+            assert_eq!(bench.answers(1), []);
+            bench.say(MOBILE, (5000, 1100), Flags::ACK, 0);
+            assert_eq!(bench.answers(10), []);
+        }
+        assert_eq!(bench.stand_in.poll_timeout(), None);
+    }
+
+    /// Who hears an acknowledgement has nothing to say to it.
+    #[test]
+    fn what_asks_for_nothing_is_not_answered() {
+        let mut bench = Bench::new();
+        bench.say(SERVER, (1100, 5000), Flags::ACK, 0);
+        bench.say(SERVER, (1100, 5000), Flags::ACK, 50);
+        assert_eq!(bench.answers(10), []);
+    }
+
+    #[test]
+    fn nobody_is_stood_in_for_longer_than_the_limit() {
+        let mut bench = Bench::new();
+        let mut last = 0;
+        for _ in 0..20 {
+            bench.probe();
+            last = bench.answers(10).last().map_or(last, |(at, _)| *at);
+        }
+        assert_eq!(last, 60, "two seconds and a minute");
+        bench.say(MOBILE, (5000, 1100), Flags::ACK, 0);
+        bench.probe();
+        assert_eq!(bench.answers(10).len(), 1, "who was back may go again");
+    }
+
+    #[test]
+    fn a_connection_that_ends_is_nobodys() {
+        for (from, flags) in [
+            (MOBILE, Flags::RST),
+            (SERVER, Flags::RST),
+            (MOBILE, Flags::FIN),
+            (SERVER, Flags::FIN),
+            (SERVER, Flags::SYN),
+        ] {
+            let mut bench = Bench::new();
+            bench.probe();
+            bench.say(from, (5000, 1100), flags.union(Flags::ACK), 0);
+            bench.probe();
+            assert_eq!(bench.answers(10), [], "{from:?} {flags:?}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_never_spoke_is_nobodys() {
+        let mut bench = Bench::new();
+        bench.say_on(CsaId(2), SERVER, (1099, 5000), (Flags::ACK, 0));
+        assert_eq!(bench.answers(10), []);
+        bench.probe();
+        bench.stand_in.forget(CsaId(1));
+        assert_eq!(bench.answers(10), []);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_least_recently_used_gives_way() {
+        let mut bench = Bench::new();
+        bench.probe();
+        for line in 0..2 * FLOWS as u64 {
+            bench.say_on(CsaId(line), MOBILE, (5000, 1100), (Flags::ACK, 0));
+            bench.say_on(CsaId(line), SERVER, (1099, 5000), (Flags::ACK, 0));
+        }
+        assert_eq!(bench.stand_in.connections.len(), FLOWS);
+        assert_eq!(bench.stand_in.waiting.len(), FLOWS);
+    }
+}
