@@ -163,6 +163,7 @@ fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
 pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     let mut warnings = licences(config);
     warnings.extend(config.peers.iter().flat_map(in_clear));
+    warnings.extend(config.peers.iter().flat_map(shared));
     warnings.extend(revoked(config));
     warnings.extend(config.peers.iter().flat_map(one_family));
     warnings.extend(overlaps(&config.peers));
@@ -181,6 +182,16 @@ fn in_clear(peer: &Peer) -> impl Iterator<Item = Warning> + '_ {
     zones.map(|(zone, _)| Warning::ZoneInClear {
         peer: peer.party.name.clone(),
         zone: zone.to_string(),
+    })
+}
+
+fn shared(peer: &Peer) -> impl Iterator<Item = Warning> + '_ {
+    let sharing = licence::sharing(peer).into_iter();
+    sharing.map(|(zone, [one, other])| Warning::KeyShared {
+        peer: peer.party.name.clone(),
+        zone: peer.zones.name(zone),
+        one: one.clone(),
+        other: other.clone(),
     })
 }
 

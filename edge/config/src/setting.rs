@@ -241,6 +241,7 @@ fn peer(peer: &Peer) -> Section {
         layout,
         map,
         licences,
+        shared,
     } = zones;
     let mut settings = self::party(party);
     settings.extend([
@@ -287,6 +288,7 @@ fn peer(peer: &Peer) -> Section {
             "licences",
             list(licences.iter().map(|licence| self::licence(licence, zones))),
         ),
+        applied("shared", shared),
     ]);
     let LevelPolicy { integrity, every } = levels;
     settings.extend([

@@ -75,6 +75,20 @@ pub enum Warning {
         /// The node.
         node: Identity,
     },
+    /// Two nodes get the key of a zone.
+    #[error(
+        "{one} and {other} share the key of `{zone}` of {peer} (`shared`): what either of them makes of it the other believes, though no end does"
+    )]
+    KeyShared {
+        /// Name of the peer's table.
+        peer: String,
+        /// The zone.
+        zone: String,
+        /// A node.
+        one: Identity,
+        /// Another one.
+        other: Identity,
+    },
     /// A licensed node's keys travel without the PPK that protects the tunnel (RFC 8784 section 6).
     #[error(
         "the keys that {node} gets to the tunnel with {peer} travel without its `ppk`: who breaks that exchange with a quantum computer reads what {node} may read"

@@ -1,4 +1,4 @@
-//! `zones`, `layout`, `map` and `licences` of a peer: what both of us would show to others.
+//! `zones`, `layout`, `map`, `licences` and `shared` of a peer: what both of us would show to others.
 
 use crate::reader::{Table, Value};
 use model::{Licence, MapKind, Right, Run, ZoneId, ZoneSelector, ZoneSuite};
@@ -28,6 +28,8 @@ pub struct ZonePolicy {
     /// duplicates. Default nobody. Written as
     /// `[{ node = "fa.example.net", zones = ["headers"], right = "read" }]`.
     pub licences: Vec<Licence>,
+    /// `shared`: several nodes may have the key of the same zone, beside the first one too. Default false.
+    pub shared: bool,
 }
 
 /// Whether packets are sealed in zones.
@@ -68,6 +70,10 @@ impl ZonePolicy {
                 false => Some(licences),
             }
         });
+        let shared = table.optional("shared", |value| match (refused, value.boolean()?) {
+            (true, true) => no_zones(value, "the keys of zones are shared", "`shared`"),
+            (_, shared) => Some(shared),
+        });
         let mut licences = licences.unwrap_or_default();
         licences.sort();
         licences.dedup();
@@ -76,6 +82,7 @@ impl ZonePolicy {
             layout,
             map: map.unwrap_or_default(),
             licences,
+            shared: shared.unwrap_or(false),
         })
     }
 

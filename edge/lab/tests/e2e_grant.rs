@@ -1,6 +1,7 @@
 //! Several licensed nodes on one path, and licences that change while traffic flows.
 
 use anyhow::{Context, Result, bail, ensure};
+use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::emulator::{Emulator, Settings};
 use lab::host::Host;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         a_licence_that_one_end_takes_back_is_gone_and_both_say_so,
         a_node_opens_nothing_while_the_other_end_does_not_answer,
         two_nodes_that_would_share_a_key_are_refused_with_what_to_do,
+        two_nodes_share_a_key_where_both_ends_say_so,
     ])
 }
 
@@ -50,6 +52,8 @@ struct Chain {
     /// From the mobile node on.
     nodes: [Host; 3],
     gateway: Host,
+    /// Whether nodes may have the same key.
+    shared: bool,
 }
 
 impl Chain {
@@ -96,7 +100,33 @@ impl Chain {
             mobile,
             nodes,
             gateway,
+            shared: false,
         })
+    }
+
+    fn shared(self) -> Self {
+        Self {
+            shared: true,
+            ..self
+        }
+    }
+
+    /// A configuration with three zones, licences and an audit log.
+    fn with(&self, config: String, licences: &[(&str, &str)], host: &Host) -> String {
+        let licences = licences.iter().map(|(node, zones)| {
+            format!("{{ node = \"{node}\", zones = {zones}, right = \"read\" }}")
+        });
+        let licences = licences.collect::<Vec<_>>().join(", ");
+        let zones = "zones = \"require\"";
+        let layout = r#"layout = ["ip", "transport", "payload"]"#;
+        let shared = self.shared;
+        let terms = format!("{zones}\n{layout}\nlicences = [{licences}]\nshared = {shared}");
+        let log = host.directory().join("audit.jsonl");
+        format!(
+            "{}[audit]\nfile = \"{}\"\nrequired = true\n",
+            config.replace(zones, &terms),
+            log.display()
+        )
     }
 
     /// All daemons, with a tunnel that is up and these licences at both ends.
@@ -126,7 +156,7 @@ impl Chain {
 
     fn mobile_config(&self, licences: &[(&str, &str)]) -> String {
         let config = mobile_config(Family::V4, Terms::ZONED, "manual");
-        with(config, licences, &self.mobile)
+        self.with(config, licences, &self.mobile)
     }
 
     fn gateway_config(&self, licences: &[(&str, &str)]) -> String {
@@ -137,25 +167,8 @@ impl Chain {
                 "[licensed.{name}]\naddress = \"{address}\"\nid = \"{id}\"\npsk = \"node.psk\"\n"
             )
         });
-        with(config, licences, &self.gateway) + &others.concat()
+        self.with(config, licences, &self.gateway) + &others.concat()
     }
-}
-
-/// A configuration with three zones, licences and an audit log.
-fn with(config: String, licences: &[(&str, &str)], host: &Host) -> String {
-    let licences = licences
-        .iter()
-        .map(|(node, zones)| format!("{{ node = \"{node}\", zones = {zones}, right = \"read\" }}"));
-    let licences = licences.collect::<Vec<_>>().join(", ");
-    let zones = "zones = \"require\"";
-    let layout = r#"layout = ["ip", "transport", "payload"]"#;
-    let terms = format!("{zones}\n{layout}\nlicences = [{licences}]");
-    let log = host.directory().join("audit.jsonl");
-    format!(
-        "{}[audit]\nfile = \"{}\"\nrequired = true\n",
-        config.replace(zones, &terms),
-        log.display()
-    )
 }
 
 struct Scene {
@@ -492,5 +505,27 @@ fn two_nodes_that_would_share_a_key_are_refused_with_what_to_do() -> Result<()> 
         }
     }
     ensure!(scene.tunnel.spis()? == before, "something changed");
+    Ok(())
+}
+
+/// One of them loses its licence: new keys are made that it does not get.
+fn two_nodes_share_a_key_where_both_ends_say_so() -> Result<()> {
+    let both = [(LICENSED, BOTH), (FB, BOTH)];
+    let scene = Chain::new(None)?.shared().start(&both)?;
+    scene.await_opens([&[1, 2], &[1, 2], &[]])?;
+    scene.each_way()?;
+    for node in &scene.nodes[..2] {
+        ensure!(segments(node)? > 100, "a node reads nothing");
+    }
+    let said = strata(&scene.chain.gateway, "check strata.toml")?;
+    let words = "fa.example.net and fb.example.net share the key of `transport` of alice";
+    ensure!(said.contains(words), "{said}");
+    scene.flying(|| {
+        scene.license_mobile(&both[..1])?;
+        scene.await_opens([&[1, 2], &[], &[]])
+    })?;
+    let opened = segments(&scene.nodes[1])?;
+    scene.each_way()?;
+    ensure!(segments(&scene.nodes[1])? == opened, "it opened packets");
     Ok(())
 }

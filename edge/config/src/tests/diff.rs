@@ -71,6 +71,7 @@ zones = "require"
 layout = ["headers", "rtp 5004-5007", "payload"]
 map = ["28 headers"]
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
+shared = true
 [peer.alice.level]
 integrity = { protocol = "udp", ports = "5004-5005", dscp = "af41", rtp = "unmarked", mpeg = "PB", packets = 77, seconds = 60, renewals = 23 }
 every = 5
@@ -363,6 +364,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.zones", "\"require\"", "\"accept\"", Anew),
         ("peer.alice.layout", "rtp 5004-5007", "rtp 5004-5005", Anew),
         ("peer.alice.map", "\"28 headers\"", "\"40 headers\"", Anew),
+        (
+            "peer.alice.shared",
+            "shared = true",
+            "shared = false",
+            Applied,
+        ),
         (
             "peer.alice.licences",
             "[\"headers\"]",

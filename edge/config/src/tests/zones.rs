@@ -155,6 +155,14 @@ fn two_nodes_that_would_share_a_key_are_refused() {
             fault.contains(what) && fault.contains("| license one of them, or cut `layout`"),
             "{fault}"
         );
+        // Unless that is said, and then it is warned of.
+        let shared = load(&(licences(three, &nodes) + "shared = true\n"));
+        let warnings: Vec<_> = shared.warnings.iter().map(ToString::to_string).collect();
+        let told = what.replace("would share", "share");
+        assert!(
+            warnings.iter().any(|text| text.starts_with(&told)),
+            "{warnings:?}"
+        );
     }
 }
 

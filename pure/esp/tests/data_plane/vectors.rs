@@ -5,7 +5,7 @@ use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, udp_between, v4, v6};
 use crate::mode::{V4, V6, moded, set_mode};
 use crypto::{Rng, Secret};
-use esp::{Licensed, Packet, Scratch, Worker};
+use esp::{Direction, Licensed, Packet, Scratch, Worker};
 use model::{
     ChildSaId, Half, Instant, Keys, Mode, Sizes, Spi, Suite, ZoneId, ZoneKey, ZoneSelector,
     ZoneSuite,
@@ -24,6 +24,9 @@ const GOLDEN: [(&str, &str); 5] = [
     ("overlay.txt", include_str!("../vectors/overlay.txt")),
     ("bare.txt", include_str!("../vectors/bare.txt")),
 ];
+
+/// What a licensed node makes itself: there is nothing that an endpoint would seal to it.
+const INJECTED: &str = include_str!("../vectors/injected.txt");
 
 const V6_PAIR: &str = "fd000001000000000000000000000001 fd000008000000000000000000000001";
 
@@ -103,6 +106,31 @@ impl Vector {
         mark(&mut passed, true);
         last.unwrap().append(&mut passed);
         passed
+    }
+
+    /// What a node makes of the headers of a datagram without payload.
+    fn injected(&self, datagram: &[u8]) -> Vec<u8> {
+        let mut grant = crate::licensed::grant(&two_zones(), &[1]);
+        grant.grant = self.fields["grant"].parse().unwrap();
+        for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
+            half.injection = Some(esp::grant_key(&self.root().unwrap(), grant.grant));
+        }
+        let csa = grant.csa;
+        let mut node = Licensed::new();
+        node.install(grant).unwrap();
+        let header = wire::ip::Header::parse(datagram).unwrap();
+        let mut headers = datagram.to_vec();
+        headers[header.header_len() + 16..][..2].fill(0);
+        let (headers, first) = match (self.addresses(), header.version()) {
+            (Some(_), _) => (&headers[header.header_len()..], TCP),
+            (None, 4) => (&headers[..], 4),
+            (None, _) => (&headers[..], 41),
+        };
+        let made = (0..self.seq()).map(|_| {
+            let made = node.inject(csa, Direction::ToGateway, (headers, first));
+            made.unwrap()
+        });
+        made.last().unwrap()
     }
 
     /// The selectors that give the vector's runs: those of its `layout`, or as many headers as there are
@@ -267,10 +295,35 @@ fn golden_vectors_seal_and_open_to_the_octet() {
     );
 }
 
+/// The receiver has heard the same from the peer before. A node's counters begin with 1, so it does not get to the
+/// last one here.
+#[test]
+fn golden_vectors_of_what_is_injected_are_made_and_opened_to_the_octet() {
+    let kind = two_zones();
+    for vector in Vector::all(INJECTED) {
+        let name = &vector.fields["name"];
+        let (datagram, packet) = (vector.octets("datagram"), vector.octets("packet"));
+        let (mut alice, mut bob) = (alices_sa(&kind), bobs_sa(&kind));
+        bob.inbound.injectors = vector.root();
+        if let Some(addresses) = vector.addresses() {
+            set_mode([&mut alice, &mut bob], Mode::Transport, addresses);
+        }
+        let (mut alice, mut bob) = (endpoint(alice), endpoint(bob));
+        let said = seal(&mut alice, &datagram).unwrap();
+        assert_eq!(open(&mut bob, &said), Ok(datagram.clone()), "{name}");
+        assert_eq!(open(&mut bob, &packet), Ok(datagram.clone()), "{name}");
+        assert_eq!(bob.counters().injected, 1, "{name}");
+        if vector.seq() < 10 {
+            assert_eq!(vector.injected(&datagram), packet, "{name}");
+        }
+    }
+}
+
 #[test]
 fn the_independent_decoder_confirms_the_golden_vectors() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
-    let files = GOLDEN.map(|(name, _)| folder.join(name));
+    let mut files: Vec<_> = GOLDEN.iter().map(|(name, _)| folder.join(name)).collect();
+    files.push(folder.join("injected.txt"));
     assert!(decoder_says(&files).contains("vectors are right"));
 }
 

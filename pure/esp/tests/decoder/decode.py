@@ -13,7 +13,8 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
     esn       yes: numbers are extended, and `seq` is all of one, of which the packet has the lower half
               (RFC 4303 section 2.2.1)
     kind      zoned, fixed (the same without a map on the wire: `runs` is the SA's; without any it is opaque
-              and has one zone), explicit (IV on the wire) or implicit (RFC 8750)
+              and has one zone), injected (made by a licensed node: `seq` is its counter), explicit (IV on the
+              wire) or implicit (RFC 8750)
     cipher Z  the suite of zone Z, if it is not aes128gcm16: aes256gcm16, chacha20poly1305, aes128gmac,
               aes128ctr-sha256, aes128-sha256 (CBC) and their kin; aes128-sha256_256 has a whole HMAC
     key Z     encryption key, HMAC key and salt of zone Z in hexadecimal, as far as its suite has them;
@@ -24,7 +25,8 @@ A file holds vectors with an empty line between any two; a vector has lines `nam
               IP header then, and the datagram has the header that the receiver makes
     layout    what the zones ask for, if it is not the headers; not looked at here: `runs` follow from it
     runs      zone:length of every run but the last (zoned only; empty if opaque)
-    root      root_w of this direction in hexadecimal, if a licensed node has appended an overlay
+    root      root_w of this direction in hexadecimal, if a licensed node has appended an overlay; of what is
+              injected root_inj
     grant, ctr  its grant and counter
     window    what it lowers TCP's window to
     datagram  hexadecimal
@@ -281,8 +283,8 @@ def aad_of(spi, seq, zone_map, length, zone, payload, other_bodies):
 # --- Overlays ------------------------------------------------------------------------------------
 
 
-def overlay_key(root, grant):
-    """prf+(root_w, grant): key and salt of AES-256-GCM."""
+def grant_key(root, grant):
+    """prf+(root_w, grant), or of root_inj: key and salt of AES-256-GCM."""
     octets, block = b"", b""
     for number in (1, 2):
         block = hmac.digest(root, block + struct.pack(">HB", grant, number), hashlib.sha256)
@@ -341,7 +343,7 @@ def add_overlay(packet, keys, runs, root, grant, counter, window):
     zone_map, icv = packet[8 : 8 + map_length], packet[end - first.icv_length : end]
     aad = overlay_aad(spi, seq, zone_map, len(packet), icv, 26 + len(writes))
     number = struct.pack(">HHI", grant, counter >> 32, counter & 0xFFFFFFFF)
-    sealed = overlay_key(root, grant).encrypt(number, writes, aad)
+    sealed = grant_key(root, grant).encrypt(number, writes, aad)
     marked = packet[:8] + bytes([packet[8] | 0x80]) + packet[9:]
     return marked + number + sealed + struct.pack(">H", 26 + len(writes))
 
@@ -377,7 +379,7 @@ def open_zoned(packet, keys, fixed=None, root=b"", pair=None):
         need(designated == 1, "an overlay of an opaque packet")
         (grant,) = struct.unpack(">H", overlay[:2])
         aad = overlay_aad(spi, seq, zone_map, len(packet), icv, len(overlay))
-        writes = overlay_key(root, grant).decrypt(overlay[:8], overlay[8:-2], aad)
+        writes = grant_key(root, grant).decrypt(overlay[:8], overlay[8:-2], aad)
         texts[1] = apply_writes(texts[1], writes)
     next_header = texts[designated][-1]
     texts[designated] = texts[designated][:-1]
@@ -430,6 +432,38 @@ def seal_zoned(datagram, spi, seq, keys, runs, pad, fixed=False, pair=None):
         aad = aad_of(spi, seq, zone_map, length, zone, payload, bodies)
         bodies += keys[zone].seal(seq, texts[zone], aad)
     return struct.pack(">II", spi, seq) + on_the_wire + bodies
+
+
+# --- Injected packets ----------------------------------------------------------------------------
+
+
+def injected_aad(spi, counter, grant, length):
+    return struct.pack(">IIIHHI", spi, 0, counter, 0, grant, length)
+
+
+def inject(datagram, spi, counter, root, grant, pair):
+    """What a licensed node makes of headers that carry nothing."""
+    place, _ = checksum_place(datagram)
+    text = datagram[:place] + b"\0\0" + datagram[place + 2 :]
+    text = text[header_length(datagram) :] if pair else text
+    text += bytes([next_header_of(datagram, pair)])
+    aad = injected_aad(spi, counter, grant, 12 + len(text) + 16)
+    front = struct.pack(">IIHH", spi, counter, 0, grant)
+    return front + grant_key(root, grant).encrypt(struct.pack(">II", 0, counter), text, aad)
+
+
+def open_injected(packet, root, pair):
+    spi, counter, zeros, grant = struct.unpack(">IIHH", packet[:12])
+    need(zeros == 0, "a map")
+    aad = injected_aad(spi, counter, grant, len(packet))
+    text = grant_key(root, grant).decrypt(struct.pack(">II", 0, counter), packet[12:], aad)
+    datagram, next_header = text[:-1], text[-1]
+    if pair:
+        datagram = header_for(pair, next_header, datagram) + datagram
+    place, value = checksum_place(datagram)
+    need(place + 4 <= len(datagram) and datagram[place - 3] == 0x10, "no bare acknowledgement")
+    need((datagram[place - 4] >> 4) * 4 == len(datagram) - (place - 16), "octets behind the headers")
+    return datagram[:place] + struct.pack(">H", value) + datagram[place + 2 :], next_header
 
 
 # --- Plain packets -------------------------------------------------------------------------------
@@ -526,6 +560,9 @@ class Vector:
             if not self.root:
                 return packet
             return add_overlay(packet, self.keys, self.runs, self.root, *self.overlay)
+        if self.kind == "injected":
+            grant = self.overlay[0]
+            return inject(self.datagram, self.spi, self.seq, self.root, grant, self.pair)
         implicit = self.kind == "implicit"
         return seal_plain(
             self.datagram, self.spi, self.seq, self.keys[0], implicit, self.pad, self.esn
@@ -536,6 +573,8 @@ class Vector:
             return open_zoned(self.packet, self.keys, None, self.root, self.pair)
         if self.kind == "fixed":
             return open_zoned(self.packet, self.keys, self.runs, b"", self.pair)
+        if self.kind == "injected":
+            return open_injected(self.packet, self.root, self.pair)
         return open_plain(self.packet, self.seq, self.keys[0], self.kind == "implicit", self.esn)
 
     def check(self):

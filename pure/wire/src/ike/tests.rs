@@ -425,24 +425,29 @@ fn a_zone_map_has_one_form_only() {
         change(&mut bad);
         assert!(decode_zone_map(&encode_zone_map(&bad)).is_err(), "{index}");
     }
-    // What a writer may change is in the headers, and they are the first zone.
-    let mut writer = good.clone();
-    writer.licences[1].right = Right::Write;
-    let octets = encode_zone_map(&writer);
-    assert_eq!(decode_zone_map(&octets), Ok(writer.clone()));
-    let mut refused = writer.clone();
-    refused.zones[0].selector = ZoneSelector::Ip;
-    assert!(decode_zone_map(&encode_zone_map(&refused)).is_err());
-    refused = writer;
-    refused.licences[1].zone = ZoneId(2);
-    assert!(decode_zone_map(&encode_zone_map(&refused)).is_err());
-    // Right and fields go together.
-    let node = octets.len() - "b.example".len();
-    assert_eq!(octets[node - 6..node - 2], [1, 2, 2, 1]);
-    for (at, value) in [(5, 1), (5, 3), (3, 0), (3, 3)] {
-        let mut octets = octets.clone();
-        octets[node - at] = value;
-        assert!(decode_zone_map(&octets).is_err(), "{at} {value}");
+    // What somebody may write or inject is in the headers, and they are the first zone.
+    for (right, fields, others) in [
+        (Right::Write, 1, [(5, 1), (5, 3), (3, 0), (3, 3)]),
+        (Right::Inject, 0, [(5, 0), (5, 2), (5, 4), (3, 1)]),
+    ] {
+        let mut more = good.clone();
+        more.licences[1].right = right;
+        let octets = encode_zone_map(&more);
+        assert_eq!(decode_zone_map(&octets), Ok(more.clone()));
+        let mut refused = more.clone();
+        refused.zones[0].selector = ZoneSelector::Ip;
+        assert!(decode_zone_map(&encode_zone_map(&refused)).is_err());
+        refused = more;
+        refused.licences[1].zone = ZoneId(2);
+        assert!(decode_zone_map(&encode_zone_map(&refused)).is_err());
+        // Right and fields go together.
+        let node = octets.len() - "b.example".len();
+        assert_eq!(octets[node - 6..node - 2], [1, right as u8, 2, fields]);
+        for (at, value) in others {
+            let mut octets = octets.clone();
+            octets[node - at] = value;
+            assert!(decode_zone_map(&octets).is_err(), "{at} {value}");
+        }
     }
     let mut spans = good.clone();
     let span = |first, last| Span::new(first, last).unwrap();
