@@ -90,6 +90,8 @@ pub struct Figure {
     pub plots: fn(&Results) -> Vec<Plot>,
     /// Whether the samples over time are written too.
     pub traces: bool,
+    /// Whether it rests on zones, so that it has to fail without; the others rest on SNOOP.
+    pub zones: bool,
 }
 
 /// How much is measured.

@@ -1,12 +1,13 @@
 //! The same cells in virtual time, where the simulator has what they need: Reno over the papers'
-//! wired hop. Its errors are drawn from other streams, so only means can be compared.
+//! wired hop, and nothing beside a tunnel. Its errors are drawn from other streams, so only means can be
+//! compared.
 
 use super::Measured;
 use super::cell::{Cell, Condition, Hops, Sample};
 use super::results::Results;
 use super::statistics::Estimate;
 use crate::bystander::Moments;
-use crate::scene::{Sender, Setup, WIRED_DELAY};
+use crate::scene::{Level, Others, Sender, Setup, WIRED_DELAY};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use sim::scene::{Configuration, Download};
@@ -46,14 +47,20 @@ pub(super) fn has(cell: &Cell) -> bool {
     let Condition {
         sender, wired_ms, ..
     } = cell.condition;
-    sender == Sender::Reno && Duration::from_millis(wired_ms) == WIRED_DELAY
+    let plaintext = |(_, level): (Setup, Option<Level>)| {
+        level.is_some_and(|level| level.others == Others::Plaintext)
+    };
+    sender == Sender::Reno
+        && Duration::from_millis(wired_ms) == WIRED_DELAY
+        && !plaintext(cell.carried())
 }
 
 /// Runs a cell in virtual time.
 pub(super) fn run(cell: &Cell) -> Result<Measured> {
-    let setup = cell.condition.setup;
+    let (setup, level) = cell.carried();
     let download = Download {
         configuration: configuration(setup),
+        every: level.map(|level| level.every),
         tcp: tcp::Settings {
             sack: false,
             ..tcp::Settings::default()
