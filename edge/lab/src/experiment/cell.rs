@@ -4,7 +4,7 @@ use super::Plan;
 use super::trial::Kind;
 use crate::bystander::Moments;
 use crate::emulator::Statistics;
-use crate::scene::{Level, Sender, Settings, Setup};
+use crate::scene::{Level, Others, Sender, Settings, Setup};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -207,6 +207,12 @@ impl Cell {
         }
     }
 
+    /// Whether some of its packets go in clear beside a tunnel.
+    pub(super) fn has_plaintext(&self) -> bool {
+        let (_, level) = self.carried();
+        level.is_some_and(|level| level.others == Others::Plaintext)
+    }
+
     /// The kind of network it needs.
     pub(super) fn kind(&self) -> Kind {
         (self.carried(), self.snoop)
@@ -288,7 +294,6 @@ pub fn bits(number: u64) -> String {
 mod tests {
     use super::super::synthetic::{self, PLAN};
     use super::*;
-    use crate::scene::Others;
 
     #[test]
     fn the_key_tells_everything_that_varies() {
@@ -314,6 +319,7 @@ mod tests {
         };
         let key = "zoned_every10_plaintext-reno-none-100ms-20s-seed3-nozones";
         assert_eq!(some.key(), key);
+        assert!(!some.has_plaintext());
         assert_eq!(some.carried(), (Setup::Ipsec, None));
     }
 

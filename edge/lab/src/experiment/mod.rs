@@ -42,7 +42,7 @@ use crate::canary::Marked;
 use crate::obstacle::Obstacle;
 use crate::plot::Plot;
 use crate::scene::Sender;
-use crate::testbed::find_binary;
+use crate::testbed::{find_binary, find_command};
 use crate::vigil::Vigil;
 use anyhow::{Error, Result};
 use crew::{Job, News};
@@ -323,6 +323,9 @@ fn fill<W: FnMut(&Cell) -> Result<Measured>>(
 fn check<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Result<(), Obstacle> {
     if cells.clone().any(|cell| cell.condition.setup.has_daemons()) {
         find_binary("stratad")?;
+    }
+    if cells.clone().any(Cell::has_plaintext) {
+        find_command("nft", "nftables")?;
     }
     let available = os::sysctl::get("net.ipv4.tcp_available_congestion_control")?;
     let senders: BTreeSet<Sender> = cells.map(|cell| cell.condition.sender).collect();

@@ -7,7 +7,7 @@ use super::cell::{Cell, Condition, Hops, Sample};
 use super::results::Results;
 use super::statistics::Estimate;
 use crate::bystander::Moments;
-use crate::scene::{Level, Others, Sender, Setup, WIRED_DELAY};
+use crate::scene::{Sender, Setup, WIRED_DELAY};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use sim::scene::{Configuration, Download};
@@ -47,12 +47,9 @@ pub(super) fn has(cell: &Cell) -> bool {
     let Condition {
         sender, wired_ms, ..
     } = cell.condition;
-    let plaintext = |(_, level): (Setup, Option<Level>)| {
-        level.is_some_and(|level| level.others == Others::Plaintext)
-    };
     sender == Sender::Reno
         && Duration::from_millis(wired_ms) == WIRED_DELAY
-        && !plaintext(cell.carried())
+        && !cell.has_plaintext()
 }
 
 /// Runs a cell in virtual time.
@@ -148,6 +145,7 @@ fn overlap(a: Estimate, b: Estimate) -> bool {
 mod tests {
     use super::super::synthetic::{cell, measured};
     use super::*;
+    use crate::scene::{Level, Others};
 
     fn results(goodputs: [f64; 2]) -> Results {
         let cells = (1..).zip(goodputs);
@@ -178,5 +176,20 @@ mod tests {
         assert_eq!(simulated.trace.len(), 40);
         cell.condition.sender = Sender::Bbr;
         assert!(!has(&cell));
+    }
+
+    #[test]
+    fn the_simulator_has_levels_and_no_plaintext() {
+        let mut cell = cell(1);
+        cell.condition.one_error_in = 0;
+        cell.seconds = 8;
+        let all = run(&cell).unwrap().goodput;
+        let mut with = |others| {
+            cell.condition.level = Some(Level { every: 0, others });
+            has(&cell).then(|| run(&cell).unwrap().goodput / all)
+        };
+        let gain = with(Others::Integrity).unwrap();
+        assert!((gain - 1.014).abs() < 0.002, "{gain}");
+        assert_eq!(with(Others::Plaintext), None);
     }
 }

@@ -1,7 +1,9 @@
 //! Dynamic levels: every so many-th packet is in zones, and what the others are.
 
 use crate::host::Host;
-use anyhow::{Context, Result};
+use crate::process::DEADLINE;
+use crate::testbed::find_command;
+use anyhow::Result;
 use os::routes::MARK;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +76,7 @@ every = {}
         self.mark(gateway, from_server, "iifname lan0 ip daddr 10.9.0.2")?;
         gateway.route("10.9.0.2/32", "10.2.0.1")?;
         node.route("10.9.0.2/32", "10.1.0.2")?;
-        // Such a packet comes from where no answer would go.
+        // It comes from where an answer would not go.
         for (host, device) in [(mobile, "radio0"), (gateway, "wired0")] {
             for name in ["all", device] {
                 host.sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0")?;
@@ -99,8 +101,8 @@ every = {}
 "
         );
         host.file("level.nft", &rules)?;
-        host.run("nft -f level.nft")
-            .map(drop)
-            .context("cannot lead packets around the tunnel")
+        let mut nft = host.command(find_command("nft", "nftables")?);
+        nft.args(["-f", "level.nft"]);
+        host.run_command(nft, DEADLINE).map(drop)
     }
 }

@@ -63,7 +63,12 @@ fn findings(results: &Results) -> Vec<Finding> {
         let [above, below] = [fewer, more].map(name);
         let what = format!("others {}: {above} over {below}", others.name());
         let [fewer, more] = [fewer, more].map(|every| condition(every, others));
-        Finding::at_least(what, bound, results.gain(&fewer, &more))
+        let finding = Finding::at_least(what, bound, results.gain(&fewer, &more));
+        let megabits = |condition| Some(in_megabits(results.goodput(&condition)?).value);
+        match megabits(fewer).zip(megabits(more)) {
+            Some((fewer, more)) => finding.detail(format!("{fewer:.3} over {more:.3} Mb/s")),
+            None => finding,
+        }
     };
     let findings = |(others, bounds): (Others, [_; 3])| bounds.map(|bound| finding(others, bound));
     BOUNDS.into_iter().flat_map(findings).collect()
