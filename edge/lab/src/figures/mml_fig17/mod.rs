@@ -15,8 +15,9 @@ pub const FIGURE: Figure = Figure {
               packet is in zones. The others are authenticated in the tunnel and not encrypted, which is what a \
               grant of both configurations allows; or they are plaintext, as in the paper, which Strata never \
               sends: the kernels of gateway and mobile node lead them around the tunnel. A packet of 1380 \
-              octets is 1453 on the wireless link in zones, 1433 without encryption, and as long as it is \
-              in plaintext, so 1.4 % and 5.3 % are to be won at most. The paper's absolute number has losses in \
+              octets is 1453 on the wireless link in zones, 1433 without encryption, and as long as it is in \
+              plaintext, so 1.4 % and 5.3 % are to be won at most. What goes beside the tunnel overtakes what is \
+              being sealed or opened, so TCP sends some segments twice. The paper's absolute number has losses in \
               it, 3DES, and machines of its day.",
     conditions: |quick| conditions(if quick { &QUICK } else { &PERIODS }),
     findings,
@@ -28,8 +29,8 @@ pub const FIGURE: Figure = Figure {
 /// Of [`PERIODS`] what a quick run has.
 const QUICK: [u32; 4] = [1, 2, 10, 0];
 
-/// Which throughput is compared with which, by periods, and what it must be at least: half of what octets give,
-/// or more.
+/// Which throughput is compared with which, by periods, and what it must be at least: half of what octets give or
+/// more, but where most packets overtake each other.
 const BOUNDS: [(Others, [(u32, u32, f64); 3]); 2] = [
     (
         Others::Integrity,
@@ -37,7 +38,7 @@ const BOUNDS: [(Others, [(u32, u32, f64); 3]); 2] = [
     ),
     (
         Others::Plaintext,
-        [(2, 1, 1.015), (10, 2, 1.012), (0, 1, 1.035)],
+        [(2, 1, 1.01), (10, 2, 1.012), (0, 1, 1.035)],
     ),
 ];
 
