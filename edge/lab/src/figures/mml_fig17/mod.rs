@@ -31,15 +31,13 @@ const QUICK: [u32; 4] = [1, 2, 10, 0];
 
 /// Which throughput is compared with which, by periods, and what it must be at least: half of what octets give or
 /// more, but where most packets overtake each other.
-const BOUNDS: [(Others, [(u32, u32, f64); 3]); 2] = [
-    (
-        Others::Integrity,
-        [(2, 1, 1.004), (10, 2, 1.003), (0, 1, 1.01)],
-    ),
-    (
-        Others::Plaintext,
-        [(2, 1, 1.01), (10, 2, 1.012), (0, 1, 1.035)],
-    ),
+const BOUNDS: [(Others, u32, u32, f64); 6] = [
+    (Others::Integrity, 2, 1, 1.004),
+    (Others::Integrity, 10, 2, 1.003),
+    (Others::Integrity, 0, 1, 1.01),
+    (Others::Plaintext, 2, 1, 1.01),
+    (Others::Plaintext, 10, 2, 1.012),
+    (Others::Plaintext, 0, 1, 1.035),
 ];
 
 /// All kinds of packets that are not in zones; where all packets are, there is one kind.
@@ -60,19 +58,18 @@ fn condition(every: u32, others: Others) -> Condition {
 }
 
 fn findings(results: &Results) -> Vec<Finding> {
-    let finding = |others: Others, (fewer, more, bound): (u32, u32, f64)| {
+    let finding = |(others, fewer, more, bound): (Others, u32, u32, f64)| {
         let [above, below] = [fewer, more].map(name);
         let what = format!("others {}: {above} over {below}", others.name());
         let [fewer, more] = [fewer, more].map(|every| condition(every, others));
         let finding = Finding::at_least(what, bound, results.gain(&fewer, &more));
-        let megabits = |condition| Some(in_megabits(results.goodput(&condition)?).value);
-        match megabits(fewer).zip(megabits(more)) {
+        let megabits = |condition| Some(in_megabits(results.goodput(condition)?).value);
+        match megabits(&fewer).zip(megabits(&more)) {
             Some((fewer, more)) => finding.detail(format!("{fewer:.3} over {more:.3} Mb/s")),
             None => finding,
         }
     };
-    let findings = |(others, bounds): (Others, [_; 3])| bounds.map(|bound| finding(others, bound));
-    BOUNDS.into_iter().flat_map(findings).collect()
+    BOUNDS.map(finding).into()
 }
 
 fn plots(results: &Results) -> Vec<Plot> {
