@@ -132,7 +132,7 @@ impl Condition {
         let setup = self.setup.name();
         match self.level {
             None => setup.to_owned(),
-            Some(Level { every: 0, others }) => format!("not {setup}: {}", others.name()),
+            Some(Level { every: 0, others }) => format!("all {}", others.name()),
             Some(Level { every, others }) => {
                 format!("one of {every} {setup}, others {}", others.name())
             }

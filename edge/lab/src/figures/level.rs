@@ -6,7 +6,7 @@ use crate::experiment::{Column, Estimate, Filled, Finding, Grid, Plan, Row};
 use anyhow::{Result, ensure};
 
 /// Octets of the segments with headers: nearly the longest.
-pub(super) const SEGMENT: usize = 1380;
+const SEGMENT: usize = 1380;
 
 /// IPv4 and UDP around a packet.
 const OUTSIDE: usize = 28;
