@@ -366,10 +366,10 @@ pub struct LabRun {
     /// Networks at once, at most
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub at_once: Option<usize>,
-    /// Leave SNOOP off, which must make the figures fail
+    /// Leave SNOOP off: what rests on it must fail
     #[arg(long)]
     pub no_snoop: bool,
-    /// Leave zones off, which must make the tables fail
+    /// Leave zones off: what rests on them must fail
     #[arg(long)]
     pub no_zones: bool,
 }

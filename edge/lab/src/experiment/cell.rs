@@ -4,7 +4,7 @@ use super::Plan;
 use super::trial::Kind;
 use crate::bystander::Moments;
 use crate::emulator::Statistics;
-use crate::scene::{Sender, Settings, Setup};
+use crate::scene::{Level, Others, Sender, Settings, Setup};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ pub struct Condition {
     pub one_error_in: u64,
     /// Milliseconds over the wired hop, one way.
     pub wired_ms: u64,
+    /// Which packets are in zones where the setup has them; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
 }
 
 /// A condition with a seed: one download on a network of its own.
@@ -40,6 +43,19 @@ pub struct Cell {
     pub seconds: u64,
     /// Whether SNOOP works where it should; without it most claims must fail.
     pub snoop: bool,
+    /// Whether packets have zones where they should; without them there are no levels either.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub zones: bool,
+}
+
+/// As it was before it could be left off.
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_yes(zones: &bool) -> bool {
+    *zones
 }
 
 /// What a cell gave.
@@ -102,12 +118,34 @@ impl Condition {
             sender,
             one_error_in,
             wired_ms: crate::scene::WIRED_DELAY.as_millis() as u64,
+            level: None,
         }
     }
 
     /// The same but for the setup.
     pub const fn with(self, setup: Setup) -> Self {
         Self { setup, ..self }
+    }
+
+    /// How the download is carried, for a person.
+    pub fn name(&self) -> String {
+        let setup = self.setup.name();
+        match self.level {
+            None => setup.to_owned(),
+            Some(Level { every: 0, others }) => format!("all {}", others.name()),
+            Some(Level { every, others }) => {
+                format!("one of {every} {setup}, others {}", others.name())
+            }
+        }
+    }
+
+    /// The same for programs and files.
+    pub fn configuration(&self) -> String {
+        let setup = self.setup.key();
+        match self.level {
+            None => setup.to_owned(),
+            Some(Level { every, others }) => format!("{setup}_every{every}_{}", others.key()),
+        }
     }
 }
 
@@ -119,25 +157,27 @@ impl Cell {
             seed,
             seconds: plan.seconds,
             snoop: plan.snoop,
+            zones: plan.zones,
         }
     }
 
     /// A name for people and files, different for different cells.
     pub fn key(&self) -> String {
         let Condition {
-            setup,
             sender,
             one_error_in,
             wired_ms,
+            ..
         } = self.condition;
         format!(
-            "{}-{}-{}-{wired_ms}ms-{}s-seed{}{}",
-            setup.key(),
+            "{}-{}-{}-{wired_ms}ms-{}s-seed{}{}{}",
+            self.condition.configuration(),
             sender.key(),
             bits(one_error_in),
             self.seconds,
             self.seed,
-            if self.snoop { "" } else { "-nosnoop" }
+            if self.snoop { "" } else { "-nosnoop" },
+            if self.zones { "" } else { "-nozones" }
         )
     }
 
@@ -153,24 +193,42 @@ impl Cell {
             sender,
             one_error_in,
             wired_ms,
+            level,
         } = self.condition;
-        (self.seed, sender, one_error_in, wired_ms, setup)
+        (self.seed, sender, one_error_in, wired_ms, setup, level)
+    }
+
+    /// How the download is really carried: if zones are left off, in plain ESP where there should be some.
+    pub(super) fn carried(&self) -> (Setup, Option<Level>) {
+        let Condition { setup, level, .. } = self.condition;
+        match self.zones || !setup.is_zoned() {
+            true => (setup, level),
+            false => (Setup::Ipsec, None),
+        }
+    }
+
+    /// Whether some of its packets go in clear beside a tunnel.
+    pub(super) fn has_plaintext(&self) -> bool {
+        let (_, level) = self.carried();
+        level.is_some_and(|level| level.others == Others::Plaintext)
     }
 
     /// The kind of network it needs.
-    pub(super) const fn kind(&self) -> Kind {
-        (self.condition.setup, self.snoop)
+    pub(super) fn kind(&self) -> Kind {
+        (self.carried(), self.snoop)
     }
 
     /// The network it runs on.
     pub(super) fn scene(&self) -> Settings {
         let Condition {
-            setup,
             sender,
             one_error_in,
             wired_ms,
+            ..
         } = self.condition;
+        let (setup, level) = self.carried();
         Settings {
+            level,
             wired_delay: Duration::from_millis(wired_ms),
             snoop: self.snoop,
             ..Settings::new(setup, sender, one_error_in, self.seed)
@@ -247,6 +305,30 @@ mod tests {
             ..cell
         };
         assert_eq!(off.key(), "zoned_snoop-cubic-512k-100ms-20s-seed3-nosnoop");
+        let level = Level {
+            every: 10,
+            others: Others::Plaintext,
+        };
+        let condition = Condition {
+            level: Some(level),
+            ..Condition::new(Setup::Zoned, Sender::Reno, 0)
+        };
+        let some = Cell {
+            zones: false,
+            ..Cell::new(condition, 3, &PLAN)
+        };
+        let key = "zoned_every10_plaintext-reno-none-100ms-20s-seed3-nozones";
+        assert_eq!(some.key(), key);
+        assert!(!some.has_plaintext());
+        assert_eq!(some.carried(), (Setup::Ipsec, None));
+    }
+
+    #[test]
+    fn a_cell_that_was_kept_before_there_were_levels_is_read() {
+        let cell = synthetic::cell(1);
+        let kept = r#"{"setup":"zoned","sender":"reno","one_error_in":524288,"wired_ms":100,"seed":1,"seconds":20,"snoop":true}"#;
+        assert_eq!(serde_json::to_string(&cell).unwrap(), kept);
+        assert_eq!(serde_json::from_str::<Cell>(kept).unwrap(), cell);
     }
 
     #[test]

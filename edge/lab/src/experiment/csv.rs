@@ -12,15 +12,16 @@ pub(super) fn cells(results: &Results) -> String {
                     machine_late,repeats\n"
         .to_owned();
     for measured in results.iter() {
+        let condition = measured.cell.condition;
         let Condition {
-            setup,
             sender,
             one_error_in,
             wired_ms,
-        } = measured.cell.condition;
+            ..
+        } = condition;
         let hops = &measured.hops;
         let line = [
-            setup.key().to_owned(),
+            condition.configuration(),
             sender.key().to_owned(),
             one_error_in.to_string(),
             wired_ms.to_string(),
@@ -50,14 +51,14 @@ pub(super) fn cells(results: &Results) -> String {
 pub(super) fn traces(results: &Results) -> String {
     let mut text = "configuration,sender,seed,ms,acknowledged,window\n".to_owned();
     for measured in results.iter() {
-        let Condition { setup, sender, .. } = measured.cell.condition;
+        let condition = measured.cell.condition;
         for sample in &measured.trace {
             // Writing into a string cannot fail.
             let _ = writeln!(
                 text,
                 "{},{},{},{},{},{}",
-                setup.key(),
-                sender.key(),
+                condition.configuration(),
+                condition.sender.key(),
                 measured.cell.seed,
                 sample.ms,
                 sample.acknowledged,

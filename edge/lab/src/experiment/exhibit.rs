@@ -77,7 +77,7 @@ impl Exhibit {
     /// Something would be left off that it does not rest on, or a program is missing.
     pub(super) fn check(self, plan: &Plan) -> Result<(), Obstacle> {
         let (snoop, zones) = match self {
-            Self::Figure(_) => (true, false),
+            Self::Figure(figure) => (!figure.zones, figure.zones),
             Self::Table(table) => (false, table.zones),
         };
         let left_off = [

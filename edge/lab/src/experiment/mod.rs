@@ -42,7 +42,7 @@ use crate::canary::Marked;
 use crate::obstacle::Obstacle;
 use crate::plot::Plot;
 use crate::scene::Sender;
-use crate::testbed::find_binary;
+use crate::testbed::{find_binary, find_command};
 use crate::vigil::Vigil;
 use anyhow::{Error, Result};
 use crew::{Job, News};
@@ -90,6 +90,8 @@ pub struct Figure {
     pub plots: fn(&Results) -> Vec<Plot>,
     /// Whether the samples over time are written too.
     pub traces: bool,
+    /// Whether it rests on zones, so that it has to fail without; the others rest on SNOOP.
+    pub zones: bool,
 }
 
 /// How much is measured.
@@ -321,6 +323,9 @@ fn fill<W: FnMut(&Cell) -> Result<Measured>>(
 fn check<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Result<(), Obstacle> {
     if cells.clone().any(|cell| cell.condition.setup.has_daemons()) {
         find_binary("stratad")?;
+    }
+    if cells.clone().any(Cell::has_plaintext) {
+        find_command("nft", "nftables")?;
     }
     let available = os::sysctl::get("net.ipv4.tcp_available_congestion_control")?;
     let senders: BTreeSet<Sender> = cells.map(|cell| cell.condition.sender).collect();

@@ -1,5 +1,6 @@
 //! The same cells in virtual time, where the simulator has what they need: Reno over the papers'
-//! wired hop. Its errors are drawn from other streams, so only means can be compared.
+//! wired hop, and nothing beside a tunnel. Its errors are drawn from other streams, so only means can be
+//! compared.
 
 use super::Measured;
 use super::cell::{Cell, Condition, Hops, Sample};
@@ -46,14 +47,17 @@ pub(super) fn has(cell: &Cell) -> bool {
     let Condition {
         sender, wired_ms, ..
     } = cell.condition;
-    sender == Sender::Reno && Duration::from_millis(wired_ms) == WIRED_DELAY
+    sender == Sender::Reno
+        && Duration::from_millis(wired_ms) == WIRED_DELAY
+        && !cell.has_plaintext()
 }
 
 /// Runs a cell in virtual time.
 pub(super) fn run(cell: &Cell) -> Result<Measured> {
-    let setup = cell.condition.setup;
+    let (setup, level) = cell.carried();
     let download = Download {
         configuration: configuration(setup),
+        every: level.map(|level| level.every),
         tcp: tcp::Settings {
             sack: false,
             ..tcp::Settings::default()
@@ -141,6 +145,7 @@ fn overlap(a: Estimate, b: Estimate) -> bool {
 mod tests {
     use super::super::synthetic::{cell, measured};
     use super::*;
+    use crate::scene::{Level, Others};
 
     fn results(goodputs: [f64; 2]) -> Results {
         let cells = (1..).zip(goodputs);
@@ -171,5 +176,20 @@ mod tests {
         assert_eq!(simulated.trace.len(), 40);
         cell.condition.sender = Sender::Bbr;
         assert!(!has(&cell));
+    }
+
+    #[test]
+    fn the_simulator_has_levels_and_no_plaintext() {
+        let mut cell = cell(1);
+        cell.condition.one_error_in = 0;
+        cell.seconds = 8;
+        let all = run(&cell).unwrap().goodput;
+        let mut with = |others| {
+            cell.condition.level = Some(Level { every: 0, others });
+            has(&cell).then(|| run(&cell).unwrap().goodput / all)
+        };
+        let gain = with(Others::Integrity).unwrap();
+        assert!((gain - 1.014).abs() < 0.002, "{gain}");
+        assert_eq!(with(Others::Plaintext), None);
     }
 }

@@ -116,6 +116,21 @@ fn whatever_does_not_hold_fails_the_figure_with_its_reason() {
     }
 }
 
+/// Dynamic levels by octets alone, with what each finding says when the period changes nothing.
+#[test]
+fn levels_that_win_nothing_fail_every_finding() {
+    let figure = figure("mml-fig17");
+    let report = judged("levels", figure, |_| 1.8e6);
+    assert_eq!(report.verdict, Verdict::Fails);
+    assert_eq!(report.reasons.len(), 6);
+    let reason = "others plaintext: no packet encrypted over every packet encrypted: 1.00 times, not at least 1.035";
+    assert!(
+        report.reasons.iter().any(|r| r == reason),
+        "{:?}",
+        report.reasons
+    );
+}
+
 #[test]
 fn a_figure_has_its_files_and_the_report_is_read_back() {
     let folder = Folder::new("files");
@@ -241,7 +256,13 @@ fn what_does_not_matter_cannot_be_left_off() {
     });
     let plain = refusal(plain, |options| options.plan.zones = false);
     assert!(plain.starts_with("a-table does not rest on"), "{plain}");
-    let figure = Exhibit::Figure(figure("mml-fig15"));
-    let figure = refusal(figure, |options| options.plan.zones = false);
-    assert!(figure.starts_with("mml-fig15 does not rest on"), "{figure}");
+    let repaired = Exhibit::Figure(figure("mml-fig15"));
+    let repaired = refusal(repaired, |options| options.plan.zones = false);
+    assert!(
+        repaired.starts_with("mml-fig15 does not rest on"),
+        "{repaired}"
+    );
+    let levels = Exhibit::Figure(figure("mml-fig17"));
+    let levels = refusal(levels, |options| options.plan.snoop = false);
+    assert!(levels.starts_with("mml-fig17 does not rest on"), "{levels}");
 }

@@ -5,7 +5,7 @@ use super::cell::{Cell, Hops, Measured, Sample};
 use crate::bystander::Bystander;
 use crate::canary::Marked;
 use crate::daemon::Daemon;
-use crate::scene::{SERVER, Scene, Settings, Setup};
+use crate::scene::{Level, SERVER, Scene, Settings, Setup};
 use crate::testbed::Testbed;
 use crate::transfer;
 use anyhow::{Result, bail};
@@ -38,9 +38,9 @@ struct Network {
     _bed: Testbed,
 }
 
-/// What cannot be changed while a network stands: how the download is carried, and whether SNOOP
+/// What cannot be changed while a network stands: how the download is carried, in which levels, and whether SNOOP
 /// works where it should.
-pub(super) type Kind = (Setup, bool);
+pub(super) type Kind = ((Setup, Option<Level>), bool);
 
 impl<'a> Bench<'a> {
     /// An empty bench.

@@ -88,17 +88,17 @@ pub(super) fn goodput(results: &Results, title: &str, setups: &[Setup], sender: 
     }
 }
 
-/// A line of estimates over error rates.
-pub(super) fn dots(errors: &[u64], value: impl Fn(u64) -> Option<Estimate>) -> Vec<Dot> {
-    let dot = |(place, &errors): (usize, &u64)| {
-        let estimate = value(errors)?;
+/// A line of estimates over what stands side by side.
+pub(super) fn dots<T: Copy>(axis: &[T], value: impl Fn(T) -> Option<Estimate>) -> Vec<Dot> {
+    let dot = |(place, &at): (usize, &T)| {
+        let estimate = value(at)?;
         Some(Dot {
             x: place as f64,
             y: estimate.value,
             interval: estimate.interval,
         })
     };
-    errors.iter().enumerate().filter_map(dot).collect()
+    axis.iter().enumerate().filter_map(dot).collect()
 }
 
 /// How many times one setup is as fast as another over the error rate, a line for each sender, and
@@ -144,7 +144,8 @@ pub(super) fn gain(
     }
 }
 
-fn exactly(value: f64) -> Estimate {
+/// What somebody says without an interval.
+pub(super) fn exactly(value: f64) -> Estimate {
     Estimate {
         value,
         interval: None,
@@ -152,7 +153,7 @@ fn exactly(value: f64) -> Estimate {
     }
 }
 
-fn in_megabits(estimate: Estimate) -> Estimate {
+pub(super) fn in_megabits(estimate: Estimate) -> Estimate {
     Estimate {
         value: estimate.value / 1e6,
         interval: estimate.interval.map(|ends| ends.map(|end| end / 1e6)),

@@ -1,5 +1,4 @@
-//! What both figures of dynamic MML-IPsec have in common: how long packets are of which only some are
-//! encrypted.
+//! How long packets are of which only some are encrypted.
 
 use super::cost::shape;
 use crate::bare::{Ends, Shape, segment};
@@ -7,10 +6,7 @@ use crate::experiment::{Column, Estimate, Filled, Finding, Grid, Plan, Row};
 use anyhow::{Result, ensure};
 
 /// Octets of the segments with headers: nearly the longest.
-pub(super) const SEGMENT: usize = 1380;
-
-/// Octets of what TCP carries in one.
-pub(super) const PAYLOAD: usize = SEGMENT - segment::HEADERS;
+const SEGMENT: usize = 1380;
 
 /// IPv4 and UDP around a packet.
 const OUTSIDE: usize = 28;

@@ -33,7 +33,7 @@ pub const ALL: [Exhibit; 13] = [
     Exhibit::Table(&czml_fig5::TABLE),
     Exhibit::Table(&mml_table6::TABLE),
     Exhibit::Table(&mml_table7::TABLE),
-    Exhibit::Table(&mml_fig17::TABLE),
+    Exhibit::Figure(&mml_fig17::FIGURE),
     Exhibit::Table(&mml_fig18::TABLE),
 ];
 

@@ -195,7 +195,7 @@ fn points(points: &[Point]) -> Markup {
                 tbody {
                     @for point in points {
                         tr {
-                            td { (point.condition.setup.name()) }
+                            td { (point.condition.name()) }
                             td { (point.condition.sender.name()) }
                             td.number { (point.condition.wired_ms) " ms" }
                             td.number { (bits(point.condition.one_error_in)) }
@@ -229,7 +229,7 @@ fn agreement(agreement: &Agreement) -> Markup {
                 @if apart > 0 {
                     " Apart:"
                     @for apart in &agreement.apart {
-                        " " (apart.condition.setup.name()) " at " (bits(apart.condition.one_error_in))
+                        " " (apart.condition.name()) " at " (bits(apart.condition.one_error_in))
                         " (× " (format!("{:.2}", apart.ratio))
                         @if apart.may_be_chance { ", intervals overlap" } ")"
                     }

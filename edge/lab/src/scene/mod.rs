@@ -6,9 +6,11 @@
 //! 10.9.0.2 (in the tunnel)
 //! ```
 
+mod level;
 mod sender;
 mod setup;
 
+pub use level::{Level, Others};
 pub use sender::Sender;
 pub use setup::Setup;
 
@@ -37,6 +39,8 @@ pub const SERVER: &str = "10.3.0.2";
 pub struct Settings {
     /// How the download is carried.
     pub setup: Setup,
+    /// Which packets of a tunnel with zones are in them; `None` for all.
+    pub level: Option<Level>,
     /// The server's TCP.
     pub sender: Sender,
     /// One bit error in so many bits on the lossy hop, both directions; 0 for none.
@@ -58,6 +62,7 @@ impl Settings {
     pub const fn new(setup: Setup, sender: Sender, one_error_in: u64, seed: u64) -> Self {
         Self {
             setup,
+            level: None,
             sender,
             one_error_in,
             wired_delay: WIRED_DELAY,
@@ -66,6 +71,12 @@ impl Settings {
             licence: true,
             license_payload: false,
         }
+    }
+
+    /// What an end's configuration says of levels, for its peer of this name.
+    fn level_of(&self, peer: &str) -> String {
+        let table = self.level.map(|level| level.table(peer));
+        table.unwrap_or_default()
     }
 
     /// The lossy hop.
@@ -144,6 +155,9 @@ impl Scene {
         node.route("10.3.0.0/24", "10.2.0.2")?;
         gateway.route("10.1.0.0/24", "10.2.0.1")?;
         server.route("default", "10.3.0.1")?;
+        if let Some(level) = settings.level {
+            level.lead_around([&mobile, &node, &gateway])?;
+        }
         let (ends, node) = protect(settings, [&mobile, &node, &gateway])?;
         Ok(Self {
             mobile,

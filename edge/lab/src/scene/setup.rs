@@ -74,6 +74,7 @@ impl Setup {
     /// The mobile node's configuration.
     pub(super) fn mobile(self, settings: &Settings) -> String {
         let zones = self.zones(settings);
+        let level = settings.level_of("gateway");
         format!(
             r#"
 [node]
@@ -89,6 +90,7 @@ psk = "tunnel.psk"
 local = ["10.9.0.2/32"]
 remote = ["10.3.0.0/24"]
 {zones}
+{level}
 "#
         )
     }
@@ -96,6 +98,7 @@ remote = ["10.3.0.0/24"]
     /// The gateway's configuration.
     pub(super) fn gateway(self, settings: &Settings) -> String {
         let zones = self.zones(settings);
+        let level = settings.level_of("mobile");
         let licensed = match self.is_zoned() {
             true => {
                 r#"
@@ -118,6 +121,7 @@ psk = "tunnel.psk"
 local = ["10.3.0.0/24"]
 remote = ["10.9.0.2/32"]
 {zones}
+{level}
 {licensed}
 "#
         )

@@ -33,6 +33,9 @@ const HEADERS: u16 = 40;
 pub struct Download {
     /// What protects it, and what the node does.
     pub configuration: Configuration,
+    /// Of packets in zones every so many-th is encrypted, with 0 none, and the others are authenticated alone; all
+    /// are with `None`.
+    pub every: Option<u32>,
     /// How both ends speak TCP. In a tunnel segments are made to fit.
     pub tcp: tcp::Settings,
     /// One bit error in so many bits on the wireless hop, both directions; 0 for none.
@@ -52,6 +55,7 @@ impl Default for Download {
     fn default() -> Self {
         Self {
             configuration: Configuration::ZonedSnoop,
+            every: None,
             tcp: tcp::Settings {
                 sack: false,
                 ..tcp::Settings::default()

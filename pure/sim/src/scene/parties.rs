@@ -3,10 +3,11 @@
 use super::Configuration;
 use crypto::{Secret, TrustStore};
 use model::{
-    Encapsulation, Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId,
-    ZoneSelector, ZoneSuite,
+    Class, Encapsulation, Group, Identity, LevelGrant, Licence, Mode, Right, Span, Suite,
+    TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -21,12 +22,14 @@ pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 2);
 
 /// How each calls the peer that matters.
 pub(super) const GATEWAY_PEER: &str = "gateway";
+const MOBILE_PEER: &str = "mobile";
 const NODE: &str = "node";
 
 /// The policies of a download.
 #[derive(Clone, Copy)]
 pub(super) struct Parties {
     pub configuration: Configuration,
+    pub every: Option<u32>,
     pub licence: bool,
     pub snoop: bool,
 }
@@ -37,17 +40,21 @@ impl Parties {
         let peers = vec![peer(GATEWAY_PEER, GATEWAY_PEER, Some(GATEWAY[0]), role)];
         Config {
             start: vec![GATEWAY_PEER.to_owned()],
-            ..config("mobile", peers, None)
+            every: self.every_of(GATEWAY_PEER),
+            ..config(MOBILE_PEER, peers, None)
         }
     }
 
     pub fn gateway(self) -> Config {
         let role = self.vpn(Ipv4Addr::new(10, 3, 0, 0), 24, INNER, 32);
-        let mut peers = vec![peer("mobile", "mobile", None, role)];
+        let mut peers = vec![peer(MOBILE_PEER, MOBILE_PEER, None, role)];
         if self.configuration.is_zoned() {
             peers.push(peer(NODE, NODE, Some(LICENSED[0]), Role::Licensed));
         }
-        config(GATEWAY_PEER, peers, None)
+        Config {
+            every: self.every_of(MOBILE_PEER),
+            ..config(GATEWAY_PEER, peers, None)
+        }
     }
 
     pub fn licensed(self) -> Config {
@@ -69,6 +76,11 @@ impl Parties {
         }
     }
 
+    fn every_of(self, peer: &str) -> BTreeMap<String, u32> {
+        let every = self.every.map(|every| (peer.to_owned(), every));
+        every.into_iter().collect()
+    }
+
     fn zones(self) -> ZonePolicy {
         let licence = Licence {
             node: identity(NODE),
@@ -86,9 +98,23 @@ impl Parties {
                 (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
             ],
             window: 4096,
-            level: None,
+            level: self.every.map(|_| everything()),
             licences: self.licence.then_some(licence).into_iter().collect(),
         }
+    }
+}
+
+/// Whatever has ports, for longer than any download.
+fn everything() -> LevelGrant {
+    let class = Class {
+        ports: Span::new(0, u16::MAX),
+        ..Class::default()
+    };
+    LevelGrant {
+        class,
+        packets: u32::MAX,
+        seconds: u32::MAX,
+        renewals: 0,
     }
 }
 

@@ -74,6 +74,7 @@ impl Stage {
     fn protect(&mut self, download: &Download, gateway: HostId, divert: Divert) {
         let parties = Parties {
             configuration: download.configuration,
+            every: download.every,
             licence: download.licence,
             snoop: download.snoop,
         };

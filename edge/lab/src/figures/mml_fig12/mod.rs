@@ -23,6 +23,7 @@ pub const FIGURE: Figure = Figure {
     findings,
     plots,
     traces: false,
+    zones: false,
 };
 
 const SETUPS: [Setup; 2] = [Setup::None, Setup::Snoop];

@@ -28,6 +28,7 @@ pub const FIGURE: Figure = Figure {
     findings,
     plots,
     traces: false,
+    zones: false,
 };
 
 fn findings(results: &Results) -> Vec<Finding> {

@@ -18,6 +18,7 @@ pub const FIGURE: Figure = Figure {
     findings,
     plots,
     traces: true,
+    zones: false,
 };
 
 fn findings(results: &Results) -> Vec<Finding> {

@@ -20,6 +20,7 @@ pub const FIGURE: Figure = Figure {
     findings,
     plots,
     traces: true,
+    zones: false,
 };
 
 const CLEAR: [Setup; 2] = [Setup::None, Setup::Snoop];

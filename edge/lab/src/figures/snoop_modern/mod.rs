@@ -23,6 +23,7 @@ pub const FIGURE: Figure = Figure {
     findings,
     plots,
     traces: false,
+    zones: false,
 };
 
 const SENDERS: [Sender; 2] = [Sender::Cubic, Sender::Bbr];
