@@ -38,6 +38,10 @@ pub struct LevelPolicy {
     pub integrity: Option<LevelGrant>,
     /// `every`: every so many-th of them is encrypted all the same; with 1 all are, with 0 none is. Default 0.
     pub every: u32,
+    /// `opaque_below`: as long as fewer of the packets that come are missing than this, in ten-thousandths, all
+    /// that leave are opaque: nobody on the way needs to repair anything. 0.01 % to 50 %; default never, which is
+    /// 0.
+    pub opaque_below: u16,
 }
 
 impl LevelPolicy {
@@ -54,12 +58,41 @@ impl LevelPolicy {
 fn level(value: &Value<'_>) -> Option<LevelPolicy> {
     let mut table = value.table()?;
     let example = "{ ports = \"5004-5005\", packets = 1000000, seconds = 3600 }";
-    let integrity = table.required("integrity", example, integrity);
+    let opaque_below = table.optional("opaque_below", share);
+    let integrity = match table.value("opaque_below") {
+        Some(_) => table.optional("integrity", integrity),
+        None => Some(table.required("integrity", example, integrity)?),
+    };
     let every = table.optional("every", |value| value.number(0..=u32::MAX));
     table.finish();
     Some(LevelPolicy {
-        integrity: Some(integrity?),
+        integrity,
         every: every.unwrap_or_default(),
+        opaque_below: opaque_below.unwrap_or_default(),
+    })
+}
+
+/// `1%` or `0.25%`, in ten-thousandths.
+fn share(value: &Value<'_>) -> Option<u16> {
+    let text = value.text()?;
+    let read = || {
+        let percent = text.strip_suffix('%')?;
+        let (whole, part) = percent.split_once('.').unwrap_or((percent, "0"));
+        let digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
+        let part =
+            (part.len() <= 2 && digits(part) && digits(whole)).then(|| format!("{part:0<2}"))?;
+        let whole = whole.parse::<u16>().ok()?.checked_mul(100)?;
+        whole.checked_add(part.parse().ok()?)
+    };
+    let share = read().filter(|share| (1..=5000).contains(share));
+    share.or_else(|| {
+        value.fault(
+            format!(
+                "`{}` is no share of the packets from 0.01% to 50%",
+                text.escape_debug()
+            ),
+            "write one like \"1%\"",
+        )
     })
 }
 

@@ -290,13 +290,24 @@ fn peer(peer: &Peer) -> Section {
         ),
         applied("shared", shared),
     ]);
-    let LevelPolicy { integrity, every } = levels;
+    let LevelPolicy {
+        integrity,
+        every,
+        opaque_below,
+    } = levels;
     settings.extend([
         anew(
             "level.integrity",
             integrity.map_or_else(|| "none".to_owned(), |grant| grant.to_string()),
         ),
         applied("level.every", every),
+        applied(
+            "level.opaque_below",
+            match opaque_below {
+                0 => "never".to_owned(),
+                share => format!("{}.{:02}%", share / 100, share % 100),
+            },
+        ),
     ]);
     named("peer", party, settings)
 }

@@ -44,4 +44,4 @@ pub use status::{
     Child, ChildKind, ChildMode, Congestion, PathMtu, Peer, PeerKind, PeerState, Refusal, Role,
     Routes, RoutesReason, Status, Traffic, Window,
 };
-pub use zones::{Composite, GrantState, Held, Holder, LevelGrant, Zone, Zones};
+pub use zones::{Composite, GrantState, Held, Holder, LevelGrant, Link, Zone, Zones};

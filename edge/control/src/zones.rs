@@ -40,6 +40,9 @@ pub struct Composite {
     /// What the operator wants of the levels: `auto`, `zoned`, `opaque` or `integrity`.
     #[serde(default)]
     pub signal: String,
+    /// How good its way is, if that says which level it is (`opaque_below`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
     /// Replay window of both ends, in packets.
     pub window: u32,
     /// The zones, in ascending serial; the last is the payload.
@@ -125,6 +128,15 @@ pub enum GrantState {
     Held,
     /// The node refused them.
     Refused,
+}
+
+/// How good the way is on which the packets of a composite SA come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// How many of ten thousand packets were missing when that was looked at last; `None` before.
+    pub missing: Option<u16>,
+    /// Whether that is so little that what leaves is opaque.
+    pub good: bool,
 }
 
 /// Keys that a licensed node holds.

@@ -5,8 +5,12 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::account::{expect_fix, expect_row, wait};
 use lab::certified::strata;
 use lab::daemon::Daemon;
-use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, Tunnel};
+use lab::pair::{
+    self, DEADLINE, GATEWAY, LICENSED, MOBILE, Pair, TUNNEL_KEY, Terms, Tunnel, holds_a_grant,
+    segments,
+};
 use lab::plain;
+use lab::process::until;
 use lab::runner;
 use lab::transfer::transfer;
 use lab::volley::volleys;
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
         ends_that_name_different_datagrams_encrypt_all_and_are_told_with_the_fix,
         a_level_that_was_not_agreed_on_is_refused_with_the_fix,
         a_reload_takes_a_grant_back,
+        on_a_good_link_nobody_reads_anything_and_on_a_bad_one_what_repairs_it,
         a_class_that_is_not_bounded_is_told_with_the_fix,
     ])
 }
@@ -50,12 +55,16 @@ const ALL: &str =
 
 /// The mobile node's and the gateway's configuration, with what each lets go without encryption.
 fn configs(levels: [&str; 2]) -> [String; 2] {
+    configs_with(Terms::ZONED, levels)
+}
+
+fn configs_with(terms: Terms<'_>, levels: [&str; 2]) -> [String; 2] {
     let with = |config: String, peer: &str, level: &str| match level {
         "" => config,
         level => format!("{config}\n[peer.{peer}.level]\n{level}\n"),
     };
-    let mobile = pair::mobile_config(Family::V4, Terms::ZONED, "manual");
-    let gateway = pair::gateway_config(Terms::ZONED);
+    let mobile = pair::mobile_config(Family::V4, terms, "manual");
+    let gateway = pair::gateway_config(terms);
     [
         with(mobile, "office", levels[0]),
         with(gateway, "alice", levels[1]),
@@ -366,5 +375,64 @@ fn a_class_that_is_not_bounded_is_told_with_the_fix() -> Result<()> {
         };
         ensure!(format!("{refusal:?}").contains(words), "{refusal:?}");
     }
+    Ok(())
+}
+
+/// Both ends lose three of a hundred packets that come.
+const BAD: &str = "table inet link {
+chain in {
+type filter hook input priority -300
+udp dport 4500 numgen random mod 100 < 3 drop
+}
+}
+";
+
+fn on_a_good_link_nobody_reads_anything_and_on_a_bad_one_what_repairs_it() -> Result<()> {
+    let pair = Pair::new("level")?;
+    let licensed = pair.start_licensed(LICENSED)?;
+    let level = r#"opaque_below = "1%""#;
+    let tunnel = plain::start_with(&pair, &configs_with(Terms::LICENSED, [level; 2]))?;
+    tunnel.up()?;
+    licensed.wait_until("zones", DEADLINE, holds_a_grant)?;
+    let judged = |good: bool| {
+        until("both ends to judge the link", DEADLINE, || {
+            transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 500_000)?;
+            transfer(&pair.gateway, &pair.mobile, MOBILE[0], 500_000)?;
+            let [mobile, gateway] = [&tunnel.mobile, &tunnel.gateway].map(composite);
+            let both = [
+                mobile?["link"]["good"].clone(),
+                gateway?["link"]["good"].clone(),
+            ];
+            Ok((both == [Value::Bool(good), Value::Bool(good)]).then_some(()))
+        })
+    };
+    let seen = || segments(&licensed);
+    judged(true)?;
+    let before = seen()?;
+    ensure!(before > 0, "as long as nobody knew it read what there was");
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], 500_000)?;
+    ensure!(seen()? == before, "it reads on a good link");
+    for host in [&pair.mobile, &pair.gateway] {
+        host.file("bad.nft", BAD)?;
+        host.run("nft -f bad.nft")?;
+    }
+    judged(false)?;
+    let before = seen()?;
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], 500_000)?;
+    ensure!(seen()? > before, "it reads nothing on a bad link");
+    for host in [&pair.mobile, &pair.gateway] {
+        host.run("nft delete table inet link")?;
+    }
+    judged(true)?;
+    let shown = tunnel.mobile.strata_text("zones")?;
+    ensure!(
+        shown.contains("of what comes is missing: opaque"),
+        "{shown}"
+    );
+    // The operator has the last word.
+    tunnel.gateway.strata_text("level alice zoned")?;
+    let before = seen()?;
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], 500_000)?;
+    ensure!(seen()? > before, "the operator was not heard");
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use config::{Action, Addressing, Child, Config, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
+use model::LevelChoice;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,11 +59,10 @@ pub fn node(config: &Config) -> node::Config {
             .iter()
             .filter_map(|peer| Some((peer.party.name.clone(), interval(peer.cover?))))
             .collect(),
-        every: config
+        levels: config
             .peers
             .iter()
-            .filter(|peer| peer.levels.every > 0)
-            .map(|peer| (peer.party.name.clone(), peer.levels.every))
+            .map(|peer| (peer.party.name.clone(), level_choice(peer)))
             .collect(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         path_mtu: config.tunnel.path_mtu == config::PathMtu::Icmp,
@@ -81,6 +81,14 @@ pub fn node(config: &Config) -> node::Config {
             }),
         grant_lifetime: GRANT_LIFETIME,
         key_log: false,
+    }
+}
+
+fn level_choice(peer: &Peer) -> LevelChoice {
+    LevelChoice {
+        every: peer.levels.every,
+        opaque_below: peer.levels.opaque_below,
+        ..LevelChoice::default()
     }
 }
 

@@ -460,6 +460,10 @@ fn composite(status: &CsaStatus, now: Instant) -> Composite {
         spi_opaque_out: status.opaque.map(|(_, outbound)| outbound.to_string()),
         level: level(status, now),
         signal: status.signal.to_string(),
+        link: status.link.map(|link| control::Link {
+            missing: link.missing,
+            good: link.good,
+        }),
         window: status.agreement.window,
         zones: status.agreement.zones.iter().map(Zone::from).collect(),
         holders: nodes

@@ -39,7 +39,9 @@ pub(crate) struct Inbound {
     pub writers: Option<Writers>,
     /// If anybody may inject.
     pub injectors: Option<Injectors>,
-    /// What somebody on the way had to do with the last packet.
+    /// By how much the last packet's number was higher than all before.
+    pub advance: u64,
+    /// What somebody on the way had to do with it.
     pub share: Share,
     pub traffic: Traffic,
 }
@@ -53,6 +55,7 @@ impl Inbound {
             heard: None,
             writers: half.writers.as_ref().map(Writers::new),
             injectors: half.injectors.as_ref().map(Injectors::new),
+            advance: 0,
             share: Share::None,
             traffic: Traffic::default(),
         })
@@ -89,7 +92,7 @@ impl Inbound {
         scratch: &mut Scratch,
         now: Instant,
     ) -> Result<Option<Flow>, DropReason> {
-        self.share = Share::None;
+        (self.share, self.advance) = (Share::None, 0);
         let made = Injected::read(packet.octets());
         if let Some((injectors, front)) = self.injectors.as_mut().zip(made) {
             self.share = Share::Injected;
@@ -141,7 +144,9 @@ impl Inbound {
 
     /// An authentic packet moves the window, unless its number was taken since it was checked.
     fn taken(&mut self, number: u64, now: Instant) -> Result<(), DropReason> {
+        let before = self.replay.highest();
         self.replay.take(number)?;
+        self.advance = self.replay.highest() - before;
         self.heard = Some(now);
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::drop::DropReason;
 use crate::foreign::Make;
 use crate::key::Unusable;
 use crate::level::{Choice, Sealing};
+use crate::link::Link;
 use crate::packet::Packet;
 use crate::padding::pad;
 use crate::pair::Pair;
@@ -113,6 +114,8 @@ pub(crate) struct Outbound {
     /// The SA beside for what goes without encryption, if anything may.
     pub integrity: Option<Box<Sealing>>,
     choice: LevelChoice,
+    /// The way that packets of the other direction take.
+    link: Link,
     /// Whether all is opaque from now on, whatever an operator wants.
     made_opaque: bool,
     /// How long datagrams are to look, if not as long as they are.
@@ -137,6 +140,7 @@ impl Outbound {
             opaque: None,
             integrity: None,
             choice: LevelChoice::default(),
+            link: Link::new(),
             made_opaque: false,
             sizes: None,
             room: Room::default(),
@@ -191,8 +195,25 @@ impl Outbound {
     pub fn choose(&mut self, choice: LevelChoice) {
         self.choice = choice;
         if let Cipher::Zoned(zoned) = &mut self.cipher {
-            zoned.opaque = self.made_opaque || choice.signal == Signal::Only(Level::Opaque);
+            let wanted = match choice.signal {
+                Signal::Auto => choice.opaque_below > 0 && self.link.good,
+                Signal::Only(level) => level == Level::Opaque,
+            };
+            zoned.opaque = self.made_opaque || wanted;
         }
+    }
+
+    /// The numbers of what comes have gone on by so much.
+    pub fn judge(&mut self, advance: u64) {
+        if self.choice.opaque_below > 0 && self.link.advance(advance, self.choice.opaque_below) {
+            self.choose(self.choice);
+        }
+    }
+
+    /// What is known of the way, if that is asked for.
+    pub fn link(&self) -> Option<Link> {
+        let zoned = matches!(self.cipher, Cipher::Zoned(_));
+        (zoned && self.choice.opaque_below > 0).then_some(self.link)
     }
 
     /// Shows what this finds in the designated zone, if foreign ciphers protect it.

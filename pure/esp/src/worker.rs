@@ -7,6 +7,7 @@ use crate::inbound::{Inbound, Share};
 use crate::key::Unusable;
 use crate::lane::Lane;
 use crate::level::{self, LevelStatus, Opening};
+use crate::link::Link;
 use crate::order::Order;
 use crate::outbound::Outbound;
 use crate::packet::Packet;
@@ -421,6 +422,11 @@ impl Worker {
         both.map(|(opening, sealing)| level::status(opening, sealing))
     }
 
+    /// How good the way is on which packets of a composite SA come, if that is of any consequence.
+    pub fn link(&self, id: ChildSaId) -> Option<Link> {
+        self.sa(id)?.outbound.link()
+    }
+
     /// How every SA stands, oldest first.
     pub fn sa_status(&self) -> impl Iterator<Item = SaStatus> + '_ {
         let mut sas: Vec<_> = self.sas.values().collect();
@@ -524,7 +530,8 @@ impl Worker {
         let pair = sa.pair;
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
-        let share = inbound.share;
+        let (share, advance) = (inbound.share, inbound.advance);
+        sa.outbound.judge(advance);
         // Who makes packets of its own says nothing about the peer.
         if sa.unconfirmed && share != Share::Injected {
             sa.unconfirmed = false;

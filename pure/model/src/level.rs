@@ -40,7 +40,8 @@ impl fmt::Display for Level {
 /// What an operator wants of the levels that are agreed on. It lets nothing weaker through than the grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Signal {
-    /// What the grant covers goes without encryption, but for every so many-th packet; the rest is zoned.
+    /// What the grant covers goes without encryption, but for every so many-th packet; the rest is zoned, or
+    /// opaque as long as the link is so good that nobody on the way needs to see anything.
     #[default]
     Auto,
     /// All packets are like this; those that may not be are zoned.
@@ -77,6 +78,9 @@ pub struct LevelChoice {
     /// Of the datagrams that may go without encryption every so many-th is encrypted all the same; with 0
     /// none is, with 1 all are.
     pub every: u32,
+    /// As long as fewer of the packets that come are missing than this, in ten-thousandths, packets are opaque;
+    /// with 0 they never are.
+    pub opaque_below: u16,
 }
 
 /// The text is no signal.

@@ -46,9 +46,9 @@ pub struct Config {
     /// For how long nothing may be sealed for peers before a dummy is, by the names of those for whom that
     /// is not for ever.
     pub cover: std::collections::BTreeMap<String, std::time::Duration>,
-    /// Of the datagrams that may go to peers without encryption every so many-th is encrypted all the same,
-    /// by the names of those where that is so.
-    pub every: std::collections::BTreeMap<String, u32>,
+    /// How to choose among the levels that are agreed on with peers as long as an operator says nothing else, by
+    /// the names of those where it is not by default.
+    pub levels: std::collections::BTreeMap<String, model::LevelChoice>,
     /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
     /// beginning (MSS clamping).
     pub clamp: Option<u16>,

@@ -10,27 +10,30 @@ use std::collections::BTreeMap;
 /// What the configuration and the operator say, by the names of peers.
 #[derive(Default)]
 pub(crate) struct Levels {
-    every: BTreeMap<String, u32>,
+    configured: BTreeMap<String, LevelChoice>,
     signals: BTreeMap<String, Signal>,
 }
 
 impl Levels {
-    pub(crate) fn new(every: BTreeMap<String, u32>) -> Self {
+    pub(crate) fn new(configured: BTreeMap<String, LevelChoice>) -> Self {
         let signals = BTreeMap::new();
-        Self { every, signals }
+        Self {
+            configured,
+            signals,
+        }
     }
 
     /// Another configuration.
-    pub(crate) fn set(&mut self, every: BTreeMap<String, u32>) {
-        self.every = every;
+    pub(crate) fn set(&mut self, configured: BTreeMap<String, LevelChoice>) {
+        self.configured = configured;
     }
 
     /// What each peer's SAs go by.
     pub(crate) fn choices(&self) -> BTreeMap<String, LevelChoice> {
-        let names = self.every.keys().chain(self.signals.keys());
+        let names = self.configured.keys().chain(self.signals.keys());
         let choice = |name: &String| LevelChoice {
             signal: self.signal(name),
-            every: self.every.get(name).copied().unwrap_or_default(),
+            ..self.configured.get(name).copied().unwrap_or_default()
         };
         names.map(|name| (name.clone(), choice(name))).collect()
     }

@@ -128,7 +128,7 @@ impl Node {
         worker.set_classes(config.classes);
         worker.set_sizes(config.sizes);
         worker.set_clamp(config.clamp);
-        let levels = Levels::new(config.every);
+        let levels = Levels::new(config.levels);
         worker.set_levels(levels.choices());
         let mut node = Self {
             wishes: Peers::default(),

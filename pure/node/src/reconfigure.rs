@@ -20,7 +20,7 @@ impl Node {
             .set_policies(spd(config.policies, &config.peers));
         self.worker.set_classes(config.classes);
         self.worker.set_sizes(config.sizes);
-        self.levels.set(config.every);
+        self.levels.set(config.levels);
         self.worker.set_levels(self.levels.choices());
         let up = self.children.values().map(|child| child.peer.as_str());
         self.cover.set(config.cover, up, now);

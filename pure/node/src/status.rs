@@ -113,6 +113,8 @@ pub struct CsaStatus {
     pub level: Option<esp::LevelStatus>,
     /// What the operator wants of the levels.
     pub signal: Signal,
+    /// How good its way is, if that says which level it is.
+    pub link: Option<esp::Link>,
     /// What was agreed.
     pub agreement: ZoneAgreement,
     /// The licences of the configuration that it has not, unless it only waits for what is under way.
@@ -240,6 +242,7 @@ impl Node {
             integrity: csa.integrity,
             level: self.worker.level(*child),
             signal: self.levels.signal(&csa.peer),
+            link: self.worker.link(*child),
             agreement: csa.agreement.clone(),
             grants: holders(csa),
         };

@@ -182,7 +182,7 @@ fn config(
         classes: Default::default(),
         sizes: Default::default(),
         cover: Default::default(),
-        every: Default::default(),
+        levels: Default::default(),
         clamp: None,
         path_mtu: false,
         key_log: false,

@@ -75,6 +75,7 @@ shared = true
 [peer.alice.level]
 integrity = { protocol = "udp", ports = "5004-5005", dscp = "af41", rtp = "unmarked", mpeg = "PB", packets = 77, seconds = 60, renewals = 23 }
 every = 5
+opaque_below = "1.5%"
 [peer.alice.child.voice]
 local = ["10.18.0.0/16"]
 remote = ["10.1.7.0/24"]
@@ -317,6 +318,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Anew,
         ),
         ("peer.alice.level.every", "every = 5", "every = 10", Applied),
+        ("peer.alice.level.opaque_below", "1.5%", "1.25%", Applied),
         ("peer.alice.nat", "forbidden", "allowed", Anew),
         ("peer.alice.redirect", "64/28", "64/27", Applied),
         ("peer.alice.tcp", "\"fallback\"", "\"always\"", Anew),

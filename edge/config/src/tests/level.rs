@@ -80,6 +80,30 @@ fn what_is_not_named_or_not_bounded_is_refused_with_the_fix() {
 }
 
 #[test]
+fn how_good_a_link_has_to_be_is_a_share_of_its_packets() {
+    let table = |share: &str| format!("[peer.office.level]\nopaque_below = \"{share}\"\n");
+    for (share, expected) in [("1%", 100), ("0.01%", 1), ("0.5%", 50), ("12.34%", 1234)] {
+        let read = levels(&table(share));
+        assert_eq!((read.opaque_below, read.integrity), (expected, None));
+    }
+    for share in [
+        "1",
+        "%",
+        "0%",
+        "0.001%",
+        "50.01%",
+        "-1%",
+        "1.%%",
+        "1,5%",
+        "99999999%",
+    ] {
+        let faults = Folder::new().lines(&with("require", &table(share)));
+        assert_eq!(faults.len(), 1, "{share}: {faults:#?}");
+        assert!(faults[0].contains("write one like \"1%\""), "{faults:#?}");
+    }
+}
+
+#[test]
 fn without_zones_there_are_no_levels() {
     let lines = "[peer.office.level]\nintegrity = { ports = \"53\", packets = 1, seconds = 1 }\n";
     let faults = Folder::new().lines(&with("refuse", lines));

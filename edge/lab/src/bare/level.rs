@@ -38,6 +38,7 @@ impl Ends {
             let choice = LevelChoice {
                 signal: Signal::Auto,
                 every,
+                ..LevelChoice::default()
             };
             let mut worker = Worker::new(Spd::default());
             worker.set_levels([(sa.peer.clone(), choice)].into());

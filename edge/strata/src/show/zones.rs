@@ -1,7 +1,7 @@
 //! `strata zones`: for each tunnel who can read what; on a licensed node what it can open.
 
 use crate::text::{Paint, clean, span};
-use control::{Composite, GrantState, Held, Holder, LevelGrant, Zone, Zones};
+use control::{Composite, GrantState, Held, Holder, LevelGrant, Link, Zone, Zones};
 use std::fmt::Write;
 
 /// The whole answer.
@@ -59,6 +59,7 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
     if !["", "auto"].contains(&composite.signal.as_str()) {
         let _ = writeln!(text, "  level   {}, as asked for", clean(&composite.signal));
     }
+    text.extend(composite.link.as_ref().map(show_link));
     for permit in &composite.not_agreed {
         let node = clean(&permit.node);
         let zones = permit.zones.join(", ");
@@ -69,6 +70,18 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
         );
     }
     text
+}
+
+/// Whether anybody on the way has to see anything.
+fn show_link(link: &Link) -> String {
+    let level = if link.good { "opaque" } else { "in zones" };
+    match link.missing {
+        Some(share) => {
+            let (percent, part) = (share / 100, share % 100);
+            format!("  link    {percent}.{part:02} % of what comes is missing: {level}\n")
+        }
+        None => format!("  link    too little has come to judge it: {level}\n"),
+    }
 }
 
 /// What everybody on the way may read.
@@ -186,6 +199,7 @@ mod tests {
             spi_opaque_in: None,
             spi_opaque_out: None,
             level: None,
+            link: None,
             signal: "auto".to_owned(),
             window: 4096,
             zones: vec![zone(1, "headers"), zone(2, "payload")],
@@ -252,9 +266,14 @@ tunnel alice  in c0de0001, out beef0002, window 4096
             seconds_left: 60,
         };
         open.level = Some(level.clone());
+        open.link = Some(Link {
+            missing: Some(25),
+            good: true,
+        });
         open.signal = "opaque".to_owned();
         let lines = "  clear   ports 5004-5005 NOT ENCRYPTED: 10 sent, 990 packets or 1 min are left, \
-                     7 received, 2 renewals (in c0de0005, out beef0006)\n  level   opaque, as asked for\n";
+                     7 received, 2 renewals (in c0de0005, out beef0006)\n  level   opaque, as asked for\n  \
+                     link    0.25 % of what comes is missing: opaque\n";
         let text = shown(open.clone());
         assert!(text.contains(lines), "{text}");
         open.level = Some(LevelGrant {

@@ -53,7 +53,11 @@ fn ends(grant: LevelGrant) -> (Worker, Worker) {
 }
 
 fn choose(worker: &mut Worker, signal: Signal, every: u32) {
-    let choice = LevelChoice { signal, every };
+    let choice = LevelChoice {
+        signal,
+        every,
+        ..LevelChoice::default()
+    };
     worker.set_levels(BTreeMap::from([("bob".to_owned(), choice)]));
 }
 
@@ -439,4 +443,71 @@ fn what_is_granted_by_its_class_of_service_is_encrypted_where_that_stays_behind(
         assert_eq!(is_clear(&packet, &picture()[20..]), expected, "{mode}");
         assert!(open(&mut bob, &packet).is_ok(), "{mode}");
     }
+}
+
+/// So many packets come from Bob, none of which is missing.
+fn come(alice: &mut Worker, bob: &mut Worker, packets: u32) {
+    let mut back = segment();
+    back[12..20].rotate_left(4);
+    for _ in 0..packets {
+        let packet = seal(bob, &back).unwrap();
+        open(alice, &packet).unwrap();
+    }
+}
+
+/// "Mobile multi-layered IPsec", section 5.2: who has a reliable link needs nobody on the way.
+#[test]
+fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
+    let (mut alice, mut bob) = pair(&two_zones());
+    let choice = LevelChoice {
+        opaque_below: 100,
+        ..LevelChoice::default()
+    };
+    let levels = |choice| BTreeMap::from([("bob".to_owned(), choice)]);
+    alice.set_levels(levels(choice));
+    let is_opaque = |alice: &mut Worker| seal(alice, &segment()).unwrap()[8] & 15 == 1;
+    come(&mut alice, &mut bob, 999);
+    assert!(!is_opaque(&mut alice), "nobody knows yet");
+    come(&mut alice, &mut bob, 1);
+    assert!(is_opaque(&mut alice));
+    assert!(alice.link(ChildSaId(1)).unwrap().good);
+    // An operator has the last word.
+    let zoned = Signal::Only(Level::Zoned);
+    alice.set_levels(levels(LevelChoice {
+        signal: zoned,
+        ..choice
+    }));
+    assert!(!is_opaque(&mut alice));
+    alice.set_levels(levels(choice));
+    assert!(is_opaque(&mut alice));
+    bob.skip_to(ChildSaId(1), 1010);
+    come(&mut alice, &mut bob, 1);
+    assert!(!is_opaque(&mut alice), "ten of a thousand are missing");
+    // Nobody is asked where nobody wants to know.
+    alice.set_levels(BTreeMap::new());
+    assert_eq!(alice.link(ChildSaId(1)), None);
+}
+
+/// What does not open says nothing about the way, and neither does what comes twice.
+#[test]
+fn forged_and_repeated_packets_make_no_link_bad() {
+    let (mut alice, mut bob) = pair(&two_zones());
+    let choice = LevelChoice {
+        opaque_below: 100,
+        ..LevelChoice::default()
+    };
+    alice.set_levels(BTreeMap::from([("bob".to_owned(), choice)]));
+    come(&mut alice, &mut bob, 1000);
+    let mut back = segment();
+    back[12..20].rotate_left(4);
+    let packet = seal(&mut bob, &back).unwrap();
+    for ahead in [1, 100, 1 << 20] {
+        let mut forged = packet.clone();
+        let number = word(&packet, 4) + ahead;
+        forged[4..8].copy_from_slice(&number.to_be_bytes());
+        assert!(open(&mut alice, &forged).is_err());
+    }
+    open(&mut alice, &packet).unwrap();
+    assert_eq!(open(&mut alice, &packet), Err(DropReason::Replayed));
+    assert!(alice.link(ChildSaId(1)).unwrap().good);
 }

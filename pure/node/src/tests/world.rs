@@ -16,8 +16,8 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Encapsulation, Identity, Instant, LevelGrant, Licence, MapKind, Mode, Path, Right, Run, Sizes,
-    Spi, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Encapsulation, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right,
+    Run, Sizes, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -65,6 +65,8 @@ pub struct Policies {
     pub levels: [Option<LevelGrant>; 2],
     /// Every so many-th of that is encrypted all the same.
     pub every: u32,
+    /// Packets are opaque as long as fewer than this of those that come are missing, in ten-thousandths.
+    pub opaque_below: u16,
 }
 
 impl Default for Policies {
@@ -88,6 +90,7 @@ impl Default for Policies {
             cover: None,
             levels: [None; 2],
             every: 0,
+            opaque_below: 0,
         }
     }
 }
@@ -701,7 +704,15 @@ pub fn config(who: usize, policies: &Policies) -> Config {
             .map(|interval| (other.to_owned(), interval))
             .into_iter()
             .collect(),
-        every: [(other.to_owned(), policies.every)].into(),
+        levels: [(
+            other.to_owned(),
+            LevelChoice {
+                every: policies.every,
+                opaque_below: policies.opaque_below,
+                ..LevelChoice::default()
+            },
+        )]
+        .into(),
         clamp: None,
         path_mtu: false,
         key_log: false,

@@ -3,8 +3,8 @@
 use super::Configuration;
 use crypto::{Secret, TrustStore};
 use model::{
-    Class, Encapsulation, Group, Identity, LevelGrant, Licence, Mode, Right, Span, Suite,
-    TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Class, Encapsulation, Group, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
+    Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ impl Parties {
         let peers = vec![peer(GATEWAY_PEER, GATEWAY_PEER, Some(GATEWAY[0]), role)];
         Config {
             start: vec![GATEWAY_PEER.to_owned()],
-            every: self.every_of(GATEWAY_PEER),
+            levels: self.levels_to(GATEWAY_PEER),
             ..config(MOBILE_PEER, peers, None)
         }
     }
@@ -52,7 +52,7 @@ impl Parties {
             peers.push(peer(NODE, NODE, Some(LICENSED[0]), Role::Licensed));
         }
         Config {
-            every: self.every_of(MOBILE_PEER),
+            levels: self.levels_to(MOBILE_PEER),
             ..config(GATEWAY_PEER, peers, None)
         }
     }
@@ -76,9 +76,13 @@ impl Parties {
         }
     }
 
-    fn every_of(self, peer: &str) -> BTreeMap<String, u32> {
-        let every = self.every.map(|every| (peer.to_owned(), every));
-        every.into_iter().collect()
+    fn levels_to(self, peer: &str) -> BTreeMap<String, LevelChoice> {
+        let choice = self.every.map(|every| LevelChoice {
+            every,
+            ..LevelChoice::default()
+        });
+        let choice = choice.map(|choice| (peer.to_owned(), choice));
+        choice.into_iter().collect()
     }
 
     fn zones(self) -> ZonePolicy {
@@ -139,7 +143,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         classes: Default::default(),
         sizes: Default::default(),
         cover: Default::default(),
-        every: Default::default(),
+        levels: Default::default(),
         clamp: None,
         path_mtu: false,
         key_log: false,
