@@ -106,6 +106,25 @@ mod tests {
     }
 
     #[test]
+    fn behind_the_headers_of_another_packet_it_is_as_if_it_had_been_made_so() {
+        for (make, front) in [(v4 as fn(&[u8]) -> Vec<u8>, 28), (v6, 48)] {
+            let other = make(b"something else, and longer");
+            assert_eq!(behind(&other[..front], b"this"), Some(make(b"this")));
+            assert_eq!(behind(&other[..front - 1], b"this"), None);
+            assert_eq!(behind(&other, b"this"), None, "that is not a header");
+            assert_eq!(behind(&other[..front], &[0; 65_530]), None);
+        }
+        let mut esp = v4(b"")[..20].to_vec();
+        esp[9] = crate::esp::PROTOCOL;
+        let packet = behind(&esp, b"sealed").unwrap();
+        assert_eq!((packet.len(), packet[3]), (26, 26));
+        let mut fragment = esp;
+        fragment[6] = 0x20;
+        assert_eq!(behind(&fragment, b"sealed"), None);
+        assert_eq!(behind(&[], b""), None);
+    }
+
+    #[test]
     fn a_longer_packet_is_as_if_it_had_been_made_so() {
         for make in [v4, v6] {
             let mut packet = make(&[1, 2, 3]);

@@ -24,6 +24,9 @@ const DSCP: &str = "edge/lab/tests/e2e_dscp.rs";
 const ECN: &str = "edge/lab/tests/e2e_ecn.rs";
 const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const GRANTS: &str = "pure/node/src/tests/grants.rs";
+const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
+const INJECTING: &str = "pure/node/src/tests/inject.rs";
+const INJECTION: &str = "pure/esp/tests/data_plane/injection.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
@@ -251,6 +254,56 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
+        title: "With a licence to inject",
+        answers: &[
+            Answer {
+                question: "What may it say?",
+                text: "To one end of a TCP connection what the other one has said last, once more, with the same window or a smaller \
+                       one: a bare acknowledgement, sealed with a key of its own. So it can keep a connection while a mobile node \
+                       is out of reach, or have a sender wait. It can have nobody believe that anything arrived, deliver \
+                       nothing, and end nothing",
+                tests: &[
+                    (
+                        INJECT,
+                        "a_connection_outlives_an_outage_that_its_keepalives_would_have_ended",
+                    ),
+                    (
+                        INJECTION,
+                        "a_node_that_says_more_than_the_peer_has_said_is_dropped",
+                    ),
+                    (
+                        INJECTION,
+                        "nothing_is_ever_believed_that_the_peer_has_not_said",
+                    ),
+                ],
+            },
+            Answer {
+                question: "Can it hide that the mobile node is gone?",
+                text: "From a connection, for as long as `limit` of its `[stand_in]` says. Not from the gateway: whether a peer \
+                       is there is said by its own packets alone",
+                tests: &[
+                    (INJECT, "nobody_is_stood_in_for_longer_than_the_limit"),
+                    (
+                        INJECTING,
+                        "a_dead_peer_is_found_dead_though_it_is_stood_in_for",
+                    ),
+                ],
+            },
+            Answer {
+                question: "Can a node do that without it, or after it is gone?",
+                text: "No: it is dropped, and counted under a reason of its own",
+                tests: &[
+                    (INJECTION, "a_reader_and_a_writer_inject_nothing"),
+                    (INJECT, "a_node_that_may_only_read_saves_no_connection"),
+                    (
+                        INJECT,
+                        "a_licence_to_inject_that_is_taken_back_ends_during_an_outage",
+                    ),
+                ],
+            },
+        ],
+    },
+    Section {
         title: "Who gives it",
         answers: &[
             Answer {
@@ -270,7 +323,8 @@ pub const SECTIONS: &[Section] = &[
             Answer {
                 question: "What of several nodes on one path?",
                 text: "Each has zones of its own beside the first, by which all of them find the others. Two that would share the key \
-                       of another zone are refused by `strata check`",
+                       of another zone are refused by `strata check`, unless `shared = true` says at both ends that they may: then \
+                       each can make what the other believes, and what no end does",
                 tests: &[
                     (
                         GRANT,
@@ -280,6 +334,7 @@ pub const SECTIONS: &[Section] = &[
                         GRANT,
                         "two_nodes_that_would_share_a_key_are_refused_with_what_to_do",
                     ),
+                    (GRANT, "two_nodes_share_a_key_where_both_ends_say_so"),
                 ],
             },
             Answer {

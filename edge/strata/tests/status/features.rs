@@ -97,6 +97,9 @@ const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
 const WRITE: &str = "edge/lab/tests/e2e_write.rs";
+const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
+const INJECT_NODE: &str = "pure/node/src/tests/inject.rs";
+const INJECT_ESP: &str = "pure/esp/tests/data_plane/injection.rs";
 const IKE_LICENCES: &str = "pure/ike/src/tests/licences.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const PKI: &str = "edge/lab/tests/e2e_pki.rs";
@@ -1787,6 +1790,26 @@ pub const FEATURES: &[Feature] = &[
         ]),
     },
     Feature {
+        name: "Levels by how good the link is",
+        keys: &["peer.level"],
+        verbs: &["zones", "level"],
+        works: Tests(&[(
+            LEVEL,
+            "on_a_good_link_nobody_reads_anything_and_on_a_bad_one_what_repairs_it",
+        )]),
+        refuses: Tests(&[
+            (
+                LEVEL_FILE,
+                "how_good_a_link_has_to_be_is_a_share_of_its_packets",
+            ),
+            (LEVEL_ESP, "forged_and_repeated_packets_make_no_link_bad"),
+        ]),
+        recovers: Tests(&[(
+            LEVEL,
+            "on_a_good_link_nobody_reads_anything_and_on_a_bad_one_what_repairs_it",
+        )]),
+    },
+    Feature {
         name: "Licences",
         keys: &[
             "peer.licences.node",
@@ -1844,6 +1867,20 @@ pub const FEATURES: &[Feature] = &[
             REVOKED_NODE,
             "another_node_keeps_its_licence_when_one_is_gone",
         )]),
+    },
+    Feature {
+        name: "Several licensed nodes with one key",
+        keys: &["peer.shared"],
+        verbs: &["check"],
+        works: Tests(&[(GRANT, "two_nodes_share_a_key_where_both_ends_say_so")]),
+        refuses: Tests(&[
+            (
+                GRANT,
+                "two_nodes_that_would_share_a_key_are_refused_with_what_to_do",
+            ),
+            (CONFIG_ZONES, "two_nodes_that_would_share_a_key_are_refused"),
+        ]),
+        recovers: Tests(&[(GRANT, "two_nodes_share_a_key_where_both_ends_say_so")]),
     },
     Feature {
         name: "Licences that change while packets flow",
@@ -2008,6 +2045,53 @@ pub const FEATURES: &[Feature] = &[
             WRITE,
             "no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop",
         )]),
+    },
+    Feature {
+        name: "Injection: a licensed node stands in for a mobile node that is out of reach",
+        keys: &["peer.licences.right", "stand_in.after", "stand_in.limit"],
+        verbs: &["zones"],
+        works: Tests(&[
+            (
+                INJECT,
+                "a_connection_outlives_an_outage_that_its_keepalives_would_have_ended",
+            ),
+            (INJECT, "data_under_way_waits_for_the_end_of_an_outage"),
+        ]),
+        refuses: Tests(&[
+            (INJECT, "a_node_that_may_only_read_saves_no_connection"),
+            (INJECT, "without_a_stand_in_data_under_way_gives_up"),
+            (INJECT, "nobody_is_stood_in_for_longer_than_the_limit"),
+            (
+                INJECT,
+                "a_licence_to_inject_that_is_taken_back_ends_during_an_outage",
+            ),
+            (
+                INJECT_ESP,
+                "a_node_that_says_more_than_the_peer_has_said_is_dropped",
+            ),
+            (
+                INJECT_NODE,
+                "a_right_that_only_one_end_gives_is_given_by_nobody",
+            ),
+            (
+                FAULTS,
+                "nothing_may_be_written_or_injected_but_where_the_first_zone_has_the_headers",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                INJECT,
+                "no_number_comes_twice_over_a_crash_of_the_node_and_a_lossy_hop",
+            ),
+            (
+                INJECT_NODE,
+                "no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys",
+            ),
+            (
+                INJECT_NODE,
+                "a_dead_peer_is_found_dead_though_it_is_stood_in_for",
+            ),
+        ]),
     },
     Feature {
         name: "SNOOP",

@@ -67,7 +67,8 @@ const INTRODUCTION: &str = "# Known weaknesses\n\n\
 
 const OF_ZONES: &str = "\n# Attacks on zones\n\n\
     What somebody could try with packets that are sealed in zones: a licence must give no more than it says. What \
-    each drop is counted as is in the tests; writers and nodes that inject are not built.\n\n\
+    each drop is counted as is in the tests. Who drops packets can always have a link look bad; that shows what a \
+    licence shows, and to nobody else.\n\n\
     | | who | what | what keeps it from us |\n|---|---|---|---|\n";
 
 fn row(series: &str, weakness: &Weakness) -> String {

@@ -8,6 +8,9 @@ const ACKS: &str = "pure/pep/tests/hostile.rs";
 const AGREEMENT: &str = "pure/ike/src/tests/zones.rs";
 const CLASSIFY: &str = "pure/wire/src/classify.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
+const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
+const INJECTING: &str = "pure/node/src/tests/inject.rs";
+const INJECTION: &str = "pure/esp/tests/data_plane/injection.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const IKE_LEVEL: &str = "pure/ike/src/tests/level.rs";
@@ -330,6 +333,87 @@ pub const ZONES: &[Weakness] = &[
                 IKE_LEVEL,
                 "new_keys_renew_a_grant_as_often_as_both_ends_said_and_then_there_is_none",
             ),
+        ]),
+    },
+    Weakness {
+        number: 22,
+        seen: "a node that may read, or anybody on the path",
+        what: "injects: without the right, what came before, in the other direction, or under a grant that is over",
+        answer: Tests(&[
+            (INJECTION, "a_reader_and_a_writer_inject_nothing"),
+            (INJECTION, "without_a_licence_nothing_is_heard"),
+            (INJECTION, "what_was_injected_comes_once"),
+            (INJECTION, "what_is_sealed_with_another_key_is_dropped"),
+            (INJECTION, "a_grant_whose_window_is_forgotten_is_over"),
+            (
+                INJECTION,
+                "every_octet_of_what_was_injected_is_authenticated",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 23,
+        seen: "a node that may inject",
+        what: "makes a sender believe that something arrived, ends a connection (RST), begins one, delivers data, or has what comes \
+               later refused by a timestamp from the future",
+        answer: Tests(&[
+            (
+                INJECTION,
+                "a_node_that_says_more_than_the_peer_has_said_is_dropped",
+            ),
+            (
+                INJECTION,
+                "nothing_is_ever_believed_that_the_peer_has_not_said",
+            ),
+            (INJECTION, "what_is_no_segment_of_tcp_is_dropped"),
+            (
+                INJECTION,
+                "on_a_connection_on_which_the_peer_has_not_spoken_nothing_is_believed",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 24,
+        seen: "a node that may inject",
+        what: "makes a dead peer look alive, or an SA confirmed that its peer does not have",
+        answer: Tests(&[
+            (INJECTION, "what_is_injected_says_nothing_about_the_peer"),
+            (
+                INJECTING,
+                "a_dead_peer_is_found_dead_though_it_is_stood_in_for",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 25,
+        seen: "a node that may inject, and was ended in the middle of it or whose licence is over",
+        what: "counts anew under a key that it had, or goes on",
+        answer: Tests(&[
+            (
+                INJECTING,
+                "no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys",
+            ),
+            (
+                INJECT,
+                "no_number_comes_twice_over_a_crash_of_the_node_and_a_lossy_hop",
+            ),
+            (
+                INJECTION,
+                "where_a_licence_was_taken_back_nothing_is_believed",
+            ),
+            (
+                INJECT,
+                "a_licence_to_inject_that_is_taken_back_ends_during_an_outage",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 26,
+        seen: "anybody on the path",
+        what: "has a link look bad, so that packets show their headers to who is licensed",
+        answer: Tests(&[
+            (LEVEL, "forged_and_repeated_packets_make_no_link_bad"),
+            (LEVEL, "on_a_good_link_packets_are_opaque_until_it_is_bad"),
         ]),
     },
 ];

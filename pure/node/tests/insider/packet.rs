@@ -5,13 +5,16 @@
 //! script = kind (1) | packet, ...
 //! packet = step (1) | words (1) | words | zones (1) | length (2) and text of each zone
 //!          | [grant and counter (8) | length (2) and text of an overlay]
+//!        | step (1) | 255 | grant (2) | length (2) and text of what is injected
 //! ```
 //!
-//! An overlay is there if the kind is 128 or more: then whoever has all keys may write as well.
+//! An overlay is there if the kind is 128 or more: then whoever has all keys may write as well. With bit 64 it
+//! may inject.
 
 use super::bench::{
-    EXPLICIT, Kind, TO_ALICE, TO_BOB, alices_sa, bobs_sa, endpoint, fix, key, mapped_packet, open,
-    overlaid, plain_packet, root, three_zones, two_zones, with_writers,
+    EXPLICIT, Kind, TO_ALICE, TO_BOB, alices_sa, bobs_sa, endpoint, fix, injected, key,
+    mapped_packet, open, overlaid, plain_packet, root, root_inj, three_zones, two_zones,
+    with_injectors, with_writers,
 };
 use crypto::Secret;
 use esp::{Licensed, Scratch};
@@ -31,14 +34,16 @@ pub fn play(script: &[u8]) -> u64 {
     let number = usize::from(first) % 4;
     let kind = [EXPLICIT, two_zones(), three_zones(), two_zones()][number].clone();
     let is_fixed = number == 3;
-    let writes = first >= 128 && !zones(&kind).is_empty() && !is_fixed;
+    let more = !zones(&kind).is_empty() && !is_fixed;
+    let (writes, injects) = (first & 128 != 0 && more, first & 64 != 0 && more);
     let mut bobs = bobs_sa(&kind);
     if is_fixed {
         (_, bobs) = fix(alices_sa(&kind), bobs, &[FIXED]);
     }
     let agreed = bobs.agreement.as_ref();
     let map = agreed.map_or(MapKind::Changeable, |agreed| agreed.map.clone());
-    let mut bob = endpoint(if writes { with_writers(bobs) } else { bobs });
+    let bobs = if writes { with_writers(bobs) } else { bobs };
+    let mut bob = endpoint(if injects { with_injectors(bobs) } else { bobs });
     let mut node = licensed(&kind, map);
     let mut scratch = Scratch::new();
     let mut seq = 0_u32;
@@ -47,8 +52,12 @@ pub fn play(script: &[u8]) -> u64 {
             break;
         }
         seq = seq.wrapping_add(script.octet().into());
-        let mut packet = script.packet(&kind, is_fixed, seq);
-        if writes && packet.len() > 8 {
+        let made = injects && script.0.first() == Some(&255);
+        let mut packet = match made {
+            true => script.injected(seq),
+            false => script.packet(&kind, is_fixed, seq),
+        };
+        if writes && !made && packet.len() > 8 {
             let number = script.number();
             packet = overlaid(&packet, &root(TO_BOB), number, script.text());
         }
@@ -131,6 +140,12 @@ impl<'a> Script<'a> {
         u64::from_be_bytes(octets)
     }
 
+    fn injected(&mut self, counter: u32) -> Vec<u8> {
+        let [_, high, low] = [(); 3].map(|()| self.octet());
+        let grant = u16::from_be_bytes([high, low]);
+        injected(&root_inj(TO_BOB), (grant, counter), self.text())
+    }
+
     /// What says which map it has is looked at where it is fixed too, and says nothing.
     fn packet(&mut self, kind: &Kind, is_fixed: bool, seq: u32) -> Vec<u8> {
         let words = usize::from(self.octet() % 9);
@@ -192,6 +207,16 @@ pub fn honest() -> Vec<Vec<u8>> {
         &[4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 4, 34, 2, 0, 9],
     ]
     .concat();
+    // Where somebody may inject: the segment comes, and then it is said again what that has said.
+    let mut said = [&datagram[..], &[4]].concat();
+    said[36..38].fill(0);
+    let repeated = [
+        &[65, 1, 1, 0x42, 1, 0, 40, 0, 0, 41][..],
+        &datagram,
+        &[4, 0, 0, 1, 255, 0, 1, 0, 41],
+        &said,
+    ]
+    .concat();
     vec![
         plain,
         opaque,
@@ -200,5 +225,6 @@ pub fn honest() -> Vec<Vec<u8>> {
         [padded_clear.concat(), dummy_clear.concat()].concat(),
         fixed,
         written,
+        repeated,
     ]
 }
