@@ -14,8 +14,8 @@ const PERIOD: u64 = 1000;
 /// In ten-thousandths.
 const WHOLE: u128 = 10_000;
 
-/// How good the way of an SA's packets is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How good the way of an SA's packets is. Nothing is known of it at first, and that is not good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Of how many ten-thousandths of the packets nothing was seen when they were judged last; `None` before
     /// there were enough of them.
@@ -27,16 +27,6 @@ pub struct Link {
 }
 
 impl Link {
-    /// Nothing is known of it, and that is not good.
-    pub const fn new() -> Self {
-        Self {
-            missing: None,
-            good: false,
-            numbers: 0,
-            gaps: 0,
-        }
-    }
-
     /// The highest number of those that came is higher by `advance` now. Says whether the link has become
     /// good or bad by that. It is bad as soon as so much is missing of a period that it cannot be less than
     /// `below`, and good after one with less than half of that: so it does not turn with each loss.
@@ -77,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_link_is_good_after_a_period_in_which_little_is_missing() {
-        let mut link = Link::new();
+        let mut link = Link::default();
         assert_eq!(
             (come(&mut link, PERIOD - 1, u64::MAX), link.good),
             (0, false)
@@ -88,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_link_is_bad_as_soon_as_too_much_is_missing() {
-        let mut link = Link::new();
+        let mut link = Link::default();
         come(&mut link, PERIOD, u64::MAX);
         assert!(
             !link.advance(10, BELOW),
@@ -101,7 +91,7 @@ mod tests {
     #[test]
     fn what_is_between_changes_nothing() {
         for (before, every) in [(u64::MAX, 140), (50, 140)] {
-            let mut link = Link::new();
+            let mut link = Link::default();
             come(&mut link, 2 * PERIOD, before);
             let good = link.good;
             assert_eq!((come(&mut link, 10 * PERIOD, every), link.good), (0, good));
@@ -111,7 +101,7 @@ mod tests {
     /// What comes late moves nothing forward.
     #[test]
     fn what_comes_late_is_missing_all_the_same() {
-        let mut link = Link::new();
+        let mut link = Link::default();
         for _ in 0..PERIOD {
             link.advance(2, BELOW);
             link.advance(0, BELOW);
@@ -122,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_number_far_ahead_is_no_overflow() {
-        let mut link = Link::new();
+        let mut link = Link::default();
         assert!(!link.advance(u64::MAX, BELOW));
         assert_eq!((link.good, link.missing), (false, Some(9999)));
     }

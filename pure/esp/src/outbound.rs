@@ -140,7 +140,7 @@ impl Outbound {
             opaque: None,
             integrity: None,
             choice: LevelChoice::default(),
-            link: Link::new(),
+            link: Link::default(),
             made_opaque: false,
             sizes: None,
             room: Room::default(),

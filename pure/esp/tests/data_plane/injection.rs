@@ -31,6 +31,9 @@ struct Said {
     payload: &'static [u8],
 }
 
+/// What somebody makes of that.
+type Change = fn(&mut Said);
+
 /// What Alice herself would say after `segment()`.
 fn last() -> Said {
     Said {
@@ -123,7 +126,7 @@ fn what_the_peer_has_said_can_be_said_again_and_the_checksum_follows() {
 
 #[test]
 fn what_was_said_before_may_be_said_with_less() {
-    let less: [fn(&mut Said); 6] = [
+    let less: [Change; 6] = [
         |said| said.window = 0,
         |said| said.window -= 1,
         |said| said.ack -= 1000,
@@ -145,7 +148,7 @@ fn what_was_said_before_may_be_said_with_less() {
 #[test]
 fn a_node_that_says_more_than_the_peer_has_said_is_dropped() {
     use DropReason::{InjectionBeyond, InjectionNotBare};
-    let attacks: [(fn(&mut Said), DropReason); 14] = [
+    let attacks: [(Change, DropReason); 14] = [
         (|said| said.ack += 1, InjectionBeyond),
         (|said| said.ack += 1 << 30, InjectionBeyond),
         (|said| said.seq += 1, InjectionBeyond),
