@@ -19,10 +19,11 @@ pub struct Peer {
     pub party: Party,
     /// `address`: where it listens. With it we connect, without it we wait for the peer.
     pub address: Option<IpAddr>,
-    /// `local`: prefixes of ours that the tunnel carries; `["dynamic"]` is an address that the peer
+    /// `local`: prefixes of ours that the tunnel carries, each with a protocol and ports if not all of it is
+    /// meant: `10.1.0.2/32 tcp 443`; `["dynamic"]` is an address that the peer
     /// lends us, and everything of `remote`'s families here.
     pub local: Vec<TrafficSelector>,
-    /// `remote`: prefixes of the peer's that the tunnel carries. With `pool` those of the pool.
+    /// `remote`: prefixes of the peer's that the tunnel carries, in the same way. With `pool` those of the pool.
     pub remote: Vec<TrafficSelector>,
     /// `mode`: what of a packet the tunnel seals. Default `tunnel`: all of it.
     pub mode: Mode,
@@ -359,19 +360,14 @@ fn tcp(value: &Value<'_>, address: Option<IpAddr>) -> Option<Tcp> {
 }
 
 pub(crate) fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
-    let prefixes = value.list(Value::prefix)?;
-    if prefixes.is_empty() {
+    let selectors = value.list(Value::selector)?;
+    if selectors.is_empty() {
         return value.fault(
             "names no prefix",
             "list at least one, like [\"10.8.0.0/16\"]",
         );
     }
-    Some(
-        prefixes
-            .into_iter()
-            .map(|prefix| prefix.selector())
-            .collect(),
-    )
+    Some(selectors)
 }
 
 impl Peer {

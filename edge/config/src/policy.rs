@@ -1,8 +1,8 @@
 //! `[[policy]]`: exceptions to protection, first match wins (RFC 4301 section 4.4.1).
 
 use crate::reader::{Table, Value};
+use crate::value::{PROTOCOLS, WITH_PORTS};
 use model::TrafficSelector;
-use std::ops::RangeInclusive;
 
 /// One exception.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +53,9 @@ impl Policy {
         let action = table.required("action", "\"discard\"", |value| value.choice(&choices));
         let remote = table.required("remote", "\"10.8.9.0/24\"", Value::prefix);
         let protocol = narrowing(&mut table, "protocol", action, protocol);
-        let ports = narrowing(&mut table, "ports", action, ports);
+        let ports = narrowing(&mut table, "ports", action, |value| value.ports());
         table.finish();
-        if ports.is_some() && !matches!(protocol, Some(6 | 17 | 132)) {
+        if ports.is_some() && !protocol.is_some_and(|protocol| WITH_PORTS.contains(&protocol)) {
             return value.fault(
                 "only tcp, udp and sctp have ports",
                 "add `protocol = \"tcp\"`, or remove `ports`",
@@ -93,29 +93,5 @@ fn protocol(value: &Value<'_>) -> Option<u8> {
     if value.inner.is_integer() {
         return value.number(1..=255).map(|number| number as u8);
     }
-    value.choice(&[
-        ("icmp", 1),
-        ("tcp", 6),
-        ("udp", 17),
-        ("icmpv6", 58),
-        ("sctp", 132),
-    ])
-}
-
-/// One port as a number, or a range such as "8000-8080".
-fn ports(value: &Value<'_>) -> Option<RangeInclusive<u16>> {
-    if value.inner.is_integer() {
-        return value.port().map(|port| port..=port);
-    }
-    let text = value.text()?;
-    let range = text.split_once('-').and_then(|(first, last)| {
-        let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        (first <= last).then_some(first..=last)
-    });
-    range.or_else(|| {
-        value.fault(
-            format!("`{text}` is not a range of ports"),
-            "write one port as a number, or a range like \"8000-8080\"",
-        )
-    })
+    value.choice(&PROTOCOLS)
 }

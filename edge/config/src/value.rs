@@ -3,7 +3,7 @@
 use crate::Prefix;
 use crate::reader::{Value, suggestion};
 use crate::set::SETS;
-use model::{Group, Identity, Kem, Suite};
+use model::{Group, Identity, Kem, Suite, TrafficSelector};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,6 +11,18 @@ use std::time::Duration;
 
 /// How people write that an additional key exchange may be left out.
 pub const NO_KEM: &str = "none";
+
+/// Protocols by their names.
+pub const PROTOCOLS: [(&str, u8); 5] = [
+    ("icmp", 1),
+    ("tcp", 6),
+    ("udp", 17),
+    ("icmpv6", 58),
+    ("sctp", 132),
+];
+
+/// Those that have ports.
+pub const WITH_PORTS: [u8; 3] = [6, 17, 132];
 
 impl<'a> Value<'a> {
     /// Whether it is a string.
@@ -93,7 +105,72 @@ impl<'a> Value<'a> {
 
     /// A network: no bit beyond the length.
     pub fn prefix(&self) -> Option<Prefix> {
+        self.prefix_in(self.text()?)
+    }
+
+    /// A network, and if not all that goes there is meant a protocol and its ports: `10.8.0.0/16 tcp 443`.
+    pub fn selector(&self) -> Option<TrafficSelector> {
         let text = self.text()?;
+        let (prefix, service) = text.split_once(' ').unwrap_or((text, ""));
+        let all = self.prefix_in(prefix)?.selector();
+        let (protocol, ports) = match service {
+            "" => (all.protocol, all.ports),
+            service => self.service(service)?,
+        };
+        Some(TrafficSelector {
+            protocol,
+            ports,
+            ..all
+        })
+    }
+
+    /// `tcp`, or `tcp 443`, or `udp 5000-5010`.
+    fn service(&self, text: &str) -> Option<(u8, RangeInclusive<u16>)> {
+        let (name, ports) = text.split_once(' ').unwrap_or((text, ""));
+        let protocol = PROTOCOLS.iter().find(|(known, _)| *known == name);
+        let number = || name.parse::<u8>().ok().filter(|number| *number > 0);
+        let protocol = protocol.map(|(_, number)| *number).or_else(number);
+        let Some(protocol) = protocol else {
+            return self.fault(
+                format!("`{}` is no protocol", name.escape_debug()),
+                "write its name or number behind the prefix, and its ports behind that: \"10.8.0.0/16 tcp 443\"",
+            );
+        };
+        if ports.is_empty() {
+            return Some((protocol, 0..=u16::MAX));
+        }
+        if !WITH_PORTS.contains(&protocol) {
+            return self.fault(
+                "only tcp, udp and sctp have ports",
+                "remove the ports, or write another protocol",
+            );
+        }
+        Some((protocol, self.ports_in(ports)?))
+    }
+
+    /// One port as a number, or a range such as "8000-8080".
+    pub fn ports(&self) -> Option<RangeInclusive<u16>> {
+        match self.inner.is_integer() {
+            true => self.port().map(|port| port..=port),
+            false => self.ports_in(self.text()?),
+        }
+    }
+
+    fn ports_in(&self, text: &str) -> Option<RangeInclusive<u16>> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let first = first.trim().parse::<u16>().ok();
+        let range = first.zip(last.trim().parse().ok());
+        let range = range.filter(|(first, last)| first <= last);
+        let Some((first, last)) = range else {
+            return self.fault(
+                format!("`{}` is not a range of ports", text.escape_debug()),
+                "write one port as a number, or a range like \"8000-8080\"",
+            );
+        };
+        Some(first..=last)
+    }
+
+    fn prefix_in(&self, text: &str) -> Option<Prefix> {
         let Ok(prefix) = text.parse::<Prefix>() else {
             return self.fault(
                 format!("`{text}` is not a prefix"),
