@@ -1,6 +1,6 @@
 //! `[[policy]]`: exceptions to protection, first match wins (RFC 4301 section 4.4.1).
 
-use crate::reader::{Table, Value};
+use crate::reader::Value;
 use crate::value::{PROTOCOLS, WITH_PORTS};
 use model::TrafficSelector;
 
@@ -16,8 +16,8 @@ pub struct Policy {
 /// What happens to the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// `bypass`: they go in clear. A whole prefix only: the operating system routes them around
-    /// the tunnel, and routes know neither protocols nor ports.
+    /// `bypass`: they go in clear, led around the tunnel by the operating system. Fragments of what is meant by
+    /// its ports go into the tunnel, for they have none.
     Bypass,
     /// `discard`: they go nowhere.
     Discard,
@@ -52,8 +52,17 @@ impl Policy {
         let choices = [("bypass", Action::Bypass), ("discard", Action::Discard)];
         let action = table.required("action", "\"discard\"", |value| value.choice(&choices));
         let remote = table.required("remote", "\"10.8.9.0/24\"", Value::prefix);
-        let protocol = narrowing(&mut table, "protocol", action, protocol);
-        let ports = narrowing(&mut table, "ports", action, |value| value.ports());
+        let protocol = table.optional("protocol", protocol);
+        let bypassed = action == Some(Action::Bypass);
+        let ports = table.optional("ports", |value| match (bypassed, value.ports()?) {
+            (true, ports) if !(1..u16::MAX).contains(ports.start()) || *ports.end() == u16::MAX => {
+                value.fault(
+                    "the kernel's rules, which lead around the tunnel, have no ports 0 and 65535",
+                    "name ports from 1 to 65534",
+                )
+            }
+            (_, ports) => Some(ports),
+        });
         table.finish();
         if ports.is_some() && !protocol.is_some_and(|protocol| WITH_PORTS.contains(&protocol)) {
             return value.fault(
@@ -70,22 +79,6 @@ impl Policy {
             },
         })
     }
-}
-
-/// A key that means less than a whole prefix.
-fn narrowing<T>(
-    table: &mut Table<'_>,
-    key: &'static str,
-    action: Option<Action>,
-    read: impl Fn(&Value<'_>) -> Option<T>,
-) -> Option<T> {
-    table.optional(key, |value| match action {
-        Some(Action::Bypass) => value.fault(
-            "bypass takes prefixes only: routes know neither protocols nor ports",
-            format!("remove `{key}`, or use `action = \"discard\"`"),
-        ),
-        _ => read(value),
-    })
 }
 
 /// A protocol by name or number.

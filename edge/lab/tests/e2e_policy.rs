@@ -15,6 +15,7 @@ use os::Family;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         the_first_match_wins,
         a_bypass_of_what_was_discarded_is_refused_with_the_fix,
         exceptions_hold_while_a_daemon_is_dead_and_after_it,
+        a_service_is_bypassed_and_what_is_beside_it_is_not,
         a_daemon_answers_on_the_addresses_of_its_list_only,
     ])
 }
@@ -149,6 +151,76 @@ fn exceptions_hold_while_a_daemon_is_dead_and_after_it() -> Result<()> {
         ensure!(!arrived, "{protected} was reached");
     }
     ensure!(discarded(&mobile)? == 2, "not counted");
+    Ok(())
+}
+
+/// Ports that are bypassed where only TCP's are, and nothing else of their prefix.
+const SERVICES: &str = r#"
+[[policy]]
+action = "bypass"
+remote = "10.8.0.0/16"
+protocol = "tcp"
+ports = "9400-9410"
+[[policy]]
+action = "bypass"
+remote = "fd00:8::/64"
+protocol = "tcp"
+ports = 9400
+"#;
+
+/// Whether the host between is reached at a port, where packets go in clear.
+fn reaches(bed: &Bed, address: &str, port: u16) -> Result<bool> {
+    let at = SocketAddr::new(address.parse()?, port);
+    let listener = bed.pair.between.inside(|| Ok(TcpListener::bind(at)?))?;
+    let wait = Duration::from_millis(500);
+    let dial = || Ok(TcpStream::connect_timeout(&at, wait).is_ok());
+    let reached = bed.pair.mobile.inside(dial)?;
+    ensure!(!reached || listener.accept().is_ok());
+    Ok(reached)
+}
+
+/// With the lock and without, while the daemon is dead, and no longer than it is said.
+fn a_service_is_bypassed_and_what_is_beside_it_is_not() -> Result<()> {
+    for lock in ["", "leak = \"never\"\n"] {
+        let bed = Bed::new()?;
+        let before = pair::traces(&bed.pair.mobile)?;
+        let mut mobile = bed.start(&format!("{lock}{SERVICES}"))?;
+        let only_services = || -> Result<()> {
+            for address in BYPASSED {
+                ensure!(reaches(&bed, address, 9400)?, "{address} is not reached");
+                ensure!(bed.look()?.touch(address)?, "where did it pass?");
+                ensure!(!reaches(&bed, address, 9411)?, "another port of {address}");
+                // Refused at once is as good as never seen.
+                let _ = send(&bed.pair.mobile, address, 9400);
+                ensure!(!bed.look()?.tell_secrets(), "UDP to {address} in clear");
+            }
+            Ok(())
+        };
+        only_services()?;
+        ensure!(
+            reaches(&bed, BYPASSED[0], 9410)?,
+            "the last port of the range"
+        );
+        transfer(&bed.pair.mobile, &bed.pair.gateway, GATEWAY[0], 10_000)?;
+        mobile.process().crash()?;
+        only_services().context("the daemon is dead")?;
+        mobile.start_again()?;
+        mobile.strata_text("up office --wait")?;
+        only_services().context("the daemon is back")?;
+        let config = pair::mobile_config(Family::V4, Terms::PLAIN, "manual");
+        mobile.configure(&format!("{config}{lock}"))?;
+        mobile.strata_text("reload")?;
+        for address in BYPASSED {
+            ensure!(!reaches(&bed, address, 9400)?, "it is bypassed still");
+        }
+        mobile.stop()?;
+        if lock.is_empty() {
+            ensure!(
+                pair::traces(&bed.pair.mobile)? == before,
+                "something is left"
+            );
+        }
+    }
     Ok(())
 }
 

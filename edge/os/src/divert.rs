@@ -227,8 +227,12 @@ impl Divert {
         for (side, &family) in self.each_side_and_family() {
             let rule = self.rule(side, family);
             let mut rules = vec![
-                rule.clone().protocol(UDP).destination_port(NAT_TRAVERSAL),
-                rule.clone().protocol(UDP).source_port(NAT_TRAVERSAL),
+                rule.clone()
+                    .protocol(UDP)
+                    .destination_ports(NAT_TRAVERSAL..=NAT_TRAVERSAL),
+                rule.clone()
+                    .protocol(UDP)
+                    .source_ports(NAT_TRAVERSAL..=NAT_TRAVERSAL),
                 rule.clone().protocol(ESP),
             ];
             if clear_tcp {

@@ -20,7 +20,7 @@
 //! network: neighbour discovery, the renewal of our own address by DHCP, and, inwards, IKE, ESP
 //! and what routers report about them.
 
-use crate::routes::MARK;
+use crate::routes::{MARK, Service};
 use crate::{Error, Family, Prefix, program};
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -37,6 +37,8 @@ pub struct Lock {
     pub protected: Vec<Prefix>,
     /// Prefixes within them that are reached as if there were no tunnel.
     pub bypassed: Vec<Prefix>,
+    /// Services that are, wherever they are.
+    pub services: Vec<Service>,
     /// Our addresses inside.
     pub inside: Vec<IpAddr>,
     /// UDP ports at which encapsulated packets arrive.
@@ -122,6 +124,18 @@ impl Lock {
     fn decide(&self, rules: &mut String, address: &str, counter: &str) {
         let protected = self.protected.iter().map(|prefix| (prefix, true));
         let bypassed = self.bypassed.iter().map(|prefix| (prefix, false));
+        let ports = if address == "daddr" { "dport" } else { "sport" };
+        for service in &self.services {
+            let (prefix, protocol) = (service.prefix, service.protocol);
+            let ports = service.ports.as_ref().map_or_else(String::new, |range| {
+                format!("th {ports} {}-{} ", range.start(), range.end())
+            });
+            let word = word(prefix.family());
+            let _ = writeln!(
+                rules,
+                "{word} {address} {prefix} meta l4proto {protocol} {ports}accept"
+            );
+        }
         let mut prefixes: Vec<_> = protected.chain(bypassed).collect();
         prefixes.sort_by_key(|(prefix, protected)| (u8::MAX - prefix.length, !protected));
         for (prefix, protected) in prefixes {
@@ -201,15 +215,29 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_prefix_decides_and_of_two_equal_ones_the_protected() {
+    fn a_service_is_asked_first_then_the_longest_prefix_and_of_two_equal_ones_the_protected() {
         let lock = Lock {
             protected: prefixes(&["10.8.0.0/16", "0.0.0.0/0", "10.8.9.0/24"]),
             bypassed: prefixes(&["10.0.0.0/8", "10.8.10.0/24", "10.8.9.0/24"]),
+            services: vec![
+                Service {
+                    prefix: "10.8.0.0/16".parse().unwrap(),
+                    protocol: 6,
+                    ports: Some(22..=23),
+                },
+                Service {
+                    prefix: "fd00::/16".parse().unwrap(),
+                    protocol: 58,
+                    ports: None,
+                },
+            ],
             ..Lock::default()
         };
         let mut rules = String::new();
         lock.decide(&mut rules, "daddr", "c");
         let expected = "\
+ip daddr 10.8.0.0/16 meta l4proto 6 th dport 22-23 accept
+ip6 daddr fd00::/16 meta l4proto 58 accept
 ip daddr 10.8.9.0/24 counter name c drop
 ip daddr 10.8.10.0/24 accept
 ip daddr 10.8.9.0/24 accept

@@ -4,7 +4,8 @@
 //! ones. There each protected prefix has two routes: through the TUN, and with a worse metric a
 //! black hole. A daemon that dies takes its TUN along and with it the first; the second stays and
 //! stops the packets until the next start takes it over or a graceful end removes it. A bypassed
-//! prefix inside a protected one is thrown back to the tables behind ours.
+//! prefix inside a protected one is thrown back to the tables behind ours. Routes know neither protocols nor
+//! ports, but rules do: what is bypassed of them looks into the main table first.
 //!
 //! [`Routes::set`] is told what shall be, compares it with what is, adds before it deletes, and so
 //! works the same after a crash, at a start and for every change; there is no moment in between at
@@ -17,12 +18,19 @@ use crate::netlink::{Mark, Route, Rule, Via};
 use crate::{Error, Netlink, Prefix, crash, sysctl};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 /// The routing table of protected prefixes.
 pub const TABLE: u32 = 7296;
 
 /// The priority of the rule that leads to it: behind the local table, before the main one.
 pub const PRIORITY: u32 = 7296;
+
+/// The priority of the rules that lead bypassed services to the main table: before that one.
+const SERVICE_PRIORITY: u32 = PRIORITY - 1;
+
+/// The table of everybody's routes.
+const MAIN: u32 = 254;
 
 /// The firewall mark of packets that are not to enter the tunnel, to be given to [`crate::Datagrams`].
 pub const MARK: u32 = 0x7296;
@@ -38,8 +46,34 @@ pub struct Plan {
     pub protected: Vec<(Prefix, Option<IpAddr>)>,
     /// Prefixes to be reached as if there were no tunnel.
     pub bypassed: Vec<Prefix>,
+    /// Services to be reached in the same way, wherever their prefixes lead.
+    pub services: Vec<Service>,
     /// Prefixes to be reached by no way at all; with those protected, black holes.
     pub held: Vec<Prefix>,
+}
+
+/// A protocol at the far end of packets, and its ports if it has any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Where.
+    pub prefix: Prefix,
+    /// IP protocol.
+    pub protocol: u8,
+    /// From 1 to 65534; `None` for all, and for fragments, of which nobody sees a port.
+    pub ports: Option<RangeInclusive<u16>>,
+}
+
+impl Service {
+    /// What leads it around the tunnel.
+    fn rule(&self) -> Rule {
+        let rule = Rule::new(self.prefix.family(), SERVICE_PRIORITY, MAIN)
+            .to(self.prefix)
+            .protocol(self.protocol);
+        match &self.ports {
+            Some(ports) => rule.destination_ports(ports.clone()),
+            None => rule,
+        }
+    }
 }
 
 impl Plan {
@@ -89,7 +123,7 @@ impl Routes {
     /// Removes what a predecessor left, on a machine that no longer has tunnels.
     pub fn remove_leftovers() -> Result<(), Error> {
         Netlink::open()?
-            .cleanup(TABLE, PRIORITY..=PRIORITY)
+            .cleanup(TABLE, SERVICE_PRIORITY..=PRIORITY)
             .map(drop)
     }
 
@@ -106,7 +140,7 @@ impl Routes {
             }
             crash::point("route-added");
         }
-        self.lead_here()?;
+        self.lead(&plan.services)?;
         let kept = |route: &&Route| wanted.iter().any(|other| same(route, other));
         for route in present.iter().filter(|route| !kept(route)) {
             self.netlink.delete_route(route)?;
@@ -137,7 +171,9 @@ impl Routes {
 
     /// Opens the prefixes again: removes all routes and rules.
     pub fn close(self) -> Result<(), Error> {
-        self.netlink.cleanup(TABLE, PRIORITY..=PRIORITY).map(drop)
+        self.netlink
+            .cleanup(TABLE, SERVICE_PRIORITY..=PRIORITY)
+            .map(drop)
     }
 
     fn routes(&self, plan: &Plan) -> Vec<Route> {
@@ -163,13 +199,23 @@ impl Routes {
         closed.chain(protected).chain(bypassed).collect()
     }
 
-    fn lead_here(&self) -> Result<(), Error> {
+    /// Leads all packets here but those of services that are bypassed.
+    fn lead(&self, services: &[Service]) -> Result<(), Error> {
         let present = self.netlink.rules()?;
-        for family in sysctl::families() {
-            let rule = Rule::new(family, PRIORITY, TABLE).mark(Mark::IsNot(MARK));
-            if !present.contains(&rule) {
-                self.netlink.add_rule(&rule)?;
-                crash::point("rule-added");
+        let families = sysctl::families().into_iter();
+        let here = families.map(|family| {
+            let rule = Rule::new(family, PRIORITY, TABLE);
+            rule.mark(Mark::IsNot(MARK))
+        });
+        let wanted: Vec<_> = here.chain(services.iter().map(Service::rule)).collect();
+        for rule in wanted.iter().filter(|rule| !present.contains(rule)) {
+            self.netlink.add_rule(rule)?;
+            crash::point("rule-added");
+        }
+        let ours = |rule: &&Rule| rule.priority == SERVICE_PRIORITY;
+        for rule in present.iter().filter(ours) {
+            if !wanted.contains(rule) {
+                self.netlink.delete_rule(rule)?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use crate::inside::Inside;
 use config::{Addressing, Config, Leak, Peer, Tcp};
 use model::{Encapsulation, Mode, TrafficSelector};
-use os::routes::Plan;
+use os::routes::{Plan, Service};
 use os::{Lock, Prefix};
 use std::net::{IpAddr, SocketAddr};
 
@@ -42,10 +42,15 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
         .policies
         .iter()
         .filter(|policy| policy.action == config::Action::Bypass);
-    let bypassed = bypassed.flat_map(|policy| policy.remote.prefixes());
+    let (whole, parts): (Vec<_>, Vec<_>) = bypassed.partition(|policy| policy.remote.protocol == 0);
+    let bypassed = whole.iter().flat_map(|policy| policy.remote.prefixes());
     let mut plan = Plan {
         protected: protected.collect(),
         bypassed: bypassed.map(prefix_of).collect(),
+        services: parts
+            .iter()
+            .flat_map(|policy| services(&policy.remote))
+            .collect(),
         held: held(config),
     };
     // Two tunnels may share a prefix; the route is one, and rather from an address of ours.
@@ -71,12 +76,18 @@ fn tunnels<'c>(
 
 /// What is locked; `None` if every peer's prefixes may be open while no daemon runs.
 pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
-    let Plan { bypassed, held, .. } = plan(config, inside);
+    let Plan {
+        bypassed,
+        services,
+        held,
+        ..
+    } = plan(config, inside);
     let addresses = &config.tunnel.addresses;
     (!held.is_empty()).then(|| Lock {
         device: config.tunnel.name.clone(),
         protected: held,
         bypassed,
+        services,
         inside: addresses
             .iter()
             .map(|prefix| prefix.address())
@@ -107,6 +118,17 @@ fn held(config: &Config) -> Vec<Prefix> {
     held.sort();
     held.dedup();
     held
+}
+
+/// What rules and nftables know of a protocol and its ports.
+fn services(selector: &TrafficSelector) -> impl Iterator<Item = Service> + '_ {
+    let ports = (selector.ports != (0..=u16::MAX)).then(|| selector.ports.clone());
+    let prefixes = selector.prefixes().into_iter().map(prefix_of);
+    prefixes.map(move |prefix| Service {
+        prefix,
+        protocol: selector.protocol,
+        ports: ports.clone(),
+    })
 }
 
 fn prefix_of((address, length): (IpAddr, u8)) -> Prefix {

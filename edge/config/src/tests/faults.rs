@@ -489,12 +489,16 @@ fn licences_without_zones_are_refused() {
 }
 
 #[test]
-fn bypass_takes_prefixes_only() {
+fn ports_are_those_of_a_protocol_that_has_them() {
     let policy = "[[policy]]\naction = \"bypass\"\nremote = \"10.8.9.0/24\"\nports = 80\n";
-    assert_eq!(
-        only_fault(&format!("{NODE}{OFFICE}{policy}")),
-        "12:9 policy[0].ports | bypass takes prefixes only: routes know neither protocols nor ports | \
-         remove `ports`, or use `action = \"discard\"`"
+    for ports in ["0", "65535", "\"80-65535\""] {
+        let policy = policy.replace("80", ports);
+        let fault = only_fault(&format!("{NODE}{OFFICE}{policy}protocol = \"tcp\"\n"));
+        assert!(fault.contains("have no ports 0 and 65535"), "{fault}");
+    }
+    assert!(
+        only_fault(&format!("{NODE}{OFFICE}{policy}"))
+            .contains("only tcp, udp and sctp have ports")
     );
     let without_protocol = policy.replace("bypass", "discard");
     assert!(

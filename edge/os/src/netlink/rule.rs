@@ -5,6 +5,7 @@ use crate::{Family, Prefix};
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RulePortRange};
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 pub(super) use rtnetlink::packet_route::rule::RuleMessage;
 
@@ -24,10 +25,10 @@ pub struct Rule {
     pub mark: Option<Mark>,
     /// Packets of this IP protocol. A fragment counts by what it is a fragment of.
     pub protocol: Option<u8>,
-    /// Packets from this port; a fragment has none.
-    pub source_port: Option<u16>,
-    /// Packets to this port; a fragment has none.
-    pub destination_port: Option<u16>,
+    /// Packets from these ports; a fragment has none.
+    pub source_ports: Option<RangeInclusive<u16>>,
+    /// Packets to these ports; a fragment has none.
+    pub destination_ports: Option<RangeInclusive<u16>>,
     /// Packets from here.
     pub from: Option<Prefix>,
     /// Packets to here.
@@ -54,8 +55,8 @@ impl Rule {
             iif: None,
             mark: None,
             protocol: None,
-            source_port: None,
-            destination_port: None,
+            source_ports: None,
+            destination_ports: None,
             from: None,
             to: None,
         }
@@ -79,15 +80,15 @@ impl Rule {
         self
     }
 
-    /// Only packets from this port.
-    pub fn source_port(mut self, port: u16) -> Self {
-        self.source_port = Some(port);
+    /// Only packets from these ports, of which 0 and 65535 are none to the kernel.
+    pub fn source_ports(mut self, ports: RangeInclusive<u16>) -> Self {
+        self.source_ports = Some(ports);
         self
     }
 
-    /// Only packets to this port.
-    pub fn destination_port(mut self, port: u16) -> Self {
-        self.destination_port = Some(port);
+    /// Only packets to these ports, of which 0 and 65535 are none to the kernel.
+    pub fn destination_ports(mut self, ports: RangeInclusive<u16>) -> Self {
+        self.destination_ports = Some(ports);
         self
     }
 
@@ -104,9 +105,9 @@ impl Rule {
     }
 
     pub(super) fn message(&self) -> RuleMessage {
-        let one_port = |port| RulePortRange {
-            start: port,
-            end: port,
+        let range = |ports: &RangeInclusive<u16>| RulePortRange {
+            start: *ports.start(),
+            end: *ports.end(),
         };
         let mut message = request(self.family);
         message.header.action = RuleAction::ToTable;
@@ -127,10 +128,12 @@ impl Rule {
             self.iif.clone().map(RuleAttribute::Iifname),
             mark,
             self.protocol.map(|p| RuleAttribute::IpProtocol(p.into())),
-            self.source_port
-                .map(|port| RuleAttribute::SourcePortRange(one_port(port))),
-            self.destination_port
-                .map(|port| RuleAttribute::DestinationPortRange(one_port(port))),
+            self.source_ports
+                .as_ref()
+                .map(|ports| RuleAttribute::SourcePortRange(range(ports))),
+            self.destination_ports
+                .as_ref()
+                .map(|ports| RuleAttribute::DestinationPortRange(range(ports))),
             self.from
                 .map(|prefix| RuleAttribute::Source(prefix.address)),
             self.to
@@ -160,9 +163,11 @@ impl Rule {
                 RuleAttribute::FwMark(mark) if invert => rule.mark = Some(Mark::IsNot(*mark)),
                 RuleAttribute::FwMark(mark) => rule.mark = Some(Mark::Is(*mark)),
                 RuleAttribute::IpProtocol(p) => rule.protocol = Some((*p).into()),
-                RuleAttribute::SourcePortRange(ports) => rule.source_port = Some(ports.start),
+                RuleAttribute::SourcePortRange(ports) => {
+                    rule.source_ports = Some(ports.start..=ports.end);
+                }
                 RuleAttribute::DestinationPortRange(ports) => {
-                    rule.destination_port = Some(ports.start);
+                    rule.destination_ports = Some(ports.start..=ports.end);
                 }
                 RuleAttribute::Source(a) => rule.from = prefix(a, message.header.src_len),
                 RuleAttribute::Destination(a) => rule.to = prefix(a, message.header.dst_len),
@@ -182,13 +187,17 @@ impl fmt::Display for Rule {
             Some(Mark::IsNot(mark)) => write!(f, " not fwmark {mark:#x}")?,
             None => {}
         }
+        let range = |ports: &RangeInclusive<u16>| match (ports.start(), ports.end()) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        };
         let conditions = [
             ("from", self.from.map(|prefix| prefix.to_string())),
             ("to", self.to.map(|prefix| prefix.to_string())),
             ("iif", self.iif.clone()),
             ("ipproto", self.protocol.map(|number| number.to_string())),
-            ("sport", self.source_port.map(|port| port.to_string())),
-            ("dport", self.destination_port.map(|port| port.to_string())),
+            ("sport", self.source_ports.as_ref().map(range)),
+            ("dport", self.destination_ports.as_ref().map(range)),
         ];
         for (word, value) in conditions {
             if let Some(value) = value {

@@ -112,8 +112,11 @@ fn rules_come_back_as_they_were_added() {
         let rules = [
             rule(7296).mark(Mark::IsNot(0x7296)),
             rule(200).mark(Mark::Is(7)),
-            rule(7297).iif("t0").protocol(17).destination_port(4500),
-            rule(7297).iif("t0").protocol(17).source_port(4500),
+            rule(7297)
+                .iif("t0")
+                .protocol(17)
+                .destination_ports(4500..=4500),
+            rule(7297).iif("t0").protocol(17).source_ports(4500..=4500),
             rule(7297).iif("lo").protocol(50),
             rule(7297)
                 .protocol(17)

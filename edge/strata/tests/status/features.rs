@@ -104,6 +104,7 @@ const IKE_LICENCES: &str = "pure/ike/src/tests/licences.rs";
 const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
 const PKI: &str = "edge/lab/tests/e2e_pki.rs";
 const POOL: &str = "pure/ike/src/pool.rs";
+const SERVICE: &str = "edge/lab/tests/e2e_service.rs";
 const POLICY: &str = "edge/lab/tests/e2e_policy.rs";
 const PPK: &str = "edge/lab/tests/e2e_ppk.rs";
 const KEM: &str = "edge/lab/tests/e2e_kem.rs";
@@ -2119,6 +2120,29 @@ pub const FEATURES: &[Feature] = &[
         ]),
     },
     Feature {
+        name: "Services: a protocol and ports of what a tunnel carries",
+        keys: &["peer.local", "peer.remote"],
+        verbs: &["status"],
+        works: Tests(&[
+            (
+                SERVICE,
+                "each_service_goes_by_its_own_tunnel_and_all_others_go_nowhere",
+            ),
+            (
+                SERVICE,
+                "ends_that_mean_different_services_carry_what_both_mean",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                SERVICE,
+                "each_service_goes_by_its_own_tunnel_and_all_others_go_nowhere",
+            ),
+            (SERVICE, "what_is_no_service_is_told_with_the_fix"),
+        ]),
+        recovers: NotNeeded("they are selectors, of which nothing is remembered"),
+    },
+    Feature {
         name: "Exceptions from protection",
         keys: &[
             "policy.action",
@@ -2131,13 +2155,14 @@ pub const FEATURES: &[Feature] = &[
             (POLICY, "what_is_bypassed_goes_in_clear_and_comes_back"),
             (POLICY, "what_is_discarded_goes_nowhere_and_is_counted"),
             (POLICY, "the_first_match_wins"),
+            (POLICY, "a_service_is_bypassed_and_what_is_beside_it_is_not"),
         ]),
         refuses: Tests(&[
             (
                 POLICY,
                 "a_bypass_of_what_was_discarded_is_refused_with_the_fix",
             ),
-            (FAULTS, "bypass_takes_prefixes_only"),
+            (FAULTS, "ports_are_those_of_a_protocol_that_has_them"),
         ]),
         recovers: Tests(&[(
             POLICY,
