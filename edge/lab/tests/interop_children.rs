@@ -8,7 +8,9 @@ use lab::runner;
 use lab::strongswan::{CHILD, Charon, Child, Connection};
 use lab::transfer::transfer;
 use serde_json::Value;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -17,6 +19,7 @@ fn main() -> ExitCode {
         strongswan_deletes_one_of_two_tunnels,
         strongswans_refusal_of_one_tunnel_is_told_and_the_other_stays,
         both_tunnels_get_new_keys_from_strongswan,
+        a_service_of_strongswan_is_carried_and_nothing_beside_it,
     ])
 }
 
@@ -121,4 +124,48 @@ fn both_tunnels_get_new_keys_from_strongswan() -> Result<()> {
     };
     strata.wait_until("status", DEADLINE, renewed)?;
     carry(&duo)
+}
+
+/// Who connects to a port behind strongSwan.
+fn reaches(duo: &Duo, port: u16) -> Result<bool> {
+    let at = SocketAddr::new("10.5.0.1".parse()?, port);
+    let listener = duo.theirs.inside(|| Ok(TcpListener::bind(at)?))?;
+    let wait = Duration::from_secs(if port == SERVICE { 30 } else { 1 });
+    let dial = || Ok(TcpStream::connect_timeout(&at, wait).is_ok());
+    let reached = duo.ours.inside(dial)?;
+    ensure!(!reached || listener.accept().is_ok());
+    Ok(reached)
+}
+
+const SERVICE: u16 = 9300;
+
+/// Protocol and ports of its traffic selectors (RFC 7296 section 3.13.1) are those of ours, whoever asks.
+fn a_service_of_strongswan_is_carried_and_nothing_beside_it() -> Result<()> {
+    let service = Child {
+        local: "10.5.0.0/24[tcp/9300-9310]",
+        ..VOICE
+    };
+    let ours = ours().replace("10.5.0.0/24", "10.5.0.0/24 tcp 9300-9310");
+    for we_ask in [true, false] {
+        let duo = Duo::new("service")?;
+        add_inner_address(&duo.theirs, "10.5.0.1/32")?;
+        let others = &[service];
+        let (strata, charon) = duo.start(&ours, &Connection { others, ..THEIRS })?;
+        if we_ask {
+            strata.strata("up theirs --wait")?;
+        } else {
+            charon.initiate()?;
+            charon.initiate_child(VOICE.name)?;
+        }
+        let status = strata.wait_until("status", DEADLINE, are_up)?;
+        let remote = "10.5.0.0/24 protocol 6 ports 9300-9310";
+        let mut children = pair::children(&status).into_iter();
+        ensure!(
+            children.any(|child| child["remote"][0] == remote),
+            "{status}"
+        );
+        ensure!(reaches(&duo, SERVICE)?, "the service is not reached");
+        ensure!(!reaches(&duo, 9311)?, "what is beside it is");
+    }
+    Ok(())
 }

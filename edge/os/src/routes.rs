@@ -202,7 +202,7 @@ impl Routes {
     /// Leads all packets here but those of services that are bypassed.
     fn lead(&self, services: &[Service]) -> Result<(), Error> {
         let present = self.netlink.rules()?;
-        let families = sysctl::families().into_iter();
+        let families = sysctl::families();
         let here = families.map(|family| {
             let rule = Rule::new(family, PRIORITY, TABLE);
             rule.mark(Mark::IsNot(MARK))

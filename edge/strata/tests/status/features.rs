@@ -2132,6 +2132,10 @@ pub const FEATURES: &[Feature] = &[
                 SERVICE,
                 "ends_that_mean_different_services_carry_what_both_mean",
             ),
+            (
+                CHILDREN_SWAN,
+                "a_service_of_strongswan_is_carried_and_nothing_beside_it",
+            ),
         ]),
         refuses: Tests(&[
             (
