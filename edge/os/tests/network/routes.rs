@@ -2,7 +2,7 @@ use crate::line::{
     Line, await_datagram, await_readable, bind, bind_marked, ip, path, rules_and_routes,
 };
 use os::netlink::{Route, Via};
-use os::routes::{MARK, Plan, Routes, TABLE};
+use os::routes::{MARK, PRIORITY, Plan, Routes, Service, TABLE};
 use os::{Datagrams, Error, Family, Tun};
 use std::io::ErrorKind;
 
@@ -20,6 +20,7 @@ fn plan() -> Plan {
             ("fd01::/64".parse().unwrap(), None),
         ],
         bypassed: vec![],
+        services: vec![],
         held: vec![],
     }
 }
@@ -108,6 +109,53 @@ fn a_bypassed_prefix_goes_around_the_tunnel() {
         far.recv(|_, _| unreachable!()).unwrap_err().kind(),
         ErrorKind::WouldBlock
     );
+}
+
+/// Datagrams to one port; what goes to another is protected as ever, and so is the first when that is over.
+#[test]
+fn a_service_goes_around_the_tunnel() {
+    let endpoint = Endpoint::new();
+    let udp = |prefix: &str| Service {
+        prefix: prefix.parse().unwrap(),
+        protocol: 17,
+        ports: Some(7..=8),
+    };
+    let with_services = Plan {
+        services: vec![udp("10.1.0.0/24"), udp("fd01::/64")],
+        ..plan()
+    };
+    // The same again changes nothing.
+    for _ in 0..2 {
+        endpoint.routes.set(&with_services).unwrap();
+        assert_eq!(exceptions(&endpoint.line), 2, "one for each");
+    }
+    for (any, peer) in PEERS {
+        let mut far = bind(&endpoint.line.b, any);
+        let plain = bind(&endpoint.line.a, &any.replace(":7", ":0"));
+        try_to_send(&plain, &peer.replace(":7", ":9"), b"protected").unwrap();
+        await_readable(&endpoint.tun);
+        endpoint.tun.recv(&mut [0; 1400]).unwrap();
+        try_to_send(&plain, peer, b"around").unwrap();
+        assert_eq!(await_datagram(&mut far).1, b"around");
+    }
+    endpoint.routes.set(&plan()).unwrap();
+    assert_eq!(exceptions(&endpoint.line), 0);
+    for (any, peer) in PEERS {
+        let plain = bind(&endpoint.line.a, &any.replace(":7", ":0"));
+        try_to_send(&plain, peer, b"protected").unwrap();
+        await_readable(&endpoint.tun);
+        endpoint.tun.recv(&mut [0; 1400]).unwrap();
+    }
+    endpoint.routes.set(&with_services).unwrap();
+    endpoint.routes.close().unwrap();
+    assert_eq!(exceptions(&endpoint.line), 0);
+}
+
+/// Rules right before ours.
+fn exceptions(line: &Line) -> usize {
+    let rules = line.a.netlink().unwrap().rules().unwrap();
+    let before = rules.iter().filter(|rule| rule.priority == PRIORITY - 1);
+    before.count()
 }
 
 #[test]
