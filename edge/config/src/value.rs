@@ -128,7 +128,12 @@ impl<'a> Value<'a> {
     fn service(&self, text: &str) -> Option<(u8, RangeInclusive<u16>)> {
         let (name, ports) = text.split_once(' ').unwrap_or((text, ""));
         let protocol = PROTOCOLS.iter().find(|(known, _)| *known == name);
-        let number = || name.parse::<u8>().ok().filter(|number| *number > 0);
+        let number = || {
+            // `parse` would take a plus sign.
+            let digits = name.bytes().all(|octet| octet.is_ascii_digit());
+            let number = name.parse::<u8>().ok();
+            number.filter(|number| digits && *number > 0)
+        };
         let protocol = protocol.map(|(_, number)| *number).or_else(number);
         let Some(protocol) = protocol else {
             return self.fault(
@@ -158,8 +163,11 @@ impl<'a> Value<'a> {
 
     fn ports_in(&self, text: &str) -> Option<RangeInclusive<u16>> {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let first = first.trim().parse::<u16>().ok();
-        let range = first.zip(last.trim().parse().ok());
+        let port = |text: &str| {
+            let digits = text.bytes().all(|octet| octet.is_ascii_digit());
+            text.parse::<u16>().ok().filter(|_| digits)
+        };
+        let range = port(first.trim()).zip(port(last.trim()));
         let range = range.filter(|(first, last)| first <= last);
         let Some((first, last)) = range else {
             return self.fault(
