@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_to_a_writer_says_which_fields_it_may_change() {
+    fn what_is_given_says_what_it_is_for_and_which_fields_a_writer_may_change() {
         let (headers, payload) = (
             zone(1, ZoneSelector::IpTransport),
             zone(2, ZoneSelector::Rest),
@@ -383,7 +383,11 @@ mod tests {
         let event = Event::Giving {
             sa: sa(),
             node: node(),
-            rights: vec![(headers, Right::Write), (payload, Right::Read)],
+            rights: vec![
+                (headers, Right::Write),
+                (headers, Right::Inject),
+                (payload, Right::Read),
+            ],
             lifetime: Duration::from_secs(60),
             grant: 7,
         };
@@ -391,6 +395,7 @@ mod tests {
         for words in [
             r#""grant":7,"#,
             r#"{"node":"fa.example.net","zones":["headers"],"right":"write","fields":["window"]}"#,
+            r#"{"node":"fa.example.net","zones":["headers"],"right":"inject"}"#,
             r#"{"node":"fa.example.net","zones":["payload"],"right":"read"}"#,
         ] {
             assert!(line.contains(words), "{line}");
