@@ -265,26 +265,12 @@ impl Transit {
         if header.is_fragment() {
             return (count(&mut counters.fragments), None);
         }
-        match (header.protocol(), esp_in_udp(&header)) {
-            (_, Some(esp)) => self.protected(from, packet, esp, &header, now),
-            (framing::PROTOCOL, None) => {
-                self.protected(from, packet, header.payload(), &header, now)
-            }
+        let done = match (header.protocol(), esp_in_udp(&header)) {
+            (_, Some(esp)) => self.sealed(from, packet, esp, &header, now),
+            (framing::PROTOCOL, None) => self.sealed(from, packet, header.payload(), &header, now),
             (tcp::PROTOCOL, None) => (self.clear(from, packet, &header, now), None),
             _ => (count(&mut counters.foreign), None),
-        }
-    }
-
-    /// An ESP packet, and what is to be said because of it.
-    fn protected(
-        &mut self,
-        from: Side,
-        packet: &[u8],
-        esp: &[u8],
-        outer: &ip::Header<'_>,
-        now: Instant,
-    ) -> (Verdict, Option<Ends>) {
-        let done = self.sealed(from, packet, esp, outer, now);
+        };
         self.inject();
         done
     }

@@ -362,7 +362,7 @@ mod tests {
         two_zones(stance, "node.example")
     }
 
-    fn check_changed(change: fn(&mut ZoneAgreement)) -> bool {
+    fn check_changed(change: impl Fn(&mut ZoneAgreement)) -> bool {
         let policy = policy(Stance::Accept);
         let offered = offer(&policy).unwrap();
         let mut answered = offered.clone();
@@ -428,25 +428,36 @@ mod tests {
 
     /// DESIGN section 3: what is behind the keys of the zones in KEYMAT changes none of them.
     #[test]
-    fn writers_have_a_root_for_each_direction_that_both_ends_know_and_readers_have_none() {
+    fn each_right_has_a_root_for_each_direction_that_both_ends_know_and_readers_have_none() {
         let policy = policy(Stance::Accept);
         let readers = offer(&policy).unwrap();
-        let mut writers = readers.clone();
-        writers.licences[0].right = Right::Write;
         let keys = ChildKeys::made_up();
         let (own, peers, none) = (Spi(0x1000), Spi(0x2000), Beside::default());
-        let (inbound, outbound, _) = halves(&keys, &writers, true, (own, peers), none);
-        let (theirs_in, theirs_out, _) = halves(&keys, &writers, false, (peers, own), none);
-        assert!(inbound.writers.is_some() && inbound.writers == theirs_out.writers);
-        assert!(outbound.writers.is_some() && outbound.writers == theirs_in.writers);
-        assert!(inbound.writers != outbound.writers);
-        let (inbound, outbound, _) = halves(&keys, &readers, true, (own, peers), none);
-        assert!(inbound.writers.is_none() && outbound.writers.is_none());
+        let roots = |agreed: &ZoneAgreement, initiator, spis| {
+            let (inbound, outbound, _) = halves(&keys, agreed, initiator, spis, none);
+            let roots = |half: Half<Secret>| [half.writers, half.injectors];
+            [roots(inbound), roots(outbound)]
+        };
+        for (right, number) in [(Right::Write, 0), (Right::Inject, 1)] {
+            let mut more = readers.clone();
+            more.licences[0].right = right;
+            let [inbound, outbound] = roots(&more, true, (own, peers));
+            let [theirs_in, theirs_out] = roots(&more, false, (peers, own));
+            assert!(inbound[number].is_some() && inbound == theirs_out);
+            assert!(outbound[number].is_some() && outbound == theirs_in);
+            assert!(inbound[number] != outbound[number]);
+            // Of another right there is none.
+            assert!(inbound[1 - number].is_none() && outbound[1 - number].is_none());
+        }
+        let roots = roots(&readers, true, (own, peers));
+        assert!(roots.iter().flatten().all(Option::is_none));
     }
 
     #[test]
-    fn an_answer_that_makes_a_reader_a_writer_is_refused() {
-        assert!(!check_changed(|a| a.licences[0].right = Right::Write));
+    fn an_answer_that_gives_a_reader_more_is_refused() {
+        for right in [Right::Write, Right::Inject] {
+            assert!(!check_changed(|a| a.licences[0].right = right));
+        }
     }
 
     #[test]

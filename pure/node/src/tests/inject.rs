@@ -2,7 +2,10 @@
 //! than it may.
 
 use super::datagram;
-use super::world::{GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, license};
+use super::world::{
+    GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, license,
+    one_end_alone_gives_nothing,
+};
 use crate::{Patience, Rekey};
 use esp::DropReason;
 use model::{Licence, Mode, Right};
@@ -123,18 +126,9 @@ fn a_node_that_may_only_read_stands_in_for_nobody() {
     assert_eq!(numbers(&world).len(), 0);
 }
 
-/// One end has it that the node reads, the other that it injects: it does neither.
 #[test]
 fn a_right_that_only_one_end_gives_is_given_by_nobody() {
-    for who in [MOBILE, GATEWAY] {
-        let mut policies = policies(vec![licence(NAMES[LICENSED], 1)]);
-        match who {
-            MOBILE => policies.mobile = injectors(),
-            _ => policies.gateway = injectors(),
-        }
-        let world = World::connected(policies);
-        assert!(world.nodes[LICENSED].held_grants().is_empty());
-    }
+    one_end_alone_gives_nothing(&injectors()[0], policies);
 }
 
 /// Invariant 5: from the moment on in which the end knows that the licence is gone nothing is believed.

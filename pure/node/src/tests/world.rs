@@ -109,6 +109,19 @@ pub fn licence(node: &str, zone: u8) -> Licence {
     }
 }
 
+/// One end has it that the node reads, the other that it may do more: it does neither.
+pub fn one_end_alone_gives_nothing(more: &Licence, policies: impl Fn(Vec<Licence>) -> Policies) {
+    for who in [MOBILE, GATEWAY] {
+        let mut policies = policies(vec![licence(NAMES[LICENSED], 1)]);
+        match who {
+            MOBILE => policies.mobile = vec![more.clone()],
+            _ => policies.gateway = vec![more.clone()],
+        }
+        let world = World::connected(policies);
+        assert!(world.nodes[LICENSED].held_grants().is_empty());
+    }
+}
+
 /// How a hop treats packets, in per mille.
 #[derive(Clone, Copy, Default)]
 pub struct Hop {

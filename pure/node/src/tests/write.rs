@@ -2,7 +2,10 @@
 //! with one number.
 
 use super::datagram;
-use super::world::{GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, license};
+use super::world::{
+    GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, license,
+    one_end_alone_gives_nothing,
+};
 use crate::Rekey;
 use model::{Licence, Mode, Right, Spi};
 use std::collections::BTreeSet;
@@ -137,18 +140,9 @@ fn a_node_that_may_only_read_lowers_nothing() {
     assert!(world.resent.is_empty());
 }
 
-/// One end has it that the node reads, the other that it writes: it does neither.
 #[test]
 fn a_right_that_only_one_end_gives_is_given_by_nobody() {
-    for who in [MOBILE, GATEWAY] {
-        let mut policies = policies(vec![licence(NAMES[LICENSED], 1)]);
-        match who {
-            MOBILE => policies.mobile = writers(),
-            _ => policies.gateway = writers(),
-        }
-        let world = World::connected(policies);
-        assert!(world.nodes[LICENSED].held_grants().is_empty());
-    }
+    one_end_alone_gives_nothing(&writers()[0], policies);
 }
 
 #[test]
