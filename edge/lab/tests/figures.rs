@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails,
         ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails,
         packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zones_the_verdict_fails,
+        throughput_grows_as_fewer_packets_are_encrypted_and_without_zones_it_does_not,
         what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails,
         what_an_exhibit_does_not_rest_on_cannot_be_left_off,
         a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on,
@@ -176,22 +177,57 @@ fn packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zone
     Ok(())
 }
 
-/// Of what is measured bounds of a few thousandths may be met by chance, those of a hundredth are not.
-fn what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails() -> Result<()> {
-    for (name, run, numbers, failing) in [
-        ("mml-fig17", "--seeds 1 --seconds 10", "points", 4),
-        ("mml-fig18", "--seeds 1", "rows", 2),
-    ] {
-        let run = format!("run {name} --quick {run}");
-        let (folder, report) = holds(name, &run)?;
-        let numbers = report[numbers].as_array().context("it is a list")?;
-        ensure!(numbers.len() == 7, "{report}");
-        let without = folder.lab(&format!("{run} --no-zones"))?;
-        let report = &documents(&without)?[0];
-        ensure!(without.status.code() == Some(1), "{report}");
-        let reasons = report["reasons"].as_array().map(Vec::len);
-        ensure!(reasons >= Some(failing), "{report}");
+/// The finding of mml-fig17 in which there is most to win.
+const MOST: &str = "others plaintext: no packet encrypted";
+
+/// What a kernel's TCP wins in ten seconds is a few hundredths at most, which a machine that does other things
+/// besides blurs: what is measured is held against the most that there is to win, and what there is less of has
+/// to be so in the simulator.
+fn throughput_grows_as_fewer_packets_are_encrypted_and_without_zones_it_does_not() -> Result<()> {
+    let run = "run mml-fig17 --quick --seeds 1 --seconds 10";
+    let mut failed = Vec::new();
+    for attempt in 1..=TRIES {
+        let folder = Folder::new(&format!("mml-fig17-{attempt}"))?;
+        let report = documents(&folder.lab(run)?)?.swap_remove(0);
+        let findings = report["findings"].as_array().context("it is a list")?;
+        ensure!(findings.len() == 6, "{report}");
+        let within = |finding: &&Value| finding["what"].to_string().contains("integrity-only");
+        for finding in findings.iter().filter(within) {
+            let simulated = finding["simulated"].as_f64();
+            ensure!(simulated > finding["at_least"].as_f64(), "{finding}");
+        }
+        if most_is_won(&report)? {
+            let without = folder.lab(&format!("{run} --no-zones"))?;
+            let report = documents(&without)?.swap_remove(0);
+            ensure!(without.status.code() == Some(1), "{report}");
+            ensure!(!most_is_won(&report)?, "{report}");
+            return Ok(());
+        }
+        failed.push(report["reasons"].clone());
     }
+    anyhow::bail!("{TRIES} times: {failed:#?}")
+}
+
+fn most_is_won(report: &Value) -> Result<bool> {
+    let findings = report["findings"].as_array().context("it is a list")?;
+    let most = |finding: &&Value| {
+        let what = finding["what"].as_str();
+        what.is_some_and(|what| what.starts_with(MOST))
+    };
+    let most = findings.iter().find(most).context("no such finding")?;
+    Ok(most["verdict"] == "holds")
+}
+
+fn what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails() -> Result<()> {
+    let run = "run mml-fig18 --quick --seeds 1";
+    let (folder, report) = holds("mml-fig18", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    ensure!(rows.len() == 7, "{report}");
+    let without = folder.lab(&format!("{run} --no-zones"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    let reasons = report["reasons"].as_array().map(Vec::len);
+    ensure!(reasons == Some(2), "{report}");
     Ok(())
 }
 
