@@ -297,19 +297,13 @@ fn in_headers(value: &Value<'_>, right: Right, zones: &[ZoneId], layout: &Layout
     let Some(refused) = refused else {
         return Some(right);
     };
-    let (nothing, name) = match right {
-        Right::Inject => (
-            "injected: it is TCP's headers alone that may be said again",
-            "inject",
-        ),
-        _ => (
-            "written: it is TCP's window alone that may be lowered",
-            "write",
-        ),
+    let nothing = match right {
+        Right::Inject => "injected: it is TCP's headers alone that may be said again",
+        Right::Read | Right::Write => "written: it is TCP's window alone that may be lowered",
     };
     value.fault(
         format!("of the zone `{refused}` nothing may be {nothing}"),
-        format!("license to {name} `headers` where that is the first zone, and the others with `right = \"read\"`"),
+        format!("license to {} `headers` where that is the first zone, and the others with `right = \"read\"`", right.name()),
     )
 }
 

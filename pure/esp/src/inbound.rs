@@ -93,8 +93,9 @@ impl Inbound {
         now: Instant,
     ) -> Result<Option<Flow>, DropReason> {
         (self.share, self.advance) = (Share::None, 0);
-        let made = Injected::read(packet.octets());
-        if let Some((injectors, front)) = self.injectors.as_mut().zip(made) {
+        if let Some(injectors) = &mut self.injectors
+            && let Some(front) = Injected::read(packet.octets())
+        {
             self.share = Share::Injected;
             let next_header = injectors.open(packet, front)?;
             let flow = whole(packet, next_header, pair)?;

@@ -146,7 +146,7 @@ impl Injectors {
     /// Whether a datagram that a node made may be believed.
     pub fn admit(&self, flow: &Flow, datagram: &[u8]) -> Result<(), DropReason> {
         let bare = segment(datagram).filter(|(header, payload_len)| {
-            *payload_len == 0 && header.flags == Flags::ACK && stamps(header).is_ok()
+            *payload_len == 0 && header.flags == Flags::ACK && is_plain(header)
         });
         let (header, _) = bare.ok_or(DropReason::InjectionNotBare)?;
         let said = self
@@ -214,28 +214,17 @@ fn segment(datagram: &[u8]) -> Option<(tcp::Header<'_>, usize)> {
     Some((tcp, header.payload().len() - tcp.header_len))
 }
 
-/// An option that may not be injected.
-struct Foreign;
-
-/// The timestamps of a header that has no other option.
-fn stamps(header: &tcp::Header<'_>) -> Result<Option<(Seq, Seq)>, Foreign> {
-    let mut stamps = None;
-    for option in header.options() {
-        match option.map(|option| option.value) {
-            Ok(OptionValue::Timestamps { value, echo }) => stamps = Some((Seq(value), Seq(echo))),
-            _ => return Err(Foreign),
-        }
-    }
-    Ok(stamps)
+/// Whether a header has no option but timestamps.
+fn is_plain(header: &tcp::Header<'_>) -> bool {
+    let stamps = |option| matches!(option, OptionValue::Timestamps { .. });
+    let mut options = header.options();
+    options.all(|option| option.is_ok_and(|option| stamps(option.value)))
 }
 
-/// The timestamps of a header.
+/// Its timestamps, which wrap as numbers do (RFC 7323 section 5.2).
 fn stamps_of(header: &tcp::Header<'_>) -> Option<(Seq, Seq)> {
-    let mut options = header.options().map_while(Result::ok);
-    options.find_map(|option| match option.value {
-        OptionValue::Timestamps { value, echo } => Some((Seq(value), Seq(echo))),
-        _ => None,
-    })
+    let stamps = header.timestamps();
+    stamps.map(|(value, echo)| (Seq(value), Seq(echo)))
 }
 
 /// What a licensed node seals with what it injects, in one direction.

@@ -16,7 +16,7 @@ use model::{CsaId, Deadline, Flow, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::acknowledgement::Acknowledgement;
-use wire::tcp::{Flags, OptionValue, Seq};
+use wire::tcp::{Flags, Seq};
 
 /// Connections that are known at most; the least recently used gives way.
 const FLOWS: usize = 1024;
@@ -120,9 +120,10 @@ impl StandIn {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
             self.waiting.remove(&due);
-            if let Some(connection) = self.connections.get(&due.1) {
-                self.answers.push_back(connection.answer());
-            }
+            let connection = self.connections.get(&due.1);
+            // Where the patience was another one when it asked, it may have been heard since.
+            let silent = connection.filter(|connection| connection.asked.is_some());
+            self.answers.extend(silent.map(Connection::answer));
         }
     }
 
@@ -227,16 +228,12 @@ impl Connection {
 /// What a segment would say without what it carries, and without options but timestamps.
 fn said(segment: &Segment<'_>) -> Acknowledgement {
     let header = &segment.header;
-    let mut options = header.options().map_while(Result::ok);
     Acknowledgement {
         flow: segment.flow,
         seq: header.seq + header.sequence_len(segment.payload_len),
         ack: header.ack,
         window: header.window,
-        stamps: options.find_map(|option| match option.value {
-            OptionValue::Timestamps { value, echo } => Some((value, echo)),
-            _ => None,
-        }),
+        stamps: header.timestamps(),
     }
 }
 
@@ -437,6 +434,21 @@ mod tests {
             bench.probe();
             assert_eq!(bench.answers(10), [], "{from:?} {flags:?}");
         }
+    }
+
+    /// It was heard between, and what waits by the old patience is none of that.
+    #[test]
+    fn another_patience_answers_for_nobody_who_was_heard() {
+        let mut bench = Bench::new();
+        bench.probe();
+        bench.stand_in.set_patience(Patience {
+            after: Duration::from_secs(5),
+            ..PATIENCE
+        });
+        bench.say(MOBILE, (5000, 1100), Flags::ACK, 0);
+        assert_eq!(bench.answers(10), []);
+        bench.probe();
+        assert_eq!(bench.answers(10), [(15, 500)]);
     }
 
     #[test]

@@ -64,6 +64,15 @@ impl<'a> Header<'a> {
         }
     }
 
+    /// Timestamp and echo (RFC 7323 section 3.2), if it has them.
+    pub fn timestamps(&self) -> Option<(u32, u32)> {
+        let mut options = self.options().map_while(Result::ok);
+        options.find_map(|option| match option.value {
+            OptionValue::Timestamps { value, echo } => Some((value, echo)),
+            _ => None,
+        })
+    }
+
     /// How much of the sequence space a segment with `payload_len` octets takes: SYN and FIN
     /// count one each (RFC 9293 section 3.4).
     pub fn sequence_len(&self, payload_len: usize) -> u32 {

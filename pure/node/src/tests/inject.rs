@@ -3,7 +3,7 @@
 
 use super::datagram;
 use super::world::{
-    GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, license,
+    GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, licence_to, license,
     one_end_alone_gives_nothing,
 };
 use crate::{Patience, Rekey};
@@ -18,10 +18,7 @@ const SERVER: &str = "10.8.0.1:80";
 const CLIENT: &str = "10.1.0.2:40000";
 
 fn injectors() -> Vec<Licence> {
-    vec![Licence {
-        right: Right::Inject,
-        ..licence(NAMES[LICENSED], 1)
-    }]
+    licence_to(Right::Inject)
 }
 
 fn policies(licences: Vec<Licence>) -> Policies {

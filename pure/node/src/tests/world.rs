@@ -109,6 +109,14 @@ pub fn licence(node: &str, zone: u8) -> Licence {
     }
 }
 
+/// The licensed node's, to do more with the headers than to read them.
+pub fn licence_to(right: Right) -> Vec<Licence> {
+    vec![Licence {
+        right,
+        ..licence(NAMES[LICENSED], 1)
+    }]
+}
+
 /// One end has it that the node reads, the other that it may do more: it does neither.
 pub fn one_end_alone_gives_nothing(more: &Licence, policies: impl Fn(Vec<Licence>) -> Policies) {
     for who in [MOBILE, GATEWAY] {

@@ -3,7 +3,7 @@
 
 use super::datagram;
 use super::world::{
-    GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, license,
+    GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, licence_to, license,
     one_end_alone_gives_nothing,
 };
 use crate::Rekey;
@@ -21,10 +21,7 @@ const CLIENT: &str = "10.1.0.2:40000";
 const SCALE: &[u8] = &[3, 3, 7, 0];
 
 fn writers() -> Vec<Licence> {
-    vec![Licence {
-        right: Right::Write,
-        ..licence(NAMES[LICENSED], 1)
-    }]
+    licence_to(Right::Write)
 }
 
 fn policies(licences: Vec<Licence>) -> Policies {
