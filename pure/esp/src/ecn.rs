@@ -33,6 +33,12 @@ impl Congestion {
         }
     }
 
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.marked += other.marked;
+        self.dangerous += other.dangerous;
+        self.unused += other.unused;
+    }
+
     /// Counts the fields of an authentic packet, and says whether nobody makes such a combination who
     /// follows a standard: "the decapsulator SHOULD log the event" (section 4.2).
     pub(crate) fn count(&mut self, inner: Ecn, outer: Ecn) -> bool {

@@ -8,6 +8,7 @@ use model::{ChildSa, Flow};
 use std::net::IpAddr;
 
 /// An SA's place among those for the same traffic. A successor has that of the one before it.
+#[derive(Clone)]
 pub(crate) struct Lane {
     peer: String,
     number: u8,

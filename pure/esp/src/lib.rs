@@ -51,8 +51,10 @@ mod replay;
 mod report;
 mod room;
 mod scratch;
+mod sync;
 mod view;
 mod worker;
+mod workers;
 mod zoned;
 
 pub use drop::DropReason;
@@ -69,3 +71,4 @@ pub use room::PathMtu;
 pub use scratch::Scratch;
 pub use view::{Direction, Headers, View};
 pub use worker::{SaStatus, Sink, Worker};
+pub use workers::{Seat, Workers};

@@ -38,6 +38,11 @@ impl Traffic {
         self.packets += 1;
         self.octets += octets as u64;
     }
+
+    fn add(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.octets += other.octets;
+    }
 }
 
 /// What one SA carried.
@@ -93,6 +98,40 @@ impl Counters {
             injected: 0,
             congestion: Congestion::new(),
             dropped: [0; DropReason::ALL.len()],
+        }
+    }
+
+    /// Counts what another has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            sealed,
+            opened,
+            opaque,
+            padded,
+            covered,
+            clamped,
+            too_long,
+            written,
+            injected,
+            congestion,
+            dropped,
+        } = self;
+        sealed.add(other.sealed);
+        opened.add(other.opened);
+        padded.add(other.padded);
+        for (sum, more) in [
+            (opaque, other.opaque),
+            (covered, other.covered),
+            (clamped, other.clamped),
+            (too_long, other.too_long),
+            (written, other.written),
+            (injected, other.injected),
+        ] {
+            *sum += more;
+        }
+        congestion.add(other.congestion);
+        for (sum, more) in dropped.iter_mut().zip(other.dropped) {
+            *sum += more;
         }
     }
 

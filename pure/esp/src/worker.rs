@@ -52,6 +52,8 @@ pub struct Worker {
     /// The security association database, by inbound SPI (RFC 4301 section 4.4.2), which is ours to draw. In
     /// boxes: a map keeps room for as much again, and an SA is large.
     sas: FxHashMap<Spi, Box<Sa>>,
+    /// Those that other workers own, by inbound SPI.
+    elsewhere: FxHashMap<Spi, Elsewhere>,
     /// The inbound SPI of each that has SAs beside, by those of these.
     beside: FxHashMap<Spi, Spi>,
     /// The inbound SPI of each, by the name that control gives it, which no other ever had.
@@ -102,6 +104,35 @@ struct Sa {
     turn: Option<u64>,
 }
 
+/// What a worker knows of another one's SA: what goes on it, and whose it is.
+#[derive(Clone)]
+pub(crate) struct Elsewhere {
+    id: ChildSaId,
+    carries: Protected,
+    lane: Option<Lane>,
+    /// Its place among those that protect packets.
+    turn: Option<u64>,
+    owner: usize,
+}
+
+/// Which packets go on an SA.
+#[derive(Clone, Copy)]
+struct Reach<'a> {
+    carries: &'a Protected,
+    lane: Option<&'a Lane>,
+    is_elsewhere: bool,
+}
+
+/// What becomes of a datagram that is to be sealed.
+enum Outcome {
+    /// It is a packet, to be sent this way.
+    Sealed(Path),
+    /// It has become what its source is to hear.
+    Answered,
+    /// Another worker owns the SA that protects it.
+    Elsewhere(usize),
+}
+
 /// How one SA stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaStatus {
@@ -129,6 +160,7 @@ impl Worker {
         Self {
             spd,
             sas: FxHashMap::default(),
+            elsewhere: FxHashMap::default(),
             beside: FxHashMap::default(),
             by_id: BTreeMap::new(),
             by_peer: BTreeMap::new(),
@@ -202,23 +234,44 @@ impl Worker {
         Ok(())
     }
 
+    /// Learns of another worker's SA: from the next [`Self::prefer`] on it protects what it covers.
+    pub(crate) fn learn(&mut self, spi: Spi, sa: Elsewhere) {
+        self.by_id.insert(sa.id, spi);
+        self.elsewhere.insert(spi, sa);
+    }
+
+    /// Whether an SA is this one's own.
+    pub(crate) fn owns(&self, id: ChildSaId) -> bool {
+        self.sa(id).is_some()
+    }
+
     /// From now on an SA protects whatever it covers, before all others.
     pub fn prefer(&mut self, id: ChildSaId) {
         self.retire(id);
-        let spi = self.by_id.get(&id);
-        if let Some(sa) = spi.and_then(|spi| self.sas.get_mut(spi)) {
-            let turn = self.order.push(&sa.carries.remote, sa.inbound.spi());
+        let Some(spi) = self.by_id.get(&id) else {
+            return;
+        };
+        if let Some(sa) = self.sas.get_mut(spi) {
+            let turn = self.order.push(&sa.carries.remote, *spi);
             (sa.unconfirmed, sa.turn) = (false, Some(turn));
+        } else if let Some(sa) = self.elsewhere.get_mut(spi) {
+            sa.turn = Some(self.order.push(&sa.carries.remote, *spi));
         }
     }
 
     /// From now on an SA protects nothing, but opens what comes.
     pub fn retire(&mut self, id: ChildSaId) {
-        let spi = self.by_id.get(&id);
-        if let Some(sa) = spi.and_then(|spi| self.sas.get_mut(spi))
-            && let Some(turn) = sa.turn.take()
+        let Some(spi) = self.by_id.get(&id) else {
+            return;
+        };
+        let here = self.sas.get_mut(spi);
+        let here = here.map(|sa| (&sa.carries, &mut sa.turn));
+        let elsewhere = self.elsewhere.get_mut(spi);
+        let elsewhere = elsewhere.map(|sa| (&sa.carries, &mut sa.turn));
+        if let Some((carries, turn)) = here.or(elsewhere)
+            && let Some(turn) = turn.take()
         {
-            self.order.remove(&sa.carries.remote, turn);
+            self.order.remove(&carries.remote, turn);
         }
     }
 
@@ -256,8 +309,11 @@ impl Worker {
     /// Forgets an SA and its keys.
     pub fn remove(&mut self, id: ChildSaId) {
         self.retire(id);
-        let sa = self.by_id.remove(&id).and_then(|spi| self.sas.remove(&spi));
-        let Some(sa) = sa else {
+        let Some(spi) = self.by_id.remove(&id) else {
+            return;
+        };
+        self.elsewhere.remove(&spi);
+        let Some(sa) = self.sas.remove(&spi) else {
             return;
         };
         for beside in sa.besides() {
@@ -339,6 +395,18 @@ impl Worker {
 
     /// Inner datagrams on their way out.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
+        self.seal_own(batch, sink, now, |_, _| {});
+    }
+
+    /// The same, but for those that other workers' SAs protect: each is told by its place in the batch, with
+    /// whose it is, and is left as it was.
+    pub(crate) fn seal_own(
+        &mut self,
+        batch: &mut [Packet],
+        sink: &mut impl Sink,
+        now: Instant,
+        mut elsewhere: impl FnMut(usize, usize),
+    ) {
         // Errors are to be few (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)): of a flood of
         // datagrams that are too long one in each batch is answered.
         let mut answered = false;
@@ -346,13 +414,14 @@ impl Worker {
             let header = ip::Header::parse(octets).ok()?;
             worker.order.newest_first(header.destination()).next()
         });
-        for packet in batch {
+        for (place, packet) in batch.iter_mut().enumerate() {
             match self.seal_one(packet, answered, now) {
-                Ok(Some(path)) => sink.transmit(packet, path),
-                Ok(None) => {
+                Ok(Outcome::Sealed(path)) => sink.transmit(packet, path),
+                Ok(Outcome::Answered) => {
                     answered = true;
                     sink.deliver(packet);
                 }
+                Ok(Outcome::Elsewhere(owner)) => elsewhere(place, owner),
                 Err(why) => self.dropped(packet, why, sink),
             }
         }
@@ -372,15 +441,27 @@ impl Worker {
     /// Covers the silence towards a peer, if there was nothing but that since this was last asked: makes a
     /// packet a dummy of the SA that protects what goes there now, and says where that goes.
     pub fn cover(&mut self, peer: &str, packet: &mut Packet) -> Option<Path> {
-        let theirs = self.by_peer.get(peer)?;
-        let (mut silence, mut newest) = (true, None);
-        for spi in theirs {
-            let sa = self.sas.get_mut(spi)?;
-            silence &= std::mem::replace(&mut sa.silent, true);
-            let covering = sa.turn.filter(|_| sa.outbound.sizes.is_some());
-            newest = newest.max(covering.map(|turn| (turn, *spi)));
-        }
+        let (silence, newest) = self.silence(peer);
         let (_, spi) = newest.filter(|_| silence)?;
+        self.dummy(spi, packet)
+    }
+
+    /// Whether there was nothing but silence towards a peer since this was last asked, and the SA that would
+    /// cover it, with its turn.
+    pub(crate) fn silence(&mut self, peer: &str) -> (bool, Option<(u64, Spi)>) {
+        let (mut silence, mut newest) = (true, None);
+        for spi in self.by_peer.get(peer).into_iter().flatten() {
+            if let Some(sa) = self.sas.get_mut(spi) {
+                silence &= std::mem::replace(&mut sa.silent, true);
+                let covering = sa.turn.filter(|_| sa.outbound.sizes.is_some());
+                newest = newest.max(covering.map(|turn| (turn, *spi)));
+            }
+        }
+        (silence, newest)
+    }
+
+    /// Makes a packet a dummy of an SA, and says where that goes.
+    pub(crate) fn dummy(&mut self, spi: Spi, packet: &mut Packet) -> Option<Path> {
         let sa = self.sas.get_mut(&spi)?;
         let made = sa.outbound.dummy(packet, &mut self.scratch);
         if !made.is_ok_and(|made| made) {
@@ -475,13 +556,12 @@ impl Worker {
         self.sas.get_mut(self.by_id.get(&id)?).map(Box::as_mut)
     }
 
-    /// Where a packet goes then; `None` if it has become what the datagram's source is to hear.
     fn seal_one(
         &mut self,
         packet: &mut Packet,
         answered: bool,
         now: Instant,
-    ) -> Result<Option<Path>, DropReason> {
+    ) -> Result<Outcome, DropReason> {
         let header = ip::Header::parse(packet.octets());
         let header = header.map_err(|_| DropReason::DatagramMalformed)?;
         if header.total_len() != packet.len() {
@@ -490,14 +570,18 @@ impl Worker {
         let (flow, version, octets) = (header.flow(), header.version(), packet.len());
         let (tos, may_be_cut) = (header.tos(), header.may_be_fragmented());
         self.spd.admit(&flow)?;
-        let sa = protecting(&self.order, &mut self.sas, &flow)
-            .ok_or_else(|| self.spd.without_sa(&flow))?;
+        let spi = self.protecting(&flow);
+        let spi = spi.ok_or_else(|| self.spd.without_sa(&flow))?;
+        let Some(sa) = self.sas.get_mut(&spi) else {
+            let sa = self.elsewhere.get(&spi).ok_or(DropReason::NoSa)?;
+            return Ok(Outcome::Elsewhere(sa.owner));
+        };
         let fit = sa.outbound.room.take(octets, may_be_cut);
         match fit {
             Fit::TooLong(_) if answered => return Err(DropReason::TooLong),
             Fit::TooLong(longest) => {
                 answer(packet, longest, &mut self.counters)?;
-                return Ok(None);
+                return Ok(Outcome::Answered);
             }
             Fit::Whole | Fit::Fragments => packet.whole = fit == Fit::Whole,
         }
@@ -517,7 +601,7 @@ impl Worker {
         if sealed.padding > 0 {
             self.counters.padded.count(sealed.padding);
         }
-        Ok(Some(sa.path))
+        Ok(Outcome::Sealed(sa.path))
     }
 
     fn open_one(&mut self, packet: &mut Packet, now: Instant) -> Result<(), DropReason> {
@@ -562,7 +646,33 @@ impl Worker {
         Ok(())
     }
 
-    fn dropped(&mut self, packet: &mut Packet, why: DropReason, sink: &mut impl Sink) {
+    /// The SA that protects a packet: the newest that covers it, or that one's lane for its flow. Of lanes those
+    /// here are taken before others.
+    fn protecting(&self, flow: &Flow) -> Option<Spi> {
+        let newest_first = self.order.newest_first(flow.destination);
+        let newest_first = newest_first.filter_map(|spi| Some((spi, self.reach(spi)?)));
+        let mut covering = newest_first.filter(|(_, reach)| reach.carries.covers_outbound(flow));
+        let (spi, newest) = covering.next()?;
+        let Some(lane) = newest.lane else {
+            return Some(spi);
+        };
+        let beside =
+            covering.filter(|(_, other)| other.lane.is_some_and(|other| lane.is_beside(other)));
+        let lanes = std::iter::once((spi, newest)).chain(beside);
+        // Of a lane the newest is the first, and of those that weigh the same the first is taken.
+        let lightest = lanes.min_by_key(|(_, reach)| {
+            let weight = reach.lane.map(|lane| lane.weight(flow));
+            (reach.is_elsewhere, weight)
+        });
+        lightest.map(|(spi, _)| spi)
+    }
+
+    fn reach(&self, spi: Spi) -> Option<Reach<'_>> {
+        let here = self.sas.get(&spi).map(|sa| Reach::here(sa));
+        here.or_else(|| self.elsewhere.get(&spi).map(Reach::elsewhere))
+    }
+
+    pub(crate) fn dropped(&mut self, packet: &mut Packet, why: DropReason, sink: &mut impl Sink) {
         self.counters.drop(why);
         sink.dropped(packet, why);
     }
@@ -599,25 +709,37 @@ fn clamp(packet: &mut Packet, flow: &Flow, mtu: Option<u16>, counters: &mut Coun
     }
 }
 
-/// The SA that protects a packet: the newest that covers it, or that one's lane for its flow.
-fn protecting<'s>(
-    order: &Order,
-    sas: &'s mut FxHashMap<Spi, Box<Sa>>,
-    flow: &Flow,
-) -> Option<&'s mut Sa> {
-    let newest_first = order.newest_first(flow.destination);
-    let newest_first = newest_first.filter_map(|spi| sas.get(&spi));
-    let mut covering = newest_first.filter(|sa| sa.carries.covers_outbound(flow));
-    let newest = covering.next()?;
-    let chosen = newest.lane.as_ref().and_then(|lane| {
-        let weight = |other: &Lane| lane.is_beside(other).then(|| other.weight(flow));
-        let beside = covering.filter_map(|sa| Some((weight(sa.lane.as_ref()?)?, sa)));
-        let first = std::iter::once((lane.weight(flow), newest));
-        // Of a lane the newest is the first, and of those that weigh the same the first is taken.
-        first.chain(beside).min_by_key(|(weight, _)| *weight)
-    });
-    let spi = chosen.map_or(newest, |(_, sa)| sa).inbound.spi();
-    sas.get_mut(&spi).map(Box::as_mut)
+impl Elsewhere {
+    pub fn of(sa: &ChildSa<Secret>, owner: usize) -> Self {
+        Self {
+            id: sa.id,
+            carries: Protected {
+                local: sa.local.clone(),
+                remote: sa.remote.clone(),
+            },
+            lane: Lane::of(sa),
+            turn: None,
+            owner,
+        }
+    }
+}
+
+impl<'a> Reach<'a> {
+    const fn here(sa: &'a Sa) -> Self {
+        Self {
+            carries: &sa.carries,
+            lane: sa.lane.as_ref(),
+            is_elsewhere: false,
+        }
+    }
+
+    const fn elsewhere(sa: &'a Elsewhere) -> Self {
+        Self {
+            carries: &sa.carries,
+            lane: sa.lane.as_ref(),
+            is_elsewhere: true,
+        }
+    }
 }
 
 impl Sa {

@@ -17,9 +17,10 @@ use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
 use crypto::{Rng, Secret};
 use model::{
-    BesideSa, Exchanges, Half, InnerAddresses, Kem, Keys, Licence, Mode, Spi, TrafficSelector,
-    ZoneAgreement,
+    BesideSa, Exchanges, Half, IkeSaId, InnerAddresses, Kem, Keys, Licence, Mode, Spi,
+    TrafficSelector, ZoneAgreement,
 };
+use std::num::NonZeroU8;
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
@@ -132,15 +133,15 @@ impl Offer {
         policy: &Policy<'_>,
         ground: Ground,
         private: bool,
-        rng: &mut Rng,
+        mut spis: Fresh<'_>,
     ) -> Result<Self, BadMode> {
         ground.allows(policy)?;
         let zones = private.then(|| zones::offer(policy.zones)).flatten();
         Ok(Self {
-            spi: fresh_spi(rng),
+            spi: spis.fresh(),
             mode: policy.mode,
             ground,
-            zones: zones.map(|zones| Box::new(ZoneMap::new(zones, || fresh_spi(rng)))),
+            zones: zones.map(|zones| Box::new(ZoneMap::new(zones, || spis.fresh()))),
             menu,
         })
     }
@@ -152,15 +153,15 @@ impl Offer {
         policy: &Policy<'_>,
         ground: Ground,
         before: Option<&ZoneAgreement>,
-        rng: &mut Rng,
+        mut spis: Fresh<'_>,
     ) -> Option<Self> {
         ground.allows(policy).ok()?;
         let zones = zones::renew(policy.zones, zones::offer(policy.zones), before).ok()?;
         Some(Self {
-            spi: fresh_spi(rng),
+            spi: spis.fresh(),
             mode: policy.mode,
             ground,
-            zones: zones.map(|zones| Box::new(ZoneMap::new(zones, || fresh_spi(rng)))),
+            zones: zones.map(|zones| Box::new(ZoneMap::new(zones, || spis.fresh()))),
             menu,
         })
     }
@@ -297,11 +298,11 @@ pub(crate) fn answer(
     (ground, private): (Ground, bool),
     before: Option<Option<&ZoneAgreement>>,
     keys: ChildKeys,
-    rng: &mut Rng,
+    mut spis: Fresh<'_>,
 ) -> Result<Answer, (NotifyType, Refusal)> {
     let asked = ground.answer(policy, request).map_err(bad_mode)?;
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
-    let spi = fresh_spi(rng);
+    let spi = spis.fresh();
     let menu = EspMenu::of(peer, keys.groups());
     let choice = choose_esp(offer.proposals, &menu, spi).ok_or_else(|| {
         let (allowed, esn) = (peer.suites.clone(), peer.esn);
@@ -315,7 +316,7 @@ pub(crate) fn answer(
     let peers = offered.as_ref().map(|map| map.beside);
     let offered = offered.map(|map| map.agreement);
     let agreement = agree(policy.zones, offered, private, before)?;
-    let zone_map = agreement.map(|agreed| ZoneMap::new(agreed, || fresh_spi(rng)));
+    let zone_map = agreement.map(|agreed| ZoneMap::new(agreed, || spis.fresh()));
     let keys = keys
         .settled(choice.group)
         .ok_or((NotifyType::INVALID_SYNTAX, Refusal::KeyExchange))?;
@@ -457,12 +458,38 @@ fn refusal(response: &Message) -> DownReason {
     }
 }
 
-/// SPIs below 256 are reserved (RFC 4303 section 2.1).
-fn fresh_spi(rng: &mut Rng) -> Spi {
-    loop {
-        let spi = rng.u32();
-        if spi >= 256 {
-            return Spi(spi);
+/// Draws the SPIs of one child of ours. Where several workers open what comes, an SPI says by its remainder
+/// whose it is: so a kernel can tell by a packet alone who is to read it. Children for the same traffic are of
+/// one worker after the other (RFC 9611), and first ones likewise.
+pub(crate) struct Fresh<'a> {
+    rng: &'a mut Rng,
+    workers: u32,
+    worker: u32,
+}
+
+impl<'a> Fresh<'a> {
+    pub(crate) fn new(
+        rng: &'a mut Rng,
+        workers: NonZeroU8,
+        sa: IkeSaId,
+        name: Option<&str>,
+    ) -> Self {
+        let workers = u32::from(workers.get());
+        let place = sa.0 + u64::from(resource::number(name).unwrap_or(0));
+        Self {
+            rng,
+            workers,
+            worker: (place % u64::from(workers)) as u32,
+        }
+    }
+
+    /// SPIs below 256 are reserved (RFC 4303 section 2.1).
+    fn fresh(&mut self) -> Spi {
+        loop {
+            let spi = self.rng.u32();
+            if spi >= 256 && spi % self.workers == self.worker {
+                return Spi(spi);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use model::{
     TrafficSelector, ZoneSelector, ZoneSuite,
 };
 use std::net::IpAddr;
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 /// IKE's own UDP port.
@@ -49,6 +50,9 @@ pub struct Config {
     pub fragment: u16,
     /// Where initiators are sent that can be (RFC 5685).
     pub elsewhere: Option<Elsewhere>,
+    /// Among how many workers children are shared out: what remains of an SPI of ours divided by it says whose it
+    /// is.
+    pub workers: NonZeroU8,
 }
 
 impl Config {
@@ -66,6 +70,7 @@ impl Config {
             addresses: Vec::new(),
             fragment: FRAGMENT,
             elsewhere: None,
+            workers: NonZeroU8::MIN,
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Config {
     pub fragment: u16,
     /// Where peers are sent that begin, and can be (RFC 5685).
     pub elsewhere: Option<Elsewhere>,
+    /// How many threads seal and open ([`crate::Node::seat`]).
+    pub workers: std::num::NonZeroU8,
     /// Exceptions to protection, first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,
     /// What class the packets to peers ask for outside, by the names of those where it is not the default.
@@ -75,6 +77,7 @@ impl Config {
             addresses: self.addresses.clone(),
             fragment: self.fragment,
             elsewhere: self.elsewhere,
+            workers: self.workers,
             credential: self.credential.clone(),
             trust: self.trust.clone(),
             ..ike::Config::new(self.identity.clone(), self.peers.clone())

@@ -69,7 +69,7 @@ impl Node {
     /// each [`Node::handle_timeout`].
     pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some(peer) = self.cover.ended.pop_first() {
-            if let Some(path) = self.worker.cover(&peer, packet) {
+            if let Some(path) = self.workers.cover(&peer, packet) {
                 sink.transmit(packet, path);
             }
         }

@@ -16,7 +16,7 @@ impl Node {
     /// Turns what the engines have to say into commands for each other. Only place where they
     /// are asked.
     pub(crate) fn drain(&mut self, now: Instant) {
-        while let Some(report) = self.worker.poll_report() {
+        while let Some(report) = self.workers.poll_report() {
             self.handle_report(report, now);
         }
         loop {
@@ -315,7 +315,7 @@ impl Node {
         if let Some(new) = self.succession.heir_of(old) {
             self.prefer(new);
         }
-        self.worker.retire(old);
+        self.workers.retire(old);
     }
 
     fn set_draining(&mut self, child: ChildSaId, draining: bool) {
@@ -333,7 +333,7 @@ impl Node {
 
     pub(crate) fn prefer(&mut self, id: ChildSaId) {
         if !self.grants.is_closed(id) {
-            self.worker.prefer(id);
+            self.workers.prefer(id);
         }
         self.succession.settle(id);
     }
@@ -386,7 +386,7 @@ impl Node {
         };
         let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
         let zoned = child.agreement.is_some();
-        if let Err(unusable) = self.worker.install_beside(child) {
+        if let Err(unusable) = self.workers.install_beside(child) {
             self.refused(Some(peer), unusable.to_string(), now);
             return self.ike.close(ike, now);
         }
@@ -466,7 +466,7 @@ impl Node {
             self.set_draining(old, false);
         }
         self.succession.settle(id);
-        self.worker.remove(id);
+        self.workers.remove(id);
         let replaced = self.children.get(&id);
         let replaced = replaced.is_some_and(|child| child.status.draining);
         self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);

@@ -75,7 +75,7 @@ impl Node {
         };
         self.is_open(peer, zones, signal)?;
         self.levels.signals.insert(peer.to_owned(), signal);
-        self.worker.set_levels(self.levels.choices());
+        self.workers.set_levels(&self.levels.choices());
         Ok(())
     }
 

@@ -48,7 +48,7 @@ pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
     Patience, Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
 };
-pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Sink, Traffic};
+pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Seat, Sink, Traffic};
 pub use event::{Composite, Dropped, Ending, Event};
 pub use grants::GrantState;
 pub use ike::{

@@ -210,7 +210,7 @@ impl Node {
     /// The children of an IKE SA take another path.
     pub(crate) fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path) {
         for id in children {
-            self.worker.move_path(*id, path);
+            self.workers.move_path(*id, path);
             if let Some(child) = self.children.get_mut(id) {
                 child.status.path = path;
             }

@@ -12,7 +12,7 @@ use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::{Dropped, Event, Side, Verdict};
 use crypto::{Rng, Secret, UnixTime};
-use esp::{Packet, Sink, Spd, Worker};
+use esp::{Packet, Seat, Sink, Spd, Workers};
 use ike::UnknownChild;
 use model::{
     ChildSaId, CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path,
@@ -79,7 +79,8 @@ pub struct Node {
     pub(crate) start: Vec<String>,
     pub(crate) wishes: Peers,
     pub(crate) ike: ike::Engine,
-    pub(crate) worker: Worker,
+    pub(crate) workers: Workers,
+    seat: Seat,
     pub(crate) grants: Grants,
     pub(crate) transit: Transit,
     pub(crate) children: BTreeMap<ChildSaId, Child>,
@@ -124,18 +125,19 @@ impl Node {
         let mut rng = Rng::from_seed(seed);
         let ike_config = config.for_ike();
         let spd = spd(config.policies, &config.peers);
-        let mut worker = Worker::new(spd);
-        worker.set_classes(config.classes);
-        worker.set_sizes(config.sizes);
-        worker.set_clamp(config.clamp);
+        let workers = Workers::new(config.workers, &spd);
+        workers.set_classes(&config.classes);
+        workers.set_sizes(&config.sizes);
+        workers.set_clamp(config.clamp);
         let levels = Levels::new(config.levels);
-        worker.set_levels(levels.choices());
+        workers.set_levels(&levels.choices());
         let mut node = Self {
             wishes: Peers::default(),
             ike: ike::Engine::new(ike_config, rng.array(), now),
             start: wanted(&config.start, &config.peers),
             peers: config.peers,
-            worker,
+            seat: workers.seat(0),
+            workers,
             grants: Grants::default(),
             transit: Transit::new(config.snoop, config.window, config.stand_in),
             children: BTreeMap::new(),
@@ -326,7 +328,7 @@ impl Node {
     /// what comes late.
     pub fn skip_numbers(&mut self, number: u64) {
         for id in self.children.keys() {
-            self.worker.skip_to(*id, number);
+            self.workers.skip_to(*id, number);
         }
     }
 
@@ -362,16 +364,16 @@ impl Node {
 
     /// Inner datagrams on their way out: what policy says is protected is sealed into the sink.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.worker.seal(batch, sink, now);
-        if self.worker.has_reports() {
+        self.seat.seal(batch, sink, now);
+        if self.workers.has_reports() {
             self.drain(now);
         }
     }
 
     /// Payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp): opened into the sink.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.worker.open(batch, sink, now);
-        if self.worker.has_reports() {
+        self.seat.open(batch, sink, now);
+        if self.workers.has_reports() {
             self.drain(now);
         }
     }
@@ -387,6 +389,12 @@ impl Node {
             });
         }
         verdict
+    }
+
+    /// A place for another thread that seals and opens beside this node, from 1: it may do so while the node
+    /// does anything else. [`esp::Seat::has_reports`] says when the node wants [`Node::handle_timeout`] at once.
+    pub fn seat(&self, number: usize) -> Seat {
+        self.workers.seat(number)
     }
 
     // Outputs.
@@ -414,7 +422,7 @@ impl Node {
 
     /// When to call [`Node::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let reports = self.worker.has_reports().then_some(Deadline {
+        let reports = self.workers.has_reports().then_some(Deadline {
             at: Instant::ZERO,
             reason: "the data plane has something to say",
         });
@@ -488,7 +496,7 @@ impl Node {
     fn tell_liveness(&mut self, now: Instant) {
         let due: Vec<_> = self.ike.due(now).collect();
         for id in due.into_iter().flat_map(|(_, children)| children) {
-            let heard = self.worker.last_inbound(id);
+            let heard = self.workers.last_inbound(id);
             let child = self.children.get_mut(&id);
             if let Some(child) = child.filter(|child| heard > child.heard) {
                 child.heard = heard;

@@ -99,7 +99,7 @@ impl Node {
     pub(crate) fn measure(&mut self, id: ChildSaId) {
         if let Some(child) = self.children.get_mut(&id) {
             let mtu = self.path_mtus.of(child.status.path);
-            child.status.mtu = self.worker.set_path_mtu(id, mtu);
+            child.status.mtu = self.workers.set_path_mtu(id, mtu);
             child.status.path_mtu = match mtu {
                 PathMtu::Octets(octets) => child.status.mtu.and(Some(octets)),
                 PathMtu::Any | PathMtu::Unknown => None,

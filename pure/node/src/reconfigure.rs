@@ -16,15 +16,15 @@ impl Node {
     /// anew for it. Ports and the key log stay as they are.
     pub fn reconfigure(&mut self, config: Config, now: Instant) -> BTreeSet<String> {
         let ike = config.for_ike();
-        self.worker
-            .set_policies(spd(config.policies, &config.peers));
-        self.worker.set_classes(config.classes);
-        self.worker.set_sizes(config.sizes);
+        self.workers
+            .set_policies(&spd(config.policies, &config.peers));
+        self.workers.set_classes(&config.classes);
+        self.workers.set_sizes(&config.sizes);
         self.levels.set(config.levels);
-        self.worker.set_levels(self.levels.choices());
+        self.workers.set_levels(&self.levels.choices());
         let up = self.children.values().map(|child| child.peer.as_str());
         self.cover.set(config.cover, up, now);
-        self.worker.set_clamp(config.clamp);
+        self.workers.set_clamp(config.clamp);
         self.discover_path_mtus(config.path_mtu);
         self.transit.set_snoop(config.snoop);
         self.transit.set_window(config.window);

@@ -48,9 +48,9 @@ impl Node {
         let Some(gone) = self.grants.limit(child, allowed) else {
             return;
         };
-        self.worker.make_opaque(child);
+        self.workers.make_opaque(child);
         if self.grants.is_closed(child) {
-            self.worker.retire(child);
+            self.workers.retire(child);
         }
         self.take_back(gone, why, now);
     }

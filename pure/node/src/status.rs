@@ -240,9 +240,9 @@ impl Node {
             outbound: csa.outbound.spi,
             opaque: csa.opaque,
             integrity: csa.integrity,
-            level: self.worker.level(*child),
+            level: self.workers.level(*child),
             signal: self.levels.signal(&csa.peer),
-            link: self.worker.link(*child),
+            link: self.workers.link(*child),
             agreement: csa.agreement.clone(),
             grants: holders(csa),
         };
@@ -267,8 +267,8 @@ impl Node {
     }
 
     /// Counters of the data plane.
-    pub fn esp_counters(&self) -> &esp::Counters {
-        self.worker.counters()
+    pub fn esp_counters(&self) -> esp::Counters {
+        self.workers.counters()
     }
 
     /// Counters of the IKE engine.
@@ -324,7 +324,7 @@ impl Node {
     }
 
     fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {
-        let carried = self.worker.traffic(id).unwrap_or_default();
+        let carried = self.workers.traffic(id).unwrap_or_default();
         ChildStatus {
             received: carried.opened,
             sent: carried.sealed,

@@ -174,6 +174,7 @@ fn config(
         addresses: Vec::new(),
         fragment: node::FRAGMENT,
         elsewhere: None,
+        workers: std::num::NonZeroU8::MIN,
         policies: Vec::new(),
         snoop: None,
         window: None,

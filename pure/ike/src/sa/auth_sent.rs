@@ -68,7 +68,8 @@ impl AuthSent {
         let ground = Ground::new(core.path, core.nat, self.private);
         let offer = first.map(|first| {
             let menu = EspMenu::of(peer, Vec::new());
-            Offer::new(menu, &first, ground, self.private, ctx.rng)
+            let spis = ctx.spis(core.id, None);
+            Offer::new(menu, &first, ground, self.private, spis)
         });
         self.child = match offer.transpose() {
             Ok(offer) => offer,

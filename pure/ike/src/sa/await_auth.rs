@@ -582,7 +582,8 @@ fn answer_child(
     let terms = (peer, &policy, addresses);
     let ground = Ground::new(core.path, core.nat, beginning.private);
     let known = (ground, private);
-    let (answer, agreed) = child::answer(terms, request, known, None, keys, ctx.rng)?;
+    let spis = ctx.spis(core.id, policy.name);
+    let (answer, agreed) = child::answer(terms, request, known, None, keys, spis)?;
     Ok(Answered {
         payloads: reply.into_iter().chain(answer).collect(),
         addresses,

@@ -264,7 +264,8 @@ impl Established {
         let keys = self.keys.child(exchanged.flatten(), theirs.nonce, &nonce);
         let terms = (peer, policy, self.addresses);
         let known = (self.ground(core), self.private);
-        let answer = child::answer(terms, request, known, before, keys, ctx.rng);
+        let spis = ctx.spis(core.id, policy.name);
+        let answer = child::answer(terms, request, known, before, keys, spis);
         let (answer, agreed) = answer.map_err(|(kind, why)| {
             ctx.refused(Some(peer.name.clone()), why);
             refuse(kind)

@@ -39,6 +39,7 @@ mod unsure;
 mod upkeep;
 
 use crate::attempt::{Attempts, End, Offer};
+use crate::child::Fresh;
 use crate::cipher::Cipher;
 use crate::config::Peer;
 use crate::counters::{Counters, DropReason};
@@ -497,6 +498,11 @@ impl Context<'_> {
                 return spi;
             }
         }
+    }
+
+    /// SPIs for a child of an IKE SA.
+    pub(crate) fn spis(&mut self, sa: IkeSaId, name: Option<&str>) -> Fresh<'_> {
+        Fresh::new(self.rng, self.config.workers, sa, name)
     }
 
     pub(crate) const fn child_id(&mut self) -> ChildSaId {

@@ -55,7 +55,8 @@ impl Established {
         let groups = group.map_or_else(Vec::new, |_| groups_of(peer));
         let menu = EspMenu::of(peer, groups);
         let ground = self.ground(core);
-        let offer = match Offer::new(menu, &policy, ground, self.private, ctx.rng) {
+        let spis = ctx.spis(core.id, name);
+        let offer = match Offer::new(menu, &policy, ground, self.private, spis) {
             Ok(offer) => offer,
             Err(why) => {
                 self.put_off(policy.name, ctx);

@@ -68,7 +68,10 @@ impl Established {
             let menu = EspMenu::of(peer, groups);
             let ground = self.ground(core);
             let before = old.agreement.as_ref();
-            let offer = Offer::again(menu, &policy, ground, before, ctx.rng)?;
+            let offer = {
+                let spis = ctx.spis(core.id, policy.name);
+                Offer::again(menu, &policy, ground, before, spis)?
+            };
             Some((policy, offer))
         });
         let Some((policy, offer)) = offered else {

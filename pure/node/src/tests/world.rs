@@ -710,6 +710,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         addresses: Vec::new(),
         fragment: 1280,
         elsewhere: None,
+        workers: std::num::NonZeroU8::MIN,
         policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         window: policies.window.filter(|_| who == LICENSED),

@@ -135,6 +135,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         addresses: Vec::new(),
         fragment: node::FRAGMENT,
         elsewhere: None,
+        workers: std::num::NonZeroU8::MIN,
         policies: Vec::new(),
         snoop,
         window: None,

@@ -1,0 +1,616 @@
+//! Several workers, one for each thread that seals and opens: whose an SA is, and how control reaches it.
+//!
+//! An SA is one worker's alone, with its numbers and its window, and its SPI says whose: what remains of it
+//! divided by how many there are. So whoever looks at a packet knows by whom it is to be opened, a kernel
+//! before all, and a packet that comes twice meets the same window, by whatever way it comes. What is to be
+//! sealed a thread seals itself where one of the SAs for it is its own, which is what several children for the
+//! same traffic are for (RFC 9611); where none is, the owner's is taken.
+//!
+//! A worker is behind a lock that is taken once for a batch, by its own thread nearly always, so it costs
+//! what a few octets cost. Control takes it between batches, one worker after the other: whoever is told by
+//! another worker's book that an SA exists finds it there, for its owner is told of it first and of its end last.
+
+use crate::packet::Packet;
+use crate::policy::Spd;
+use crate::report::{Counters, Report, SaTraffic};
+use crate::room::PathMtu;
+use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::worker::{Elsewhere, Sink, Worker};
+use crate::{DropReason, LevelStatus, Link, Unusable};
+use crypto::Secret;
+use model::{ChildSa, ChildSaId, Dscp, Instant, LevelChoice, Path, Sizes, Spi};
+use std::collections::BTreeMap;
+use std::num::NonZeroU8;
+use std::sync::PoisonError;
+use wire::esp::Header;
+
+/// How often a datagram is handed on from worker to worker before it is dropped: each time control has changed
+/// something in between.
+const HANDS: usize = 8;
+
+/// All workers of a host, for control.
+pub struct Workers(Arc<Shared>);
+
+struct Shared {
+    workers: Box<[Mutex<Worker>]>,
+    /// Whether one of them may have something to report: who only asks that takes no lock.
+    reports: AtomicBool,
+}
+
+/// A thread's place among the workers: what it seals and opens there, nobody else has to wait for.
+pub struct Seat {
+    workers: Workers,
+    own: usize,
+    handed: Vec<Handed>,
+}
+
+/// A datagram that is another worker's to seal: whose, and its place in the batch.
+type Handed = (usize, usize);
+
+impl Workers {
+    /// So many workers with the same policies, and without SAs.
+    pub fn new(count: NonZeroU8, spd: &Spd) -> Self {
+        let worker = |_| Mutex::new(Worker::new(spd.clone()));
+        Self(Arc::new(Shared {
+            workers: (0..count.get()).map(worker).collect(),
+            reports: AtomicBool::new(false),
+        }))
+    }
+
+    /// The place of one of the threads, from 0. That of one beyond the last is the last's.
+    pub fn seat(&self, number: usize) -> Seat {
+        Seat {
+            workers: Self(Arc::clone(&self.0)),
+            own: number.min(self.len() - 1),
+            handed: Vec::new(),
+        }
+    }
+
+    // Commands: those of each worker.
+
+    /// [`Worker::install_beside`] for whose it is by its SPI, and others learn of it. An SA with others beside
+    /// is of one worker.
+    pub fn install_beside(&self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
+        let (spi, owner) = (sa.inbound.spi, self.owner(sa.inbound.spi));
+        let mut besides = sa.opaque.iter().chain(&sa.integrity);
+        if !besides.all(|beside| self.owner(beside.inbound.spi) == owner) {
+            return Err(Unusable::Spi);
+        }
+        let known = (self.len() > 1).then(|| Elsewhere::of(&sa, owner));
+        self.have(owner, |worker| worker.install_beside(sa))?;
+        for other in (0..self.len()).filter(|other| *other != owner) {
+            let mut other = self.lock(other);
+            known
+                .iter()
+                .for_each(|known| other.learn(spi, known.clone()));
+        }
+        Ok(())
+    }
+
+    /// [`Worker::prefer`].
+    pub fn prefer(&self, id: ChildSaId) {
+        self.owner_first(id, Worker::prefer);
+    }
+
+    /// [`Worker::retire`].
+    pub fn retire(&self, id: ChildSaId) {
+        self.owner_last(id, Worker::retire);
+    }
+
+    /// [`Worker::make_opaque`].
+    pub fn make_opaque(&self, id: ChildSaId) {
+        self.each(|worker| worker.make_opaque(id));
+    }
+
+    /// [`Worker::remove`].
+    pub fn remove(&self, id: ChildSaId) {
+        self.owner_last(id, Worker::remove);
+    }
+
+    /// [`Worker::set_policies`].
+    pub fn set_policies(&self, spd: &Spd) {
+        self.each(|worker| worker.set_policies(spd.clone()));
+    }
+
+    /// [`Worker::set_classes`].
+    pub fn set_classes(&self, classes: &BTreeMap<String, Dscp>) {
+        self.each(|worker| worker.set_classes(classes.clone()));
+    }
+
+    /// [`Worker::set_sizes`].
+    pub fn set_sizes(&self, sizes: &BTreeMap<String, Sizes>) {
+        self.each(|worker| worker.set_sizes(sizes.clone()));
+    }
+
+    /// [`Worker::set_levels`].
+    pub fn set_levels(&self, levels: &BTreeMap<String, LevelChoice>) {
+        self.each(|worker| worker.set_levels(levels.clone()));
+    }
+
+    /// [`Worker::set_clamp`].
+    pub fn set_clamp(&self, mtu: Option<u16>) {
+        self.each(|worker| worker.set_clamp(mtu));
+    }
+
+    /// [`Worker::move_path`].
+    pub fn move_path(&self, id: ChildSaId, path: Path) {
+        self.each(|worker| worker.move_path(id, path));
+    }
+
+    /// [`Worker::set_path_mtu`].
+    pub fn set_path_mtu(&self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
+        self.find(|worker| worker.set_path_mtu(id, mtu))
+    }
+
+    /// [`Worker::skip_to`].
+    pub fn skip_to(&self, id: ChildSaId, number: u64) {
+        self.each(|worker| worker.skip_to(id, number));
+    }
+
+    /// [`Worker::cover`], if nobody sealed anything for the peer.
+    pub fn cover(&self, peer: &str, packet: &mut Packet) -> Option<Path> {
+        let (mut silence, mut newest) = (true, None);
+        for owner in 0..self.len() {
+            let (silent, covering) = self.lock(owner).silence(peer);
+            silence &= silent;
+            newest = newest.max(covering.map(|(turn, spi)| (turn, owner, spi)));
+        }
+        let (_, owner, spi) = newest.filter(|_| silence)?;
+        self.lock(owner).dummy(spi, packet)
+    }
+
+    // Outputs.
+
+    /// What control has to act upon.
+    pub fn poll_report(&self) -> Option<Report> {
+        // Who has one says so when it is there: before it is looked for, or to be looked for again.
+        if !self.0.reports.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let report = self.find(Worker::poll_report)?;
+        self.0.reports.store(true, Ordering::Release);
+        Some(report)
+    }
+
+    /// Whether [`Self::poll_report`] may have something.
+    pub fn has_reports(&self) -> bool {
+        self.0.reports.load(Ordering::Acquire)
+    }
+
+    /// [`Worker::last_inbound`].
+    pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
+        self.find(|worker| worker.last_inbound(id))
+    }
+
+    /// [`Worker::traffic`].
+    pub fn traffic(&self, id: ChildSaId) -> Option<SaTraffic> {
+        self.find(|worker| worker.traffic(id))
+    }
+
+    /// [`Worker::level`].
+    pub fn level(&self, id: ChildSaId) -> Option<LevelStatus> {
+        self.find(|worker| worker.level(id))
+    }
+
+    /// [`Worker::link`].
+    pub fn link(&self, id: ChildSaId) -> Option<Link> {
+        self.find(|worker| worker.link(id))
+    }
+
+    /// Everything that any of them counted.
+    pub fn counters(&self) -> Counters {
+        let mut all = Counters::new();
+        self.each(|worker| all.add(worker.counters()));
+        all
+    }
+
+    // Inside.
+
+    /// Whose the packets with an SPI are.
+    fn owner(&self, spi: Spi) -> usize {
+        spi.0 as usize % self.len()
+    }
+
+    fn len(&self) -> usize {
+        self.0.workers.len()
+    }
+
+    /// A thread that broke off leaves an SA that has spent a number, at worst: others go on.
+    fn lock(&self, number: usize) -> MutexGuard<'_, Worker> {
+        let worker = self.0.workers[number].lock();
+        worker.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a worker do something, after which it may have something to report.
+    fn have<T>(&self, number: usize, task: impl FnOnce(&mut Worker) -> T) -> T {
+        let mut worker = self.lock(number);
+        let done = task(&mut worker);
+        if worker.has_reports() {
+            self.0.reports.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    fn each(&self, mut command: impl FnMut(&mut Worker)) {
+        (0..self.len()).for_each(|number| self.have(number, &mut command));
+    }
+
+    fn find<T>(&self, mut ask: impl FnMut(&mut Worker) -> Option<T>) -> Option<T> {
+        (0..self.len()).find_map(|number| ask(&mut self.lock(number)))
+    }
+
+    fn owner_first(&self, id: ChildSaId, command: fn(&mut Worker, ChildSaId)) {
+        let of = |owned: bool| {
+            move |worker: &mut Worker| {
+                if worker.owns(id) == owned {
+                    command(worker, id);
+                }
+            }
+        };
+        self.each(of(true));
+        self.each(of(false));
+    }
+
+    fn owner_last(&self, id: ChildSaId, command: fn(&mut Worker, ChildSaId)) {
+        let other = |worker: &mut Worker| {
+            if !worker.owns(id) {
+                command(worker, id);
+            }
+        };
+        self.each(other);
+        self.each(|worker| command(worker, id));
+    }
+}
+
+impl Seat {
+    /// [`Worker::seal`], here or where the SA is. What goes the same way keeps its order.
+    pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
+        let Self {
+            workers,
+            own,
+            handed,
+        } = self;
+        handed.clear();
+        let hand = |place, owner| handed.push((owner, place));
+        workers.have(*own, |worker| worker.seal_own(batch, sink, now, hand));
+        for _ in 0..HANDS {
+            if handed.is_empty() {
+                return;
+            }
+            hand_on(workers, handed, batch, sink, now);
+        }
+        let mut own = workers.lock(*own);
+        for &(_, place) in &*handed {
+            own.dropped(&mut batch[place], DropReason::NoSa, sink);
+        }
+    }
+
+    /// [`Worker::open`], each packet where its SA is.
+    pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
+        let Self { workers, own, .. } = self;
+        if workers.len() == 1 {
+            return workers.have(*own, |worker| worker.open(batch, sink, now));
+        }
+        let owner = |packet: &Packet| {
+            let header = Header::parse(packet.octets());
+            header.map_or(*own, |header| workers.owner(header.spi))
+        };
+        for of_one in batch.chunk_by_mut(|packet, next| owner(packet) == owner(next)) {
+            let owner = of_one.first().map_or(*own, owner);
+            workers.have(owner, |worker| worker.open(of_one, sink, now));
+        }
+    }
+
+    /// Whether control may have to act upon something ([`Workers::poll_report`]).
+    pub fn has_reports(&self) -> bool {
+        self.workers.has_reports()
+    }
+}
+
+/// Has each owner seal what is its own. What has changed hands meanwhile is handed on once more.
+fn hand_on(
+    workers: &Workers,
+    handed: &mut Vec<Handed>,
+    batch: &mut [Packet],
+    sink: &mut impl Sink,
+    now: Instant,
+) {
+    handed.sort_unstable();
+    let mut again = Vec::new();
+    let is_next = |one: &Handed, next: &Handed| one.0 == next.0 && one.1 + 1 == next.1;
+    for run in handed.chunk_by(is_next) {
+        let Some(&(owner, first)) = run.first() else {
+            continue;
+        };
+        let theirs = &mut batch[first..][..run.len()];
+        let hand = |place, owner| again.push((owner, first + place));
+        workers.have(owner, |worker| worker.seal_own(theirs, sink, now, hand));
+    }
+    *handed = again;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Exchanges, Half, IkeSaId, Keys, Mode, Suite, TrafficSelector};
+    use shuttle::thread;
+    use std::collections::BTreeSet;
+    use std::net::{IpAddr, SocketAddr};
+
+    const NOW: Instant = Instant::ZERO;
+
+    /// How many orders of what threads do are tried.
+    const ORDERS: usize = 500;
+
+    /// From 10.0.0.1 to 10.0.0.2.
+    const DATAGRAM: [u8; 20] = [
+        0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ];
+
+    /// What came of a thread's packets.
+    #[derive(Default)]
+    struct Seen {
+        sent: Vec<Header>,
+        delivered: usize,
+        dropped: Vec<DropReason>,
+    }
+
+    impl Sink for Seen {
+        fn transmit(&mut self, packet: &mut Packet, _: Path) {
+            self.sent.extend(Header::parse(packet.octets()));
+        }
+
+        fn deliver(&mut self, _: &mut Packet) {
+            self.delivered += 1;
+        }
+
+        fn dropped(&mut self, _: &mut Packet, why: DropReason) {
+            self.dropped.push(why);
+        }
+    }
+
+    /// Two workers, and a tunnel between 10.0.0.1 and 10.0.0.2 for each of these SPIs, the last of which is the
+    /// newest. What is sent has the same SPI, and the same key: what one seals the other opens.
+    fn two(spis: &[u32]) -> Workers {
+        let workers = Workers::new(NonZeroU8::MIN.saturating_add(1), &Spd::default());
+        for spi in spis {
+            workers.install_beside(sa(*spi, None)).unwrap();
+            workers.prefer(ChildSaId(u64::from(*spi)));
+        }
+        workers
+    }
+
+    fn sa(spi: u32, resource: Option<u8>) -> ChildSa<Secret> {
+        let half = || Half {
+            spi: Spi(spi),
+            keys: Keys::Plain {
+                suite: Suite::Aes128Gcm16,
+                implicit_iv: false,
+                esn: false,
+                key: Secret::new(vec![7; 20]),
+            },
+            writers: None,
+            injectors: None,
+        };
+        let end = SocketAddr::from(([192, 0, 2, 1], 4500));
+        let all = TrafficSelector::from_prefix(IpAddr::from([10, 0, 0, 0]), 8);
+        ChildSa {
+            id: ChildSaId(spi.into()),
+            ike: IkeSaId(1),
+            peer: "gateway".into(),
+            name: None,
+            resource,
+            mode: Mode::Tunnel,
+            path: Path::udp(end, end),
+            local: all.clone().into_iter().collect(),
+            remote: all.into_iter().collect(),
+            inbound: half(),
+            outbound: half(),
+            agreement: None,
+            opaque: None,
+            integrity: None,
+            takes_padding: true,
+            exchanges: Exchanges::default(),
+            initiator: true,
+        }
+    }
+
+    fn seal(mut seat: Seat, count: usize) -> Seen {
+        let mut seen = Seen::default();
+        for _ in 0..count {
+            let mut batch = [Packet::with_capacity(200)];
+            batch[0].fill(&DATAGRAM);
+            seat.seal(&mut batch, &mut seen, NOW);
+        }
+        seen
+    }
+
+    fn open(mut seat: Seat, packets: &[Packet]) -> Seen {
+        let mut seen = Seen::default();
+        seat.open(&mut packets.to_vec(), &mut seen, NOW);
+        seen
+    }
+
+    #[test]
+    fn a_packet_that_comes_on_two_threads_is_delivered_once() {
+        let order = || {
+            let workers = two(&[0x1000]);
+            let mut packets = vec![Packet::from_slice(&DATAGRAM); 3];
+            let mut seat = workers.seat(1);
+            seat.seal(&mut packets, &mut Seen::default(), NOW);
+            let threads = [0, 1].map(|number| {
+                let (seat, packets) = (workers.seat(number), packets.clone());
+                thread::spawn(move || open(seat, &packets))
+            });
+            let seen = threads.map(|thread| thread.join().unwrap());
+            let delivered: usize = seen.iter().map(|seen| seen.delivered).sum();
+            assert_eq!(delivered, 3);
+            assert_eq!(workers.counters().dropped(DropReason::Replayed), 3);
+        };
+        shuttle::check_random(order, ORDERS);
+    }
+
+    #[test]
+    fn threads_that_seal_on_one_sa_give_no_number_twice() {
+        let order = || {
+            let workers = two(&[0x1000]);
+            let threads = [0, 1].map(|number| {
+                let seat = workers.seat(number);
+                thread::spawn(move || seal(seat, 3))
+            });
+            let seen = threads.map(|thread| thread.join().unwrap());
+            let sent = seen.iter().flat_map(|seen| &seen.sent);
+            let numbers: BTreeSet<_> = sent.map(|header| header.seq).collect();
+            assert_eq!(numbers, (1..=6).collect());
+        };
+        shuttle::check_random(order, ORDERS);
+    }
+
+    /// One after the other, and each time the SA is another worker's. A thread that has looked into its own book
+    /// may come too late to the owner, and is sent on.
+    #[test]
+    fn while_there_are_new_keys_no_datagram_is_lost() {
+        let order = || {
+            let workers = two(&[0x1000]);
+            let threads = [0, 1].map(|number| {
+                let seat = workers.seat(number);
+                thread::spawn(move || seal(seat, 3))
+            });
+            for (old, new) in [(0x1000_u32, 0x1001), (0x1001, 0x1002)] {
+                workers.install_beside(sa(new, None)).unwrap();
+                workers.prefer(ChildSaId(new.into()));
+                workers.retire(ChildSaId(old.into()));
+                workers.remove(ChildSaId(old.into()));
+            }
+            for thread in threads {
+                let seen = thread.join().unwrap();
+                assert_eq!((seen.sent.len(), seen.dropped), (3, vec![]));
+            }
+        };
+        shuttle::check_random(order, ORDERS);
+    }
+
+    /// Where there is no other, what is sealed after its end is dropped, and counted.
+    #[test]
+    fn what_finds_no_sa_any_more_is_dropped_with_a_count() {
+        let order = || {
+            let workers = two(&[0x1000]);
+            let seat = workers.seat(1);
+            let thread = thread::spawn(move || seal(seat, 3));
+            workers.retire(ChildSaId(0x1000));
+            workers.remove(ChildSaId(0x1000));
+            let seen = thread.join().unwrap();
+            assert_eq!(seen.sent.len() + seen.dropped.len(), 3);
+            let counters = workers.counters();
+            assert_eq!(counters.sealed.packets, seen.sent.len() as u64);
+            let dropped: u64 = counters.drops().map(|(_, count)| count).sum();
+            assert_eq!(dropped, seen.dropped.len() as u64);
+        };
+        shuttle::check_random(order, ORDERS);
+    }
+
+    /// A report that comes while control looks for others is found as well.
+    #[test]
+    fn no_report_is_overlooked() {
+        let order = || {
+            let workers = two(&[]);
+            for spi in [0x1000, 0x1001] {
+                workers.install_beside(sa(spi, None)).unwrap();
+            }
+            let packets = [0x1000, 0x1001].map(sealed);
+            let threads = [0, 1].map(|number| {
+                let (seat, packet) = (workers.seat(number), packets[number].clone());
+                thread::spawn(move || open(seat, &[packet]))
+            });
+            let mut found = 0;
+            while found < 2 {
+                match workers.poll_report() {
+                    Some(_) => found += 1,
+                    None => thread::yield_now(),
+                }
+            }
+            threads
+                .into_iter()
+                .for_each(|thread| drop(thread.join().unwrap()));
+        };
+        shuttle::check_random(order, ORDERS);
+    }
+
+    /// The first packet on an SA.
+    fn sealed(spi: u32) -> Packet {
+        let mut packet = Packet::from_slice(&DATAGRAM);
+        let batch = std::slice::from_mut(&mut packet);
+        two(&[spi]).seat(0).seal(batch, &mut Seen::default(), NOW);
+        packet
+    }
+
+    /// Runs something where the locks of these tests are.
+    fn once(run: impl Fn() + Send + Sync + 'static) {
+        shuttle::check_random(run, 1);
+    }
+
+    #[test]
+    fn of_children_for_the_same_traffic_a_thread_takes_its_own() {
+        once(|| {
+            let workers = two(&[]);
+            for (resource, spi) in [(0, 0x1000), (1, 0x1001)] {
+                workers.install_beside(sa(spi, Some(resource))).unwrap();
+                workers.prefer(ChildSaId(spi.into()));
+            }
+            for (number, spi) in [(0, 0x1000), (1, 0x1001)] {
+                let sent = seal(workers.seat(number), 4).sent;
+                assert_eq!(sent.len(), 4);
+                assert!(sent.iter().all(|header| header.spi == Spi(spi)));
+            }
+        });
+    }
+
+    #[test]
+    fn where_a_thread_has_none_of_its_own_the_owners_is_taken() {
+        once(|| {
+            let sent = seal(two(&[0x1001]).seat(0), 4).sent;
+            let numbers = sent.iter().map(|header| (header.spi, header.seq));
+            assert!(numbers.eq((1..=4).map(|number| (Spi(0x1001), number))));
+        });
+    }
+
+    /// A newer SA for the same peer comes first, be it another worker's.
+    #[test]
+    fn the_newest_sa_protects_whosever_it_is() {
+        once(|| {
+            for number in [0, 1] {
+                let sent = seal(two(&[0x1000, 0x1001]).seat(number), 1).sent;
+                assert_eq!(sent[0].spi, Spi(0x1001));
+            }
+        });
+    }
+
+    #[test]
+    fn silence_is_that_of_all_workers() {
+        once(|| {
+            let workers = two(&[0x1000, 0x1001]);
+            let sizes = ("gateway".to_owned(), Sizes::one(100));
+            workers.set_sizes(&[sizes].into());
+            let mut packet = Packet::with_capacity(1000);
+            let mut cover = || workers.cover("gateway", &mut packet).is_some();
+            assert!(cover());
+            assert_eq!(seal(workers.seat(0), 1).sent.len(), 1);
+            assert!(!cover());
+            assert!(cover());
+        });
+    }
+
+    /// Who is told by an SPI that a packet is another's would never find it.
+    #[test]
+    fn an_sa_whose_spis_are_of_several_workers_is_refused() {
+        once(|| {
+            let mut torn = sa(0x1000, None);
+            let beside = sa(0x1001, None);
+            torn.opaque = Some(model::BesideSa {
+                inbound: beside.inbound,
+                outbound: beside.outbound,
+            });
+            assert_eq!(two(&[]).install_beside(torn), Err(Unusable::Spi));
+        });
+    }
+}
