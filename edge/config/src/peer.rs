@@ -50,8 +50,9 @@ pub struct Peer {
     /// move without a pause. Default false, as few know it, and every clone is one more IKE SA.
     pub clones: bool,
     /// `resources`: so many tunnels carry the same, each with keys of its own, if the peer says that it wants
-    /// several too (RFC 9611); 1 to 64. All packets of a flow go by one of them. Default 1.
-    pub resources: u8,
+    /// several too (RFC 9611); 1 to 64. All packets of a flow go by one of them. Default: one for each of
+    /// [`crate::Tunnel::workers`].
+    pub resources: Option<u8>,
     /// `esn`: whether sequence numbers have 64 bits, if the peer says the same (RFC 4303 section 2.2.1), so
     /// that the keys of a fast tunnel last longer than 2^32 packets. Not beside `zones`. Default false.
     pub esn: bool,
@@ -218,7 +219,7 @@ impl Peer {
             pfs,
             mobike: mobike.unwrap_or(!has_transport),
             clones: clones.unwrap_or(false),
-            resources: resources.unwrap_or(1),
+            resources,
             esn: esn.unwrap_or(false),
             forbids_nat: nat.unwrap_or(false),
             redirects: redirects.unwrap_or_default(),

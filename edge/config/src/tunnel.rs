@@ -3,6 +3,7 @@
 use crate::Prefix;
 use crate::reader::{Table, Value};
 use std::net::IpAddr;
+use std::num::NonZeroU8;
 use std::path::PathBuf;
 
 /// What a zoned packet has beyond the inner one besides what the suites of its zones add: outer IPv6
@@ -24,6 +25,9 @@ pub const fn default_mtu(zone_overhead: u16) -> u16 {
     let fits = (1500 - ZONED_OVERHEAD).saturating_sub(zone_overhead) / 4 * 4;
     if fits < 1280 { 1280 } else { fits }
 }
+
+/// The most threads of one daemon: as many as there can be children for the same traffic at least.
+const MOST_WORKERS: u32 = 32;
 
 /// How long packets outside may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +79,9 @@ pub struct Tunnel {
     /// `offload`: whether packets are exchanged with the kernel in bulk where it can (`auto`, the default), or
     /// one by one (`off`), for kernels and drivers that get it wrong.
     pub offload: Offload,
+    /// `workers`: how many threads seal and open, 1 to 32, each with a queue of the device and SAs of its own.
+    /// Default 1.
+    pub workers: NonZeroU8,
     /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
     /// none: addresses that the host has anyway.
     pub addresses: Vec<Prefix>,
@@ -95,6 +102,7 @@ impl Tunnel {
             clamp: true,
             path_mtu: PathMtu::Off,
             offload: Offload::Auto,
+            workers: NonZeroU8::MIN,
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
@@ -118,6 +126,10 @@ impl Tunnel {
         }
         if let Some(offload) = table.optional("offload", Offload::read) {
             tunnel.offload = offload;
+        }
+        let workers = |value: &Value<'_>| value.number(1..=MOST_WORKERS);
+        if let Some(workers) = table.optional("workers", workers) {
+            tunnel.workers = NonZeroU8::MIN.saturating_add((workers - 1) as u8);
         }
         if let Some(addresses) =
             table.optional("addresses", |value| value.list(Value::interface_address))

@@ -28,28 +28,42 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// As [`Tun::open`]; with `offload`, in bulk if this kernel can.
+    /// As [`Tun::open`]; with `offload`, in bulk if this kernel can, and if there are to be several `queues`, with
+    /// room for them.
     ///
     /// # Errors
     /// Those of [`Tun::open`].
-    pub fn open(name: &str, mtu: u16, offload: bool) -> Result<Self, Error> {
+    pub fn open(name: &str, mtu: u16, offload: bool, queues: bool) -> Result<Self, Error> {
         let whole = || -> Result<Tun, Error> {
-            let tun = Tun::open_uncut(name, mtu)?;
+            let tun = Tun::make(name, mtu, true, queues)?;
             Netlink::open()?.set_most_segments(tun.name(), SEGMENTS as u32)?;
             Ok(tun)
         };
         let tun = match offload {
             // What else may be wrong is wrong without as well.
-            true => whole().or_else(|_| Tun::open(name, mtu))?,
-            false => Tun::open(name, mtu)?,
+            true => whole().or_else(|_| Tun::make(name, mtu, false, queues))?,
+            false => Tun::make(name, mtu, false, queues)?,
         };
-        Ok(Self {
+        Ok(Self::over(tun))
+    }
+
+    /// Another queue of the device, for another thread: the kernel shares flows out between them as long as
+    /// both are open.
+    ///
+    /// # Errors
+    /// If the device was not opened for several.
+    pub fn queue(&self) -> Result<Self, Error> {
+        Ok(Self::over(self.tun.queue()?))
+    }
+
+    fn over(tun: Tun) -> Self {
+        Self {
             tun,
             uncut: vec![0; VIRTIO_NET_HDR_LEN + LONGEST],
             waiting: Vec::new(),
             filled: 0,
             table: GROTable::new(),
-        })
+        }
     }
 
     /// The interface's name.

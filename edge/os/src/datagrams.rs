@@ -18,7 +18,7 @@ use nix::sys::socket::{
     ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg, sendmsg, setsockopt, sockopt,
 };
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -70,19 +70,60 @@ impl Datagrams {
     /// datagrams to every address of its family. With `mark`, all packets sent carry it, for routing
     /// rules that keep encapsulated packets out of the tunnel ([`crate::Routes`]).
     pub fn udp(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
-        Self::bind((Type::DGRAM, Protocol::UDP), address, mark)
+        Self::bind((Type::DGRAM, Protocol::UDP), address, mark, false)
+    }
+
+    /// The same for one of several sockets with one port: what comes goes to one of them, to the first unless
+    /// [`Datagrams::share_out`] says otherwise.
+    pub fn udp_beside(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
+        Self::bind((Type::DGRAM, Protocol::UDP), address, mark, true)
+    }
+
+    /// Has the kernel choose one of so many sockets with this port, in the order in which they were bound: that
+    /// whose number remains of the first four octets of what a datagram carries, divided by how many there are.
+    /// Shorter ones are for the first.
+    pub fn share_out(&self, sockets: u8) -> Result<(), Error> {
+        let instruction = |code: u32, k: u32| libc::sock_filter {
+            code: code as u16,
+            jt: 0,
+            jf: 0,
+            k,
+        };
+        // Loads beyond the end give 0 at once.
+        let mut program = [
+            instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+            instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, sockets.into()),
+            instruction(libc::BPF_RET | libc::BPF_A, 0),
+        ];
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        let set = setsockopt(&self.socket, sockopt::AttachReusePortCbpf, &program);
+        let what = format!("sharing out what comes to port {}", self.local.port());
+        set.map_err(io::Error::from).map_err(Error::os(what))
     }
 
     /// The same for protocol 50 of IP, which has no ports.
     pub fn esp(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
         let kind = (Type::RAW, Protocol::from(ESP));
-        Self::bind(kind, SocketAddr::new(address, 0), mark)
+        Self::bind(kind, SocketAddr::new(address, 0), mark, false)
+    }
+
+    /// The same for a thread that only sends: what comes is for others.
+    pub fn esp_sender(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
+        let sender = Self::esp(address, mark)?;
+        let nothing = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
+        let refused = sender.socket.attach_filter(&[nothing]);
+        refused.map_err(Error::os("leaving what comes to others"))?;
+        Ok(sender)
     }
 
     fn bind(
         (kind, protocol): (Type, Protocol),
         address: SocketAddr,
         mark: Option<u32>,
+        beside: bool,
     ) -> Result<Self, Error> {
         let failed = |error| explain(error, protocol, address);
         let domain = Domain::for_address(address);
@@ -96,6 +137,7 @@ impl Datagrams {
                 .set_mark(mark)
                 .map_err(Error::os("marking packets of our own"))?;
         }
+        socket.set_reuse_port(beside).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
         // quinn-udp has room for what the kernel says of a datagram, but not if times are with it: of

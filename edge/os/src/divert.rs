@@ -279,7 +279,7 @@ impl Pair {
 }
 
 fn open_tun(netlink: &Netlink, side: Side, offload: bool) -> Result<Bulk, Error> {
-    let tun = Bulk::open(side.device(), MTU, offload)?;
+    let tun = Bulk::open(side.device(), MTU, offload, false)?;
     // Our own device needs no check of reverse paths; that of `all` may still be in force.
     sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", tun.name()), "0")?;
     crash::point("divert-device-made");

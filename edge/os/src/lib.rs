@@ -32,6 +32,7 @@ mod stream;
 pub mod sysctl;
 pub mod tcp;
 pub mod tun;
+mod waker;
 
 pub use bulk::{Bulk, SEGMENTS};
 pub use changes::Changes;
@@ -51,3 +52,4 @@ pub use run::Run;
 pub use signals::Signals;
 pub use stream::{Listener, Stream};
 pub use tun::Tun;
+pub use waker::Waker;

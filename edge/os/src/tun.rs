@@ -27,15 +27,12 @@ impl Tun {
     /// addresses. A `mtu` of 65535 lets every packet in unfragmented. A `%d` in the name becomes
     /// the first free number.
     pub fn open(name: &str, mtu: u16) -> Result<Self, Error> {
-        Self::make(name, mtu, false)
+        Self::make(name, mtu, false, false)
     }
 
-    /// The same with virtio's header in front of each packet, which may be one still to be cut into many.
-    pub(crate) fn open_uncut(name: &str, mtu: u16) -> Result<Self, Error> {
-        Self::make(name, mtu, true)
-    }
-
-    fn make(name: &str, mtu: u16, uncut: bool) -> Result<Self, Error> {
+    /// The same with virtio's header in front of each packet, if it may be one still to be cut into many, and
+    /// perhaps with room for several queues ([`Tun::queue`]).
+    pub(crate) fn make(name: &str, mtu: u16, uncut: bool, queues: bool) -> Result<Self, Error> {
         // tun-rs would quietly make the device node; who may open it is not ours to decide.
         if !Path::new("/dev/net/tun").exists() {
             return Err(Error::NoTunDevice);
@@ -45,7 +42,7 @@ impl Tun {
             .mtu(mtu)
             .enable(false)
             .with(|builder| {
-                builder.offload(uncut);
+                builder.offload(uncut).multi_queue(queues);
             })
             .build_sync()
             .map_err(|error| explain(error, name))?;
@@ -56,6 +53,18 @@ impl Tun {
         let _no_ipv6 = sysctl::set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
         device.enabled(true).map_err(failed())?;
         Ok(Self { device, name })
+    }
+
+    /// Another queue of the device: from now on the kernel shares flows out between them, as long as both are
+    /// open.
+    pub(crate) fn queue(&self) -> Result<Self, Error> {
+        let failed = || Error::os(format!("opening another queue of {}", self.name));
+        let device = self.device.try_clone().map_err(failed())?;
+        device.set_nonblocking(true).map_err(failed())?;
+        Ok(Self {
+            device,
+            name: self.name.clone(),
+        })
     }
 
     /// The interface's name.

@@ -7,6 +7,8 @@
 
 use crate::api::Api;
 use crate::audit::{self, Audit};
+use crate::batch::{self, Arrived, BATCH, TURNS, fill};
+use crate::crew::{Crew, Word};
 use crate::faults::{self, Faults, Spec, Step, Way};
 use crate::host::Host;
 use crate::inside::Inside;
@@ -23,24 +25,12 @@ use model::{Instant, Lease, Path, Transmit};
 use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
-use os::{Bulk, Poller, SEGMENTS, Signals, clock, crash, divert, entropy};
+use os::{Poller, Signals, clock, crash, divert, entropy};
 use std::io;
+use std::num::NonZeroU8;
 use store::Store;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
-
-/// Packets handed to the node at once. Longer batches make others wait, shorter ones cost calls.
-const BATCH: usize = 2 * SEGMENTS;
-
-/// Batches taken from one descriptor before the others get their turn.
-const TURNS: usize = 4;
-
-/// Buffers that are kept for the next burst. One system call with GRO may bring far more, and each
-/// of them has room for the longest packet.
-const KEPT: usize = 2 * BATCH;
-
-/// The longest IP packet.
-const LONGEST: usize = 65_535;
 
 /// What is waited for. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, those that
 /// take streams from `LISTEN`, and streams from `STREAM`.
@@ -51,6 +41,7 @@ mod token {
     pub const WIRED: u64 = 3;
     pub const WIRELESS: u64 = 4;
     pub const CHANGES: u64 = 5;
+    pub const CREW: u64 = 6;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
     pub const ESP: u64 = 1 << 18;
@@ -65,6 +56,7 @@ pub struct Daemon {
     log: Log,
     node: Node,
     host: Host,
+    crew: Crew,
     streams: Streams,
     api: Api,
     keys: Keys,
@@ -86,6 +78,10 @@ pub struct Daemon {
 impl Daemon {
     /// Sets the host up and starts the node. Errors say what to change.
     pub fn start(config: Config, log: Log, faults: Option<Spec>) -> Result<Self> {
+        anyhow::ensure!(
+            faults.is_none() || config.tunnel.workers == NonZeroU8::MIN,
+            "faults are made by one thread only\n  fix: leave `workers` of [tunnel] out, or --faults"
+        );
         let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
         // The API first: it tells whether another daemon runs with this configuration.
@@ -105,6 +101,7 @@ impl Daemon {
             config,
             log,
             host,
+            crew: Crew::new()?,
             streams,
             api,
             keys: Keys::default(),
@@ -114,7 +111,7 @@ impl Daemon {
             store,
             poller: Poller::new()?,
             signals,
-            batch: (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect(),
+            batch: batch::buffers(),
             arrived: Arrived::default(),
             faults: faults.map(|spec| Faults::new(spec, ike_port)),
             broken: None,
@@ -122,6 +119,7 @@ impl Daemon {
         daemon.api.lead(&daemon.config, daemon.host.inside());
         daemon.open_audit(daemon.config.audit.clone(), now);
         daemon.watch().context("preparing to wait for events")?;
+        daemon.man()?;
         tracing::info!(
             "stratad {} runs as {}",
             env!("CARGO_PKG_VERSION"),
@@ -253,14 +251,26 @@ impl Daemon {
     /// Leads what a configuration protects into the tunnel, whose device may come or go with it.
     fn lead(&mut self, config: &Config) -> Result<()> {
         let had_tunnel = self.host.tunnel.is_some();
+        if config.peers.is_empty() {
+            self.losses.add(&self.crew.stop());
+        }
         self.host.reconfigure(config)?;
         if let Some(tunnel) = &self.host.tunnel
             && !had_tunnel
         {
             self.poller
                 .add(&tunnel.tun, token::TUNNEL, Interest::Read)?;
+            self.man()?;
         }
         Ok(())
+    }
+
+    /// Has others work at the tunnel as well, if there is one and they are wanted.
+    fn man(&mut self) -> Result<()> {
+        let tunnel = self.host.tunnel.as_ref();
+        tunnel.map_or(Ok(()), |tunnel| {
+            self.crew.start(&self.config, &self.node, tunnel)
+        })
     }
 
     fn stop(mut self) -> Result<()> {
@@ -269,6 +279,7 @@ impl Daemon {
         self.node.shutdown(now);
         self.carry_out(now);
         crash::point("deletes-sent");
+        self.crew.stop();
         self.host
             .close()
             .context("taking routes and rules out of the system")
@@ -279,6 +290,7 @@ impl Daemon {
         self.poller.add(&self.signals, token::SIGNALS, read)?;
         self.poller.add(&self.api, token::API, read)?;
         self.poller.add(&self.host.changes, token::CHANGES, read)?;
+        self.poller.add(&self.crew, token::CREW, read)?;
         if let Some(tunnel) = &self.host.tunnel {
             self.poller.add(&tunnel.tun, token::TUNNEL, read)?;
         }
@@ -290,13 +302,13 @@ impl Daemon {
                 self.poller.add(divert.passage.device(side), token, read)?;
             }
         }
-        for (udp, token) in self.host.ike.iter().zip(token::IKE..) {
+        for (udp, token) in self.host.sockets.ike.iter().zip(token::IKE..) {
             self.poller.add(udp, token, read)?;
         }
-        for (udp, token) in self.host.natt.iter().zip(token::NATT..) {
+        for (udp, token) in self.host.sockets.natt.iter().zip(token::NATT..) {
             self.poller.add(udp, token, read)?;
         }
-        for (esp, token) in self.host.esp.iter().zip(token::ESP..) {
+        for (esp, token) in self.host.sockets.esp.iter().zip(token::ESP..) {
             self.poller.add(esp, token, read)?;
         }
         self.streams.watch(token::LISTEN, &self.poller)?;
@@ -308,6 +320,7 @@ impl Daemon {
             token::SIGNALS => {}
             token::API => self.serve(now),
             token::CHANGES => self.read_changes(now),
+            token::CREW => self.hear(now),
             token::TUNNEL => self.read_tunnel(now),
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
@@ -329,12 +342,27 @@ impl Daemon {
         if let Some(faults) = &self.faults {
             self.losses.faults = faults.counts();
         }
-        self.api
-            .serve(&mut self.node, &mut self.keys, &self.losses, now);
+        let mut losses = self.losses;
+        losses.add(&self.crew.losses());
+        self.api.serve(&mut self.node, &mut self.keys, &losses, now);
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);
         }
+    }
+
+    /// What other threads have for this one. That their worker has reports is seen by the node's deadline.
+    fn hear(&mut self, now: Instant) {
+        self.crew.listen();
+        while let Some(word) = self.crew.poll_word() {
+            match word {
+                Word::Message(path, message) => self.node.handle_datagram(path, &message, now),
+                Word::Stream(path, packet) => self.streams.pass(path, &packet),
+                Word::TooLong(path) => measure(&mut self.node, &self.host, path, now),
+                Word::Broken(why) => self.broken = Some(why),
+            }
+        }
+        self.streams.flush(&self.poller);
     }
 
     /// Addresses or routes are others: perhaps a tunnel has to take another way.
@@ -367,12 +395,9 @@ impl Daemon {
                 return;
             };
             let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
-            let mut outlet = Outlet::new(
-                &mut self.host,
-                &mut self.streams,
-                &mut self.losses,
-                &mut self.faults,
-            );
+            let ends = self.host.ends();
+            let (losses, faults) = (&mut self.losses, &mut self.faults);
+            let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
             self.node.seal(&mut self.batch[..filled], &mut outlet, now);
             for path in outlet.finish() {
                 measure(&mut self.node, &self.host, path, now);
@@ -388,7 +413,7 @@ impl Daemon {
 
     /// Port 500: IKE alone.
     fn read_ike(&mut self, index: usize, now: Instant) {
-        let (node, udp) = (&mut self.node, &mut self.host.ike[index]);
+        let (node, udp) = (&mut self.node, &mut self.host.sockets.ike[index]);
         for _ in 0..TURNS {
             let read = udp.recv(|arrival, payload| {
                 let take = |path, message: &[u8]| node.handle_datagram(path, message, now);
@@ -407,7 +432,7 @@ impl Daemon {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
             let node = &mut self.node;
-            let read = self.host.natt[index].recv(|arrival, payload| {
+            let read = self.host.sockets.natt[index].recv(|arrival, payload| {
                 let ecn = Ecn::from_bits(arrival.ecn);
                 let take = |path, payload: &[u8]| {
                     sort(node, &mut arrived, (path, ecn), payload, now);
@@ -426,7 +451,7 @@ impl Daemon {
     fn read_esp(&mut self, index: usize, now: Instant) {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
-            let read = self.host.esp[index].recv(|arrival, payload| {
+            let read = self.host.sockets.esp[index].recv(|arrival, payload| {
                 let ecn = Ecn::from_bits(arrival.ecn);
                 let take = |path, packet: &[u8]| arrived.push(path, ecn, packet);
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
@@ -460,12 +485,9 @@ impl Daemon {
     }
 
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
-        let mut outlet = Outlet::new(
-            &mut self.host,
-            &mut self.streams,
-            &mut self.losses,
-            &mut self.faults,
-        );
+        let ends = self.host.ends();
+        let (losses, faults) = (&mut self.losses, &mut self.faults);
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
         self.node.open(arrived.packets(), &mut outlet, now);
         outlet.finish();
         arrived.clear();
@@ -477,12 +499,9 @@ impl Daemon {
         let Some(packet) = self.batch.first_mut() else {
             return;
         };
-        let mut outlet = Outlet::new(
-            &mut self.host,
-            &mut self.streams,
-            &mut self.losses,
-            &mut self.faults,
-        );
+        let ends = self.host.ends();
+        let (losses, faults) = (&mut self.losses, &mut self.faults);
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
         self.node.cover(packet, &mut outlet);
         for path in outlet.finish() {
             measure(&mut self.node, &self.host, path, now);
@@ -532,7 +551,7 @@ impl Daemon {
                 // IKE learns of congestion by loss, and asks again.
                 let header = (Ecn::NotEct.bits(), false);
                 let send = |path, payload: &[u8]| {
-                    self.losses.send(&self.host, path, header, payload);
+                    self.losses.send(&self.host.sockets, path, header, payload);
                 };
                 faults::pass(&mut self.faults, Way::Out, path, &payload, send);
             }
@@ -726,73 +745,9 @@ fn sort(
     }
 }
 
-/// Fills packets with what comes from a tunnel. Gives how many there are, and why there are no more.
-fn fill(batch: &mut [Packet], tun: &mut Bulk) -> (usize, Option<io::Error>) {
-    let mut lens = [0; BATCH];
-    let mut packets = batch.iter_mut();
-    let mut spaces: [&mut [u8]; BATCH] =
-        std::array::from_fn(|_| packets.next().map_or(&mut [][..], Packet::space));
-    let (filled, failed) = tun.recv(&mut spaces, &mut lens);
-    for (packet, len) in batch.iter_mut().zip(lens).take(filled) {
-        packet.set_len(len);
-    }
-    (filled, failed)
-}
-
 const fn os_side(side: Side) -> divert::Side {
     match side {
         Side::Wired => divert::Side::Wired,
         Side::Wireless => divert::Side::Wireless,
-    }
-}
-
-/// Packets copied out of the receive buffers, in buffers that are used again and again: as many as a
-/// common burst needs.
-#[derive(Default)]
-struct Arrived {
-    packets: Vec<Packet>,
-    filled: usize,
-}
-
-impl Arrived {
-    fn push(&mut self, path: Path, ecn: Ecn, octets: &[u8]) {
-        if self.filled == self.packets.len() {
-            self.packets.push(Packet::with_capacity(LONGEST));
-        }
-        let packet = &mut self.packets[self.filled];
-        packet.fill(octets);
-        (packet.path, packet.ecn) = (Some(path), ecn);
-        self.filled += 1;
-    }
-
-    fn packets(&mut self) -> &mut [Packet] {
-        &mut self.packets[..self.filled]
-    }
-
-    fn clear(&mut self) {
-        self.packets.truncate(KEPT);
-        self.filled = 0;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_burst_is_taken_whole_and_its_buffers_are_not_kept() {
-        let end = std::net::SocketAddr::from(([192, 0, 2, 1], 4500));
-        let path = Path::udp(end, end);
-        let mut arrived = Arrived::default();
-        for round in 0..3_u8 {
-            for _ in 0..2048 {
-                arrived.push(path, Ecn::NotEct, &[round; 40]);
-            }
-            let packets = arrived.packets();
-            assert_eq!(packets.len(), 2048);
-            assert!(packets.iter().all(|packet| packet.octets() == [round; 40]));
-            arrived.clear();
-            assert_eq!((arrived.packets.len(), arrived.filled), (KEPT, 0));
-        }
     }
 }

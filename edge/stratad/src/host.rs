@@ -8,35 +8,27 @@
 use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
 use crate::plan;
+use crate::sockets::Sockets;
 use config::{Config, Offload};
-use model::{Encapsulation, Path};
+use model::Path;
 use node::Way;
 use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
-use os::{
-    Bulk, Changes, Datagrams, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, Run, crash,
-    lock,
-};
+use os::{Bulk, Changes, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, crash, lock};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
+use std::num::NonZeroU8;
 
 /// Everything of ours in the system.
 pub struct Host {
     /// The tunnel device, where there are VPN peers.
     pub tunnel: Option<Tunnel>,
-    /// Sockets for IKE alone.
-    pub ike: Vec<Datagrams>,
-    /// Sockets for IKE and ESP (RFC 3948).
-    pub natt: Vec<Datagrams>,
-    /// Sockets for ESP without UDP, where that is wanted.
-    pub esp: Vec<Datagrams>,
+    /// The sockets of the main thread.
+    pub sockets: Sockets,
     /// The diversion, on a licensed node.
     pub divert: Option<Divert>,
     /// Told when a tunnel may have to take another way.
     pub changes: Changes,
-    /// Packets that wait to leave together.
-    pub run: Run,
-    offload: Offload,
     netlink: Netlink,
 }
 
@@ -89,26 +81,13 @@ impl Host {
             lock.set()?;
             crash::point("lock-set");
         }
-        let udp = |port| {
-            listen(config, |address| {
-                Datagrams::udp(SocketAddr::new(address, port), Some(MARK))
-            })
-        };
-        let (ike, natt) = (udp(config.listen.ike)?, udp(config.listen.nat)?);
-        let esp = match config.listen.encapsulation {
-            Encapsulation::Always => Vec::new(),
-            Encapsulation::ForNat => listen(config, |address| Datagrams::esp(address, Some(MARK)))?,
-        };
+        let sockets = Sockets::open(config)?;
         crash::point("sockets-bound");
         let mut host = Self {
             tunnel: None,
-            ike,
-            natt,
-            esp,
+            sockets,
             divert: None,
             changes: Changes::watch()?,
-            run: Run::default(),
-            offload: config.tunnel.offload,
             netlink: Netlink::open()?,
         };
         match host.open_devices(config) {
@@ -199,39 +178,10 @@ impl Host {
         self.tunnel.as_ref().map(|tunnel| &tunnel.inside)
     }
 
-    /// Sends what a datagram is to carry from the socket of the path's local port and family, with this
-    /// traffic class outside, and perhaps so that nobody on the way may cut it.
-    pub fn send(&self, path: Path, class: u8, whole: bool, payload: &[u8]) -> io::Result<()> {
-        let socket = self.socket(path)?;
-        match whole {
-            true => socket.send_whole(path, class, payload),
-            false => socket.send(path, class, payload),
-        }
-    }
-
-    fn socket(&self, path: Path) -> io::Result<&Datagrams> {
-        let fits = |socket: &&Datagrams| {
-            let local = socket.local();
-            local.port() == path.local.port() && serves(local, path)
-        };
-        let mut sockets = self.natt.iter().chain(&self.esp).chain(&self.ike);
-        let none = || io::Error::from(io::ErrorKind::AddrNotAvailable);
-        sockets.find(fits).ok_or_else(none)
-    }
-
-    /// Sends what waits to leave together. Gives how many packets were sent, from the first; an error if none
-    /// was. All of them still wait.
-    pub fn send_run(&self) -> io::Result<usize> {
-        let (destination, together) = (self.run.destination(), self.run.together());
-        let (Some((path, header)), Some((length, octets))) = (destination, together) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        self.socket(path)?.send_run(path, header, length, octets)
-    }
-
-    /// Whether packets leave together where they can.
-    pub fn gathers(&self) -> bool {
-        self.offload == Offload::Auto
+    /// Where the main thread's packets go: outside, and into the tunnel's device.
+    pub fn ends(&mut self) -> (&mut Sockets, Option<&mut Bulk>) {
+        let tun = self.tunnel.as_mut().map(|tunnel| &mut tunnel.tun);
+        (&mut self.sockets, tun)
     }
 
     /// What the system knows of the longest packet that a path takes.
@@ -273,7 +223,8 @@ impl Tunnel {
         let resolver = Resolver::new(name, keeper);
         resolver.restore()?;
         let offload = config.tunnel.offload == Offload::Auto;
-        let tun = Bulk::open(&config.tunnel.name, config.tunnel.mtu, offload)?;
+        let queues = config.tunnel.workers > NonZeroU8::MIN;
+        let tun = Bulk::open(&config.tunnel.name, config.tunnel.mtu, offload, queues)?;
         crash::point("tun-made");
         let netlink = Netlink::open()?;
         for address in &config.tunnel.addresses {
@@ -407,33 +358,4 @@ impl Tunnel {
         };
         routes.and(resolver)
     }
-}
-
-/// Sockets of one kind: one for each address to listen on, or one for each family there is.
-fn listen(
-    config: &Config,
-    bind: impl Fn(IpAddr) -> Result<Datagrams, Error>,
-) -> Result<Vec<Datagrams>, Error> {
-    let listen = &config.listen.addresses;
-    if !listen.is_empty() {
-        return listen.iter().copied().map(bind).collect();
-    }
-    let any = [
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    ];
-    let bound = any.map(bind);
-    let lacks_family =
-        |result: &Result<Datagrams, Error>| matches!(result, Err(Error::NoFamily { .. }));
-    bound
-        .into_iter()
-        .filter(|result| !lacks_family(result))
-        .collect()
-}
-
-/// Whether a socket can send on a path: same family, and bound to no other address.
-fn serves(bound: SocketAddr, path: Path) -> bool {
-    let local = path.local.ip();
-    bound.is_ipv4() == path.remote.is_ipv4()
-        && (bound.ip().is_unspecified() || local.is_unspecified() || bound.ip() == local)
 }

@@ -5,6 +5,8 @@
 
 mod api;
 mod audit;
+mod batch;
+mod crew;
 mod daemon;
 mod explain;
 mod faults;
@@ -18,6 +20,7 @@ mod outlet;
 mod plan;
 mod reload;
 mod setup;
+mod sockets;
 mod streams;
 mod view;
 

@@ -4,11 +4,11 @@
 //! above repairs it; but none is lost without a count.
 
 use crate::faults::{self, Counts, Faults, Way};
-use crate::host::Host;
+use crate::sockets::Sockets;
 use crate::streams::{self, Streams};
 use model::Path;
 use node::{DropReason, Packet, Sink};
-use os::lock;
+use os::{Bulk, lock};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -23,6 +23,8 @@ pub struct Losses {
     pub forwarded: u64,
     /// Reads that failed, of devices and sockets that are still there.
     pub read: u64,
+    /// What a thread had for the main one, which was too busy.
+    pub handed: u64,
     /// Keys for analysis that could not be written.
     pub keys: u64,
     /// Lines of the audit log that could not be written.
@@ -45,6 +47,7 @@ impl Losses {
             ("deliver", self.delivered),
             ("forward", self.forwarded),
             ("read", self.read),
+            ("hand", self.handed),
             ("keylog", self.keys),
             ("audit", self.audit),
             ("store", self.leases),
@@ -59,6 +62,14 @@ impl Losses {
         ];
         let faults = self.faults.iter().filter(|(_, count)| *count > 0);
         kinds.into_iter().chain(faults)
+    }
+
+    /// Counts what another thread has lost.
+    pub const fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        self.read += other.read;
+        self.handed += other.handed;
     }
 
     /// With what the lock, if there is one, has counted until now.
@@ -96,16 +107,16 @@ impl Losses {
     /// goes in pieces this once, for the datagram in it is no longer there.
     pub fn send(
         &mut self,
-        host: &Host,
+        sockets: &Sockets,
         path: Path,
         (class, whole): (u8, bool),
         payload: &[u8],
     ) -> bool {
-        let sent = host.send(path, class, whole, payload);
+        let sent = sockets.send(path, class, whole, payload);
         let fits = !matches!(&sent, Err(error) if whole && os::is_too_long(error));
         let sent = match fits {
             true => sent,
-            false => host.send(path, class, false, payload),
+            false => sockets.send(path, class, false, payload),
         };
         if let Err(error) = sent {
             tracing::trace!("cannot send to {}: {error}", path.remote);
@@ -115,11 +126,23 @@ impl Losses {
     }
 }
 
+/// Takes packets whose paths are streams.
+pub trait Carrier {
+    /// Takes one ESP packet, if there is room for it.
+    fn pass(&mut self, path: Path, packet: &[u8]);
+}
+
+impl Carrier for Streams {
+    fn pass(&mut self, path: Path, packet: &[u8]) {
+        Self::pass(self, path, packet);
+    }
+}
+
 /// The node's sink for one batch.
 pub struct Outlet<'a> {
-    /// The sockets and the TUN.
-    host: &'a mut Host,
-    streams: &'a mut Streams,
+    sockets: &'a mut Sockets,
+    tun: Option<&'a mut Bulk>,
+    streams: &'a mut dyn Carrier,
     /// Where losses are counted.
     losses: &'a mut Losses,
     /// What happens to packets on purpose.
@@ -129,14 +152,15 @@ pub struct Outlet<'a> {
 }
 
 impl<'a> Outlet<'a> {
-    pub const fn new(
-        host: &'a mut Host,
-        streams: &'a mut Streams,
+    pub fn new(
+        (sockets, tun): (&'a mut Sockets, Option<&'a mut Bulk>),
+        streams: &'a mut dyn Carrier,
         losses: &'a mut Losses,
         faults: &'a mut Option<Faults>,
     ) -> Self {
         Self {
-            host,
+            sockets,
+            tun,
             streams,
             losses,
             faults,
@@ -148,28 +172,28 @@ impl<'a> Outlet<'a> {
     /// for.
     pub fn finish(mut self) -> BTreeSet<Path> {
         self.leave();
-        if let Some(tunnel) = &mut self.host.tunnel {
-            self.losses.delivered += tunnel.tun.flush();
+        if let Some(tun) = &mut self.tun {
+            self.losses.delivered += tun.flush();
         }
         self.too_short
     }
 
     /// Sends what waits, one by one where it cannot leave together.
     fn leave(&mut self) {
-        let Some((path, header)) = self.host.run.destination() else {
+        let Some((path, header)) = self.sockets.run.destination() else {
             return;
         };
-        let sent = self.host.send_run().unwrap_or_default();
-        let mut run = std::mem::take(&mut self.host.run);
+        let sent = self.sockets.send_run().unwrap_or_default();
+        let mut run = std::mem::take(&mut self.sockets.run);
         for packet in run.packets().skip(sent) {
             self.send(path, header, packet);
         }
         run.clear();
-        self.host.run = run;
+        self.sockets.run = run;
     }
 
     fn send(&mut self, path: Path, header: (u8, bool), packet: &[u8]) {
-        if !self.losses.send(self.host, path, header, packet) {
+        if !self.losses.send(self.sockets, path, header, packet) {
             self.too_short.insert(path);
         }
     }
@@ -183,17 +207,17 @@ impl Sink for Outlet<'_> {
             return self.streams.pass(path, packet.octets());
         }
         let header = (packet.class(), packet.whole);
-        if self.faults.is_none() && self.host.gathers() {
+        if self.faults.is_none() && self.sockets.gathers() {
             let destination = (path, header);
-            if !self.host.run.take(destination, packet.octets()) {
+            if !self.sockets.run.take(destination, packet.octets()) {
                 self.leave();
-                self.host.run.take(destination, packet.octets());
+                self.sockets.run.take(destination, packet.octets());
             }
             return;
         }
-        let (host, losses, too_short) = (&*self.host, &mut *self.losses, &mut self.too_short);
+        let (sockets, losses, too_short) = (&*self.sockets, &mut *self.losses, &mut self.too_short);
         let send = |path, octets: &[u8]| {
-            if !losses.send(host, path, header, octets) {
+            if !losses.send(sockets, path, header, octets) {
                 too_short.insert(path);
             }
         };
@@ -201,11 +225,15 @@ impl Sink for Outlet<'_> {
     }
 
     fn deliver(&mut self, packet: &mut Packet) {
-        let tunnel = self.host.tunnel.as_mut();
-        self.losses.delivered += tunnel.map_or(1, |tunnel| tunnel.tun.push(packet.octets()));
+        let tun = self.tun.as_mut();
+        self.losses.delivered += tun.map_or(1, |tun| tun.push(packet.octets()));
     }
 
     fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
         tracing::trace!("dropped a packet: {why}");
+    }
+
+    fn flush(&mut self) {
+        self.leave();
     }
 }

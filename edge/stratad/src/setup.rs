@@ -35,6 +35,7 @@ pub fn node(config: &Config) -> node::Config {
         encapsulation: config.listen.encapsulation,
         ike_port: config.listen.ike,
         natt_port: config.listen.nat,
+        workers: config.tunnel.workers,
         // Who listens everywhere tells nobody where else: that would disclose every network it is in
         // (RFC 4555 section 5.5).
         addresses: config.listen.addresses.clone(),
@@ -124,7 +125,10 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     let mut peer = peer(&from.party, from.address, role);
     (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
     (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
-    (peer.clones, peer.resources) = (from.clones, from.resources);
+    (peer.clones, peer.resources) = (
+        from.clones,
+        from.resources.unwrap_or(config.tunnel.workers.get()),
+    );
     peer.esn = from.esn;
     peer.redirects = from.redirects.clone();
     peer.tcp = match from.tcp {

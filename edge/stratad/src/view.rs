@@ -362,8 +362,8 @@ const fn congestion(counted: node::Congestion) -> Congestion {
 
 /// Everything that was dropped, whoever dropped it.
 fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
-    let esp = node
-        .esp_counters()
+    let esp = node.esp_counters();
+    let esp = esp
         .drops()
         .map(|(why, count)| (format!("esp_{}", why.label()), count));
     let ike = node

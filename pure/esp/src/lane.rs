@@ -4,7 +4,7 @@
 //! every SA has a weight for it, drawn from both, and the smallest wins. So one that comes or goes moves the
 //! flows that it wins and no others, and with none but "the fallback SA" all go on that.
 
-use model::{ChildSa, Flow};
+use model::{ChildSa, Flow, MOST_RESOURCES};
 use std::net::IpAddr;
 
 /// An SA's place among those for the same traffic. A successor has that of the one before it.
@@ -25,6 +25,11 @@ impl Lane {
     /// Whether another one is for the same traffic, if both carry a packet.
     pub fn is_beside(&self, other: &Self) -> bool {
         self.peer == other.peer
+    }
+
+    /// One bit for each lane of a peer: there are no more.
+    pub const fn bit(&self) -> u64 {
+        1 << (self.number % MOST_RESOURCES)
     }
 
     pub fn weight(&self, flow: &Flow) -> u64 {

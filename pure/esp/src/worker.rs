@@ -44,6 +44,9 @@ pub trait Sink {
     fn deliver(&mut self, packet: &mut Packet);
     /// A packet that goes nowhere. What the buffer holds is nobody's to read.
     fn dropped(&mut self, packet: &mut Packet, why: DropReason);
+    /// What was to be sent leaves now. Until this returns nobody else seals on the same SAs, so packets leave
+    /// in the order of their numbers whoever seals.
+    fn flush(&mut self) {}
 }
 
 /// Seals and opens. Owns its SAs by value: control speaks to it between batches.
@@ -656,10 +659,16 @@ impl Worker {
         let Some(lane) = newest.lane else {
             return Some(spi);
         };
-        let beside =
-            covering.filter(|(_, other)| other.lane.is_some_and(|other| lane.is_beside(other)));
+        // Of a lane the newest counts, wherever the others are.
+        let mut met = lane.bit();
+        let beside = covering.filter(|(_, other)| {
+            let other = other.lane.filter(|other| lane.is_beside(other));
+            let bit = other.map_or(0, Lane::bit);
+            let is_new = bit & !met != 0;
+            met |= bit;
+            is_new
+        });
         let lanes = std::iter::once((spi, newest)).chain(beside);
-        // Of a lane the newest is the first, and of those that weigh the same the first is taken.
         let lightest = lanes.min_by_key(|(_, reach)| {
             let weight = reach.lane.map(|lane| lane.weight(flow));
             (reach.is_elsewhere, weight)

@@ -272,7 +272,10 @@ impl Seat {
         } = self;
         handed.clear();
         let hand = |place, owner| handed.push((owner, place));
-        workers.have(*own, |worker| worker.seal_own(batch, sink, now, hand));
+        workers.have(*own, |worker| {
+            worker.seal_own(batch, sink, now, hand);
+            sink.flush();
+        });
         for _ in 0..HANDS {
             if handed.is_empty() {
                 return;
@@ -324,7 +327,10 @@ fn hand_on(
         };
         let theirs = &mut batch[first..][..run.len()];
         let hand = |place, owner| again.push((owner, first + place));
-        workers.have(owner, |worker| worker.seal_own(theirs, sink, now, hand));
+        workers.have(owner, |worker| {
+            worker.seal_own(theirs, sink, now, hand);
+            sink.flush();
+        });
     }
     *handed = again;
 }
@@ -561,6 +567,21 @@ mod tests {
                 let sent = seal(workers.seat(number), 4).sent;
                 assert_eq!(sent.len(), 4);
                 assert!(sent.iter().all(|header| header.spi == Spi(spi)));
+            }
+        });
+    }
+
+    /// That a thread's own has been replaced by another's is no reason to go on with it.
+    #[test]
+    fn an_own_lane_that_was_replaced_is_not_taken_before_its_successor() {
+        once(|| {
+            let workers = two(&[]);
+            for (resource, spi) in [(0, 0x1000), (0, 0x1003)] {
+                workers.install_beside(sa(spi, Some(resource))).unwrap();
+                workers.prefer(ChildSaId(spi.into()));
+            }
+            for number in [0, 1] {
+                assert_eq!(seal(workers.seat(number), 1).sent[0].spi, Spi(0x1003));
             }
         });
     }

@@ -22,6 +22,7 @@ mtu = 1300
 clamp = false
 path_mtu = "icmp"
 offload = "off"
+workers = 3
 addresses = ["10.8.0.1/16"]
 dns = ["10.1.0.53"]
 resolver = "/etc/other.conf"
@@ -193,6 +194,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("tunnel.clamp", "clamp = false", "clamp = true", Applied),
         ("tunnel.path_mtu", "\"icmp\"", "\"off\"", Applied),
         ("tunnel.offload", "\"off\"", "\"auto\"", Restart),
+        ("tunnel.workers", "workers = 3", "workers = 2", Restart),
         ("tunnel.addresses", "0.1/16\"", "0.2/16\"", Restart),
         ("tunnel.dns", "10.1.0.53", "10.1.0.54", Applied),
         ("tunnel.resolver", "other.conf", "another.conf", Restart),

@@ -9,7 +9,7 @@ const MTU: usize = 1400;
 /// A host whose only interface is ours.
 fn host(address: &str, offload: bool) -> (NetNs, Bulk) {
     let namespace = NetNs::new().unwrap();
-    let open = || Bulk::open("t0", MTU as u16, offload);
+    let open = || Bulk::open("t0", MTU as u16, offload, false);
     let bulk = namespace.enter(open).unwrap().unwrap();
     give(&namespace, "t0", &[address]);
     (namespace, bulk)

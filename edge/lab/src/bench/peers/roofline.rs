@@ -100,7 +100,7 @@ impl End {
     fn open(outside: [Ipv4Addr; 2]) -> Result<Self> {
         let [local, remote] = outside.map(|address| SocketAddr::from((address, PORT)));
         Ok(Self {
-            tun: Bulk::open("roof0", MTU, true)?,
+            tun: Bulk::open("roof0", MTU, true, false)?,
             udp: Datagrams::udp(local, None)?,
             path: Path::udp(local, remote),
             outside,

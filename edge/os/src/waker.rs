@@ -1,0 +1,60 @@
+//! What one thread wakes another with that waits for descriptors.
+
+use crate::Error;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Readable from [`Waker::wake`] until [`Waker::heard`].
+pub struct Waker(EventFd);
+
+impl Waker {
+    /// One that nobody woke yet.
+    pub fn new() -> Result<Self, Error> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let made = EventFd::from_value_and_flags(0, flags);
+        made.map(Self).map_err(Error::os("preparing to be woken"))
+    }
+
+    /// Has whoever waits look. Once is as good as often.
+    pub fn wake(&self) {
+        // It fails only where 2^64 - 2 others did the same: then it is readable.
+        let _ = self.0.write(1);
+    }
+
+    /// Is readable no more until it is woken again.
+    pub fn heard(&self) {
+        // It fails where nobody woke it.
+        let _ = self.0.read();
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Poller;
+    use crate::poll::Interest;
+    use std::sync::Arc;
+    use std::thread;
+
+    #[test]
+    fn another_thread_wakes_who_waits_and_it_is_heard_once() {
+        let waker = Arc::new(Waker::new().unwrap());
+        let mut poller = Poller::new().unwrap();
+        poller.add(&*waker, 7, Interest::Read).unwrap();
+        let other = Arc::clone(&waker);
+        let thread = thread::spawn(move || [(); 3].map(|()| other.wake()));
+        let mut ready = Vec::new();
+        poller.wait(None, &mut ready).unwrap();
+        assert_eq!(ready[0].token, 7);
+        thread.join().unwrap();
+        waker.heard();
+        poller.wait(Some(crate::clock::now()), &mut ready).unwrap();
+        assert!(ready.is_empty());
+    }
+}

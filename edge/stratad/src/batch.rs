@@ -1,0 +1,89 @@
+//! The packets that a thread works on at once, in buffers that are used again and again.
+
+use model::Path;
+use node::Packet;
+use os::{Bulk, SEGMENTS};
+use std::io;
+use wire::ecn::Ecn;
+
+/// Packets handed to the node at once. Longer batches make others wait, shorter ones cost calls.
+pub const BATCH: usize = 2 * SEGMENTS;
+
+/// Batches taken from one descriptor before the others get their turn.
+pub const TURNS: usize = 4;
+
+/// Buffers that are kept for the next burst. One system call with GRO may bring far more, and each
+/// of them has room for the longest packet.
+const KEPT: usize = 2 * BATCH;
+
+/// The longest IP packet.
+const LONGEST: usize = 65_535;
+
+/// Empty packets of which each has room for the longest.
+pub fn buffers() -> Vec<Packet> {
+    (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect()
+}
+
+/// Fills packets with what comes from a tunnel. Gives how many there are, and why there are no more.
+pub fn fill(batch: &mut [Packet], tun: &mut Bulk) -> (usize, Option<io::Error>) {
+    let mut lens = [0; BATCH];
+    let mut packets = batch.iter_mut();
+    let mut spaces: [&mut [u8]; BATCH] =
+        std::array::from_fn(|_| packets.next().map_or(&mut [][..], Packet::space));
+    let (filled, failed) = tun.recv(&mut spaces, &mut lens);
+    for (packet, len) in batch.iter_mut().zip(lens).take(filled) {
+        packet.set_len(len);
+    }
+    (filled, failed)
+}
+
+/// Packets copied out of the receive buffers, in buffers that are used again and again: as many as a
+/// common burst needs.
+#[derive(Default)]
+pub struct Arrived {
+    packets: Vec<Packet>,
+    filled: usize,
+}
+
+impl Arrived {
+    pub fn push(&mut self, path: Path, ecn: Ecn, octets: &[u8]) {
+        if self.filled == self.packets.len() {
+            self.packets.push(Packet::with_capacity(LONGEST));
+        }
+        let packet = &mut self.packets[self.filled];
+        packet.fill(octets);
+        (packet.path, packet.ecn) = (Some(path), ecn);
+        self.filled += 1;
+    }
+
+    pub fn packets(&mut self) -> &mut [Packet] {
+        &mut self.packets[..self.filled]
+    }
+
+    pub fn clear(&mut self) {
+        self.packets.truncate(KEPT);
+        self.filled = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_burst_is_taken_whole_and_its_buffers_are_not_kept() {
+        let end = std::net::SocketAddr::from(([192, 0, 2, 1], 4500));
+        let path = Path::udp(end, end);
+        let mut arrived = Arrived::default();
+        for round in 0..3_u8 {
+            for _ in 0..2048 {
+                arrived.push(path, Ecn::NotEct, &[round; 40]);
+            }
+            let packets = arrived.packets();
+            assert_eq!(packets.len(), 2048);
+            assert!(packets.iter().all(|packet| packet.octets() == [round; 40]));
+            arrived.clear();
+            assert_eq!((arrived.packets.len(), arrived.filled), (KEPT, 0));
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Threads that seal and open beside the main one, where the configuration wants several `workers`: each with a
+//! queue of the tunnel device, sockets of its own, and a seat among the node's workers.
+//!
+//! What only the main thread does it is told in a [`Word`]: IKE, streams, paths, ends. So a thread holds nothing
+//! that another one waits for, but for its worker during a batch.
+
+use crate::batch::{self, Arrived, TURNS, fill};
+use crate::host::Tunnel;
+use crate::outlet::{Carrier, Losses, Outlet};
+use crate::sockets::Sockets;
+use anyhow::{Context, Result};
+use config::Config;
+use model::{Instant, Path};
+use node::{Node, Packet, Seat};
+use os::poll::{Interest, Ready};
+use os::{Bulk, Error, Poller, Waker, clock};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use wire::ecn::Ecn;
+use wire::esp::Datagram;
+
+/// Words that may wait for the main thread. More are lost, as from a socket that is full.
+const WORDS: usize = 1024;
+
+/// What a thread waits for. Sockets count from `NATT`.
+mod token {
+    pub const STOP: u64 = 0;
+    pub const TUNNEL: u64 = 1;
+    pub const NATT: u64 = 2;
+}
+
+/// What a thread has for the main one.
+pub enum Word {
+    /// A message of IKE that the kernel gave to the wrong one.
+    Message(Path, Vec<u8>),
+    /// A packet whose path is a stream.
+    Stream(Path, Vec<u8>),
+    /// A packet was too long for a path.
+    TooLong(Path),
+    /// There is no going on.
+    Broken(anyhow::Error),
+}
+
+/// The threads beside the main one; none if it is alone.
+pub struct Crew {
+    threads: Vec<Thread>,
+    sender: SyncSender<Word>,
+    words: Receiver<Word>,
+    /// Readable when there are words, or the node has reports.
+    waker: Arc<Waker>,
+}
+
+struct Thread {
+    handle: JoinHandle<()>,
+    stop: Arc<Waker>,
+    losses: Arc<Mutex<Losses>>,
+}
+
+/// One of the threads.
+struct Hand {
+    seat: Seat,
+    tun: Bulk,
+    sockets: Sockets,
+    batch: Vec<Packet>,
+    arrived: Arrived,
+    losses: Arc<Mutex<Losses>>,
+    poller: Poller,
+    main: Main,
+}
+
+/// The way to the main thread.
+struct Main {
+    words: SyncSender<Word>,
+    waker: Arc<Waker>,
+    /// Words that did not get there.
+    lost: u64,
+    has_spoken: bool,
+}
+
+impl Crew {
+    /// Nobody yet.
+    pub fn new() -> Result<Self, Error> {
+        let (sender, words) = sync_channel(WORDS);
+        Ok(Self {
+            threads: Vec::new(),
+            sender,
+            words,
+            waker: Arc::new(Waker::new()?),
+        })
+    }
+
+    /// Has as many threads work at a tunnel as the configuration wants beside the main one.
+    pub fn start(&mut self, config: &Config, node: &Node, tunnel: &Tunnel) -> Result<()> {
+        for number in 1..usize::from(config.tunnel.workers.get()) {
+            let hand = Hand::new(config, node.seat(number), tunnel.tun.queue()?, self.main())?;
+            let losses = Arc::clone(&hand.losses);
+            let stop = Arc::new(Waker::new()?);
+            let add = hand.poller.add(&*stop, token::STOP, Interest::Read);
+            add.context("preparing to be stopped")?;
+            let handle = Builder::new()
+                .name(format!("worker {number}"))
+                .spawn(move || hand.work())
+                .context("starting a thread")?;
+            self.threads.push(Thread {
+                handle,
+                stop,
+                losses,
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends all of them, and gives what they have lost. What is in their queues is lost.
+    pub fn stop(&mut self) -> Losses {
+        let mut losses = Losses::default();
+        for thread in self.threads.drain(..) {
+            thread.stop.wake();
+            if thread.handle.join().is_err() {
+                tracing::error!("a thread of the data plane has broken off");
+            }
+            losses.add(&held(&thread.losses));
+        }
+        losses
+    }
+
+    /// What a thread has to say. To be asked until there is nothing more whenever this is readable.
+    pub fn poll_word(&self) -> Option<Word> {
+        self.words.try_recv().ok()
+    }
+
+    /// Waits to be woken again, before words are asked for.
+    pub fn listen(&self) {
+        self.waker.heard();
+    }
+
+    /// What those that work now have lost.
+    pub fn losses(&self) -> Losses {
+        let mut losses = Losses::default();
+        for thread in &self.threads {
+            losses.add(&held(&thread.losses));
+        }
+        losses
+    }
+
+    fn main(&self) -> Main {
+        Main {
+            words: self.sender.clone(),
+            waker: Arc::clone(&self.waker),
+            lost: 0,
+            has_spoken: false,
+        }
+    }
+}
+
+impl AsFd for Crew {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+}
+
+impl Hand {
+    fn new(config: &Config, seat: Seat, tun: Bulk, main: Main) -> Result<Self> {
+        let sockets = Sockets::beside(config)?;
+        let poller = Poller::new()?;
+        let read = Interest::Read;
+        poller.add(&tun, token::TUNNEL, read)?;
+        for (udp, token) in sockets.natt.iter().zip(token::NATT..) {
+            poller.add(udp, token, read)?;
+        }
+        Ok(Self {
+            seat,
+            tun,
+            sockets,
+            batch: batch::buffers(),
+            arrived: Arrived::default(),
+            losses: Arc::default(),
+            poller,
+            main,
+        })
+    }
+
+    /// Until it is told to stop, or cannot go on.
+    fn work(mut self) {
+        let mut ready = Vec::new();
+        let why = loop {
+            match self.turn(&mut ready) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(why) => break why,
+            }
+            if self.seat.has_reports() || self.main.has_spoken {
+                self.main.has_spoken = false;
+                self.main.waker.wake();
+            }
+        };
+        self.main.tell(Word::Broken(why));
+        self.main.waker.wake();
+    }
+
+    /// Handles what there is to handle; gives false if that is the end.
+    fn turn(&mut self, ready: &mut Vec<Ready>) -> Result<bool> {
+        self.poller.wait(None, ready)?;
+        let now = clock::now();
+        for event in ready {
+            match event.token {
+                token::STOP => return Ok(false),
+                token::TUNNEL => self.read_tunnel(now)?,
+                token => self.read_natt((token - token::NATT) as usize, now)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Inner datagrams: sealed and sent.
+    fn read_tunnel(&mut self, now: Instant) -> Result<()> {
+        for _ in 0..TURNS {
+            let (filled, failed) = fill(&mut self.batch, &mut self.tun);
+            let mut losses = held(&self.losses);
+            let mut faults = None;
+            let ends = (&mut self.sockets, Some(&mut self.tun));
+            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, &mut faults);
+            self.seat.seal(&mut self.batch[..filled], &mut outlet, now);
+            for path in outlet.finish() {
+                self.main.tell(Word::TooLong(path));
+            }
+            losses.handed += std::mem::take(&mut self.main.lost);
+            if let Some(error) = failed {
+                let mut broken = None;
+                losses.not_read(self.tun.name(), &error, &mut broken);
+                return broken.map_or(Ok(()), Err);
+            }
+        }
+        Ok(())
+    }
+
+    /// ESP, and what the kernel did not know how to share out.
+    fn read_natt(&mut self, index: usize, now: Instant) -> Result<()> {
+        for _ in 0..TURNS {
+            let (arrived, main) = (&mut self.arrived, &mut self.main);
+            let read =
+                self.sockets.natt[index].recv(|arrival, payload| match Datagram::of(payload) {
+                    Datagram::Ike(message) => {
+                        main.tell(Word::Message(arrival.path, message.to_vec()));
+                    }
+                    Datagram::Keepalive => {}
+                    Datagram::Esp(packet) => {
+                        arrived.push(arrival.path, Ecn::from_bits(arrival.ecn), packet);
+                    }
+                });
+            let mut losses = held(&self.losses);
+            let mut faults = None;
+            let ends = (&mut self.sockets, Some(&mut self.tun));
+            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, &mut faults);
+            self.seat.open(self.arrived.packets(), &mut outlet, now);
+            outlet.finish();
+            self.arrived.clear();
+            losses.handed += std::mem::take(&mut self.main.lost);
+            if let Err(error) = read {
+                let mut broken = None;
+                losses.not_read("a socket for ESP", &error, &mut broken);
+                return broken.map_or(Ok(()), Err);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Main {
+    fn tell(&mut self, word: Word) {
+        self.has_spoken = true;
+        self.lost += u64::from(self.words.try_send(word).is_err());
+    }
+}
+
+impl Carrier for Main {
+    fn pass(&mut self, path: Path, packet: &[u8]) {
+        self.tell(Word::Stream(path, packet.to_vec()));
+    }
+}
+
+/// Nothing is left half done in it.
+fn held(losses: &Mutex<Losses>) -> MutexGuard<'_, Losses> {
+    losses.lock().unwrap_or_else(PoisonError::into_inner)
+}
