@@ -166,3 +166,46 @@ fn a_run_that_would_have_to_be_cut_further_is_refused_and_nothing_of_it_arrives(
     assert_eq!(came.len(), 1);
     assert_eq!(came[0].1, [7; 1480]);
 }
+
+/// A host with two queues, and what each of them brings of datagrams from so many ports.
+fn of_two_queues(ports: u16) -> [usize; 2] {
+    let namespace = NetNs::new().unwrap();
+    let open = || Bulk::open("t0", MTU as u16, true, true);
+    let first = namespace.enter(open).unwrap().unwrap();
+    give(&namespace, "t0", &["10.9.0.1/24"]);
+    let second = namespace.enter(|| first.queue()).unwrap().unwrap();
+    let send = || {
+        for port in 0..ports {
+            let socket = std::net::UdpSocket::bind(("10.9.0.1", 5000 + port)).unwrap();
+            socket.send_to(b"one", "10.9.0.2:9").unwrap();
+        }
+    };
+    namespace.enter(send).unwrap();
+    [first, second].map(|mut queue| {
+        let mut spaces = vec![vec![0; 65_535]; 2 * SEGMENTS];
+        let mut spaces: Vec<&mut [u8]> = spaces.iter_mut().map(Vec::as_mut).collect();
+        let mut lens = vec![0; spaces.len()];
+        queue.recv(&mut spaces, &mut lens).0
+    })
+}
+
+#[test]
+fn flows_are_shared_out_between_the_queues_of_a_device() {
+    // All of them on one queue is one case in 2^31.
+    let got = of_two_queues(32);
+    assert_eq!(got[0] + got[1], 32);
+    assert!(got[0] > 0 && got[1] > 0, "{got:?}");
+}
+
+#[test]
+fn a_flow_stays_on_one_queue() {
+    let [one, other] = of_two_queues(1);
+    assert_eq!((one.max(other), one.min(other)), (1, 0));
+}
+
+#[test]
+fn a_device_that_was_not_opened_for_several_queues_has_one() {
+    let (namespace, bulk) = host("10.9.0.1/24", true);
+    let second = namespace.enter(|| bulk.queue().err()).unwrap();
+    assert!(second.unwrap().to_string().contains("another queue of t0"));
+}

@@ -1,6 +1,6 @@
 use crate::line::{
     Line, address, await_datagram, await_datagrams, await_readable, bind, bind_marked, give, ip,
-    path,
+    path, until,
 };
 use nix::errno::Errno;
 use os::netlink::{Mark, Route, Rule, Via};
@@ -231,4 +231,82 @@ fn an_address_of_nobody_is_an_error_that_names_it() {
     let refused = namespace.enter(|| Datagrams::udp(address("192.0.2.1:500"), None));
     let error = refused.unwrap().err().unwrap();
     assert!(matches!(error, Error::NoSuchAddress { address } if address == ip("192.0.2.1")));
+}
+
+/// Three sockets with one port, and what each of them gets of datagrams that begin with these octets.
+fn shared_out(family: Family, payloads: &[&[u8]]) -> [Vec<Vec<u8>>; 3] {
+    let line = Line::new();
+    let (from, to) = match family {
+        Family::V4 => ("10.1.0.1:1", "10.1.0.2:4500"),
+        Family::V6 => ("[fd01::1]:1", "[fd01::2]:4500"),
+    };
+    let near = bind(&line.a, from);
+    let beside = || Datagrams::udp_beside(address(to), None).unwrap();
+    let mut sockets = [(); 3].map(|()| line.b.enter(beside).unwrap());
+    sockets[0].share_out(3).unwrap();
+    for payload in payloads {
+        near.send(path(&near, to), 0, payload).unwrap();
+    }
+    let mut got = [const { Vec::new() }; 3];
+    until("all of them", || {
+        for (socket, got) in sockets.iter_mut().zip(&mut got) {
+            // There may be nothing.
+            let _ = socket.recv(|_, payload| got.push(payload.to_vec()));
+        }
+        got.iter().map(Vec::len).sum::<usize>() == payloads.len()
+    });
+    got
+}
+
+#[test]
+fn what_comes_is_shared_out_by_what_remains_of_its_first_four_octets() {
+    let payloads: Vec<_> = (1000..1030_u32)
+        .map(|spi| [&spi.to_be_bytes(), &b"rest"[..]].concat())
+        .collect();
+    let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+    for family in Family::ALL {
+        let got = shared_out(family, &payloads);
+        for (number, got) in got.iter().enumerate() {
+            let of_number = (1000..1030_u32).filter(|spi| *spi as usize % 3 == number);
+            let octets = of_number.map(|spi| [&spi.to_be_bytes(), &b"rest"[..]].concat());
+            assert!(got.iter().cloned().eq(octets), "{family}, {number}");
+        }
+    }
+}
+
+/// Where there are no four octets, as in a keepalive (RFC 3948 section 2.3), or where they are zero, as before
+/// IKE (section 2.2).
+#[test]
+fn what_has_no_number_is_for_the_first_socket() {
+    let payloads: [&[u8]; 3] = [&[0xff], &[0; 40], &[9, 9, 9]];
+    for family in Family::ALL {
+        assert_eq!(
+            shared_out(family, &payloads).map(|got| got.len()),
+            [3, 0, 0]
+        );
+    }
+}
+
+/// Once the others are closed, and whatever number is asked for.
+#[test]
+fn the_socket_that_is_left_gets_everything() {
+    let line = Line::new();
+    let (near, to) = (bind(&line.a, "10.1.0.1:1"), "10.1.0.2:4500");
+    let beside = || Datagrams::udp_beside(address(to), None).unwrap();
+    let mut first = line.b.enter(beside).unwrap();
+    first.share_out(2).unwrap();
+    drop(line.b.enter(beside).unwrap());
+    for spi in [1000_u32, 1001] {
+        near.send(path(&near, to), 0, &spi.to_be_bytes()).unwrap();
+        assert_eq!(await_datagram(&mut first).1, spi.to_be_bytes());
+    }
+}
+
+#[test]
+fn a_port_that_is_not_shared_is_taken() {
+    let namespace = NetNs::new().unwrap();
+    let _alone = bind(&namespace, "0.0.0.0:4500");
+    let beside = || Datagrams::udp_beside(address("0.0.0.0:4500"), None);
+    let taken = namespace.enter(beside).unwrap();
+    assert!(matches!(taken.err(), Some(Error::PortTaken { .. })));
 }

@@ -103,6 +103,46 @@ fn who_began_asks_for_all_of_them_and_each_has_keys_of_its_own() {
     }
 }
 
+/// Whose each of an end's children is by what remains of its SPI.
+fn owners(host: &Host) -> Vec<u32> {
+    let workers = u32::from(host.engine.config.workers.get());
+    let children = host.children();
+    let owners = children.iter().map(|child| child.inbound.spi.0 % workers);
+    owners.collect()
+}
+
+/// Once each, before new keys and after. A new proof begins with another worker.
+#[test]
+fn children_for_the_same_traffic_are_shared_out_among_workers_by_their_spis() {
+    let (mut left, mut right) = ends(4, 4);
+    (left.workers, right.workers) = (4.try_into().unwrap(), 2.try_into().unwrap());
+    let mut pair = up((left, right));
+    let fair = |pair: &Pair| {
+        let sorted = |mut owners: Vec<u32>| {
+            owners.sort_unstable();
+            owners
+        };
+        (sorted(owners(&pair.left)), sorted(owners(&pair.right)))
+            == (vec![0, 1, 2, 3], vec![0, 0, 1, 1])
+    };
+    assert!(fair(&pair), "{:?}", owners(&pair.left));
+    let before = owners(&pair.left);
+    for name in FOUR {
+        rekey(&mut pair, Side::Right, name);
+        pair.settle();
+    }
+    pair.pass(Duration::from_secs(10));
+    assert!(fair(&pair) && agree(&pair, &FOUR));
+    assert_eq!(
+        owners(&pair.left),
+        before,
+        "a successor is the same worker's"
+    );
+    reauthenticate(&mut pair);
+    pair.pass(Duration::from_secs(60));
+    assert!(fair(&pair) && agree(&pair, &FOUR));
+}
+
 /// It "may take the second as a replacement of the first".
 #[test]
 fn a_peer_that_does_not_say_that_it_wants_several_is_asked_for_none() {

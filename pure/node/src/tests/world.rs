@@ -710,7 +710,8 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         addresses: Vec::new(),
         fragment: 1280,
         elsewhere: None,
-        workers: std::num::NonZeroU8::MIN,
+        // Some with one, others with several: that is to be of no consequence to anything.
+        workers: std::num::NonZeroU8::MIN.saturating_add(who as u8),
         policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         window: policies.window.filter(|_| who == LICENSED),
