@@ -81,6 +81,8 @@ const IKE_LEVEL: &str = "pure/ike/src/tests/level.rs";
 const MAP: &str = "edge/lab/tests/e2e_map.rs";
 const CONFIG_ZONES: &str = "edge/config/src/tests/zones.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
+const WORKERS: &str = "edge/lab/tests/e2e_workers.rs";
+const ESP_WORKERS: &str = "pure/esp/src/workers.rs";
 const RESOURCE: &str = "edge/lab/tests/e2e_resource.rs";
 const RESOURCE_NODE: &str = "pure/node/src/tests/resource.rs";
 const IKE_RESOURCE: &str = "pure/ike/src/tests/resource.rs";
@@ -1083,6 +1085,51 @@ pub const FEATURES: &[Feature] = &[
             (MSS, "options_that_cannot_be_read_stay"),
         ]),
         recovers: NotNeeded("every SYN is looked at by itself, also one that is sent again"),
+    },
+    Feature {
+        name: "Several threads that seal and open, each with SAs of its own (RFC 9611)",
+        keys: &["tunnel.workers"],
+        verbs: &[],
+        works: Tests(&[
+            (WORKERS, "each_thread_carries_flows_on_a_tunnel_of_its_own"),
+            (WORKERS, "with_one_tunnel_all_threads_carry_it"),
+            (
+                WORKERS,
+                "a_licensed_node_reads_what_every_thread_has_sealed",
+            ),
+            (
+                WORKERS,
+                "packets_that_come_and_go_one_by_one_are_shared_out_as_well",
+            ),
+        ]),
+        refuses: Tests(&[
+            (WORKERS, "where_nobody_wants_several_there_is_one_thread"),
+            (
+                WORKERS,
+                "how_many_there_are_is_a_number_and_takes_a_restart",
+            ),
+            (WORKERS, "faults_are_refused_beside_them"),
+            (
+                ESP_WORKERS,
+                "a_packet_that_comes_on_two_threads_is_delivered_once",
+            ),
+            (
+                ESP_WORKERS,
+                "threads_that_seal_on_one_sa_give_no_number_twice",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                WORKERS,
+                "no_datagram_is_lost_while_all_of_them_get_new_keys",
+            ),
+            (WORKERS, "a_killed_end_comes_back_with_its_threads"),
+            (WORKERS, "they_carry_over_a_lossy_hop"),
+            (
+                ESP_WORKERS,
+                "while_there_are_new_keys_no_datagram_is_lost",
+            ),
+        ]),
     },
     Feature {
         name: "Many packets in one call of the system (offload)",
