@@ -23,7 +23,7 @@ use model::{Instant, Lease, Path, Transmit};
 use node::{Event, Node, Packet, Side, Verdict};
 use os::poll::{Interest, Ready};
 use os::signals::Signal;
-use os::{Bulk, Poller, SEGMENTS, Signals, clock, crash, divert, entropy};
+use os::{Bulk, Outline, Poller, SEGMENTS, Signals, clock, crash, divert, entropy};
 use std::io;
 use store::Store;
 use wire::ecn::Ecn;
@@ -728,13 +728,14 @@ fn sort(
 
 /// Fills packets with what comes from a tunnel. Gives how many there are, and why there are no more.
 fn fill(batch: &mut [Packet], tun: &mut Bulk) -> (usize, Option<io::Error>) {
-    let mut lens = [0; BATCH];
+    let mut outlines = [Outline::default(); BATCH];
     let mut packets = batch.iter_mut();
     let mut spaces: [&mut [u8]; BATCH] =
         std::array::from_fn(|_| packets.next().map_or(&mut [][..], Packet::space));
-    let (filled, failed) = tun.recv(&mut spaces, &mut lens);
-    for (packet, len) in batch.iter_mut().zip(lens).take(filled) {
-        packet.set_len(len);
+    let (filled, failed) = tun.recv(&mut spaces, &mut outlines);
+    for (packet, outline) in batch.iter_mut().zip(outlines).take(filled) {
+        packet.set_len(outline.len);
+        packet.checksum = outline.checksum;
     }
     (filled, failed)
 }

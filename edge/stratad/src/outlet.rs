@@ -4,7 +4,7 @@
 //! above repairs it; but none is lost without a count.
 
 use crate::faults::{self, Counts, Faults, Way};
-use crate::host::Host;
+use crate::host::{Host, Tunnel};
 use crate::streams::{self, Streams};
 use model::Path;
 use node::{DropReason, Packet, Sink};
@@ -202,7 +202,12 @@ impl Sink for Outlet<'_> {
 
     fn deliver(&mut self, packet: &mut Packet) {
         let tunnel = self.host.tunnel.as_mut();
-        self.losses.delivered += tunnel.map_or(1, |tunnel| tunnel.tun.push(packet.octets()));
+        let push = |tunnel: &mut Tunnel| tunnel.tun.push(packet.octets(), packet.checksum);
+        self.losses.delivered += tunnel.map_or(1, push);
+    }
+
+    fn makes_checksums(&self) -> bool {
+        true
     }
 
     fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
