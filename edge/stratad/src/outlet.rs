@@ -206,6 +206,7 @@ impl Sink for Outlet<'_> {
         self.losses.delivered += tunnel.map_or(1, push);
     }
 
+    /// The kernel does, or the device's other end here: [`os::Bulk::push`].
     fn makes_checksums(&self) -> bool {
         true
     }
