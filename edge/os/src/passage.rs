@@ -1,15 +1,16 @@
 //! Packets that pass from one of two TUN devices to the other.
 //!
-//! What one system call brings is shown packet by packet, each as it will be on the wire. Where all of it
-//! passes it is handed on as it came, still to be cut: no packet is copied then and no checksum made. What
+//! What one system call brings is shown packet by packet, each as it will be on the wire, with its checksum: whoever
+//! is shown it may keep it and send it later. Where all of it passes it is handed on as it came, still to be cut. What
 //! passes in part, or with others in between, goes on one by one and is put together again.
 //!
 //! The way through a device costs a packet one TTL, which is given back here.
 
 use crate::bulk::LONGEST;
 use crate::divert::Side;
-use crate::{Bulk, SEGMENTS};
+use crate::{Bulk, Outline, SEGMENTS};
 use std::io;
+use wire::checksum::{self, Checksum};
 use wire::ip::restore_hop;
 
 /// The two devices.
@@ -19,7 +20,8 @@ pub struct Passage {
     /// Where the last system call read.
     from: Side,
     packets: Vec<Vec<u8>>,
-    lens: [usize; SEGMENTS],
+    /// Of a checksum that was left they go on saying so, for nobody has to verify it.
+    outlines: [Outline; SEGMENTS],
     count: usize,
     /// So many of them, from the first, pass and wait for what becomes of the others.
     passed: usize,
@@ -34,7 +36,7 @@ impl Passage {
             from: Side::Wired,
             // Memory that nobody has written to is none yet.
             packets: (0..SEGMENTS).map(|_| vec![0; LONGEST]).collect(),
-            lens: [0; SEGMENTS],
+            outlines: [Outline::default(); SEGMENTS],
             count: 0,
             passed: 0,
             lost: 0,
@@ -52,9 +54,15 @@ impl Passage {
         self.settle();
         self.from = from;
         let device = &mut self.devices[from as usize];
-        self.count = device.recv_once(&mut self.packets, &mut self.lens)?;
-        for (packet, len) in self.packets.iter_mut().zip(self.lens).take(self.count) {
-            restore_hop(&mut packet[..len]);
+        self.count = device.recv_once(&mut self.packets, &mut self.outlines)?;
+        let packets = self.packets.iter_mut().zip(self.outlines);
+        for (packet, outline) in packets.take(self.count) {
+            let packet = &mut packet[..outline.len];
+            restore_hop(packet);
+            if outline.checksum == Checksum::Left {
+                // What is left has a place for it.
+                let _ = checksum::restore(packet);
+            }
         }
         if self.count > 1 {
             device.change_uncut(restore_hop);
@@ -64,7 +72,7 @@ impl Passage {
 
     /// One of the packets that were read.
     pub fn packet(&self, index: usize) -> &[u8] {
-        &self.packets[index][..self.lens[index]]
+        &self.packets[index][..self.outlines[index].len]
     }
 
     /// One of the packets that were read goes on, behind all that went before. Each is asked about once, in
@@ -83,7 +91,7 @@ impl Passage {
         if to != self.from {
             self.divide();
         }
-        self.lost += self.devices[to as usize].push(packet);
+        self.lost += self.devices[to as usize].push(packet, Checksum::Made);
     }
 
     /// Hands the kernel what waits. Gives how many packets it did not take since this was last asked.
@@ -121,6 +129,7 @@ impl Passage {
 
     fn push(&mut self, index: usize) {
         let to = &mut self.devices[self.from.opposite() as usize];
-        self.lost += to.push(&self.packets[index][..self.lens[index]]);
+        let Outline { len, checksum } = self.outlines[index];
+        self.lost += to.push(&self.packets[index][..len], checksum);
     }
 }

@@ -2,7 +2,7 @@
 
 use model::Path;
 use node::Packet;
-use os::{Bulk, SEGMENTS};
+use os::{Bulk, Outline, SEGMENTS};
 use std::io;
 use wire::ecn::Ecn;
 
@@ -26,13 +26,14 @@ pub fn buffers() -> Vec<Packet> {
 
 /// Fills packets with what comes from a tunnel. Gives how many there are, and why there are no more.
 pub fn fill(batch: &mut [Packet], tun: &mut Bulk) -> (usize, Option<io::Error>) {
-    let mut lens = [0; BATCH];
+    let mut outlines = [Outline::default(); BATCH];
     let mut packets = batch.iter_mut();
     let mut spaces: [&mut [u8]; BATCH] =
         std::array::from_fn(|_| packets.next().map_or(&mut [][..], Packet::space));
-    let (filled, failed) = tun.recv(&mut spaces, &mut lens);
-    for (packet, len) in batch.iter_mut().zip(lens).take(filled) {
-        packet.set_len(len);
+    let (filled, failed) = tun.recv(&mut spaces, &mut outlines);
+    for (packet, outline) in batch.iter_mut().zip(outlines).take(filled) {
+        packet.set_len(outline.len);
+        packet.checksum = outline.checksum;
     }
     (filled, failed)
 }

@@ -225,8 +225,13 @@ impl Sink for Outlet<'_> {
     }
 
     fn deliver(&mut self, packet: &mut Packet) {
-        let tun = self.tun.as_mut();
-        self.losses.delivered += tun.map_or(1, |tun| tun.push(packet.octets()));
+        let push = |tun: &mut &mut Bulk| tun.push(packet.octets(), packet.checksum);
+        self.losses.delivered += self.tun.as_mut().map_or(1, push);
+    }
+
+    /// The kernel does, or the device's other end here: [`os::Bulk::push`].
+    fn makes_checksums(&self) -> bool {
+        true
     }
 
     fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {

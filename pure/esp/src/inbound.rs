@@ -14,9 +14,10 @@ use crate::scratch::Scratch;
 use crate::{plain, zoned};
 use crypto::Secret;
 use model::{Flow, Half, Instant, Spi, ZoneAgreement};
+use wire::checksum::{self, Checksum};
 use wire::esp::{Header, next_header};
+use wire::ip;
 use wire::zoned::Injected;
-use wire::{checksum, ip};
 
 /// What a licensed node had to do with a packet that came.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Inbound {
             let next_header = injectors.open(packet, front)?;
             let flow = whole(packet, next_header, pair)?;
             injectors.admit(&flow, packet.octets())?;
-            return restored(packet, true).map(|()| Some(flow));
+            return leave(packet).map(|()| Some(flow));
         }
         let number = match self.cipher.is_extended() {
             true => self.replay.extended(header.seq),
@@ -136,7 +137,9 @@ impl Inbound {
             return Ok(None);
         }
         let flow = whole(packet, next_header, pair)?;
-        restored(packet, without_checksum)?;
+        if without_checksum {
+            leave(packet)?;
+        }
         if let Some(injectors) = &mut self.injectors {
             injectors.hear(&flow, packet.octets());
         }
@@ -161,12 +164,12 @@ fn whole(packet: &mut Packet, next_header: u8, pair: Option<Pair>) -> Result<Flo
     }
 }
 
-/// Makes the transport checksum anew, if it was left out.
-fn restored(packet: &mut Packet, left_out: bool) -> Result<(), DropReason> {
-    match !left_out || checksum::restore(packet.octets_mut()) {
-        true => Ok(()),
-        false => Err(DropReason::ChecksumNotRestorable),
-    }
+/// A datagram that came without its transport checksum is to have one: whoever needs it makes it.
+fn leave(packet: &mut Packet) -> Result<(), DropReason> {
+    let header = ip::Header::parse(packet.octets()).map_err(|_| DropReason::InnerMalformed)?;
+    checksum::place(&header).ok_or(DropReason::ChecksumNotRestorable)?;
+    packet.checksum = Checksum::Left;
+    Ok(())
 }
 
 /// Holds the next header against the datagram. Octets after the datagram's own length are padding

@@ -268,6 +268,7 @@ impl Outbound {
         let (last, rekey_at) = (self.cipher.last_number(), self.cipher.rekey_at());
         let (number, (opaque, padding)) = match &mut self.cipher {
             Cipher::Plain(plain) => {
+                packet.make_checksum()?;
                 let next_header = leave_behind(packet, version, bare)?;
                 let number = self.numbers.next(last)?;
                 let padding = size.map_or(Ok(0), |size| pad(packet, plain.filling(size)))?;
@@ -276,10 +277,14 @@ impl Outbound {
             }
             Cipher::Zoned(zoned) => {
                 // Only with its header a datagram says where the others end.
-                let Some(divided) = zoned.divide(packet.octets(), bare) else {
+                let Some(divided) = zoned.divide(packet, bare) else {
                     let opaque = self.opaque.as_mut().ok_or(DropReason::NoSa)?;
                     return opaque.protect(packet, size, version, scratch);
                 };
+                // So does it say what its checksum covers.
+                if divided.has_checksum() {
+                    packet.make_checksum()?;
+                }
                 let next_header = leave_behind(packet, version, bare)?;
                 let number = self.numbers.next(last)?;
                 let header = self.numbers.header();

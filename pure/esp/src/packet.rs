@@ -2,6 +2,7 @@
 
 use crate::drop::DropReason;
 use model::Path;
+use wire::checksum::{self, Checksum};
 use wire::ecn::Ecn;
 use wire::zoned;
 
@@ -26,6 +27,9 @@ pub struct Packet {
     pub dscp: u8,
     /// Whether it is to be sent so that nobody on the way cuts it into fragments.
     pub whole: bool,
+    /// Whether the datagram's transport checksum is there. Devices leave it to whoever is behind them, and zones
+    /// leave it out; what is filled with octets has it until somebody says otherwise.
+    pub checksum: Checksum,
 }
 
 impl Packet {
@@ -39,6 +43,7 @@ impl Packet {
             ecn: Ecn::NotEct,
             dscp: 0,
             whole: false,
+            checksum: Checksum::Made,
         }
     }
 
@@ -53,6 +58,7 @@ impl Packet {
     /// how much of it counts.
     pub fn space(&mut self) -> &mut [u8] {
         (self.start, self.end) = (HEADROOM, HEADROOM);
+        self.checksum = Checksum::Made;
         let end = self.buffer.len() - TAILROOM;
         &mut self.buffer[HEADROOM..end]
     }
@@ -69,6 +75,16 @@ impl Packet {
         let len = octets.len().min(space.len());
         space[..len].copy_from_slice(&octets[..len]);
         self.set_len(len);
+    }
+
+    /// Makes the checksum of the datagram that it holds, if that was left.
+    pub fn make_checksum(&mut self) -> Result<(), DropReason> {
+        match std::mem::take(&mut self.checksum) {
+            Checksum::Left if !checksum::restore(self.octets_mut()) => {
+                Err(DropReason::ChecksumNotRestorable)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The octet of IPv4's type of service, or IPv6's traffic class, that it is to be sent with.
@@ -124,7 +140,9 @@ mod tests {
         packet.grow(HEADROOM, TAILROOM).unwrap();
         packet.cut(100, 7);
         assert_eq!(packet.len(), 7);
+        packet.checksum = Checksum::Left;
         assert_eq!(packet.space().len(), 10);
+        assert_eq!(packet.checksum, Checksum::Made);
         packet.set_len(4);
         assert_eq!(packet.octets(), [1; 4]);
     }

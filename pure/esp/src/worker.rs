@@ -44,6 +44,10 @@ pub trait Sink {
     fn deliver(&mut self, packet: &mut Packet);
     /// A packet that goes nowhere. What the buffer holds is nobody's to read.
     fn dropped(&mut self, packet: &mut Packet, why: DropReason);
+    /// Whether a datagram may be delivered whose [checksum](Packet::checksum) is left. All others get whole ones.
+    fn makes_checksums(&self) -> bool {
+        false
+    }
     /// What was to be sent leaves now. Until this returns nobody else seals on the same SAs, so packets leave
     /// in the order of their numbers whoever seals.
     fn flush(&mut self) {}
@@ -433,8 +437,9 @@ impl Worker {
     /// ESP packets that came in, from the SPI on.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         self.prefetch(batch, |_, octets| Some(Header::parse(octets)?.spi));
+        let leave = sink.makes_checksums();
         for packet in batch {
-            match self.open_one(packet, now) {
+            match self.open_one(packet, leave, now) {
                 Ok(()) => sink.deliver(packet),
                 Err(why) => self.dropped(packet, why, sink),
             }
@@ -607,7 +612,13 @@ impl Worker {
         Ok(Outcome::Sealed(sa.path))
     }
 
-    fn open_one(&mut self, packet: &mut Packet, now: Instant) -> Result<(), DropReason> {
+    /// The checksum of the datagram is made here, unless it is to be left where zones left it out.
+    fn open_one(
+        &mut self,
+        packet: &mut Packet,
+        leave: bool,
+        now: Instant,
+    ) -> Result<(), DropReason> {
         let header = Header::parse(packet.octets()).ok_or(DropReason::Runt)?;
         if header.spi < FIRST_SPI {
             return Err(DropReason::ReservedSpi);
@@ -644,6 +655,9 @@ impl Worker {
         ecn::leave(packet, inner)?;
         let mtu = sa.outbound.segments_fit(self.clamp);
         clamp(packet, &flow, mtu, &mut self.counters);
+        if !leave {
+            packet.make_checksum()?;
+        }
         sa.inbound.traffic.count(packet.len());
         self.counters.opened.count(packet.len());
         Ok(())
@@ -705,6 +719,7 @@ fn opaque(
 
 /// Turns a datagram that is too long into what its source is to hear.
 fn answer(packet: &mut Packet, longest: u16, counters: &mut Counters) -> Result<(), DropReason> {
+    packet.make_checksum()?;
     let told = TooBig::about(packet.octets(), longest).ok_or(DropReason::TooLong)?;
     packet.fill(told.octets());
     counters.too_long += 1;

@@ -17,6 +17,7 @@ use crate::prefetch::prefetch;
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{Frame, ZoneAgreement, ZoneId, ZoneKey};
+use wire::checksum::Checksum;
 use wire::classify::{Extents, classify};
 use wire::content::Content;
 use wire::esp::{HEADER_LEN, Header, next_header};
@@ -44,6 +45,18 @@ pub(crate) struct Divided {
     map: Map,
     /// Where its checksum is.
     checksum_at: Option<usize>,
+}
+
+impl Divided {
+    /// Whether the peer is to get a checksum with it, if it has one.
+    pub fn has_checksum(&self) -> bool {
+        self.left_out().is_none()
+    }
+
+    /// Where its checksum is left out, if it is.
+    fn left_out(&self) -> Option<usize> {
+        self.checksum_at.filter(|_| self.map.checksum_left_out())
+    }
 }
 
 impl Zoned {
@@ -76,8 +89,8 @@ impl Zoned {
 
     /// How a datagram is divided, or if `bare` what follows its IP header. `None` if the SA has one map for
     /// all, which does not fit this one.
-    pub fn divide(&self, datagram: &[u8], bare: bool) -> Option<Divided> {
-        let (map, checksum_at) = self.map(datagram, bare);
+    pub fn divide(&self, packet: &Packet, bare: bool) -> Option<Divided> {
+        let (map, checksum_at) = self.map(packet.octets(), packet.checksum, bare);
         let map = match self.fixed {
             Some(fixed) if fixed.is_like(&map) => fixed,
             Some(_) => return None,
@@ -108,27 +121,30 @@ impl Zoned {
     pub fn seal(
         &mut self,
         packet: &mut Packet,
-        Divided { map, checksum_at }: Divided,
+        mut divided: Divided,
         size: Option<usize>,
         header: Header,
         next_header: u8,
         scratch: &mut Scratch,
     ) -> Result<(bool, usize), DropReason> {
         let layout = match size {
-            None => Layout::of_datagram(map, &self.frames, packet.len()),
-            Some(size) => self.filling(map, packet.len(), size),
+            None => Layout::of_datagram(divided.map, &self.frames, packet.len()),
+            Some(size) => self.filling(divided.map, packet.len(), size),
         };
         let layout = layout.ok_or(DropReason::DatagramMalformed)?;
-        let map = *layout.map();
-        if !map.is_opaque() {
-            self.usual = map;
+        divided.map = *layout.map();
+        if !divided.map.is_opaque() {
+            self.usual = divided.map;
         }
-        if let Some(at) = checksum_at.filter(|_| map.checksum_left_out()) {
-            packet.octets_mut()[at..at + 2].fill(0);
+        match divided.left_out() {
+            Some(at) => packet.octets_mut()[at..at + 2].fill(0),
+            // To look like its size it became opaque. It has its IP header still: without that none has a size.
+            None => packet.make_checksum()?,
         }
+        packet.checksum = Checksum::Made;
         let padding = pad(packet, layout.datagram_len())?;
         self.close(packet, &layout, header, next_header, scratch)?;
-        Ok((map.is_opaque(), padding))
+        Ok((divided.map.is_opaque(), padding))
     }
 
     /// Makes a packet that looks like that of a datagram of `size` octets with the map of the last one, and
@@ -215,12 +231,12 @@ impl Zoned {
     }
 
     /// The map of a datagram, and where its checksum is, which is left out if the map is not opaque.
-    fn map(&self, datagram: &[u8], bare: bool) -> (Map, Option<usize>) {
+    fn map(&self, datagram: &[u8], checksum: Checksum, bare: bool) -> (Map, Option<usize>) {
         let opaque = (Map::opaque(self.payload_zone), None);
         if self.opaque {
             return opaque;
         }
-        let Extents::Clear(clear) = classify(datagram) else {
+        let Extents::Clear(clear) = classify(datagram, checksum) else {
             return opaque;
         };
         let (datagram, clear) = match bare {

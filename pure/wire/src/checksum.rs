@@ -7,6 +7,17 @@
 use crate::{ip, tcp, udp};
 use std::net::IpAddr;
 
+/// Whether the checksum of a TCP or UDP packet is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    /// It is there, right or wrong.
+    #[default]
+    Made,
+    /// It is left to whoever needs it: the packet is to have one that is right, and what is in its place
+    /// says nothing. Only packets that [have a place for one](place) are without.
+    Left,
+}
+
 /// A ones' complement sum under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
@@ -38,6 +49,11 @@ impl Sum {
     /// The checksum: the complement of the folded sum.
     pub const fn finish(self) -> u16 {
         !folded(self.0)
+    }
+
+    /// The folded sum itself, which is what a device that makes a checksum wants of the pseudo-header.
+    pub const fn fold(self) -> u16 {
+        folded(self.0)
     }
 
     fn address(self, address: IpAddr) -> Self {
@@ -117,15 +133,20 @@ pub fn of_transport(header: &ip::Header<'_>) -> Option<u16> {
 /// place for one.
 #[must_use]
 pub fn restore(datagram: &mut [u8]) -> bool {
-    let place = ip::Header::parse(datagram).ok().and_then(|header| {
-        let at = header.header_len() + field(&header)?;
-        Some((at, of_transport(&header)?))
-    });
-    let Some((at, checksum)) = place else {
+    let made = ip::Header::parse(datagram)
+        .ok()
+        .and_then(|header| Some((place(&header)?, of_transport(&header)?)));
+    let Some((at, checksum)) = made else {
         return false;
     };
     datagram[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     true
+}
+
+/// Where in a whole packet the transport's checksum is. `None` for fragments, other transports and packets too
+/// short to hold it.
+pub fn place(header: &ip::Header<'_>) -> Option<usize> {
+    Some(header.header_len() + field(header)?)
 }
 
 /// Where the field is in the payload of a packet that holds all of it.

@@ -5,8 +5,9 @@
 //! headers end: everybody else on the path would have to have the same doubt in the same way. TCP
 //! options that carry secrets are cut out of the header.
 
+use crate::checksum::{self, Checksum};
 use crate::tcp::{OptionAt, OptionValue};
-use crate::{checksum, ip, tcp, udp};
+use crate::{ip, tcp, udp};
 use std::ops::Range;
 
 /// What of a datagram is header.
@@ -76,15 +77,16 @@ pub enum OpaqueReason {
     ManySecrets,
 }
 
-/// Says what of a datagram is header.
-pub fn classify(datagram: &[u8]) -> Extents {
-    match clear(datagram) {
+/// Says what of a datagram is header. A checksum that was left to others is not held against it, for it is right
+/// by being made.
+pub fn classify(datagram: &[u8], checksum: Checksum) -> Extents {
+    match clear(datagram, checksum) {
         Ok(clear) => Extents::Clear(clear),
         Err(why) => Extents::Opaque(why),
     }
 }
 
-fn clear(datagram: &[u8]) -> Result<Clear, OpaqueReason> {
+fn clear(datagram: &[u8], checksum: Checksum) -> Result<Clear, OpaqueReason> {
     let header = ip::Header::parse(datagram).map_err(|_| OpaqueReason::MalformedIp)?;
     if header.total_len() != datagram.len() || !header.checksum_is_right() {
         return Err(OpaqueReason::MalformedIp);
@@ -98,11 +100,11 @@ fn clear(datagram: &[u8]) -> Result<Clear, OpaqueReason> {
     let start = header.header_len();
     let (transport_len, secret, has_checksum) = match header.protocol() {
         tcp::PROTOCOL => tcp_extents(header.payload(), start)?,
-        udp::PROTOCOL => udp_extents(&header)?,
+        udp::PROTOCOL => udp_extents(&header, checksum)?,
         _ => return Err(OpaqueReason::Transport),
     };
     let checksum_at = has_checksum
-        .then(|| checksum_at(&header, datagram))
+        .then(|| checksum_at(&header, datagram, checksum))
         .transpose()?;
     Ok(Clear {
         ip: 0..start,
@@ -115,9 +117,15 @@ fn clear(datagram: &[u8]) -> Result<Clear, OpaqueReason> {
 
 /// Where the checksum is. It has to be the very one the receiver will compute: ones' complement
 /// has two zeros, and a corrupted packet must not arrive mended.
-fn checksum_at(header: &ip::Header<'_>, datagram: &[u8]) -> Result<usize, OpaqueReason> {
-    let offset = checksum::offset(header.protocol()).ok_or(OpaqueReason::Transport)?;
-    let at = header.header_len() + offset;
+fn checksum_at(
+    header: &ip::Header<'_>,
+    datagram: &[u8],
+    checksum: Checksum,
+) -> Result<usize, OpaqueReason> {
+    let at = checksum::place(header).ok_or(OpaqueReason::MalformedTransport)?;
+    if checksum == Checksum::Left {
+        return Ok(at);
+    }
     let right = checksum::of_transport(header).ok_or(OpaqueReason::MalformedTransport)?;
     match datagram[at..at + 2] == right.to_be_bytes() {
         true => Ok(at),
@@ -127,13 +135,14 @@ fn checksum_at(header: &ip::Header<'_>, datagram: &[u8]) -> Result<usize, Opaque
 
 type TransportExtents = (usize, Secrets, bool);
 
-fn udp_extents(ip: &ip::Header<'_>) -> Result<TransportExtents, OpaqueReason> {
+fn udp_extents(ip: &ip::Header<'_>, checksum: Checksum) -> Result<TransportExtents, OpaqueReason> {
     let malformed = OpaqueReason::MalformedTransport;
     let header = udp::Header::parse(ip.payload()).ok_or(malformed)?;
     if usize::from(header.len) != ip.payload().len() {
         return Err(malformed);
     }
     match (header.checksum, ip.version()) {
+        _ if checksum == Checksum::Left => Ok((udp::HEADER_LEN, Secrets::default(), true)),
         (0, 4) => Ok((udp::HEADER_LEN, Secrets::default(), false)),
         // Zero over IPv6 is for tunnels that know of each other (RFC 6935).
         (0, _) => Err(OpaqueReason::Checksum),
@@ -258,7 +267,7 @@ mod tests {
     }
 
     fn secrets_of(options: &[u8]) -> Result<Vec<Range<usize>>, OpaqueReason> {
-        match classify(&v4(6, &tcp_with(options, b"payload"))) {
+        match classify(&v4(6, &tcp_with(options, b"payload")), Checksum::Made) {
             Extents::Clear(clear) => Ok(clear.secret.iter().collect()),
             Extents::Opaque(why) => Err(why),
         }
@@ -274,7 +283,7 @@ mod tests {
             (v6(17, &udp), 40, 48, Some(46)),
         ];
         for (packet, ip_end, end, checksum_at) in cases {
-            let Extents::Clear(clear) = classify(&packet) else {
+            let Extents::Clear(clear) = classify(&packet, Checksum::Made) else {
                 panic!("opaque: {packet:02x?}")
             };
             assert_eq!((clear.ip, clear.transport), (0..ip_end, ip_end..end));
@@ -287,13 +296,36 @@ mod tests {
     fn a_udp_packet_without_checksum_over_ipv4_is_clear_and_keeps_none() {
         let mut packet = v4(17, &[0, 1, 0, 2, 0, 9, 0, 0, 5]);
         packet[26..28].fill(0);
-        let Extents::Clear(clear) = classify(&packet) else {
+        let Extents::Clear(clear) = classify(&packet, Checksum::Made) else {
             panic!("opaque")
         };
         assert_eq!(clear.checksum_at, None);
         let mut over_six = v6(17, &[0, 1, 0, 2, 0, 9, 0, 0, 5]);
         over_six[46..48].fill(0);
-        assert_eq!(classify(&over_six), Extents::Opaque(OpaqueReason::Checksum));
+        assert_eq!(
+            classify(&over_six, Checksum::Made),
+            Extents::Opaque(OpaqueReason::Checksum)
+        );
+    }
+
+    /// Nor is what is in its place: not even the zero that says of UDP that there is none.
+    #[test]
+    fn a_checksum_that_is_left_is_not_held_against_a_datagram() {
+        let udp = [0, 1, 0, 2, 0, 10, 0, 0, 5, 6];
+        let tcp = tcp_with(&[], b"payload");
+        for whole in [v4(17, &udp), v6(17, &udp), v4(6, &tcp), v6(6, &tcp)] {
+            let expected = classify(&whole, Checksum::Made);
+            let Extents::Clear(Clear { checksum_at, .. }) = expected else {
+                panic!("opaque: {whole:02x?}")
+            };
+            let at = checksum_at.unwrap();
+            for instead in [[0, 0], [0xab, 0xcd]] {
+                let mut left = whole.clone();
+                left[at..at + 2].copy_from_slice(&instead);
+                assert_eq!(classify(&left, Checksum::Left), expected);
+                assert_ne!(classify(&left, Checksum::Made), expected);
+            }
+        }
     }
 
     #[test]
@@ -340,7 +372,11 @@ mod tests {
             (changed(37, 0, false), OpaqueReason::Checksum),
         ];
         for (packet, why) in cases {
-            assert_eq!(classify(&packet), Extents::Opaque(why), "{packet:02x?}");
+            assert_eq!(
+                classify(&packet, Checksum::Made),
+                Extents::Opaque(why),
+                "{packet:02x?}"
+            );
         }
     }
 
@@ -375,7 +411,7 @@ mod tests {
     fn without_the_ip_header_extents_are_counted_from_what_follows_it() {
         let segment = tcp_with(&[1, 1, 34, 6, 1, 2, 3, 4, 2, 4, 5, 0xb4], b"x");
         for packet in [v4(6, &segment), v6(6, &segment)] {
-            let Extents::Clear(clear) = classify(&packet) else {
+            let Extents::Clear(clear) = classify(&packet, Checksum::Made) else {
                 panic!("opaque: {packet:02x?}")
             };
             let clear = clear.without_ip();
@@ -413,7 +449,7 @@ mod tests {
                 *octet = offset << 4;
             }
             let packet = if six { v6(protocol, &payload) } else { v4(protocol, &payload) };
-            if let Extents::Clear(clear) = classify(&packet) {
+            if let Extents::Clear(clear) = classify(&packet, Checksum::Made) {
                 let ip_len = if six { 40 } else { 20 };
                 let transport_len = match protocol {
                     6 => usize::from(offset) * 4,
@@ -432,7 +468,7 @@ mod tests {
         ) {
             let mut octets = vec![first];
             octets.extend(rest);
-            classify(&octets);
+            classify(&octets, Checksum::Made);
         }
     }
 }

@@ -8,6 +8,8 @@ use std::ops::Add;
 
 /// Octets of a header without options.
 pub const MIN_HEADER_LEN: usize = 20;
+/// Where the control bits are, from the start of the header.
+pub const FLAGS_OFFSET: usize = 13;
 /// Where the window is, from the start of the header.
 pub const WINDOW_OFFSET: usize = 14;
 /// Where the checksum is, from the start of the header.
@@ -101,6 +103,10 @@ impl Flags {
     pub const ACK: Self = Self(0x10);
     /// The urgent pointer is meaningful.
     pub const URG: Self = Self(0x20);
+    /// Congestion was experienced (RFC 3168 section 6.1).
+    pub const ECE: Self = Self(0x40);
+    /// The congestion window was reduced.
+    pub const CWR: Self = Self(0x80);
 
     /// Whether all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {

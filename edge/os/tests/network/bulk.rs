@@ -1,8 +1,9 @@
 use crate::line::{
     Line, await_datagrams, await_either, await_readable, bind, give, path, transfer,
 };
-use os::{Bulk, MOST_AT_ONCE, NetNs, SEGMENTS, is_too_long};
+use os::{Bulk, MOST_AT_ONCE, NetNs, Outline, SEGMENTS, is_too_long};
 use std::io::ErrorKind;
+use wire::checksum::Checksum;
 
 const MTU: usize = 1400;
 
@@ -15,28 +16,36 @@ fn host(address: &str, offload: bool) -> (NetNs, Bulk) {
     (namespace, bulk)
 }
 
-/// What came of one look at a device: its packets, and how many there were at most.
+/// What came of one look at a device: its packets, and how many there were at most; and of how many packets the
+/// checksum was left.
 struct Carrier {
     spaces: Vec<Vec<u8>>,
     most: usize,
+    left: usize,
 }
 
 impl Carrier {
     fn new() -> Self {
         // So many that one look is one system call, where that may bring many.
         let spaces = vec![vec![0; 65_535]; SEGMENTS];
-        Self { spaces, most: 0 }
+        Self {
+            spaces,
+            most: 0,
+            left: 0,
+        }
     }
 
     /// Carries all that there is from one device to the other.
     fn carry(&mut self, from: &mut Bulk, to: &mut Bulk) {
-        let mut lens = vec![0; self.spaces.len()];
+        let mut outlines = vec![Outline::default(); self.spaces.len()];
         loop {
             let mut spaces: Vec<&mut [u8]> = self.spaces.iter_mut().map(Vec::as_mut).collect();
-            let (count, failed) = from.recv(&mut spaces, &mut lens);
-            for (space, len) in self.spaces.iter().zip(&lens).take(count) {
-                assert!(*len <= MTU, "{len}");
-                assert_eq!(to.push(&space[..*len]), 0);
+            let (count, failed) = from.recv(&mut spaces, &mut outlines);
+            for (space, outline) in self.spaces.iter().zip(&outlines).take(count) {
+                let Outline { len, checksum } = *outline;
+                assert!(len <= MTU, "{len}");
+                self.left += usize::from(checksum == Checksum::Left);
+                assert_eq!(to.push(&space[..len], checksum), 0);
             }
             assert_eq!(to.flush(), 0);
             self.most = self.most.max(count);
@@ -48,8 +57,8 @@ impl Carrier {
     }
 }
 
-/// A kernel's TCP sends from one host to the other; gives the most packets that one look brought.
-fn most_of_a_transfer(offload: bool) -> usize {
+/// A kernel's TCP sends from one host to the other; gives what came of it.
+fn carry_a_transfer(offload: bool) -> Carrier {
     let (near, mut near_tun) = host("10.9.0.1/24", offload);
     let (far, mut far_tun) = host("10.9.0.2/24", offload);
     assert_eq!(near_tun.is_offloaded(), offload);
@@ -59,20 +68,37 @@ fn most_of_a_transfer(offload: bool) -> usize {
         carrier.carry(&mut near_tun, &mut far_tun);
         carrier.carry(&mut far_tun, &mut near_tun);
     });
-    carrier.most
+    carrier
 }
 
-/// The kernel checks what was cut, made checksums for and put together again.
+/// The kernel checks what was cut, and put together again without its checksums.
 #[test]
 fn a_kernel_s_tcp_passes_in_bulk() {
-    let most = most_of_a_transfer(true);
-    assert!(most > 1, "{most}");
+    let Carrier { most, left, .. } = carry_a_transfer(true);
+    assert!(most > 1 && left > most, "{most}, {left}");
 }
 
 /// The same where nobody asks for it: every segment is a call of its own.
 #[test]
 fn a_kernel_s_tcp_passes_one_by_one() {
-    most_of_a_transfer(false);
+    assert_eq!(carry_a_transfer(false).left, 0);
+}
+
+/// Each kind of packet alone, and many in one: what the other kernel's programs get has a right checksum, or they
+/// would not.
+#[test]
+fn a_checksum_that_is_left_is_made_where_the_device_does_not_make_it() {
+    for (near_offload, far_offload) in [(true, false), (false, true)] {
+        let (near, mut near_tun) = host("10.9.0.1/24", near_offload);
+        let (far, mut far_tun) = host("10.9.0.2/24", far_offload);
+        let mut carrier = Carrier::new();
+        transfer(&near, &far, "10.9.0.2:5000", || {
+            await_either([&near_tun, &far_tun]);
+            carrier.carry(&mut near_tun, &mut far_tun);
+            carrier.carry(&mut far_tun, &mut near_tun);
+        });
+        assert!(carrier.left > 0);
+    }
 }
 
 #[test]
@@ -103,7 +129,7 @@ fn datagrams_that_are_sent_in_one_call_are_cut_and_put_together() {
 fn what_is_no_packet_of_anything_harms_no_other() {
     let (_near, mut tun) = host("10.9.0.1/24", true);
     for packet in [&[0x45_u8][..], &[0x60; 39], &[0x45; 1400], &[0xff; 64], &[]] {
-        tun.push(packet);
+        tun.push(packet, Checksum::Made);
     }
     tun.flush();
     assert_eq!(tun.flush(), 0);
@@ -114,9 +140,9 @@ fn a_device_that_is_down_takes_nothing_and_that_is_counted() {
     let (namespace, mut tun) = host("10.9.0.1/24", true);
     namespace.netlink().unwrap().link_down("t0").unwrap();
     for _ in 0..SEGMENTS - 1 {
-        assert_eq!(tun.push(&[0x45; 100]), 0);
+        assert_eq!(tun.push(&[0x45; 100], Checksum::Made), 0);
     }
-    assert_eq!(tun.push(&[0x45; 100]), SEGMENTS as u64);
+    assert_eq!(tun.push(&[0x45; 100], Checksum::Made), SEGMENTS as u64);
     assert_eq!(tun.flush(), 0);
 }
 
@@ -184,8 +210,8 @@ fn of_two_queues(ports: u16) -> [usize; 2] {
     [first, second].map(|mut queue| {
         let mut spaces = vec![vec![0; 65_535]; 2 * SEGMENTS];
         let mut spaces: Vec<&mut [u8]> = spaces.iter_mut().map(Vec::as_mut).collect();
-        let mut lens = vec![0; spaces.len()];
-        queue.recv(&mut spaces, &mut lens).0
+        let mut outlines = vec![Outline::default(); spaces.len()];
+        queue.recv(&mut spaces, &mut outlines).0
     })
 }
 

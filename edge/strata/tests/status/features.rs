@@ -1125,10 +1125,7 @@ pub const FEATURES: &[Feature] = &[
             ),
             (WORKERS, "a_killed_end_comes_back_with_its_threads"),
             (WORKERS, "they_carry_over_a_lossy_hop"),
-            (
-                ESP_WORKERS,
-                "while_there_are_new_keys_no_datagram_is_lost",
-            ),
+            (ESP_WORKERS, "while_there_are_new_keys_no_datagram_is_lost"),
         ]),
     },
     Feature {

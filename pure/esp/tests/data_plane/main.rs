@@ -6,6 +6,7 @@ mod attacks;
 mod authentic;
 mod bare;
 mod bench;
+mod checksum;
 mod clamp;
 mod datagram;
 mod dscp;

@@ -12,11 +12,12 @@ use crypto::{Aead, AeadAlgorithm, ICV_LEN, NONCE_LEN};
 use model::Path;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use os::poll::{Interest, Poller};
-use os::{Bulk, Datagrams, Run, SEGMENTS};
+use os::{Bulk, Datagrams, Outline, Run, SEGMENTS};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use wire::checksum::{Checksum, restore};
 
 /// The longest packet inside, that of a tunnel of Strata.
 const MTU: u16 = 1380;
@@ -131,15 +132,20 @@ impl End {
 
     /// One batch from the device.
     fn seal(&mut self) -> io::Result<()> {
-        let mut lens = [0; BATCH];
+        let mut outlines = [Outline::default(); BATCH];
         let spaces = self.batch.iter_mut();
         let mut spaces: Vec<_> = spaces.map(|room| &mut room[NUMBER_LEN..]).collect();
-        let (filled, failed) = self.tun.recv(&mut spaces, &mut lens);
-        for (room, len) in self.batch.iter_mut().zip(lens).take(filled) {
+        let (filled, failed) = self.tun.recv(&mut spaces, &mut outlines);
+        for (room, outline) in self.batch.iter_mut().zip(outlines).take(filled) {
+            let Outline { len, checksum } = outline;
             let number = self.number.to_be_bytes();
             self.number += 1;
             room[..NUMBER_LEN].copy_from_slice(&number);
             let (packet, behind) = room[NUMBER_LEN..].split_at_mut(len);
+            if checksum == Checksum::Left {
+                // What is left has a place for it.
+                let _ = restore(packet);
+            }
             let nonce = nonce(self.outside[0], number);
             behind[..ICV_LEN].copy_from_slice(&self.aead.seal(&nonce, &number, packet));
             let (datagram, to) = (&room[..NUMBER_LEN + len + ICV_LEN], (self.path, HEADER));
@@ -164,7 +170,7 @@ impl End {
             };
             let opened = aead.open(&nonce(sender, *number), number, packet, icv);
             if opened.is_ok() {
-                tun.push(packet);
+                tun.push(packet, Checksum::Made);
             }
         });
         tun.flush();

@@ -1,0 +1,619 @@
+//! Joining: packets of one flow that follow each other are made one packet that the kernel takes as such, and cuts
+//! again if it has to (what Linux calls GRO).
+//!
+//! Whatever is joined can be cut into what it was, but for the numbers of IPv4's fragments, which say nothing where
+//! there are none. Nothing that is wrong becomes right by that: a transport checksum that is in a packet is verified
+//! before anything is joined with it, and one that was [left](Checksum::Left) goes on being left.
+//!
+//! Packets of one flow keep their order. Whatever cannot be joined ends what was there of its flow.
+
+use crate::virtio::{FRONT_LEN, Front, Kind};
+use wire::checksum::{self, Checksum, Sum};
+use wire::ip::{Header, V6_HEADER_LEN};
+use wire::tcp::{self, Flags};
+use wire::udp;
+
+/// The longest packet, joined or not.
+const LONGEST: usize = 65_535;
+
+/// Packets that wait for a device, joined where they can be.
+pub(crate) struct Waiting {
+    /// As many as there are flows count; the others are room for more.
+    joins: Vec<Join>,
+    /// Whose packets these are, as far as 64 bits tell.
+    flows: Vec<u64>,
+    /// How many packets that is.
+    packets: usize,
+    /// Whether the device takes datagrams that are joined.
+    joins_udp: bool,
+}
+
+impl Waiting {
+    pub fn new(joins_udp: bool) -> Self {
+        Self {
+            joins: Vec::new(),
+            flows: Vec::new(),
+            packets: 0,
+            joins_udp,
+        }
+    }
+
+    /// Packets that wait.
+    pub const fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Has a packet wait, behind all others of its flow.
+    pub fn push(&mut self, packet: &[u8], checksum: Checksum) {
+        self.packets += 1;
+        let header = Header::parse(packet).ok();
+        let flow = header.as_ref().map_or(0, flow);
+        let header = header.filter(|header| header.total_len() == packet.len());
+        let seam = header.and_then(|header| Seam::of(&header, self.joins_udp));
+        let newest = self.flows.iter().rposition(|other| *other == flow);
+        if let Some((seam, newest)) = seam.zip(newest)
+            && self.joins[newest].take(packet, checksum, seam)
+        {
+            return;
+        }
+        if self.flows.len() == self.joins.len() {
+            self.joins.push(Join::new());
+        }
+        self.joins[self.flows.len()].begin(packet, checksum, seam);
+        self.flows.push(flow);
+    }
+
+    /// Writes all that waits, in order, behind virtio's headers. Gives how many packets could not be written.
+    pub fn write(&mut self, mut write: impl FnMut(&[u8]) -> bool) -> u64 {
+        let joins = &mut self.joins[..self.flows.len()];
+        let lost = joins.iter_mut().map(|join| {
+            let written = write(join.finish());
+            if written { 0 } else { join.packets }
+        });
+        let lost = lost.sum();
+        self.flows.clear();
+        self.packets = 0;
+        lost
+    }
+}
+
+/// Which flow a packet belongs to. Two may have the same number, which costs no more than what is not joined.
+fn flow(header: &Header<'_>) -> u64 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let flow = header.flow();
+    let mix = |hash: u64, word: u64| (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
+    let address = |hash, address| match address {
+        std::net::IpAddr::V4(v4) => mix(hash, v4.to_bits().into()),
+        std::net::IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            mix(mix(hash, (bits >> 64) as u64), bits as u64)
+        }
+    };
+    let ports = u64::from(flow.source_port) << 16 | u64::from(flow.destination_port);
+    let front = mix(flow.protocol.into(), ports);
+    address(address(front, flow.source), flow.destination)
+}
+
+/// Where a packet may be joined with others.
+#[derive(Clone, Copy)]
+struct Seam {
+    /// Where the transport's header begins.
+    transport: usize,
+    /// Octets of all headers.
+    headers: usize,
+    /// Octets of payload.
+    size: usize,
+    /// If it is TCP, the number of the first octet behind it.
+    next: Option<u32>,
+    /// Whether another may follow it.
+    open: bool,
+}
+
+impl Seam {
+    /// `None` if a packet is none that is joined: one that says anything but that here is some more.
+    fn of(header: &Header<'_>, joins_udp: bool) -> Option<Self> {
+        if header.is_fragment() || header.has_options() || !header.checksum_is_right() {
+            return None;
+        }
+        let (transport, segment) = (header.header_len(), header.payload());
+        let (len, next, open) = match header.protocol() {
+            tcp::PROTOCOL => {
+                let tcp = tcp::Header::parse(segment)?;
+                let ends = Flags::PSH.union(Flags::FIN);
+                let usual = Flags::ACK.union(Flags::ECE).union(ends);
+                if !tcp.flags.contains(Flags::ACK) || tcp.flags.0 & !usual.0 != 0 {
+                    return None;
+                }
+                let number = segment[4..]
+                    .first_chunk()
+                    .copied()
+                    .map(u32::from_be_bytes)?;
+                let payload = segment.len() - tcp.header_len;
+                let next = number.wrapping_add(payload as u32);
+                (tcp.header_len, Some(next), !tcp.flags.intersects(ends))
+            }
+            udp::PROTOCOL if joins_udp => {
+                let udp = udp::Header::parse(segment)?;
+                if usize::from(udp.len) != segment.len() {
+                    return None;
+                }
+                (udp::HEADER_LEN, None, true)
+            }
+            _ => return None,
+        };
+        let size = segment.len() - len;
+        (size > 0).then_some(Self {
+            transport,
+            headers: transport + len,
+            size,
+            next,
+            open,
+        })
+    }
+
+    /// The number of the first octet of payload.
+    fn first(&self) -> Option<u32> {
+        let size = self.size as u32;
+        self.next.map(|next| next.wrapping_sub(size))
+    }
+}
+
+/// One packet for the device, of one or more.
+struct Join {
+    /// Room for virtio's header, and the packet. Of several, the headers are those of the first until it is
+    /// finished.
+    octets: Vec<u8>,
+    packets: u64,
+    /// Whether that of the packet, or of each, is in it.
+    checksum: Checksum,
+    /// Where the next may be joined. `None` if none may.
+    seam: Option<Seam>,
+}
+
+impl Join {
+    fn new() -> Self {
+        Self {
+            // More than this is never added.
+            octets: Vec::with_capacity(FRONT_LEN + LONGEST),
+            packets: 0,
+            checksum: Checksum::Made,
+            seam: None,
+        }
+    }
+
+    fn begin(&mut self, packet: &[u8], checksum: Checksum, seam: Option<Seam>) {
+        self.octets.clear();
+        self.octets.extend_from_slice(&[0; FRONT_LEN]);
+        self.octets.extend_from_slice(packet);
+        (self.packets, self.checksum, self.seam) = (1, checksum, seam);
+    }
+
+    /// Joins a packet to this one, if it is what follows.
+    fn take(&mut self, packet: &[u8], checksum: Checksum, other: Seam) -> bool {
+        let own = &self.octets[FRONT_LEN..];
+        let Some(mut seam) = self.seam.filter(|seam| seam.open) else {
+            return false;
+        };
+        let follows = seam.next == other.first()
+            && other.size <= seam.size
+            && own.len() + other.size <= LONGEST
+            && (seam.transport, seam.headers) == (other.transport, other.headers)
+            && are_alike(own, packet, &seam);
+        if !follows || !is_right(own, self.checksum) || !is_right(packet, checksum) {
+            return false;
+        }
+        if seam.next.is_some() {
+            // It is of those that may differ.
+            let flags = FRONT_LEN + seam.transport + tcp::FLAGS_OFFSET;
+            self.octets[flags] |= packet[seam.transport + tcp::FLAGS_OFFSET];
+        }
+        self.octets.extend_from_slice(&packet[other.headers..]);
+        self.packets += 1;
+        self.checksum = Checksum::Left;
+        seam.next = other.next;
+        seam.open = other.open && other.size == seam.size;
+        self.seam = Some(seam);
+        true
+    }
+
+    /// What is written, with all that is to be said of it in front.
+    fn finish(&mut self) -> &[u8] {
+        let (space, packet) = self.octets.split_at_mut(FRONT_LEN);
+        let mut front = Front::default();
+        if let Some(seam) = self.seam.filter(|_| self.packets > 1) {
+            front.kind = lengthen(packet, &seam);
+            front.size = seam.size as u16;
+        }
+        if self.checksum == Checksum::Left {
+            leave(packet, &mut front);
+        }
+        space.copy_from_slice(&front.octets());
+        &self.octets
+    }
+}
+
+/// Whether all is the same in the headers of two packets that is the same in those of one that is cut.
+fn are_alike(one: &[u8], other: &[u8], seam: &Seam) -> bool {
+    let same = |range: std::ops::Range<usize>| one.get(range.clone()) == other.get(range);
+    let ip = match seam.transport {
+        V6_HEADER_LEN => same(0..4) && same(6..V6_HEADER_LEN),
+        // Neither length, number nor checksum.
+        transport => same(0..2) && same(6..10) && same(12..transport),
+    };
+    let at = seam.transport;
+    let transport = same(at..at + 4)
+        && match seam.next {
+            None => true,
+            Some(_) => {
+                let flags = at + tcp::FLAGS_OFFSET;
+                let ends = Flags::PSH.union(Flags::FIN).0;
+                same(at + 8..flags)
+                    && (one[flags] ^ other[flags]) & !ends == 0
+                    && same(flags + 1..at + tcp::CHECKSUM_OFFSET)
+                    && same(at + tcp::CHECKSUM_OFFSET + 2..seam.headers)
+            }
+        };
+    ip && transport
+}
+
+/// Whether a packet has the checksum that a device would make, or is to be given one.
+fn is_right(packet: &[u8], checksum: Checksum) -> bool {
+    let right = |header: Header<'_>| {
+        let at = checksum::place(&header)?;
+        Some(packet[at..at + 2] == checksum::of_transport(&header)?.to_be_bytes())
+    };
+    checksum == Checksum::Left || Header::parse(packet).ok().and_then(right) == Some(true)
+}
+
+/// Has the headers of the first tell the length of all, and gives what they are.
+fn lengthen(packet: &mut [u8], seam: &Seam) -> Kind {
+    let len = packet.len();
+    let (ip, transport) = packet.split_at_mut(seam.transport);
+    let is_v6 = seam.transport == V6_HEADER_LEN;
+    if is_v6 {
+        ip[4..6].copy_from_slice(&((len - V6_HEADER_LEN) as u16).to_be_bytes());
+    } else {
+        ip[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        ip[10..12].fill(0);
+        let sum = Sum::default().with(ip).finish();
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    match (seam.next, is_v6) {
+        (Some(_), false) => Kind::TcpV4,
+        (Some(_), true) => Kind::TcpV6,
+        (None, _) => {
+            let len = transport.len() as u16;
+            transport[4..6].copy_from_slice(&len.to_be_bytes());
+            Kind::Udp
+        }
+    }
+}
+
+/// Leaves the checksum to the kernel, which wants the sum of the pseudo-header in its place.
+fn leave(packet: &mut [u8], front: &mut Front) {
+    let Ok(header) = Header::parse(packet) else {
+        return;
+    };
+    let Some(at) = checksum::place(&header) else {
+        return;
+    };
+    let (start, len) = (header.header_len(), header.payload().len());
+    let (source, destination) = (header.source(), header.destination());
+    let sum = Sum::pseudo_header(source, destination, header.protocol(), len).fold();
+    let transport = match header.protocol() {
+        tcp::PROTOCOL => tcp::Header::parse(header.payload()).map_or(0, |tcp| tcp.header_len),
+        _ => udp::HEADER_LEN,
+    };
+    front.headers = (start + transport) as u16;
+    front.checksum = Some((start as u16, (at - start) as u16));
+    packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cut::{Outline, cut};
+    use crate::sample::{KINDS, Sample, made};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    type Packets = Vec<(Vec<u8>, Checksum)>;
+
+    /// Where a packet lies, and what it says there.
+    type Lies = Vec<(usize, u8)>;
+
+    /// What is written of these packets.
+    fn joined(packets: &Packets) -> Vec<Vec<u8>> {
+        let mut waiting = Waiting::new(true);
+        for (packet, checksum) in packets {
+            waiting.push(packet, *checksum);
+        }
+        let mut written = Vec::new();
+        assert_eq!(waiting.packets(), packets.len());
+        let lost = waiting.write(|octets| {
+            written.push(octets.to_vec());
+            true
+        });
+        assert_eq!((lost, waiting.packets()), (0, 0));
+        written
+    }
+
+    /// What the kernel makes of that.
+    fn divided(written: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut packets = Vec::new();
+        for octets in written {
+            let mut octets = octets.clone();
+            let (front, packet) = Front::read(&mut octets).unwrap();
+            let mut spaces = vec![vec![0; packet.len()]; 100];
+            let mut outlines = [Outline::default(); 100];
+            let count = cut(front, packet, &mut spaces, &mut outlines).unwrap();
+            let cut = spaces.iter().zip(outlines).take(count);
+            packets.extend(cut.map(|(space, told)| made(&space[..told.len], told.checksum)));
+        }
+        packets
+    }
+
+    /// By their flows, in order, without the numbers of IPv4's fragments.
+    fn sorted(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        packets.sort_by_key(|packet| Header::parse(packet).map_or(0, |header| flow(&header)));
+        for packet in &mut packets {
+            if packet.first() == Some(&0x45) && packet.len() >= 20 {
+                let right = Header::parse(packet).is_ok_and(|header| header.checksum_is_right());
+                packet[4..6].fill(0);
+                packet[10..12].fill(u8::from(right));
+            }
+        }
+        packets
+    }
+
+    fn row(kind: (bool, bool), count: u32) -> Packets {
+        let sample = |index| Sample::new(kind, index * 1000, 1000);
+        (0..count)
+            .map(|index| (sample(index).packet(&[]), Checksum::Made))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_cut_is_joined_as_it_was() {
+        for kind in KINDS {
+            for leave in [true, false] {
+                let mut whole = Sample::new(kind, u32::MAX - 1500, 9500);
+                whole.flags = 0x18;
+                let mut pieces = Packets::new();
+                for index in 0..10 {
+                    let mut piece = whole.clone();
+                    piece.number = whole.number.wrapping_add(index * 1000);
+                    piece.payload = if index == 9 { 500 } else { 1000 };
+                    piece.flags = if index == 9 { 0x18 } else { 0x10 };
+                    piece.id = index as u16;
+                    let (packet, checksum) = match leave {
+                        true => (piece.unsealed(), Checksum::Left),
+                        false => (piece.packet(&[]), Checksum::Made),
+                    };
+                    pieces.push((packet, checksum));
+                }
+                let mut written = joined(&pieces);
+                assert_eq!(written.len(), 1, "{kind:?}");
+                let (front, packet) = Front::read(&mut written[0]).unwrap();
+                assert_eq!(packet, whole.unsealed(), "{kind:?}");
+                let start = whole.front() as u16;
+                let checksum = Some((start, whole.checksum_at() as u16 - start));
+                assert_eq!((front.size, front.checksum), (1000, checksum));
+                assert_eq!(usize::from(front.headers), whole.headers());
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_never_made_right_by_joining() {
+        for kind in KINDS {
+            for wrong in 0..5 {
+                let mut packets = row(kind, 5);
+                packets[wrong].0[100] ^= 1;
+                let before: Vec<_> = packets.iter().map(|(packet, _)| packet.clone()).collect();
+                let written = divided(&joined(&packets));
+                assert!(sorted(written) == sorted(before), "{kind:?} {wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_of_an_ipv4_header_stays_wrong() {
+        let mut packets = row((false, false), 5);
+        packets[2].0[11] ^= 1;
+        let written = joined(&packets);
+        assert_eq!(written.len(), 3);
+        assert_eq!(written[1][FRONT_LEN..], packets[2].0);
+    }
+
+    #[test]
+    fn a_lone_packet_goes_as_it_came() {
+        for kind in KINDS {
+            let sample = Sample::new(kind, 0, 100);
+            let whole = joined(&vec![(sample.packet(&[]), Checksum::Made)]);
+            assert_eq!(whole[0][..FRONT_LEN], [0; FRONT_LEN]);
+            assert_eq!(whole[0][FRONT_LEN..], sample.packet(&[]));
+            let mut garbled = sample.unsealed();
+            garbled[sample.checksum_at()] ^= 0x55;
+            let mut left = joined(&vec![(garbled, Checksum::Left)]);
+            let (front, packet) = Front::read(&mut left[0]).unwrap();
+            assert_eq!(
+                (front.kind, packet.to_vec()),
+                (Kind::One, sample.unsealed())
+            );
+            assert!(front.checksum.is_some());
+        }
+    }
+
+    /// Each is the third of five, and no two of the others are parted that could be together.
+    #[test]
+    fn what_differs_in_more_than_its_turn_is_not_joined() {
+        let joins = |kind, change: &dyn Fn(&mut Sample, &mut Lies)| {
+            let mut packets = row(kind, 5);
+            let mut third = Sample::new(kind, 2000, 1000);
+            let mut lies = Lies::new();
+            change(&mut third, &mut lies);
+            packets[2].0 = third.packet(&lies);
+            let written = joined(&packets);
+            let before = packets.into_iter().map(|(packet, _)| packet).collect();
+            assert!(sorted(divided(&written)) == sorted(before));
+            written.len()
+        };
+        for kind in KINDS {
+            assert_eq!(joins(kind, &|_, _| ()), 1);
+            assert_eq!(joins(kind, &|sample, _| sample.payload = 999), 2);
+            assert_eq!(joins(kind, &|sample, _| sample.payload = 1001), 3);
+            assert_eq!(joins(kind, &|sample, _| sample.payload = 0), 3);
+            // TTL, and class of service.
+            assert_eq!(
+                joins(kind, &|_, lies| lies.push((if kind.0 { 7 } else { 8 }, 3))),
+                3
+            );
+            assert_eq!(joins(kind, &|_, lies| lies.push((1, 0x20))), 3);
+        }
+        let tcp = (false, false);
+        for (flags, expected) in [
+            (0x18, 2), // PSH
+            (0x11, 2), // FIN
+            (0x50, 3), // ECE
+            (0x90, 3), // CWR
+            (0x30, 3), // URG
+            (0x14, 3), // RST
+            (0x12, 3), // SYN
+            (0x00, 3),
+        ] {
+            let joins = joins(tcp, &|sample, _| sample.flags = flags);
+            assert_eq!(joins, expected, "{flags:#x}");
+        }
+        for place in [6, 31, 32, 35, 41] {
+            // DF, acknowledgement, reserved bits, window, options.
+            let joins = joins(tcp, &|_, lies| lies.push((place, 0x61)));
+            assert!(joins > 1, "{place}");
+        }
+        let gap = joins(tcp, &|sample, _| sample.number += 1);
+        assert_eq!(gap, 3);
+        // UDP without a checksum (RFC 768) has none to be made.
+        let mut none = row((false, true), 5);
+        none[2].0[26..28].fill(0);
+        assert_eq!(joined(&none).len(), 3);
+    }
+
+    /// A bare acknowledgement between two that could be joined, and flows in turns.
+    #[test]
+    fn packets_of_one_flow_keep_their_order_and_flows_do_not_part_each_other() {
+        let mut packets = Packets::new();
+        for index in 0..10 {
+            for (port, kind) in (1..).zip(KINDS) {
+                let mut sample = Sample::new(kind, index * 1000, 1000);
+                sample.port = port;
+                packets.push((sample.packet(&[]), Checksum::Made));
+            }
+        }
+        assert_eq!(joined(&packets).len(), 4);
+        let mut bare = Sample::new((false, false), 5000, 0);
+        bare.port = 1;
+        packets.insert(20, (bare.packet(&[]), Checksum::Made));
+        let written = joined(&packets);
+        assert_eq!(written.len(), 6);
+        let before = packets.into_iter().map(|(packet, _)| packet).collect();
+        assert!(sorted(divided(&written)) == sorted(before));
+    }
+
+    #[test]
+    fn nothing_is_longer_than_a_packet_may_be() {
+        for kind in KINDS {
+            for (size, count) in [(1000, 130), (30_000, 5), (65_000, 3)] {
+                let sample = |index: u32| Sample::new(kind, index * size, size as usize);
+                let packets: Packets = (0..count)
+                    .map(|index| (sample(index).packet(&[]), Checksum::Made))
+                    .collect();
+                let written = joined(&packets);
+                assert!(
+                    written
+                        .iter()
+                        .all(|octets| octets.len() <= FRONT_LEN + LONGEST)
+                );
+                let all = LONGEST / (size as usize + sample(0).headers());
+                assert!(
+                    written.len() <= count as usize / all.max(1) + 1,
+                    "{kind:?} {size}"
+                );
+                let before = packets.into_iter().map(|(packet, _)| packet).collect();
+                assert!(sorted(divided(&written)) == sorted(before));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_written_is_counted_packet_by_packet() {
+        let mut waiting = Waiting::new(true);
+        for kind in [KINDS[0], KINDS[1]] {
+            for (packet, checksum) in row(kind, 5) {
+                waiting.push(&packet, checksum);
+            }
+        }
+        let mut calls = 0;
+        let lost = waiting.write(|_| {
+            calls += 1;
+            calls == 1
+        });
+        assert_eq!((calls, lost), (2, 5));
+    }
+
+    #[test]
+    fn datagrams_are_not_joined_where_the_device_does_not_take_that() {
+        let mut waiting = Waiting::new(false);
+        for (packet, checksum) in row((false, true), 5) {
+            waiting.push(&packet, checksum);
+        }
+        let mut calls = 0;
+        waiting.write(|_| {
+            calls += 1;
+            true
+        });
+        assert_eq!(calls, 5);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// Oversized, merged, with headers that lie: whoever has our keys can write it. What the kernel makes of what
+        /// was joined is what came, in the order of each flow, wrong checksums and all.
+        #[test]
+        fn no_packets_of_a_peer_become_others_by_joining(
+            packets in vec(
+                (
+                    any::<(bool, bool)>(),
+                    0..20_u32,
+                    prop_oneof![5 => Just(1000_usize), 1 => 0..3000_usize, 1 => Just(30_000)],
+                    prop_oneof![3 => Just(vec![]), 1 => vec((0..80_usize, any::<u8>()), 1..3)],
+                    prop_oneof![9 => Just(usize::MAX), 1 => 0..60_usize],
+                    prop_oneof![5 => Just(0x10_u8), 1 => Just(0x18), 1 => any::<u8>()],
+                    prop_oneof![5 => Just(0_u8), 1 => any::<u8>()],
+                ),
+                1..60,
+            ),
+        ) {
+            let packets: Packets = packets
+                .iter()
+                .enumerate()
+                .map(|(turn, (kind, index, payload, lies, len, flags, wrong))| {
+                    // Mostly in order.
+                    let index = if index % 4 == 0 { *index } else { turn as u32 };
+                    let mut sample = Sample::new(*kind, index * 1000, *payload);
+                    sample.flags = *flags;
+                    let mut packet = sample.packet(lies);
+                    if let Some(last) = packet.last_mut() {
+                        *last ^= wrong;
+                    }
+                    packet.truncate((*len).max(1));
+                    (packet, Checksum::Made)
+                })
+                .collect();
+            let written = joined(&packets);
+            prop_assert!(written.iter().all(|octets| octets.len() <= FRONT_LEN + LONGEST));
+            let before = packets.into_iter().map(|(packet, _)| packet).collect();
+            prop_assert!(sorted(divided(&written)) == sorted(before));
+        }
+    }
+}
