@@ -530,7 +530,7 @@ impl Worker {
         let pair = sa.pair;
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
-        let (share, advance) = (inbound.share, inbound.advance);
+        let (share, advance) = (inbound.share, inbound.advance());
         sa.outbound.judge(advance);
         // Who makes packets of its own says nothing about the peer.
         if sa.unconfirmed && share != Share::Injected {

@@ -6,7 +6,7 @@
 //! then the runs before the last one are gathered and written in front of it.
 
 use crate::aad::Aad;
-use crate::division::Division;
+use crate::division::{Division, Found};
 use crate::drop::DropReason;
 use crate::foreign::Make;
 use crate::guard::{Guard, is_padding};
@@ -17,7 +17,7 @@ use crate::prefetch::prefetch;
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{Frame, ZoneAgreement, ZoneId, ZoneKey};
-use wire::classify::{Extents, classify};
+use wire::classify::{Clear, Extents, classify};
 use wire::content::Content;
 use wire::esp::{HEADER_LEN, Header, next_header};
 use wire::zoned::{Body, Layout, MAX_MAP_LEN, MAX_PADDING, Map, WORD_LEN};
@@ -37,6 +37,15 @@ pub(crate) struct Zoned {
     fixed: Option<Map>,
     /// The map of the last datagram that had one, or of every packet.
     usual: Map,
+    last: Box<Last>,
+}
+
+/// What the last packet was like. Most are like the one before but for their lengths, so this is not worked out
+/// anew for each. It says nothing of any other packet: an unauthentic one may have left it.
+struct Last {
+    /// The headers of the last datagram that showed some, what was found behind them, and its map.
+    shown: Option<(Clear, Option<Found>, Map)>,
+    layout: Layout,
 }
 
 /// How a datagram is divided among the zones.
@@ -56,14 +65,21 @@ impl Zoned {
             return Err(Unusable::Zones);
         }
         let guards = keys.iter().map(|key| Guard::new(key.suite, &key.key));
+        let frames: Vec<_> = keys.iter().map(|key| key.suite.frame()).collect();
+        let usual = fixed.unwrap_or(Map::opaque(payload_zone));
+        let layout = Layout::of_map(usual, &frames).ok_or(Unusable::Zones)?;
         Ok(Self {
-            frames: keys.iter().map(|key| key.suite.frame()).collect(),
+            frames,
             guards: guards.collect::<Result<_, _>>()?,
             payload_zone,
             division: Division::new(agreement),
             opaque: fixed.is_some_and(|map| map.is_opaque()),
             fixed,
-            usual: fixed.unwrap_or(Map::opaque(payload_zone)),
+            usual,
+            last: Box::new(Last {
+                shown: None,
+                layout,
+            }),
         })
     }
 
@@ -71,12 +87,13 @@ impl Zoned {
     pub fn prefetch(&self) {
         prefetch(&self.frames[..]);
         prefetch(&self.guards[..]);
+        prefetch(&*self.last);
         self.division.prefetch();
     }
 
     /// How a datagram is divided, or if `bare` what follows its IP header. `None` if the SA has one map for
     /// all, which does not fit this one.
-    pub fn divide(&self, datagram: &[u8], bare: bool) -> Option<Divided> {
+    pub fn divide(&mut self, datagram: &[u8], bare: bool) -> Option<Divided> {
         let (map, checksum_at) = self.map(datagram, bare);
         let map = match self.fixed {
             Some(fixed) if fixed.is_like(&map) => fixed,
@@ -93,6 +110,7 @@ impl Zoned {
             let cipher = make(zone);
             (*frame, *guard) = (cipher.frame(), Guard::Foreign(cipher));
         }
+        self.lay_out(self.usual);
     }
 
     /// From now on the designated zone has what this finds as well, if foreign ciphers protect the zones.
@@ -114,11 +132,14 @@ impl Zoned {
         next_header: u8,
         scratch: &mut Scratch,
     ) -> Result<(bool, usize), DropReason> {
-        let layout = match size {
-            None => Layout::of_datagram(map, &self.frames, packet.len()),
-            Some(size) => self.filling(map, packet.len(), size),
+        let fits = match size {
+            None => self.fit(map, packet.len()),
+            Some(size) => self.fill(map, packet.len(), size),
         };
-        let layout = layout.ok_or(DropReason::DatagramMalformed)?;
+        if !fits {
+            return Err(DropReason::DatagramMalformed);
+        }
+        let layout = &self.last.layout;
         let map = *layout.map();
         if !map.is_opaque() {
             self.usual = map;
@@ -127,14 +148,14 @@ impl Zoned {
             packet.octets_mut()[at..at + 2].fill(0);
         }
         let padding = pad(packet, layout.datagram_len())?;
-        self.close(packet, &layout, header, next_header, scratch)?;
+        self.close(packet, header, next_header, scratch)?;
         Ok((map.is_opaque(), padding))
     }
 
     /// Makes a packet that looks like that of a datagram of `size` octets with the map of the last one, and
     /// carries nothing.
     pub fn dummy(
-        &self,
+        &mut self,
         packet: &mut Packet,
         size: usize,
         header: Header,
@@ -145,21 +166,23 @@ impl Zoned {
             None if self.opaque => opaque,
             _ => self.usual,
         };
-        let layout = self.filling(map, 0, size).ok_or(DropReason::TooBig)?;
+        if !self.fill(map, 0, size) {
+            return Err(DropReason::TooBig);
+        }
         packet.set_len(0);
-        pad(packet, layout.datagram_len())?;
-        self.close(packet, &layout, header, next_header::NONE, scratch)
+        pad(packet, self.last.layout.datagram_len())?;
+        self.close(packet, header, next_header::NONE, scratch)
     }
 
     /// Seals a datagram as long as its layout wants it, in the layout's zones.
     fn close(
         &self,
         packet: &mut Packet,
-        layout: &Layout,
         header: Header,
         next_header: u8,
         scratch: &mut Scratch,
     ) -> Result<(), DropReason> {
+        let layout = &self.last.layout;
         lay_out(packet, layout, &mut scratch.copy)?;
         let octets = packet.octets_mut();
         octets[..HEADER_LEN].copy_from_slice(&header.octets());
@@ -179,15 +202,14 @@ impl Zoned {
 
     /// Verifies every ICV and decrypts in place. Whatever fails, nothing of the packet is used.
     pub fn verify(
-        &self,
+        &mut self,
         packet: &mut [u8],
         header: Header,
         scratch: &mut Scratch,
-    ) -> Result<Layout, DropReason> {
-        let carried = || Map::parse(&packet[HEADER_LEN..], self.payload_zone);
-        let map = self.fixed.map_or_else(carried, Ok)?;
-        let layout = Layout::of_packet(map, &self.frames, packet.len())?;
-        let mut aad = Aad::new(&mut scratch.aad, header, &layout);
+    ) -> Result<(), DropReason> {
+        self.read(packet)?;
+        let layout = &self.last.layout;
+        let mut aad = Aad::new(&mut scratch.aad, header, layout);
         // The payload's ICV covers the other bodies as they were on the wire.
         let others = layout.bodies().len() - 1;
         for body in &layout.bodies()[..others] {
@@ -199,7 +221,59 @@ impl Zoned {
                 .open(header.seq, aad_of_zone, packet, body, &mut scratch.mac)
                 .map_err(|_| self.bad_icv(body.zone()))?;
         }
-        Ok(layout)
+        Ok(())
+    }
+
+    /// Where everything is in the packet that was opened last.
+    pub fn layout(&self) -> &Layout {
+        &self.last.layout
+    }
+
+    /// Puts together what an authentic, decrypted packet carries, and says what it is, and whether it is without
+    /// its checksum.
+    pub fn assemble(
+        &mut self,
+        packet: &mut Packet,
+        scratch: &mut Scratch,
+    ) -> Result<(u8, bool), DropReason> {
+        let (octets, layout) = (packet.octets(), &mut self.last.layout);
+        take_padding_off(octets, layout)?;
+        let map = layout.map();
+        let next_header = octets[layout.next_header_at()];
+        scratch.copy.clear();
+        for place in layout.places().take(map.run_count() - 1) {
+            scratch.copy.extend_from_slice(&octets[place.packet]);
+        }
+        let described = scratch.copy.len();
+        let last_run = last_run_at(layout);
+        packet.cut(last_run - described, layout.datagram_len());
+        packet.octets_mut()[..described].copy_from_slice(&scratch.copy);
+        Ok((next_header, map.checksum_left_out()))
+    }
+
+    /// Has the layout be that of a packet that came.
+    fn read(&mut self, packet: &[u8]) -> Result<(), DropReason> {
+        let octets = &packet[HEADER_LEN..];
+        if self.fixed.is_none() && !self.last.layout.map().is_at(octets) {
+            self.lay_out(Map::parse(octets, self.payload_zone)?);
+        }
+        Ok(self.last.layout.fit_packet(packet.len())?)
+    }
+
+    /// Has the layout be that of a datagram with a map. `false` if it has no such layout.
+    fn fit(&mut self, map: Map, len: usize) -> bool {
+        if *self.last.layout.map() != map {
+            self.lay_out(map);
+        }
+        self.last.layout.fit_datagram(len)
+    }
+
+    /// Has the layout be that of packets with a map, however long they are.
+    fn lay_out(&mut self, map: Map) {
+        // There are frames: without any nothing was made.
+        if let Some(layout) = Layout::of_map(map, &self.frames) {
+            self.last.layout = layout;
+        }
     }
 
     fn guard(&self, body: &Body) -> &Guard {
@@ -215,7 +289,7 @@ impl Zoned {
     }
 
     /// The map of a datagram, and where its checksum is, which is left out if the map is not opaque.
-    fn map(&self, datagram: &[u8], bare: bool) -> (Map, Option<usize>) {
+    fn map(&mut self, datagram: &[u8], bare: bool) -> (Map, Option<usize>) {
         let opaque = (Map::opaque(self.payload_zone), None);
         if self.opaque {
             return opaque;
@@ -227,13 +301,23 @@ impl Zoned {
             true => (&datagram[clear.ip.end..], clear.without_ip()),
             false => (datagram, clear),
         };
-        let map = self.division.map(datagram, &clear);
-        map.map_or(opaque, |map| (map, clear.checksum_at))
+        let (checksum_at, found) = (clear.checksum_at, self.division.find(datagram, &clear));
+        if let Some((last_clear, last_found, map)) = &self.last.shown
+            && (last_clear, last_found) == (&clear, &found)
+        {
+            return (*map, checksum_at);
+        }
+        let Ok(map) = self.division.map(&clear, found) else {
+            return opaque;
+        };
+        self.last.shown = Some((clear, found, map));
+        (map, checksum_at)
     }
 
-    /// The layout of a packet as long as all that have a datagram of `size` octets, whatever their maps
-    /// are. What does not fit because its map is longer than usual is opaque: then it does.
-    fn filling(&self, map: Map, len: usize, size: usize) -> Option<Layout> {
+    /// Has the layout be that of a packet as long as all that have a datagram of `size` octets, whatever their maps
+    /// are. What does not fit because its map is longer than usual is opaque: then it does. `false` if nothing
+    /// does.
+    fn fill(&mut self, map: Map, len: usize, size: usize) -> bool {
         let usual = WORD_LEN * (self.frames.len() - 1);
         let packet_len = self.overhead(usual) + size;
         let filled = |map| {
@@ -241,7 +325,11 @@ impl Zoned {
             layout.filter(|layout| layout.datagram_len() >= len)
         };
         let opaque = self.fixed.is_none().then(|| Map::opaque(self.payload_zone));
-        filled(map).or_else(|| filled(opaque?))
+        let layout = filled(map).or_else(|| filled(opaque?));
+        if let Some(layout) = layout {
+            self.last.layout = layout;
+        }
+        layout.is_some()
     }
 
     /// The longest datagram of which is certain that its packet has at most so many octets, whatever its
@@ -259,31 +347,9 @@ impl Zoned {
     }
 }
 
-/// Puts together what an authentic, decrypted packet carries, and says what it is, and whether it is without
-/// its checksum.
-pub(crate) fn assemble(
-    packet: &mut Packet,
-    layout: Layout,
-    scratch: &mut Scratch,
-) -> Result<(u8, bool), DropReason> {
-    let octets = packet.octets();
-    let layout = &without_padding(octets, layout)?;
-    let map = layout.map();
-    let next_header = octets[layout.next_header_at()];
-    scratch.copy.clear();
-    for place in layout.places().take(map.run_count() - 1) {
-        scratch.copy.extend_from_slice(&octets[place.packet]);
-    }
-    let described = scratch.copy.len();
-    let last_run = last_run_at(layout);
-    packet.cut(last_run - described, layout.datagram_len());
-    packet.octets_mut()[..described].copy_from_slice(&scratch.copy);
-    Ok((next_header, map.checksum_left_out()))
-}
-
-/// The layout of a decrypted packet without the padding of the payload zone. All padding has to be
+/// Makes the layout of a decrypted packet one without the padding of the payload zone. All padding has to be
 /// the one that there is to be: none of it says anything.
-fn without_padding(octets: &[u8], mut layout: Layout) -> Result<Layout, DropReason> {
+fn take_padding_off(octets: &[u8], layout: &mut Layout) -> Result<(), DropReason> {
     if let Some(&len) = octets[layout.payload().padding()].last() {
         let len = Some(usize::from(len)).filter(|len| *len < MAX_PADDING);
         let datagram_len = len.and_then(|len| layout.datagram_len().checked_sub(len));
@@ -293,7 +359,7 @@ fn without_padding(octets: &[u8], mut layout: Layout) -> Result<Layout, DropReas
     }
     let mut padding = layout.bodies().iter().map(|body| &octets[body.padding()]);
     match padding.all(is_padding) {
-        true => Ok(layout),
+        true => Ok(()),
         false => Err(DropReason::BadPadding),
     }
 }
