@@ -17,6 +17,7 @@ use crate::prefetch::prefetch;
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{Frame, ZoneAgreement, ZoneId, ZoneKey};
+use std::ops::Range;
 use wire::classify::{Clear, Extents, classify};
 use wire::content::Content;
 use wire::esp::{HEADER_LEN, Header, next_header};
@@ -35,22 +36,23 @@ pub(crate) struct Zoned {
     pub(crate) opaque: bool,
     /// The map of every packet, if they do not carry it.
     fixed: Option<Map>,
-    /// The map of the last datagram that had one, or of every packet.
-    usual: Map,
     last: Box<Last>,
 }
 
 /// What the last packet was like. Most are like the one before but for their lengths, so this is not worked out
 /// anew for each. It says nothing of any other packet: an unauthentic one may have left it.
 struct Last {
-    /// The headers of the last datagram that showed some, what was found behind them, and its map.
-    shown: Option<(Clear, Option<Found>, Map)>,
+    /// The headers of the last datagram that showed some, and what was found behind them.
+    shown: Option<(Clear, Option<Found>)>,
+    /// Its map, or that of every packet.
+    map: Map,
     layout: Layout,
 }
 
 /// How a datagram is divided among the zones.
 pub(crate) struct Divided {
-    map: Map,
+    /// Whether it shows headers, as the last map says. Otherwise it is opaque.
+    shown: bool,
     /// Where its checksum is.
     checksum_at: Option<usize>,
 }
@@ -66,8 +68,8 @@ impl Zoned {
         }
         let guards = keys.iter().map(|key| Guard::new(key.suite, &key.key));
         let frames: Vec<_> = keys.iter().map(|key| key.suite.frame()).collect();
-        let usual = fixed.unwrap_or(Map::opaque(payload_zone));
-        let layout = Layout::of_map(usual, &frames).ok_or(Unusable::Zones)?;
+        let map = fixed.unwrap_or(Map::opaque(payload_zone));
+        let layout = Layout::of_map(map, &frames).ok_or(Unusable::Zones)?;
         Ok(Self {
             frames,
             guards: guards.collect::<Result<_, _>>()?,
@@ -75,9 +77,9 @@ impl Zoned {
             division: Division::new(agreement),
             opaque: fixed.is_some_and(|map| map.is_opaque()),
             fixed,
-            usual,
             last: Box::new(Last {
                 shown: None,
+                map,
                 layout,
             }),
         })
@@ -94,13 +96,41 @@ impl Zoned {
     /// How a datagram is divided, or if `bare` what follows its IP header. `None` if the SA has one map for
     /// all, which does not fit this one.
     pub fn divide(&mut self, datagram: &[u8], bare: bool) -> Option<Divided> {
-        let (map, checksum_at) = self.map(datagram, bare);
-        let map = match self.fixed {
-            Some(fixed) if fixed.is_like(&map) => fixed,
-            Some(_) => return None,
-            None => map,
+        if self.opaque {
+            return self.hidden();
+        }
+        let Extents::Clear(clear) = classify(datagram) else {
+            return self.hidden();
         };
-        Some(Divided { map, checksum_at })
+        let (datagram, clear) = match bare {
+            true => (&datagram[clear.ip.end..], clear.without_ip()),
+            false => (datagram, clear),
+        };
+        let (checksum_at, found) = (clear.checksum_at, self.division.find(datagram, &clear));
+        let known = self.last.shown.as_ref();
+        if !known.is_some_and(|(last_clear, last)| (last_clear, last) == (&clear, &found)) {
+            let Ok(map) = self.division.map(&clear, found) else {
+                return self.hidden();
+            };
+            if self.fixed.is_some_and(|fixed| !fixed.is_like(&map)) {
+                return None;
+            }
+            self.last.map = self.fixed.unwrap_or(map);
+            self.last.shown = Some((clear, found));
+        }
+        Some(Divided {
+            shown: true,
+            checksum_at,
+        })
+    }
+
+    /// All of a datagram in the payload zone, if no other map is that of all.
+    fn hidden(&self) -> Option<Divided> {
+        let may_be = self.fixed.is_none_or(|fixed| fixed.is_opaque());
+        may_be.then_some(Divided {
+            shown: false,
+            checksum_at: None,
+        })
     }
 
     /// From now on other ciphers than the agreed ones protect the zones.
@@ -110,7 +140,7 @@ impl Zoned {
             let cipher = make(zone);
             (*frame, *guard) = (cipher.frame(), Guard::Foreign(cipher));
         }
-        self.lay_out(self.usual);
+        self.lay_out(self.last.map);
     }
 
     /// From now on the designated zone has what this finds as well, if foreign ciphers protect the zones.
@@ -126,30 +156,27 @@ impl Zoned {
     pub fn seal(
         &mut self,
         packet: &mut Packet,
-        Divided { map, checksum_at }: Divided,
+        divided: Divided,
         size: Option<usize>,
         header: Header,
         next_header: u8,
         scratch: &mut Scratch,
     ) -> Result<(bool, usize), DropReason> {
         let fits = match size {
-            None => self.fit(map, packet.len()),
-            Some(size) => self.fill(map, packet.len(), size),
+            None => self.fit(&divided, packet.len()),
+            Some(size) => self.fill(self.map_of(&divided), packet.len(), size),
         };
         if !fits {
             return Err(DropReason::DatagramMalformed);
         }
         let layout = &self.last.layout;
-        let map = *layout.map();
-        if !map.is_opaque() {
-            self.usual = map;
-        }
-        if let Some(at) = checksum_at.filter(|_| map.checksum_left_out()) {
+        let left_out = layout.map().checksum_left_out();
+        if let Some(at) = divided.checksum_at.filter(|_| left_out) {
             packet.octets_mut()[at..at + 2].fill(0);
         }
         let padding = pad(packet, layout.datagram_len())?;
         self.close(packet, header, next_header, scratch)?;
-        Ok((map.is_opaque(), padding))
+        Ok((self.last.layout.map().is_opaque(), padding))
     }
 
     /// Makes a packet that looks like that of a datagram of `size` octets with the map of the last one, and
@@ -161,12 +188,12 @@ impl Zoned {
         header: Header,
         scratch: &mut Scratch,
     ) -> Result<(), DropReason> {
-        let opaque = Map::opaque(self.payload_zone);
-        let map = match self.fixed {
-            None if self.opaque => opaque,
-            _ => self.usual,
+        let shown = self.fixed.is_some() || !self.opaque;
+        let like_the_last = Divided {
+            shown,
+            checksum_at: None,
         };
-        if !self.fill(map, 0, size) {
+        if !self.fill(self.map_of(&like_the_last), 0, size) {
             return Err(DropReason::TooBig);
         }
         packet.set_len(0);
@@ -183,6 +210,7 @@ impl Zoned {
         scratch: &mut Scratch,
     ) -> Result<(), DropReason> {
         let layout = &self.last.layout;
+        let mut aad = Aad::new(&mut scratch.aad, header, layout);
         lay_out(packet, layout, &mut scratch.copy)?;
         let octets = packet.octets_mut();
         octets[..HEADER_LEN].copy_from_slice(&header.octets());
@@ -190,7 +218,6 @@ impl Zoned {
             layout.map().write(&mut octets[HEADER_LEN..]);
         }
         octets[layout.next_header_at()] = next_header;
-        let mut aad = Aad::new(&mut scratch.aad, header, layout);
         for body in layout.bodies() {
             let aad_of_zone = aad.of(body.zone(), self.payload_zone);
             let guard = self.guard(body);
@@ -240,14 +267,18 @@ impl Zoned {
         take_padding_off(octets, layout)?;
         let map = layout.map();
         let next_header = octets[layout.next_header_at()];
-        scratch.copy.clear();
-        for place in layout.places().take(map.run_count() - 1) {
-            scratch.copy.extend_from_slice(&octets[place.packet]);
+        let (described, last_run) = (map.described_len(), last_run_at(layout));
+        let front = last_run - described;
+        if let Some(only) = only_run(layout) {
+            packet.octets_mut().copy_within(only, front);
+        } else {
+            scratch.copy.clear();
+            for place in layout.places().take(map.run_count() - 1) {
+                scratch.copy.extend_from_slice(&octets[place.packet]);
+            }
+            packet.octets_mut()[front..last_run].copy_from_slice(&scratch.copy);
         }
-        let described = scratch.copy.len();
-        let last_run = last_run_at(layout);
-        packet.cut(last_run - described, layout.datagram_len());
-        packet.octets_mut()[..described].copy_from_slice(&scratch.copy);
+        packet.cut(front, layout.datagram_len());
         Ok((next_header, map.checksum_left_out()))
     }
 
@@ -260,12 +291,24 @@ impl Zoned {
         Ok(self.last.layout.fit_packet(packet.len())?)
     }
 
-    /// Has the layout be that of a datagram with a map. `false` if it has no such layout.
-    fn fit(&mut self, map: Map, len: usize) -> bool {
-        if *self.last.layout.map() != map {
-            self.lay_out(map);
+    /// Has the layout be that of a datagram. `false` if it has none.
+    fn fit(&mut self, divided: &Divided, len: usize) -> bool {
+        let last = &self.last;
+        let laid_out = match divided.shown {
+            true => *last.layout.map() == last.map,
+            false => last.layout.map().is_opaque(),
+        };
+        if !laid_out {
+            self.lay_out(self.map_of(divided));
         }
         self.last.layout.fit_datagram(len)
+    }
+
+    fn map_of(&self, divided: &Divided) -> Map {
+        match divided.shown {
+            true => self.last.map,
+            false => self.fixed.unwrap_or(Map::opaque(self.payload_zone)),
+        }
     }
 
     /// Has the layout be that of packets with a map, however long they are.
@@ -286,32 +329,6 @@ impl Zoned {
             ZoneId::DESIGNATED => DropReason::BadIcvDesignated,
             _ => DropReason::BadIcvOther,
         }
-    }
-
-    /// The map of a datagram, and where its checksum is, which is left out if the map is not opaque.
-    fn map(&mut self, datagram: &[u8], bare: bool) -> (Map, Option<usize>) {
-        let opaque = (Map::opaque(self.payload_zone), None);
-        if self.opaque {
-            return opaque;
-        }
-        let Extents::Clear(clear) = classify(datagram) else {
-            return opaque;
-        };
-        let (datagram, clear) = match bare {
-            true => (&datagram[clear.ip.end..], clear.without_ip()),
-            false => (datagram, clear),
-        };
-        let (checksum_at, found) = (clear.checksum_at, self.division.find(datagram, &clear));
-        if let Some((last_clear, last_found, map)) = &self.last.shown
-            && (last_clear, last_found) == (&clear, &found)
-        {
-            return (*map, checksum_at);
-        }
-        let Ok(map) = self.division.map(&clear, found) else {
-            return opaque;
-        };
-        self.last.shown = Some((clear, found, map));
-        (map, checksum_at)
     }
 
     /// Has the layout be that of a packet as long as all that have a datagram of `size` octets, whatever their maps
@@ -367,15 +384,28 @@ fn take_padding_off(octets: &[u8], layout: &mut Layout) -> Result<(), DropReason
 /// Makes room around a datagram's last run and copies the other runs to their places.
 fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(), DropReason> {
     let described = layout.map().described_len();
-    copy.clear();
-    copy.extend_from_slice(&packet.octets()[..described]);
     let front = last_run_at(layout) - described;
     packet.grow(front, layout.packet_len() - front - layout.datagram_len())?;
     let octets = packet.octets_mut();
+    if let Some(only) = only_run(layout) {
+        octets.copy_within(front..front + described, only.start);
+        return Ok(());
+    }
+    copy.clear();
+    copy.extend_from_slice(&octets[front..front + described]);
     for place in layout.places().take(layout.map().run_count() - 1) {
         octets[place.packet].copy_from_slice(&copy[place.datagram]);
     }
     Ok(())
+}
+
+/// Where the run is that is before the last one, if it is the only one. Then it is nobody's way, and needs no
+/// copy.
+fn only_run(layout: &Layout) -> Option<Range<usize>> {
+    let [_] = layout.map().described() else {
+        return None;
+    };
+    layout.places().next().map(|place| place.packet)
 }
 
 /// Where the last run is in the packet: at the end of the payload zone, before padding and the next

@@ -77,6 +77,7 @@ pub enum OpaqueReason {
 }
 
 /// Says what of a datagram is header.
+#[inline]
 pub fn classify(datagram: &[u8]) -> Extents {
     match clear(datagram) {
         Ok(clear) => Extents::Clear(clear),

@@ -81,6 +81,8 @@ pub struct Layout {
     map: Map,
     bodies: [Body; MAX_ZONES],
     present: usize,
+    /// Octets that are in other zones than the payload's.
+    shown: usize,
     /// What stands around the text of the payload zone.
     frame: Frame,
 }
@@ -129,12 +131,14 @@ impl Layout {
             map,
             bodies: [Body::default(); MAX_ZONES],
             present: 0,
+            shown: 0,
             frame: (*suites.last()?).into(),
         };
         for (zone, suite) in (1..map.payload_zone.0).zip(suites) {
             let promised = map.promised(ZoneId(zone));
             if promised > 0 {
                 layout.push(zone, (*suite).into(), promised);
+                layout.shown += promised;
             }
         }
         let promised = map.promised(map.payload_zone);
@@ -150,7 +154,7 @@ impl Layout {
         let fits = datagram_len >= self.map.described_len();
         if fits {
             // The next header has its place in one of the texts.
-            self.set_payload(datagram_len + 1 - self.shown_len());
+            self.set_payload(datagram_len + 1 - self.shown);
         }
         fits
     }
@@ -193,13 +197,6 @@ impl Layout {
         self.bodies().last().map_or(front, Body::end)
     }
 
-    /// Octets that are in other zones than the payload's.
-    #[inline]
-    fn shown_len(&self) -> usize {
-        let others = &self.bodies[..self.present - 1];
-        others.iter().map(|body| body.plain_len as usize).sum()
-    }
-
     /// Says how long the datagram really is, which is less than it seemed by the payload zone's
     /// padding: that of blocks, and what hides a length (RFC 4303 section 2.7). `false`, and all is as
     /// before, if it cannot be of this length.
@@ -232,8 +229,7 @@ impl Layout {
     /// Octets of the datagram.
     #[inline]
     pub fn datagram_len(&self) -> usize {
-        let octets = self.shown_len() + self.payload().plain_len as usize;
-        octets - 1 // the next header
+        self.shown + self.payload().plain_len as usize - 1 // the next header
     }
 
     /// The present zones in wire order, the payload zone last.
