@@ -5,6 +5,7 @@
 //! behind a pointer of the AEAD's library cannot be asked for.
 
 /// Begins to bring a value, or a slice, into the cache nearest to the processor. What it points to is not brought.
+#[inline]
 pub(crate) fn prefetch<T: ?Sized>(value: &T) {
     let first = std::ptr::from_ref(value).cast::<i8>();
     for offset in (0..size_of_val(value)).step_by(LINE) {
@@ -16,6 +17,7 @@ pub(crate) fn prefetch<T: ?Sized>(value: &T) {
 const LINE: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
+#[inline]
 fn line(at: *const i8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     #[allow(unsafe_code, reason = "the instruction has no other interface")]
