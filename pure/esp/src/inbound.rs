@@ -9,6 +9,7 @@ use crate::overlay::{self, Writers};
 use crate::packet::Packet;
 use crate::pair::Pair;
 use crate::plain;
+use crate::prefetch::prefetch;
 use crate::replay::{MIN_WINDOW, Replay};
 use crate::report::Traffic;
 use crate::scratch::Scratch;
@@ -48,15 +49,16 @@ impl Arrivals {
     }
 }
 
-/// The opening direction of an SA.
+/// The opening direction of an SA. What few have is elsewhere: a packet of one among many SAs waits for all that is
+/// here.
 pub(crate) struct Inbound {
     spi: Spi,
     pub cipher: Cipher,
     arrivals: Arrivals,
     /// If anybody may write.
-    pub writers: Option<Writers>,
+    pub writers: Option<Box<Writers>>,
     /// If anybody may inject.
-    pub injectors: Option<Injectors>,
+    pub injectors: Option<Box<Injectors>>,
     /// What somebody on the way had to do with it.
     pub share: Share,
     pub traffic: Traffic,
@@ -72,11 +74,16 @@ impl Inbound {
                 heard: None,
                 advance: 0,
             },
-            writers: half.writers.as_ref().map(Writers::new),
-            injectors: half.injectors.as_ref().map(Injectors::new),
+            writers: half.writers.as_ref().map(Writers::new).map(Box::new),
+            injectors: half.injectors.as_ref().map(Injectors::new).map(Box::new),
             share: Share::None,
             traffic: Traffic::default(),
         })
+    }
+
+    /// Asks memory for what says which one it is.
+    pub fn prefetch_spi(&self) {
+        prefetch(&self.spi);
     }
 
     /// Asks memory for what it points to.

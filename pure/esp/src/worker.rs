@@ -347,7 +347,8 @@ impl Worker {
         // datagrams that are too long one in each batch is answered.
         let mut answered = false;
         let destination = |octets: &[u8]| Some(ip::Header::parse(octets).ok()?.destination());
-        self.prefetch(batch, destination, |to| self.order.newest_first(to).next());
+        let spi = |to| self.order.newest_first(to).next();
+        self.prefetch(batch, destination, spi, Sa::SEALING);
         for packet in batch {
             match self.seal_one(packet, answered, now) {
                 Ok(Some(path)) => sink.transmit(packet, path),
@@ -362,7 +363,8 @@ impl Worker {
 
     /// ESP packets that came in, from the SPI on.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.prefetch(batch, |octets| Some(Header::parse(octets)?.spi), Some);
+        let spi = |octets: &[u8]| Some(Header::parse(octets)?.spi);
+        self.prefetch(batch, spi, Some, Sa::OPENING);
         for packet in batch {
             match self.open_one(packet, now) {
                 Ok(()) => sink.deliver(packet),
@@ -451,6 +453,7 @@ impl Worker {
         batch: &[Packet],
         key: impl Fn(&[u8]) -> Option<K>,
         spi: impl Fn(K) -> Option<Spi>,
+        [itself, pointed_to]: [fn(&Sa); 2],
     ) {
         if self.sas.len() <= CACHED {
             return;
@@ -461,8 +464,8 @@ impl Worker {
             let spis: SmallVec<[_; AT_ONCE]> = keys.into_iter().filter_map(&spi).collect();
             let sas = spis.iter().filter_map(|spi| self.sas.get(spi));
             let sas: SmallVec<[_; AT_ONCE]> = sas.collect();
-            sas.iter().for_each(|sa| prefetch(&***sa));
-            sas.iter().for_each(|sa| sa.prefetch());
+            sas.iter().for_each(|sa| itself(sa));
+            sas.iter().for_each(|sa| pointed_to(sa));
         }
     }
 
@@ -632,13 +635,24 @@ fn protecting<'s>(
 }
 
 impl Sa {
-    /// Asks memory for what the SA points to, when itself it has come.
-    fn prefetch(&self) {
-        prefetch(&self.carries.local[..]);
-        prefetch(&self.carries.remote[..]);
-        self.inbound.prefetch();
-        self.outbound.cipher.prefetch();
-    }
+    /// What asks memory for the parts of an SA that a direction needs, and when they have come, for what they
+    /// point to.
+    const SEALING: [fn(&Self); 2] = [
+        |sa| {
+            prefetch(&sa.carries);
+            prefetch(&sa.path);
+            prefetch(&sa.outbound);
+            sa.inbound.prefetch_spi();
+        },
+        |sa| {
+            sa.carries.prefetch();
+            sa.outbound.cipher.prefetch();
+        },
+    ];
+    const OPENING: [fn(&Self); 2] = [prefetch, |sa| {
+        sa.carries.prefetch();
+        sa.inbound.prefetch();
+    }];
 
     /// Has datagrams look like one of these sizes from now on, if that can be: only a whole datagram says
     /// how long it is, and only a peer that was not told otherwise takes the rest off (RFC 4303 section
