@@ -15,6 +15,12 @@ use model::ZoneId;
 use wire::esp::Header;
 use wire::zoned::{Layout, MAX_MAP_LEN, OVERLAY_ZONE};
 
+/// Where the number is, with its upper half of zeros, and where the map is.
+const SEQ_AT: usize = 4;
+const MAP_AT: usize = SEQ_AT + 8;
+/// Octets of the packet's length.
+const LEN_LEN: usize = 4;
+
 /// The authenticated data of one packet, in a buffer that is used again.
 pub(crate) struct Aad<'s> {
     octets: &'s mut Vec<u8>,
@@ -24,15 +30,15 @@ pub(crate) struct Aad<'s> {
 impl<'s> Aad<'s> {
     /// `AAD0` of a packet, without any body yet.
     pub fn new(octets: &'s mut Vec<u8>, header: Header, layout: &Layout) -> Self {
-        let mut map = [0; MAX_MAP_LEN];
-        layout.map().write(&mut map);
+        let map_end = MAP_AT + layout.map().len();
+        let zone_at = map_end + LEN_LEN;
+        let mut front = [0; MAP_AT + MAX_MAP_LEN + LEN_LEN + 1];
+        front[..SEQ_AT].copy_from_slice(&header.spi.0.to_be_bytes());
+        front[SEQ_AT..MAP_AT].copy_from_slice(&u64::from(header.seq).to_be_bytes());
+        layout.map().write(&mut front[MAP_AT..]);
+        front[map_end..zone_at].copy_from_slice(&(layout.packet_len() as u32).to_be_bytes());
         octets.clear();
-        octets.extend(header.spi.0.to_be_bytes());
-        octets.extend(u64::from(header.seq).to_be_bytes());
-        octets.extend(&map[..layout.map().len()]);
-        octets.extend((layout.packet_len() as u32).to_be_bytes());
-        let zone_at = octets.len();
-        octets.push(0);
+        octets.extend_from_slice(&front[..=zone_at]);
         Self { octets, zone_at }
     }
 

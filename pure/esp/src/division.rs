@@ -17,6 +17,9 @@ pub(crate) struct Division {
     payload_zone: ZoneId,
 }
 
+/// A header behind those of a datagram: the zone that asks for it, and its octets.
+pub(crate) type Found = (ZoneId, usize);
+
 /// A part of the headers.
 #[derive(Clone, Copy)]
 enum Part {
@@ -52,9 +55,9 @@ impl Division {
         self.contents.insert(0, (ZoneId::DESIGNATED, content));
     }
 
-    /// The map of a datagram whose headers are known. Errors if the zones do not begin with the
+    /// The map of a datagram whose headers are known, and what was found behind them. Errors if the zones do not begin with the
     /// datagram or leave it in too many pieces: then it is to be opaque.
-    pub fn map(&self, datagram: &[u8], clear: &Clear) -> Result<Map, BadMap> {
+    pub fn map(&self, clear: &Clear, found: Option<Found>) -> Result<Map, BadMap> {
         let mut runs = Runs::new();
         self.share(&mut runs, Part::Ip, clear.ip.clone());
         let mut at = clear.transport.start;
@@ -64,7 +67,7 @@ impl Division {
             at = secret.end;
         }
         self.share(&mut runs, Part::Transport, at..clear.transport.end);
-        if let Some((zone, len)) = self.content_of(datagram, clear) {
+        if let Some((zone, len)) = found {
             runs.push(zone, len);
         }
         runs.map(self.payload_zone, clear.checksum_at.is_some())
@@ -97,7 +100,7 @@ impl Division {
     }
 
     /// The first zone that finds a header in what UDP carries, and how long that is.
-    fn content_of(&self, datagram: &[u8], clear: &Clear) -> Option<(ZoneId, usize)> {
+    pub fn find(&self, datagram: &[u8], clear: &Clear) -> Option<Found> {
         if self.contents.is_empty() || clear.protocol != udp::PROTOCOL {
             return None;
         }

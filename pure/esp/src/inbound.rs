@@ -8,10 +8,11 @@ use crate::outbound::Cipher;
 use crate::overlay::{self, Writers};
 use crate::packet::Packet;
 use crate::pair::Pair;
+use crate::plain;
+use crate::prefetch::prefetch;
 use crate::replay::{MIN_WINDOW, Replay};
 use crate::report::Traffic;
 use crate::scratch::Scratch;
-use crate::{plain, zoned};
 use crypto::Secret;
 use model::{Flow, Half, Instant, Spi, ZoneAgreement};
 use wire::checksum::{self, Checksum};
@@ -30,18 +31,35 @@ pub(crate) enum Share {
     Injected,
 }
 
-/// The opening direction of an SA.
+/// Which packets came.
+struct Arrivals {
+    replay: Replay,
+    heard: Option<Instant>,
+    /// By how much the last packet's number was higher than all before.
+    advance: u64,
+}
+
+impl Arrivals {
+    /// An authentic packet moves the window, unless its number was taken since it was checked.
+    fn take(&mut self, number: u64, now: Instant) -> Result<(), DropReason> {
+        let before = self.replay.highest();
+        self.replay.take(number)?;
+        self.advance = self.replay.highest() - before;
+        self.heard = Some(now);
+        Ok(())
+    }
+}
+
+/// The opening direction of an SA. What few have is elsewhere: a packet of one among many SAs waits for all that is
+/// here.
 pub(crate) struct Inbound {
     spi: Spi,
     pub cipher: Cipher,
-    replay: Replay,
-    heard: Option<Instant>,
+    arrivals: Arrivals,
     /// If anybody may write.
-    pub writers: Option<Writers>,
+    pub writers: Option<Box<Writers>>,
     /// If anybody may inject.
-    pub injectors: Option<Injectors>,
-    /// By how much the last packet's number was higher than all before.
-    pub advance: u64,
+    pub injectors: Option<Box<Injectors>>,
     /// What somebody on the way had to do with it.
     pub share: Share,
     pub traffic: Traffic,
@@ -52,20 +70,27 @@ impl Inbound {
         Ok(Self {
             spi: half.spi,
             cipher: Cipher::new(&half.keys, agreement)?,
-            replay: Replay::new(agreement.map_or(MIN_WINDOW, |agreed| agreed.window)),
-            heard: None,
-            writers: half.writers.as_ref().map(Writers::new),
-            injectors: half.injectors.as_ref().map(Injectors::new),
-            advance: 0,
+            arrivals: Arrivals {
+                replay: Replay::new(agreement.map_or(MIN_WINDOW, |agreed| agreed.window)),
+                heard: None,
+                advance: 0,
+            },
+            writers: half.writers.as_ref().map(Writers::new).map(Box::new),
+            injectors: half.injectors.as_ref().map(Injectors::new).map(Box::new),
             share: Share::None,
             traffic: Traffic::default(),
         })
     }
 
+    /// Asks memory for what says which one it is.
+    pub fn prefetch_spi(&self) {
+        prefetch(&self.spi);
+    }
+
     /// Asks memory for what it points to.
     pub fn prefetch(&self) {
         self.cipher.prefetch();
-        self.replay.prefetch();
+        self.arrivals.replay.prefetch();
     }
 
     pub fn spi(&self) -> Spi {
@@ -74,12 +99,17 @@ impl Inbound {
 
     /// The highest number seen, 0 before the first.
     pub fn highest(&self) -> u64 {
-        self.replay.highest()
+        self.arrivals.replay.highest()
     }
 
     /// When the last authentic packet came that was new.
     pub fn heard(&self) -> Option<Instant> {
-        self.heard
+        self.arrivals.heard
+    }
+
+    /// By how much the last packet's number was higher than all before.
+    pub fn advance(&self) -> u64 {
+        self.arrivals.advance
     }
 
     /// Turns a packet into the datagram it protects, and says what selectors ask about that. `None` if
@@ -93,7 +123,7 @@ impl Inbound {
         scratch: &mut Scratch,
         now: Instant,
     ) -> Result<Option<Flow>, DropReason> {
-        (self.share, self.advance) = (Share::None, 0);
+        (self.share, self.arrivals.advance) = (Share::None, 0);
         if let Some(injectors) = &mut self.injectors
             && let Some(front) = Injected::read(packet.octets())
         {
@@ -104,14 +134,14 @@ impl Inbound {
             return leave(packet).map(|()| Some(flow));
         }
         let number = match self.cipher.is_extended() {
-            true => self.replay.extended(header.seq),
+            true => self.arrivals.replay.extended(header.seq),
             false => header.seq.into(),
         };
-        self.replay.check(number)?;
-        let (next_header, without_checksum) = match &self.cipher {
+        self.arrivals.replay.check(number)?;
+        let (next_header, without_checksum) = match &mut self.cipher {
             Cipher::Plain(plain) => {
                 let text = plain.verify(packet.octets_mut(), header.spi, number)?;
-                self.taken(number, now)?;
+                self.arrivals.take(number, now)?;
                 (plain::unwrap(packet, text)?, false)
             }
             Cipher::Zoned(zoned) => {
@@ -119,17 +149,17 @@ impl Inbound {
                     Some(_) => overlay::detach(packet)?,
                     None => None,
                 };
-                let layout = zoned.verify(packet.octets_mut(), header, scratch)?;
+                zoned.verify(packet.octets_mut(), header, scratch)?;
                 if let Some((writers, overlay)) = self.writers.as_mut().zip(overlay.as_mut()) {
-                    writers.open(overlay, packet.octets(), (header, &layout), scratch)?;
+                    writers.open(overlay, packet.octets(), (header, zoned.layout()), scratch)?;
                 }
-                self.taken(number, now)?;
+                self.arrivals.take(number, now)?;
                 let heeded = self.writers.as_ref().is_some_and(|writers| writers.heeded);
                 if let Some(overlay) = overlay.filter(|_| heeded) {
-                    overlay::apply(packet.octets_mut(), &layout, overlay.text())?;
+                    overlay::apply(packet.octets_mut(), zoned.layout(), overlay.text())?;
                     self.share = Share::Written;
                 }
-                zoned::assemble(packet, layout, scratch)?
+                zoned.assemble(packet, scratch)?
             }
         };
         // "need not be well-formed" (RFC 4303 section 2.6).
@@ -144,15 +174,6 @@ impl Inbound {
             injectors.hear(&flow, packet.octets());
         }
         Ok(Some(flow))
-    }
-
-    /// An authentic packet moves the window, unless its number was taken since it was checked.
-    fn taken(&mut self, number: u64, now: Instant) -> Result<(), DropReason> {
-        let before = self.replay.highest();
-        self.replay.take(number)?;
-        self.advance = self.replay.highest() - before;
-        self.heard = Some(now);
-        Ok(())
     }
 }
 

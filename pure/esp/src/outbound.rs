@@ -320,7 +320,7 @@ impl Outbound {
         scratch: &mut Scratch,
     ) -> Result<bool, DropReason> {
         let last = self.cipher.rekey_at() - 1;
-        match (&self.cipher, &mut self.opaque) {
+        match (&mut self.cipher, &mut self.opaque) {
             (Cipher::Zoned(zoned), Some(opaque)) if zoned.opaque => {
                 return opaque.protect_nothing(packet, size, scratch);
             }

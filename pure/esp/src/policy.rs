@@ -3,6 +3,7 @@
 //! is dropped, for nothing that reached the tunnel ever leaves in clear.
 
 use crate::drop::DropReason;
+use crate::prefetch::prefetch;
 use model::{Flow, TrafficSelector};
 use std::net::IpAddr;
 
@@ -34,6 +35,12 @@ pub struct Protected {
 }
 
 impl Protected {
+    /// Asks memory for what it points to.
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.local[..]);
+        prefetch(&self.remote[..]);
+    }
+
     /// Whether a packet from us is meant.
     pub(crate) fn covers_outbound(&self, flow: &Flow) -> bool {
         any(&self.local, flow, flow.source, flow.source_port)

@@ -5,10 +5,15 @@
 //! behind a pointer of the AEAD's library cannot be asked for.
 
 /// Begins to bring a value, or a slice, into the cache nearest to the processor. What it points to is not brought.
+#[inline]
 pub(crate) fn prefetch<T: ?Sized>(value: &T) {
-    let first = std::ptr::from_ref(value).cast::<i8>();
-    for offset in (0..size_of_val(value)).step_by(LINE) {
-        line(first.wrapping_add(offset));
+    let (first, len) = (std::ptr::from_ref(value).cast::<i8>(), size_of_val(value));
+    if len > 0 {
+        // Few values begin where a line does, so they may end in one more than they are long.
+        let before = first.addr() % LINE;
+        for offset in (0..before + len).step_by(LINE) {
+            line(first.wrapping_sub(before).wrapping_add(offset));
+        }
     }
 }
 
@@ -16,6 +21,7 @@ pub(crate) fn prefetch<T: ?Sized>(value: &T) {
 const LINE: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
+#[inline]
 fn line(at: *const i8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     #[allow(unsafe_code, reason = "the instruction has no other interface")]

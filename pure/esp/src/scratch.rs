@@ -1,7 +1,5 @@
 //! Memory that is used again for every packet.
 
-use model::Spi;
-
 /// Octets of the longest packet that UDP can carry, with some to spare.
 const LONGEST: usize = 1 << 16;
 
@@ -16,8 +14,6 @@ pub struct Scratch {
     pub(crate) mac: Vec<u8>,
     /// At a licensed node the headers put together.
     pub(crate) headers: Vec<u8>,
-    /// At an endpoint the SAs of a batch.
-    pub(crate) spis: Vec<Spi>,
 }
 
 impl Scratch {
@@ -28,7 +24,6 @@ impl Scratch {
             copy: Vec::with_capacity(LONGEST),
             mac: Vec::with_capacity(2 * LONGEST),
             headers: Vec::with_capacity(256),
-            spis: Vec::with_capacity(256),
         }
     }
 }

@@ -22,6 +22,7 @@ use model::{
     ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneAgreement, ZoneId,
 };
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use wire::content::Content;
@@ -32,6 +33,9 @@ use wire::{ip, mss, tcp};
 
 /// SAs that a processor keeps near with all they need, which is some kilobytes each.
 const CACHED: usize = 256;
+
+/// Packets whose SAs memory is asked for at once.
+const AT_ONCE: usize = 64;
 
 /// Where packets go. Each packet of a batch is handed to exactly one of these, in order, and is the
 /// caller's again when the call returns.
@@ -417,10 +421,9 @@ impl Worker {
         // Errors are to be few (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)): of a flood of
         // datagrams that are too long one in each batch is answered.
         let mut answered = false;
-        self.prefetch(batch, |worker, octets| {
-            let header = ip::Header::parse(octets).ok()?;
-            worker.order.newest_first(header.destination()).next()
-        });
+        let destination = |octets: &[u8]| Some(ip::Header::parse(octets).ok()?.destination());
+        let spi = |to| self.order.newest_first(to).next();
+        self.prefetch(batch, destination, spi, Sa::SEALING);
         for (place, packet) in batch.iter_mut().enumerate() {
             match self.seal_one(packet, answered, now) {
                 Ok(Outcome::Sealed(path)) => sink.transmit(packet, path),
@@ -436,7 +439,8 @@ impl Worker {
 
     /// ESP packets that came in, from the SPI on.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.prefetch(batch, |_, octets| Some(Header::parse(octets)?.spi));
+        let spi = |octets: &[u8]| Some(Header::parse(octets)?.spi);
+        self.prefetch(batch, spi, Some, Sa::OPENING);
         let leave = sink.makes_checksums();
         for packet in batch {
             match self.open_one(packet, leave, now) {
@@ -530,18 +534,28 @@ impl Worker {
 
     // Inside.
 
-    /// Asks memory for the SAs of a batch, if they are in no cache. What is asked for in vain does no harm.
-    fn prefetch(&mut self, batch: &[Packet], spi: impl Fn(&Self, &[u8]) -> Option<Spi>) {
+    /// Asks memory for the SAs of a batch, if they are in no cache: `key` finds in a packet what `spi` is looked
+    /// up by. Each step is done for all packets before the next, and is short: while memory is slow with one
+    /// packet, a processor goes on with others. What is asked for in vain does no harm.
+    fn prefetch<K>(
+        &self,
+        batch: &[Packet],
+        key: impl Fn(&[u8]) -> Option<K>,
+        spi: impl Fn(K) -> Option<Spi>,
+        [itself, pointed_to]: [fn(&Sa); 2],
+    ) {
         if self.sas.len() <= CACHED {
             return;
         }
-        let mut spis = std::mem::take(&mut self.scratch.spis);
-        spis.clear();
-        spis.extend(batch.iter().filter_map(|packet| spi(self, packet.octets())));
-        let sas = || spis.iter().filter_map(|spi| self.sas.get(spi));
-        sas().for_each(|sa| prefetch(&**sa));
-        sas().for_each(|sa| sa.prefetch());
-        self.scratch.spis = spis;
+        for packets in batch.chunks(AT_ONCE) {
+            let keys = packets.iter().filter_map(|packet| key(packet.octets()));
+            let keys: SmallVec<[_; AT_ONCE]> = keys.collect();
+            let spis: SmallVec<[_; AT_ONCE]> = keys.into_iter().filter_map(&spi).collect();
+            let sas = spis.iter().filter_map(|spi| self.sas.get(spi));
+            let sas: SmallVec<[_; AT_ONCE]> = sas.collect();
+            sas.iter().for_each(|sa| itself(sa));
+            sas.iter().for_each(|sa| pointed_to(sa));
+        }
     }
 
     /// Whether nobody receives on these SPIs yet, which are an SA's own and those of the SAs beside.
@@ -628,7 +642,7 @@ impl Worker {
         let pair = sa.pair;
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
-        let (share, advance) = (inbound.share, inbound.advance);
+        let (share, advance) = (inbound.share, inbound.advance());
         sa.outbound.judge(advance);
         // Who makes packets of its own says nothing about the peer.
         if sa.unconfirmed && share != Share::Injected {
@@ -767,13 +781,24 @@ impl<'a> Reach<'a> {
 }
 
 impl Sa {
-    /// Asks memory for what the SA points to, when itself it has come.
-    fn prefetch(&self) {
-        prefetch(&self.carries.local[..]);
-        prefetch(&self.carries.remote[..]);
-        self.inbound.prefetch();
-        self.outbound.cipher.prefetch();
-    }
+    /// What asks memory for the parts of an SA that a direction needs, and when they have come, for what they
+    /// point to.
+    const SEALING: [fn(&Self); 2] = [
+        |sa| {
+            prefetch(&sa.carries);
+            prefetch(&sa.path);
+            prefetch(&sa.outbound);
+            sa.inbound.prefetch_spi();
+        },
+        |sa| {
+            sa.carries.prefetch();
+            sa.outbound.cipher.prefetch();
+        },
+    ];
+    const OPENING: [fn(&Self); 2] = [prefetch, |sa| {
+        sa.carries.prefetch();
+        sa.inbound.prefetch();
+    }];
 
     /// Has datagrams look like one of these sizes from now on, if that can be: only a whole datagram says
     /// how long it is, and only a peer that was not told otherwise takes the rest off (RFC 4303 section

@@ -6,7 +6,7 @@
 //! then the runs before the last one are gathered and written in front of it.
 
 use crate::aad::Aad;
-use crate::division::Division;
+use crate::division::{Division, Found};
 use crate::drop::DropReason;
 use crate::foreign::Make;
 use crate::guard::{Guard, is_padding};
@@ -17,8 +17,9 @@ use crate::prefetch::prefetch;
 use crate::scratch::Scratch;
 use crypto::Secret;
 use model::{Frame, ZoneAgreement, ZoneId, ZoneKey};
+use std::ops::Range;
 use wire::checksum::Checksum;
-use wire::classify::{Extents, classify};
+use wire::classify::{Clear, Extents, classify};
 use wire::content::Content;
 use wire::esp::{HEADER_LEN, Header, next_header};
 use wire::zoned::{Body, Layout, MAX_MAP_LEN, MAX_PADDING, Map, WORD_LEN};
@@ -36,26 +37,31 @@ pub(crate) struct Zoned {
     pub(crate) opaque: bool,
     /// The map of every packet, if they do not carry it.
     fixed: Option<Map>,
-    /// The map of the last datagram that had one, or of every packet.
-    usual: Map,
+    last: Box<Last>,
+}
+
+/// What the last packet was like. Most are like the one before but for their lengths, so this is not worked out
+/// anew for each. It says nothing of any other packet: an unauthentic one may have left it.
+struct Last {
+    /// The headers of the last datagram that showed some, and what was found behind them.
+    shown: Option<(Clear, Option<Found>)>,
+    /// Its map, or that of every packet.
+    map: Map,
+    layout: Layout,
 }
 
 /// How a datagram is divided among the zones.
 pub(crate) struct Divided {
-    map: Map,
-    /// Where its checksum is.
-    checksum_at: Option<usize>,
+    /// Whether it shows headers, as the last map says. Otherwise it is opaque.
+    shown: bool,
+    /// Where its checksum is, if that is left out.
+    left_out_at: Option<usize>,
 }
 
 impl Divided {
     /// Whether the peer is to get a checksum with it, if it has one.
-    pub fn has_checksum(&self) -> bool {
-        self.left_out().is_none()
-    }
-
-    /// Where its checksum is left out, if it is.
-    fn left_out(&self) -> Option<usize> {
-        self.checksum_at.filter(|_| self.map.checksum_left_out())
+    pub const fn has_checksum(&self) -> bool {
+        self.left_out_at.is_none()
     }
 }
 
@@ -69,14 +75,21 @@ impl Zoned {
             return Err(Unusable::Zones);
         }
         let guards = keys.iter().map(|key| Guard::new(key.suite, &key.key));
+        let frames: Vec<_> = keys.iter().map(|key| key.suite.frame()).collect();
+        let map = fixed.unwrap_or(Map::opaque(payload_zone));
+        let layout = Layout::of_map(map, &frames).ok_or(Unusable::Zones)?;
         Ok(Self {
-            frames: keys.iter().map(|key| key.suite.frame()).collect(),
+            frames,
             guards: guards.collect::<Result<_, _>>()?,
             payload_zone,
             division: Division::new(agreement),
             opaque: fixed.is_some_and(|map| map.is_opaque()),
             fixed,
-            usual: fixed.unwrap_or(Map::opaque(payload_zone)),
+            last: Box::new(Last {
+                shown: None,
+                map,
+                layout,
+            }),
         })
     }
 
@@ -84,19 +97,49 @@ impl Zoned {
     pub fn prefetch(&self) {
         prefetch(&self.frames[..]);
         prefetch(&self.guards[..]);
+        prefetch(&*self.last);
         self.division.prefetch();
     }
 
     /// How a datagram is divided, or if `bare` what follows its IP header. `None` if the SA has one map for
     /// all, which does not fit this one.
-    pub fn divide(&self, packet: &Packet, bare: bool) -> Option<Divided> {
-        let (map, checksum_at) = self.map(packet.octets(), packet.checksum, bare);
-        let map = match self.fixed {
-            Some(fixed) if fixed.is_like(&map) => fixed,
-            Some(_) => return None,
-            None => map,
+    pub fn divide(&mut self, packet: &Packet, bare: bool) -> Option<Divided> {
+        if self.opaque {
+            return self.hidden();
+        }
+        let datagram = packet.octets();
+        let Extents::Clear(clear) = classify(datagram, packet.checksum) else {
+            return self.hidden();
         };
-        Some(Divided { map, checksum_at })
+        let (datagram, clear) = match bare {
+            true => (&datagram[clear.ip.end..], clear.without_ip()),
+            false => (datagram, clear),
+        };
+        let (checksum_at, found) = (clear.checksum_at, self.division.find(datagram, &clear));
+        let known = self.last.shown.as_ref();
+        if !known.is_some_and(|(last_clear, last)| (last_clear, last) == (&clear, &found)) {
+            let Ok(map) = self.division.map(&clear, found) else {
+                return self.hidden();
+            };
+            if self.fixed.is_some_and(|fixed| !fixed.is_like(&map)) {
+                return None;
+            }
+            self.last.map = self.fixed.unwrap_or(map);
+            self.last.shown = Some((clear, found));
+        }
+        Some(Divided {
+            shown: true,
+            left_out_at: checksum_at.filter(|_| self.last.map.checksum_left_out()),
+        })
+    }
+
+    /// All of a datagram in the payload zone, if no other map is that of all.
+    fn hidden(&self) -> Option<Divided> {
+        let may_be = self.fixed.is_none_or(|fixed| fixed.is_opaque());
+        may_be.then_some(Divided {
+            shown: false,
+            left_out_at: None,
+        })
     }
 
     /// From now on other ciphers than the agreed ones protect the zones.
@@ -106,6 +149,7 @@ impl Zoned {
             let cipher = make(zone);
             (*frame, *guard) = (cipher.frame(), Guard::Foreign(cipher));
         }
+        self.lay_out(self.last.map);
     }
 
     /// From now on the designated zone has what this finds as well, if foreign ciphers protect the zones.
@@ -121,61 +165,64 @@ impl Zoned {
     pub fn seal(
         &mut self,
         packet: &mut Packet,
-        mut divided: Divided,
+        divided: Divided,
         size: Option<usize>,
         header: Header,
         next_header: u8,
         scratch: &mut Scratch,
     ) -> Result<(bool, usize), DropReason> {
-        let layout = match size {
-            None => Layout::of_datagram(divided.map, &self.frames, packet.len()),
-            Some(size) => self.filling(divided.map, packet.len(), size),
+        let fits = match size {
+            None => self.fit(&divided, packet.len()),
+            Some(size) => self.fill(self.map_of(&divided), packet.len(), size),
         };
-        let layout = layout.ok_or(DropReason::DatagramMalformed)?;
-        divided.map = *layout.map();
-        if !divided.map.is_opaque() {
-            self.usual = divided.map;
+        if !fits {
+            return Err(DropReason::DatagramMalformed);
         }
-        match divided.left_out() {
+        let layout = &self.last.layout;
+        let left_out = layout.map().checksum_left_out();
+        match divided.left_out_at.filter(|_| left_out) {
             Some(at) => packet.octets_mut()[at..at + 2].fill(0),
             // To look like its size it became opaque. It has its IP header still: without that none has a size.
             None => packet.make_checksum()?,
         }
         packet.checksum = Checksum::Made;
         let padding = pad(packet, layout.datagram_len())?;
-        self.close(packet, &layout, header, next_header, scratch)?;
-        Ok((divided.map.is_opaque(), padding))
+        self.close(packet, header, next_header, scratch)?;
+        Ok((self.last.layout.map().is_opaque(), padding))
     }
 
     /// Makes a packet that looks like that of a datagram of `size` octets with the map of the last one, and
     /// carries nothing.
     pub fn dummy(
-        &self,
+        &mut self,
         packet: &mut Packet,
         size: usize,
         header: Header,
         scratch: &mut Scratch,
     ) -> Result<(), DropReason> {
-        let opaque = Map::opaque(self.payload_zone);
-        let map = match self.fixed {
-            None if self.opaque => opaque,
-            _ => self.usual,
+        let shown = self.fixed.is_some() || !self.opaque;
+        let like_the_last = Divided {
+            shown,
+            left_out_at: None,
         };
-        let layout = self.filling(map, 0, size).ok_or(DropReason::TooBig)?;
+        if !self.fill(self.map_of(&like_the_last), 0, size) {
+            return Err(DropReason::TooBig);
+        }
         packet.set_len(0);
-        pad(packet, layout.datagram_len())?;
-        self.close(packet, &layout, header, next_header::NONE, scratch)
+        pad(packet, self.last.layout.datagram_len())?;
+        self.close(packet, header, next_header::NONE, scratch)
     }
 
     /// Seals a datagram as long as its layout wants it, in the layout's zones.
     fn close(
         &self,
         packet: &mut Packet,
-        layout: &Layout,
         header: Header,
         next_header: u8,
         scratch: &mut Scratch,
     ) -> Result<(), DropReason> {
+        let layout = &self.last.layout;
+        let mut aad = Aad::new(&mut scratch.aad, header, layout);
         lay_out(packet, layout, &mut scratch.copy)?;
         let octets = packet.octets_mut();
         octets[..HEADER_LEN].copy_from_slice(&header.octets());
@@ -183,7 +230,6 @@ impl Zoned {
             layout.map().write(&mut octets[HEADER_LEN..]);
         }
         octets[layout.next_header_at()] = next_header;
-        let mut aad = Aad::new(&mut scratch.aad, header, layout);
         for body in layout.bodies() {
             let aad_of_zone = aad.of(body.zone(), self.payload_zone);
             let guard = self.guard(body);
@@ -195,15 +241,14 @@ impl Zoned {
 
     /// Verifies every ICV and decrypts in place. Whatever fails, nothing of the packet is used.
     pub fn verify(
-        &self,
+        &mut self,
         packet: &mut [u8],
         header: Header,
         scratch: &mut Scratch,
-    ) -> Result<Layout, DropReason> {
-        let carried = || Map::parse(&packet[HEADER_LEN..], self.payload_zone);
-        let map = self.fixed.map_or_else(carried, Ok)?;
-        let layout = Layout::of_packet(map, &self.frames, packet.len())?;
-        let mut aad = Aad::new(&mut scratch.aad, header, &layout);
+    ) -> Result<(), DropReason> {
+        self.read(packet)?;
+        let layout = &self.last.layout;
+        let mut aad = Aad::new(&mut scratch.aad, header, layout);
         // The payload's ICV covers the other bodies as they were on the wire.
         let others = layout.bodies().len() - 1;
         for body in &layout.bodies()[..others] {
@@ -215,7 +260,75 @@ impl Zoned {
                 .open(header.seq, aad_of_zone, packet, body, &mut scratch.mac)
                 .map_err(|_| self.bad_icv(body.zone()))?;
         }
-        Ok(layout)
+        Ok(())
+    }
+
+    /// Where everything is in the packet that was opened last.
+    pub fn layout(&self) -> &Layout {
+        &self.last.layout
+    }
+
+    /// Puts together what an authentic, decrypted packet carries, and says what it is, and whether it is without
+    /// its checksum.
+    pub fn assemble(
+        &mut self,
+        packet: &mut Packet,
+        scratch: &mut Scratch,
+    ) -> Result<(u8, bool), DropReason> {
+        let (octets, layout) = (packet.octets(), &mut self.last.layout);
+        take_padding_off(octets, layout)?;
+        let map = layout.map();
+        let next_header = octets[layout.next_header_at()];
+        let (described, last_run) = (map.described_len(), last_run_at(layout));
+        let front = last_run - described;
+        if let Some(only) = only_run(layout) {
+            packet.octets_mut().copy_within(only, front);
+        } else {
+            scratch.copy.clear();
+            for place in layout.places().take(map.run_count() - 1) {
+                scratch.copy.extend_from_slice(&octets[place.packet]);
+            }
+            packet.octets_mut()[front..last_run].copy_from_slice(&scratch.copy);
+        }
+        packet.cut(front, layout.datagram_len());
+        Ok((next_header, map.checksum_left_out()))
+    }
+
+    /// Has the layout be that of a packet that came.
+    fn read(&mut self, packet: &[u8]) -> Result<(), DropReason> {
+        let octets = &packet[HEADER_LEN..];
+        if self.fixed.is_none() && !self.last.layout.map().is_at(octets) {
+            self.lay_out(Map::parse(octets, self.payload_zone)?);
+        }
+        Ok(self.last.layout.fit_packet(packet.len())?)
+    }
+
+    /// Has the layout be that of a datagram. `false` if it has none.
+    fn fit(&mut self, divided: &Divided, len: usize) -> bool {
+        let last = &self.last;
+        let laid_out = match divided.shown {
+            true => *last.layout.map() == last.map,
+            false => last.layout.map().is_opaque(),
+        };
+        if !laid_out {
+            self.lay_out(self.map_of(divided));
+        }
+        self.last.layout.fit_datagram(len)
+    }
+
+    fn map_of(&self, divided: &Divided) -> Map {
+        match divided.shown {
+            true => self.last.map,
+            false => self.fixed.unwrap_or(Map::opaque(self.payload_zone)),
+        }
+    }
+
+    /// Has the layout be that of packets with a map, however long they are.
+    fn lay_out(&mut self, map: Map) {
+        // There are frames: without any nothing was made.
+        if let Some(layout) = Layout::of_map(map, &self.frames) {
+            self.last.layout = layout;
+        }
     }
 
     fn guard(&self, body: &Body) -> &Guard {
@@ -230,26 +343,10 @@ impl Zoned {
         }
     }
 
-    /// The map of a datagram, and where its checksum is, which is left out if the map is not opaque.
-    fn map(&self, datagram: &[u8], checksum: Checksum, bare: bool) -> (Map, Option<usize>) {
-        let opaque = (Map::opaque(self.payload_zone), None);
-        if self.opaque {
-            return opaque;
-        }
-        let Extents::Clear(clear) = classify(datagram, checksum) else {
-            return opaque;
-        };
-        let (datagram, clear) = match bare {
-            true => (&datagram[clear.ip.end..], clear.without_ip()),
-            false => (datagram, clear),
-        };
-        let map = self.division.map(datagram, &clear);
-        map.map_or(opaque, |map| (map, clear.checksum_at))
-    }
-
-    /// The layout of a packet as long as all that have a datagram of `size` octets, whatever their maps
-    /// are. What does not fit because its map is longer than usual is opaque: then it does.
-    fn filling(&self, map: Map, len: usize, size: usize) -> Option<Layout> {
+    /// Has the layout be that of a packet as long as all that have a datagram of `size` octets, whatever their maps
+    /// are. What does not fit because its map is longer than usual is opaque: then it does. `false` if nothing
+    /// does.
+    fn fill(&mut self, map: Map, len: usize, size: usize) -> bool {
         let usual = WORD_LEN * (self.frames.len() - 1);
         let packet_len = self.overhead(usual) + size;
         let filled = |map| {
@@ -257,7 +354,11 @@ impl Zoned {
             layout.filter(|layout| layout.datagram_len() >= len)
         };
         let opaque = self.fixed.is_none().then(|| Map::opaque(self.payload_zone));
-        filled(map).or_else(|| filled(opaque?))
+        let layout = filled(map).or_else(|| filled(opaque?));
+        if let Some(layout) = layout {
+            self.last.layout = layout;
+        }
+        layout.is_some()
     }
 
     /// The longest datagram of which is certain that its packet has at most so many octets, whatever its
@@ -275,31 +376,9 @@ impl Zoned {
     }
 }
 
-/// Puts together what an authentic, decrypted packet carries, and says what it is, and whether it is without
-/// its checksum.
-pub(crate) fn assemble(
-    packet: &mut Packet,
-    layout: Layout,
-    scratch: &mut Scratch,
-) -> Result<(u8, bool), DropReason> {
-    let octets = packet.octets();
-    let layout = &without_padding(octets, layout)?;
-    let map = layout.map();
-    let next_header = octets[layout.next_header_at()];
-    scratch.copy.clear();
-    for place in layout.places().take(map.run_count() - 1) {
-        scratch.copy.extend_from_slice(&octets[place.packet]);
-    }
-    let described = scratch.copy.len();
-    let last_run = last_run_at(layout);
-    packet.cut(last_run - described, layout.datagram_len());
-    packet.octets_mut()[..described].copy_from_slice(&scratch.copy);
-    Ok((next_header, map.checksum_left_out()))
-}
-
-/// The layout of a decrypted packet without the padding of the payload zone. All padding has to be
+/// Makes the layout of a decrypted packet one without the padding of the payload zone. All padding has to be
 /// the one that there is to be: none of it says anything.
-fn without_padding(octets: &[u8], mut layout: Layout) -> Result<Layout, DropReason> {
+fn take_padding_off(octets: &[u8], layout: &mut Layout) -> Result<(), DropReason> {
     if let Some(&len) = octets[layout.payload().padding()].last() {
         let len = Some(usize::from(len)).filter(|len| *len < MAX_PADDING);
         let datagram_len = len.and_then(|len| layout.datagram_len().checked_sub(len));
@@ -309,7 +388,7 @@ fn without_padding(octets: &[u8], mut layout: Layout) -> Result<Layout, DropReas
     }
     let mut padding = layout.bodies().iter().map(|body| &octets[body.padding()]);
     match padding.all(is_padding) {
-        true => Ok(layout),
+        true => Ok(()),
         false => Err(DropReason::BadPadding),
     }
 }
@@ -317,15 +396,28 @@ fn without_padding(octets: &[u8], mut layout: Layout) -> Result<Layout, DropReas
 /// Makes room around a datagram's last run and copies the other runs to their places.
 fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(), DropReason> {
     let described = layout.map().described_len();
-    copy.clear();
-    copy.extend_from_slice(&packet.octets()[..described]);
     let front = last_run_at(layout) - described;
     packet.grow(front, layout.packet_len() - front - layout.datagram_len())?;
     let octets = packet.octets_mut();
+    if let Some(only) = only_run(layout) {
+        octets.copy_within(front..front + described, only.start);
+        return Ok(());
+    }
+    copy.clear();
+    copy.extend_from_slice(&octets[front..front + described]);
     for place in layout.places().take(layout.map().run_count() - 1) {
         octets[place.packet].copy_from_slice(&copy[place.datagram]);
     }
     Ok(())
+}
+
+/// Where the run is that is before the last one, if it is the only one. Then it is nobody's way, and needs no
+/// copy.
+fn only_run(layout: &Layout) -> Option<Range<usize>> {
+    let [_] = layout.map().described() else {
+        return None;
+    };
+    layout.places().next().map(|place| place.packet)
 }
 
 /// Where the last run is in the packet: at the end of the payload zone, before padding and the next

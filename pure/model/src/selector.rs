@@ -68,12 +68,11 @@ impl TrafficSelector {
 
     /// Whether an address, protocol and port lie inside. A port that cannot be seen matches only
     /// selectors that take every port (RFC 4301 section 7.1).
+    #[inline]
     pub fn contains(&self, address: IpAddr, protocol: u8, port: Option<u16>) -> bool {
         let any_port = self.ports == (0..=u16::MAX);
         (self.protocol == 0 || self.protocol == protocol)
-            && same_family(self.first, address)
-            && self.first <= address
-            && address <= self.last
+            && within(self.first, address, self.last)
             && port.map_or(any_port, |port| any_port || self.ports.contains(&port))
     }
 
@@ -142,6 +141,20 @@ pub fn one_pair(local: &[TrafficSelector], remote: &[TrafficSelector]) -> Option
     };
     let pair = one(local).zip(one(remote));
     pair.filter(|(local, remote)| same_family(*local, *remote))
+}
+
+/// Whether an address is in a range of its own family. Every packet asks this twice, so numbers are compared.
+#[inline]
+fn within(first: IpAddr, address: IpAddr, last: IpAddr) -> bool {
+    match (first, address, last) {
+        (IpAddr::V4(first), IpAddr::V4(address), IpAddr::V4(last)) => {
+            (first.to_bits()..=last.to_bits()).contains(&address.to_bits())
+        }
+        (IpAddr::V6(first), IpAddr::V6(address), IpAddr::V6(last)) => {
+            (first.to_bits()..=last.to_bits()).contains(&address.to_bits())
+        }
+        _ => false,
+    }
 }
 
 fn same_family(a: IpAddr, b: IpAddr) -> bool {

@@ -58,8 +58,11 @@ impl Sum {
 
     fn address(self, address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(v4) => self.with(&v4.octets()),
-            IpAddr::V6(v6) => self.with(&v6.octets()),
+            IpAddr::V4(v4) => self.plus(v4.to_bits().into()),
+            IpAddr::V6(v6) => {
+                let bits = v6.to_bits();
+                self.plus((bits >> 64) as u64).plus(bits as u64)
+            }
         }
     }
 

@@ -79,6 +79,7 @@ pub enum OpaqueReason {
 
 /// Says what of a datagram is header. A checksum that was left to others is not held against it, for it is right
 /// by being made.
+#[inline]
 pub fn classify(datagram: &[u8], checksum: Checksum) -> Extents {
     match clear(datagram, checksum) {
         Ok(clear) => Extents::Clear(clear),

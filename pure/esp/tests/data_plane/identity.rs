@@ -3,7 +3,9 @@
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, tcp, udp, udp_between, v4_with, v6};
 use esp::{Licensed, Scratch};
-use model::{CsaId, Grant, GrantHalf, Span, Spi, Suite, ZoneId, ZoneSelector, ZoneSuite};
+use model::{
+    ChildSaId, CsaId, Grant, GrantHalf, Span, Spi, Suite, ZoneId, ZoneSelector, ZoneSuite,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -190,6 +192,26 @@ proptest! {
         let (mut alice, mut bob) = pair(&kind);
         for datagram in datagrams {
             let packet = seal(&mut alice, &datagram).unwrap();
+            prop_assert_eq!(open(&mut bob, &packet), Ok(datagram));
+        }
+    }
+
+    /// What an SA remembers of a packet, one that was not authentic too, shows in no other.
+    #[test]
+    fn a_packet_is_sealed_and_opened_as_if_none_had_been_before_it(
+        kind in kind(),
+        datagrams in vec(datagram(), 1..6),
+        damage in any::<prop::sample::Index>(),
+    ) {
+        let (mut alice, mut bob) = pair(&kind);
+        for (datagram, before) in datagrams.into_iter().zip(0..) {
+            let packet = seal(&mut alice, &datagram).unwrap();
+            let (mut other_alice, mut other_bob) = pair(&kind);
+            other_alice.skip_to(ChildSaId(1), before);
+            prop_assert_eq!(seal(&mut other_alice, &datagram), Ok(packet.clone()));
+            let mut damaged = packet.clone();
+            damaged[8 + damage.index(packet.len() - 8)] ^= 1;
+            prop_assert_eq!(open(&mut bob, &damaged), open(&mut other_bob, &damaged));
             prop_assert_eq!(open(&mut bob, &packet), Ok(datagram));
         }
     }

@@ -19,45 +19,59 @@ pub struct Body {
 
 impl Body {
     /// The zone.
+    #[inline]
     pub fn zone(&self) -> ZoneId {
         ZoneId(self.zone)
     }
 
     /// The IV, which most suites have none of.
+    #[inline]
     pub fn iv(&self) -> Range<usize> {
         let start = self.start as usize;
         start..start + usize::from(self.iv_len)
     }
 
     /// What is encrypted.
+    #[inline]
     pub fn text(&self) -> Range<usize> {
         let start = self.iv().end;
         start..start + self.text_len as usize
     }
 
     /// The front of the text: the zone's runs, and perhaps the next header.
+    #[inline]
     pub fn plain(&self) -> Range<usize> {
         let start = self.iv().end;
         start..start + self.plain_len as usize
     }
 
     /// The end of the text: padding and its length, if the suite encrypts whole blocks.
+    #[inline]
     pub fn padding(&self) -> Range<usize> {
         self.plain().end..self.text().end
     }
 
     /// The integrity check value.
+    #[inline]
     pub fn icv(&self) -> Range<usize> {
         self.text().end..self.end()
     }
 
     /// IV, text and ICV.
+    #[inline]
     pub fn all(&self) -> Range<usize> {
         self.start as usize..self.end()
     }
 
+    /// Octets of IV and ICV.
+    #[inline]
+    fn beside_text(&self) -> usize {
+        usize::from(self.iv_len) + usize::from(self.icv_len)
+    }
+
+    #[inline]
     fn end(&self) -> usize {
-        self.text().end + usize::from(self.icv_len)
+        self.start as usize + self.text_len as usize + self.beside_text()
     }
 }
 
@@ -67,6 +81,10 @@ pub struct Layout {
     map: Map,
     bodies: [Body; MAX_ZONES],
     present: usize,
+    /// Octets that are in other zones than the payload's.
+    shown: usize,
+    /// What stands around the text of the payload zone.
+    frame: Frame,
 }
 
 impl Layout {
@@ -78,11 +96,8 @@ impl Layout {
         suites: &[S],
         datagram_len: usize,
     ) -> Option<Self> {
-        let last_run = datagram_len.checked_sub(map.described_len())?;
-        let mut layout = Self::of_front(map, suites);
-        let plain_len = map.promised(map.payload_zone) + last_run;
-        layout.push(map.payload_zone.0, (*suites.last()?).into(), plain_len);
-        Some(layout)
+        let mut layout = Self::of_map(map, suites)?;
+        layout.fit_datagram(datagram_len).then_some(layout)
     }
 
     /// The layout of the longest packet that has `packet_len` octets at most, and of a datagram as long as
@@ -104,31 +119,57 @@ impl Layout {
         suites: &[S],
         packet_len: usize,
     ) -> Result<Self, BadMap> {
-        let frame: Frame = (*suites.last().ok_or(BadMap::Bodies)?).into();
-        let mut layout = Self::of_front(map, suites);
-        let promised = map.promised(map.payload_zone);
-        let around = usize::from(frame.iv_len) + usize::from(frame.icv_len);
-        let text_len = packet_len.checked_sub(layout.end() + around);
-        let plain_len = text_len.and_then(|len| frame.plain_len(len));
-        let plain_len = plain_len.filter(|len| *len >= promised);
-        layout.push(map.payload_zone.0, frame, plain_len.ok_or(BadMap::Bodies)?);
+        let mut layout = Self::of_map(map, suites).ok_or(BadMap::Bodies)?;
+        layout.fit_packet(packet_len)?;
         Ok(layout)
     }
 
-    /// All bodies but the payload zone's, which the map describes.
-    fn of_front<S: Copy + Into<Frame>>(map: Map, suites: &[S]) -> Self {
+    /// The layout that all packets with a map have in common: only the last body of each is as long as that
+    /// packet wants it. Here it is as long as the map promises. `None` without suites.
+    pub fn of_map<S: Copy + Into<Frame>>(map: Map, suites: &[S]) -> Option<Self> {
         let mut layout = Self {
             map,
             bodies: [Body::default(); MAX_ZONES],
             present: 0,
+            shown: 0,
+            frame: (*suites.last()?).into(),
         };
         for (zone, suite) in (1..map.payload_zone.0).zip(suites) {
             let promised = map.promised(ZoneId(zone));
             if promised > 0 {
                 layout.push(zone, (*suite).into(), promised);
+                layout.shown += promised;
             }
         }
-        layout
+        let promised = map.promised(map.payload_zone);
+        layout.push(map.payload_zone.0, layout.frame, promised);
+        Some(layout)
+    }
+
+    /// Gives the last body what a datagram of this length has for it. `false`, and all is as before, if the
+    /// map describes more octets than there are.
+    #[must_use]
+    #[inline]
+    pub fn fit_datagram(&mut self, datagram_len: usize) -> bool {
+        let fits = datagram_len >= self.map.described_len();
+        if fits {
+            // The next header has its place in one of the texts.
+            self.set_payload(datagram_len + 1 - self.shown);
+        }
+        fits
+    }
+
+    /// Gives the last body what is left for it in a received packet of this length.
+    #[inline]
+    pub fn fit_packet(&mut self, packet_len: usize) -> Result<(), BadMap> {
+        let payload = self.payload();
+        let around = payload.start as usize + payload.beside_text();
+        let text_len = packet_len.checked_sub(around);
+        let plain_len = text_len.and_then(|len| self.frame.plain_len(len));
+        let promised = self.map.promised(self.map.payload_zone);
+        let plain_len = plain_len.filter(|len| *len >= promised);
+        self.set_payload(plain_len.ok_or(BadMap::Bodies)?);
+        Ok(())
     }
 
     fn push(&mut self, zone: u8, frame: Frame, plain_len: usize) {
@@ -141,6 +182,13 @@ impl Layout {
             text_len: frame.text_len(plain_len) as u32,
         };
         self.present += 1;
+    }
+
+    #[inline]
+    fn set_payload(&mut self, plain_len: usize) {
+        let payload = &mut self.bodies[self.present - 1];
+        payload.plain_len = plain_len as u32;
+        payload.text_len = self.frame.text_len(plain_len) as u32;
     }
 
     /// Where the next body begins.
@@ -167,42 +215,49 @@ impl Layout {
     }
 
     /// The map it was made from.
+    #[inline]
     pub fn map(&self) -> &Map {
         &self.map
     }
 
     /// Octets from the SPI to the end of the payload zone's ICV.
+    #[inline]
     pub fn packet_len(&self) -> usize {
         self.payload().end()
     }
 
     /// Octets of the datagram.
+    #[inline]
     pub fn datagram_len(&self) -> usize {
-        let octets: usize = self.bodies().iter().map(|body| body.plain().len()).sum();
-        octets - 1 // the next header
+        self.shown + self.payload().plain_len as usize - 1 // the next header
     }
 
     /// The present zones in wire order, the payload zone last.
+    #[inline]
     pub fn bodies(&self) -> &[Body] {
         &self.bodies[..self.present]
     }
 
     /// The payload zone's body, which is always present.
+    #[inline]
     pub fn payload(&self) -> &Body {
         &self.bodies[self.present - 1]
     }
 
     /// A zone's body, if it is present.
+    #[inline]
     pub fn body(&self, zone: ZoneId) -> Option<&Body> {
         self.bodies().iter().find(|body| body.zone() == zone)
     }
 
     /// Where the next header is: the last octet of the lowest zone before its padding.
+    #[inline]
     pub fn next_header_at(&self) -> usize {
         self.bodies[0].plain().end - 1
     }
 
     /// Where each run of the datagram is in the packet, in datagram order, the last run included.
+    #[inline]
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         let mut taken = [0; MAX_ZONES + 1];
         let mut at = 0;
@@ -388,6 +443,11 @@ mod tests {
             let layout = Layout::of_datagram(map, &suites, len).unwrap();
             let mut received = Layout::of_packet(map, &suites, layout.packet_len()).unwrap();
             prop_assert!(received.cut(len));
+            prop_assert_eq!(received, layout);
+            prop_assert!(received.fit_datagram(len + 7) && received.fit_datagram(len));
+            prop_assert_eq!(received, layout);
+            prop_assert!(!received.fit_datagram(map.described_len() - 1));
+            prop_assert!(received.fit_packet(0).is_err());
             prop_assert_eq!(received, layout);
             let mut covered = vec![0; layout.packet_len()];
             let mut at = 0;

@@ -1,23 +1,23 @@
 //! The map: which octets of the datagram are in which zone, a word for every run but the last.
 
 use super::overlay::BIT as OVERLAY;
-use super::{MAX_RUNS, WORD_LEN};
+use super::{MAX_MAP_LEN, MAX_RUNS, WORD_LEN};
 use model::{Run, ZoneId};
 
 const CHECKSUM_LEFT_OUT: u8 = 0x40;
 const RESERVED: u8 = 0x30;
 const RUN_COUNT: u8 = 0x0f;
 
-/// A well-formed map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A well-formed map. As small as it can be, for it is copied.
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct Map {
     pub(super) payload_zone: ZoneId,
     checksum_left_out: bool,
-    words: [Run; MAX_RUNS - 1],
     /// Words that describe a run: one less than there are runs.
-    described: usize,
+    described: u8,
     /// Whether each packet has it. One that is fixed in the SA is not on the wire.
     carried: bool,
+    words: [Run; MAX_RUNS - 1],
 }
 
 /// How octets fail to be a map. Each has its own drop reason at the receiver.
@@ -58,6 +58,15 @@ pub enum BadMap {
     Bodies,
 }
 
+/// Words without a run are all alike.
+impl PartialEq for Map {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        let of = |map: &Self| (map.payload_zone, map.carried);
+        of(self) == of(other) && self.is_like(other)
+    }
+}
+
 impl Map {
     /// The map of a datagram that is hidden from every licensed node.
     pub const fn opaque(payload_zone: ZoneId) -> Self {
@@ -87,6 +96,7 @@ impl Map {
     }
 
     /// Whether a datagram with another map has the same runs, which is what packets of a fixed map have to.
+    #[inline]
     pub fn is_like(&self, other: &Self) -> bool {
         (self.checksum_left_out, self.described()) == (other.checksum_left_out, other.described())
     }
@@ -99,7 +109,7 @@ impl Map {
     ) -> Result<Self, BadMap> {
         let mut map = Self {
             checksum_left_out,
-            described: runs.len(),
+            described: runs.len() as u8,
             ..Self::opaque(payload_zone)
         };
         if runs.is_empty() {
@@ -130,13 +140,21 @@ impl Map {
             count @ 2..=MAX_RUNS => {
                 let mut map = Self::opaque(payload_zone);
                 map.checksum_left_out = flags & CHECKSUM_LEFT_OUT != 0;
-                map.described = count - 1;
+                map.described = count as u8 - 1;
                 map.read_words(octets)?;
                 map.check()?;
                 Ok(map)
             }
             _ => Err(BadMap::RunCount),
         }
+    }
+
+    /// Whether each packet has it, and this is the one at the front of `octets`.
+    #[inline]
+    pub fn is_at(&self, octets: &[u8]) -> bool {
+        let mut own = [0; MAX_MAP_LEN];
+        self.write(&mut own);
+        self.carried && octets.starts_with(&own[..self.len()])
     }
 
     fn read_words(&mut self, octets: &[u8]) -> Result<(), BadMap> {
@@ -154,7 +172,7 @@ impl Map {
     }
 
     fn check(&self) -> Result<(), BadMap> {
-        let runs = &self.words[..self.described];
+        let runs = self.described();
         let agreed = ZoneId::DESIGNATED..=self.payload_zone;
         if runs.iter().any(|run| !agreed.contains(&run.zone)) {
             return Err(BadMap::UnknownZone);
@@ -179,8 +197,9 @@ impl Map {
     ///
     /// # Panics
     /// If there is no such room.
+    #[inline]
     pub fn write(&self, out: &mut [u8]) {
-        let words = self.words[..self.described.max(1)].iter();
+        let words = self.words[..self.word_count()].iter();
         for (word, run) in out[..self.len()].chunks_exact_mut(WORD_LEN).zip(words) {
             word[..2].copy_from_slice(&[0, run.zone.0]);
             word[2..].copy_from_slice(&run.len.to_be_bytes());
@@ -195,26 +214,37 @@ impl Map {
 
     /// Octets of its words.
     #[expect(clippy::len_without_is_empty, reason = "no map is empty")]
+    #[inline]
     pub fn len(&self) -> usize {
-        WORD_LEN * self.described.max(1)
+        WORD_LEN * self.word_count()
+    }
+
+    /// An opaque packet has one as well, which describes nothing.
+    #[inline]
+    fn word_count(&self) -> usize {
+        usize::from(self.described.max(1))
     }
 
     /// Octets on the wire: none if it is fixed.
+    #[inline]
     pub fn wire_len(&self) -> usize {
         if self.carried { self.len() } else { 0 }
     }
 
     /// How many runs there are, the last one included.
+    #[inline]
     pub fn run_count(&self) -> usize {
-        self.described + 1
+        usize::from(self.described) + 1
     }
 
     /// The runs that have a length: all but the last.
+    #[inline]
     pub fn described(&self) -> &[Run] {
-        &self.words[..self.described]
+        &self.words[..usize::from(self.described)]
     }
 
     /// Octets of the datagram before the last run.
+    #[inline]
     pub fn described_len(&self) -> usize {
         self.described()
             .iter()
@@ -223,16 +253,19 @@ impl Map {
     }
 
     /// Whether the whole datagram is in the payload zone.
+    #[inline]
     pub fn is_opaque(&self) -> bool {
         self.described == 0
     }
 
     /// Whether the transport checksum is zero in the datagram and to be restored.
+    #[inline]
     pub fn checksum_left_out(&self) -> bool {
         self.checksum_left_out
     }
 
     /// The lowest zone present, whose text ends with the next header.
+    #[inline]
     pub fn next_header_zone(&self) -> ZoneId {
         match self.is_opaque() {
             true => self.payload_zone,
@@ -241,6 +274,7 @@ impl Map {
     }
 
     /// Octets of text that the map promises for a zone: its described runs, and the next header.
+    #[inline]
     pub(super) fn promised(&self, zone: ZoneId) -> usize {
         let runs = self.described().iter().filter(|run| run.zone == zone);
         let octets: usize = runs.map(|run| usize::from(run.len)).sum();
@@ -250,7 +284,6 @@ impl Map {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MAX_MAP_LEN;
     use super::*;
     use proptest::prelude::*;
 
