@@ -411,7 +411,7 @@ fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Where the run is that is before the last one, if it is the only one. Then it is nobody's way, and needs no
+/// Where the run is that is before the last one, if it is the only one. Then it is in nobody's way, and needs no
 /// copy.
 fn only_run(layout: &Layout) -> Option<Range<usize>> {
     let [_] = layout.map().described() else {
