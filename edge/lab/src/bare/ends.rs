@@ -11,6 +11,7 @@ use model::{
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use wire::checksum::Checksum;
 
 /// The SA of the first mobile node.
 const FIRST: ChildSaId = ChildSaId(1);
@@ -20,6 +21,8 @@ pub(crate) struct Ends {
     pub(super) sender: Worker,
     pub(super) receiver: Worker,
     pub(super) batch: Vec<Packet>,
+    /// Whether datagrams come from and go to a device that makes their checksums, or have them.
+    pub(super) checksum: Checksum,
 }
 
 /// What [`Ends::carry`] took for each packet.
@@ -31,9 +34,9 @@ pub(crate) struct Carried<T = Duration> {
 }
 
 /// Keeps the packets where they are, and whether one was dropped.
-#[derive(Default)]
 struct InPlace {
     dropped: Option<DropReason>,
+    checksum: Checksum,
 }
 
 impl Sink for InPlace {
@@ -43,6 +46,10 @@ impl Sink for InPlace {
 
     fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
         self.dropped = Some(why);
+    }
+
+    fn makes_checksums(&self) -> bool {
+        self.checksum == Checksum::Left
     }
 }
 
@@ -85,7 +92,14 @@ impl Ends {
             sender: sender?,
             receiver: receiver?,
             batch: vec![Packet::with_capacity(2000); BATCH],
+            checksum: Checksum::Made,
         })
+    }
+
+    /// With a device at both ends that makes checksums, as those of Linux do.
+    pub fn between_devices(self) -> Self {
+        let checksum = Checksum::Left;
+        Self { checksum, ..self }
     }
 
     /// Carries as many datagrams as a batch has, and times both ends.
@@ -104,14 +118,16 @@ impl Ends {
         each: impl Fn(&mut dyn FnMut()) -> Result<T>,
     ) -> Result<Carried<T>> {
         self.fill(datagrams);
-        let mut sink = InPlace::default();
+        let mut sink = InPlace::new(self.checksum);
         let sealing = each(&mut || self.sender.seal(&mut self.batch, &mut sink, Instant::ZERO))?;
         let sealed = self.batch.iter().map(|packet| packet.octets().to_vec());
         let sealed = sealed.collect();
         let opening = each(&mut || self.open(&mut sink))?;
         sink.ensure_all()?;
-        let mut pairs = self.batch.iter().zip(datagrams);
-        let same = pairs.all(|(packet, datagram)| packet.octets() == datagram);
+        let mut pairs = self.batch.iter_mut().zip(datagrams);
+        let same = pairs.all(|(packet, datagram)| {
+            packet.make_checksum().is_ok() && packet.octets() == datagram
+        });
         ensure!(same, "a packet is not what was sent");
         Ok(Carried {
             sealing,
@@ -123,7 +139,7 @@ impl Ends {
     /// Carries them, and nothing else.
     pub fn pass(&mut self, datagrams: &[Vec<u8>]) -> Result<()> {
         self.fill(datagrams);
-        let mut sink = InPlace::default();
+        let mut sink = InPlace::new(self.checksum);
         self.sender.seal(&mut self.batch, &mut sink, Instant::ZERO);
         self.open(&mut sink);
         sink.ensure_all()
@@ -132,6 +148,7 @@ impl Ends {
     fn fill(&mut self, datagrams: &[Vec<u8>]) {
         for (packet, datagram) in self.batch.iter_mut().zip(datagrams) {
             packet.fill(datagram);
+            packet.checksum = self.checksum;
         }
     }
 
@@ -141,6 +158,11 @@ impl Ends {
 }
 
 impl InPlace {
+    const fn new(checksum: Checksum) -> Self {
+        let dropped = None;
+        Self { dropped, checksum }
+    }
+
     fn ensure_all(&self) -> Result<()> {
         let why = self.dropped;
         ensure!(why.is_none(), "a packet was dropped: {why:?}");

@@ -9,6 +9,7 @@ use model::{
     BesideSa, ChildSa, Class, Half, Keys, LevelChoice, LevelGrant, Signal, Span, Spi,
     ZoneAgreement, ZoneKey,
 };
+use wire::checksum::Checksum;
 
 /// Whatever has ports, for as long as anybody measures.
 fn grant() -> LevelGrant {
@@ -49,6 +50,7 @@ impl Ends {
             sender: worker(0)?,
             receiver: worker(1)?,
             batch: vec![Packet::with_capacity(2000); BATCH],
+            checksum: Checksum::Made,
         })
     }
 }

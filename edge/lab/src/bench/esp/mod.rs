@@ -147,7 +147,7 @@ impl Bench {
 
 /// Ends of which every SA has carried something: with its first packet it takes memory for its window.
 fn used(shape: Shape, sas: usize) -> Result<Ends> {
-    let mut ends = Ends::new(shape, sas)?;
+    let mut ends = Ends::new(shape, sas)?.between_devices();
     for round in 0..sas.div_ceil(BATCH) as u32 {
         ends.pass(&segment::rows(&[HEADERS], sas, round))?;
     }

@@ -28,7 +28,7 @@ pub struct Gain {
 /// Measures it again and again.
 pub(super) fn gains(rounds: u32) -> Result<Vec<Gain>> {
     let workers = || {
-        let mut ends = Ends::new(Shape::Two, 1)?;
+        let mut ends = Ends::new(Shape::Two, 1)?.between_devices();
         let datagrams = segment::row(OCTETS, 0);
         Ok(move || ends.pass(&datagrams))
     };
