@@ -17,6 +17,8 @@ pub enum Entrant {
     Zones,
     /// The same with a licensed node on the way, which reads the headers.
     Licensed,
+    /// Strata with plain ESP by two threads at each end (`workers = 2`).
+    Workers,
     /// Strata with plain ESP, packets one by one (`offload = "off"`).
     OneByOne,
     /// strongSwan with ESP in user space.
@@ -29,12 +31,13 @@ pub enum Entrant {
 
 impl Entrant {
     /// Everybody, in the order of the turns.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Wire,
         Self::Roofline,
         Self::Plain,
         Self::Zones,
         Self::Licensed,
+        Self::Workers,
         Self::OneByOne,
         Self::Strongswan,
         Self::WireguardGo,
@@ -49,6 +52,7 @@ impl Entrant {
             Self::Plain => "Strata",
             Self::Zones => "Strata, two zones",
             Self::Licensed => "Strata, licensed",
+            Self::Workers => "Strata, 2 workers",
             Self::OneByOne => "Strata, one by one",
             Self::Strongswan => "strongSwan",
             Self::WireguardGo => "wireguard-go",
@@ -64,6 +68,7 @@ impl Entrant {
             Self::Plain => "plain",
             Self::Zones => "two zones",
             Self::Licensed => "licensed",
+            Self::Workers => "2 workers",
             Self::OneByOne => "one by one",
             Self::Strongswan | Self::WireguardGo | Self::Boringtun => self.name(),
         }
@@ -79,6 +84,7 @@ impl Entrant {
             | Self::Plain
             | Self::Zones
             | Self::Licensed
+            | Self::Workers
             | Self::OneByOne
             | Self::Strongswan => true,
         }

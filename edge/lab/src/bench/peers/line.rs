@@ -55,14 +55,15 @@ remote = ["10.1.0.1/32"]
 
 impl Line {
     pub fn new(entrant: Entrant) -> Result<Self> {
-        let strata = |zones, offload| Self::strata([PSK; 2], zones, offload);
+        let strata = |zones, line| Self::strata([PSK; 2], zones, line);
         match entrant {
             Entrant::Wire => Self::wire(|_| Ok(None)),
             Entrant::Roofline => Self::wire(roofline),
-            Entrant::Plain => strata("refuse", "auto"),
-            Entrant::Zones => strata("require", "auto"),
+            Entrant::Plain => strata("refuse", ""),
+            Entrant::Zones => strata("require", ""),
             Entrant::Licensed => Self::licensed(),
-            Entrant::OneByOne => strata("refuse", "off"),
+            Entrant::Workers => strata("refuse", "workers = 2"),
+            Entrant::OneByOne => strata("refuse", "offload = \"off\""),
             Entrant::Strongswan => Self::wire(strongswan),
             Entrant::WireguardGo => Self::wireguard(&wireguard::GO),
             Entrant::Boringtun => Self::wireguard(&wireguard::BORINGTUN),
@@ -72,11 +73,11 @@ impl Line {
     /// Two ends of Strata that have no key in common.
     pub fn strangers() -> Result<Self> {
         let keys = [PSK, "another key of more than sixteen octets"];
-        Self::strata(keys, "refuse", "auto")
+        Self::strata(keys, "refuse", "")
     }
 
-    fn strata(keys: [&str; 2], zones: &str, offload: &str) -> Result<Self> {
-        Self::wire(|hosts| strata(hosts, keys, zones, offload))
+    fn strata(keys: [&str; 2], zones: &str, line: &str) -> Result<Self> {
+        Self::wire(|hosts| strata(hosts, keys, zones, line))
     }
 
     fn wireguard(program: &Program) -> Result<Self> {
@@ -137,15 +138,15 @@ fn roofline([near, far]: [&Host; 2]) -> Result<Option<Held>> {
     ])))
 }
 
-fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, offload: &str) -> Result<Option<Held>> {
+/// Both ends with a line more in [tunnel].
+fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, line: &str) -> Result<Option<Held>> {
     let psks = ["theirs.psk", "ours.psk"];
     let mut ends = Vec::new();
     for (index, config) in [OURS, FAR].into_iter().enumerate() {
         hosts[index].secret(psks[index], keys[index])?;
         let psk = format!("psk = \"{}\"", psks[index]);
         let config = config.replace(&psk, &format!("{psk}\nzones = \"{zones}\""));
-        let offload = format!("offload = \"{offload}\"");
-        let config = plain::in_table(&config, "[tunnel]", &offload);
+        let config = plain::in_table(&config, "[tunnel]", line);
         ends.push(hosts[index].stratad(&same_aead(&config))?);
     }
     let [near, far] = <[Daemon; 2]>::try_from(ends).map_err(|_| anyhow!("two ends"))?;
