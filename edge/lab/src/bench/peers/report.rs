@@ -194,7 +194,7 @@ pub(super) mod tests {
             rtt: 50.0 / speed,
             loaded: 800.0 / speed,
         };
-        let samples = [40.0, 8.0, 6.0, 5.4, 3.0, 1.0, 0.5, 2.0].map(sample);
+        let samples = [40.0, 8.0, 6.0, 5.4, 3.0, 6.5, 1.0, 0.5, 2.0].map(sample);
         Entrant::ALL.into_iter().zip(samples).collect()
     }
 
