@@ -1163,8 +1163,8 @@ pub const FEATURES: &[Feature] = &[
             (OFFLOAD, "what_turns_it_off_is_one_of_two_words"),
             (BULK, "what_is_no_packet_of_anything_harms_no_other"),
             (
-                "edge/os/src/bulk.rs",
-                "no_packets_of_a_peer_harm_what_puts_them_together",
+                "edge/os/src/join.rs",
+                "no_packets_of_a_peer_become_others_by_joining",
             ),
         ]),
         recovers: Tests(&[

@@ -414,8 +414,8 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "coalesced_datagrams_are_split_again",
             ),
             (
-                "edge/os/src/bulk.rs",
-                "no_packets_of_a_peer_harm_what_puts_them_together",
+                "edge/os/src/join.rs",
+                "no_packets_of_a_peer_become_others_by_joining",
             ),
         ]),
     },
