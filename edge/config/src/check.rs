@@ -167,6 +167,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(revoked(config));
     warnings.extend(config.peers.iter().flat_map(one_family));
     warnings.extend(overlaps(&config.peers));
+    warnings.extend(waiting_threads(config));
     warnings.extend(name_servers(config));
     warnings.extend(idle_discards(config));
     warnings.extend(idle_pools(config));
@@ -182,6 +183,17 @@ fn in_clear(peer: &Peer) -> impl Iterator<Item = Warning> + '_ {
     zones.map(|(zone, _)| Warning::ZoneInClear {
         peer: peer.party.name.clone(),
         zone: zone.to_string(),
+    })
+}
+
+fn waiting_threads(config: &Config) -> impl Iterator<Item = Warning> + '_ {
+    let workers = config.tunnel.workers.get();
+    config.peers.iter().filter_map(move |peer| {
+        Some(Warning::ThreadsWait {
+            peer: peer.party.name.clone(),
+            resources: peer.resources.filter(|resources| *resources < workers)?,
+            workers,
+        })
     })
 }
 

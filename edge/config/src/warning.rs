@@ -53,6 +53,18 @@ pub enum Warning {
         /// Since when.
         since: UnixTime,
     },
+    /// There are more threads than tunnels that one of them may have for its own.
+    #[error(
+        "{peer} has `resources = {resources}`, and there are {workers} `workers`: threads without a tunnel of their own wait for those that have one; leave `resources` out"
+    )]
+    ThreadsWait {
+        /// The table.
+        peer: String,
+        /// How many tunnels.
+        resources: u8,
+        /// How many threads.
+        workers: u8,
+    },
     /// A zone is authenticated and not encrypted.
     #[error(
         "ZONE IN CLEAR: everybody on the way reads the zone `{zone}` of the tunnel with {peer}: \

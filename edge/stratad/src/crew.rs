@@ -17,7 +17,7 @@ use os::{Bulk, Error, Poller, Waker, clock};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
@@ -91,8 +91,11 @@ impl Crew {
         })
     }
 
-    /// Has as many threads work at a tunnel as the configuration wants beside the main one.
+    /// Has as many threads work at a tunnel as the configuration wants beside the main one, unless they do.
     pub fn start(&mut self, config: &Config, node: &Node, tunnel: &Tunnel) -> Result<()> {
+        if !self.threads.is_empty() {
+            return Ok(());
+        }
         for number in 1..usize::from(config.tunnel.workers.get()) {
             let hand = Hand::new(config, node.seat(number), tunnel.tun.queue()?, self.main())?;
             let losses = Arc::clone(&hand.losses);
@@ -117,9 +120,8 @@ impl Crew {
         let mut losses = Losses::default();
         for thread in self.threads.drain(..) {
             thread.stop.wake();
-            if thread.handle.join().is_err() {
-                tracing::error!("a thread of the data plane has broken off");
-            }
+            // One that broke off has said so.
+            let _ = thread.handle.join();
             losses.add(&held(&thread.losses));
         }
         losses
@@ -274,6 +276,17 @@ impl Main {
     }
 }
 
+/// A thread that breaks off says so: its queue and its sockets are closed with it, and nobody has its part.
+impl Drop for Main {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let why = "a thread of the data plane has broken off\n  fix: start stratad again, and send us its log";
+            self.tell(Word::Broken(anyhow::anyhow!(why)));
+            self.waker.wake();
+        }
+    }
+}
+
 impl Carrier for Main {
     fn pass(&mut self, path: Path, packet: &[u8]) {
         self.tell(Word::Stream(path, packet.to_vec()));
@@ -283,4 +296,36 @@ impl Carrier for Main {
 /// Nothing is left half done in it.
 fn held(losses: &Mutex<Losses>) -> MutexGuard<'_, Losses> {
     losses.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_breaks_off_says_so_and_one_that_ends_does_not() {
+        for breaks in [true, false] {
+            let crew = Crew::new().unwrap();
+            let main = crew.main();
+            let thread = thread::spawn(move || {
+                let _main = main;
+                assert!(!breaks, "on purpose");
+            });
+            assert_eq!(thread.join().is_err(), breaks);
+            assert_eq!(matches!(crew.poll_word(), Some(Word::Broken(_))), breaks);
+        }
+    }
+
+    #[test]
+    fn words_that_nobody_hears_are_counted_when_there_are_too_many() {
+        let crew = Crew::new().unwrap();
+        let mut main = crew.main();
+        let path = Path::udp(([192, 0, 2, 1], 1).into(), ([192, 0, 2, 2], 2).into());
+        for _ in 0..WORDS + 3 {
+            main.pass(path, b"one");
+        }
+        assert_eq!(main.lost, 3);
+        let heard = std::iter::from_fn(|| crew.poll_word()).count();
+        assert_eq!(heard, WORDS);
+    }
 }

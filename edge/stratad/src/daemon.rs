@@ -260,9 +260,8 @@ impl Daemon {
         {
             self.poller
                 .add(&tunnel.tun, token::TUNNEL, Interest::Read)?;
-            self.man()?;
         }
-        Ok(())
+        self.man()
     }
 
     /// Has others work at the tunnel as well, if there is one and they are wanted.

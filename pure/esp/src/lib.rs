@@ -6,6 +6,9 @@
 //! says which kind it is: plain ESP (RFC 4303, 4106, 8750) and composite SAs, whose packets are cut
 //! into zones (DESIGN section 3).
 //!
+//! Several threads have a [`Seat`] each among [`Workers`]: an SA is one worker's, and each worker is behind a lock that is
+//! taken once for a batch (`workers.rs`).
+//!
 //! *Outbound*: policy ([`Spd`]), the newest SA whose selectors fit, a sequence number that is never
 //! given twice, `classify`, seal. *Inbound*: SPI, replay check, every ICV, replay re-check and
 //! move, and only then the datagram is put together, held against the SA's selectors and released.

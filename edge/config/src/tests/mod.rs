@@ -9,6 +9,7 @@ mod examples;
 mod faults;
 mod level;
 mod mode;
+mod workers;
 mod zones;
 
 use crate::{Config, Error, Fault, Faults, load};
