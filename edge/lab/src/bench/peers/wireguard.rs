@@ -6,7 +6,7 @@ use crate::testbed::find_command;
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 /// A program, and what it is called where it may be.
 pub(super) struct Program {
@@ -63,7 +63,7 @@ impl Program {
     /// Where it is: in `$STRATA_PEERS`, in what `edge/lab/peers` filled beside this executable or up to three folders
     /// up, or in `PATH`.
     pub fn find(&self) -> Option<PathBuf> {
-        let named = std::env::var_os("STRATA_PEERS").map(PathBuf::from);
+        let named = std::env::var_os("STRATA_PEERS").and_then(|named| absolute(named).ok());
         let executable = std::env::current_exe().unwrap_or_default();
         let above = executable.ancestors().skip(1).take(3);
         let folders = named
