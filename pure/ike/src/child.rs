@@ -15,12 +15,12 @@ use crate::menu::{EspMenu, group_named};
 use crate::policy::Policy;
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::selectors::{is_narrowed, narrow};
-use crypto::{Rng, Secret};
+use crate::spi::Fresh;
+use crypto::Secret;
 use model::{
-    BesideSa, Exchanges, Half, IkeSaId, InnerAddresses, Kem, Keys, Licence, Mode, Spi,
-    TrafficSelector, ZoneAgreement,
+    BesideSa, Exchanges, Half, InnerAddresses, Kem, Keys, Licence, Mode, Spi, TrafficSelector,
+    ZoneAgreement,
 };
-use std::num::NonZeroU8;
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
 /// What a child has before its owner gives it a name.
@@ -455,41 +455,5 @@ fn refusal(response: &Message) -> DownReason {
     match crate::exchange::first_error(response) {
         Some(notify) => DownReason::ChildRefused { notify },
         None => DownReason::NotOffered("no child where one was asked for"),
-    }
-}
-
-/// Draws the SPIs of one child of ours. Where several workers open what comes, an SPI says by its remainder
-/// whose it is: so a kernel can tell by a packet alone who is to read it. Children for the same traffic are of
-/// one worker after the other (RFC 9611), and first ones likewise.
-pub(crate) struct Fresh<'a> {
-    rng: &'a mut Rng,
-    workers: u32,
-    worker: u32,
-}
-
-impl<'a> Fresh<'a> {
-    pub(crate) fn new(
-        rng: &'a mut Rng,
-        workers: NonZeroU8,
-        sa: IkeSaId,
-        name: Option<&str>,
-    ) -> Self {
-        let workers = u32::from(workers.get());
-        let place = sa.0 + u64::from(resource::number(name).unwrap_or(0));
-        Self {
-            rng,
-            workers,
-            worker: (place % u64::from(workers)) as u32,
-        }
-    }
-
-    /// SPIs below 256 are reserved (RFC 4303 section 2.1).
-    fn fresh(&mut self) -> Spi {
-        loop {
-            let spi = self.rng.u32();
-            if spi >= 256 && spi % self.workers == self.worker {
-                return Spi(spi);
-            }
-        }
     }
 }

@@ -18,6 +18,7 @@ use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
 use crate::sa::task::Task;
 use crate::sa::{Arrived, Beside, Context, Core, Output, Sa, State};
+use crate::spi;
 use crate::timeline::Timeline;
 use crate::window::{Requests, Responses};
 use crate::wishes::Wishes;
@@ -39,6 +40,7 @@ const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 pub struct Engine {
     pub(crate) config: Directory,
     rng: Rng,
+    spis: spi::Sequence,
     pub(crate) out: Output,
     pub(crate) pools: Pools,
     /// In boxes: what is in a map itself is moved about in it, and it keeps room for as much again.
@@ -60,9 +62,11 @@ impl Engine {
     /// An engine without SAs. `seed` must be fresh: all randomness comes from it. No two engines
     /// may have the same seed, except to repeat a test.
     pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
+        let mut rng = Rng::from_seed(seed);
         Self {
             config: Directory::new(config),
-            rng: Rng::from_seed(seed),
+            spis: spi::Sequence::new(&mut rng),
+            rng,
             out: Output::default(),
             pools: Pools::default(),
             sas: BTreeMap::new(),
@@ -596,6 +600,7 @@ impl Engine {
             barred: &self.barred,
             wishes: &self.wishes,
             rng: &mut self.rng,
+            spis: &mut self.spis,
             out: &mut self.out,
             pools: &mut self.pools,
             beside,

@@ -52,6 +52,7 @@ mod roster;
 mod sa;
 mod selectors;
 mod signature;
+mod spi;
 mod status;
 #[cfg(test)]
 mod tests;

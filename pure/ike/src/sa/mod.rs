@@ -39,7 +39,6 @@ mod unsure;
 mod upkeep;
 
 use crate::attempt::{Attempts, End, Offer};
-use crate::child::Fresh;
 use crate::cipher::Cipher;
 use crate::config::Peer;
 use crate::counters::{Counters, DropReason};
@@ -53,6 +52,7 @@ use crate::extension::redirect::{Followed, Redirects};
 use crate::extension::tcp::Fallen;
 use crate::pool::Pools;
 use crate::signature;
+use crate::spi::{self, Fresh};
 use crate::window::{Arrival, Due, Requests, Responses};
 use crate::wishes::Wishes;
 use auth_sent::AuthSent;
@@ -125,6 +125,7 @@ pub(crate) struct Context<'a> {
     pub(crate) barred: &'a BTreeSet<String>,
     pub(crate) wishes: &'a Wishes,
     pub(crate) rng: &'a mut Rng,
+    pub(crate) spis: &'a mut spi::Sequence,
     pub(crate) out: &'a mut Output,
     /// Addresses to lend.
     pub(crate) pools: &'a mut Pools,
@@ -502,7 +503,7 @@ impl Context<'_> {
 
     /// SPIs for a child of an IKE SA.
     pub(crate) fn spis(&mut self, sa: IkeSaId, name: Option<&str>) -> Fresh<'_> {
-        Fresh::new(self.rng, self.config.workers, sa, name)
+        Fresh::new(self.spis, self.config.workers, sa, name)
     }
 
     pub(crate) const fn child_id(&mut self) -> ChildSaId {

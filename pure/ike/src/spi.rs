@@ -1,0 +1,109 @@
+//! SPIs of our children: where packets of theirs are to come to.
+
+use crate::extension::resource;
+use crypto::Rng;
+use model::{IkeSaId, Spi};
+use std::num::NonZeroU8;
+
+/// SPIs below are reserved (RFC 4303 section 2.1).
+const FIRST: u32 = 256;
+
+/// Numbers of which no two are alike before all 2^32 were drawn: each is an odd step behind the one before (a
+/// Weyl sequence). Drawn at random two of 100,000 would be, more often than not, and the second one's tunnel
+/// could not come up. Where it begins and how wide it steps is random, so a number says little of the next
+/// one; nothing depends on that, for packets are authentic or dropped.
+pub(crate) struct Sequence {
+    next: u32,
+    step: u32,
+}
+
+impl Sequence {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self {
+            next: rng.u32(),
+            // Wide: whatever remainder is wanted comes soon.
+            step: rng.u32() | 1 << 31 | 1,
+        }
+    }
+
+    const fn draw(&mut self) -> u32 {
+        let number = self.next;
+        self.next = number.wrapping_add(self.step);
+        number
+    }
+}
+
+/// Draws the SPIs of one child of ours. Where several workers open what comes, an SPI says by its remainder
+/// whose it is: so a kernel can tell by a packet alone who is to read it. Children for the same traffic are of
+/// one worker after the other (RFC 9611), and first ones likewise.
+pub(crate) struct Fresh<'a> {
+    sequence: &'a mut Sequence,
+    workers: u32,
+    worker: u32,
+}
+
+impl<'a> Fresh<'a> {
+    pub(crate) fn new(
+        sequence: &'a mut Sequence,
+        workers: NonZeroU8,
+        sa: IkeSaId,
+        name: Option<&str>,
+    ) -> Self {
+        let workers = u32::from(workers.get());
+        let place = sa.0 + u64::from(resource::number(name).unwrap_or(0));
+        Self {
+            sequence,
+            workers,
+            worker: (place % u64::from(workers)) as u32,
+        }
+    }
+
+    pub(crate) const fn fresh(&mut self) -> Spi {
+        loop {
+            let spi = self.sequence.draw();
+            if spi >= FIRST && spi % self.workers == self.worker {
+                return Spi(spi);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{prop_assert, prop_assert_eq, proptest};
+    use std::collections::BTreeSet;
+
+    fn workers(count: u8) -> NonZeroU8 {
+        NonZeroU8::new(count).unwrap()
+    }
+
+    #[test]
+    fn of_a_million_spis_no_two_are_alike() {
+        let mut sequence = Sequence::new(&mut Rng::from_seed([7; 32]));
+        let drawn = (0..1 << 20).map(|sa| {
+            let mut fresh = Fresh::new(&mut sequence, workers(3), IkeSaId(sa), None);
+            fresh.fresh()
+        });
+        assert_eq!(drawn.collect::<BTreeSet<_>>().len(), 1 << 20);
+    }
+
+    proptest! {
+        #[test]
+        fn an_spi_says_whose_it_is_and_is_soon_found(seed: [u8; 32], count in 1..=32u8, sa: u32) {
+            let mut sequence = Sequence::new(&mut Rng::from_seed(seed));
+            let mut fresh = Fresh::new(&mut sequence, workers(count), IkeSaId(sa.into()), None);
+            let (first, step) = (fresh.sequence.next, fresh.sequence.step);
+            let spi = fresh.fresh().0;
+            prop_assert!(spi >= FIRST);
+            prop_assert_eq!(spi % u32::from(count), sa % u32::from(count));
+            let mut draws = 0;
+            let mut number = first;
+            while number != spi {
+                number = number.wrapping_add(step);
+                draws += 1;
+            }
+            prop_assert!(draws < 4 * u32::from(count) * u32::from(count), "{draws} draws");
+        }
+    }
+}
