@@ -28,6 +28,10 @@ fn main() -> ExitCode {
         a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows,
         a_datagram_that_is_lost_in_a_minute_makes_it_fail,
         a_soak_of_less_than_a_minute_is_refused,
+        echoes_come_back_through_one_few_and_all_tunnels_and_the_json_has_stable_keys,
+        a_crowd_is_told_as_text,
+        a_crowd_with_another_key_carries_nothing,
+        fewer_than_a_few_are_no_crowd,
     ])
 }
 
@@ -318,6 +322,55 @@ fn a_soak_of_less_than_a_minute_is_refused() -> Result<()> {
     ensure!(output.status.code() == Some(2), "{output:?}");
     let error = String::from_utf8(output.stderr)?;
     ensure!(error.contains("60..=604800"), "{error}");
+    Ok(())
+}
+
+fn echoes_come_back_through_one_few_and_all_tunnels_and_the_json_has_stable_keys() -> Result<()> {
+    let (output, report) = printed("sas --quick --sas 300")?;
+    ensure!(output.status.success(), "{report}");
+    let top = "failure goals optimised own_core rows sas";
+    ensure!(keys(&report) == top, "{}", keys(&report));
+    let rows = report["rows"].as_array().context("rows is a list")?;
+    let sas: Vec<_> = rows.iter().map(|row| &row["sas"]).collect();
+    ensure!(sas == [1, 64, 300], "{report}");
+    for row in rows {
+        let all = "cpu_us echoes_per_s over_few over_one sas";
+        ensure!(keys(row) == all, "{row}");
+        for key in all.split(' ') {
+            ensure!(row[key].as_f64() > Some(0.0), "{key}: {row}");
+        }
+    }
+    ensure!(goals(&report)? == ["speed of one SA that many have"]);
+    Ok(())
+}
+
+fn a_crowd_is_told_as_text() -> Result<()> {
+    let output = command("sas --quick --sas 64")?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "{text}");
+    ensure!(text.contains("64 tunnels between a crowd"), "{text}");
+    ensure!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    Ok(())
+}
+
+fn a_crowd_with_another_key_carries_nothing() -> Result<()> {
+    let (output, report) = printed("sas --quick --sas 64 --wrong-key")?;
+    ensure!(output.status.code() == Some(1), "{report}");
+    let why = report["failure"].as_str().context("a reason")?;
+    ensure!(
+        why.starts_with("0 of 64 are up") && why.contains("key"),
+        "{why}"
+    );
+    ensure!(report["rows"] == serde_json::json!([]), "{report}");
+    Ok(())
+}
+
+fn fewer_than_a_few_are_no_crowd() -> Result<()> {
+    let output = command("sas --sas 63")?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
     Ok(())
 }
 

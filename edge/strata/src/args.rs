@@ -398,6 +398,26 @@ pub enum Bench {
     /// Carry datagrams for long with new keys all the time: whether one is lost, and who grows
     #[command(after_help = "Exit status 1 if a datagram was lost or a daemon has grown.")]
     Soak(BenchSoak),
+    /// Carry echoes for very many tunnels at once, beside what is carried for one
+    #[command(
+        after_help = "Exit status 1 if a tunnel did not come up or an echo was lost. A goal that is missed \
+                            changes nothing."
+    )]
+    Sas(BenchSas),
+}
+
+/// How many. Without options: 100000 tunnels, 24 rounds.
+#[derive(Debug, Group)]
+pub struct BenchSas {
+    /// Measure less: 3 rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Tunnels, each with an SA for each direction
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(64..=200_000))]
+    pub sas: u32,
+    /// Give the crowd another key, which must make it fail
+    #[arg(long)]
+    pub wrong_key: bool,
 }
 
 /// How long. Without options: a minute.

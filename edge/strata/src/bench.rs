@@ -1,13 +1,12 @@
 //! `strata bench`: hands what was typed to the lab, and prints what it measured.
 
-use crate::args::{Bench, BenchEsp, BenchIke, BenchPeers};
+use crate::args::{Bench, BenchEsp, BenchIke, BenchPeers, BenchSas};
 use crate::output::{Exit, Output};
 use control::Failure;
 use ipsec_mb::IpsecMb;
 use lab::bench::esp;
 use lab::bench::ike::{self, Load, Options};
-use lab::bench::peers;
-use lab::bench::soak;
+use lab::bench::{peers, sas, soak};
 use lab::obstacle::Obstacle;
 use lab::plot::Plot;
 use lab::{interrupt, testbed};
@@ -35,6 +34,10 @@ const QUICK_TURNS: (u32, u32) = (1, 1);
 /// How often packets are timed.
 const PACKET_ROUNDS: u32 = 300;
 const QUICK_PACKET_ROUNDS: u32 = 20;
+
+/// How often one, few and very many tunnels carry.
+const VOLLEYS: u32 = 24;
+const QUICK_VOLLEYS: u32 = 3;
 
 /// Must come before the first thread: set-ups are measured in namespaces of our own.
 pub fn run(bench: &Bench, output: &Output) -> Exit {
@@ -67,6 +70,10 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             drawn(soak.plot.as_deref(), measure, soak::Report::plot)
         })
         .map(|report| {
+            let told = (report.is_complete(), report.body(), report.verdict());
+            tell(&report, told, output)
+        }),
+        Bench::Sas(sas) => apart(|| sas::measure(&volleys(sas))).map(|report| {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
@@ -145,6 +152,14 @@ fn turns(asked: &BenchPeers) -> peers::Options {
     peers::Options {
         rounds,
         seconds: asked.seconds.unwrap_or(seconds),
+        wrong_key: asked.wrong_key,
+    }
+}
+
+fn volleys(asked: &BenchSas) -> sas::Options {
+    sas::Options {
+        sas: asked.sas as usize,
+        rounds: if asked.quick { QUICK_VOLLEYS } else { VOLLEYS },
         wrong_key: asked.wrong_key,
     }
 }

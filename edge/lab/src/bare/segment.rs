@@ -70,7 +70,8 @@ fn segment(
 }
 
 /// The IP header of a datagram of so many octets.
-fn header((from, to): (Ipv4Addr, Ipv4Addr), protocol: u8, octets: usize) -> Vec<u8> {
+/// An IPv4 header in front of what makes so many octets with it.
+pub(crate) fn header((from, to): (Ipv4Addr, Ipv4Addr), protocol: u8, octets: usize) -> Vec<u8> {
     let mut header = [
         [0x45, 0],
         (octets as u16).to_be_bytes(),

@@ -1,15 +1,18 @@
 //! `strata bench`: what Strata costs, each time beside the cryptography of it alone, and what it carries beside
-//! others, measured in turns in the same run. What is aimed at is printed as well, and missing it changes nothing: another
+//! others and for many, measured in turns in the same run. What is aimed at is printed as well, and missing it changes nothing: another
 //! machine has other figures. Only whether it lasts ([`soak`]) is the same everywhere.
 
 pub mod esp;
 pub mod ike;
 pub mod peers;
+pub mod sas;
 pub mod soak;
 
 mod cores;
+mod crowd;
 mod goal;
 mod memory;
+mod responder;
 
 pub(crate) use cores::spent_here;
 pub use goal::{Bound, Goal};

@@ -2448,4 +2448,21 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: NotNeeded("what it starts ends with it"),
     },
+    Feature {
+        name: "What a gateway carries for very many at once",
+        keys: &[],
+        verbs: &["bench sas"],
+        works: Tests(&[
+            (
+                BENCH,
+                "echoes_come_back_through_one_few_and_all_tunnels_and_the_json_has_stable_keys",
+            ),
+            (BENCH, "a_crowd_is_told_as_text"),
+        ]),
+        refuses: Tests(&[
+            (BENCH, "a_crowd_with_another_key_carries_nothing"),
+            (BENCH, "fewer_than_a_few_are_no_crowd"),
+        ]),
+        recovers: NotNeeded("what it starts ends with it"),
+    },
 ];

@@ -5,8 +5,8 @@
 //!
 //! All of those addresses are this host's, so the answers come back, and are counted.
 
-use super::crowd::{self, NON_ESP_MARKER, PEER};
-use super::responder::ADDRESS;
+use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
+use crate::bench::responder::Place;
 use crate::host::Host;
 use anyhow::{Context, Result};
 use crypto::{Rng, Secret};
@@ -58,8 +58,9 @@ impl Flood {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         let udp = host.inside(|| Ok(Datagrams::udp(any, None)?))?;
         let mut rng = Rng::from_seed(entropy::seed());
-        // The key is of no use: nobody gets as far as to prove anything.
-        let config = crowd::config(0, Secret::new(rng.array::<32>().to_vec()), PORT);
+        // It is of no use: nobody gets as far as to prove anything.
+        let key = Secret::new(rng.array::<32>().to_vec());
+        let config = crowd::config(0, key, PORT, Place::ONE_HOST);
         let now = clock::now();
         let mut engine = Engine::new(config, rng.array(), now);
         engine.initiate(PEER, path(&mut rng), now)?;
@@ -124,6 +125,6 @@ fn path(rng: &mut Rng) -> Path {
     let anywhere = Ipv4Addr::from_bits(127 << 24 | rng.u32() >> 8);
     Path::udp(
         SocketAddr::from((anywhere, PORT)),
-        SocketAddr::new(ADDRESS, ike::NATT_PORT),
+        SocketAddr::new(Place::ONE_HOST.responder, ike::NATT_PORT),
     )
 }

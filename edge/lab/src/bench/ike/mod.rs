@@ -17,25 +17,23 @@
 //! * **Flood**: so many a second, first in peace, then while requests of addresses that know nothing
 //!   of them arrive (`flood`).
 
-mod crowd;
 mod flood;
 mod raw;
 mod report;
-mod responder;
 mod text;
 
 pub use flood::Poured;
 pub use report::{Report, Round};
 
 use super::cores::Seat;
+use super::crowd::{Crowd, Pace};
+use super::responder::{Place, Responder};
 use crate::host::Host;
 use crate::obstacle::Obstacle;
 use crate::testbed::{Testbed, find_binary};
 use anyhow::{Result, ensure};
-use crowd::{Crowd, Pace};
 use flood::Flood;
 use raw::Raw;
-use responder::Responder;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -146,7 +144,7 @@ fn run(options: &Options) -> Result<Report> {
     let host = bed.host("loopback")?;
     let responder = Responder::start(&host, WARM_UP + setups)?;
     let seat = Seat::apart_from(responder.pid())?;
-    let mut crowd = Crowd::new(&host)?;
+    let mut crowd = Crowd::new(&host, Place::ONE_HOST)?;
     let first = crowd.run(WARM_UP, Pace::Queue(1))?;
     let why = first.failure.unwrap_or_default();
     ensure!(

@@ -1,7 +1,7 @@
 //! What was measured, and what it is held against.
 
-use super::crowd::Run;
 use super::{Load, Poured};
+use crate::bench::crowd::Run;
 use crate::bench::{Bound, Goal};
 use crate::experiment::median;
 use serde::Serialize;

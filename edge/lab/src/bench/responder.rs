@@ -1,7 +1,7 @@
 //! The responder: a `stratad` that knows every initiator, and what the kernel says of it.
 
-use crate::bench::cores;
-use crate::bench::memory::memory;
+use super::cores;
+use super::memory::memory;
 use crate::daemon::Daemon;
 use crate::host::Host;
 use anyhow::{Context, Result};
@@ -12,21 +12,51 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Where it listens.
-pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// Where it listens, and where the initiators are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Its address.
+    pub responder: IpAddr,
+    /// The first initiator's; the others' follow.
+    pub first: Ipv4Addr,
+}
 
 /// Who it is.
 const IDENTITY: &str = "responder.bench";
 
-/// What it protects, and its own address there.
+/// What it protects.
 const PROTECTED: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 8, 0, 0), 16);
-const INNER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
+
+/// Its own address there.
+pub(super) const INNER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
 
 /// The initiators' addresses inside count from here.
 const FIRST_INNER: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 0);
 
 /// The key of all of them. Whoever has it finds nothing here that is worth it.
 pub(super) const KEY: &[u8] = b"a key for measurements only, in namespaces that end with them";
+
+impl Place {
+    /// All of them in one host.
+    pub const ONE_HOST: Self = Self {
+        responder: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        first: Ipv4Addr::new(127, 1, 0, 0),
+    };
+
+    /// An initiator's address.
+    pub const fn address_of(self, number: u32) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(self.first.to_bits() + number))
+    }
+
+    /// The number of the initiator that has it.
+    pub fn number_of(self, address: IpAddr) -> Option<usize> {
+        let IpAddr::V4(address) = address else {
+            return None;
+        };
+        let number = address.to_bits().checked_sub(self.first.to_bits())?;
+        usize::try_from(number).ok()
+    }
+}
 
 /// A running responder; dead when dropped.
 pub(super) struct Responder(Daemon);
@@ -91,7 +121,7 @@ pub(super) fn inner(initiator: u32) -> TrafficSelector {
     prefix(inner_address(initiator), 32)
 }
 
-fn inner_address(initiator: u32) -> Ipv4Addr {
+pub(super) fn inner_address(initiator: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(FIRST_INNER.to_bits() + initiator)
 }
 
@@ -114,4 +144,19 @@ fn config(initiators: usize) -> String {
         );
     }
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_initiator_is_found_by_its_address() {
+        let place = Place::ONE_HOST;
+        for number in [0, 1, 255, 256, 70_000] {
+            let address = place.address_of(number);
+            assert_eq!(place.number_of(address), Some(number as usize));
+        }
+        assert_eq!(place.number_of(place.responder), None);
+    }
 }

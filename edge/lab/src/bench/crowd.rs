@@ -3,26 +3,23 @@
 //! They begin on the port that IKE and ESP share, so that one socket is enough: "an initiator can
 //! use port 4500 for both IKE and ESP, regardless of whether or not there is a NAT, even at the
 //! beginning of IKE" (RFC 7296 section 2.23). That port is another one here, for the responder has
-//! 4500 of this host.
+//! 4500 where both are one host.
 
-use super::responder::{self, ADDRESS};
+use super::responder::{self, Place};
 use crate::host::Host;
 use anyhow::{Context, Result};
 use crypto::Secret;
 use ike::{Addressing, Engine, Event, Lifetimes, PeerRole, ZonePolicy};
-use model::{Group, Instant, Mode, Path, Suite};
+use model::{ChildSa, Group, Instant, Mode, Path, Suite};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Where all of them listen.
 const PORT: u16 = 14_500;
-
-/// The first one's address.
-const FIRST: Ipv4Addr = Ipv4Addr::new(127, 1, 0, 0);
 
 /// What IKE on a shared port begins with (RFC 3948 section 2.2).
 pub(super) const NON_ESP_MARKER: &[u8] = &[0; 4];
@@ -44,6 +41,7 @@ pub(super) enum Pace {
 
 /// All initiators so far, in the order in which they began.
 pub(super) struct Crowd {
+    place: Place,
     udp: Datagrams,
     poller: Poller,
     ready: Vec<Ready>,
@@ -53,6 +51,14 @@ pub(super) struct Crowd {
     key: Secret,
     /// Lengths of the datagrams of the very first set-up, in either direction.
     dialogue: Vec<usize>,
+    tunnels: Vec<Tunnel>,
+}
+
+/// What an initiator has when it is up.
+pub(super) struct Tunnel {
+    /// Whose it is.
+    pub number: u32,
+    pub child: Box<ChildSa<Secret>>,
 }
 
 struct Initiator {
@@ -89,12 +95,13 @@ pub(super) struct Run {
 
 impl Crowd {
     /// Nobody yet.
-    pub fn new(host: &Host) -> Result<Self> {
+    pub fn new(host: &Host, place: Place) -> Result<Self> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         let udp = host.inside(|| Ok(Datagrams::udp(any, None)?))?;
         let poller = Poller::new()?;
         poller.add(&udp, 0, Interest::Read)?;
         Ok(Self {
+            place,
             udp,
             poller,
             ready: Vec::new(),
@@ -103,6 +110,7 @@ impl Crowd {
             under_way: 0,
             key: Secret::new(responder::KEY.to_vec()),
             dialogue: Vec::new(),
+            tunnels: Vec::new(),
         })
     }
 
@@ -117,6 +125,11 @@ impl Crowd {
         outcomes
             .filter(|outcome| matches!(outcome, Some(Outcome::Up(_))))
             .count()
+    }
+
+    /// What came up, and the socket of all of it, for packets.
+    pub fn into_tunnels(self) -> (Vec<Tunnel>, Datagrams) {
+        (self.tunnels, self.udp)
     }
 
     /// The lengths of the four messages of a set-up, without the marker.
@@ -170,10 +183,11 @@ impl Crowd {
         let (index, now) = (self.initiators.len(), clock::now());
         let number = u32::try_from(index)?;
         let path = Path::udp(
-            SocketAddr::new(address_of(number), PORT),
-            SocketAddr::new(ADDRESS, ike::NATT_PORT),
+            SocketAddr::new(self.place.address_of(number), PORT),
+            SocketAddr::new(self.place.responder, ike::NATT_PORT),
         );
-        let mut engine = Engine::new(config(number, self.key.clone(), PORT), entropy::seed(), now);
+        let config = config(number, self.key.clone(), PORT, self.place);
+        let mut engine = Engine::new(config, entropy::seed(), now);
         engine.initiate(PEER, path, now)?;
         self.initiators.push(Initiator {
             engine,
@@ -205,6 +219,7 @@ impl Crowd {
     /// Handles what one system call brings; `false` if it is nothing.
     fn receive(&mut self) -> Result<bool> {
         let Self {
+            place,
             udp,
             initiators,
             dialogue,
@@ -213,7 +228,7 @@ impl Crowd {
         let now = clock::now();
         let mut spoken_to = Vec::new();
         let read = udp.recv(|arrival, payload| {
-            let Some(index) = index_of(arrival.path.local.ip()) else {
+            let Some(index) = place.number_of(arrival.path.local.ip()) else {
                 return;
             };
             let message = payload.strip_prefix(NON_ESP_MARKER);
@@ -247,7 +262,11 @@ impl Crowd {
         }
         while let Some(event) = initiator.engine.poll_event() {
             let outcome = match event {
-                Event::ChildUp(_) => Outcome::Up(now.since(initiator.began)),
+                Event::ChildUp(child) => {
+                    let number = index as u32;
+                    self.tunnels.push(Tunnel { number, child });
+                    Outcome::Up(now.since(initiator.began))
+                }
                 Event::IkeDown { why, .. } => Outcome::Failed(why.to_string()),
                 _ => continue,
             };
@@ -294,26 +313,14 @@ fn due(elapsed: Duration, pause: Duration) -> usize {
     1 + (elapsed.as_nanos() / pause.as_nanos().max(1)) as usize
 }
 
-fn address_of(number: u32) -> IpAddr {
-    Ipv4Addr::from_bits(FIRST.to_bits() + number).into()
-}
-
-fn index_of(address: IpAddr) -> Option<usize> {
-    let IpAddr::V4(address) = address else {
-        return None;
-    };
-    let number = address.to_bits().checked_sub(FIRST.to_bits())?;
-    usize::try_from(number).ok()
-}
-
 /// What each calls the responder.
 pub(super) const PEER: &str = "responder";
 
 /// An initiator's configuration. Nothing that comes later than a set-up is wanted of it.
-pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
+pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::Config {
     let responder = ike::Peer {
         name: PEER.to_owned(),
-        address: Some(ADDRESS),
+        address: Some(place.responder),
         identity: responder::identity(),
         psk: Some(key),
         key: None,
@@ -354,14 +361,6 @@ pub(super) fn config(number: u32, key: Secret, port: u16) -> ike::Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_initiator_is_found_by_its_address() {
-        for number in [0, 1, 255, 256, 70_000] {
-            assert_eq!(index_of(address_of(number)), Some(number as usize));
-        }
-        assert_eq!(index_of(ADDRESS), None);
-    }
 
     #[test]
     fn whoever_begins_every_so_often_begins_at_once_and_then_every_so_often() {

@@ -1,0 +1,232 @@
+//! The crowd's packets: everybody asks for echoes through a tunnel of their own.
+
+use crate::bare::segment;
+use crate::bench::crowd::{Crowd, Tunnel};
+use crate::bench::responder::{INNER, inner_address};
+use anyhow::{Context, Result, ensure};
+use esp::{DropReason, Packet, Sink, Spd, Worker};
+use model::{ChildSaId, Path};
+use os::poll::{Interest, Poller, Ready};
+use os::{Datagrams, clock};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::slice;
+use std::time::Duration;
+use wire::checksum::Sum;
+use wire::ip;
+
+/// Octets of a datagram inside, and of the packet that it becomes at most.
+const LENGTH: usize = 1280;
+const SEALED: usize = 1500;
+
+/// On the way at once: more than a batch of the gateway's, and less than what any buffer takes.
+const WINDOW: usize = 128;
+
+/// An echo that is not there by then does not come.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What scatters consecutive packets over SAs. It is prime.
+const STEP: usize = 7919;
+
+/// ICMP, an echo that is asked for, and its header (RFC 792).
+const ICMP: u8 = 1;
+const ECHO: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+const ICMP_LEN: usize = 8;
+
+/// Everybody, behind one socket.
+pub(super) struct Clients {
+    everybody: Vec<Client>,
+    /// Who has an address outside.
+    by_address: BTreeMap<IpAddr, usize>,
+    udp: Datagrams,
+    poller: Poller,
+    ready: Vec<Ready>,
+    requests: Vec<Request>,
+    /// What came back, as it came, with whose it is.
+    replies: Vec<(usize, Packet)>,
+}
+
+struct Client {
+    number: u32,
+    worker: Worker,
+    path: Path,
+}
+
+/// A sealed one.
+struct Request {
+    client: usize,
+    packet: Packet,
+}
+
+/// Whether something was dropped.
+#[derive(Default)]
+struct Outcome(Option<DropReason>);
+
+impl Sink for Outcome {
+    fn transmit(&mut self, _packet: &mut Packet, _to: Path) {}
+
+    fn deliver(&mut self, _packet: &mut Packet) {}
+
+    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
+        self.0 = Some(why);
+    }
+}
+
+impl Clients {
+    /// Echoes of one volley.
+    pub const VOLLEY: usize = 4096;
+
+    /// With everybody's tunnel.
+    pub fn new(crowd: Crowd) -> Result<Self> {
+        let (tunnels, udp) = crowd.into_tunnels();
+        let mut everybody = Vec::with_capacity(tunnels.len());
+        for Tunnel { number, mut child } in tunnels {
+            child.id = ChildSaId(1);
+            let path = child.path;
+            let mut worker = Worker::new(Spd::default());
+            worker.install(*child).context("an SA of the crowd")?;
+            everybody.push(Client {
+                number,
+                worker,
+                path,
+            });
+        }
+        let addresses = everybody.iter().enumerate();
+        let by_address = addresses.map(|(index, client)| (client.path.local.ip(), index));
+        let by_address = by_address.collect();
+        let poller = Poller::new()?;
+        poller.add(&udp, 0, Interest::Read)?;
+        let packet = || Packet::with_capacity(SEALED);
+        let requests = (0..Self::VOLLEY).map(|_| Request {
+            client: 0,
+            packet: packet(),
+        });
+        Ok(Self {
+            requests: requests.collect(),
+            replies: (0..Self::VOLLEY).map(|_| (0, packet())).collect(),
+            everybody,
+            by_address,
+            udp,
+            poller,
+            ready: Vec::new(),
+        })
+    }
+
+    /// Lets the first so many ask in turns, from the `first` echo on, and tells how long it took until everything
+    /// was back. All of it is opened and looked at after that.
+    pub fn volley(&mut self, first: usize, sas: usize) -> Result<Duration> {
+        self.seal(first, sas)?;
+        let begun = clock::now();
+        self.exchange()?;
+        let lasted = clock::now().since(begun);
+        self.check()?;
+        Ok(lasted)
+    }
+
+    fn seal(&mut self, first: usize, sas: usize) -> Result<()> {
+        let now = clock::now();
+        for (place, request) in self.requests.iter_mut().enumerate() {
+            request.client = (first + place) * STEP % sas;
+            let client = &mut self.everybody[request.client];
+            request.packet.fill(&echo(client.number, place as u16));
+            let work = |worker: &mut Worker, packet: &mut [Packet], sink: &mut Outcome| {
+                worker.seal(packet, sink, now);
+            };
+            pass(client, &mut request.packet, work)?;
+        }
+        Ok(())
+    }
+
+    /// Sends all of them, never more at once than [`WINDOW`], and keeps what comes back.
+    fn exchange(&mut self) -> Result<()> {
+        let (mut sent, mut back) = (0, 0);
+        while back < Self::VOLLEY {
+            let most = Self::VOLLEY.min(back + WINDOW);
+            for request in &self.requests[sent..most] {
+                let path = self.everybody[request.client].path;
+                self.udp.send(path, 0, request.packet.octets())?;
+            }
+            sent = most;
+            let deadline = clock::now() + PATIENCE;
+            let before = back;
+            while back == before {
+                back += self.receive(back)?;
+                if back == before {
+                    let left = Self::VOLLEY - back;
+                    ensure!(clock::now() < deadline, "{left} echoes did not come back");
+                    self.poller.wait(Some(deadline), &mut self.ready)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many came with one call, of which the first is the `next`th.
+    fn receive(&mut self, next: usize) -> Result<usize> {
+        let mut room = self.replies[next..].iter_mut();
+        let mut came = 0;
+        let read = self.udp.recv(|arrival, payload| {
+            let client = self.by_address.get(&arrival.path.local.ip());
+            // Everything else is IKE, or a packet too many.
+            if let (Some(&client), Some(reply)) = (client, room.next()) {
+                reply.0 = client;
+                reply.1.fill(payload);
+                reply.1.path = Some(arrival.path);
+                came += 1;
+            }
+        });
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            read => read.context("reading echoes").map(|_| came),
+        }
+    }
+
+    /// Every reply is an echo to whoever it came to.
+    fn check(&mut self) -> Result<()> {
+        let now = clock::now();
+        for (client, packet) in &mut self.replies {
+            let client = &mut self.everybody[*client];
+            let work = |worker: &mut Worker, packet: &mut [Packet], sink: &mut Outcome| {
+                worker.open(packet, sink, now);
+            };
+            pass(client, packet, work)?;
+            let header = ip::Header::parse(packet.octets()).context("an echo is IP")?;
+            let to = IpAddr::V4(inner_address(client.number));
+            let kind = header.payload().first();
+            ensure!(
+                header.destination() == to && kind == Some(&ECHO_REPLY),
+                "ICMP of type {kind:?} came to {}, and not an echo to {to}",
+                header.destination()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Has a client's worker seal or open one packet.
+fn pass(
+    client: &mut Client,
+    packet: &mut Packet,
+    work: impl Fn(&mut Worker, &mut [Packet], &mut Outcome),
+) -> Result<()> {
+    let mut outcome = Outcome::default();
+    work(&mut client.worker, slice::from_mut(packet), &mut outcome);
+    let why = outcome.0;
+    ensure!(why.is_none(), "a packet of the crowd was dropped: {why:?}");
+    Ok(())
+}
+
+/// Asks the gateway's address inside for an echo.
+fn echo(number: u32, sequence: u16) -> Vec<u8> {
+    let mut datagram = segment::header((inner_address(number), INNER), ICMP, LENGTH);
+    let at = datagram.len();
+    datagram.extend([ECHO, 0, 0, 0, 0, 1]);
+    datagram.extend(sequence.to_be_bytes());
+    debug_assert_eq!(datagram.len(), at + ICMP_LEN);
+    datagram.resize(LENGTH, 0x55);
+    let sum = Sum::default().with(&datagram[at..]).finish();
+    datagram[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+    datagram
+}

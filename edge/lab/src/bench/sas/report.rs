@@ -1,0 +1,156 @@
+//! What was measured, and what it is held against.
+
+use super::clients::Clients;
+use crate::bench::{Bound, Goal};
+use crate::experiment::median;
+use serde::Serialize;
+use std::time::Duration;
+
+/// A measurement, as `strata bench sas --json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// How many tunnels were up, each with an SA for each direction.
+    pub sas: usize,
+    /// One, few and all of them.
+    pub rows: Vec<Row>,
+    /// Why nothing was measured, or not all.
+    pub failure: Option<String>,
+    /// What is aimed at.
+    pub goals: Vec<Goal>,
+    /// Whether the gateway had a core of its own.
+    pub own_core: bool,
+    /// Whether this is a release build; the figures of others say nothing.
+    pub optimised: bool,
+    #[serde(skip)]
+    pub(super) turns: Vec<[Turn; 3]>,
+}
+
+/// What is carried for so many. All values are medians of the rounds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Row {
+    /// Tunnels in use.
+    pub sas: usize,
+    /// Echoes a second: each is a packet that is opened and one that is sealed.
+    pub echoes_per_s: f64,
+    /// Microseconds of the gateway's cores for each.
+    pub cpu_us: f64,
+    /// Echoes a second over those of one tunnel, of the same round.
+    pub over_one: f64,
+    /// The same over those of few tunnels.
+    pub over_few: f64,
+}
+
+/// A volley of somebody's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turn {
+    pub sas: usize,
+    pub lasted: Duration,
+    /// Time of the gateway's threads.
+    pub spent: Duration,
+}
+
+impl Turn {
+    pub fn of(sas: usize) -> Self {
+        Self {
+            sas,
+            ..Self::default()
+        }
+    }
+}
+
+impl Report {
+    pub(super) const fn new(sas: usize, own_core: bool) -> Self {
+        Self {
+            sas,
+            rows: Vec::new(),
+            failure: None,
+            goals: Vec::new(),
+            own_core,
+            optimised: !cfg!(debug_assertions),
+            turns: Vec::new(),
+        }
+    }
+
+    /// With what follows from the turns.
+    pub(super) fn finished(mut self) -> Self {
+        let rows = (0..3).filter_map(|place| Row::new(place, &self.turns));
+        self.rows = rows.collect();
+        let all = self.rows.last();
+        self.goals = vec![Goal::new(
+            "speed of one SA that many have",
+            Bound::AtLeast,
+            0.85,
+            all.map(|row| row.over_one),
+        )];
+        self
+    }
+
+    /// Whether everybody came up and every echo came back.
+    pub const fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+}
+
+impl Row {
+    fn new(place: usize, turns: &[[Turn; 3]]) -> Option<Self> {
+        let middle = |of: &dyn Fn(&[Turn; 3]) -> f64| {
+            let values: Vec<_> = turns.iter().map(of).collect();
+            median(&values)
+        };
+        let lasted = |turn: Turn| turn.lasted.as_secs_f64();
+        let volley = Clients::VOLLEY as f64;
+        Some(Self {
+            sas: turns.first()?[place].sas,
+            echoes_per_s: middle(&|round| volley / lasted(round[place]))?,
+            cpu_us: middle(&|round| round[place].spent.as_secs_f64() * 1e6 / volley)?,
+            over_one: middle(&|round| lasted(round[0]) / lasted(round[place]))?,
+            over_few: middle(&|round| lasted(round[1]) / lasted(round[place]))?,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Of two rounds, one of which was disturbed all the time.
+    pub(in crate::bench::sas) fn report() -> Report {
+        let turn = |sas, millis: u64| Turn {
+            sas,
+            lasted: Duration::from_millis(millis),
+            spent: Duration::from_millis(millis / 2),
+        };
+        let round = |slow: u64| {
+            [
+                turn(1, 80 * slow),
+                turn(64, 90 * slow),
+                turn(100_000, 100 * slow),
+            ]
+        };
+        let mut report = Report::new(100_000, true);
+        report.turns = vec![round(1), round(7), round(1)];
+        report.finished()
+    }
+
+    #[test]
+    fn ratios_are_of_a_round_and_the_goal_is_held_against_all() {
+        let report = report();
+        let [one, few, all] = &report.rows[..] else {
+            panic!("three rows: {report:?}");
+        };
+        assert_eq!((one.sas, few.sas, all.sas), (1, 64, 100_000));
+        assert_eq!((one.over_one, few.over_few), (1.0, 1.0));
+        assert!((all.over_one - 0.8).abs() < 1e-9 && (all.over_few - 0.9).abs() < 1e-9);
+        assert!((one.echoes_per_s - 51_200.0).abs() < 1e-6);
+        assert!(!report.goals[0].reached);
+    }
+
+    #[test]
+    fn without_a_round_nothing_is_told() {
+        let mut report = Report::new(5, false);
+        report.failure = Some("nobody came up".into());
+        let report = report.finished();
+        assert!(report.rows.is_empty() && !report.is_complete());
+        assert!(report.goals.iter().all(|goal| goal.measured.is_none()));
+    }
+}
