@@ -18,12 +18,19 @@ pub mod control_line;
 #[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/credential.rs"]
 mod credential;
+#[path = "../../edge/os/src/cut.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with os")]
+mod cut;
+pub mod device;
 pub mod headers;
 pub mod ike_message;
 pub mod ike_payload;
 #[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/insider.rs"]
 pub mod insider;
+#[path = "../../edge/os/src/join.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with os")]
+mod join;
 #[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/packet.rs"]
 pub mod packet;
@@ -36,6 +43,9 @@ pub mod scene;
 #[cfg(feature = "engines")]
 pub mod snoop;
 pub mod stream;
+#[path = "../../edge/os/src/virtio.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with os")]
+mod virtio;
 pub mod zone_map;
 
 /// Something that is done with octets.
@@ -44,6 +54,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Those that need nothing but `wire`.
 pub const READERS: &[Target] = &[
     ("classify", classify::run),
+    ("device", device::run),
     ("headers", headers::run),
     ("ike_message", ike_message::run),
     ("ike_payload", ike_payload::run),
