@@ -25,6 +25,9 @@ pub mod ike_payload;
 #[path = "../../pure/node/tests/insider/insider.rs"]
 pub mod insider;
 #[cfg(feature = "engines")]
+pub mod mobile_agents;
+pub mod mobile_ip;
+#[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/packet.rs"]
 pub mod packet;
 #[cfg(feature = "engines")]
@@ -47,6 +50,7 @@ pub const READERS: &[Target] = &[
     ("headers", headers::run),
     ("ike_message", ike_message::run),
     ("ike_payload", ike_payload::run),
+    ("mobile_ip", mobile_ip::run),
     ("stream", stream::run),
     ("zone_map", zone_map::run),
 ];
@@ -57,6 +61,7 @@ pub const ENGINES: &[Target] = &[
     ("certificate", certificate::run),
     ("config_file", config_file::run),
     ("control_line", control_line::run),
+    ("mobile_agents", mobile_agents::run),
     ("packet", |octets| _ = packet::play(octets)),
     ("peer", |octets| _ = peer::play(octets)),
     ("snoop", snoop::run),

@@ -30,7 +30,7 @@ pub struct Association {
 
 impl Algorithm {
     /// Octets of an authenticator.
-    pub const fn len(self) -> u8 {
+    pub const fn authenticator_len(self) -> u8 {
         match self {
             Self::HmacMd5 => HMAC_MD5_LEN as u8,
             Self::HmacSha256 => 32,
@@ -51,7 +51,7 @@ impl Algorithm {
 impl Association {
     /// Appends an extension that authenticates a message.
     pub fn sign(&self, message: &mut Vec<u8>, between: Between) {
-        let announced = (self.spi, self.algorithm.len());
+        let announced = (self.spi, self.algorithm.authenticator_len());
         append_authentication(message, between, announced, |covered| {
             self.algorithm.mac(&self.key, covered)
         });
