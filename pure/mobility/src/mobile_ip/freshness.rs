@@ -125,17 +125,19 @@ impl Judge {
         }
     }
 
+    /// `is_before` says that it is a timestamp from before there was a judge.
     pub(super) fn judge(
         &self,
         replay: Replay,
         identification: u64,
         time: Option<NtpTime>,
+        is_before: bool,
     ) -> Freshness {
         let (is_new, upper) = match (replay, time) {
             (Replay::Timestamps { .. }, None) => return Freshness::Unknown,
             (Replay::Timestamps { tolerance }, Some(time)) => {
                 let stamp = NtpTime(identification);
-                let is_later = self.last.is_none_or(|last| stamp.is_after(last));
+                let is_later = self.last.map_or(!is_before, |last| stamp.is_after(last));
                 (is_later && stamp.is_near(time, tolerance), time.seconds())
             }
             (Replay::Nonces, _) => (upper_half(identification) == self.nonce, self.nonce),

@@ -59,7 +59,10 @@ pub struct HomeAgent {
     config: HomeAgentConfig,
     rng: Rng,
     clock: WallClock,
+    beginning: Option<NtpTime>,
     mobiles: BTreeMap<Ipv4Addr, Mobile>,
+    /// When the next binding ends: strangers have nobody look through all of them.
+    next: Option<Instant>,
     limiter: Limiter,
     tunnel: HomeTunnel,
     counters: Counters,
@@ -94,8 +97,10 @@ impl HomeAgent {
         let mobiles = config.mobiles.keys().map(|&home| (home, mobile()));
         Self {
             mobiles: mobiles.collect(),
+            next: None,
             rng,
             clock: WallClock::default(),
+            beginning: None,
             limiter: Limiter::default(),
             tunnel: HomeTunnel::new(config.address),
             counters: Counters::default(),
@@ -105,9 +110,16 @@ impl HomeAgent {
         }
     }
 
-    /// Tells the time of day, by which timestamps are judged. Until then they are dropped.
-    pub const fn set_wall_clock(&mut self, time: NtpTime, now: Instant) {
+    /// Tells the time of day, by which timestamps are judged. Until then they are dropped, and those from
+    /// before it first was told are old: what an earlier home agent has taken is not known.
+    pub fn set_wall_clock(&mut self, time: NtpTime, now: Instant) {
         self.clock.set(time, now);
+        let is_earlier = self
+            .beginning
+            .is_none_or(|beginning| beginning.is_after(time));
+        if is_earlier {
+            self.beginning = Some(time);
+        }
     }
 
     // Inputs.
@@ -123,6 +135,9 @@ impl HomeAgent {
 
     /// Forgets registrations that have ended.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.next.is_none_or(|next| next > now) {
+            return;
+        }
         let homes = self.mobiles.iter_mut().filter_map(|(&home, mobile)| {
             let before = mobile.bindings.len();
             let lasts = |binding: &Binding| binding.until.is_none_or(|until| until > now);
@@ -148,8 +163,7 @@ impl HomeAgent {
 
     /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let bindings = self.mobiles.values().flat_map(|mobile| &mobile.bindings);
-        let at = bindings.filter_map(|binding| binding.until).min()?;
+        let at = self.next?;
         Some(Deadline {
             at,
             reason: "a registration ends",
@@ -241,8 +255,12 @@ impl HomeAgent {
             return Ok(Verdict::Accepted(left));
         }
         let time = self.clock.time(now);
-        let mobile = self.mobile(request.home);
-        match mobile.judge.judge(replay, request.identification, time) {
+        let stamp = NtpTime(request.identification);
+        let is_before = self
+            .beginning
+            .is_some_and(|beginning| beginning.is_after(stamp));
+        let judge = &self.mobile(request.home).judge;
+        match judge.judge(replay, request.identification, time, is_before) {
             Freshness::Unknown => return Err(Dropped::NoClock),
             Freshness::Old(upper) => {
                 let said = join(upper, request.identification as u32);
@@ -386,6 +404,7 @@ impl HomeAgent {
         });
     }
 
+    /// Brings what is made of the bindings of a mobile node to what they are.
     fn set_tunnel(&mut self, home: Ipv4Addr) {
         let foreign = &self.config.foreign;
         let bindings = self.mobiles[&home].bindings.iter();
@@ -399,6 +418,8 @@ impl HomeAgent {
             reverse: binding.reverse,
         });
         self.tunnel.set(home, ends.collect());
+        let bindings = self.mobiles.values().flat_map(|mobile| &mobile.bindings);
+        self.next = bindings.filter_map(|binding| binding.until).min();
     }
 
     fn mobile(&mut self, home: Ipv4Addr) -> &mut Mobile {

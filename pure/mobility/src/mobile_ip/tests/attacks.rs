@@ -59,6 +59,18 @@ fn a_registration_that_is_replayed_brings_nobody_back() {
 }
 
 #[test]
+fn a_home_agent_that_has_begun_anew_takes_nothing_from_before() {
+    let mut world = registered();
+    let old = last(&world, Node::Foreign(0), Node::Home);
+    world.home = HomeAgent::new(home_config(), [9; 32]);
+    world.home.set_wall_clock(ntp(world.now), world.now);
+    to_home(&mut world, agent(0), &old);
+    let denied = only_reply(|| world.home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeIdentification);
+    assert!(world.home.care_of(HOME).is_empty());
+}
+
+#[test]
 fn an_old_request_makes_no_nonce_old() {
     let key = Association {
         replay: Replay::Nonces,
