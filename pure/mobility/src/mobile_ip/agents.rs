@@ -84,6 +84,10 @@ impl Agents {
         if let Some(heard) = self.0.iter_mut().find(is_it) {
             let rebooted = agent.sequence < heard.sequence && agent.sequence < 256;
             let care_of_is_gone = !agent.care_of.contains(&heard.at.care_of);
+            if care_of_is_gone && is_used {
+                // Not what we are registered through: whoever that was is not heard any more by this.
+                return News::None;
+            }
             if care_of_is_gone {
                 heard.at.care_of = care_of;
             }

@@ -205,6 +205,39 @@ fn an_agent_in_use_cannot_be_advertised_away() {
 }
 
 #[test]
+fn a_care_of_address_in_use_cannot_be_advertised_away_by_who_takes_the_agents_address() {
+    let mut world = registered();
+    for sequence in 0..20 {
+        let now = world.now;
+        let octets = advertisement(9, sequence).encode();
+        world
+            .mobile
+            .handle_advertisement(WLAN[0], agent(0), &octets, now);
+        world.run_for(200);
+        let registered: Vec<_> = world.mobile.registrations().map(|at| at.care_of).collect();
+        assert_eq!(registered, [agent(0)]);
+    }
+    assert_eq!(world.requests(Node::Mobile).len(), 1);
+}
+
+/// As long as it says that its advertisements hold: then the new one is as good as any.
+#[test]
+fn an_agent_that_has_another_care_of_address_is_registered_with_again() {
+    let mut world = registered();
+    world.heard[0] = None;
+    for sequence in 5..12 {
+        let now = world.now;
+        let octets = advertisement(9, sequence).encode();
+        world
+            .mobile
+            .handle_advertisement(WLAN[0], agent(0), &octets, now);
+        world.run_for(1_000);
+    }
+    let last = world.requests(Node::Mobile).pop().unwrap();
+    assert_eq!(last.care_of, agent(9));
+}
+
+#[test]
 fn a_flood_of_advertisements_is_remembered_in_part_and_pushes_nobody_out() {
     let mut world = registered();
     for number in 0..1000_u32 {
