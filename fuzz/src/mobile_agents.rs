@@ -19,6 +19,8 @@ const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FOREIGN_AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 const AIR: u32 = 3;
 const WIRE: u32 = 2;
+/// The step in which what they say to each other arrives.
+const CARRY: u8 = 6;
 /// A request's and a reply's identifications, behind which extensions begin.
 const IDENTIFICATION: [usize; 2] = [16, 12];
 
@@ -44,7 +46,9 @@ pub fn run(octets: &[u8]) {
         };
         let (body, tail) = tail.split_at(usize::from(len).min(tail.len()));
         rest = tail;
-        trio.pass(Duration::from_millis(1 << (later % 18)));
+        // What is sent arrives while nobody else speaks, and is lost otherwise.
+        let arrives = kind & 7 == CARRY;
+        trio.pass(Duration::from_millis(1 << (later % 18)), arrives);
         trio.step(kind, body);
         trio.check();
     }
@@ -88,7 +92,7 @@ impl Trio {
     }
 
     /// Lets time pass; what is due is done, and is not due again then.
-    fn pass(&mut self, later: Duration) {
+    fn pass(&mut self, later: Duration, arrives: bool) {
         let end = self.now + later;
         for _ in 0..10_000 {
             let due = [
@@ -105,7 +109,7 @@ impl Trio {
             self.mobile.handle_timeout(self.now);
             self.foreign.handle_timeout(self.now);
             self.home.handle_timeout(self.now);
-            self.carry(false);
+            self.carry(arrives);
         }
         panic!("something is due for ever");
     }
@@ -142,7 +146,7 @@ impl Trio {
                     .handle_datagram(&arrival(FOREIGN_AGENT), &request, now);
             }
             5 => self.foreign.handle_solicitation(AIR, &mended(body), now),
-            6 => self.carry(true),
+            CARRY => self.carry(true),
             _ => self.command(kind, body),
         }
         self.carry(false);
