@@ -98,6 +98,14 @@ pub enum Error {
         /// The peer's outer address.
         peer: IpAddr,
     },
+    /// Neighbours are known by their Ethernet addresses, and an interface has none.
+    #[error(
+        "{interface} has no Ethernet address, and neighbours are found on Ethernet and Wi-Fi alone: name another interface"
+    )]
+    NoEthernet {
+        /// The interface.
+        interface: String,
+    },
     /// The list of name servers cannot be exchanged, because something is mounted there.
     #[error(
         "{} is a mount, as in a container, and cannot be replaced: name another file as `resolver` in [tunnel], or leave `dns` out", file.display()

@@ -6,6 +6,7 @@
 mod bulk;
 mod divert;
 mod esp;
+mod ip_in_ip;
 mod line;
 mod netlink;
 mod netns;
@@ -15,4 +16,5 @@ mod stream;
 mod tcp;
 mod tun;
 mod udp;
+mod vicinity;
 mod ways;
