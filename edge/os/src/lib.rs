@@ -19,6 +19,7 @@ pub mod entropy;
 mod error;
 mod join;
 pub mod lock;
+pub mod mobile;
 mod nearby;
 pub mod netlink;
 pub mod netns;

@@ -8,6 +8,7 @@ mod divert;
 mod esp;
 mod ip_in_ip;
 mod line;
+mod mobile;
 mod netlink;
 mod netns;
 mod passage;
