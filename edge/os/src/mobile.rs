@@ -22,7 +22,7 @@ pub use roaming::{Agent, Roaming};
 pub use visitors::Visitors;
 
 use crate::netlink::{Route, Rule, Via};
-use crate::{Bulk, Error, Family, Netlink, Prefix, crash, sysctl};
+use crate::{Bulk, Error, Family, Netlink, Prefix, sysctl};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
@@ -91,11 +91,11 @@ const PRIORITIES: (RangeInclusive<u32>, RangeInclusive<u32>) = (
 /// forward.
 fn open_device(netlink: &Netlink, outer: u16, offload: bool) -> Result<Bulk, Error> {
     sysctl::require_forwarding(Family::V4)?;
-    remove_all(netlink)?;
     let device = Bulk::open(DEVICE, outer.saturating_sub(OUTER), offload, false)?;
+    // Not before: whoever has the device has rules that are in use.
+    remove_all(netlink)?;
     // Our own device needs no check of reverse paths; that of `all` may still be in force.
     sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", device.name()), "0")?;
-    crash::point("mobile-device-made");
     netlink.add_address(device.name(), Prefix::host(ADDRESS))?;
     Ok(device)
 }

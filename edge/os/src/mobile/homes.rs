@@ -6,7 +6,7 @@
 
 use super::{BLACKHOLE_METRIC, DEVICE, METRIC, host, lead_to_hosts, open_device, remove_all};
 use crate::netlink::{Route, Via};
-use crate::{Bulk, Error, Netlink, crash};
+use crate::{Bulk, Error, Netlink};
 use std::net::Ipv4Addr;
 
 /// The TUN, and the routes that fill it.
@@ -32,7 +32,6 @@ impl Homes {
         for home in homes {
             netlink.replace_route(&host(home, Via::Blackhole, BLACKHOLE_METRIC))?;
         }
-        crash::point("homes-held");
         lead_to_hosts(&netlink)?;
         Ok(Self { device, netlink })
     }

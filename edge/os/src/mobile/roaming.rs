@@ -10,7 +10,7 @@
 
 use super::{AWAY, METRIC, ROAMING_PRIORITY, SPECIFIC_PRIORITY, away, remove_all};
 use crate::netlink::{Route, Rule, Via};
-use crate::{Error, Family, LinkAddress, Netlink, Prefix, crash, sysctl};
+use crate::{Error, Family, LinkAddress, Netlink, Prefix, sysctl};
 use nix::errno::Errno;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -47,7 +47,6 @@ impl Roaming {
         for rule in rules(home) {
             netlink.ensure_rule(&rule)?;
         }
-        crash::point("roaming-rules-added");
         give(&netlink, LOOPBACK, home.into())?;
         Ok(Self {
             netlink,

@@ -12,7 +12,7 @@ use super::{
     open_device, remove_all,
 };
 use crate::netlink::{Route, Rule, Via};
-use crate::{Bulk, Error, Family, LinkAddress, Netlink, crash};
+use crate::{Bulk, Error, Family, LinkAddress, Netlink};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The TUN, and the rules and routes around it.
@@ -64,7 +64,6 @@ impl Visitors {
     /// Stops, and leaves nothing.
     pub fn close(self) -> Result<(), Error> {
         remove_all(&self.netlink)?;
-        crash::point("visitors-removed");
         Ok(())
     }
 
@@ -78,7 +77,6 @@ impl Visitors {
     /// Its packets first: from the moment that it is reached here they must not go by another way.
     fn lead_to(&self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
         self.netlink.ensure_rule(&sent_by(home))?;
-        crash::point("visitor-rule-added");
         self.netlink.set_neighbour(&self.interface, home, link)?;
         self.netlink.replace_route(&self.reached(home))
     }

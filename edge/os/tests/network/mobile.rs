@@ -664,6 +664,21 @@ fn a_router_that_does_not_forward_or_has_no_such_interface_is_told() {
     assert_eq!(rules_and_routes(&agent.netlink().unwrap(), HOSTS), (0, 0));
 }
 
+/// What the one that runs has set is left alone.
+#[test]
+fn a_second_one_is_refused_and_the_first_goes_on() {
+    let world = World::new("1");
+    let mut visit = world.visit(0);
+    visit.roaming.follow(world.agent(0)).unwrap();
+    let agent = &world.agents[0];
+    let second = agent.enter(|| Visitors::open("wl0", OUTER, true)).unwrap();
+    assert!(matches!(second.err(), Some(Error::TunBusy { .. })));
+    let second = world.home.enter(|| Homes::open([HOME], OUTER, true));
+    assert!(matches!(second.unwrap().err(), Some(Error::TunBusy { .. })));
+    let [mut near, mut far] = sockets(&world);
+    visit.exchange(&mut near, &mut far);
+}
+
 #[test]
 fn several_agents_at_once_need_loose_reverse_paths() {
     let world = World::new("1");
