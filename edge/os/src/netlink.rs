@@ -8,6 +8,7 @@
 
 mod link;
 mod message;
+mod neighbour;
 mod route;
 mod rule;
 mod way;
@@ -178,6 +179,31 @@ impl Netlink {
         self.create(format!("adding the rule {rule}"), message)
     }
 
+    /// Adds a rule, unless it is there.
+    pub(crate) fn ensure_rule(&self, rule: &Rule) -> Result<(), Error> {
+        match self.add_rule(rule) {
+            Err(error) if error.raw_os_error() == Some(Errno::EEXIST as i32) => Ok(()),
+            added => added,
+        }
+    }
+
+    /// Deletes a rule that may have gone already.
+    pub(crate) fn drop_rule(&self, rule: &Rule) -> Result<(), Error> {
+        let message = Message::DelRule(rule.message());
+        self.remove(&format!("deleting the rule {rule}"), message)
+            .map(drop)
+    }
+
+    /// Deletes a route that may have gone already, or whose interface has.
+    pub(crate) fn drop_route(&self, route: &Route) -> Result<(), Error> {
+        let message = match self.route_message(route) {
+            Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(()),
+            message => Message::DelRoute(message?),
+        };
+        self.remove(&format!("deleting the route {route}"), message)
+            .map(drop)
+    }
+
     /// Deletes a rule.
     pub fn delete_rule(&self, rule: &Rule) -> Result<(), Error> {
         let message = Message::DelRule(rule.message());
@@ -215,7 +241,7 @@ impl Netlink {
 
     fn route_message(&self, route: &Route) -> Result<route::RouteMessage, Error> {
         let device = match &route.via {
-            Via::Device(name) => Some(self.index(name)?),
+            Via::Device(name) | Via::Onlink { device: name, .. } => Some(self.index(name)?),
             Via::Gateway(_) | Via::Blackhole | Via::Throw => None,
         };
         Ok(route.message(device))
