@@ -8,7 +8,9 @@ use super::beacon::Beacon;
 use super::limiter::Limiter;
 use super::pending::{Pending, Waiting};
 use super::transmit::{NEIGHBOUR, ROUTED};
-use super::{Arrival, Association, Counters, Dropped, Transmit, VisitorTunnel, is_host};
+use super::{
+    Arrival, Association, Counters, Dropped, Transmit, TunnelCounters, VisitorTunnel, is_host,
+};
 use crypto::Rng;
 use model::{Deadline, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -64,6 +66,8 @@ pub struct Visitor {
 pub enum ForeignEvent {
     /// It is served from now on.
     Came(Visitor),
+    /// It still is: its registration holds for longer.
+    Renewed(Visitor),
     /// It is not any more.
     Left(Visitor),
 }
@@ -178,6 +182,21 @@ impl ForeignAgent {
     /// The tables of its tunnels.
     pub const fn tunnel(&mut self) -> &mut VisitorTunnel {
         &mut self.tunnel
+    }
+
+    /// Until when a visitor is served unless it registers again; `None` if that does not end.
+    pub fn until(&self, home: Ipv4Addr) -> Option<Instant> {
+        self.visitors.get(&home)?.until
+    }
+
+    /// What happened to packets in its tunnels.
+    pub const fn tunnel_counters(&self) -> &TunnelCounters {
+        self.tunnel.counters()
+    }
+
+    /// What it was told at its beginning.
+    pub const fn config(&self) -> &ForeignAgentConfig {
+        &self.config
     }
 
     /// Who is served.
@@ -396,6 +415,7 @@ impl ForeignAgent {
         let known = self.visitors.get(&visitor.home).map(|entry| entry.visitor);
         if known == Some(visitor) {
             self.visitors.insert(visitor.home, entry);
+            self.events.push_back(ForeignEvent::Renewed(visitor));
             return Ok(());
         }
         if known.is_some() {

@@ -9,7 +9,9 @@ use super::freshness::{Freshness, Judge, join};
 use super::limiter::Limiter;
 use super::transmit::ROUTED;
 use super::tunnel::End;
-use super::{Arrival, Association, Counters, Dropped, HomeTunnel, NtpTime, Transmit, is_host};
+use super::{
+    Arrival, Association, Counters, Dropped, HomeTunnel, NtpTime, Transmit, TunnelCounters, is_host,
+};
 use crypto::Rng;
 use model::{Deadline, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -45,6 +47,11 @@ pub enum HomeEvent {
         home: Ipv4Addr,
         /// Where it is.
         care_of: Vec<Ipv4Addr>,
+    },
+    /// It is where it was: its registration holds for longer.
+    Renewed {
+        /// Its address.
+        home: Ipv4Addr,
     },
     /// Nobody knows where it is.
     Unbound {
@@ -182,6 +189,29 @@ impl HomeAgent {
         let mobile = self.mobiles.get(&home);
         let bindings = mobile.into_iter().flat_map(|mobile| &mobile.bindings);
         bindings.map(|binding| binding.care_of).collect()
+    }
+
+    /// Its mobile nodes, each with where it is and until when that holds; `None` if it does not end.
+    pub fn bindings(
+        &self,
+    ) -> impl Iterator<Item = (Ipv4Addr, impl Iterator<Item = (Ipv4Addr, Option<Instant>)>)> {
+        self.mobiles.iter().map(|(&home, mobile)| {
+            let bindings = mobile.bindings.iter();
+            (
+                home,
+                bindings.map(|binding| (binding.care_of, binding.until)),
+            )
+        })
+    }
+
+    /// What happened to packets in its tunnels.
+    pub const fn tunnel_counters(&self) -> &TunnelCounters {
+        self.tunnel.counters()
+    }
+
+    /// What it was told at its beginning.
+    pub const fn config(&self) -> &HomeAgentConfig {
+        &self.config
     }
 
     /// What happened to messages.
@@ -359,8 +389,12 @@ impl HomeAgent {
         self.set_tunnel(request.home);
         let mut changed = [before, self.care_of(request.home)];
         changed.iter_mut().for_each(|set| set.sort());
-        if changed[0] != changed[1] {
-            self.tell(request.home);
+        match changed[0] == changed[1] {
+            false => self.tell(request.home),
+            true => {
+                let home = request.home;
+                self.events.push_back(HomeEvent::Renewed { home });
+            }
         }
         Ok(lifetime)
     }

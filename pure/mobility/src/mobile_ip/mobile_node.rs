@@ -51,6 +51,8 @@ pub struct MobileNodeConfig {
 pub enum MobileEvent {
     /// Packets come by this agent from now on.
     Registered(Attachment),
+    /// They still do: the registration holds for longer.
+    Renewed(Attachment),
     /// They do not any more.
     Unregistered(Attachment),
     /// What it sends is to go to this agent from now on; to nobody if there is none.
@@ -101,9 +103,20 @@ pub struct MobileNode {
 }
 
 /// A registration that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Through whom.
+    pub at: Attachment,
+    /// Since when packets come by it.
+    pub since: Instant,
+    /// When it ends unless it is renewed; `None` if it does not.
+    pub until: Option<Instant>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Held {
     at: Attachment,
+    since: Instant,
     until: Option<Instant>,
     renew: Option<Instant>,
 }
@@ -266,6 +279,25 @@ impl MobileNode {
         self.held.iter().map(|held| held.at)
     }
 
+    /// The same, with how long each holds.
+    pub fn standing(&self) -> impl Iterator<Item = Registration> {
+        self.held.iter().map(|held| Registration {
+            at: held.at,
+            since: held.since,
+            until: held.until,
+        })
+    }
+
+    /// By whom it sends.
+    pub const fn route(&self) -> Option<Attachment> {
+        self.route
+    }
+
+    /// What it was told at its beginning.
+    pub const fn config(&self) -> &MobileNodeConfig {
+        &self.config
+    }
+
     /// What happened to messages.
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -333,7 +365,7 @@ impl MobileNode {
                 .learn(reply.identification, is_refused, now);
         }
         match reply.code.is_accepted() {
-            true => self.accepted(at, &request, &reply, sent),
+            true => self.accepted(at, &request, &reply, (sent, now)),
             false => self.denied(at, &request, &reply, now),
         }
         Ok(())
@@ -359,7 +391,13 @@ impl MobileNode {
 
     /// "Equivalent to the mobile node starting a timer for the granted Lifetime at the time it sent the
     /// Registration Request" (section 3.6.2.2).
-    fn accepted(&mut self, at: Attachment, request: &Request, reply: &Reply, sent: Instant) {
+    fn accepted(
+        &mut self,
+        at: Attachment,
+        request: &Request,
+        reply: &Reply,
+        (sent, now): (Instant, Instant),
+    ) {
         self.counters.accepted += 1;
         self.resynchronisations = 0;
         if request.is_deregistration() {
@@ -374,16 +412,18 @@ impl MobileNode {
         let stays = request.flags.has(RequestFlags::SIMULTANEOUS) && !is_alone;
         self.replaces = false;
         self.release(|held| held.at != at && !stays);
-        let was_held = self.is_held(at);
+        let before = self.held.iter().find(|held| held.at == at).copied();
         self.held.retain(|held| held.at != at);
         self.held.push(Held {
             at,
+            since: before.map_or(now, |before| before.since),
             until: lasting.map(|lasting| sent + lasting),
             renew: lasting.map(|lasting| sent + lasting * 3 / 4),
         });
-        if !was_held {
-            self.events.push_back(MobileEvent::Registered(at));
-        }
+        self.events.push_back(match before {
+            None => MobileEvent::Registered(at),
+            Some(_) => MobileEvent::Renewed(at),
+        });
     }
 
     fn denied(&mut self, at: Attachment, request: &Request, reply: &Reply, now: Instant) {

@@ -37,7 +37,7 @@ pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Visitor}
 pub use freshness::Replay;
 pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent};
 pub use key::{Algorithm, Association};
-pub use mobile_node::{Attachment, MobileEvent, MobileNode, MobileNodeConfig};
+pub use mobile_node::{Attachment, MobileEvent, MobileNode, MobileNodeConfig, Registration};
 pub use transmit::{Arrival, Transmit};
 pub use tunnel::{HomeTunnel, TunnelCounters, TunnelDrop, VisitorTunnel};
 
