@@ -88,6 +88,13 @@ impl Netlink {
         link::mtu(&self.link(name)?).ok_or_else(|| missing(name))
     }
 
+    /// The index of an interface by which packets can go now; `None` if it is down, has no carrier or is not there.
+    pub fn running(&self, name: &str) -> Option<u32> {
+        let header = self.link(name).ok()?.header;
+        let wanted = LinkFlags::Up | LinkFlags::Running;
+        header.flags.contains(wanted).then_some(header.index)
+    }
+
     /// Makes a pair of virtual Ethernet interfaces, the second in another namespace. Both are down.
     pub fn add_veth(&self, name: &str, peer: &str, namespace: &crate::NetNs) -> Result<(), Error> {
         let message = link::veth(name, peer, namespace);

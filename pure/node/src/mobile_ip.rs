@@ -174,11 +174,13 @@ impl MobileIp {
         let dropped = self.seen.dropped.iter();
         let dropped = dropped.filter(|(why, count)| seen.dropped.get(why) != Some(count));
         let mut unproved = dropped.filter(|(why, _)| is_refusal(**why));
-        let why = denied.next().map(|(code, _)| code.to_string());
-        let why = why.or_else(|| unproved.next().map(|(why, _)| why.to_string()));
-        if let Some(why) = why {
+        let denied = denied.next().map(|(code, _)| code.to_string());
+        let unproved = unproved.next().map(|(why, _)| why.to_string());
+        // A mobile node says by an event of its own that it was denied.
+        let is_told = matches!(self.engine, Engine::MobileNode(_)) && denied.is_some();
+        if let Some(why) = denied.or(unproved) {
             self.refusal = Some((now, why.clone()));
-            self.refused = Some(why);
+            self.refused = (!is_told).then_some(why);
         }
     }
 
