@@ -148,6 +148,20 @@ impl Walk {
         self.mobile.stratad(&mobile_config(more, terms))
     }
 
+    /// Has everybody check where packets would be answered: 1 by the same interface, 2 at all.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn check_reverse_paths(&self, how: &str) -> Result<()> {
+        let hosts = [&self.mobile, &self.between, &self.home];
+        for host in hosts.into_iter().chain(&self.agents) {
+            for of in ["all", "default"] {
+                host.sysctl(&format!("net.ipv4.conf.{of}.rp_filter"), how)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a link of the mobile node down, or brings it up.
     ///
     /// # Errors

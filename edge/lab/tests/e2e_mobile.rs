@@ -23,7 +23,9 @@ fn main() -> ExitCode {
         with_simultaneous_bindings_a_move_loses_nothing,
         home_is_told_when_the_daemon_stops,
         another_key_is_not_registered,
+        two_ways_at_once_are_refused_where_reverse_paths_are_strict,
         a_foreign_agent_that_dies_is_left_for_another,
+        agents_that_were_killed_and_are_back_know_their_mobile_node_again,
         without_an_agent_nothing_leaves_in_clear,
         a_registration_comes_through_a_network_that_loses_much,
         a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors,
@@ -78,6 +80,7 @@ impl Ends {
 
 fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
     let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("1")?;
     let _agents = [walk.start_agent(0)?, walk.start_agent(1)?];
     let mut ends = start(&walk, "")?;
     ends.is_at(CARE_OF[0])?;
@@ -100,6 +103,7 @@ fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
 /// A better agent comes, and later the link to the first one goes: packets come by both as long as both are there.
 fn with_simultaneous_bindings_a_move_loses_nothing() -> Result<()> {
     let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("2")?;
     let _far = walk.start_agent(1)?;
     let mut ends = start(&walk, "simultaneous = true")?;
     ends.is_at(CARE_OF[1])?;
@@ -171,6 +175,40 @@ fn a_foreign_agent_that_dies_is_left_for_another() -> Result<()> {
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
     ensure!(ends.tunnel()? == before, "the tunnel was made anew");
     Ok(())
+}
+
+fn two_ways_at_once_are_refused_where_reverse_paths_are_strict() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("1")?;
+    let Err(refusal) = walk.start_mobile(HOME_KEY, "simultaneous = true", Terms::PLAIN) else {
+        bail!("it runs");
+    };
+    let refusal = format!("{refusal:?}");
+    ensure!(refusal.contains("rp_filter"), "{refusal}");
+    Ok(())
+}
+
+/// First the foreign agent, which begins to count its advertisements anew; then the home agent, which hears of it when
+/// the registration is renewed.
+fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let mut agent = walk.start_agent(0)?;
+    let mut ends = start(&walk, "lifetime = \"10s\"")?;
+    ends.is_at(CARE_OF[0])?;
+    agent.process().crash()?;
+    agent.start_again()?;
+    let has_visitor = |status: &Value| {
+        let visitor = &status["status"]["mobile_ip"]["visitors"][0];
+        visitor["home_address"] == HOME_ADDRESS
+    };
+    agent.wait_until("status", DEADLINE, has_visitor)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ends.home.process().crash()?;
+    ends.home.start_again()?;
+    ends.is_at(CARE_OF[0])?;
+    let up = |status: &Value| pair::is_up(status);
+    ends.home.wait_until("status", DEADLINE, up)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
 }
 
 /// The mobile node has an address on the link and a route, as it would have anywhere: that is no way for what is to be in

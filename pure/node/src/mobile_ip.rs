@@ -72,10 +72,13 @@ pub enum Status {
     HomeAgent {
         /// Its address.
         address: Ipv4Addr,
-        /// Its mobile nodes, and where each is until when.
-        homes: Vec<(Ipv4Addr, Vec<(Ipv4Addr, Option<Instant>)>)>,
+        /// Its mobile nodes, and where each is.
+        homes: Vec<(Ipv4Addr, Vec<Place>)>,
     },
 }
+
+/// A care-of address, and until when it is one; `None` if that does not end.
+pub type Place = (Ipv4Addr, Option<Instant>);
 
 /// The engine, and what was last refused.
 pub(crate) struct MobileIp {

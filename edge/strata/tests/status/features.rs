@@ -1374,6 +1374,10 @@ pub const FEATURES: &[Feature] = &[
         ]),
         refuses: Tests(&[
             (MOBILE, "another_key_is_not_registered"),
+            (
+                MOBILE,
+                "two_ways_at_once_are_refused_where_reverse_paths_are_strict",
+            ),
             (MOBILE, "without_an_agent_nothing_leaves_in_clear"),
             (
                 MOBILE_NODE,
@@ -1385,6 +1389,10 @@ pub const FEATURES: &[Feature] = &[
             (
                 MOBILE,
                 "a_registration_comes_through_a_network_that_loses_much",
+            ),
+            (
+                MOBILE,
+                "agents_that_were_killed_and_are_back_know_their_mobile_node_again",
             ),
             (MOBILE, "home_is_told_when_the_daemon_stops"),
             (MOBILE_TRIO, "a_lost_interface_is_left_at_once"),

@@ -22,6 +22,8 @@ const AGENTS: usize = 64;
 /// Its interfaces, and what it leads.
 pub struct MobileNode {
     home: Ipv4Addr,
+    /// Whether packets may come by an interface while they leave by another.
+    simultaneous: bool,
     roaming: Roaming,
     netlink: Netlink,
     /// In the order of their numbers.
@@ -60,6 +62,7 @@ impl MobileNode {
         });
         Ok(Self {
             home: terms.home_address,
+            simultaneous: terms.simultaneous,
             roaming: Roaming::open(terms.home_address)?,
             netlink,
             links: links.collect(),
@@ -89,6 +92,9 @@ impl MobileNode {
                 continue;
             }
             let listen = || -> anyhow::Result<Sockets> {
+                if self.simultaneous {
+                    Roaming::check_several(&[&link.name])?;
+                }
                 let sockets = Sockets::open(&link.name)?;
                 self.roaming.receive_by(&link.name)?;
                 sockets.watch(poller, token)?;
