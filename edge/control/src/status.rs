@@ -88,6 +88,12 @@ pub enum Role {
     Gateway,
     /// It takes keys, and forwards packets of others.
     LicensedNode,
+    /// It keeps its address wherever it is (Mobile IPv4).
+    MobileNode,
+    /// Such hosts visit it.
+    ForeignAgent,
+    /// It stands in for them.
+    HomeAgent,
 }
 
 /// Somebody of the configuration.

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         agents_that_were_killed_and_are_back_know_their_mobile_node_again,
         without_an_agent_nothing_leaves_in_clear,
         a_registration_comes_through_a_network_that_loses_much,
+        who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told,
         a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors,
         tshark_reads_what_is_said_of_a_registration,
     ])
@@ -263,6 +264,31 @@ fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
     mobile.wait_until("status", DEADLINE, here)?;
     let known = |status: &Value| bound(status) == [CARE_OF[0]];
     home.wait_until("status", DEADLINE, known).map(drop)
+}
+
+/// The way from agent to agent takes less than what a tunnel's packet has. Those that may be cut are, and put together by
+/// the home agent; where the mobile node wants to know, it learns how long they may be.
+fn who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told() -> Result<()> {
+    const ROOM: u32 = 1300;
+    let walk = Walk::new("mobile")?;
+    for (host, device) in [(&walk.agents[0], "up"), (&walk.between, "a0")] {
+        host.netns().netlink()?.set_mtu(device, ROOM)?;
+    }
+    let _agent = walk.start_agent(0)?;
+    let mut ends = start(&walk, "")?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ends.mobile.stop()?;
+    let config = std::fs::read_to_string(walk.mobile.directory().join("strata.toml"))?;
+    let config = config.replace("[tunnel]\n", "[tunnel]\npath_mtu = \"icmp\"\n");
+    let (config, _) = config.split_once("[control]").context("a [control]")?;
+    let mobile = walk.mobile.stratad(config)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    let knows = |status: &Value| {
+        let outside = pair::children(status)[0]["path_mtu"].as_u64();
+        outside == Some(u64::from(ROOM) - 20)
+    };
+    mobile.wait_until("status", DEADLINE, knows).map(drop)
 }
 
 fn a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors() -> Result<()> {

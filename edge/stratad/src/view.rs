@@ -53,6 +53,11 @@ impl Facts {
                 Role::LicensedNode,
             ),
         ];
+        let mobile = config.mobility.as_ref().map(|mobility| match mobility {
+            Mobility::MobileNode(_) => Role::MobileNode,
+            Mobility::ForeignAgent(_) => Role::ForeignAgent,
+            Mobility::HomeAgent(_) => Role::HomeAgent,
+        });
         let tunnels = config
             .peers
             .iter()
@@ -63,6 +68,7 @@ impl Facts {
                 .into_iter()
                 .filter(|(has, _)| *has)
                 .map(|(_, role)| role)
+                .chain(mobile)
                 .collect(),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
             locked: plan::plan(config, &Inside::default())

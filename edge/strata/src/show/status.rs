@@ -161,6 +161,9 @@ const fn role_name(role: Role) -> &'static str {
         Role::Endpoint => "endpoint",
         Role::Gateway => "gateway",
         Role::LicensedNode => "licensed node",
+        Role::MobileNode => "mobile node",
+        Role::ForeignAgent => "foreign agent",
+        Role::HomeAgent => "home agent",
     }
 }
 
