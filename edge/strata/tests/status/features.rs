@@ -1370,6 +1370,10 @@ pub const FEATURES: &[Feature] = &[
                 MOBILE,
                 "a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors",
             ),
+            (
+                MOBILE,
+                "who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told",
+            ),
             (MOBILE, "tshark_reads_what_is_said_of_a_registration"),
         ]),
         refuses: Tests(&[
