@@ -41,7 +41,7 @@ const UPLINKS: [[&str; 2]; 2] = [["10.4.1.2", "10.4.1.1"], ["10.4.2.2", "10.4.2.
 pub struct Walk {
     _bed: Testbed,
     /// Between the first foreign agent and home, if it is no ideal wire.
-    _hop: Option<Emulator>,
+    hop: Option<Emulator>,
     /// Who moves.
     pub mobile: Host,
     /// Whom it visits.
@@ -102,7 +102,7 @@ impl Walk {
         }
         Ok(Self {
             _bed: bed,
-            _hop: emulator,
+            hop: emulator,
             mobile,
             agents,
             between,
@@ -146,6 +146,12 @@ impl Walk {
         self.mobile.secret("home.key", key)?;
         self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
         self.mobile.stratad(&mobile_config(more, terms))
+    }
+
+    /// How many packets the wire of [`Walk::with_hop`] has lost by its errors.
+    pub fn lost(&self) -> u64 {
+        let directions = self.hop.iter().flat_map(Emulator::statistics);
+        directions.map(|direction| direction.lost_bit_error).sum()
     }
 
     /// Has everybody check where packets would be answered: 1 by the same interface, 2 at all.

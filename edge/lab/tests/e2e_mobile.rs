@@ -263,7 +263,9 @@ fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
     let here = |status: &Value| registered(status) == [CARE_OF[0]];
     mobile.wait_until("status", DEADLINE, here)?;
     let known = |status: &Value| bound(status) == [CARE_OF[0]];
-    home.wait_until("status", DEADLINE, known).map(drop)
+    home.wait_until("status", DEADLINE, known)?;
+    ensure!(walk.lost() > 0, "nothing was lost");
+    Ok(())
 }
 
 /// The way from agent to agent takes less than what a tunnel's packet has. Those that may be cut are, and put together by
