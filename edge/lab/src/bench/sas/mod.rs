@@ -11,8 +11,9 @@
 //! tunnel up, so that nothing differs but how many SAs are in use. Their own part, sealing and opening, is
 //! done before and after what is timed.
 //!
-//! With few, packets of the same two addresses do not follow each other, as they do not with many; with one they
-//! do, and leave the gateway with one call of the system for many (UDP GSO).
+//! With one, packets of the same two addresses follow each other, and leave the gateway with one call of the system for
+//! many (UDP GSO); with few in turns they do not, as they do not with all. So one tells what many cost who come one
+//! packet at a time, and few what their SAs cost.
 
 mod clients;
 mod report;
