@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The gateway is a `stratad` as anybody runs it, on a core of its own; everybody in the crowd has an address, an
-//! identity and a tunnel with it ([`super::crowd`]). They ask for echoes (RFC 792) of the gateway's address
+//! identity and a tunnel with it (`crowd`). They ask for echoes (RFC 792) of the gateway's address
 //! inside, in turns: what comes back was opened and sealed by the gateway and answered by its kernel. Who asks is
 //! either always the same, or one of a few, or another one each time, in turns in one run with everybody's
 //! tunnel up, so that nothing differs but how many SAs are in use. Their own part, sealing and opening, is
