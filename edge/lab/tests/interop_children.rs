@@ -3,13 +3,19 @@
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::duo::{DEADLINE, Duo, OURS, THEIRS, add_inner_address};
+use lab::host::Host;
+use lab::origin::Origin;
 use lab::pair::{self, is_up};
+use lab::plain;
+use lab::process::until;
 use lab::runner;
 use lab::strongswan::{CHILD, Charon, Child, Connection};
 use lab::transfer::transfer;
 use serde_json::Value;
+use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 fn main() -> ExitCode {
@@ -20,6 +26,8 @@ fn main() -> ExitCode {
         strongswans_refusal_of_one_tunnel_is_told_and_the_other_stays,
         both_tunnels_get_new_keys_from_strongswan,
         a_service_of_strongswan_is_carried_and_nothing_beside_it,
+        two_threads_share_the_one_tunnel_that_strongswan_has,
+        strongswan_tells_of_numbers_that_it_takes_for_old,
     ])
 }
 
@@ -168,4 +176,58 @@ fn a_service_of_strongswan_is_carried_and_nothing_beside_it() -> Result<()> {
         ensure!(!reaches(&duo, 9311)?, "what is beside it is");
     }
     Ok(())
+}
+
+/// It knows nothing of RFC 9611, so both threads seal on one SA. Its window has room for 32, so what left in
+/// another order than that of its numbers would be dropped there.
+fn two_threads_share_the_one_tunnel_that_strongswan_has() -> Result<()> {
+    let two = plain::in_table(OURS, "[tunnel]", "workers = 2");
+    for strata_begins in [true, false] {
+        let duo = Duo::new("workers")?;
+        let (strata, mut charon) = duo.start(&two, &THEIRS)?;
+        if strata_begins {
+            strata.strata("up theirs --wait")?;
+        } else {
+            charon.initiate()?;
+        }
+        strata.wait_until("status", DEADLINE, is_up)?;
+        for (from, to, address) in [
+            (&duo.ours, &duo.theirs, "10.2.0.1"),
+            (&duo.theirs, &duo.ours, "10.1.0.1"),
+        ] {
+            transfer(from, to, address, 8 * MB)?;
+            transfer_four(from, to, address)?;
+        }
+        let sas = charon.sas()?;
+        ensure!(sas.matches("state=INSTALLED").count() == 1, "{sas}");
+        ensure!(!drops_numbers(&mut charon)?, "it takes numbers for old");
+        pair::no_drops(&strata.strata("status")?)?;
+    }
+    Ok(())
+}
+
+/// The control of the last.
+fn strongswan_tells_of_numbers_that_it_takes_for_old() -> Result<()> {
+    let duo = Duo::new("workers")?;
+    let faults = ["--faults", "seed=1,only=esp,out.duplicate=20"];
+    let (strata, mut charon) = duo.start_told(OURS, &faults, Origin::Installed, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)?;
+    until("charon's log", DEADLINE, || {
+        Ok(drops_numbers(&mut charon)?.then_some(()))
+    })
+}
+
+fn drops_numbers(charon: &mut Charon) -> Result<bool> {
+    let log = fs::read_to_string(charon.process().log_path())?;
+    Ok(log.contains("sequence number verification failed"))
+}
+
+/// Four connections at once, so that there is something for either thread.
+fn transfer_four(from: &Host, to: &Host, address: &str) -> Result<()> {
+    thread::scope(|scope| {
+        let four = [(); 4].map(|()| scope.spawn(|| transfer(from, to, address, 2 * MB)));
+        four.into_iter()
+            .try_for_each(|one| one.join().expect("a transfer returns its errors"))
+    })
 }

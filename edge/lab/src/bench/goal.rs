@@ -1,5 +1,6 @@
 //! What is aimed at, and how far that is.
 
+use crate::text::paragraph;
 use serde::Serialize;
 
 /// The column of names.
@@ -56,6 +57,21 @@ impl Goal {
         let aim = format!("{bound} {}", self.limit);
         format!("{:LABEL$}{measured:>14}   {aim:<16}{reached}\n", self.goal)
     }
+}
+
+/// What is aimed at and how far that is, a line each; if it failed, what was measured nevertheless, and why.
+pub(super) fn verdict(goals: &[Goal], failed: Option<String>, optimised: bool) -> String {
+    let shown = |goal: &&Goal| failed.is_none() || goal.measured.is_some();
+    let mut text: String = goals.iter().filter(shown).map(Goal::line).collect();
+    if let Some(why) = &failed {
+        text += &paragraph("", 0, &format!("FAILED: {why}"));
+    }
+    if !optimised {
+        let warning = "This is a build without optimisation: its figures say nothing. `./x build` makes \
+                       one with.";
+        text += &paragraph("", 0, warning);
+    }
+    text
 }
 
 /// A value with what it is counted in, or a dash.

@@ -1097,6 +1097,10 @@ pub const FEATURES: &[Feature] = &[
             (WORKERS, "each_thread_carries_flows_on_a_tunnel_of_its_own"),
             (WORKERS, "with_one_tunnel_all_threads_carry_it"),
             (
+                CHILDREN_SWAN,
+                "two_threads_share_the_one_tunnel_that_strongswan_has",
+            ),
+            (
                 WORKERS,
                 "a_licensed_node_reads_what_every_thread_has_sealed",
             ),

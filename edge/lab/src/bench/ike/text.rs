@@ -1,8 +1,7 @@
 //! The report for people.
 
 use super::{Load, Poured, Report, Round};
-use crate::bench::Goal;
-use crate::bench::goal::{LABEL, unit};
+use crate::bench::goal::{LABEL, unit, verdict};
 use crate::text::paragraph;
 
 impl Report {
@@ -18,18 +17,10 @@ impl Report {
 
     /// What is aimed at and how far that is, a line each.
     pub fn verdict(&self) -> String {
-        let mut text: String = self.goals.iter().map(Goal::line).collect();
-        if let (false, Some(why)) = (self.is_complete(), &self.failure) {
-            let missing = self.wanted - self.up;
-            let failed = format!("FAILED: {missing} of {} are not up: {why}.", self.wanted);
-            text += &paragraph("", 0, &failed);
-        }
-        if !self.optimised {
-            let warning = "This is a build without optimisation: its figures say nothing. `./x build` \
-                           makes one with.";
-            text += &paragraph("", 0, warning);
-        }
-        text
+        let failed = self.failure.as_ref().filter(|_| !self.is_complete());
+        let missing = self.wanted - self.up;
+        let failed = failed.map(|why| format!("{missing} of {} are not up: {why}.", self.wanted));
+        verdict(&self.goals, failed, self.optimised)
     }
 
     fn conditions(&self) -> String {

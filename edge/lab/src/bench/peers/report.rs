@@ -122,6 +122,13 @@ fn goals(rounds: &[Round]) -> Vec<Goal> {
             one,
         ),
         goal(
+            "two zones over wireguard-go",
+            AtLeast,
+            2.2,
+            [Zones, WireguardGo],
+            one,
+        ),
+        goal(
             "CPU for a GB over wireguard-go's",
             AtMost,
             0.4,
@@ -134,6 +141,13 @@ fn goals(rounds: &[Round]) -> Vec<Goal> {
             5.0,
             [Plain, WireguardGo],
             |sample| sample.packets,
+        ),
+        goal(
+            "round trip at rest over wireguard-go's",
+            AtMost,
+            1.0,
+            [Plain, WireguardGo],
+            |sample| sample.rtt,
         ),
         goal(
             "plain over boringtun",
@@ -220,7 +234,7 @@ pub(super) mod tests {
         let reached = report.goals.iter().map(|goal| goal.reached);
         assert_eq!(
             reached.collect::<Vec<_>>(),
-            [true, true, true, true, true, false]
+            [true, true, true, true, true, true, false, true]
         );
         assert!((report.goals[2].measured.unwrap() - 12.0).abs() < 1e-9);
     }

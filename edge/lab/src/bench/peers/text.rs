@@ -1,7 +1,7 @@
 //! The report for people.
 
 use super::{Entrant, Report, Row};
-use crate::bench::Goal;
+use crate::bench::goal;
 use crate::text::paragraph;
 
 impl Report {
@@ -25,16 +25,7 @@ impl Report {
 
     /// What is aimed at and how far that is, a line each.
     pub fn verdict(&self) -> String {
-        if let Some(why) = &self.failure {
-            return paragraph("", 0, &format!("FAILED: {why}"));
-        }
-        let mut text: String = self.goals.iter().map(Goal::line).collect();
-        if !self.optimised {
-            let warning = "This is a build without optimisation: its figures say nothing. `./x bench \
-                           peers` makes one with.";
-            text += &paragraph("", 0, warning);
-        }
-        text
+        goal::verdict(&self.goals, self.failure.clone(), self.optimised)
     }
 }
 

@@ -5,14 +5,15 @@
 //! ```
 //!
 //! The gateway is a `stratad` as anybody runs it, on a core of its own; everybody in the crowd has an address, an
-//! identity and a tunnel with it ([`super::crowd`]). They ask for echoes (RFC 792) of the gateway's address
+//! identity and a tunnel with it (`crowd`). They ask for echoes (RFC 792) of the gateway's address
 //! inside, in turns: what comes back was opened and sealed by the gateway and answered by its kernel. Who asks is
 //! either always the same, or one of a few, or another one each time, in turns in one run with everybody's
 //! tunnel up, so that nothing differs but how many SAs are in use. Their own part, sealing and opening, is
 //! done before and after what is timed.
 //!
-//! With few, packets of the same two addresses do not follow each other, as they do not with many; with one they
-//! do, and leave the gateway with one call of the system for many (UDP GSO).
+//! With one, packets of the same two addresses follow each other, and leave the gateway with one call of the system for
+//! many (UDP GSO); with few in turns they do not, as they do not with all. So one tells what many cost who come one
+//! packet at a time, and few what their SAs cost.
 
 mod clients;
 mod report;

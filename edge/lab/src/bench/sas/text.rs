@@ -1,7 +1,7 @@
 //! The report for people.
 
 use super::{Report, Row};
-use crate::bench::Goal;
+use crate::bench::goal;
 use crate::text::paragraph;
 
 impl Report {
@@ -29,16 +29,8 @@ impl Report {
 
     /// What is aimed at and how far that is, a line each.
     pub fn verdict(&self) -> String {
-        let mut text: String = self.goals.iter().map(Goal::line).collect();
-        if let Some(why) = &self.failure {
-            text = paragraph("", 0, &format!("FAILED: {why}."));
-        }
-        if !self.optimised {
-            let warning = "This is a build without optimisation: its figures say nothing. `./x build` \
-                           makes one with.";
-            text += &paragraph("", 0, warning);
-        }
-        text
+        let failed = self.failure.as_ref().map(|why| format!("{why}."));
+        goal::verdict(&self.goals, failed, self.optimised)
     }
 }
 
