@@ -32,6 +32,9 @@ pub mod insider;
 #[allow(dead_code, unreachable_pub, reason = "shared with os")]
 mod join;
 #[cfg(feature = "engines")]
+pub mod mobile_agents;
+pub mod mobile_ip;
+#[cfg(feature = "engines")]
 #[path = "../../pure/node/tests/insider/packet.rs"]
 pub mod packet;
 #[cfg(feature = "engines")]
@@ -58,6 +61,7 @@ pub const READERS: &[Target] = &[
     ("headers", headers::run),
     ("ike_message", ike_message::run),
     ("ike_payload", ike_payload::run),
+    ("mobile_ip", mobile_ip::run),
     ("stream", stream::run),
     ("zone_map", zone_map::run),
 ];
@@ -68,6 +72,7 @@ pub const ENGINES: &[Target] = &[
     ("certificate", certificate::run),
     ("config_file", config_file::run),
     ("control_line", control_line::run),
+    ("mobile_agents", mobile_agents::run),
     ("packet", |octets| _ = packet::play(octets)),
     ("peer", |octets| _ = peer::play(octets)),
     ("snoop", snoop::run),

@@ -1,8 +1,10 @@
 //! What only shows when several tables are looked at together.
 
+use crate::psk::SHORTEST;
 use crate::reader::{Value, suggestion};
 use crate::{
-    Action, Addressing, Config, Party, Peer, Pool, Warning, child, layout, licence, mode, tfc,
+    Action, Addressing, Config, MOBILE_DEVICE, Mobility, Party, Peer, Pool, Warning, child, layout,
+    licence, mode, tfc,
 };
 use model::{Identity, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +16,8 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     provable_parties(config, root);
     known_pools(config, root);
     own_addresses(config, root);
+    mobile_addresses(config, root);
+    mobile_device(config, root);
     for peer in &config.peers {
         child::check(peer, root);
         mode::check(peer, root);
@@ -23,7 +27,8 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     }
     // The file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();
-    if config.peers.is_empty() && config.gateways.is_empty() && nothing_diverted {
+    let nobody = config.peers.is_empty() && config.gateways.is_empty();
+    if nobody && nothing_diverted && !Mobility::is_in(root) {
         root.fault::<()>(
             "there is nothing to do",
             "add a [peer.NAME] for a tunnel, or [gateway.NAME] and [divert] for a licensed node",
@@ -83,6 +88,61 @@ fn own_addresses(config: &Config, root: &Value<'_>) {
                     "take them out of either, or write `pool = \"{}\"` instead of `remote`",
                     pool.name
                 ),
+            );
+        }
+    }
+}
+
+/// Packets for a home address go where its host is, before any tunnel is asked: those that a tunnel is to protect would
+/// leave in clear.
+fn mobile_addresses(config: &Config, root: &Value<'_>) {
+    let homes = config.mobility.iter().flat_map(Mobility::homes);
+    for (home, path) in homes {
+        let Some(value) = root.at(&path) else {
+            continue;
+        };
+        let has = |selector: &TrafficSelector| selector.contains(home.into(), 0, None);
+        let fixed = |peer: &&Peer| peer.addressing == Addressing::Fixed;
+        let mut peers = config.peers.iter().filter(fixed);
+        if let Some(peer) = peers.find(|peer| peer.all_remote().any(has)) {
+            value.fault::<()>(
+                format!(
+                    "it is in `remote` of [peer.{}], and packets for it would go by Mobile IP, not in that tunnel",
+                    peer.party.name
+                ),
+                "a home address is outside of tunnels, as any address of a host: take it out of `remote`",
+            );
+        }
+        let mut pools = config.pools.iter();
+        if let Some(pool) = pools.find(|pool| pool.selectors().iter().any(has)) {
+            value.fault::<()>(
+                format!("[pool.{}] lends it to others", pool.name),
+                "a home address is one host's for ever: take it out of the pool's `addresses`",
+            );
+        }
+        let mut inside = config.tunnel.addresses.iter();
+        if inside.any(|address| address.address() == home) {
+            value.fault::<()>(
+                "[tunnel] has it among its `addresses`, which are those inside of tunnels",
+                "write another address in either place",
+            );
+        }
+    }
+}
+
+/// The device is there only as long as somebody visits.
+fn mobile_device(config: &Config, root: &Value<'_>) {
+    let divert = config.divert.as_ref();
+    let sides = divert.map(|divert| [("wired", &divert.wired), ("wireless", &divert.wireless)]);
+    let visited = matches!(config.mobility, Some(Mobility::ForeignAgent(_)));
+    for (side, device) in sides.into_iter().flatten() {
+        if device == MOBILE_DEVICE
+            && !(visited && side == "wired")
+            && let Some(value) = root.at(&["divert", side])
+        {
+            value.fault::<()>(
+                format!("`{MOBILE_DEVICE}` is a foreign agent's, towards home agents"),
+                "add [foreign_agent] and write it as `wired`, or name another device",
             );
         }
     }
@@ -172,10 +232,34 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(idle_discards(config));
     warnings.extend(idle_pools(config));
     warnings.extend(unreachable_subnets(config));
+    warnings.extend(config.mobility.iter().flat_map(short_secrets));
+    warnings.extend(unseen_visitors(config));
     if config.divert.is_none() && !config.gateways.is_empty() {
         warnings.push(Warning::NothingDiverted);
     }
     warnings
+}
+
+/// Whoever hears a registration can try keys offline.
+fn short_secrets(mobility: &Mobility) -> Vec<Warning> {
+    let all = mobility.associations().into_iter();
+    let lengths = all.map(|(table, key)| (table, key.secret.expose().len()));
+    let short = lengths.filter(|(_, length)| *length < SHORTEST);
+    short
+        .map(|(table, length)| Warning::ShortSecret { table, length })
+        .collect()
+}
+
+/// What visitors send and get is in the tunnel where it passes any other device.
+fn unseen_visitors(config: &Config) -> Option<Warning> {
+    let Some(Mobility::ForeignAgent(agent)) = &config.mobility else {
+        return None;
+    };
+    let divert = config.divert.as_ref()?;
+    let seen = divert.wired == MOBILE_DEVICE && divert.wireless == agent.interface;
+    (!seen).then(|| Warning::VisitorsNotDiverted {
+        interface: agent.interface.clone(),
+    })
 }
 
 fn in_clear(peer: &Peer) -> impl Iterator<Item = Warning> + '_ {

@@ -5,8 +5,8 @@ use crate::divert::window;
 use crate::fault::Context;
 use crate::reader::{Table, Value};
 use crate::{
-    Addressing, Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Peer, Places,
-    Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check, pool, revocation,
+    Addressing, Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility,
+    Peer, Places, Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check, pool, revocation,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -67,6 +67,8 @@ pub struct Config {
     pub regulate: Option<u32>,
     /// `[stand_in]`: default never. Only with `[divert]`.
     pub stand_in: Option<StandIn>,
+    /// `[mobile_node]`, `[foreign_agent]` or `[home_agent]`: default nothing of Mobile IP.
+    pub mobility: Option<Mobility>,
     /// `[log] level`: default `info`.
     pub log: Level,
     /// `[audit]`: default none.
@@ -173,6 +175,7 @@ impl Config {
         let snoop = file.optional("snoop", Snoop::read);
         let regulate = file.optional("regulate", window);
         let stand_in = file.optional("stand_in", StandIn::read);
+        let mobility = Mobility::read(&mut file);
         let log = file.optional("log", level);
         let audit = file.optional("audit", Audit::read);
         file.finish();
@@ -200,6 +203,7 @@ impl Config {
             snoop,
             regulate,
             stand_in,
+            mobility,
             log: log.unwrap_or(Level::Info),
             audit,
             warnings: Vec::new(),

@@ -70,6 +70,7 @@ impl Config {
                 ..running.listen.clone()
             },
             divert: running.divert.clone(),
+            mobility: running.mobility.clone(),
             ..self
         }
     }

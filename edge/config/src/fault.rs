@@ -148,7 +148,9 @@ impl Found {
         let before = text.get(..self.span.start).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[start..].lines().next().unwrap_or_default();
-        let named = ["psk", "ppk"].iter().any(|key| line.contains(key));
+        let named = ["psk", "ppk", "secret"]
+            .iter()
+            .any(|key| line.contains(key));
         let secret = named || line.trim_start().starts_with("key");
         let hidden = line.is_empty() || secret;
         Fault {

@@ -27,6 +27,7 @@ mod layout;
 mod level;
 mod licence;
 mod listen;
+mod mobility;
 mod mode;
 mod party;
 mod peer;
@@ -61,6 +62,10 @@ pub use fault::{Error, Fault, Faults};
 pub use key::PrivateKey;
 pub use level::LevelPolicy;
 pub use listen::Listen;
+pub use mobility::{
+    Agent, Algorithm, Association, ForeignAgent, HomeAgent, MOBILE_DEVICE, Mobile, MobileNode,
+    Mobility, Replay, Resident,
+};
 pub use party::{Gateway, Licensed, Party};
 pub use peer::{Addressing, Leak, Peer, Routing, Start, Tcp};
 pub use place::Places;

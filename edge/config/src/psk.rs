@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 /// Fewest octets of a key. Whoever plays the responder once can try keys offline (RFC 7296 section
 /// 2.15 and its section 5), so what a person can remember is too little.
-const SHORTEST: usize = 16;
+pub(crate) const SHORTEST: usize = 16;
 /// Most octets that are read.
 const LONGEST: usize = 1024;
 

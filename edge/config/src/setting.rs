@@ -3,6 +3,8 @@
 //! Each struct of the configuration is taken apart here field by field, so that a key cannot be
 //! added without saying what happens when it changes under a running daemon.
 
+mod mobility;
+
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Aead, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
@@ -80,6 +82,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         snoop,
         regulate,
         stand_in,
+        mobility,
         log,
         audit,
         warnings: _,
@@ -119,6 +122,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     let window = regulate.map_or_else(|| "none".to_owned(), |window| size(window.into()));
     sections.push(fixed("regulate", vec![applied("window", window)]));
     sections.push(fixed("stand_in", self::stand_in(stand_in.as_ref())));
+    sections.extend(mobility.iter().flat_map(mobility::sections));
     sections
 }
 
@@ -671,7 +675,8 @@ fn level(level: Level) -> String {
     level.to_string()
 }
 
-fn time(duration: Duration) -> String {
+/// As people write it.
+pub(crate) fn time(duration: Duration) -> String {
     match duration.subsec_millis() {
         0 => format!("{}s", duration.as_secs()),
         _ => format!("{}ms", duration.as_millis()),

@@ -3,6 +3,7 @@
 use crate::Prefix;
 use crate::reader::{Value, suggestion};
 use crate::set::SETS;
+use crate::setting::time;
 use model::{Group, Identity, Kem, Suite, TrafficSelector};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -232,8 +233,7 @@ impl<'a> Value<'a> {
         };
         let duration = Duration::from_millis(millis);
         if !limits.contains(&duration) {
-            let (least, most) = (limits.start().as_secs(), limits.end().as_secs());
-            return self.out_of_limits(format!("{least}s"), format!("{most}s"));
+            return self.out_of_limits(time(*limits.start()), time(*limits.end()));
         }
         Some(duration)
     }

@@ -189,6 +189,24 @@ pub enum Warning {
         /// The subnet.
         subnet: String,
     },
+    /// A secret of Mobile IP that could be guessed.
+    #[error(
+        "the secret of [{table}] has {length} octets, fewer than 16: whoever hears a registration can guess it offline; make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`"
+    )]
+    ShortSecret {
+        /// The table.
+        table: String,
+        /// Its octets.
+        length: usize,
+    },
+    /// Packets are diverted where those of visitors are in a tunnel, or do not pass.
+    #[error(
+        "[divert] does not see what visitors send and get: write `wired = \"strata-mobile\"` and `wireless = \"{interface}\"`"
+    )]
+    VisitorsNotDiverted {
+        /// The device where visitors are.
+        interface: String,
+    },
     /// A licensed node that never sees a packet.
     #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]
     NothingDiverted,

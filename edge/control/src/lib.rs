@@ -18,6 +18,7 @@ mod explain;
 mod flows;
 mod leases;
 mod line;
+mod mobile_ip;
 mod paths;
 mod reload;
 mod request;
@@ -35,6 +36,9 @@ pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};
 pub use flows::{Flow, Flows, SnoopCounters};
 pub use leases::{Fill, Lease, Leases, Pool};
 pub use line::LONGEST_REQUEST;
+pub use mobile_ip::{
+    MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor,
+};
 pub use paths::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
 pub use reload::{Change, ChangeKind, Effect, Fault, Reload};
 pub use request::Request;

@@ -1,6 +1,6 @@
 //! `strata status`: peers, their SAs, and what was dropped.
 
-use crate::Carrier;
+use crate::{Carrier, MobileIp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +22,9 @@ pub struct Status {
     pub locked: Vec<String>,
     /// Everybody of the configuration, sorted by name.
     pub peers: Vec<Peer>,
+    /// How things are with Mobile IPv4, if we take part in it.
+    #[serde(default)]
+    pub mobile_ip: Option<MobileIp>,
     /// Why somebody who is none of them was last refused.
     #[serde(default)]
     pub refused_stranger: Option<Refusal>,
@@ -85,6 +88,12 @@ pub enum Role {
     Gateway,
     /// It takes keys, and forwards packets of others.
     LicensedNode,
+    /// It keeps its address wherever it is (Mobile IPv4).
+    MobileNode,
+    /// Such hosts visit it.
+    ForeignAgent,
+    /// It stands in for them.
+    HomeAgent,
 }
 
 /// Somebody of the configuration.

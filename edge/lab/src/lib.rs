@@ -6,6 +6,7 @@
 //!   the machine awake for it, [`bystander`] sees whether it was.
 //! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`libreswan`], [`origin`], [`duo`],
 //!   [`openssl`], [`account`]: what end-to-end tests are made of.
+//! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4.
 //! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
@@ -61,5 +62,6 @@ pub mod transfer;
 pub mod tshark;
 pub mod vigil;
 pub mod volley;
+pub mod walk;
 pub mod wire;
 pub mod wiretap;

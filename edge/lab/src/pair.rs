@@ -95,7 +95,7 @@ impl Terms<'_> {
     };
 
     /// `zones = "refuse"` beside licences would be a fault.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self.licences {
             NOBODY => format!("zones = \"{}\"", self.zones),
             licences => format!("zones = \"{}\"\nlicences = {licences}", self.zones),

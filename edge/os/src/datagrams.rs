@@ -1,4 +1,5 @@
-//! A socket of UDP for IKE and ESP, or of IP itself for ESP alone, many datagrams a system call.
+//! A socket of UDP for IKE and ESP, or of IP itself for a protocol without ports (ESP alone, and IP in IP), many
+//! datagrams a system call.
 //!
 //! quinn-udp receives batches, tells the address each datagram was sent to (so that answers leave
 //! from there), its ECN field, and splits what the kernel coalesced. Three of its choices are undone
@@ -9,7 +10,7 @@
 //! [`path_mtu`] tells what it knows. And small kernel buffers lose whole bursts while a worker is busy,
 //! so both are enlarged as far as our rights go.
 
-use crate::{Error, Family, owner::Owner};
+use crate::{Error, Family, option, owner::Owner};
 use model::Path;
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -30,8 +31,9 @@ const BATCH: usize = 8;
 /// The longest UDP payload, and the longest coalesced run.
 const LONGEST: usize = 65_535;
 
-/// ESP's protocol (RFC 4303 section 2).
-const ESP: i32 = 50;
+/// IP in IP (RFC 2003 section 3.1) and ESP (RFC 4303 section 2), as IP numbers them.
+const IP_IN_IP: u8 = 4;
+const ESP: u8 = 50;
 
 /// The most datagrams that one call of [`Datagrams::send_run`] takes (`UDP_MAX_SEGMENTS` of Linux before
 /// 6.9).
@@ -106,7 +108,17 @@ impl Datagrams {
 
     /// The same for protocol 50 of IP, which has no ports.
     pub fn esp(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
-        let kind = (Type::RAW, Protocol::from(ESP));
+        Self::without_udp(ESP, address, mark)
+    }
+
+    /// The same for protocol 4 of IP: what comes and goes are datagrams within datagrams, of which the outer
+    /// header is the kernel's.
+    pub fn ip_in_ip(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
+        Self::without_udp(IP_IN_IP, address, mark)
+    }
+
+    fn without_udp(protocol: u8, address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
+        let kind = (Type::RAW, Protocol::from(i32::from(protocol)));
         Self::bind(kind, SocketAddr::new(address, 0), mark, false)
     }
 
@@ -449,7 +461,7 @@ pub fn path_mtu(path: Path, mark: Option<u32>) -> io::Result<u16> {
         Family::V4 => (libc::IPPROTO_IP, libc::IP_MTU),
         Family::V6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
     };
-    let mtu = option(&socket, level, name)?;
+    let mtu = option::get(&socket, level, name)?;
     // Loopback has more than a datagram can be.
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
@@ -471,46 +483,11 @@ fn set_whole(socket: &Socket, family: Family, whole: bool) -> io::Result<()> {
             libc::IPV6_PMTUDISC_DONT,
         ),
     };
-    set_option(socket, level, name, if whole { yes } else { no })?;
+    option::set(socket, level, name, if whole { yes } else { no })?;
     match family {
         Family::V4 => Ok(()),
-        Family::V6 => set_option(socket, level, libc::IPV6_DONTFRAG, whole.into()),
+        Family::V6 => option::set(socket, level, libc::IPV6_DONTFRAG, i32::from(whole)),
     }
-}
-
-#[allow(unsafe_code, reason = "no crate at hand names these socket options")]
-fn set_option(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and pointer and length describe one live integer.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    Errno::result(result)?;
-    Ok(())
-}
-
-#[allow(unsafe_code, reason = "no crate at hand names these socket options")]
-fn option(socket: &Socket, level: i32, name: i32) -> io::Result<i32> {
-    let mut value = 0_i32;
-    let mut len = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the descriptor is open, and both pointers are to live integers, of which the second is
-    // the length of the first.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw mut value).cast(),
-            &raw mut len,
-        )
-    };
-    Errno::result(result)?;
-    Ok(value)
 }
 
 /// Root may pass the machine's limit, others get up to it; less is slower, not wrong.
@@ -523,7 +500,7 @@ fn enlarge_buffers(socket: &Socket) {
     }
 }
 
-fn explain(error: io::Error, protocol: Protocol, address: SocketAddr) -> Error {
+pub(crate) fn explain(error: io::Error, protocol: Protocol, address: SocketAddr) -> Error {
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EADDRINUSE) => Error::PortTaken {
             protocol: "UDP",
@@ -537,6 +514,9 @@ fn explain(error: io::Error, protocol: Protocol, address: SocketAddr) -> Error {
             family: Family::of(address.ip()),
         },
         _ if protocol == Protocol::UDP => Error::os(format!("listening on UDP {address}"))(error),
-        _ => Error::os(format!("listening for ESP at {}", address.ip()))(error),
+        _ => {
+            let (number, address) = (i32::from(protocol), address.ip());
+            Error::os(format!("listening for protocol {number} at {address}"))(error)
+        }
     }
 }

@@ -98,6 +98,22 @@ pub enum Error {
         /// The peer's outer address.
         peer: IpAddr,
     },
+    /// Packets come by one interface and leave by another, and that one checks reverse paths.
+    #[error(
+        "{interface} would drop what comes by it while packets leave by another interface, because reverse paths are checked strictly: `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
+    )]
+    StrictSecondWay {
+        /// The interface.
+        interface: String,
+    },
+    /// Neighbours are known by their Ethernet addresses, and an interface has none.
+    #[error(
+        "{interface} has no Ethernet address, and neighbours are found on Ethernet and Wi-Fi alone: name another interface"
+    )]
+    NoEthernet {
+        /// The interface.
+        interface: String,
+    },
     /// The list of name servers cannot be exchanged, because something is mounted there.
     #[error(
         "{} is a mount, as in a container, and cannot be replaced: name another file as `resolver` in [tunnel], or leave `dns` out", file.display()

@@ -8,6 +8,7 @@
 
 mod link;
 mod message;
+mod neighbour;
 mod route;
 mod rule;
 mod way;
@@ -85,6 +86,13 @@ impl Netlink {
     /// The longest packet an interface takes.
     pub fn mtu(&self, name: &str) -> Result<u32, Error> {
         link::mtu(&self.link(name)?).ok_or_else(|| missing(name))
+    }
+
+    /// The index of an interface by which packets can go now; `None` if it is down, has no carrier or is not there.
+    pub fn running(&self, name: &str) -> Option<u32> {
+        let header = self.link(name).ok()?.header;
+        let wanted = LinkFlags::Up | LinkFlags::Running;
+        header.flags.contains(wanted).then_some(header.index)
     }
 
     /// Makes a pair of virtual Ethernet interfaces, the second in another namespace. Both are down.
@@ -178,6 +186,31 @@ impl Netlink {
         self.create(format!("adding the rule {rule}"), message)
     }
 
+    /// Adds a rule, unless it is there.
+    pub(crate) fn ensure_rule(&self, rule: &Rule) -> Result<(), Error> {
+        match self.add_rule(rule) {
+            Err(error) if error.raw_os_error() == Some(Errno::EEXIST as i32) => Ok(()),
+            added => added,
+        }
+    }
+
+    /// Deletes a rule that may have gone already.
+    pub(crate) fn drop_rule(&self, rule: &Rule) -> Result<(), Error> {
+        let message = Message::DelRule(rule.message());
+        self.remove(&format!("deleting the rule {rule}"), message)
+            .map(drop)
+    }
+
+    /// Deletes a route that may have gone already, or whose interface has.
+    pub(crate) fn drop_route(&self, route: &Route) -> Result<(), Error> {
+        let message = match self.route_message(route) {
+            Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(()),
+            message => Message::DelRoute(message?),
+        };
+        self.remove(&format!("deleting the route {route}"), message)
+            .map(drop)
+    }
+
     /// Deletes a rule.
     pub fn delete_rule(&self, rule: &Rule) -> Result<(), Error> {
         let message = Message::DelRule(rule.message());
@@ -215,7 +248,7 @@ impl Netlink {
 
     fn route_message(&self, route: &Route) -> Result<route::RouteMessage, Error> {
         let device = match &route.via {
-            Via::Device(name) => Some(self.index(name)?),
+            Via::Device(name) | Via::Onlink { device: name, .. } => Some(self.index(name)?),
             Via::Gateway(_) | Via::Blackhole | Via::Throw => None,
         };
         Ok(route.message(device))

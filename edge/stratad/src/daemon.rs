@@ -17,7 +17,7 @@ use crate::keylog::Keys;
 use crate::log::Log;
 use crate::outlet::{Losses, Outlet};
 use crate::streams::Streams;
-use crate::{reload, setup};
+use crate::{mobile, reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
 use control::{Failure, Reload, Response};
@@ -33,7 +33,7 @@ use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
 /// What is waited for. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, those that
-/// take streams from `LISTEN`, and streams from `STREAM`.
+/// take streams from `LISTEN`, those of Mobile IPv4 from `MOBILE`, and streams from `STREAM`.
 mod token {
     pub const SIGNALS: u64 = 0;
     pub const API: u64 = 1;
@@ -46,6 +46,7 @@ mod token {
     pub const NATT: u64 = 1 << 17;
     pub const ESP: u64 = 1 << 18;
     pub const LISTEN: u64 = 1 << 19;
+    pub const MOBILE: u64 = 1 << 20;
     pub const STREAM: u64 = 1 << 32;
 }
 
@@ -119,6 +120,7 @@ impl Daemon {
         daemon.api.lead(&daemon.config, daemon.host.inside());
         daemon.open_audit(daemon.config.audit.clone(), now);
         daemon.watch().context("preparing to wait for events")?;
+        daemon.look(now);
         daemon.man()?;
         tracing::info!(
             "stratad {} runs as {}",
@@ -132,7 +134,7 @@ impl Daemon {
     /// everything out of the system.
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
-        self.node.set_wall_clock(config::today());
+        self.tell_time(clock::now());
         self.carry_out(clock::now());
         crash::point("first-message-sent");
         while self.broken.is_none() && !self.is_told_to_stop() {
@@ -145,7 +147,7 @@ impl Daemon {
             self.poller
                 .wait(deadline.map(|deadline| deadline.at), &mut ready)?;
             let now = clock::now();
-            self.node.set_wall_clock(config::today());
+            self.tell_time(now);
             for event in &ready {
                 self.handle(*event, now);
             }
@@ -278,6 +280,12 @@ impl Daemon {
         self.node.shutdown(now);
         self.carry_out(now);
         crash::point("deletes-sent");
+        // By the way that packets have until then.
+        if let Some(mobile) = &mut self.host.mobile
+            && let Err(error) = mobile.farewell(&mut self.node, &mut self.losses)
+        {
+            tracing::warn!("the home agent does not know of our end: {error}");
+        }
         self.crew.stop();
         self.host
             .close()
@@ -311,7 +319,8 @@ impl Daemon {
             self.poller.add(esp, token, read)?;
         }
         self.streams.watch(token::LISTEN, &self.poller)?;
-        Ok(())
+        let mobile = self.host.mobile.as_ref();
+        mobile.map_or(Ok(()), |mobile| mobile.watch(&self.poller, token::MOBILE))
     }
 
     fn handle(&mut self, ready: Ready, now: Instant) {
@@ -328,11 +337,33 @@ impl Daemon {
                 self.read_natt((token - token::NATT) as usize, now);
             }
             token if token < token::LISTEN => self.read_esp((token - token::ESP) as usize, now),
-            token if token < token::STREAM => {
+            token if token < token::MOBILE => {
                 let listener = (token - token::LISTEN) as usize;
                 self.streams.accept(listener, &self.poller, now);
             }
+            token if token < token::STREAM => {
+                if let Some(mobile) = &mut self.host.mobile {
+                    let (node, batch) = (&mut self.node, &mut self.batch[..]);
+                    let (losses, broken) = (&mut self.losses, &mut self.broken);
+                    mobile.handle(token - token::MOBILE, node, batch, losses, broken);
+                }
+            }
             _ => self.read_stream(ready, now),
+        }
+    }
+
+    /// What the time of day is used for: certificates, and registrations.
+    fn tell_time(&mut self, now: Instant) {
+        self.node.set_wall_clock(config::today());
+        if self.host.mobile.is_some() {
+            mobile::tell_time(&mut self.node, now);
+        }
+    }
+
+    /// Has a mobile node see which interfaces there are.
+    fn look(&mut self, now: Instant) {
+        if let Some(mobile) = &mut self.host.mobile {
+            mobile.look(&mut self.node, (&self.poller, token::MOBILE), now);
         }
     }
 
@@ -367,7 +398,10 @@ impl Daemon {
     /// Addresses or routes are others: perhaps a tunnel has to take another way.
     fn read_changes(&mut self, now: Instant) {
         match self.host.changes.any() {
-            Ok(true) => self.tell_ways(now),
+            Ok(true) => {
+                self.look(now);
+                self.tell_ways(now);
+            }
             Ok(false) => {}
             Err(error) => {
                 let what = "the kernel's news of addresses";
@@ -562,6 +596,9 @@ impl Daemon {
             if let Some(divert) = &mut self.host.divert {
                 self.losses.forwarded += divert.passage.flush();
             }
+            if let Some(mobile) = &mut self.host.mobile {
+                mobile.carry_out(&mut self.node, &mut self.losses);
+            }
             if let Some(event) = self.node.poll_event() {
                 self.note(event, now);
             } else if let Some(lost) = self.streams.poll_lost() {
@@ -613,7 +650,9 @@ impl Daemon {
                 // It has been told, and nothing hangs on it.
                 let _ = self.record(&event, now);
                 self.journal.tell(&event, now);
-                if let Event::Configured { peer, .. } = &event {
+                if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
+                    mobile.note(event);
+                } else if let Event::Configured { peer, .. } = &event {
                     let taken = self.take_inside();
                     self.api.tell_routes(peer);
                     self.insist(taken, peer, now);

@@ -7,6 +7,7 @@
 
 use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
+use crate::mobile::Mobile;
 use crate::plan;
 use crate::sockets::Sockets;
 use config::{Config, Offload};
@@ -29,6 +30,8 @@ pub struct Host {
     pub divert: Option<Divert>,
     /// Told when a tunnel may have to take another way.
     pub changes: Changes,
+    /// Our part in Mobile IPv4, if we take one.
+    pub mobile: Option<Mobile>,
     netlink: Netlink,
 }
 
@@ -81,13 +84,22 @@ impl Host {
             lock.set()?;
             crash::point("lock-set");
         }
-        let sockets = Sockets::open(config)?;
+        // Before the sockets, which may be bound to its home address, and before what it forwards is diverted.
+        let mobile = Mobile::open(config)?;
+        let sockets = match Sockets::open(config) {
+            Ok(sockets) => sockets,
+            Err(error) => {
+                mobile.map_or(Ok(()), Mobile::close)?;
+                return Err(error);
+            }
+        };
         crash::point("sockets-bound");
         let mut host = Self {
             tunnel: None,
             sockets,
             divert: None,
             changes: Changes::watch()?,
+            mobile,
             netlink: Netlink::open()?,
         };
         match host.open_devices(config) {
@@ -211,7 +223,8 @@ impl Host {
     pub fn close(self) -> Result<(), Error> {
         let routes = self.tunnel.map_or(Ok(()), Tunnel::close);
         let divert = self.divert.map_or(Ok(()), Divert::close);
-        routes.and(divert)
+        let mobile = self.mobile.map_or(Ok(()), Mobile::close);
+        routes.and(divert).and(mobile)
     }
 }
 

@@ -4,6 +4,7 @@
 //! most once a second; how much was left unsaid is said as well.
 
 use model::{Instant, Mode};
+use node::mobile_ip::{self, ForeignEvent, HomeEvent, MobileEvent};
 use node::{Ending, Event};
 use std::time::Duration;
 
@@ -138,6 +139,8 @@ impl Journal {
                 why,
             } => tracing::warn!("peer {peer}: refused: {why}"),
             Event::Refused { peer: None, why } => self.tell_of_stranger(why, now),
+            Event::MobileIp(mobile_ip::Event::Refused(why)) => self.tell_of_stranger(why, now),
+            Event::MobileIp(event) => tell_of_mobile_ip(event),
             Event::PathMtu {
                 peer,
                 outside: Some(outside),
@@ -212,4 +215,51 @@ fn tunnel(child: &Option<String>) -> String {
 
 fn list(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(", ")
+}
+
+/// Renewals are no news.
+fn tell_of_mobile_ip(event: &mobile_ip::Event) {
+    match event {
+        mobile_ip::Event::MobileNode(MobileEvent::Registered(at)) => tracing::info!(
+            "mobile node: registered through the foreign agent {}, care-of address {}",
+            at.agent,
+            at.care_of
+        ),
+        mobile_ip::Event::MobileNode(MobileEvent::Unregistered(at)) => {
+            tracing::info!("mobile node: no longer registered through {}", at.agent);
+        }
+        mobile_ip::Event::MobileNode(MobileEvent::Route(Some(at))) => {
+            tracing::info!("mobile node: packets leave by {}", at.agent);
+        }
+        mobile_ip::Event::MobileNode(MobileEvent::Route(None)) => {
+            tracing::warn!("mobile node: no foreign agent to send by");
+        }
+        mobile_ip::Event::MobileNode(MobileEvent::Denied { at, code }) => {
+            tracing::warn!("mobile node: denied through {}: {code}", at.agent);
+        }
+        mobile_ip::Event::MobileNode(MobileEvent::Silent(at)) => {
+            tracing::warn!("mobile node: nothing came back through {}", at.agent);
+        }
+        mobile_ip::Event::ForeignAgent(ForeignEvent::Came(visitor)) => tracing::info!(
+            "foreign agent: {} is here, at home with {}",
+            visitor.home,
+            visitor.home_agent
+        ),
+        mobile_ip::Event::ForeignAgent(ForeignEvent::Left(visitor)) => {
+            tracing::info!("foreign agent: {} has left", visitor.home);
+        }
+        mobile_ip::Event::HomeAgent(HomeEvent::Bound { home, care_of }) => {
+            let care_of = list(care_of.iter().map(ToString::to_string));
+            tracing::info!("home agent: {home} is at {care_of}");
+        }
+        mobile_ip::Event::HomeAgent(HomeEvent::Unbound { home }) => {
+            tracing::info!("home agent: {home} is nowhere");
+        }
+        mobile_ip::Event::MobileNode(
+            MobileEvent::Renewed(_) | MobileEvent::Deregistered { .. },
+        )
+        | mobile_ip::Event::ForeignAgent(ForeignEvent::Renewed(_))
+        | mobile_ip::Event::HomeAgent(HomeEvent::Renewed { .. })
+        | mobile_ip::Event::Refused(_) => {}
+    }
 }

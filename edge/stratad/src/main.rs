@@ -16,6 +16,7 @@ mod journal;
 mod keylog;
 mod log;
 mod metrics;
+mod mobile;
 mod outlet;
 mod plan;
 mod reload;

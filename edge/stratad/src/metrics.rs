@@ -4,6 +4,7 @@
 use crate::outlet::Losses;
 use crypto::{Certificate, RevocationList, UnixTime};
 use node::Node;
+use node::mobile_ip::Status;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -30,6 +31,7 @@ pub fn text(
         "doing",
         losses.iter(),
     );
+    mobile_ip(&mut registry, node);
     gauges(&mut registry, node);
     let certificates = certificates.iter();
     ends(
@@ -221,6 +223,48 @@ fn licensed(registry: &mut Registry, node: &Node) {
         "action",
         done,
     );
+}
+
+/// Of Mobile IPv4, if we take part in it.
+fn mobile_ip(registry: &mut Registry, node: &Node) {
+    let (Some((accepted, denied)), Some((status, _))) = (node.registrations(), node.mobile_ip())
+    else {
+        return;
+    };
+    let answers = Family::<[(&'static str, String); 1], Counter>::default();
+    let answered = |code: &str| answers.get_or_create(&[("code", code.to_owned())]).clone();
+    answered("accepted").inc_by(accepted);
+    denied.for_each(|(code, count)| {
+        answered(&code.to_string()).inc_by(count);
+    });
+    registry.register(
+        "mobile_registrations",
+        "Registrations of mobile nodes by the answer: accepted, or the number of a denial",
+        answers,
+    );
+    family(
+        registry,
+        "mobile_dropped",
+        "Messages and packets of Mobile IP that were dropped",
+        "reason",
+        node.mobile_ip_drops(),
+    );
+    if let Some((sent, received)) = node.tunnelled() {
+        family(
+            registry,
+            "mobile_packets",
+            "Packets that went through tunnels of Mobile IP",
+            "direction",
+            [("put_in", sent), ("taken_out", received)].into_iter(),
+        );
+    }
+    let places = match status {
+        Status::MobileNode { registrations, .. } => registrations.len(),
+        Status::ForeignAgent { visitors, .. } => visitors.len(),
+        Status::HomeAgent { homes, .. } => homes.iter().map(|(_, at)| at.len()).sum(),
+    };
+    let help = "Places at which mobile nodes are: our own, of our visitors, or of those for whom we stand in";
+    gauge(registry, "mobile_places", help, places);
 }
 
 fn gauges(registry: &mut Registry, node: &Node) {

@@ -1,5 +1,6 @@
 //! From what a person wrote to what a [`node::Node`] needs.
 
+use crate::mobile;
 use config::{Action, Addressing, Child, Config, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
 use model::LevelChoice;
@@ -80,6 +81,7 @@ pub fn node(config: &Config) -> node::Config {
                 after: stand_in.after,
                 limit: stand_in.limit,
             }),
+        mobile_ip: config.mobility.as_ref().map(mobile::part),
         grant_lifetime: GRANT_LIFETIME,
         key_log: false,
     }

@@ -1,6 +1,6 @@
 //! The sockets that IKE and ESP come and go by, those of one thread.
 
-use config::{Config, Offload};
+use config::{Config, Mobility, Offload};
 use model::{Encapsulation, Path};
 use os::routes::MARK;
 use os::{Datagrams, Error, Run};
@@ -107,7 +107,8 @@ fn bare(
     }
 }
 
-/// Sockets of one kind: one for each address to listen on, or one for each family there is.
+/// Sockets of one kind: one for each address to listen on, or one for each family there is. A mobile node listens at its
+/// home address.
 fn listen(
     config: &Config,
     bind: impl Fn(IpAddr) -> Result<Datagrams, Error>,
@@ -115,6 +116,10 @@ fn listen(
     let listen = &config.listen.addresses;
     if !listen.is_empty() {
         return listen.iter().copied().map(bind).collect();
+    }
+    // From another address a tunnel would end with the next move.
+    if let Some(Mobility::MobileNode(node)) = &config.mobility {
+        return bind(node.home_address.into()).map(|socket| vec![socket]);
     }
     let any = [
         IpAddr::V4(Ipv4Addr::UNSPECIFIED),

@@ -4,15 +4,16 @@ use crate::audit::permits;
 use crate::inside::Inside;
 use crate::outlet::Losses;
 use crate::{plan, setup};
-use config::{Config, Places, Routing};
+use config::{Config, Mobility, Places, Routing};
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Composite, Congestion, Fill, Flow, Flows,
-    GrantState, Held, Holder, Lease, Leases, Paths, Peer, PeerKind, PeerState, Refusal, Role,
-    Routes, RoutesReason, SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone,
-    Zones,
+    GrantState, Held, Holder, Lease, Leases, MobileBinding, MobileHome, MobileIp, MobilePart,
+    MobileRegistration, MobileVisitor, Paths, Peer, PeerKind, PeerState, Refusal, Role, Routes,
+    RoutesReason, SnoopCounters, Standing, Status, Traffic, TunnelPaths, Who, Window, Zone, Zones,
 };
 use crypto::{Certificate, RevocationList};
 use model::{Exchanges, Identity, Instant, Right, TrafficSelector};
+use node::mobile_ip;
 use node::{ChildStatus, CsaStatus, HeldGrant, Node, PathsStatus, PeerStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -30,6 +31,8 @@ pub struct Facts {
     started: Instant,
     /// Names of VPN peers, and whether we can connect to them.
     tunnels: BTreeMap<String, bool>,
+    /// A mobile node's, by number.
+    interfaces: Vec<String>,
     /// Names of those that we connect to by UDP and nothing else.
     by_udp: BTreeSet<String>,
     /// What is led into the tunnels whose peers are asked what that is.
@@ -50,6 +53,11 @@ impl Facts {
                 Role::LicensedNode,
             ),
         ];
+        let mobile = config.mobility.as_ref().map(|mobility| match mobility {
+            Mobility::MobileNode(_) => Role::MobileNode,
+            Mobility::ForeignAgent(_) => Role::ForeignAgent,
+            Mobility::HomeAgent(_) => Role::HomeAgent,
+        });
         let tunnels = config
             .peers
             .iter()
@@ -60,6 +68,7 @@ impl Facts {
                 .into_iter()
                 .filter(|(has, _)| *has)
                 .map(|(_, role)| role)
+                .chain(mobile)
                 .collect(),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
             locked: plan::plan(config, &Inside::default())
@@ -72,6 +81,10 @@ impl Facts {
             pools: setup::pools(config),
             started: now,
             tunnels: tunnels.collect(),
+            interfaces: match &config.mobility {
+                Some(Mobility::MobileNode(node)) => node.interfaces.clone(),
+                _ => Vec::new(),
+            },
             by_udp: config
                 .peers
                 .iter()
@@ -123,6 +136,12 @@ impl Facts {
     /// What is led into the tunnel with a peer that is asked what that is.
     pub fn routes(&self, peer: &str) -> Option<&Routes> {
         self.routes.get(peer)
+    }
+
+    /// The name of a mobile node's interface.
+    fn interface(&self, number: u32) -> String {
+        let name = self.interfaces.get(number as usize);
+        name.cloned().unwrap_or_default()
     }
 
     /// Names of all VPN peers.
@@ -186,6 +205,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         warnings: facts.warnings(),
         locked: facts.locked.clone(),
         peers,
+        mobile_ip: mobile_ip(facts, node, now),
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
         drops: drops(node, losses),
         clamped: node.esp_counters().clamped,
@@ -200,6 +220,62 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         },
         congestion: congestion(node.esp_counters().congestion),
     }
+}
+
+fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
+    let (status, refusal) = node.mobile_ip()?;
+    let left = |until: Option<Instant>| until.map(|until| until.since(now).as_secs());
+    let part = match status {
+        mobile_ip::Status::MobileNode {
+            home,
+            home_agent,
+            registrations,
+            route,
+        } => MobilePart::MobileNode {
+            home_address: home,
+            home_agent,
+            registrations: registrations
+                .into_iter()
+                .map(|one| MobileRegistration {
+                    agent: one.at.agent,
+                    care_of: one.at.care_of,
+                    interface: facts.interface(one.at.interface),
+                    sends: route == Some(one.at),
+                    since_seconds: now.since(one.since).as_secs(),
+                    left_seconds: left(one.until),
+                })
+                .collect(),
+        },
+        mobile_ip::Status::ForeignAgent { care_of, visitors } => MobilePart::ForeignAgent {
+            care_of,
+            visitors: visitors
+                .into_iter()
+                .map(|(visitor, until)| MobileVisitor {
+                    home_address: visitor.home,
+                    home_agent: visitor.home_agent,
+                    left_seconds: left(until),
+                })
+                .collect(),
+        },
+        mobile_ip::Status::HomeAgent { address, homes } => MobilePart::HomeAgent {
+            address,
+            mobiles: homes
+                .into_iter()
+                .map(|(home_address, bindings)| MobileHome {
+                    home_address,
+                    bindings: bindings
+                        .into_iter()
+                        .map(|(care_of, until)| MobileBinding {
+                            care_of,
+                            left_seconds: left(until),
+                        })
+                        .collect(),
+                })
+                .collect(),
+        },
+    };
+    let last_refusal = refusal.map(|refusal| refused(refusal, now));
+    Some(MobileIp { part, last_refusal })
 }
 
 /// `strata leases`.
@@ -373,10 +449,15 @@ fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
     let system = losses
         .iter()
         .map(|(doing, count)| (format!("system_{doing}"), count));
-    esp.chain(ike)
-        .chain(system)
-        .filter(|(_, count)| *count > 0)
-        .collect()
+    let mobile = node
+        .mobile_ip_drops()
+        .map(|(why, count)| (format!("mobile_{why}"), count));
+    let mut drops = BTreeMap::new();
+    for (why, count) in esp.chain(ike).chain(system).chain(mobile) {
+        *drops.entry(why).or_default() += count;
+    }
+    drops.retain(|_, count| *count > 0);
+    drops
 }
 
 /// `strata paths`.

@@ -2,8 +2,8 @@
 //! a [`Secret`] wipes itself and never prints its octets, an [`Aead`] context takes its nonce from
 //! the caller (a sequence number, never a random one), a [`KeyPair`] is spent by its one agreement.
 //!
-//! The arithmetic is that of AWS-LC, but for groups that only `legacy` has (`modp`), and for AEADs where the
-//! process has another [`Provider`]. Nothing here reads
+//! The arithmetic is that of AWS-LC, but for groups that only `legacy` has (`modp`), for the MAC that Mobile IPv4
+//! demands (`hmac_md5`), and for AEADs where the process has another [`Provider`]. Nothing here reads
 //! a clock or the system's randomness: all random octets come from an [`Rng`] whose seed the caller
 //! brings, so that a test can repeat them. The one exception is a [`KemKey`] and what is made for it:
 //! AWS-LC lets nobody bring those octets.
@@ -18,6 +18,7 @@ mod certificate;
 mod ctr;
 mod digest;
 mod hmac;
+mod hmac_md5;
 mod kem;
 mod modp;
 mod prf;
@@ -38,6 +39,7 @@ pub use certificate::{Certificate, Name, NoCertificate};
 pub use ctr::CtrHmac;
 pub use digest::{sha1, sha256};
 pub use hmac::{Hmac, HmacAlgorithm};
+pub use hmac_md5::{HMAC_MD5_LEN, hmac_md5};
 pub use kem::{BadKemValue, Kem, KemKey};
 pub use prf::Prf;
 pub use provider::{ExpandedKey, Provider, provide, provider};

@@ -15,8 +15,11 @@
 //!   section 7.1).
 //! * An operator's choice holds as long as its address is there and works.
 //!
-//! No message, no clock and no system is known here.
+//! No message, no clock and no system is known there.
+//!
+//! Another way to move is [`mobile_ip`]: the address stays, and agents in the network know where it is.
 
+pub mod mobile_ip;
 mod paths;
 #[cfg(test)]
 mod tests;

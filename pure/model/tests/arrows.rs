@@ -62,6 +62,8 @@ fn pure_crates_use_pure_crates_and_these_libraries() {
     let libraries = [
         "aws-lc-rs",
         "crypto-bigint",
+        "hmac",
+        "md-5",
         "rand_chacha",
         "rand_core",
         "rustc-hash",

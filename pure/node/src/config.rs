@@ -62,6 +62,8 @@ pub struct Config {
     pub window: Option<u32>,
     /// When a licensed node stands in for an end that is silent; `None` if it never does.
     pub stand_in: Option<Patience>,
+    /// What we are to Mobile IPv4, if anything. That stays as it is from the beginning.
+    pub mobile_ip: Option<crate::mobile_ip::Config>,
     /// How long a licensed node may keep a grant's keys.
     pub grant_lifetime: std::time::Duration,
     /// Whether keys of SAs made from now on are told by [`crate::Event::KeyLog`].

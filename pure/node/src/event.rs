@@ -1,6 +1,6 @@
 //! What a node tells its driver.
 
-use crate::{HeldGrant, KeyLog, Side};
+use crate::{HeldGrant, KeyLog, Side, mobile_ip};
 use model::{
     CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
     ZoneAgreement, ZoneId, ZoneSelector,
@@ -300,6 +300,8 @@ pub enum Event {
         /// What and why, for a person.
         why: String,
     },
+    /// Something happened in Mobile IPv4.
+    MobileIp(mobile_ip::Event),
     /// A line for Wireshark's key tables; only if the configuration asked for it.
     KeyLog(KeyLog),
 }

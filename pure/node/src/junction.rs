@@ -27,6 +27,13 @@ impl Node {
                 break;
             }
         }
+        while let Some(event) = self
+            .mobile_ip
+            .as_mut()
+            .and_then(|part| part.poll_event(now))
+        {
+            self.events.push_back(Event::MobileIp(event));
+        }
         self.switch(now);
         while let Some(transmit) = self.ike.poll_transmit() {
             self.transmits.push_back(transmit);

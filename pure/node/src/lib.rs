@@ -15,8 +15,10 @@
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
 //!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node). Where silence is
 //!   covered, [`Node::cover`] follows each timeout.
+//!   What comes by Mobile IP's sockets goes to [`Node::handle_discovery`] and [`Node::handle_registration`], and packets in its
+//!   tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see [`mobile_ip`].
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
-//!   [`Node::poll_transmit`], [`Node::poll_resend`] and [`Node::poll_event`] until they are empty, then ask
+//!   [`Node::poll_transmit`], [`Node::poll_registration`], [`Node::poll_resend`] and [`Node::poll_event`] until they are empty, then ask
 //!   [`Node::poll_timeout`] when to come back.
 //!
 //! # How it is joined
@@ -32,6 +34,7 @@ mod grants;
 mod junction;
 mod keylog;
 mod level;
+pub mod mobile_ip;
 mod moving;
 mod node;
 mod path_mtu;

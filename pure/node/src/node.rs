@@ -4,6 +4,7 @@ use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
 use crate::grants::Grants;
 use crate::level::Levels;
+use crate::mobile_ip::MobileIp;
 use crate::moving::Moving;
 use crate::path_mtu::PathMtus;
 use crate::peers::Peers;
@@ -83,6 +84,7 @@ pub struct Node {
     seat: Seat,
     pub(crate) grants: Grants,
     pub(crate) transit: Transit,
+    pub(crate) mobile_ip: Option<MobileIp>,
     pub(crate) children: BTreeMap<ChildSaId, Child>,
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
@@ -147,6 +149,9 @@ impl Node {
             levels,
             path_mtus: PathMtus::new(config.path_mtu),
             inside: BTreeMap::new(),
+            mobile_ip: config
+                .mobile_ip
+                .map(|config| MobileIp::new(config, &mut rng, now)),
             rng,
             sources: BTreeMap::new(),
             encapsulation: config.encapsulation,
@@ -353,6 +358,9 @@ impl Node {
         self.moving.handle_timeout(now);
         self.cover.handle_timeout(now);
         self.forget_path_mtus(now);
+        if let Some(mobile_ip) = &mut self.mobile_ip {
+            mobile_ip.handle_timeout(now);
+        }
         for held in self.transit.handle_timeout(now) {
             self.dropped(held, Dropped::Expired);
         }
@@ -435,6 +443,7 @@ impl Node {
             self.moving.poll_timeout(),
             self.cover.poll_timeout(),
             self.path_mtus.poll_timeout(),
+            self.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
             reports,
         ];
         engines.into_iter().flatten().min()

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 impl Node {
     /// Works by another configuration from now on; gives the names of the peers whose SAs are made
-    /// anew for it. Ports and the key log stay as they are.
+    /// anew for it. Ports, the key log and what we are to Mobile IPv4 stay as they are.
     pub fn reconfigure(&mut self, config: Config, now: Instant) -> BTreeSet<String> {
         let ike = config.for_ike();
         self.workers

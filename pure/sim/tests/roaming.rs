@@ -179,6 +179,7 @@ fn config(
         snoop: None,
         window: None,
         stand_in: None,
+        mobile_ip: None,
         grant_lifetime: Duration::from_secs(3600),
         classes: Default::default(),
         sizes: Default::default(),

@@ -11,6 +11,8 @@ pub mod ecn;
 pub mod esp;
 pub mod ike;
 pub mod ip;
+pub mod ip_in_ip;
+pub mod mobile_ip;
 pub mod mss;
 pub mod rtp;
 pub mod shell;

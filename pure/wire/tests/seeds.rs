@@ -7,6 +7,8 @@ use std::path::Path;
 use wire::esp::HEADER_LEN;
 use wire::ike::Datagram;
 use wire::ip::Header;
+use wire::ip_in_ip::whole;
+use wire::mobile_ip::{Advertisement, Reply, Request, Solicitation};
 use wire::zoned::{Layout, MAX_ZONES, Map, Overlay, mark};
 
 /// The seeds of one fuzz target, by name; at least four.
@@ -57,6 +59,32 @@ fn seeds_of_zone_map_are_zoned_packets() {
         assert_eq!(layout.packet_len(), packet.len(), "{name}");
     }
     assert_eq!(overlays, 1);
+}
+
+#[test]
+fn seeds_of_mobile_ip_are_messages() {
+    for (name, octets) in seeds("mobile_ip") {
+        let is_read = match name.split('-').next() {
+            Some("request" | "deregistration") => Request::parse(&octets).is_ok(),
+            Some("reply") => Reply::parse(&octets).is_ok(),
+            Some("advertisement") => Advertisement::parse(&octets).is_ok(),
+            Some("solicitation") => Solicitation::parse(&octets).is_ok(),
+            _ => whole(&octets).is_ok(),
+        };
+        assert!(is_read, "{name}");
+    }
+}
+
+/// Steps: what happens, how much later, how long it is, and its octets.
+#[test]
+fn seeds_of_mobile_agents_are_whole_steps() {
+    for (name, octets) in seeds("mobile_agents") {
+        let mut rest = &octets[1..];
+        while let Some((&[.., len], tail)) = rest.split_first_chunk::<3>() {
+            rest = tail.get(len.into()..).expect(&name);
+        }
+        assert!(rest.is_empty(), "{name}");
+    }
 }
 
 #[test]

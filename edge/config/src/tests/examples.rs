@@ -1,7 +1,7 @@
 //! The shipped examples are read by people: they must be right, and free of warnings.
 
 use super::Folder;
-use crate::{Action, Stance, Start};
+use crate::{Action, Mobility, Stance, Start};
 use model::{Right, ZoneId};
 
 #[test]
@@ -62,6 +62,73 @@ fn the_example_of_a_licensed_node_diverts_and_snoops() {
     assert_eq!(config.gateways[0].party.name, "gw");
     assert_eq!(config.divert.unwrap().wireless, "wlan0");
     assert_eq!(config.snoop.unwrap().octets, 16 << 20);
+}
+
+#[test]
+fn the_examples_of_mobile_ip_fit_together() {
+    let folder = Folder::new();
+    let load = |text| {
+        let config = folder.load(text).unwrap();
+        assert_eq!(config.warnings, []);
+        config
+    };
+    let mobile = load(include_str!("../../examples/mobile_node.toml"));
+    let foreign = load(include_str!("../../examples/foreign_agent.toml"));
+    let home = load(include_str!("../../examples/home_agent.toml"));
+    let (
+        Some(Mobility::MobileNode(node)),
+        Some(Mobility::ForeignAgent(agent)),
+        Some(Mobility::HomeAgent(gateway)),
+    ) = (&mobile.mobility, &foreign.mobility, &home.mobility)
+    else {
+        panic!("each has its table");
+    };
+    let [alice] = &gateway.mobiles[..] else {
+        panic!("{:?}", gateway.mobiles);
+    };
+    assert_eq!(node.home_address, alice.home_address);
+    assert_eq!((&node.key, node.replay), (&alice.key, alice.replay));
+    assert_eq!(
+        (node.home_agent, agent.homes[0].address),
+        (gateway.address, gateway.address)
+    );
+    assert_eq!(foreign.divert.unwrap().wireless, agent.interface);
+    // The tunnel inside is that of a mobile node and its gateway.
+    assert_eq!(mobile.peers[0].address, Some(gateway.address.into()));
+    assert_eq!(mobile.peers[0].party.identity, home.identity);
+    assert_eq!(home.peers[0].party.identity, mobile.identity);
+    assert_eq!(mobile.peers[0].local, home.peers[0].remote);
+    assert_eq!(foreign.gateways[0].party.identity, home.identity);
+}
+
+/// What is commented out in them is right as well.
+#[test]
+fn what_the_examples_of_mobile_ip_leave_out_can_be_written() {
+    let folder = Folder::new();
+    folder.key("cafe.key", &[b'c'; 32], 0o600);
+    folder.key("office.key", &[b'o'; 32], 0o600);
+    for text in [
+        include_str!("../../examples/mobile_node.toml"),
+        include_str!("../../examples/foreign_agent.toml"),
+        include_str!("../../examples/home_agent.toml"),
+    ] {
+        let said = |line: &str| {
+            let words = line.strip_prefix("# ")?;
+            let key = words.split([' ', '.']).next()?;
+            let known = words.starts_with('[') || words.contains(" = ") && !key.is_empty();
+            known.then(|| words.to_owned())
+        };
+        let mut lines: Vec<_> = text
+            .lines()
+            .map(|line| said(line).unwrap_or(line.into()))
+            .collect();
+        // There is one `key` in a table.
+        lines.dedup_by(|second, first| second.starts_with("key = ") && first.starts_with("key = "));
+        let config = folder.load(&lines.join("\n")).unwrap();
+        assert_eq!(config.warnings, []);
+        let keys = config.mobility.as_ref().map(Mobility::associations);
+        assert_eq!(keys.unwrap().len(), 2);
+    }
 }
 
 #[test]

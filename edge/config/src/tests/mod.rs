@@ -8,6 +8,7 @@ mod esn;
 mod examples;
 mod faults;
 mod level;
+mod mobility;
 mod mode;
 mod workers;
 mod zones;
@@ -40,7 +41,7 @@ impl Folder {
         let name = format!("strata-config-{}-{unique}", std::process::id());
         let folder = Self(std::env::temp_dir().join(name));
         fs::create_dir_all(&folder.0).unwrap();
-        for name in ["office.psk", "alice.psk", "fa.psk", "gw.psk"] {
+        for name in ["office.psk", "alice.psk", "fa.psk", "gw.psk", "home.key"] {
             folder.key(name, b"0123456789abcdef0123456789abcdef\n", 0o600);
         }
         folder

@@ -3,7 +3,7 @@
 use super::message::table_in_header;
 use crate::{Family, Prefix};
 use rtnetlink::packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteProtocol, RouteScope, RouteType,
 };
 use std::fmt;
 use std::net::IpAddr;
@@ -33,6 +33,13 @@ pub enum Via {
     Device(String),
     /// It goes to this neighbour.
     Gateway(IpAddr),
+    /// It goes to a neighbour on an interface of whose addresses none need say that it is one (`onlink`).
+    Onlink {
+        /// The neighbour.
+        gateway: IpAddr,
+        /// The interface.
+        device: String,
+    },
     /// It is dropped.
     Blackhole,
     /// The lookup goes on with the next rule, as if this table were empty.
@@ -61,7 +68,7 @@ impl Route {
         message.header.protocol = RouteProtocol::Static;
         (message.header.kind, message.header.scope) = match &self.via {
             Via::Device(_) => (RouteType::Unicast, RouteScope::Link),
-            Via::Gateway(_) => (RouteType::Unicast, RouteScope::Universe),
+            Via::Gateway(_) | Via::Onlink { .. } => (RouteType::Unicast, RouteScope::Universe),
             Via::Blackhole => (RouteType::BlackHole, RouteScope::Universe),
             Via::Throw => (RouteType::Throw, RouteScope::Universe),
         };
@@ -69,9 +76,12 @@ impl Route {
             RouteAttribute::Destination(self.prefix.address.into()),
             RouteAttribute::Table(self.table),
         ];
-        if let Via::Gateway(gateway) = self.via {
+        if let Via::Gateway(gateway) | Via::Onlink { gateway, .. } = self.via {
             let gateway = RouteAttribute::Gateway(gateway.into());
             message.attributes.push(gateway);
+        }
+        if let Via::Onlink { .. } = self.via {
+            message.header.flags = RouteFlags::Onlink;
         }
         message.attributes.extend(device.map(RouteAttribute::Oif));
         if self.metric != 0 {
@@ -90,6 +100,9 @@ impl fmt::Display for Route {
         match &self.via {
             Via::Device(name) => write!(f, "{} dev {name}", self.prefix)?,
             Via::Gateway(gateway) => write!(f, "{} via {gateway}", self.prefix)?,
+            Via::Onlink { gateway, device } => {
+                write!(f, "{} via {gateway} dev {device} onlink", self.prefix)?;
+            }
             Via::Blackhole => write!(f, "blackhole {}", self.prefix)?,
             Via::Throw => write!(f, "throw {}", self.prefix)?,
         }
@@ -143,6 +156,11 @@ pub(super) fn parse(message: &RouteMessage, device: Option<String>) -> Option<Ro
     let via = match (message.header.kind, gateway, device) {
         (RouteType::BlackHole, _, _) => Via::Blackhole,
         (RouteType::Throw, _, _) => Via::Throw,
+        (RouteType::Unicast, Some(gateway), Some(device))
+            if message.header.flags.contains(RouteFlags::Onlink) =>
+        {
+            Via::Onlink { gateway, device }
+        }
         (RouteType::Unicast, Some(gateway), _) => Via::Gateway(gateway),
         (RouteType::Unicast, None, Some(device)) => Via::Device(device),
         _ => return None,

@@ -33,6 +33,8 @@ pub struct Rule {
     pub from: Option<Prefix>,
     /// Packets to here.
     pub to: Option<Prefix>,
+    /// What the table has for everybody does not count, and the rules behind are asked.
+    pub but_default: bool,
 }
 
 /// A condition on a packet's firewall mark.
@@ -59,7 +61,14 @@ impl Rule {
             destination_ports: None,
             from: None,
             to: None,
+            but_default: false,
         }
+    }
+
+    /// Only the table's specific routes count (`suppress_prefixlength 0`).
+    pub fn but_default(mut self) -> Self {
+        self.but_default = true;
+        self
     }
 
     /// Only packets that came in through this interface.
@@ -138,6 +147,8 @@ impl Rule {
                 .map(|prefix| RuleAttribute::Source(prefix.address)),
             self.to
                 .map(|prefix| RuleAttribute::Destination(prefix.address)),
+            self.but_default
+                .then_some(RuleAttribute::SuppressPrefixLen(0)),
         ];
         message.attributes = numbers
             .into_iter()
@@ -171,6 +182,7 @@ impl Rule {
                 }
                 RuleAttribute::Source(a) => rule.from = prefix(a, message.header.src_len),
                 RuleAttribute::Destination(a) => rule.to = prefix(a, message.header.dst_len),
+                RuleAttribute::SuppressPrefixLen(0) => rule.but_default = true,
                 _ => {}
             }
         }
@@ -204,7 +216,11 @@ impl fmt::Display for Rule {
                 write!(f, " {word} {value}")?;
             }
         }
-        write!(f, " lookup {} ({})", self.table, self.family)
+        write!(f, " lookup {}", self.table)?;
+        if self.but_default {
+            write!(f, " suppress_prefixlength 0")?;
+        }
+        write!(f, " ({})", self.family)
     }
 }
 

@@ -6,7 +6,9 @@
 mod bulk;
 mod divert;
 mod esp;
+mod ip_in_ip;
 mod line;
+mod mobile;
 mod netlink;
 mod netns;
 mod passage;
@@ -15,4 +17,5 @@ mod stream;
 mod tcp;
 mod tun;
 mod udp;
+mod vicinity;
 mod ways;

@@ -1,6 +1,6 @@
-use crate::line::{give, rules_and_routes};
+use crate::line::{Line, give, rules_and_routes};
 use os::netlink::{Mark, Route, Rule, Via};
-use os::{Error, Family, NetNs, Netlink, Tun};
+use os::{Error, Family, LinkAddress, NetNs, Netlink, Tun};
 
 /// A namespace with a TUN that has addresses of both families.
 fn host() -> (Netlink, Tun) {
@@ -74,6 +74,15 @@ fn routes_come_back_as_they_were_added() {
             10,
             None,
         ),
+        (
+            "10.3.0.0/16",
+            Via::Onlink {
+                gateway: "198.51.100.2".parse().unwrap(),
+                device: "t0".into(),
+            },
+            0,
+            Some("10.9.0.1"),
+        ),
     ];
     // One table number fits the message's header, the other does not.
     for table in [200, 7296] {
@@ -118,6 +127,11 @@ fn rules_come_back_as_they_were_added() {
                 .destination_ports(4500..=4500),
             rule(7297).iif("t0").protocol(17).source_ports(4500..=4500),
             rule(7297).iif("lo").protocol(50),
+            rule(254).but_default(),
+            rule(7297).from(os::Prefix {
+                length: family.bits(),
+                ..os::Prefix::everything(family)
+            }),
             rule(7297)
                 .protocol(17)
                 .from(from.parse::<os::Prefix>().unwrap())
@@ -135,6 +149,39 @@ fn rules_come_back_as_they_were_added() {
         }
         assert_eq!(rules_and_routes(&netlink, 7297).0, 0);
     }
+}
+
+/// None of its addresses says that the other is a neighbour, and without saying so the route is refused.
+#[test]
+fn a_neighbour_is_a_gateway_where_no_address_says_that_it_is_one() {
+    let (netlink, _tun) = host();
+    let gateway = "198.51.100.2".parse().unwrap();
+    let everything = os::Prefix::everything(Family::V4);
+    let plain = Route::new(everything, Via::Gateway(gateway));
+    assert!(netlink.add_route(&plain).is_err());
+    let device = "t0".into();
+    let onlink = Route::new(everything, Via::Onlink { gateway, device });
+    netlink.add_route(&onlink).unwrap();
+    assert!(netlink.routes(Route::MAIN).unwrap().contains(&onlink));
+}
+
+#[test]
+fn where_a_neighbour_is_is_noted_and_forgotten() {
+    let line = Line::new();
+    let netlink = line.a.netlink().unwrap();
+    let neighbour = "198.51.100.2".parse().unwrap();
+    for link in [
+        LinkAddress([2, 0, 0, 0, 0, 1]),
+        LinkAddress([2, 0, 0, 0, 0, 2]),
+    ] {
+        netlink.set_neighbour("va", neighbour, link).unwrap();
+        assert_eq!(netlink.neighbours("va").unwrap(), [(neighbour, link)]);
+    }
+    // Also if it is not known, or there is no such interface any more.
+    for device in ["va", "va", "vx"] {
+        netlink.forget_neighbour(device, neighbour).unwrap();
+    }
+    assert_eq!(netlink.neighbours("va").unwrap(), []);
 }
 
 #[test]

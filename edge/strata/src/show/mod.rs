@@ -3,6 +3,7 @@
 mod explain;
 mod flows;
 mod leases;
+mod mobile_ip;
 mod paths;
 mod reload;
 mod status;

@@ -1,7 +1,7 @@
 //! `strata status`: warnings first, then one block for each peer, then what was dropped.
 
 use super::paths::by;
-use super::state;
+use super::{mobile_ip, state};
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{
     Carrier, Child, ChildKind, ChildMode, Peer, PeerKind, Refusal, Role, Status, Traffic,
@@ -27,6 +27,9 @@ pub fn show(status: &Status, paint: Paint) -> String {
         let prefixes = list(&status.locked);
         let _ = writeln!(text, "locked: {prefixes}, with or without stratad");
     }
+    if let Some(mobile_ip) = &status.mobile_ip {
+        mobile_ip::show(&mut text, mobile_ip, paint);
+    }
     for peer in &status.peers {
         show_peer(&mut text, peer, paint);
     }
@@ -38,7 +41,7 @@ pub fn show(status: &Status, paint: Paint) -> String {
     text
 }
 
-fn reason(refusal: &Refusal) -> String {
+pub(super) fn reason(refusal: &Refusal) -> String {
     let (reason, ago) = (clean(&refusal.reason), span(refusal.seconds_ago));
     format!("{reason} ({ago} ago)")
 }
@@ -158,6 +161,9 @@ const fn role_name(role: Role) -> &'static str {
         Role::Endpoint => "endpoint",
         Role::Gateway => "gateway",
         Role::LicensedNode => "licensed node",
+        Role::MobileNode => "mobile node",
+        Role::ForeignAgent => "foreign agent",
+        Role::HomeAgent => "home agent",
     }
 }
 

@@ -95,6 +95,9 @@ const MODE_ESP: &str = "pure/esp/tests/data_plane/mode.rs";
 const MODE_NODE: &str = "pure/node/src/tests/mode.rs";
 const IKE_MODE: &str = "pure/ike/src/tests/mode.rs";
 const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
+const MOBILE: &str = "edge/lab/tests/e2e_mobile.rs";
+const MOBILE_NODE: &str = "pure/node/src/tests/mobile_ip.rs";
+const MOBILE_TRIO: &str = "pure/mobility/src/mobile_ip/tests/trio.rs";
 const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
@@ -1319,6 +1322,88 @@ pub const FEATURES: &[Feature] = &[
                 IKE_MOBIKE,
                 "moves_cross_with_everything_and_both_ends_agree_in_the_end",
             ),
+        ]),
+    },
+    Feature {
+        name: "Keeping an address wherever one is, with agents in the network (Mobile IPv4, RFC 5944)",
+        keys: &[
+            "mobile_node.home_address",
+            "mobile_node.home_agent",
+            "mobile_node.interfaces",
+            "mobile_node.key.spi",
+            "mobile_node.key.secret",
+            "mobile_node.key.algorithm",
+            "mobile_node.replay",
+            "mobile_node.lifetime",
+            "mobile_node.simultaneous",
+            "mobile_node.agent.address",
+            "mobile_node.agent.key.spi",
+            "mobile_node.agent.key.secret",
+            "mobile_node.agent.key.algorithm",
+            "foreign_agent.interface",
+            "foreign_agent.address",
+            "foreign_agent.advertise",
+            "foreign_agent.lifetime",
+            "foreign_agent.visitors",
+            "foreign_agent.home.address",
+            "foreign_agent.home.key.spi",
+            "foreign_agent.home.key.secret",
+            "foreign_agent.home.key.algorithm",
+            "foreign_agent.mobile.home_address",
+            "foreign_agent.mobile.key.spi",
+            "foreign_agent.mobile.key.secret",
+            "foreign_agent.mobile.key.algorithm",
+            "home_agent.address",
+            "home_agent.lifetime",
+            "home_agent.bindings",
+            "home_agent.mobile.home_address",
+            "home_agent.mobile.key.spi",
+            "home_agent.mobile.key.secret",
+            "home_agent.mobile.key.algorithm",
+            "home_agent.mobile.replay",
+            "home_agent.foreign.address",
+            "home_agent.foreign.key.spi",
+            "home_agent.foreign.key.secret",
+            "home_agent.foreign.key.algorithm",
+        ],
+        verbs: &["status"],
+        works: Tests(&[
+            (MOBILE, "a_tunnel_stays_while_its_mobile_node_moves"),
+            (MOBILE, "with_simultaneous_bindings_a_move_loses_nothing"),
+            (
+                MOBILE,
+                "a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors",
+            ),
+            (
+                MOBILE,
+                "who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told",
+            ),
+            (MOBILE, "tshark_reads_what_is_said_of_a_registration"),
+        ]),
+        refuses: Tests(&[
+            (MOBILE, "another_key_is_not_registered"),
+            (
+                MOBILE,
+                "two_ways_at_once_are_refused_where_reverse_paths_are_strict",
+            ),
+            (MOBILE, "without_an_agent_nothing_leaves_in_clear"),
+            (
+                MOBILE_NODE,
+                "who_has_another_key_is_denied_and_each_end_can_say_why",
+            ),
+        ]),
+        recovers: Tests(&[
+            (MOBILE, "a_foreign_agent_that_dies_is_left_for_another"),
+            (
+                MOBILE,
+                "a_registration_comes_through_a_network_that_loses_much",
+            ),
+            (
+                MOBILE,
+                "agents_that_were_killed_and_are_back_know_their_mobile_node_again",
+            ),
+            (MOBILE, "home_is_told_when_the_daemon_stops"),
+            (MOBILE_TRIO, "a_lost_interface_is_left_at_once"),
         ]),
     },
     Feature {

@@ -716,6 +716,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         window: policies.window.filter(|_| who == LICENSED),
         stand_in: policies.stand_in.filter(|_| who == LICENSED),
+        mobile_ip: None,
         grant_lifetime: Duration::from_secs(3600),
         classes: BTreeMap::new(),
         sizes: covered

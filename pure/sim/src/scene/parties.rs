@@ -140,6 +140,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         snoop,
         window: None,
         stand_in: None,
+        mobile_ip: None,
         grant_lifetime: Duration::from_secs(8 * 3600),
         classes: Default::default(),
         sizes: Default::default(),

@@ -1,0 +1,167 @@
+//! `[mobile_node]`, `[foreign_agent]` and `[home_agent]`: Mobile IPv4 (RFC 5944), by which a host is reached at one address
+//! wherever it is. A machine is one of the three.
+
+mod association;
+mod foreign_agent;
+mod home_agent;
+mod mobile_node;
+
+pub use association::{Agent, Algorithm, Association, Replay};
+pub use foreign_agent::{ForeignAgent, Mobile};
+pub use home_agent::{HomeAgent, Resident};
+pub use mobile_node::MobileNode;
+
+use crate::reader::{Table, Value};
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// The device between whose packets and a tunnel's a home or foreign agent stands. `[divert] wired` may name it.
+pub const MOBILE_DEVICE: &str = "strata-mobile";
+
+/// What this machine is to Mobile IP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mobility {
+    /// `[mobile_node]`.
+    MobileNode(MobileNode),
+    /// `[foreign_agent]`.
+    ForeignAgent(ForeignAgent),
+    /// `[home_agent]`.
+    HomeAgent(HomeAgent),
+}
+
+/// The tables, of which there is one at most.
+const TABLES: [&str; 3] = ["mobile_node", "foreign_agent", "home_agent"];
+
+impl Mobility {
+    /// Reads whichever is there.
+    pub(crate) fn read(file: &mut Table<'_>) -> Option<Self> {
+        let values = TABLES.map(|table| file.value(table).map(|value| (table, value)));
+        let mut there = values.into_iter().flatten();
+        let (table, value) = there.next()?;
+        for (_, other) in there {
+            other.fault::<()>(
+                format!("[{table}] is there as well, and a machine is one of the three"),
+                "remove either of the two",
+            );
+        }
+        match table {
+            "mobile_node" => MobileNode::read(&value).map(Self::MobileNode),
+            "foreign_agent" => ForeignAgent::read(&value).map(Self::ForeignAgent),
+            _ => HomeAgent::read(&value).map(Self::HomeAgent),
+        }
+    }
+
+    /// Whether the file has any of the tables, faulty or not.
+    pub(crate) fn is_in(root: &Value<'_>) -> bool {
+        TABLES.iter().any(|table| root.at(&[table]).is_some())
+    }
+
+    /// The addresses at which hosts are reached that are elsewhere, and the key that says so.
+    pub(crate) fn homes(&self) -> Vec<(Ipv4Addr, Vec<&str>)> {
+        match self {
+            Self::MobileNode(node) => vec![(node.home_address, vec!["mobile_node", HOME_ADDRESS])],
+            // They are configured elsewhere.
+            Self::ForeignAgent(_) => Vec::new(),
+            Self::HomeAgent(agent) => {
+                let path = |name| vec!["home_agent", "mobile", name, HOME_ADDRESS];
+                let mobiles = agent.mobiles.iter();
+                let homes = mobiles.map(|mobile| (mobile.home_address, path(mobile.name.as_str())));
+                homes.collect()
+            }
+        }
+    }
+
+    /// Every secret, with the name of the table that it is in.
+    pub(crate) fn associations(&self) -> Vec<(String, &Association)> {
+        match self {
+            Self::MobileNode(node) => {
+                let ours = ("mobile_node".to_owned(), &node.key);
+                let agents = named("mobile_node.agent", &node.agents);
+                [ours].into_iter().chain(agents).collect()
+            }
+            Self::ForeignAgent(agent) => {
+                let mobiles = agent.mobiles.iter();
+                let mobiles = mobiles
+                    .map(|mobile| (format!("foreign_agent.mobile.{}", mobile.name), &mobile.key));
+                mobiles
+                    .chain(named("foreign_agent.home", &agent.homes))
+                    .collect()
+            }
+            Self::HomeAgent(agent) => {
+                let mobiles = agent.mobiles.iter();
+                let mobiles = mobiles
+                    .map(|mobile| (format!("home_agent.mobile.{}", mobile.name), &mobile.key));
+                mobiles
+                    .chain(named("home_agent.foreign", &agent.foreign))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// The key in the tables of hosts.
+const HOME_ADDRESS: &str = "home_address";
+
+/// The secrets of those that have one.
+fn named<'a>(
+    kind: &'static str,
+    agents: &'a [Agent],
+) -> impl Iterator<Item = (String, &'a Association)> {
+    let keyed = agents
+        .iter()
+        .filter_map(|agent| Some((&agent.name, agent.key.as_ref()?)));
+    keyed.map(move |(name, key)| (format!("{kind}.{name}"), key))
+}
+
+/// How long a registration counts: up to what its 16 bits can say, of which the last stands for ever (RFC 5944 section
+/// 3.3).
+fn lifetime(value: &Value<'_>) -> Option<Duration> {
+    let second = Duration::from_secs(1);
+    let limits: RangeInclusive<Duration> = 10 * second..=65_534 * second;
+    value.duration(limits)
+}
+
+/// An address that a host can have: Mobile IPv4 knows no other.
+fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
+    let text = value.text()?;
+    let Ok(address) = text.parse::<Ipv4Addr>() else {
+        return value.fault(
+            format!("`{}` is not an IPv4 address", text.escape_debug()),
+            "write it like \"192.0.2.1\"; Mobile IPv4 knows no others, and names are not looked up",
+        );
+    };
+    let nobody = address.octets()[0] == 0
+        || address.is_loopback()
+        || address.is_multicast()
+        || address.is_broadcast();
+    match nobody {
+        true => value.fault(
+            format!("no host can be reached at {address}"),
+            "write an address that one host has",
+        ),
+        false => Some(address),
+    }
+}
+
+/// Records a fault where two have the same address: which of both is meant could not be told.
+fn unique<'a, T>(
+    table: &Value<'_>,
+    kind: &str,
+    all: &'a [T],
+    key: &str,
+    of: impl Fn(&'a T) -> (&'a str, Ipv4Addr),
+) {
+    for (index, one) in all.iter().enumerate() {
+        let (name, address) = of(one);
+        let mut before = all[..index].iter().map(&of);
+        if let Some((other, _)) = before.find(|(_, same)| *same == address)
+            && let Some(value) = table.at(&[kind, name, key])
+        {
+            value.fault::<()>(
+                format!("`{kind}.{other}` has the same address"),
+                "give each its own, or remove one of both tables",
+            );
+        }
+    }
+}

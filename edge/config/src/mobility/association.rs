@@ -1,0 +1,127 @@
+//! What two parties to a registration share (RFC 5944 section 1.6: a mobility security association).
+
+use super::host;
+use crate::Psk;
+use crate::psk::key;
+use crate::reader::{Table, Value};
+use std::net::Ipv4Addr;
+
+/// Those below are reserved (RFC 5944 section 1.6).
+const FIRST_SPI: u32 = 256;
+
+/// `key = { spi = 4097, secret = "home.key" }`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Association {
+    /// `spi`: the number by which messages name it, the same at both ends, 256 or more.
+    pub spi: u32,
+    /// `secret`: name of a file beside this one, mode 0600, with the key.
+    pub secret: Psk,
+    /// `algorithm`: what authenticates messages. Default `hmac-sha256`.
+    pub algorithm: Algorithm,
+}
+
+/// What authenticates messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// `hmac-sha256`.
+    #[default]
+    HmacSha256,
+    /// `hmac-md5`: what everybody else knows as well (RFC 5944 section 3.5.1).
+    HmacMd5,
+}
+
+impl Algorithm {
+    const ALL: [Self; 2] = [Self::HmacSha256, Self::HmacMd5];
+
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::HmacSha256 => "hmac-sha256",
+            Self::HmacMd5 => "hmac-md5",
+        }
+    }
+}
+
+/// How a registration is known to be no old one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replay {
+    /// `timestamps`: both clocks are right (RFC 5944 section 5.7.1).
+    #[default]
+    Timestamps,
+    /// `nonces`: each end has the other repeat what it drew (section 5.7.2).
+    Nonces,
+}
+
+impl Replay {
+    const ALL: [Self; 2] = [Self::Timestamps, Self::Nonces];
+
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Timestamps => "timestamps",
+            Self::Nonces => "nonces",
+        }
+    }
+
+    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|replay| (replay.word(), replay)))
+    }
+}
+
+impl Association {
+    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+        let mut table = value.table()?;
+        let spi = table.required("spi", "4097", |value| value.number(FIRST_SPI..=u32::MAX));
+        let secret = table.required("secret", "\"home.key\"", |value| {
+            key(value, |octets| {
+                octets.is_empty().then(|| "the key is empty".to_owned())
+            })
+        });
+        let algorithm = table.optional("algorithm", |value| {
+            value.choice(&Algorithm::ALL.map(|algorithm| (algorithm.word(), algorithm)))
+        });
+        table.finish();
+        Some(Self {
+            spi: spi?,
+            secret: secret?,
+            algorithm: algorithm.unwrap_or_default(),
+        })
+    }
+
+    /// `key`, which has to be there.
+    pub(super) fn required(table: &mut Table<'_>) -> Option<Self> {
+        let example = "{ spi = 4097, secret = \"home.key\" }";
+        table.required("key", example, Self::read)
+    }
+}
+
+/// An agent, with which there may be a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// The table's name.
+    pub name: String,
+    /// `address`: the agent's.
+    pub address: Ipv4Addr,
+    /// `key`: with which messages between it and us are authenticated. Default not at all.
+    pub key: Option<Association>,
+}
+
+impl Agent {
+    pub(super) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let address = table.required("address", "\"192.0.2.1\"", host);
+        let keyed = table.value("key").is_some();
+        let key = table.optional("key", Association::read);
+        table.finish();
+        Some(Self {
+            name: name.to_owned(),
+            address: address?,
+            key: match keyed {
+                true => Some(key?),
+                false => None,
+            },
+        })
+    }
+
+    /// By what two of them are told apart.
+    pub(super) fn place(&self) -> (&str, Ipv4Addr) {
+        (&self.name, self.address)
+    }
+}

@@ -1,0 +1,84 @@
+//! `[foreign_agent]`: mobile nodes that are at home elsewhere visit this router.
+
+use super::{Agent, Association, HOME_ADDRESS, host, lifetime, unique};
+use crate::reader::{Table, Value};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// A router that visitors register through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignAgent {
+    /// `interface`: the device where visitors are.
+    pub interface: String,
+    /// `address`: the care-of address, to which home agents tunnel visitors' packets.
+    pub address: Ipv4Addr,
+    /// `advertise`: how often it is said that we are here, 100 ms to 10 min. Default 1 s.
+    pub advertise: Duration,
+    /// `lifetime`: the longest registration, 10 s to 18 h. Default 5 min.
+    pub lifetime: Duration,
+    /// `visitors`: how many there are at once, 1 to 10,000. Default 1000.
+    pub visitors: u32,
+    /// `[foreign_agent.home.NAME]`, sorted by name: the home agents whose mobile nodes are taken. Default anybody's.
+    pub homes: Vec<Agent>,
+    /// `[foreign_agent.mobile.NAME]`, sorted by name: mobile nodes with which there is a key. Others are taken
+    /// without.
+    pub mobiles: Vec<Mobile>,
+}
+
+/// A mobile node with which there is a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mobile {
+    /// The table's name.
+    pub name: String,
+    /// `home_address`: where it is reached.
+    pub home_address: Ipv4Addr,
+    /// `key`: with it.
+    pub key: Association,
+}
+
+impl ForeignAgent {
+    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+        let (milli, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        let mut table = value.table()?;
+        let interface = table.required("interface", "\"wlan0\"", Value::interface);
+        let address = table.required("address", "\"198.51.100.2\"", host);
+        let advertise = table.optional("advertise", |value| {
+            value.duration(100 * milli..=600 * second)
+        });
+        let lifetime = table.optional("lifetime", lifetime);
+        let visitors = table.optional("visitors", |value| value.number(1..=10_000));
+        let homes = table.named("home", Agent::read);
+        let mobiles = table.named("mobile", Mobile::read);
+        table.finish();
+        let all = homes.as_deref().unwrap_or_default();
+        unique(value, "home", all, "address", Agent::place);
+        let all = mobiles.as_deref().unwrap_or_default();
+        unique(value, "mobile", all, HOME_ADDRESS, Mobile::place);
+        Some(Self {
+            interface: interface?,
+            address: address?,
+            advertise: advertise.unwrap_or(second),
+            lifetime: lifetime.unwrap_or(300 * second),
+            visitors: visitors.unwrap_or(1000),
+            homes: homes?,
+            mobiles: mobiles?,
+        })
+    }
+}
+
+impl Mobile {
+    fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let home_address = table.required(HOME_ADDRESS, "\"10.66.0.7\"", host);
+        let key = Association::required(&mut table);
+        table.finish();
+        Some(Self {
+            name: name.to_owned(),
+            home_address: home_address?,
+            key: key?,
+        })
+    }
+
+    fn place(&self) -> (&str, Ipv4Addr) {
+        (&self.name, self.home_address)
+    }
+}

@@ -1,0 +1,289 @@
+//! A mobile node between two foreign agents, and its home agent, which is its tunnel's gateway: the network of the tests of
+//! Mobile IPv4.
+//!
+//! ```text
+//!            m0 ---- wl0  near  up ----  a
+//!   mobile                                 between  b ... eth0  home   10.8.0.1
+//!            m1 ---- wl0  far   up ----                         192.0.2.1
+//!   10.66.0.7      198.51.100.2, 203.0.113.2
+//! ```
+//!
+//! The mobile node has no address on a link and no route: what it has, it has by registering.
+
+use crate::daemon::Daemon;
+use crate::emulator::{Emulator, Settings};
+use crate::host::Host;
+use crate::pair::{NODE_KEY, TUNNEL_KEY, Terms};
+use crate::testbed::Testbed;
+use crate::wire;
+use anyhow::Result;
+use serde_json::Value;
+
+/// Where the mobile node is reached, outside of its tunnel.
+pub const HOME_ADDRESS: &str = "10.66.0.7";
+
+/// Its home agent.
+pub const HOME_AGENT: &str = "192.0.2.1";
+
+/// The care-of addresses of both foreign agents; the first is the preferred one.
+pub const CARE_OF: [&str; 2] = ["198.51.100.2", "203.0.113.2"];
+
+/// The mobile node's interfaces, in the same order.
+pub const INTERFACES: [&str; 2] = ["m0", "m1"];
+
+/// What mobile node and home agent share.
+pub const HOME_KEY: &str = "a key between mobile node and home agent";
+
+/// The networks towards home, as the foreign agents and the host between are there.
+const UPLINKS: [[&str; 2]; 2] = [["10.4.1.2", "10.4.1.1"], ["10.4.2.2", "10.4.2.1"]];
+
+/// The five hosts.
+pub struct Walk {
+    _bed: Testbed,
+    /// Between the first foreign agent and home, if it is no ideal wire.
+    hop: Option<Emulator>,
+    /// Who moves.
+    pub mobile: Host,
+    /// Whom it visits.
+    pub agents: [Host; 2],
+    /// A router.
+    pub between: Host,
+    /// Where it is at home.
+    pub home: Host,
+}
+
+impl Walk {
+    /// The hosts and the wires, without daemons.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn new(name: &str) -> Result<Self> {
+        Self::with_hop(name, None)
+    }
+
+    /// The same where the first foreign agent is far from home: on a wire that is slow and makes errors.
+    ///
+    /// # Errors
+    /// As [`Walk::new`].
+    pub fn with_hop(name: &str, hop: Option<sim::Settings>) -> Result<Self> {
+        let bed = Testbed::new(name)?;
+        let (mobile, between, home) =
+            (bed.host("mobile")?, bed.host("between")?, bed.host("home")?);
+        let agents = [bed.host("near")?, bed.host("far")?];
+        for router in [&agents[0], &agents[1], &between, &home] {
+            router.sysctl("net.ipv4.ip_forward", "1")?;
+        }
+        wire::veth(
+            between.end("b", &["192.0.2.2/24"]),
+            home.end("eth0", &["192.0.2.1/24"]),
+        )?;
+        home.route("default", "192.0.2.2")?;
+        let mut emulator = None;
+        for (number, agent) in agents.iter().enumerate() {
+            let link = format!("{}/24", CARE_OF[number]);
+            wire::veth(
+                mobile.end(INTERFACES[number], &[]),
+                agent.end("wl0", &[&link]),
+            )?;
+            let [here, there] = UPLINKS[number].map(|address| format!("{address}/24"));
+            let (here, there) = ([here.as_str()], [there.as_str()]);
+            let near = agent.end("up", &here);
+            let device = format!("a{number}");
+            let far = between.end(&device, &there);
+            match hop.filter(|_| number == 0) {
+                None => wire::veth(near, far)?,
+                Some(hop) => {
+                    emulator = Some(wire::emulated(near, far, Settings::symmetric(hop), 1)?)
+                }
+            }
+            agent.route("default", UPLINKS[number][1])?;
+            let network = format!("{}0/24", CARE_OF[number].trim_end_matches('2'));
+            between.route(&network, UPLINKS[number][0])?;
+        }
+        Ok(Self {
+            _bed: bed,
+            hop: emulator,
+            mobile,
+            agents,
+            between,
+            home,
+        })
+    }
+
+    /// A foreign agent's daemon, by its number.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_agent(&self, number: usize) -> Result<Daemon> {
+        self.agents[number].stratad(&agent_config(number))
+    }
+
+    /// The same for one that is also a licensed node, for what its visitors send and get.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_licensed_agent(&self, number: usize) -> Result<Daemon> {
+        self.agents[number].secret("node.psk", NODE_KEY)?;
+        self.agents[number].stratad(&format!("{}{LICENSED}", agent_config(number)))
+    }
+
+    /// The home agent's daemon.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_home(&self, terms: Terms<'_>) -> Result<Daemon> {
+        self.home.secret("home.key", HOME_KEY)?;
+        self.home.secret("tunnel.psk", TUNNEL_KEY)?;
+        self.home.secret("node.psk", NODE_KEY)?;
+        self.home.stratad(&home_config(terms))
+    }
+
+    /// The mobile node's daemon, which has this key; `more` are lines of `[mobile_node]`.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_mobile(&self, key: &str, more: &str, terms: Terms<'_>) -> Result<Daemon> {
+        self.mobile.secret("home.key", key)?;
+        self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+        self.mobile.stratad(&mobile_config(more, terms))
+    }
+
+    /// How many packets the wire of [`Walk::with_hop`] has lost by its errors.
+    pub fn lost(&self) -> u64 {
+        let directions = self.hop.iter().flat_map(Emulator::statistics);
+        directions.map(|direction| direction.lost_bit_error).sum()
+    }
+
+    /// Has everybody check where packets would be answered: 1 by the same interface, 2 at all.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn check_reverse_paths(&self, how: &str) -> Result<()> {
+        let hosts = [&self.mobile, &self.between, &self.home];
+        for host in hosts.into_iter().chain(&self.agents) {
+            for of in ["all", "default"] {
+                host.sysctl(&format!("net.ipv4.conf.{of}.rp_filter"), how)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a link of the mobile node down, or brings it up.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_link(&self, number: usize, up: bool) -> Result<()> {
+        let word = if up { "up" } else { "down" };
+        let device = INTERFACES[number];
+        self.mobile
+            .run(&format!("ip link set {device} {word}"))
+            .map(drop)
+    }
+}
+
+/// Where a mobile node is registered, by what its `strata status` says: the care-of addresses, and first the one that it
+/// sends by.
+pub fn registered(status: &Value) -> Vec<&str> {
+    let all = status["status"]["mobile_ip"]["registrations"].as_array();
+    let mut all: Vec<_> = all.into_iter().flatten().collect();
+    all.sort_by_key(|one| one["sends"] != true);
+    let care_of = all.iter().map(|one| one["care_of"].as_str());
+    care_of.flatten().collect()
+}
+
+/// Where a home agent knows its only mobile node to be, by what its `strata status` says.
+pub fn bound(status: &Value) -> Vec<&str> {
+    let bindings = &status["status"]["mobile_ip"]["mobiles"][0]["bindings"];
+    let all = bindings.as_array().into_iter().flatten();
+    all.filter_map(|one| one["care_of"].as_str()).collect()
+}
+
+/// Why something failed last.
+pub fn refusal(status: &Value) -> &str {
+    let refusal = &status["status"]["mobile_ip"]["last_refusal"];
+    refusal["reason"].as_str().unwrap_or("")
+}
+
+/// What a foreign agent says besides that is also a licensed node.
+const LICENSED: &str = r#"
+[gateway.gw]
+id = "gw.example.net"
+psk = "node.psk"
+liveness = "1s"
+[divert]
+wired = "strata-mobile"
+wireless = "wl0"
+[snoop]
+enabled = true
+"#;
+
+fn agent_config(number: usize) -> String {
+    let address = CARE_OF[number];
+    format!(
+        r#"
+[node]
+id = "fa.example.net"
+[foreign_agent]
+interface = "wl0"
+address = "{address}"
+"#
+    )
+}
+
+fn home_config(terms: Terms<'_>) -> String {
+    let terms = terms.text();
+    format!(
+        r#"
+[node]
+id = "gw.example.net"
+[tunnel]
+addresses = ["10.8.0.1/16"]
+[home_agent]
+address = "{HOME_AGENT}"
+[home_agent.mobile.alice]
+home_address = "{HOME_ADDRESS}"
+key = {{ spi = 4097, secret = "home.key" }}
+[peer.alice]
+id = "alice@example.net"
+psk = "tunnel.psk"
+local = ["10.8.0.0/16"]
+remote = ["10.1.0.2/32"]
+mobike = "off"
+liveness = "1s"
+{terms}
+[licensed.fa]
+address = "{}"
+id = "fa.example.net"
+psk = "node.psk"
+liveness = "1s"
+"#,
+        CARE_OF[0]
+    )
+}
+
+fn mobile_config(more: &str, terms: Terms<'_>) -> String {
+    let terms = terms.text();
+    format!(
+        r#"
+[node]
+id = "alice@example.net"
+[tunnel]
+addresses = ["10.1.0.2/32"]
+[mobile_node]
+home_address = "{HOME_ADDRESS}"
+home_agent = "{HOME_AGENT}"
+interfaces = ["m0", "m1"]
+key = {{ spi = 4097, secret = "home.key" }}
+{more}
+[peer.office]
+address = "{HOME_AGENT}"
+id = "gw.example.net"
+psk = "tunnel.psk"
+local = ["10.1.0.2/32"]
+remote = ["10.8.0.0/16"]
+mobike = "off"
+liveness = "5s"
+{terms}
+"#
+    )
+}

@@ -1,0 +1,395 @@
+//! Mobile IPv4 (RFC 5944): a mobile node keeps its address, and with it its tunnel, wherever it is.
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::canary::Marked;
+use lab::daemon::Daemon;
+use lab::pair::{self, GATEWAY, MOBILE, Terms};
+use lab::process::DEADLINE;
+use lab::runner;
+use lab::transfer::{connect, transfer};
+use lab::tshark;
+use lab::volley::{Volleys, volleys};
+use lab::walk::{CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, Walk, bound, refusal, registered};
+use lab::wiretap::{Seen, Wiretap, write_capture};
+use serde_json::Value;
+use std::io::Read;
+use std::net::{Shutdown, TcpStream, UdpSocket};
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        a_tunnel_stays_while_its_mobile_node_moves,
+        with_simultaneous_bindings_a_move_loses_nothing,
+        home_is_told_when_the_daemon_stops,
+        another_key_is_not_registered,
+        two_ways_at_once_are_refused_where_reverse_paths_are_strict,
+        a_foreign_agent_that_dies_is_left_for_another,
+        agents_that_were_killed_and_are_back_know_their_mobile_node_again,
+        without_an_agent_nothing_leaves_in_clear,
+        a_registration_comes_through_a_network_that_loses_much,
+        who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told,
+        a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors,
+        tshark_reads_what_is_said_of_a_registration,
+    ])
+}
+
+const MB: usize = 1_000_000;
+
+/// What is read before a move, and after it.
+const PART: usize = 4 * MB;
+
+/// What is between the mobile node and home is heard, but does not answer.
+const DISCARD: u16 = 9;
+
+/// The daemons of both ends.
+struct Ends {
+    home: Daemon,
+    mobile: Daemon,
+}
+
+/// Both ends with a tunnel that is up, through whichever foreign agent is there.
+fn start(walk: &Walk, more: &str) -> Result<Ends> {
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mobile = walk.start_mobile(HOME_KEY, more, Terms::PLAIN)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    home.wait_until("status", DEADLINE, pair::is_up)?;
+    Ok(Ends { home, mobile })
+}
+
+impl Ends {
+    /// Waits until both know that the mobile node is at this place and at no other.
+    fn is_at(&self, care_of: &str) -> Result<()> {
+        let registered = |status: &Value| registered(status) == [care_of];
+        self.mobile.wait_until("status", DEADLINE, registered)?;
+        let bound = |status: &Value| bound(status) == [care_of];
+        self.home.wait_until("status", DEADLINE, bound).map(drop)
+    }
+
+    /// The SPIs of the tunnel at both ends, and how often it came up.
+    fn tunnel(&mut self) -> Result<(Vec<Value>, usize)> {
+        let mut spis = Vec::new();
+        for daemon in [&self.mobile, &self.home] {
+            let status = daemon.strata("status")?;
+            let children = pair::children(&status);
+            spis.extend(children.iter().map(|child| child["spi_in"].clone()));
+        }
+        let log = self.home.process().log();
+        Ok((spis, log.matches("peer alice: up").count()))
+    }
+}
+
+fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("1")?;
+    let _agents = [walk.start_agent(0)?, walk.start_agent(1)?];
+    let mut ends = start(&walk, "")?;
+    ends.is_at(CARE_OF[0])?;
+    let before = ends.tunnel()?;
+    download(&walk, |part| {
+        let (up, there) = [(false, CARE_OF[1]), (true, CARE_OF[0])][part];
+        walk.set_link(0, up)?;
+        ends.is_at(there)
+    })?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    let metrics = ends.home.strata_text("metrics")?;
+    ensure!(metrics.contains("strata_mobile_places 1"), "{metrics}");
+    let shown = ends.mobile.strata_text("status")?;
+    let agent = format!("agent     {} on m0", CARE_OF[0]);
+    ensure!(shown.contains(&agent), "{shown}");
+    Ok(())
+}
+
+/// A better agent comes, and later the link to the first one goes: packets come by both as long as both are there.
+fn with_simultaneous_bindings_a_move_loses_nothing() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("2")?;
+    let _far = walk.start_agent(1)?;
+    let mut ends = start(&walk, "simultaneous = true")?;
+    ends.is_at(CARE_OF[1])?;
+    let before = ends.tunnel()?;
+    let (near, far) = ((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]));
+    let _near = volleys(near, far, || {
+        let near = walk.start_agent(0)?;
+        let both = |status: &Value| registered(status) == CARE_OF;
+        ends.mobile.wait_until("status", DEADLINE, both)?;
+        let bound = |status: &Value| bound(status).len() == 2;
+        ends.home.wait_until("status", DEADLINE, bound)?;
+        Ok(near)
+    })?;
+    volleys(near, far, || {
+        walk.set_link(1, false)?;
+        ends.is_at(CARE_OF[0])
+    })?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    Ok(())
+}
+
+fn home_is_told_when_the_daemon_stops() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let before = pair::traces(&walk.mobile)?;
+    let _agent = walk.start_agent(0)?;
+    let mut ends = start(&walk, "")?;
+    ends.mobile.stop()?;
+    let log = ends.mobile.process().log();
+    ensure!(
+        log.contains("the home agent knows that we are gone"),
+        "{log}"
+    );
+    let status = ends.home.strata("status")?;
+    ensure!(bound(&status).is_empty(), "{status}");
+    let left = pair::traces(&walk.mobile)?;
+    ensure!(left == before, "left behind: {left:?}, of {before:?}");
+    Ok(())
+}
+
+fn another_key_is_not_registered() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let _agent = walk.start_agent(0)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let other = "a key that nobody else has";
+    let mobile = walk.start_mobile(other, "", Terms::PLAIN)?;
+    let why = "does not find the mobile node authentic";
+    let denied = |status: &Value| refusal(status).contains(why);
+    let status = home.wait_until("status", DEADLINE, denied)?;
+    ensure!(bound(&status).is_empty(), "{status}");
+    let unproved = |status: &Value| refusal(status).contains("did not prove itself");
+    let status = mobile.wait_until("status", DEADLINE, unproved)?;
+    ensure!(registered(&status).is_empty(), "{status}");
+    let shown = mobile.strata_text("status")?;
+    ensure!(shown.contains("not registered"), "{shown}");
+    let metrics = home.strata_text("metrics")?;
+    let counter = "strata_mobile_registrations_total{code=\"131\"}";
+    ensure!(metrics.contains(counter), "{metrics}");
+    Ok(())
+}
+
+fn a_foreign_agent_that_dies_is_left_for_another() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let (mut near, _far) = (walk.start_agent(0)?, walk.start_agent(1)?);
+    let mut ends = start(&walk, "")?;
+    ends.is_at(CARE_OF[0])?;
+    let before = ends.tunnel()?;
+    near.process().crash()?;
+    ends.is_at(CARE_OF[1])?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    Ok(())
+}
+
+fn two_ways_at_once_are_refused_where_reverse_paths_are_strict() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("1")?;
+    let Err(refusal) = walk.start_mobile(HOME_KEY, "simultaneous = true", Terms::PLAIN) else {
+        bail!("it runs");
+    };
+    let refusal = format!("{refusal:?}");
+    ensure!(refusal.contains("rp_filter"), "{refusal}");
+    Ok(())
+}
+
+/// First the foreign agent, which begins to count its advertisements anew; then the home agent, which hears of it when
+/// the registration is renewed.
+fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let mut agent = walk.start_agent(0)?;
+    let mut ends = start(&walk, "lifetime = \"10s\"")?;
+    ends.is_at(CARE_OF[0])?;
+    agent.process().crash()?;
+    agent.start_again()?;
+    let has_visitor = |status: &Value| {
+        let visitor = &status["status"]["mobile_ip"]["visitors"][0];
+        visitor["home_address"] == HOME_ADDRESS
+    };
+    agent.wait_until("status", DEADLINE, has_visitor)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ends.home.process().crash()?;
+    ends.home.start_again()?;
+    ends.is_at(CARE_OF[0])?;
+    let up = |status: &Value| pair::is_up(status);
+    ends.home.wait_until("status", DEADLINE, up)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
+}
+
+/// The mobile node has an address on the link and a route, as it would have anywhere: that is no way for what is to be in
+/// the tunnel.
+fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let netlink = walk.mobile.netns().netlink()?;
+    netlink.add_address("m0", "198.51.100.7/24".parse()?)?;
+    walk.mobile.route("default", CARE_OF[0])?;
+    let _home = walk.start_home(Terms::PLAIN)?;
+    let tap = Wiretap::open(&walk.agents[0])?;
+    let mobile = walk.start_mobile(HOME_KEY, "", Terms::PLAIN)?;
+    let send = |from: &str, to: &str| {
+        walk.mobile.inside(|| {
+            // That there is no way is right.
+            let _ = UdpSocket::bind((from, 0))?.send_to(b"inside", (to, DISCARD));
+            Ok(())
+        })
+    };
+    for _ in 0..10 {
+        send(MOBILE[0], GATEWAY[0])?;
+        send("0.0.0.0", GATEWAY[0])?;
+    }
+    send("198.51.100.7", CARE_OF[0])?;
+    let is_marker =
+        |seen: &Seen| seen.has_text("inside") && seen.destination.to_string() == CARE_OF[0];
+    let seen = tap.read_until(DEADLINE, is_marker)?;
+    let clear = seen
+        .iter()
+        .find(|seen| pair::inside().iter().any(|prefix| seen.touches(*prefix)));
+    ensure!(clear.is_none(), "in clear: {clear:?}");
+    let _agent = walk.start_agent(0)?;
+    let there = |status: &Value| registered(status) == [CARE_OF[0]] && pair::is_up(status);
+    mobile.wait_until("status", DEADLINE, there)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
+}
+
+/// Of the messages that go through it, every third or so is lost.
+fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
+    let hop = sim::Settings {
+        rate: std::num::NonZeroU64::new(20_000_000),
+        delay: Duration::from_millis(20),
+        queue: 100,
+        bit_error_rate: 1.0 / 3000.0,
+    };
+    let walk = Walk::with_hop("mobile", Some(hop))?;
+    let _agent = walk.start_agent(0)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let more = "lifetime = \"10s\"\nreplay = \"timestamps\"";
+    let mobile = walk.start_mobile(HOME_KEY, more, Terms::PLAIN)?;
+    let here = |status: &Value| registered(status) == [CARE_OF[0]];
+    mobile.wait_until("status", DEADLINE, here)?;
+    let known = |status: &Value| bound(status) == [CARE_OF[0]];
+    home.wait_until("status", DEADLINE, known)?;
+    ensure!(walk.lost() > 0, "nothing was lost");
+    Ok(())
+}
+
+/// The way from agent to agent takes less than what a tunnel's packet has. Those that may be cut are, and put together by
+/// the home agent; where the mobile node wants to know, it learns how long they may be.
+fn who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told() -> Result<()> {
+    const ROOM: u32 = 1300;
+    let walk = Walk::new("mobile")?;
+    for (host, device) in [(&walk.agents[0], "up"), (&walk.between, "a0")] {
+        host.netns().netlink()?.set_mtu(device, ROOM)?;
+    }
+    let _agent = walk.start_agent(0)?;
+    let mut ends = start(&walk, "")?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ends.mobile.stop()?;
+    let config = std::fs::read_to_string(walk.mobile.directory().join("strata.toml"))?;
+    let config = config.replace("[tunnel]\n", "[tunnel]\npath_mtu = \"icmp\"\n");
+    let (config, _) = config.split_once("[control]").context("a [control]")?;
+    let mobile = walk.mobile.stratad(config)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    let knows = |status: &Value| {
+        let outside = pair::children(status)[0]["path_mtu"].as_u64();
+        outside == Some(u64::from(ROOM) - 20)
+    };
+    mobile.wait_until("status", DEADLINE, knows).map(drop)
+}
+
+fn a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let agent = walk.start_licensed_agent(0)?;
+    let _home = walk.start_home(Terms::LICENSED)?;
+    let mobile = walk.start_mobile(HOME_KEY, "", Terms::LICENSED)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    agent.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    transfer(&walk.home, &walk.mobile, MOBILE[0], MB as u64)?;
+    let segments = pair::segments(&agent)?;
+    ensure!(segments > 100, "it has seen {segments} segments");
+    Ok(())
+}
+
+/// What agents and mobile node say to each other is what Wireshark knows, and so is the tunnel.
+fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
+    const CAPTURE: &str = "registration.pcap";
+    let walk = Walk::new("mobile")?;
+    let agent = walk.start_agent(0)?;
+    let tap = Wiretap::open(&walk.agents[0])?;
+    let _ends = start(&walk, "")?;
+    let mut volleys = Volleys::new((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]))?;
+    volleys.fly()?;
+    let status = agent.strata("status")?;
+    let visitor = &status["status"]["mobile_ip"]["visitors"][0];
+    ensure!(visitor["home_address"] == HOME_ADDRESS, "{status}");
+    let mut seen = Vec::new();
+    while let Some(packet) = tap.next()? {
+        seen.push(packet);
+    }
+    let file = walk.agents[0].directory().join(CAPTURE);
+    write_capture(&file, &seen)?;
+    let read = |filter: &str, field: &str| {
+        let keys = walk.agents[0].directory();
+        tshark::fields(&walk.agents[0], keys, CAPTURE, &[], filter, field)
+    };
+    for (filter, field, expected) in [
+        ("mip.type == 1", "mip.homeaddr", HOME_ADDRESS),
+        ("mip.type == 1", "mip.haaddr", HOME_AGENT),
+        ("mip.type == 1", "mip.coa", CARE_OF[0]),
+        ("mip.type == 3", "mip.code", "0"),
+        ("mip.type == 3", "mip.homeaddr", HOME_ADDRESS),
+        ("icmp.type == 9", "icmp.mip.coa", CARE_OF[0]),
+    ] {
+        let values = read(filter, field)?;
+        let is_right = |value: &String| value == expected;
+        ensure!(
+            !values.is_empty() && values.iter().all(is_right),
+            "{field} of {filter}: {values:?}"
+        );
+    }
+    let tunnelled = read("ip.proto == 4", "ip.src")?;
+    ensure!(!tunnelled.is_empty(), "nothing was in a tunnel");
+    let malformed = "(mip || icmp.type == 9) && _ws.malformed";
+    let found = read(malformed, "frame.number")?;
+    ensure!(found.is_empty(), "malformed: {found:?}");
+    // And it would say so: here an extension is said to be longer than the message.
+    let is_request = |seen: &&mut Seen| seen.octets.get(28) == Some(&1) && seen.octets[9] == 17;
+    let request = seen.iter_mut().find(is_request);
+    let request = request.context("no request was seen")?;
+    request.octets[28 + 24 + 1] = 250;
+    write_capture(&file, &seen)?;
+    let found = read(malformed, "frame.number")?;
+    ensure!(!found.is_empty(), "what is malformed is not found");
+    Ok(())
+}
+
+/// A download of three parts, after the first two of which something happens: all of it arrives.
+fn download(walk: &Walk, mut happen: impl FnMut(usize) -> Result<()>) -> Result<()> {
+    let (out, mut inward) = connect(&walk.home, &walk.mobile, MOBILE[0])?;
+    for stream in [&out, &inward] {
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
+    }
+    let content = Marked::new(7);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let mut out = out;
+            content.write_to(&mut out, 3 * PART as u64)?;
+            out.shutdown(Shutdown::Write)
+        });
+        let received = (0..3).try_for_each(|part| {
+            read_part(&mut inward, &content, part * PART)?;
+            if part < 2 { happen(part) } else { Ok(()) }
+        });
+        drop(inward);
+        let sent = sending.join().expect("a sender returns its errors");
+        received?;
+        Ok(sent?)
+    })
+}
+
+fn read_part(inward: &mut TcpStream, content: &Marked, from: usize) -> Result<()> {
+    let mut part = vec![0; PART];
+    inward.read_exact(&mut part)?;
+    match content.first_difference(from as u64, &part) {
+        Some(at) => bail!("octet {at} differs from the one sent"),
+        None => Ok(()),
+    }
+}

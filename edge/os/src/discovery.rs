@@ -1,0 +1,98 @@
+//! What routers say of themselves on a link, and what hosts ask them (ICMP router discovery, RFC 1256).
+
+use crate::vicinity::{Ends, Field, Vicinity, Wanted};
+use crate::{Error, LinkAddress};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+const ICMP: u8 = 1;
+
+/// The types of ICMP.
+const ADVERTISEMENT: u8 = 9;
+const SOLICITATION: u8 = 10;
+
+/// Every host of a link, and every router (RFC 1256 section 4).
+pub const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
+/// See [`ALL_HOSTS`].
+pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
+
+/// What stays on the link. A router that is asked may also say 255.
+pub const LINK_ONLY: u8 = 1;
+
+/// Which of the two messages is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Advertisements are heard.
+    Host,
+    /// Solicitations are heard.
+    Router,
+}
+
+/// Both messages on one interface. They are heard whether or not the kernel has a route back to who said them.
+pub struct Discovery(Vicinity);
+
+impl Discovery {
+    /// Opens it on an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`Error::NoEthernet`]; there is no such interface; CAP_NET_RAW is missing.
+    pub fn open(interface: &str, role: Role) -> Result<Self, Error> {
+        let (kind, group) = match role {
+            Role::Host => (ADVERTISEMENT, ALL_HOSTS),
+            Role::Router => (SOLICITATION, ALL_ROUTERS),
+        };
+        let wanted = Wanted {
+            protocol: ICMP,
+            field: Field::Kind(kind),
+        };
+        let vicinity = Vicinity::open(interface, wanted)?;
+        let joined = vicinity.join(group);
+        joined.map_err(Error::os(format!("joining {group} on {interface}")))?;
+        Ok(Self(vicinity))
+    }
+
+    /// Reads one message and shows it: the octets behind IP's header, whose own checksum nobody has looked at. Call
+    /// again until [`io::ErrorKind::WouldBlock`].
+    pub fn recv(&mut self, each: impl FnOnce(Ends, &[u8])) -> io::Result<()> {
+        if let Some(came) = self.0.recv()? {
+            each(came.ends, came.header.payload());
+        }
+        Ok(())
+    }
+
+    /// Sends the octets behind IP's header. Everybody's destinations need no link-layer address: see
+    /// [`Discovery::send_to_all`].
+    ///
+    /// # Errors
+    /// EMSGSIZE for a message longer than the link takes, ENETDOWN while the interface is down, ENXIO once it is gone.
+    pub fn send(&self, ends: Ends, message: &[u8]) -> io::Result<()> {
+        self.0.send(ends, ICMP, [message, &[]], |_| ())
+    }
+
+    /// The same to a group, or to 255.255.255.255. It does not leave the link.
+    pub fn send_to_all(
+        &self,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        message: &[u8],
+    ) -> io::Result<()> {
+        let link = match destination.is_multicast() {
+            true => LinkAddress::of_group(destination),
+            false => LinkAddress::BROADCAST,
+        };
+        let ends = Ends {
+            source,
+            destination,
+            link,
+            ttl: LINK_ONLY,
+        };
+        self.send(ends, message)
+    }
+}
+
+impl AsFd for Discovery {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

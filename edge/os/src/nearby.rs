@@ -1,0 +1,103 @@
+//! One port of UDP on one interface, for neighbours to whom no route leads yet.
+//!
+//! The port is also bound as everybody's is, with nothing let through: so that nobody else takes it, and that the kernel does
+//! not tell neighbours that nobody is there.
+
+use crate::vicinity::{Ends, Field, Vicinity, Wanted};
+use crate::{Error, datagrams};
+use nix::libc;
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use wire::checksum::{self, Checksum};
+use wire::udp::{HEADER_LEN, Header, PROTOCOL};
+
+/// The port on the interface.
+pub struct Nearby {
+    vicinity: Vicinity,
+    port: u16,
+    /// Holds the port.
+    _bound: Socket,
+}
+
+impl Nearby {
+    /// Opens it on an interface of the calling thread's network namespace, for what is sent to any address there.
+    ///
+    /// # Errors
+    /// [`Error::PortTaken`] if a socket has it that is not another interface's; those of
+    /// [`Discovery::open`](crate::Discovery::open).
+    pub fn open(interface: &str, port: u16) -> Result<Self, Error> {
+        let wanted = Wanted {
+            protocol: PROTOCOL,
+            field: Field::Port(port),
+        };
+        let vicinity = Vicinity::open(interface, wanted)?;
+        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let bound = hold(interface, address);
+        let bound = bound.map_err(|error| datagrams::explain(error, Protocol::UDP, address))?;
+        Ok(Self {
+            vicinity,
+            port,
+            _bound: bound,
+        })
+    }
+
+    /// Also takes what is sent to a group.
+    pub fn join(&self, group: Ipv4Addr) -> io::Result<()> {
+        self.vicinity.join(group)
+    }
+
+    /// Reads one datagram and shows it, with its source port; one whose checksum is wrong is not shown. Call again until
+    /// [`io::ErrorKind::WouldBlock`].
+    pub fn recv(&mut self, each: impl FnOnce(Ends, u16, &[u8])) -> io::Result<()> {
+        let Some(came) = self.vicinity.recv()? else {
+            return Ok(());
+        };
+        let segment = came.header.payload();
+        let Some(header) = Header::parse(segment) else {
+            return Ok(());
+        };
+        let made = came.checksum == Checksum::Made && header.checksum != 0;
+        let wrong = made && checksum::of_transport(&came.header) != Some(header.checksum);
+        if let Some(payload) = segment.get(HEADER_LEN..header.len.into())
+            && !wrong
+        {
+            each(came.ends, header.source_port, payload);
+        }
+        Ok(())
+    }
+
+    /// Sends one datagram from the port to another.
+    ///
+    /// # Errors
+    /// EMSGSIZE for one that is longer than the link takes, ENETDOWN while the interface is down, ENXIO once it is gone.
+    pub fn send(&self, ends: Ends, port: u16, payload: &[u8]) -> io::Result<()> {
+        // One that does not fit is refused with the packet.
+        let len = u16::try_from(HEADER_LEN + payload.len()).unwrap_or(u16::MAX);
+        let mut header = [0; HEADER_LEN];
+        for (field, value) in header.chunks_exact_mut(2).zip([self.port, port, len]) {
+            field.copy_from_slice(&value.to_be_bytes());
+        }
+        let send = |packet: &mut [u8]| {
+            let made = checksum::restore(packet);
+            debug_assert!(made, "it has a place for one");
+        };
+        self.vicinity.send(ends, PROTOCOL, [&header, payload], send)
+    }
+}
+
+impl AsFd for Nearby {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.vicinity.as_fd()
+    }
+}
+
+fn hold(interface: &str, address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    let nothing = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
+    socket.attach_filter(&[nothing])?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}

@@ -1,0 +1,87 @@
+//! Neighbours on a link whose link-layer addresses are known without asking them.
+
+use crate::{Error, LinkAddress, Netlink};
+use nix::errno::Errno;
+use rtnetlink::packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
+use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_route::RouteNetlinkMessage as Message;
+use rtnetlink::packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use std::net::Ipv4Addr;
+
+impl Netlink {
+    /// Says where a neighbour is. The kernel does not ask it, and does not forget it while the interface is up.
+    pub fn set_neighbour(
+        &self,
+        device: &str,
+        neighbour: Ipv4Addr,
+        link: LinkAddress,
+    ) -> Result<(), Error> {
+        let mut message = message(self.index(device)?, neighbour);
+        message.header.state = NeighbourState::Permanent;
+        let link = NeighbourAttribute::LinkLayerAddress(link.0.to_vec());
+        message.attributes.push(link);
+        let doing = format!("noting the neighbour {neighbour} on {device}");
+        self.change(
+            doing,
+            Message::NewNeighbour(message),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )
+    }
+
+    /// Forgets where a neighbour is. It may be unknown, and the interface gone.
+    pub fn forget_neighbour(&self, device: &str, neighbour: Ipv4Addr) -> Result<(), Error> {
+        let gone = |error: &Error| {
+            let errno = error.raw_os_error().map(Errno::from_raw);
+            matches!(errno, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO))
+        };
+        let forget = |index| {
+            let doing = format!("forgetting the neighbour {neighbour} on {device}");
+            let message = Message::DelNeighbour(message(index, neighbour));
+            self.change(doing, message, 0)
+        };
+        match self.index(device).and_then(forget) {
+            Err(error) if gone(&error) => Ok(()),
+            forgotten => forgotten,
+        }
+    }
+
+    /// The neighbours on an interface that were noted, by us or anybody.
+    pub fn neighbours(&self, device: &str) -> Result<Vec<(Ipv4Addr, LinkAddress)>, Error> {
+        let index = self.index(device)?;
+        let mut get = NeighbourMessage::default();
+        get.header.family = AddressFamily::Inet;
+        let replies = self.dump("listing neighbours", Message::GetNeighbour(get))?;
+        let noted = replies.iter().filter_map(|reply| match reply {
+            Message::NewNeighbour(message) if message.header.ifindex == index => read(message),
+            _ => None,
+        });
+        Ok(noted.collect())
+    }
+}
+
+fn message(index: u32, neighbour: Ipv4Addr) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = AddressFamily::Inet;
+    message.header.ifindex = index;
+    let neighbour = NeighbourAttribute::Destination(NeighbourAddress::Inet(neighbour));
+    message.attributes = vec![neighbour];
+    message
+}
+
+/// `None` for those that the kernel has asked, or is asking.
+fn read(message: &NeighbourMessage) -> Option<(Ipv4Addr, LinkAddress)> {
+    if message.header.state != NeighbourState::Permanent {
+        return None;
+    }
+    let address = message.attributes.iter().find_map(|a| match a {
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(*address),
+        _ => None,
+    });
+    let link = message.attributes.iter().find_map(|a| match a {
+        NeighbourAttribute::LinkLayerAddress(octets) => octets.as_slice().try_into().ok(),
+        _ => None,
+    });
+    Some((address?, LinkAddress(link?)))
+}

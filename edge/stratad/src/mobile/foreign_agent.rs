@@ -1,0 +1,181 @@
+//! The foreign agent's end: visitors are on its link, where no route leads to them before they are registered; home
+//! agents are wherever routes lead.
+//!
+//! Where on the link a visitor is, its requests say. That of a visitor which is served is believed to stay where it was
+//! when it came: another station that has its address cannot take its packets.
+
+use super::home_agent::{read_routed, send_routed};
+use super::tunnel::Tunnel;
+use super::{NotRead, OUTER_MTU, each_message, setup};
+use crate::outlet::Losses;
+use model::Instant;
+use node::mobile_ip::{Arrival, ForeignEvent, PORT, Transmit};
+use node::{Node, Packet};
+use os::discovery::Role;
+use os::mobile::Visitors;
+use os::poll::Interest;
+use os::routes::MARK;
+use os::{Datagrams, Discovery, Ends, Error, LinkAddress, Nearby, Poller};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// What is waited for.
+const DISCOVERY: u64 = 0;
+const VISITORS: u64 = 1;
+const HOMES: u64 = 2;
+const TUNNEL: u64 = 3;
+const DEVICE: u64 = 4;
+
+/// Stations that are remembered of those that are no visitors yet.
+const STATIONS: usize = 1024;
+
+/// Its sockets, and what it leads.
+pub struct ForeignAgent {
+    address: Ipv4Addr,
+    visitors: Visitors,
+    discovery: Discovery,
+    nearby: Nearby,
+    /// For home agents, from another port than 434: that is for visitors.
+    homes: Datagrams,
+    tunnel: Tunnel,
+    /// Where those are that ask, and those that came.
+    asking: BTreeMap<Ipv4Addr, LinkAddress>,
+    here: BTreeMap<Ipv4Addr, LinkAddress>,
+}
+
+impl ForeignAgent {
+    pub fn open(terms: &config::ForeignAgent, offload: bool) -> Result<Self, Error> {
+        let discovery = Discovery::open(&terms.interface, Role::Router)?;
+        let nearby = Nearby::open(&terms.interface, PORT)?;
+        let homes = Datagrams::udp(SocketAddr::from((terms.address, 0)), Some(MARK))?;
+        let tunnel = Tunnel::open(terms.address)?;
+        Ok(Self {
+            address: terms.address,
+            visitors: Visitors::open(&terms.interface, OUTER_MTU, offload)?,
+            discovery,
+            nearby,
+            homes,
+            tunnel,
+            asking: BTreeMap::new(),
+            here: BTreeMap::new(),
+        })
+    }
+
+    pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
+        poller.add(&self.discovery, first + DISCOVERY, Interest::Read)?;
+        poller.add(&self.nearby, first + VISITORS, Interest::Read)?;
+        poller.add(&self.homes, first + HOMES, Interest::Read)?;
+        poller.add(self.tunnel.socket(), first + TUNNEL, Interest::Read)?;
+        poller.add(&self.visitors.device, first + DEVICE, Interest::Read)
+    }
+
+    pub fn handle(
+        &mut self,
+        token: u64,
+        node: &mut Node,
+        batch: &mut [Packet],
+        losses: &mut Losses,
+        now: Instant,
+    ) -> Result<(), NotRead> {
+        let device = &mut self.visitors.device;
+        match token {
+            DISCOVERY => self
+                .read_discovery(node, now)
+                .map_err(|error| ("the socket for router discovery", error)),
+            VISITORS => self
+                .read_visitors(node, now)
+                .map_err(|error| ("the socket for visitors", error)),
+            HOMES => read_routed(&mut self.homes, node, now)
+                .map_err(|error| ("the socket for home agents", error)),
+            TUNNEL => (self.tunnel.take_out(device, node, losses))
+                .map_err(|error| ("the socket for protocol 4", error)),
+            _ => (self.tunnel.put_in(device, node, batch, losses))
+                .map_err(|error| (os::mobile::DEVICE, error)),
+        }
+    }
+
+    fn read_discovery(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
+        each_message(|| {
+            self.discovery.recv(|ends, octets| {
+                node.handle_discovery(setup::INTERFACE, ends.source, octets, now);
+            })
+        })
+    }
+
+    fn read_visitors(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
+        let asking = &mut self.asking;
+        each_message(|| {
+            self.nearby.recv(|ends, port, octets| {
+                if asking.len() >= STATIONS {
+                    asking.clear();
+                }
+                asking.insert(ends.source, ends.link);
+                let arrival = Arrival {
+                    interface: setup::INTERFACE,
+                    source: SocketAddrV4::new(ends.source, port),
+                    destination: ends.destination,
+                    ttl: ends.ttl,
+                };
+                node.handle_registration(&arrival, octets, now);
+            })
+        })
+    }
+
+    pub fn send(&self, transmit: &Transmit) -> io::Result<()> {
+        match transmit {
+            Transmit::Icmp {
+                destination,
+                octets,
+                ..
+            } => self
+                .discovery
+                .send_to_all(self.address, *destination, octets),
+            Transmit::Udp {
+                interface: None, ..
+            } => send_routed(&self.homes, transmit),
+            Transmit::Udp {
+                source,
+                destination,
+                ttl,
+                octets,
+                ..
+            } => {
+                let station = self.asking.get(destination.ip());
+                let station = station.or_else(|| self.here.get(destination.ip()));
+                let ends = Ends {
+                    source: *source.ip(),
+                    destination: *destination.ip(),
+                    link: *station.ok_or(io::ErrorKind::AddrNotAvailable)?,
+                    ttl: *ttl,
+                };
+                self.nearby.send(ends, destination.port(), octets)
+            }
+        }
+    }
+
+    pub fn note(&mut self, event: &ForeignEvent) -> Result<(), Error> {
+        match event {
+            ForeignEvent::Came(visitor) => {
+                if let Some(&link) = self.asking.get(&visitor.home) {
+                    self.here.insert(visitor.home, link);
+                }
+                self.admit(visitor.home)
+            }
+            ForeignEvent::Renewed(visitor) => self.admit(visitor.home),
+            ForeignEvent::Left(visitor) => {
+                self.here.remove(&visitor.home);
+                self.visitors.dismiss(visitor.home)
+            }
+        }
+    }
+
+    fn admit(&self, home: Ipv4Addr) -> Result<(), Error> {
+        let station = self.here.get(&home);
+        station.map_or(Ok(()), |&link| self.visitors.admit(home, link))
+    }
+
+    pub fn close(self) -> Result<(), Error> {
+        self.visitors.close()
+    }
+}

@@ -1,0 +1,124 @@
+//! The home agent's end: requests come by UDP from everywhere, and packets for those who are away by the device.
+
+use super::tunnel::Tunnel;
+use super::{NotRead, OUTER_MTU, setup};
+use crate::batch::TURNS;
+use crate::outlet::Losses;
+use model::{Instant, Path};
+use node::mobile_ip::{Arrival, HomeEvent, PORT, Transmit};
+use node::{Node, Packet};
+use os::mobile::Homes;
+use os::poll::Interest;
+use os::routes::MARK;
+use os::{Datagrams, Error, Poller};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// What is waited for.
+const REQUESTS: u64 = 0;
+const TUNNEL: u64 = 1;
+const DEVICE: u64 = 2;
+
+/// What of a time to live nobody knows whose datagram a socket gave.
+pub(super) const ROUTED: u8 = 64;
+
+/// Its sockets, and what it leads.
+pub struct HomeAgent {
+    homes: Homes,
+    requests: Datagrams,
+    tunnel: Tunnel,
+}
+
+impl HomeAgent {
+    pub fn open(terms: &config::HomeAgent, offload: bool) -> Result<Self, Error> {
+        let requests = SocketAddr::from((terms.address, PORT));
+        let requests = Datagrams::udp(requests, Some(MARK))?;
+        let tunnel = Tunnel::open(terms.address)?;
+        let mobiles = terms.mobiles.iter().map(|mobile| mobile.home_address);
+        Ok(Self {
+            homes: Homes::open(mobiles, OUTER_MTU, offload)?,
+            requests,
+            tunnel,
+        })
+    }
+
+    pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
+        poller.add(&self.requests, first + REQUESTS, Interest::Read)?;
+        poller.add(self.tunnel.socket(), first + TUNNEL, Interest::Read)?;
+        poller.add(&self.homes.device, first + DEVICE, Interest::Read)
+    }
+
+    pub fn handle(
+        &mut self,
+        token: u64,
+        node: &mut Node,
+        batch: &mut [Packet],
+        losses: &mut Losses,
+        now: Instant,
+    ) -> Result<(), NotRead> {
+        let device = &mut self.homes.device;
+        match token {
+            REQUESTS => read_routed(&mut self.requests, node, now)
+                .map_err(|error| ("the socket for registrations", error)),
+            TUNNEL => (self.tunnel.take_out(device, node, losses))
+                .map_err(|error| ("the socket for protocol 4", error)),
+            _ => (self.tunnel.put_in(device, node, batch, losses))
+                .map_err(|error| (os::mobile::DEVICE, error)),
+        }
+    }
+
+    pub fn send(&self, transmit: &Transmit) -> io::Result<()> {
+        send_routed(&self.requests, transmit)
+    }
+
+    pub fn note(&self, event: &HomeEvent) -> Result<(), Error> {
+        match event {
+            HomeEvent::Bound { home, .. } | HomeEvent::Renewed { home } => self.homes.bind(*home),
+            HomeEvent::Unbound { home } => self.homes.unbind(*home),
+        }
+    }
+
+    pub fn close(self) -> Result<(), Error> {
+        self.homes.close()
+    }
+}
+
+/// Reads messages that routers have passed on. By which interface they came does not matter.
+pub(super) fn read_routed(socket: &mut Datagrams, node: &mut Node, now: Instant) -> io::Result<()> {
+    for _ in 0..TURNS {
+        socket.recv(|arrival, octets| {
+            if let Some(arrival) = routed(arrival.path) {
+                node.handle_registration(&arrival, octets, now);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+fn routed(path: Path) -> Option<Arrival> {
+    let (SocketAddr::V4(local), SocketAddr::V4(source)) = (path.local, path.remote) else {
+        return None;
+    };
+    Some(Arrival {
+        interface: setup::INTERFACE,
+        source,
+        destination: *local.ip(),
+        ttl: ROUTED,
+    })
+}
+
+/// Sends a message that routers are to pass on.
+pub(super) fn send_routed(socket: &Datagrams, transmit: &Transmit) -> io::Result<()> {
+    let Transmit::Udp {
+        source,
+        destination,
+        octets,
+        ..
+    } = transmit
+    else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let source: Ipv4Addr = *source.ip();
+    let local = SocketAddr::from((source, socket.local().port()));
+    socket.send(Path::udp(local, (*destination).into()), 0, octets)
+}

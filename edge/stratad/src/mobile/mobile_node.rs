@@ -1,0 +1,242 @@
+//! The mobile node's end: agents are heard on its interfaces, which come and go, and the kernel is told by which of
+//! them to send.
+
+use super::{NotRead, each_message};
+use model::Instant;
+use node::Node;
+use node::mobile_ip::{Arrival, Attachment, MobileEvent, PORT, Transmit};
+use os::discovery::Role;
+use os::mobile::{Agent, Roaming};
+use os::poll::Interest;
+use os::{Discovery, Ends, Error, LinkAddress, Nearby, Netlink, Poller};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// What is waited for on each interface.
+const PER_LINK: u64 = 2;
+
+/// Agents whose stations are remembered; more advertise themselves in no place.
+const AGENTS: usize = 64;
+
+/// Its interfaces, and what it leads.
+pub struct MobileNode {
+    home: Ipv4Addr,
+    /// Whether packets may come by an interface while they leave by another.
+    simultaneous: bool,
+    roaming: Roaming,
+    netlink: Netlink,
+    /// In the order of their numbers.
+    links: Vec<Link>,
+    /// Where the agents are that were heard, by interface and address.
+    stations: BTreeMap<(u32, Ipv4Addr), LinkAddress>,
+    route: Option<Attachment>,
+}
+
+/// An interface.
+struct Link {
+    name: String,
+    /// The kernel's number of it while it works, and its sockets.
+    works: Option<(u32, Sockets)>,
+    /// Whether the node knows that it does or does not.
+    is_told: bool,
+}
+
+struct Sockets {
+    discovery: Discovery,
+    nearby: Nearby,
+}
+
+impl MobileNode {
+    pub fn open(terms: &config::MobileNode) -> Result<Self, Error> {
+        let netlink = Netlink::open()?;
+        if terms.simultaneous {
+            let there = terms.interfaces.iter();
+            let there = there.filter(|name| netlink.running(name).is_some());
+            Roaming::check_several(&there.collect::<Vec<_>>())?;
+        }
+        let links = terms.interfaces.iter().map(|name| Link {
+            name: name.clone(),
+            works: None,
+            is_told: false,
+        });
+        Ok(Self {
+            home: terms.home_address,
+            simultaneous: terms.simultaneous,
+            roaming: Roaming::open(terms.home_address)?,
+            netlink,
+            links: links.collect(),
+            stations: BTreeMap::new(),
+            route: None,
+        })
+    }
+
+    /// Links that do not work yet are waited for when they do: [`MobileNode::look`].
+    pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
+        for (link, token) in self.links.iter().zip((first..).step_by(PER_LINK as usize)) {
+            if let Some((_, sockets)) = &link.works {
+                sockets.watch(poller, token)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the sockets of links that have come, and closes those of links that have gone.
+    pub fn look(&mut self, node: &mut Node, (poller, first): (&Poller, u64), now: Instant) {
+        for (number, token) in (0..self.links.len()).zip((first..).step_by(PER_LINK as usize)) {
+            let link = &mut self.links[number];
+            let index = self.netlink.running(&link.name);
+            let known = link.works.as_ref().map(|(index, _)| *index);
+            let was_told = std::mem::replace(&mut link.is_told, true);
+            if known == index && was_told {
+                continue;
+            }
+            let listen = || -> anyhow::Result<Sockets> {
+                if self.simultaneous {
+                    Roaming::check_several(&[&link.name])?;
+                }
+                let sockets = Sockets::open(&link.name)?;
+                self.roaming.receive_by(&link.name)?;
+                sockets.watch(poller, token)?;
+                Ok(sockets)
+            };
+            link.works = index.and_then(|index| match listen() {
+                Ok(sockets) => Some((index, sockets)),
+                Err(error) => {
+                    tracing::warn!("{} is of no use: {error}", link.name);
+                    None
+                }
+            });
+            let works = link.works.is_some();
+            let number = number as u32;
+            self.stations
+                .retain(|(interface, _), _| *interface != number);
+            node.handle_link(number, works, now);
+        }
+    }
+
+    pub fn handle(&mut self, token: u64, node: &mut Node, now: Instant) -> Result<(), NotRead> {
+        let (number, which) = (token / PER_LINK, token % PER_LINK);
+        let link = self.links.get_mut(number as usize);
+        let Some((_, sockets)) = link.and_then(|link| link.works.as_mut()) else {
+            return Ok(());
+        };
+        let number = number as u32;
+        let (stations, route) = (&mut self.stations, self.route);
+        let read = match which {
+            0 => each_message(|| {
+                sockets.discovery.recv(|ends, octets| {
+                    note_station(stations, route, (number, ends.source), ends.link);
+                    node.handle_discovery(number, ends.source, octets, now);
+                })
+            }),
+            _ => each_message(|| {
+                sockets.nearby.recv(|ends, port, octets| {
+                    let arrival = Arrival {
+                        interface: number,
+                        source: SocketAddrV4::new(ends.source, port),
+                        destination: ends.destination,
+                        ttl: ends.ttl,
+                    };
+                    node.handle_registration(&arrival, octets, now);
+                })
+            }),
+        };
+        match read {
+            // That it is gone is told by the kernel's news of interfaces.
+            Err(error) if os::is_gone(&error) => Ok(()),
+            read => read.map_err(|error| ("a socket for agents", error)),
+        }
+    }
+
+    pub fn send(&self, transmit: &Transmit) -> io::Result<()> {
+        let nowhere = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+        let sockets = |number: u32| {
+            let link = self.links.get(number as usize);
+            let sockets = link.and_then(|link| link.works.as_ref());
+            sockets.map(|(_, sockets)| sockets).ok_or_else(nowhere)
+        };
+        match transmit {
+            Transmit::Icmp {
+                interface,
+                destination,
+                octets,
+            } => {
+                let discovery = &sockets(*interface)?.discovery;
+                discovery.send_to_all(self.home, *destination, octets)
+            }
+            Transmit::Udp {
+                interface,
+                source,
+                destination,
+                ttl,
+                octets,
+            } => {
+                let number = interface.ok_or_else(nowhere)?;
+                let station = self.stations.get(&(number, *destination.ip()));
+                let ends = Ends {
+                    source: *source.ip(),
+                    destination: *destination.ip(),
+                    link: *station.ok_or_else(nowhere)?,
+                    ttl: *ttl,
+                };
+                sockets(number)?
+                    .nearby
+                    .send(ends, destination.port(), octets)
+            }
+        }
+    }
+
+    /// By whom packets leave is changed when the new way is there, and not before.
+    pub fn note(&mut self, event: &MobileEvent) -> Result<(), Error> {
+        match event {
+            MobileEvent::Route(route) => self.route = *route,
+            MobileEvent::Renewed(at) if self.route == Some(*at) => {}
+            _ => return Ok(()),
+        }
+        match self.route.and_then(|at| self.agent(at)) {
+            Some(agent) => self.roaming.follow(agent),
+            None => self.roaming.leave(),
+        }
+    }
+
+    fn agent(&self, at: Attachment) -> Option<Agent> {
+        Some(Agent {
+            address: at.agent,
+            link: *self.stations.get(&(at.interface, at.agent))?,
+            interface: self.links.get(at.interface as usize)?.name.clone(),
+        })
+    }
+
+    pub fn close(self) -> Result<(), Error> {
+        self.roaming.close()
+    }
+}
+
+impl Sockets {
+    fn open(interface: &str) -> Result<Self, Error> {
+        Ok(Self {
+            discovery: Discovery::open(interface, Role::Host)?,
+            nearby: Nearby::open(interface, PORT)?,
+        })
+    }
+
+    fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {
+        poller.add(&self.discovery, token, Interest::Read)?;
+        poller.add(&self.nearby, token + 1, Interest::Read)
+    }
+}
+
+/// Advertisements are anybody's: if there are too many, the one in use is kept.
+fn note_station(
+    stations: &mut BTreeMap<(u32, Ipv4Addr), LinkAddress>,
+    route: Option<Attachment>,
+    place: (u32, Ipv4Addr),
+    link: LinkAddress,
+) {
+    if stations.len() >= AGENTS && !stations.contains_key(&place) {
+        let kept = route.map(|at| (at.interface, at.agent));
+        stations.retain(|place, _| Some(*place) == kept);
+    }
+    stations.insert(place, link);
+}

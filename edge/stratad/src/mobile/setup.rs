@@ -1,0 +1,100 @@
+//! From what a person wrote to what the engines need.
+
+use config::{Agent, Mobility};
+use crypto::Secret;
+use node::mobile_ip::{
+    Algorithm, Association, Config, ForeignAgentConfig, HomeAgentConfig, Lifetime,
+    MobileNodeConfig, Replay,
+};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// The interface of an agent; a mobile node's are numbered as they are listed.
+pub(super) const INTERFACE: u32 = 0;
+
+/// Requests that a foreign agent lets wait for home agents.
+const PENDING: usize = 256;
+
+/// The part that a configuration asks for.
+pub fn part(from: &Mobility) -> Config {
+    match from {
+        Mobility::MobileNode(node) => Config::MobileNode(mobile_node(node)),
+        Mobility::ForeignAgent(agent) => Config::ForeignAgent(foreign_agent(agent)),
+        Mobility::HomeAgent(agent) => Config::HomeAgent(home_agent(agent)),
+    }
+}
+
+fn mobile_node(from: &config::MobileNode) -> MobileNodeConfig {
+    MobileNodeConfig {
+        home: from.home_address,
+        home_agent: from.home_agent,
+        key: association(&from.key, from.replay),
+        agent_keys: keys(&from.agents),
+        interfaces: (0..).take(from.interfaces.len()).collect(),
+        lifetime: Lifetime::of(from.lifetime),
+        simultaneous: from.simultaneous,
+    }
+}
+
+fn foreign_agent(from: &config::ForeignAgent) -> ForeignAgentConfig {
+    ForeignAgentConfig {
+        interface: INTERFACE,
+        address: from.address,
+        care_of: from.address,
+        interval: from.advertise,
+        lifetime: Lifetime::of(from.lifetime),
+        home_agents: from.homes.iter().map(|home| home.address).collect(),
+        home_keys: keys(&from.homes),
+        mobile_keys: from
+            .mobiles
+            .iter()
+            .map(|mobile| {
+                (
+                    mobile.home_address,
+                    association(&mobile.key, config::Replay::default()),
+                )
+            })
+            .collect(),
+        visitors: from.visitors as usize,
+        pending: PENDING,
+    }
+}
+
+fn home_agent(from: &config::HomeAgent) -> HomeAgentConfig {
+    HomeAgentConfig {
+        address: from.address,
+        lifetime: Lifetime::of(from.lifetime),
+        bindings: from.bindings.into(),
+        reverse_tunnel_required: true,
+        mobiles: from
+            .mobiles
+            .iter()
+            .map(|mobile| (mobile.home_address, association(&mobile.key, mobile.replay)))
+            .collect(),
+        foreign: keys(&from.foreign),
+    }
+}
+
+fn keys(agents: &[Agent]) -> BTreeMap<Ipv4Addr, Association> {
+    let keyed = agents
+        .iter()
+        .filter_map(|agent| Some((agent.address, agent.key.as_ref()?)));
+    keyed
+        .map(|(address, key)| (address, association(key, config::Replay::default())))
+        .collect()
+}
+
+fn association(from: &config::Association, replay: config::Replay) -> Association {
+    Association {
+        spi: from.spi,
+        algorithm: match from.algorithm {
+            config::Algorithm::HmacSha256 => Algorithm::HmacSha256,
+            config::Algorithm::HmacMd5 => Algorithm::HmacMd5,
+        },
+        key: Secret::new(from.secret.expose().to_vec()),
+        replay: match replay {
+            config::Replay::Timestamps => Replay::TIMESTAMPS,
+            config::Replay::Nonces => Replay::Nonces,
+        },
+    }
+}

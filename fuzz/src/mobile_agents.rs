@@ -1,0 +1,292 @@
+//! Whatever a mobile node, a foreign agent and a home agent hear, from strangers and from who has the
+//! keys, they keep their bounds, and nothing is due for ever.
+
+use crypto::Secret;
+use mobility::mobile_ip::{
+    Algorithm, Arrival, Association, ForeignAgent, ForeignAgentConfig, HomeAgent, HomeAgentConfig,
+    MobileNode, MobileNodeConfig, NtpTime, Replay, Transmit,
+};
+use model::Instant;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+use wire::checksum::Sum;
+use wire::ecn::Ecn;
+use wire::mobile_ip::{Between, Lifetime, PORT};
+
+const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const FOREIGN_AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+const AIR: u32 = 3;
+const WIRE: u32 = 2;
+/// The step in which what they say to each other arrives.
+const CARRY: u8 = 6;
+/// A request's and a reply's identifications, behind which extensions begin.
+const IDENTIFICATION: [usize; 2] = [16, 12];
+
+/// The three, and what time it is.
+struct Trio {
+    mobile: MobileNode,
+    foreign: ForeignAgent,
+    home: HomeAgent,
+    now: Instant,
+    /// The last identification that the mobile node has used.
+    identification: [u8; 8],
+}
+
+/// Steps: what happens, how much later, how long it is, and its octets.
+pub fn run(octets: &[u8]) {
+    let Some((&first, mut rest)) = octets.split_first() else {
+        return;
+    };
+    let mut trio = Trio::new(first);
+    for _ in 0..200 {
+        let Some((&[kind, later, len], tail)) = rest.split_first_chunk() else {
+            return;
+        };
+        let (body, tail) = tail.split_at(usize::from(len).min(tail.len()));
+        rest = tail;
+        // What is sent arrives while nobody else speaks, and is lost otherwise.
+        let arrives = kind & 7 == CARRY;
+        trio.pass(Duration::from_millis(1 << (later % 18)), arrives);
+        trio.step(kind, body);
+        trio.check();
+    }
+}
+
+impl Trio {
+    fn new(first: u8) -> Self {
+        let replay = match first & 1 {
+            0 => Replay::default(),
+            _ => Replay::Nonces,
+        };
+        let key = Association { replay, ..key(1) };
+        let now = Instant::ZERO;
+        let mobile = MobileNodeConfig {
+            home: HOME,
+            home_agent: HOME_AGENT,
+            key: key.clone(),
+            agent_keys: BTreeMap::new(),
+            interfaces: vec![AIR],
+            lifetime: Lifetime(300),
+            simultaneous: first & 2 != 0,
+        };
+        let home = HomeAgentConfig {
+            address: HOME_AGENT,
+            lifetime: Lifetime(600),
+            bindings: 2,
+            reverse_tunnel_required: false,
+            mobiles: BTreeMap::from([(HOME, key)]),
+            foreign: BTreeMap::new(),
+        };
+        let mut trio = Self {
+            mobile: MobileNode::new(mobile, [1; 32], now),
+            foreign: ForeignAgent::new(foreign_config(), [2; 32], now),
+            home: HomeAgent::new(home, [3; 32]),
+            now,
+            identification: [0; 8],
+        };
+        trio.mobile.set_wall_clock(NtpTime(1 << 62), now);
+        trio.home.set_wall_clock(NtpTime(1 << 62), now);
+        trio
+    }
+
+    /// Lets time pass; what is due is done, and is not due again then.
+    fn pass(&mut self, later: Duration, arrives: bool) {
+        let end = self.now + later;
+        for _ in 0..10_000 {
+            let due = [
+                self.mobile.poll_timeout(),
+                self.foreign.poll_timeout(),
+                self.home.poll_timeout(),
+            ];
+            let due = due.into_iter().flatten().map(|deadline| deadline.at).min();
+            let Some(due) = due.filter(|&due| due <= end) else {
+                self.now = end;
+                return;
+            };
+            self.now = self.now.max(due);
+            self.mobile.handle_timeout(self.now);
+            self.foreign.handle_timeout(self.now);
+            self.home.handle_timeout(self.now);
+            self.carry(arrives);
+        }
+        panic!("something is due for ever");
+    }
+
+    fn step(&mut self, kind: u8, body: &[u8]) {
+        let now = self.now;
+        // Two of the bits have what is sent signed, and answer what was asked.
+        let request = || self.forged(kind, body, IDENTIFICATION[0]);
+        let reply = || self.forged(kind, body, IDENTIFICATION[1]);
+        match kind & 7 {
+            0 => {
+                let source = body
+                    .first()
+                    .map_or(FOREIGN_AGENT, |&last| [10, 0, 0, last].into());
+                self.mobile
+                    .handle_advertisement(AIR, source, &mended(body), now);
+            }
+            1 => {
+                let reply = reply();
+                self.mobile.handle_reply(AIR, FOREIGN_AGENT, &reply, now);
+            }
+            2 => {
+                let request = request();
+                self.foreign.handle_datagram(&arrival(HOME), &request, now);
+            }
+            3 => {
+                let reply = reply();
+                self.foreign
+                    .handle_datagram(&arrival(HOME_AGENT), &reply, now);
+            }
+            4 => {
+                let request = request();
+                self.home
+                    .handle_datagram(&arrival(FOREIGN_AGENT), &request, now);
+            }
+            5 => self.foreign.handle_solicitation(AIR, &mended(body), now),
+            CARRY => self.carry(true),
+            _ => self.command(kind, body),
+        }
+        self.carry(false);
+    }
+
+    fn command(&mut self, kind: u8, body: &[u8]) {
+        let now = self.now;
+        match kind >> 3 {
+            0 => self.mobile.deregister(now),
+            1 => self.mobile.interface_lost(AIR, now),
+            2 => self.mobile.interface_found(AIR, now),
+            _ => {
+                let mut inner = body.to_vec();
+                let _ = self.home.tunnel().encapsulate(body, |_| ());
+                let _ = self.foreign.tunnel().encapsulate(body);
+                let home = self.home.tunnel();
+                let _ = home.decapsulate(FOREIGN_AGENT, Ecn::Ce, &mut inner);
+                let foreign = self.foreign.tunnel();
+                let _ = foreign.decapsulate(HOME_AGENT, Ecn::Ce, &mut inner);
+            }
+        }
+    }
+
+    fn forged(&self, kind: u8, body: &[u8], at: usize) -> Vec<u8> {
+        let mut message = body.to_vec();
+        if kind & 0x10 != 0
+            && let Some(place) = message.get_mut(at..at + 8)
+        {
+            place.copy_from_slice(&self.identification);
+        }
+        if kind & 0x20 != 0 {
+            key(1).sign(&mut message, Between::MobileHome);
+        }
+        message
+    }
+
+    /// Takes what everybody has to send, and brings it to where it is for, or to nobody.
+    fn carry(&mut self, arrives: bool) {
+        let now = self.now;
+        for _ in 0..100 {
+            let mobile = std::iter::from_fn(|| self.mobile.poll_transmit());
+            let foreign = std::iter::from_fn(|| self.foreign.poll_transmit());
+            let home = std::iter::from_fn(|| self.home.poll_transmit());
+            let all: Vec<_> = mobile.chain(foreign).chain(home).collect();
+            assert!(all.len() < 10_000);
+            if all.is_empty() {
+                break;
+            }
+            for transmit in all {
+                self.see(&transmit);
+                if arrives {
+                    self.deliver(transmit, now);
+                }
+            }
+        }
+        while self.mobile.poll_event().is_some() {}
+        while self.foreign.poll_event().is_some() {}
+        while self.home.poll_event().is_some() {}
+    }
+
+    fn see(&mut self, transmit: &Transmit) {
+        if let Transmit::Udp { source, octets, .. } = transmit
+            && *source.ip() == HOME
+        {
+            self.identification
+                .copy_from_slice(&octets[IDENTIFICATION[0]..][..8]);
+        }
+    }
+
+    fn deliver(&mut self, transmit: Transmit, now: Instant) {
+        match transmit {
+            Transmit::Icmp { octets, .. } => {
+                self.mobile
+                    .handle_advertisement(AIR, FOREIGN_AGENT, &octets, now);
+                self.foreign.handle_solicitation(AIR, &octets, now);
+            }
+            Transmit::Udp {
+                source,
+                destination,
+                octets,
+                ..
+            } => match *destination.ip() {
+                HOME => self.mobile.handle_reply(AIR, *source.ip(), &octets, now),
+                HOME_AGENT => self
+                    .home
+                    .handle_datagram(&arrival(*source.ip()), &octets, now),
+                _ => self
+                    .foreign
+                    .handle_datagram(&arrival(*source.ip()), &octets, now),
+            },
+        }
+    }
+
+    fn check(&self) {
+        assert!(self.foreign.visitors().count() <= 4);
+        assert!(self.home.care_of(HOME).len() <= 2);
+        assert!(self.mobile.registrations().count() <= 3);
+    }
+}
+
+fn foreign_config() -> ForeignAgentConfig {
+    ForeignAgentConfig {
+        interface: AIR,
+        address: FOREIGN_AGENT,
+        care_of: FOREIGN_AGENT,
+        interval: Duration::from_secs(10),
+        lifetime: Lifetime(600),
+        home_agents: Vec::new(),
+        home_keys: BTreeMap::new(),
+        mobile_keys: BTreeMap::new(),
+        visitors: 4,
+        pending: 4,
+    }
+}
+
+fn key(number: u8) -> Association {
+    Association {
+        spi: 0x1000 + u32::from(number),
+        algorithm: Algorithm::HmacMd5,
+        key: Secret::new(vec![number; 16]),
+        replay: Replay::default(),
+    }
+}
+
+fn arrival(source: Ipv4Addr) -> Arrival {
+    Arrival {
+        interface: if source == HOME { AIR } else { WIRE },
+        source: SocketAddrV4::new(source, PORT),
+        destination: FOREIGN_AGENT,
+        ttl: 255,
+    }
+}
+
+/// An ICMP message with a right checksum.
+fn mended(octets: &[u8]) -> Vec<u8> {
+    let mut octets = octets.to_vec();
+    if octets.len() >= 4 {
+        octets[2..4].fill(0);
+        let sum = Sum::default().with(&octets).finish();
+        octets[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+    octets
+}

@@ -1,0 +1,71 @@
+//! Whatever a message of Mobile IP holds, it is read without panic, and what was read is written to
+//! something that reads the same; whatever is in a tunnel comes out no longer than it was.
+
+use wire::checksum::Sum;
+use wire::ecn::Ecn;
+use wire::ip_in_ip::{Egress, HEADER_LEN, Outer, spend_hop, take_out};
+use wire::mobile_ip::{Advertisement, Between, Extensions, Reply, Request, Solicitation};
+
+/// Octets as a message by UDP, by ICMP, and as a datagram for a tunnel.
+pub fn run(octets: &[u8]) {
+    if let Ok((request, extensions)) = Request::parse(octets) {
+        look(extensions, octets);
+        assert_eq!(
+            Request::parse(&request.encode()).map(|(read, _)| read),
+            Ok(request)
+        );
+    }
+    if let Ok((reply, extensions)) = Reply::parse(octets) {
+        look(extensions, octets);
+        assert_eq!(
+            Reply::parse(&reply.encode()).map(|(read, _)| read),
+            Ok(reply)
+        );
+    }
+    let message = mended(octets, 2, octets.len());
+    let _ = Solicitation::parse(&message);
+    if let Ok(read) = Advertisement::parse(&message) {
+        assert_eq!(Advertisement::parse(&read.encode()), Ok(read));
+    }
+    tunnel(mended(octets, 10, 20));
+}
+
+fn look(extensions: Extensions<'_>, octets: &[u8]) {
+    assert!(extensions.iter().count() < octets.len());
+    for between in [
+        Between::MobileHome,
+        Between::MobileForeign,
+        Between::ForeignHome,
+    ] {
+        if let Some(found) = extensions.only(between) {
+            assert!(found.end() <= octets.len() && octets.starts_with(found.covered));
+        }
+    }
+}
+
+fn tunnel(mut datagram: Vec<u8>) {
+    let ends = ([192, 0, 2, 1].into(), [198, 51, 100, 2].into());
+    if let Ok(outer) = Outer::around(&datagram, ends, Egress::PassesMarks) {
+        let header = outer.octets(1);
+        assert_eq!(Sum::default().with(&header).finish(), 0);
+        assert!(usize::from(outer.total_len) <= datagram.len() + HEADER_LEN);
+    }
+    let _ = spend_hop(&mut datagram);
+    for ecn in Ecn::ALL {
+        let len = datagram.len();
+        if let Ok(taken) = take_out(&mut datagram, ecn) {
+            assert!(taken.len() <= len);
+        }
+    }
+}
+
+/// The octets with a right checksum over the first of them.
+fn mended(octets: &[u8], at: usize, len: usize) -> Vec<u8> {
+    let mut octets = octets.to_vec();
+    if octets.len() >= len && len >= at + 2 {
+        octets[at..at + 2].fill(0);
+        let sum = Sum::default().with(&octets[..len]).finish();
+        octets[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    octets
+}

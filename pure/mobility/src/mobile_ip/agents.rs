@@ -1,0 +1,199 @@
+//! The agents that a mobile node hears (RFC 5944 section 2.4).
+
+use model::Instant;
+use std::cmp::Reverse;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use wire::mobile_ip::{Advertisement, AgentFlags, Lifetime};
+
+/// More than these are not remembered: advertisements are anybody's.
+const MOST: usize = 16;
+/// For how long an agent that denied or was silent is left alone at first, and at most.
+const FIRST_REST: Duration = Duration::from_secs(10);
+const LONGEST_REST: Duration = Duration::from_secs(300);
+
+/// Where a mobile node can be registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attachment {
+    /// The interface on which the agent is heard.
+    pub interface: u32,
+    /// The agent's address there, and the default router of who is registered.
+    pub agent: Ipv4Addr,
+    /// The care-of address.
+    pub care_of: Ipv4Addr,
+}
+
+/// An agent that was heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) at: Attachment,
+    /// The longest registration that it accepts, as it advertises or has said.
+    pub(super) lifetime: Lifetime,
+    is_busy: bool,
+    sequence: u16,
+    since: Instant,
+    until: Instant,
+    /// How often it was of no use, and until when it is left alone for that.
+    strikes: u32,
+    rests: Option<Instant>,
+}
+
+/// What an advertisement has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Nothing to be done.
+    None,
+    /// It has begun anew, and knows of no visitors (section 2.4.4).
+    Rebooted,
+    /// No foreign agent that is of use.
+    Useless,
+    /// There are too many.
+    TooMany,
+}
+
+/// All that are heard.
+#[derive(Debug, Default)]
+pub(super) struct Agents(Vec<Heard>);
+
+impl Agents {
+    /// Somebody advertises itself. One that is in use cannot be advertised away: what says so may be a
+    /// forgery, and one that is gone is soon not heard any more.
+    pub(super) fn hear(
+        &mut self,
+        (interface, address): (u32, Ipv4Addr),
+        advertisement: &Advertisement,
+        is_used: bool,
+        now: Instant,
+    ) -> News {
+        let Some(agent) = &advertisement.agent else {
+            return News::Useless;
+        };
+        let offered = AgentFlags::FOREIGN_AGENT | AgentFlags::REVERSE_TUNNEL;
+        let (true, Some(&care_of)) = (agent.flags.has(offered), agent.care_of.first()) else {
+            return News::Useless;
+        };
+        if advertisement.lifetime == 0 {
+            if !is_used {
+                self.forget(interface, address);
+            }
+            return News::None;
+        }
+        let until = now + advertisement.lifetime();
+        let is_busy = agent.flags.has(AgentFlags::BUSY);
+        let is_it = |heard: &&mut Heard| heard.at.is(interface, address);
+        if let Some(heard) = self.0.iter_mut().find(is_it) {
+            let rebooted = agent.sequence < heard.sequence && agent.sequence < 256;
+            let care_of_is_gone = !agent.care_of.contains(&heard.at.care_of);
+            if care_of_is_gone && is_used {
+                // Not what we are registered through: whoever that was is not heard any more by this.
+                return News::None;
+            }
+            if care_of_is_gone {
+                heard.at.care_of = care_of;
+            }
+            heard.sequence = agent.sequence;
+            heard.is_busy = is_busy;
+            heard.until = until;
+            return if rebooted { News::Rebooted } else { News::None };
+        }
+        if self.0.len() >= MOST {
+            return News::TooMany;
+        }
+        self.0.push(Heard {
+            at: Attachment {
+                interface,
+                agent: address,
+                care_of,
+            },
+            lifetime: agent.registration_lifetime,
+            is_busy,
+            sequence: agent.sequence,
+            since: now,
+            until,
+            strikes: 0,
+            rests: None,
+        });
+        News::None
+    }
+
+    /// Forgets those that were not heard for as long as they said.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.0.retain(|heard| heard.until > now);
+    }
+
+    pub(super) fn forget_interface(&mut self, interface: u32) {
+        self.0.retain(|heard| heard.at.interface != interface);
+    }
+
+    fn forget(&mut self, interface: u32, address: Ipv4Addr) {
+        self.0.retain(|heard| !heard.at.is(interface, address));
+    }
+
+    pub(super) fn contains(&self, at: Attachment) -> bool {
+        self.0.iter().any(|heard| heard.at == at)
+    }
+
+    pub(super) fn are_on(&self, interface: u32) -> bool {
+        self.0.iter().any(|heard| heard.at.interface == interface)
+    }
+
+    /// Those that can be used, the best first: those on an interface that is preferred, one that works
+    /// before one that would have to, and the newest of the others, for who moves leaves the old behind.
+    pub(super) fn usable(
+        &self,
+        interfaces: &[u32],
+        is_held: impl Fn(Attachment) -> bool,
+        now: Instant,
+    ) -> Vec<Heard> {
+        let fits = |heard: &&Heard| {
+            heard.rests.is_none_or(|until| until <= now) && (!heard.is_busy || is_held(heard.at))
+        };
+        let mut usable: Vec<_> = self.0.iter().filter(fits).copied().collect();
+        let rank = |interface| interfaces.iter().position(|&known| known == interface);
+        usable.sort_by_key(|heard| {
+            let is_new = !is_held(heard.at);
+            (rank(heard.at.interface), is_new, Reverse(heard.since))
+        });
+        usable
+    }
+
+    /// One was of no use. It is left alone, the longer the more often that is so.
+    pub(super) fn strike(&mut self, at: Attachment, now: Instant) {
+        if let Some(heard) = self.find(at) {
+            let rest = FIRST_REST * 2_u32.pow(heard.strikes.min(5));
+            heard.strikes += 1;
+            heard.rests = Some(now + rest.min(LONGEST_REST));
+        }
+    }
+
+    /// One is of use.
+    pub(super) fn praise(&mut self, at: Attachment) {
+        if let Some(heard) = self.find(at) {
+            (heard.strikes, heard.rests) = (0, None);
+        }
+    }
+
+    /// One accepts nothing that is longer.
+    pub(super) fn limit(&mut self, at: Attachment, lifetime: Lifetime) {
+        if let Some(heard) = self.find(at) {
+            heard.lifetime = heard.lifetime.min(lifetime);
+        }
+    }
+
+    /// When something changes without a message, after now.
+    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
+        let rests = self.0.iter().filter_map(|heard| heard.rests);
+        let untils = self.0.iter().map(|heard| heard.until);
+        untils.chain(rests).filter(|&at| at > now).min()
+    }
+
+    fn find(&mut self, at: Attachment) -> Option<&mut Heard> {
+        self.0.iter_mut().find(|heard| heard.at == at)
+    }
+}
+
+impl Attachment {
+    fn is(&self, interface: u32, agent: Ipv4Addr) -> bool {
+        self.interface == interface && self.agent == agent
+    }
+}

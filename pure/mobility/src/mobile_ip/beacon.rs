@@ -1,0 +1,63 @@
+//! When an agent advertises itself, and under which number (RFC 5944 section 2.3).
+
+use super::part_of;
+use crypto::Rng;
+use model::Instant;
+use std::time::Duration;
+
+/// Whoever asks hears within so much.
+const ANSWER: Duration = Duration::from_millis(50);
+/// Between two advertisements, whoever asks: "a mobility agent MUST limit the rate".
+const SPACING: Duration = Duration::from_millis(250);
+
+/// The rhythm of advertisements.
+#[derive(Debug)]
+pub(super) struct Beacon {
+    interval: Duration,
+    sequence: u16,
+    last: Option<Instant>,
+    next: Instant,
+}
+
+impl Beacon {
+    pub(super) fn new(interval: Duration, rng: &mut Rng, now: Instant) -> Self {
+        Self {
+            interval: interval.max(SPACING),
+            sequence: 0,
+            last: None,
+            next: now + part_of(ANSWER, rng),
+        }
+    }
+
+    /// Somebody asks. Who asks again is not answered more often.
+    pub(super) fn ask(&mut self, rng: &mut Rng, now: Instant) {
+        let soon = now + part_of(ANSWER, rng);
+        let earliest = self.last.map_or(soon, |last| soon.max(last + SPACING));
+        self.next = self.next.min(earliest);
+    }
+
+    /// The number of the advertisement that is due, if one is. The next comes after three quarters to the
+    /// whole of the interval (RFC 1256 section 6.2.1).
+    pub(super) fn due(&mut self, rng: &mut Rng, now: Instant) -> Option<u16> {
+        if self.next > now {
+            return None;
+        }
+        let jitter = part_of(self.interval / 4, rng);
+        self.next = now + (self.interval - jitter).max(SPACING);
+        self.last = Some(now);
+        let sequence = self.sequence;
+        // "The sequence number 0xffff MUST be followed by sequence number 256" (section 2.3.2).
+        self.sequence = sequence.checked_add(1).unwrap_or(256);
+        Some(sequence)
+    }
+
+    pub(super) const fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Seconds for which to believe an advertisement: three intervals.
+    pub(super) fn lifetime(&self) -> u16 {
+        let seconds = (self.interval * 3).as_millis().div_ceil(1000);
+        u16::try_from(seconds).unwrap_or(u16::MAX)
+    }
+}

@@ -1,0 +1,477 @@
+//! The foreign agent (RFC 5944 section 3.7): serves mobile nodes on a link where they are not at home.
+//!
+//! It advertises itself, passes requests on to home agents and their replies back, and keeps a list of its
+//! visitors by what the replies say. It knows a mobile node by nothing but its home address, so nobody can
+//! have the home address of a visitor registered with another home agent while the visitor is here.
+
+use super::beacon::Beacon;
+use super::limiter::Limiter;
+use super::pending::{Pending, Waiting};
+use super::transmit::{NEIGHBOUR, ROUTED};
+use super::{
+    Arrival, Association, Counters, Dropped, Transmit, TunnelCounters, VisitorTunnel, is_host,
+};
+use crypto::Rng;
+use model::{Deadline, Instant};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+use wire::ip_in_ip::Egress;
+use wire::mobile_ip::{
+    Advertisement, Agent, AgentFlags, Between, Code, Extensions, Lifetime, PORT, Reply, Request,
+    RequestFlags, Solicitation, kind, message,
+};
+
+/// Everybody on a link.
+const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
+
+/// What a foreign agent is told at its beginning.
+#[derive(Clone, Debug)]
+pub struct ForeignAgentConfig {
+    /// Where its visitors are.
+    pub interface: u32,
+    /// Its address there.
+    pub address: Ipv4Addr,
+    /// Where tunnels to its visitors end, which may be the same.
+    pub care_of: Ipv4Addr,
+    /// How often it advertises itself.
+    pub interval: Duration,
+    /// The longest registration that it accepts.
+    pub lifetime: Lifetime,
+    /// The only home agents with which visitors may register; none means any.
+    pub home_agents: Vec<Ipv4Addr>,
+    /// Home agents with which it has a key.
+    pub home_keys: BTreeMap<Ipv4Addr, Association>,
+    /// Mobile nodes with which it has a key, by their home addresses.
+    pub mobile_keys: BTreeMap<Ipv4Addr, Association>,
+    /// How many visitors it serves at most.
+    pub visitors: usize,
+    /// How many requests may wait for their replies.
+    pub pending: usize,
+}
+
+/// Somebody who is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visitor {
+    /// Its address.
+    pub home: Ipv4Addr,
+    /// Its home agent.
+    pub home_agent: Ipv4Addr,
+    /// Where it is.
+    pub interface: u32,
+}
+
+/// What has become of a visitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignEvent {
+    /// It is served from now on.
+    Came(Visitor),
+    /// It still is: its registration holds for longer.
+    Renewed(Visitor),
+    /// It is not any more.
+    Left(Visitor),
+}
+
+/// A foreign agent.
+#[derive(Debug)]
+pub struct ForeignAgent {
+    config: ForeignAgentConfig,
+    rng: Rng,
+    beacon: Beacon,
+    pending: Pending,
+    visitors: BTreeMap<Ipv4Addr, Entry>,
+    limiter: Limiter,
+    tunnel: VisitorTunnel,
+    counters: Counters,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<ForeignEvent>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    visitor: Visitor,
+    until: Option<Instant>,
+}
+
+impl ForeignAgent {
+    /// A foreign agent without visitors.
+    pub fn new(config: ForeignAgentConfig, seed: [u8; 32], now: Instant) -> Self {
+        let mut rng = Rng::from_seed(seed);
+        Self {
+            beacon: Beacon::new(config.interval, &mut rng, now),
+            rng,
+            pending: Pending::new(config.pending),
+            visitors: BTreeMap::new(),
+            limiter: Limiter::default(),
+            tunnel: VisitorTunnel::new(config.care_of),
+            counters: Counters::default(),
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            config,
+        }
+    }
+
+    // Inputs.
+
+    /// An ICMP message came: somebody asks who is here. "A mobility agent that receives a Router
+    /// Solicitation MUST NOT require that the IP Source Address is the address of a neighbor" (section 2.3).
+    pub fn handle_solicitation(&mut self, interface: u32, octets: &[u8], now: Instant) {
+        self.counters.received += 1;
+        if interface != self.config.interface {
+            self.counters.drop(Dropped::OtherInterface);
+        } else if Solicitation::parse(octets).is_err() {
+            self.counters.drop(Dropped::Malformed);
+        } else {
+            self.beacon.ask(&mut self.rng, now);
+        }
+        self.handle_timeout(now);
+    }
+
+    /// A UDP datagram came for port 434.
+    pub fn handle_datagram(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
+        self.counters.received += 1;
+        self.handle_timeout(now);
+        let handled = match octets.first() {
+            Some(&message::REQUEST) => self.request(arrival, octets, now),
+            Some(&message::REPLY) => self.reply(arrival, octets, now),
+            _ => Err(Dropped::UnknownType),
+        };
+        if let Err(reason) = handled {
+            self.counters.drop(reason);
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some(sequence) = self.beacon.due(&mut self.rng, now) {
+            self.advertise(sequence);
+        }
+        while let Some(late) = self.pending.pop_late(now) {
+            self.deny(&late, Code::ForeignTimeout, now);
+        }
+        let entries = self.visitors.values();
+        let over = entries.filter(|entry| entry.until.is_some_and(|until| until <= now));
+        let over: Vec<_> = over.map(|entry| entry.visitor.home).collect();
+        over.into_iter().for_each(|home| self.leave(home));
+    }
+
+    // Outputs.
+
+    /// The next message to be sent.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// What has happened.
+    pub fn poll_event(&mut self) -> Option<ForeignEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let beacon = (self.beacon.next(), "an advertisement is due");
+        let pending = self.pending.next().map(|at| (at, "a home agent is silent"));
+        let until = self.visitors.values().filter_map(|entry| entry.until).min();
+        let visitor = until.map(|at| (at, "a registration ends"));
+        let deadlines = [Some(beacon), pending, visitor].into_iter().flatten();
+        deadlines.min().map(|(at, reason)| Deadline { at, reason })
+    }
+
+    // Getters.
+
+    /// The tables of its tunnels.
+    pub const fn tunnel(&mut self) -> &mut VisitorTunnel {
+        &mut self.tunnel
+    }
+
+    /// Until when a visitor is served unless it registers again; `None` if that does not end.
+    pub fn until(&self, home: Ipv4Addr) -> Option<Instant> {
+        self.visitors.get(&home)?.until
+    }
+
+    /// What happened to packets in its tunnels.
+    pub const fn tunnel_counters(&self) -> &TunnelCounters {
+        self.tunnel.counters()
+    }
+
+    /// What it was told at its beginning.
+    pub const fn config(&self) -> &ForeignAgentConfig {
+        &self.config
+    }
+
+    /// Who is served.
+    pub fn visitors(&self) -> impl Iterator<Item = Visitor> {
+        self.visitors.values().map(|entry| entry.visitor)
+    }
+
+    /// What happened to messages.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    // Advertisements.
+
+    /// It lists no router: it routes for its visitors alone, who know it by its address.
+    fn advertise(&mut self, sequence: u16) {
+        let is_full = self.visitors.len() >= self.config.visitors;
+        let flags = AgentFlags::REGISTRATION_REQUIRED
+            | AgentFlags::FOREIGN_AGENT
+            | AgentFlags::REVERSE_TUNNEL;
+        let advertisement = Advertisement {
+            routes_for_all: false,
+            lifetime: self.beacon.lifetime(),
+            routers: Vec::new(),
+            agent: Some(Agent {
+                sequence,
+                registration_lifetime: self.config.lifetime,
+                flags: flags.with_if(is_full, AgentFlags::BUSY),
+                care_of: vec![self.config.care_of],
+            }),
+        };
+        self.transmits.push_back(Transmit::Icmp {
+            interface: self.config.interface,
+            destination: ALL_HOSTS,
+            octets: advertisement.encode(),
+        });
+    }
+
+    // Requests.
+
+    fn request(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) -> Result<(), Dropped> {
+        if arrival.interface != self.config.interface {
+            return Err(Dropped::OtherInterface);
+        }
+        let (request, extensions) = Request::parse(octets).map_err(|_| Dropped::Malformed)?;
+        let is_ours = arrival.destination == self.config.care_of;
+        let waiting = Waiting {
+            request,
+            mobile: arrival.source,
+            here: if is_ours {
+                self.config.care_of
+            } else {
+                self.config.address
+            },
+            since: now,
+        };
+        match self.accept(&waiting, extensions, arrival.ttl) {
+            Ok(end) => self.pass_on(waiting, octets[..end].to_vec()),
+            Err(code) => self.deny(&waiting, code, now),
+        }
+        Ok(())
+    }
+
+    /// The checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Gives where that ends which the home agent
+    /// is to see.
+    fn accept(
+        &mut self,
+        waiting: &Waiting,
+        extensions: Extensions<'_>,
+        ttl: u8,
+    ) -> Result<usize, Code> {
+        let request = &waiting.request;
+        if let Some(key) = self.config.mobile_keys.get(&request.home) {
+            let proof = key.verify(extensions, Between::MobileForeign);
+            proof.ok_or(Code::ForeignMobileAuthentication)?;
+        }
+        let authorization = extensions.only(Between::MobileHome);
+        let end = authorization.ok_or(Code::ForeignPoorlyFormed)?.end();
+        // "In all other circumstances, the IP source address MUST be the mobile node's home address."
+        if !is_host(request.home) || *waiting.mobile.ip() != request.home {
+            return Err(Code::ForeignPoorlyFormed);
+        }
+        self.check_delivery(request, extensions, ttl)?;
+        self.check_agents(request)?;
+        self.check_room(request)?;
+        Ok(end)
+    }
+
+    fn check_delivery(
+        &self,
+        request: &Request,
+        extensions: Extensions<'_>,
+        ttl: u8,
+    ) -> Result<(), Code> {
+        let flags = request.flags;
+        if flags.asks_for_other_encapsulation() {
+            return Err(Code::ForeignEncapsulation);
+        }
+        if flags.has(RequestFlags::CO_LOCATED) {
+            return Err(Code::ForeignProhibited);
+        }
+        if extensions.has(kind::ENCAPSULATING_DELIVERY) {
+            return Err(Code::ForeignDelivery);
+        }
+        if !flags.has(RequestFlags::REVERSE_TUNNEL) {
+            return Err(Code::ForeignReverseTunnelWanted);
+        }
+        match ttl {
+            NEIGHBOUR => Ok(()),
+            _ => Err(Code::ForeignTooDistant),
+        }
+    }
+
+    fn check_agents(&self, request: &Request) -> Result<(), Code> {
+        let config = &self.config;
+        let agent = request.home_agent;
+        if !is_host(agent) || agent == config.address || agent == config.care_of {
+            return Err(Code::ForeignHomeAgent);
+        }
+        let is_allowed = config.home_agents.is_empty() || config.home_agents.contains(&agent);
+        let known = self.visitors.get(&request.home);
+        if !is_allowed || known.is_some_and(|entry| entry.visitor.home_agent != agent) {
+            return Err(Code::ForeignProhibited);
+        }
+        if !request.is_deregistration() && request.care_of != config.care_of {
+            return Err(Code::ForeignCareOf);
+        }
+        Ok(())
+    }
+
+    fn check_room(&mut self, request: &Request) -> Result<(), Code> {
+        if request.lifetime > self.config.lifetime {
+            return Err(Code::ForeignLifetime);
+        }
+        let visitors = &self.visitors;
+        let is_known = visitors.contains_key(&request.home) || request.is_deregistration();
+        let has_room = is_known || visitors.len() < self.config.visitors;
+        let is_served = |home| visitors.contains_key(&home);
+        match has_room && self.pending.make_room(request, is_served) {
+            true => Ok(()),
+            false => Err(Code::ForeignResources),
+        }
+    }
+
+    /// Extensions behind what authorizes were for us, and are taken off (section 3.7.2.2).
+    fn pass_on(&mut self, waiting: Waiting, mut octets: Vec<u8>) {
+        let request = &waiting.request;
+        let key = self.config.home_keys.get(&request.home_agent);
+        if let Some(key) = key.filter(|_| !request.is_deregistration()) {
+            key.sign(&mut octets, Between::ForeignHome);
+        }
+        self.transmits.push_back(Transmit::Udp {
+            interface: None,
+            source: SocketAddrV4::new(self.config.care_of, PORT),
+            destination: SocketAddrV4::new(request.home_agent, PORT),
+            ttl: ROUTED,
+            octets,
+        });
+        self.pending.push(waiting);
+    }
+
+    // Replies.
+
+    fn reply(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) -> Result<(), Dropped> {
+        let (reply, extensions) = Reply::parse(octets).map_err(|_| Dropped::Malformed)?;
+        let waiting = self.pending.find(reply.home, reply.identification);
+        let waiting = waiting.ok_or(Dropped::Unsolicited)?;
+        let request = &waiting.request;
+        if *arrival.source.ip() != request.home_agent {
+            return Err(Dropped::WrongSource);
+        }
+        self.pending.remove(request);
+        let key = self.config.home_keys.get(&request.home_agent);
+        let key = key.filter(|_| !request.is_deregistration());
+        if key.is_some_and(|key| key.verify(extensions, Between::ForeignHome).is_none()) {
+            self.deny(&waiting, Code::ForeignHomeAuthentication, now);
+            return Err(Dropped::NotAuthenticForeign);
+        }
+        let Some(authorization) = extensions.only(Between::MobileHome) else {
+            self.deny(&waiting, Code::ForeignPoorlyFormedReply, now);
+            return Err(Dropped::Malformed);
+        };
+        if !reply.code.is_accepted() {
+            self.counters.deny(reply.code);
+        } else if let Err(code) = self.update(request, &reply, now) {
+            self.deny(&waiting, code, now);
+            return Ok(());
+        } else {
+            self.counters.accepted += 1;
+        }
+        self.send(&waiting, octets[..authorization.end()].to_vec());
+        Ok(())
+    }
+
+    /// Brings the list of visitors to what an accepted reply says (section 3.7.3.2). While it was on its way,
+    /// its place may have been taken.
+    fn update(&mut self, request: &Request, reply: &Reply, now: Instant) -> Result<(), Code> {
+        let lifetime = reply.lifetime.min(request.lifetime);
+        if lifetime.is_none() {
+            // Another agent's care-of address may be given up through us.
+            if [self.config.care_of, request.home].contains(&request.care_of) {
+                self.leave(request.home);
+            }
+            return Ok(());
+        }
+        let visitor = Visitor {
+            home: request.home,
+            home_agent: request.home_agent,
+            interface: self.config.interface,
+        };
+        let until = lifetime.min(self.config.lifetime).duration();
+        let entry = Entry {
+            visitor,
+            until: until.map(|lasting| now + lasting),
+        };
+        let known = self.visitors.get(&visitor.home).map(|entry| entry.visitor);
+        if known == Some(visitor) {
+            self.visitors.insert(visitor.home, entry);
+            self.events.push_back(ForeignEvent::Renewed(visitor));
+            return Ok(());
+        }
+        if known.is_some() {
+            return Err(Code::ForeignProhibited);
+        }
+        if self.visitors.len() >= self.config.visitors {
+            return Err(Code::ForeignResources);
+        }
+        let is_keyed = self.config.home_keys.contains_key(&visitor.home_agent);
+        // One that shares a key was configured as one of ours, which passes marks on (RFC 6040 section 4.3).
+        let egress = if is_keyed {
+            Egress::PassesMarks
+        } else {
+            Egress::Unknown
+        };
+        self.tunnel.insert(visitor.home, visitor.home_agent, egress);
+        self.visitors.insert(visitor.home, entry);
+        self.events.push_back(ForeignEvent::Came(visitor));
+        Ok(())
+    }
+
+    fn leave(&mut self, home: Ipv4Addr) {
+        if let Some(entry) = self.visitors.remove(&home) {
+            self.tunnel.remove(home);
+            self.events.push_back(ForeignEvent::Left(entry.visitor));
+        }
+    }
+
+    // Answers.
+
+    fn deny(&mut self, waiting: &Waiting, code: Code, now: Instant) {
+        self.counters.deny(code);
+        let request = &waiting.request;
+        if !is_host(request.home) || !self.limiter.allows(request.home, now) {
+            self.counters.drop(Dropped::TooOften);
+            return;
+        }
+        let mut reply = Reply::to(request, code);
+        if code == Code::ForeignLifetime {
+            reply.lifetime = self.config.lifetime;
+        }
+        self.send(waiting, reply.encode());
+    }
+
+    /// Sends a reply to a mobile node on our link, at its home address (section 3.7.2.3).
+    fn send(&mut self, waiting: &Waiting, mut octets: Vec<u8>) {
+        let home = waiting.request.home;
+        if let Some(key) = self.config.mobile_keys.get(&home) {
+            key.sign(&mut octets, Between::MobileForeign);
+        }
+        self.transmits.push_back(Transmit::Udp {
+            interface: Some(self.config.interface),
+            source: SocketAddrV4::new(waiting.here, PORT),
+            destination: SocketAddrV4::new(home, waiting.mobile.port()),
+            ttl: NEIGHBOUR,
+            octets,
+        });
+    }
+}

@@ -1,0 +1,176 @@
+//! Identifications of requests, by which a home agent tells new ones from old ones (RFC 5944 section
+//! 5.7). Whatever the way, the lower half is the mobile node's and comes back unchanged.
+
+use super::clock::{NtpTime, WallClock};
+use crypto::Rng;
+use model::Instant;
+use std::time::Duration;
+
+/// Bits of a timestamp that are drawn and not measured: the lower half has to tell requests from each
+/// other even if they leave exactly a second apart.
+const DRAWN: u64 = 0x000f_ffff;
+
+/// How requests are told from older ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// By the time of day (section 5.7.1), which both know.
+    Timestamps {
+        /// By how much their clocks may differ.
+        tolerance: Duration,
+    },
+    /// By a number that the home agent has given with its last reply (section 5.7.2).
+    Nonces,
+}
+
+impl Replay {
+    /// "A default value of 7 seconds MAY be used".
+    pub const TIMESTAMPS: Self = Self::Timestamps {
+        tolerance: Duration::from_secs(7),
+    };
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Self::TIMESTAMPS
+    }
+}
+
+/// What identifications a mobile node's requests have.
+#[derive(Debug)]
+pub(super) struct Maker {
+    replay: Replay,
+    clock: WallClock,
+    nonce: u32,
+    last: Option<NtpTime>,
+}
+
+impl Maker {
+    pub(super) fn new(replay: Replay, now: Instant) -> Self {
+        let mut clock = WallClock::default();
+        // Whoever does not know the time hears of it from the home agent.
+        clock.set(NtpTime(0), now);
+        Self {
+            replay,
+            clock,
+            nonce: 0,
+            last: None,
+        }
+    }
+
+    pub(super) const fn set_clock(&mut self, time: NtpTime, now: Instant) {
+        self.clock.set(time, now);
+    }
+
+    /// Whether a retransmission is another request: "When nonces are used, the unanswered Request is
+    /// retransmitted unchanged" (section 3.6.3).
+    pub(super) const fn renews(&self) -> bool {
+        matches!(self.replay, Replay::Timestamps { .. })
+    }
+
+    /// The identification of a new request.
+    pub(super) fn next(&mut self, rng: &mut Rng, now: Instant) -> u64 {
+        match self.replay {
+            Replay::Nonces => join(self.nonce, rng.u32()),
+            Replay::Timestamps { .. } => {
+                let shown = self.clock.time(now).unwrap_or(NtpTime(0));
+                let mut time = NtpTime(shown.0 & !DRAWN | rng.u64() & DRAWN);
+                // It "MUST be greater than that used in any previous Registration Request".
+                if let Some(last) = self.last.filter(|&last| !time.is_after(last)) {
+                    time = NtpTime(last.0.wrapping_add(1 + (rng.u64() & DRAWN)));
+                }
+                self.last = Some(time);
+                time.0
+            }
+        }
+    }
+
+    /// Takes what a home agent says of it in an authentic reply to a request, accepted or not.
+    pub(super) fn learn(&mut self, said: u64, is_refused: bool, now: Instant) {
+        let upper = (said >> 32) as u32;
+        match self.replay {
+            Replay::Nonces => self.nonce = upper,
+            Replay::Timestamps { .. } if is_refused => {
+                self.clock.set(NtpTime(u64::from(upper) << 32), now);
+                self.last = None;
+            }
+            Replay::Timestamps { .. } => {}
+        }
+    }
+}
+
+/// What a home agent remembers of the identifications of one mobile node.
+#[derive(Debug)]
+pub(super) struct Judge {
+    /// The last that was taken.
+    last: Option<NtpTime>,
+    /// What the next request has to have.
+    nonce: u32,
+}
+
+/// Whether a request is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freshness {
+    New,
+    /// It is not; this is the upper half that tells what a new one would have.
+    Old(u32),
+    /// Nobody has told us the time.
+    Unknown,
+}
+
+impl Judge {
+    pub(super) fn new(rng: &mut Rng) -> Self {
+        Self {
+            last: None,
+            nonce: rng.u32(),
+        }
+    }
+
+    /// `is_before` says that it is a timestamp from before there was a judge.
+    pub(super) fn judge(
+        &self,
+        replay: Replay,
+        identification: u64,
+        time: Option<NtpTime>,
+        is_before: bool,
+    ) -> Freshness {
+        let (is_new, upper) = match (replay, time) {
+            (Replay::Timestamps { .. }, None) => return Freshness::Unknown,
+            (Replay::Timestamps { tolerance }, Some(time)) => {
+                let stamp = NtpTime(identification);
+                let is_later = self.last.map_or(!is_before, |last| stamp.is_after(last));
+                (is_later && stamp.is_near(time, tolerance), time.seconds())
+            }
+            (Replay::Nonces, _) => (upper_half(identification) == self.nonce, self.nonce),
+        };
+        match is_new {
+            true => Freshness::New,
+            // A nonce that nobody has used is told again: who sends old requests makes no new one old.
+            false => Freshness::Old(upper),
+        }
+    }
+
+    /// Takes a new request: nothing like it is new from now on.
+    pub(super) fn take(&mut self, replay: Replay, identification: u64, rng: &mut Rng) {
+        match replay {
+            Replay::Timestamps { .. } => self.last = Some(NtpTime(identification)),
+            Replay::Nonces => self.nonce = self.nonce.wrapping_add(1 + rng.u32() / 2),
+        }
+    }
+
+    /// The identification of the reply to a request that was taken.
+    pub(super) const fn answer(&self, replay: Replay, identification: u64) -> u64 {
+        match replay {
+            Replay::Timestamps { .. } => identification,
+            Replay::Nonces => join(self.nonce, identification as u32),
+        }
+    }
+}
+
+/// An identification of its halves.
+pub(super) const fn join(upper: u32, lower: u32) -> u64 {
+    (upper as u64) << 32 | lower as u64
+}
+
+const fn upper_half(identification: u64) -> u32 {
+    (identification >> 32) as u32
+}

@@ -1,0 +1,471 @@
+//! The home agent (RFC 5944 section 3.8): knows where each of its mobile nodes is.
+//!
+//! A request is judged in this order: is it the mobile node's ([`Dropped`] or 131 if not), does the
+//! foreign agent prove itself where there is a key (132), is it new (133), can it be granted (128 to 139).
+//! Only what has passed the first three changes anything.
+
+use super::clock::WallClock;
+use super::freshness::{Freshness, Judge, join};
+use super::limiter::Limiter;
+use super::transmit::ROUTED;
+use super::tunnel::End;
+use super::{
+    Arrival, Association, Counters, Dropped, HomeTunnel, NtpTime, Transmit, TunnelCounters, is_host,
+};
+use crypto::Rng;
+use model::{Deadline, Instant};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use wire::ip_in_ip::Egress;
+use wire::mobile_ip::{
+    Between, Code, Extensions, Lifetime, PORT, Reply, Request, RequestFlags, kind,
+};
+
+/// What a home agent is told at its beginning.
+#[derive(Clone, Debug)]
+pub struct HomeAgentConfig {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The longest registration that it grants.
+    pub lifetime: Lifetime,
+    /// How many care-of addresses a mobile node may have at once.
+    pub bindings: usize,
+    /// Whether it denies registrations without a tunnel back.
+    pub reverse_tunnel_required: bool,
+    /// Its mobile nodes: their home addresses, and the key of each.
+    pub mobiles: BTreeMap<Ipv4Addr, Association>,
+    /// Foreign agents with which it has a key.
+    pub foreign: BTreeMap<Ipv4Addr, Association>,
+}
+
+/// What has become of a mobile node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HomeEvent {
+    /// Packets for it go to these from now on.
+    Bound {
+        /// Its address.
+        home: Ipv4Addr,
+        /// Where it is.
+        care_of: Vec<Ipv4Addr>,
+    },
+    /// It is where it was: its registration holds for longer.
+    Renewed {
+        /// Its address.
+        home: Ipv4Addr,
+    },
+    /// Nobody knows where it is.
+    Unbound {
+        /// Its address.
+        home: Ipv4Addr,
+    },
+}
+
+/// A home agent.
+#[derive(Debug)]
+pub struct HomeAgent {
+    config: HomeAgentConfig,
+    rng: Rng,
+    clock: WallClock,
+    beginning: Option<NtpTime>,
+    mobiles: BTreeMap<Ipv4Addr, Mobile>,
+    /// When the next binding ends: strangers have nobody look through all of them.
+    next: Option<Instant>,
+    limiter: Limiter,
+    tunnel: HomeTunnel,
+    counters: Counters,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<HomeEvent>,
+}
+
+/// What is known of a mobile node.
+#[derive(Debug)]
+struct Mobile {
+    judge: Judge,
+    bindings: Vec<Binding>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Binding {
+    care_of: Ipv4Addr,
+    identification: u64,
+    reverse: bool,
+    /// When it ends, if it does.
+    until: Option<Instant>,
+}
+
+impl HomeAgent {
+    /// A home agent that nobody has registered with.
+    pub fn new(config: HomeAgentConfig, seed: [u8; 32]) -> Self {
+        let mut rng = Rng::from_seed(seed);
+        let mut mobile = || Mobile {
+            judge: Judge::new(&mut rng),
+            bindings: Vec::new(),
+        };
+        let mobiles = config.mobiles.keys().map(|&home| (home, mobile()));
+        Self {
+            mobiles: mobiles.collect(),
+            next: None,
+            rng,
+            clock: WallClock::default(),
+            beginning: None,
+            limiter: Limiter::default(),
+            tunnel: HomeTunnel::new(config.address),
+            counters: Counters::default(),
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Tells the time of day, by which timestamps are judged. Until then they are dropped, and those from
+    /// before it first was told are old: what an earlier home agent has taken is not known.
+    pub fn set_wall_clock(&mut self, time: NtpTime, now: Instant) {
+        self.clock.set(time, now);
+        let is_earlier = self
+            .beginning
+            .is_none_or(|beginning| beginning.is_after(time));
+        if is_earlier {
+            self.beginning = Some(time);
+        }
+    }
+
+    // Inputs.
+
+    /// A UDP datagram came for port 434.
+    pub fn handle_datagram(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
+        self.counters.received += 1;
+        self.handle_timeout(now);
+        if let Err(reason) = self.request(arrival, octets, now) {
+            self.counters.drop(reason);
+        }
+    }
+
+    /// Forgets registrations that have ended.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.next.is_none_or(|next| next > now) {
+            return;
+        }
+        let homes = self.mobiles.iter_mut().filter_map(|(&home, mobile)| {
+            let before = mobile.bindings.len();
+            let lasts = |binding: &Binding| binding.until.is_none_or(|until| until > now);
+            mobile.bindings.retain(lasts);
+            (mobile.bindings.len() < before).then_some(home)
+        });
+        for home in homes.collect::<Vec<_>>() {
+            self.tell(home);
+        }
+    }
+
+    // Outputs.
+
+    /// The next datagram to be sent.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// What has happened.
+    pub fn poll_event(&mut self) -> Option<HomeEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let at = self.next?;
+        Some(Deadline {
+            at,
+            reason: "a registration ends",
+        })
+    }
+
+    // Getters.
+
+    /// The tables of its tunnels.
+    pub const fn tunnel(&mut self) -> &mut HomeTunnel {
+        &mut self.tunnel
+    }
+
+    /// Where a mobile node is.
+    pub fn care_of(&self, home: Ipv4Addr) -> Vec<Ipv4Addr> {
+        let mobile = self.mobiles.get(&home);
+        let bindings = mobile.into_iter().flat_map(|mobile| &mobile.bindings);
+        bindings.map(|binding| binding.care_of).collect()
+    }
+
+    /// Its mobile nodes, each with where it is and until when that holds; `None` if it does not end.
+    pub fn bindings(
+        &self,
+    ) -> impl Iterator<Item = (Ipv4Addr, impl Iterator<Item = (Ipv4Addr, Option<Instant>)>)> {
+        self.mobiles.iter().map(|(&home, mobile)| {
+            let bindings = mobile.bindings.iter();
+            (
+                home,
+                bindings.map(|binding| (binding.care_of, binding.until)),
+            )
+        })
+    }
+
+    /// What happened to packets in its tunnels.
+    pub const fn tunnel_counters(&self) -> &TunnelCounters {
+        self.tunnel.counters()
+    }
+
+    /// What it was told at its beginning.
+    pub const fn config(&self) -> &HomeAgentConfig {
+        &self.config
+    }
+
+    /// What happened to messages.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    // Requests.
+
+    fn request(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) -> Result<(), Dropped> {
+        let (request, extensions) = Request::parse(octets).map_err(|_| Dropped::Malformed)?;
+        let keys = &self.config.mobiles;
+        let key = keys
+            .get(&request.home)
+            .ok_or(Dropped::UnknownMobile)?
+            .clone();
+        let foreign = self.config.foreign.get(arrival.source.ip()).cloned();
+        let verdict = self.judge(&request, extensions, arrival, now)?;
+        let identification = match verdict {
+            Verdict::Denied(code, identification) => {
+                self.counters.deny(code);
+                identification
+            }
+            Verdict::Accepted(..) => {
+                self.counters.accepted += 1;
+                self.mobile(request.home)
+                    .judge
+                    .answer(key.replay, request.identification)
+            }
+        };
+        let (code, lifetime) = match verdict {
+            Verdict::Denied(code, _) => (code, request.lifetime),
+            Verdict::Accepted(lifetime) if self.config.bindings > 1 => (Code::Accepted, lifetime),
+            Verdict::Accepted(lifetime) => (Code::AcceptedAlone, lifetime),
+        };
+        let reply = Reply {
+            code,
+            lifetime,
+            home: request.home,
+            home_agent: self.config.address,
+            identification,
+        };
+        let mut octets = reply.encode();
+        key.sign(&mut octets, Between::MobileHome);
+        // It "MUST NOT be applied to deregistration messages" (section 3.5.4).
+        if let Some(foreign) = foreign.filter(|_| !request.is_deregistration()) {
+            foreign.sign(&mut octets, Between::ForeignHome);
+        }
+        self.transmits.push_back(Transmit::Udp {
+            interface: None,
+            source: SocketAddrV4::new(self.config.address, PORT),
+            destination: arrival.source,
+            ttl: ROUTED,
+            octets,
+        });
+        Ok(())
+    }
+
+    fn judge(
+        &mut self,
+        request: &Request,
+        extensions: Extensions<'_>,
+        arrival: &Arrival,
+        now: Instant,
+    ) -> Result<Verdict, Dropped> {
+        if let Some(denied) = self.authenticate(request, extensions, arrival, now)? {
+            return Ok(Verdict::Denied(denied, request.identification));
+        }
+        let replay = self.config.mobiles[&request.home].replay;
+        if let Some(left) = self.repeated(request, now) {
+            return Ok(Verdict::Accepted(left));
+        }
+        let time = self.clock.time(now);
+        let stamp = NtpTime(request.identification);
+        let is_before = self
+            .beginning
+            .is_some_and(|beginning| beginning.is_after(stamp));
+        let judge = &self.mobile(request.home).judge;
+        match judge.judge(replay, request.identification, time, is_before) {
+            Freshness::Unknown => return Err(Dropped::NoClock),
+            Freshness::Old(upper) => {
+                let said = join(upper, request.identification as u32);
+                return Ok(Verdict::Denied(Code::HomeIdentification, said));
+            }
+            Freshness::New => {}
+        }
+        let (identification, home) = (request.identification, request.home);
+        if let Some(mobile) = self.mobiles.get_mut(&home) {
+            mobile.judge.take(replay, identification, &mut self.rng);
+        }
+        let said = self.mobile(home).judge.answer(replay, identification);
+        let granted = match request.is_deregistration() {
+            true => self.release(request),
+            false => self.bind(request, arrival, now),
+        };
+        Ok(granted.map_or_else(|code| Verdict::Denied(code, said), Verdict::Accepted))
+    }
+
+    /// Whether the mobile node and the foreign agent prove themselves (section 3.8.2.1).
+    fn authenticate(
+        &mut self,
+        request: &Request,
+        extensions: Extensions<'_>,
+        arrival: &Arrival,
+        now: Instant,
+    ) -> Result<Option<Code>, Dropped> {
+        let key = &self.config.mobiles[&request.home];
+        let foreign = self.config.foreign.get(arrival.source.ip());
+        let is_proved = foreign.map(|key| key.verify(extensions, Between::ForeignHome).is_some());
+        if key.verify(extensions, Between::MobileHome).is_none() {
+            let may_answer = extensions.has(kind::MOBILE_HOME) && is_proved != Some(false);
+            return match may_answer && self.limiter.allows(request.home, now) {
+                true => Ok(Some(Code::HomeMobileAuthentication)),
+                false => Err(Dropped::NotAuthenticMobile),
+            };
+        }
+        match is_proved {
+            _ if request.is_deregistration() => Ok(None),
+            Some(false) => Ok(Some(Code::HomeForeignAuthentication)),
+            None if extensions.has(kind::FOREIGN_HOME) => Err(Dropped::StrangeForeign),
+            Some(true) | None => Ok(None),
+        }
+    }
+
+    /// What is left of a registration that was granted by the very same request: "the new Lifetime MUST
+    /// NOT extend beyond the Lifetime originally granted".
+    fn repeated(&self, request: &Request, now: Instant) -> Option<Lifetime> {
+        let bindings = &self.mobiles.get(&request.home)?.bindings;
+        let is_same = |binding: &&Binding| {
+            binding.care_of == request.care_of
+                && binding.identification == request.identification
+                && !request.is_deregistration()
+        };
+        let until = bindings.iter().find(is_same)?.until;
+        Some(until.map_or(Lifetime::INFINITE, |until| Lifetime::of(until.since(now))))
+    }
+
+    /// Ends one binding or all. There need not be any.
+    fn release(&mut self, request: &Request) -> Result<Lifetime, Code> {
+        self.check_agent(request)?;
+        let all = request.care_of == request.home;
+        let bindings = &mut self.mobile(request.home).bindings;
+        let before = bindings.len();
+        bindings.retain(|binding| !all && binding.care_of != request.care_of);
+        if bindings.len() < before {
+            self.tell(request.home);
+        }
+        Ok(Lifetime::NONE)
+    }
+
+    fn bind(
+        &mut self,
+        request: &Request,
+        arrival: &Arrival,
+        now: Instant,
+    ) -> Result<Lifetime, Code> {
+        self.check_agent(request)?;
+        self.check_tunnel(request, arrival)?;
+        let lifetime = request.lifetime.min(self.config.lifetime);
+        let most = self.config.bindings.max(1);
+        let beside = request.flags.has(RequestFlags::SIMULTANEOUS) && most > 1;
+        let before = self.care_of(request.home);
+        let bindings = &mut self.mobile(request.home).bindings;
+        let others = |binding: &&Binding| binding.care_of != request.care_of;
+        if beside && bindings.iter().filter(others).count() >= most {
+            return Err(Code::HomeTooManyBindings);
+        }
+        bindings.retain(|binding| beside && binding.care_of != request.care_of);
+        bindings.push(Binding {
+            care_of: request.care_of,
+            identification: request.identification,
+            reverse: request.flags.has(RequestFlags::REVERSE_TUNNEL),
+            until: lifetime.duration().map(|lasting| now + lasting),
+        });
+        self.set_tunnel(request.home);
+        let mut changed = [before, self.care_of(request.home)];
+        changed.iter_mut().for_each(|set| set.sort());
+        match changed[0] == changed[1] {
+            false => self.tell(request.home),
+            true => {
+                let home = request.home;
+                self.events.push_back(HomeEvent::Renewed { home });
+            }
+        }
+        Ok(lifetime)
+    }
+
+    /// "The Registration Reply will contain the home agent's unicast address."
+    fn check_agent(&self, request: &Request) -> Result<(), Code> {
+        match request.home_agent == self.config.address {
+            true => Ok(()),
+            false => Err(Code::HomeAddress),
+        }
+    }
+
+    /// Whether there may be such a tunnel. It ends where the request came from: whoever relays it sends from
+    /// the care-of address (section 3.7.2.2), and by the reply, which goes there, proves to receive at it.
+    fn check_tunnel(&self, request: &Request, arrival: &Arrival) -> Result<(), Code> {
+        let Request { care_of, flags, .. } = *request;
+        let is_ours = care_of == self.config.address || self.mobiles.contains_key(&care_of);
+        if !is_host(care_of) || is_ours {
+            return Err(Code::HomePoorlyFormed);
+        }
+        if care_of != *arrival.source.ip() {
+            return Err(Code::HomeProhibited);
+        }
+        if flags.asks_for_other_encapsulation() {
+            return Err(Code::HomeEncapsulation);
+        }
+        if self.config.reverse_tunnel_required && !flags.has(RequestFlags::REVERSE_TUNNEL) {
+            return Err(Code::HomeReverseTunnelWanted);
+        }
+        Ok(())
+    }
+
+    // What follows from it.
+
+    fn tell(&mut self, home: Ipv4Addr) {
+        self.set_tunnel(home);
+        let care_of = self.care_of(home);
+        self.events.push_back(match care_of.is_empty() {
+            true => HomeEvent::Unbound { home },
+            false => HomeEvent::Bound { home, care_of },
+        });
+    }
+
+    /// Brings what is made of the bindings of a mobile node to what they are.
+    fn set_tunnel(&mut self, home: Ipv4Addr) {
+        let foreign = &self.config.foreign;
+        let bindings = self.mobiles[&home].bindings.iter();
+        // An agent that shares a key was configured as one of ours, which passes marks on (RFC 6040 section 4.3).
+        let ends = bindings.map(|binding| End {
+            care_of: binding.care_of,
+            egress: match foreign.contains_key(&binding.care_of) {
+                true => Egress::PassesMarks,
+                false => Egress::Unknown,
+            },
+            reverse: binding.reverse,
+        });
+        self.tunnel.set(home, ends.collect());
+        let bindings = self.mobiles.values().flat_map(|mobile| &mobile.bindings);
+        self.next = bindings.filter_map(|binding| binding.until).min();
+    }
+
+    fn mobile(&mut self, home: Ipv4Addr) -> &mut Mobile {
+        let mobile = self.mobiles.get_mut(&home);
+        mobile.expect("there is one for each key, and the key was found")
+    }
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+enum Verdict {
+    Accepted(Lifetime),
+    /// With the identification of the reply.
+    Denied(Code, u64),
+}

@@ -1,0 +1,70 @@
+//! What two nodes share so that they believe each other: a "Mobility Security Association" (RFC 5944
+//! section 1.6).
+
+use super::Replay;
+use crypto::{HMAC_MD5_LEN, Prf, Secret, equal, hmac_md5};
+use wire::mobile_ip::{Authentication, Between, Extensions, append_authentication};
+
+/// How messages are authenticated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The "default algorithm" (section 5.1), which everybody has.
+    HmacMd5,
+    /// HMAC-SHA-256, whole.
+    #[default]
+    HmacSha256,
+}
+
+/// A key and how it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Association {
+    /// Its name at both ends. "SPI values 0 through 255 are reserved" (section 1.6).
+    pub spi: u32,
+    /// How messages are authenticated.
+    pub algorithm: Algorithm,
+    /// The key.
+    pub key: Secret,
+    /// How a home agent tells a new request from an old one; nobody else asks.
+    pub replay: Replay,
+}
+
+impl Algorithm {
+    /// Octets of an authenticator.
+    pub const fn authenticator_len(self) -> u8 {
+        match self {
+            Self::HmacMd5 => HMAC_MD5_LEN as u8,
+            Self::HmacSha256 => 32,
+        }
+    }
+
+    fn mac(self, key: &Secret, octets: &[u8]) -> Vec<u8> {
+        match self {
+            Self::HmacMd5 => hmac_md5(key.expose(), &[octets]).to_vec(),
+            Self::HmacSha256 => Prf::HmacSha256
+                .mac(key.expose(), &[octets])
+                .expose()
+                .to_vec(),
+        }
+    }
+}
+
+impl Association {
+    /// Appends an extension that authenticates a message.
+    pub fn sign(&self, message: &mut Vec<u8>, between: Between) {
+        let announced = (self.spi, self.algorithm.authenticator_len());
+        append_authentication(message, between, announced, |covered| {
+            self.algorithm.mac(&self.key, covered)
+        });
+    }
+
+    /// The extension that proves a message, if it is the only one of its kind and right.
+    pub fn verify<'a>(
+        &self,
+        extensions: Extensions<'a>,
+        between: Between,
+    ) -> Option<Authentication<'a>> {
+        let found = extensions.only(between)?;
+        let expected = self.algorithm.mac(&self.key, found.covered);
+        (found.spi == self.spi && equal(found.authenticator, &expected)).then_some(found)
+    }
+}

@@ -1,0 +1,58 @@
+//! Mobile IPv4 (RFC 5944): a host keeps its address wherever it is.
+//!
+//! A [`MobileNode`] hears which foreign agents are on its links, chooses one, and has it pass a request
+//! on to its home agent. The [`HomeAgent`] then sends what comes for the home address through a tunnel to
+//! the [`ForeignAgent`], who gives it to the mobile node, and takes what the foreign agent sends back in
+//! the same tunnel (RFC 3024). What each end of it lets pass is in [`HomeTunnel`] and [`VisitorTunnel`].
+//!
+//! * The home network is virtual (section 2.3): nobody is ever a neighbour there, and going home is a
+//!   deregistration.
+//! * Care-of addresses are those of foreign agents, packets are tunnelled back always, and in IP in IP.
+//! * An advertisement is not authenticated. So it moves nobody whose registration works, and what a
+//!   false agent can do is what it could do anyway on that link: not deliver.
+//! * What changes a binding is authentic between mobile node and home agent, and fresh. What a foreign
+//!   agent believes is authentic as far as it has keys.
+
+mod agents;
+mod attempt;
+mod beacon;
+mod clock;
+mod counters;
+mod foreign_agent;
+mod freshness;
+mod home_agent;
+mod key;
+mod limiter;
+mod mobile_node;
+mod pending;
+mod search;
+#[cfg(test)]
+mod tests;
+mod transmit;
+mod tunnel;
+
+pub use clock::NtpTime;
+pub use counters::{Counters, Dropped};
+pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Visitor};
+pub use freshness::Replay;
+pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent};
+pub use key::{Algorithm, Association};
+pub use mobile_node::{Attachment, MobileEvent, MobileNode, MobileNodeConfig, Registration};
+pub use transmit::{Arrival, Transmit};
+pub use tunnel::{HomeTunnel, TunnelCounters, TunnelDrop, VisitorTunnel};
+
+use crypto::Rng;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// A part of a duration that chance chooses.
+fn part_of(duration: Duration, rng: &mut Rng) -> Duration {
+    let nanos = duration.as_nanos().saturating_mul(rng.u32().into()) >> 32;
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Whether one host can have this address.
+const fn is_host(address: Ipv4Addr) -> bool {
+    let octets = address.octets();
+    !(octets[0] == 0 || address.is_loopback() || octets[0] >= 224)
+}

@@ -1,0 +1,94 @@
+//! Requests that a foreign agent has passed on and that nobody has answered yet (RFC 5944 section 3.7.1).
+
+use model::Instant;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+use wire::mobile_ip::Request;
+
+/// "The foreign agent MAY delete any pending Registration Request after the request has been pending for
+/// more than 7 seconds".
+pub(super) const PATIENCE: Duration = Duration::from_secs(7);
+/// Of one mobile node, which repeats itself and is answered late; an older one makes room.
+const MOST_OF_ONE: usize = 4;
+
+/// A request that waits for its reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) request: Request,
+    /// Where it came from.
+    pub(super) mobile: SocketAddrV4,
+    /// Which of our addresses it came to, if that was one.
+    pub(super) here: Ipv4Addr,
+    pub(super) since: Instant,
+}
+
+/// All that wait, the oldest first.
+#[derive(Debug)]
+pub(super) struct Pending {
+    waiting: Vec<Waiting>,
+    most: usize,
+}
+
+impl Pending {
+    pub(super) const fn new(most: usize) -> Self {
+        Self {
+            waiting: Vec::new(),
+            most,
+        }
+    }
+
+    /// Makes room for one more: in the place of the same request, of an older one of the same mobile node,
+    /// or, for somebody who is served already, of a stranger's. `false` if there is none.
+    pub(super) fn make_room(
+        &mut self,
+        request: &Request,
+        is_served: impl Fn(Ipv4Addr) -> bool,
+    ) -> bool {
+        self.waiting.retain(|one| !is_same(one, request));
+        let of_one = |one: &Waiting| one.request.home == request.home;
+        if self.waiting.iter().filter(|one| of_one(one)).count() >= MOST_OF_ONE {
+            self.remove_first(of_one);
+        }
+        if self.waiting.len() >= self.most && is_served(request.home) {
+            self.remove_first(|one| !is_served(one.request.home));
+        }
+        self.waiting.len() < self.most
+    }
+
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+
+    /// The one that a reply with these belongs to.
+    pub(super) fn find(&self, home: Ipv4Addr, identification: u64) -> Option<Waiting> {
+        let lower = identification as u32;
+        let fits =
+            |one: &&Waiting| one.request.home == home && one.request.identification as u32 == lower;
+        self.waiting.iter().find(fits).copied()
+    }
+
+    pub(super) fn remove(&mut self, request: &Request) {
+        self.waiting.retain(|one| !is_same(one, request));
+    }
+
+    /// One that has waited too long.
+    pub(super) fn pop_late(&mut self, now: Instant) -> Option<Waiting> {
+        let oldest = self.waiting.first()?;
+        (oldest.since + PATIENCE <= now).then(|| self.waiting.remove(0))
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        Some(self.waiting.first()?.since + PATIENCE)
+    }
+
+    fn remove_first(&mut self, fits: impl Fn(&Waiting) -> bool) {
+        if let Some(place) = self.waiting.iter().position(fits) {
+            self.waiting.remove(place);
+        }
+    }
+}
+
+fn is_same(one: &Waiting, request: &Request) -> bool {
+    one.request.home == request.home
+        && one.request.identification as u32 == request.identification as u32
+}

@@ -1,0 +1,417 @@
+//! What somebody tries who has no key, or not that key.
+
+use super::world::{Node, World};
+use super::*;
+
+/// A world in which the mobile node is registered through the first agent.
+fn registered() -> World {
+    let mut world = World::new(2, 21);
+    world.move_to(&[0]);
+    world.run_for(2_000);
+    world.assert_at(0);
+    world
+}
+
+/// The octets of the last UDP datagram that went from one to another.
+fn last(world: &World, from: Node, to: Node) -> Vec<u8> {
+    let mut packets = world.tap.iter().rev();
+    let found = packets.find_map(|packet| match &packet.transmit {
+        Transmit::Udp { octets, .. } if (packet.from, packet.to) == (from, to) => Some(octets),
+        _ => None,
+    });
+    found.unwrap().clone()
+}
+
+fn to_home(world: &mut World, source: Ipv4Addr, octets: &[u8]) {
+    let now = world.now;
+    world
+        .home
+        .handle_datagram(&arrival(source, HOME_AGENT), octets, now);
+}
+
+/// Lets the mobile node ask for something of which nobody else hears.
+fn asked() -> World {
+    let mut world = World::new(2, 22);
+    world.move_to(&[0]);
+    world.links.lost = 255;
+    let octets = advertisement(0, 7).encode();
+    world
+        .mobile
+        .handle_advertisement(WLAN[0], agent(0), &octets, at(0));
+    world.run_for(10);
+    assert_eq!(world.requests(Node::Mobile).len(), 1);
+    world
+}
+
+#[test]
+fn a_registration_that_is_replayed_brings_nobody_back() {
+    let mut world = registered();
+    let old = last(&world, Node::Foreign(0), Node::Home);
+    world.move_to(&[1]);
+    world.run_for(6_000);
+    assert_eq!(world.home.care_of(HOME), [agent(1)]);
+    to_home(&mut world, agent(0), &old);
+    assert_eq!(world.home.care_of(HOME), [agent(1)]);
+    let denied = only_reply(|| world.home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeIdentification);
+    world.run_for(1_000);
+    assert_eq!(world.home.care_of(HOME), [agent(1)]);
+}
+
+#[test]
+fn a_home_agent_that_has_begun_anew_takes_nothing_from_before() {
+    let mut world = registered();
+    let old = last(&world, Node::Foreign(0), Node::Home);
+    world.home = HomeAgent::new(home_config(), [9; 32]);
+    world.home.set_wall_clock(ntp(world.now), world.now);
+    to_home(&mut world, agent(0), &old);
+    let denied = only_reply(|| world.home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeIdentification);
+    assert!(world.home.care_of(HOME).is_empty());
+}
+
+#[test]
+fn an_old_request_makes_no_nonce_old() {
+    let key = Association {
+        replay: Replay::Nonces,
+        ..mobile_home()
+    };
+    let config = HomeAgentConfig {
+        mobiles: BTreeMap::from([(HOME, key)]),
+        ..home_config()
+    };
+    let mut home = HomeAgent::new(config, [1; 32]);
+    let from = arrival(agent(1), HOME_AGENT);
+    let mut ask = |identification| {
+        let request = Request {
+            identification,
+            ..request(1, at(0))
+        };
+        home.handle_datagram(&from, &signed(&request), at(0));
+        only_reply(|| home.poll_transmit())
+    };
+    let first = ask(1);
+    assert_eq!(first.code, Code::HomeIdentification);
+    assert_eq!(ask(2).identification >> 32, first.identification >> 32);
+    let taken = ask(first.identification & !0xffff_ffff | 3);
+    assert_eq!(taken.code, Code::Accepted);
+    assert_ne!(taken.identification >> 32, first.identification >> 32);
+    assert_eq!(
+        ask(first.identification & !0xffff_ffff | 4).code,
+        Code::HomeIdentification
+    );
+}
+
+#[test]
+fn a_care_of_address_that_was_changed_on_the_way_binds_nothing() {
+    let mut home = HomeAgent::new(home_config(), [1; 32]);
+    home.set_wall_clock(ntp(at(0)), at(0));
+    let mut octets = signed(&request(1, at(0)));
+    octets[15] = 2;
+    home.handle_datagram(&arrival(agent(2), HOME_AGENT), &octets, at(0));
+    let denied = only_reply(|| home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeMobileAuthentication);
+    assert!(home.care_of(HOME).is_empty());
+    // And so often only: nobody is flooded through us.
+    home.handle_datagram(&arrival(agent(2), HOME_AGENT), &octets, at(500));
+    assert_eq!(home.poll_transmit(), None);
+    assert_eq!(home.counters().dropped[&Dropped::NotAuthenticMobile], 1);
+}
+
+/// A foreign agent has the mobile node ask for a care-of address that is another's.
+#[test]
+fn a_care_of_address_is_bound_only_from_where_it_is() {
+    let mut home = HomeAgent::new(home_config(), [1; 32]);
+    home.set_wall_clock(ntp(at(0)), at(0));
+    let octets = signed(&request(2, at(0)));
+    home.handle_datagram(&arrival(agent(1), HOME_AGENT), &octets, at(0));
+    let denied = only_reply(|| home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeProhibited);
+}
+
+/// Whoever sends in the name of a foreign agent that has a key needs that key.
+#[test]
+fn a_foreign_agent_that_shares_a_key_is_not_impersonated() {
+    let config = HomeAgentConfig {
+        foreign: BTreeMap::from([(agent(1), foreign_home())]),
+        ..home_config()
+    };
+    let mut home = HomeAgent::new(config, [1; 32]);
+    home.set_wall_clock(ntp(at(0)), at(0));
+    let mut octets = signed(&request(1, at(0)));
+    let wrong = Association {
+        key: Secret::new(vec![7; 32]),
+        ..foreign_home()
+    };
+    wrong.sign(&mut octets, Between::ForeignHome);
+    home.handle_datagram(&arrival(agent(1), HOME_AGENT), &octets, at(0));
+    let denied = only_reply(|| home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeForeignAuthentication);
+    assert!(home.care_of(HOME).is_empty());
+}
+
+#[test]
+fn who_has_another_key_is_not_believed_by_anybody() {
+    let key = Association {
+        key: Secret::new(vec![7; 32]),
+        ..mobile_home()
+    };
+    let mobile = MobileNodeConfig {
+        key,
+        ..mobile_config()
+    };
+    let mut world = World::with(1, 23, mobile, home_config());
+    world.move_to(&[0]);
+    world.run_for(120_000);
+    assert!(world.home.care_of(HOME).is_empty());
+    assert_eq!(world.mobile.registrations().count(), 0);
+    // The denial is signed with a key that the mobile node does not have: it does not believe it either.
+    assert!(world.mobile.counters().dropped[&Dropped::NotAuthenticMobile] > 0);
+    assert!(
+        world.requests(Node::Mobile).len() < 40,
+        "it gives up for a while"
+    );
+}
+
+#[test]
+fn a_strangers_advertisement_moves_nobody_whose_registration_works() {
+    let mut world = registered();
+    for sequence in 0..50 {
+        let stranger = advertisement(1, sequence).encode();
+        let now = world.now;
+        world
+            .mobile
+            .handle_advertisement(WLAN[0], agent(1), &stranger, now);
+        world.run_for(200);
+    }
+    world.assert_at(0);
+    assert_eq!(world.requests(Node::Mobile).len(), 1);
+}
+
+#[test]
+fn an_agent_in_use_cannot_be_advertised_away() {
+    let mut world = registered();
+    let gone = Advertisement {
+        lifetime: 0,
+        ..advertisement(0, 9)
+    };
+    let now = world.now;
+    world
+        .mobile
+        .handle_advertisement(WLAN[0], agent(0), &gone.encode(), now);
+    world.run_for(500);
+    world.assert_at(0);
+    assert_eq!(world.requests(Node::Mobile).len(), 1);
+}
+
+#[test]
+fn a_care_of_address_in_use_cannot_be_advertised_away_by_who_takes_the_agents_address() {
+    let mut world = registered();
+    for sequence in 0..20 {
+        let now = world.now;
+        let octets = advertisement(9, sequence).encode();
+        world
+            .mobile
+            .handle_advertisement(WLAN[0], agent(0), &octets, now);
+        world.run_for(200);
+        let registered: Vec<_> = world.mobile.registrations().map(|at| at.care_of).collect();
+        assert_eq!(registered, [agent(0)]);
+    }
+    assert_eq!(world.requests(Node::Mobile).len(), 1);
+}
+
+/// As long as it says that its advertisements hold: then the new one is as good as any.
+#[test]
+fn an_agent_that_has_another_care_of_address_is_registered_with_again() {
+    let mut world = registered();
+    world.heard[0] = None;
+    for sequence in 5..12 {
+        let now = world.now;
+        let octets = advertisement(9, sequence).encode();
+        world
+            .mobile
+            .handle_advertisement(WLAN[0], agent(0), &octets, now);
+        world.run_for(1_000);
+    }
+    let last = world.requests(Node::Mobile).pop().unwrap();
+    assert_eq!(last.care_of, agent(9));
+}
+
+#[test]
+fn a_flood_of_advertisements_is_remembered_in_part_and_pushes_nobody_out() {
+    let mut world = registered();
+    for number in 0..1000_u32 {
+        let source = Ipv4Addr::from_bits(0x0a00_0001 + number);
+        let octets = advertisement(9, 1).encode();
+        let now = world.now;
+        world
+            .mobile
+            .handle_advertisement(WLAN[0], source, &octets, now);
+    }
+    assert!(world.mobile.counters().dropped[&Dropped::TooManyAgents] > 900);
+    world.run_for(1_000);
+    world.assert_at(0);
+}
+
+#[test]
+fn a_request_that_comes_back_is_no_reply() {
+    let mut world = asked();
+    let request = last(&world, Node::Mobile, Node::Foreign(0));
+    let now = world.now;
+    world.mobile.handle_reply(WLAN[0], agent(0), &request, now);
+    assert_eq!(world.mobile.counters().dropped[&Dropped::Malformed], 1);
+    // Nor does it authenticate one, though its key is the same: the type is covered.
+    let mut forged = Reply::to(&world.requests(Node::Mobile)[0], Code::Accepted).encode();
+    forged.extend_from_slice(&request[24..]);
+    world.mobile.handle_reply(WLAN[0], agent(0), &forged, now);
+    assert_eq!(
+        world.mobile.counters().dropped[&Dropped::NotAuthenticMobile],
+        1
+    );
+    assert_eq!(world.mobile.registrations().count(), 0);
+}
+
+#[test]
+fn a_reply_to_another_request_is_no_answer() {
+    let mut world = asked();
+    let request = world.requests(Node::Mobile)[0];
+    let right = Reply::to(&request, Code::Accepted);
+    let now = world.now;
+    let cases = [
+        (
+            Reply {
+                identification: right.identification ^ 1,
+                ..right
+            },
+            agent(0),
+            Dropped::Unsolicited,
+        ),
+        (
+            Reply {
+                home: agent(5),
+                ..right
+            },
+            agent(0),
+            Dropped::Unsolicited,
+        ),
+        (right, agent(1), Dropped::WrongSource),
+    ];
+    for (reply, source, reason) in cases {
+        let before = world.mobile.counters().dropped.get(&reason).copied();
+        world
+            .mobile
+            .handle_reply(WLAN[0], source, &reply_signed(&reply), now);
+        let after = world.mobile.counters().dropped[&reason];
+        assert_eq!(after, before.unwrap_or(0) + 1);
+    }
+    assert_eq!(world.mobile.registrations().count(), 0);
+    world
+        .mobile
+        .handle_reply(WLAN[0], agent(0), &reply_signed(&right), now);
+    assert_eq!(world.mobile.registrations().count(), 1);
+}
+
+#[test]
+fn a_reply_that_nobody_signed_grants_nothing() {
+    let mut world = asked();
+    let request = world.requests(Node::Mobile)[0];
+    let now = world.now;
+    for code in [Code::Accepted, Code::HomeIdentification, Code::Other(2)] {
+        let forged = Reply::to(&request, code).encode();
+        world.mobile.handle_reply(WLAN[0], agent(0), &forged, now);
+    }
+    assert_eq!(
+        world.mobile.counters().dropped[&Dropped::NotAuthenticMobile],
+        3
+    );
+}
+
+#[test]
+fn a_flood_of_requests_at_a_foreign_agent_is_bounded_and_a_visitor_is_served() {
+    let mut world = registered();
+    let now = world.now;
+    for number in 0..10_000_u32 {
+        let stranger = Request {
+            home: Ipv4Addr::from_bits(0x0a42_1000 + number),
+            identification: number.into(),
+            ..request(0, now)
+        };
+        let from = Arrival {
+            interface: AIR,
+            ttl: 255,
+            ..arrival(stranger.home, agent(0))
+        };
+        world.foreign[0].handle_datagram(&from, &signed(&stranger), now);
+    }
+    let sent = datagrams(|| world.foreign[0].poll_transmit()).len();
+    assert!(sent <= 8 + 64, "{sent} datagrams for a flood");
+    let counters = world.foreign[0].counters();
+    assert!(counters.denied[&Code::ForeignResources] > 9_900);
+    assert!(counters.dropped[&Dropped::TooOften] > 9_900);
+    // A visitor takes the place of a stranger.
+    let renewal = request(0, now);
+    let from = arrival(HOME, agent(0));
+    world.foreign[0].handle_datagram(&from, &signed(&renewal), now);
+    let sent = datagrams(|| world.foreign[0].poll_transmit());
+    assert_eq!(sent, [signed(&renewal)]);
+}
+
+#[test]
+fn a_visitor_is_not_taken_over_by_who_has_a_home_agent_of_its_own() {
+    let mut world = registered();
+    let taking = Request {
+        home_agent: agent(9),
+        ..request(0, world.now)
+    };
+    let now = world.now;
+    world.foreign[0].handle_datagram(&arrival(HOME, agent(0)), &signed(&taking), now);
+    let denied = only_reply(|| world.foreign[0].poll_transmit());
+    assert_eq!(denied.code, Code::ForeignProhibited);
+    let visitor = world.foreign[0].visitors().next().unwrap();
+    assert_eq!(visitor.home_agent, HOME_AGENT);
+}
+
+#[test]
+fn a_reply_to_a_foreign_agent_has_to_come_from_the_home_agent_and_be_asked_for() {
+    let mut foreign = ForeignAgent::new(foreign_config(1), [1; 32], at(0));
+    let asked = request(1, at(0));
+    foreign.handle_datagram(&arrival(HOME, agent(1)), &signed(&asked), at(0));
+    let reply = Reply::to(&asked, Code::Accepted);
+    let forged = reply_signed(&reply);
+    foreign.handle_datagram(&arrival(agent(9), agent(1)), &forged, at(0));
+    let other = reply_signed(&Reply {
+        identification: reply.identification ^ 1,
+        ..reply
+    });
+    foreign.handle_datagram(&arrival(HOME_AGENT, agent(1)), &other, at(0));
+    let dropped = &foreign.counters().dropped;
+    assert_eq!(
+        (
+            dropped[&Dropped::WrongSource],
+            dropped[&Dropped::Unsolicited]
+        ),
+        (1, 1)
+    );
+    assert_eq!(foreign.visitors().count(), 0);
+}
+
+#[test]
+fn a_reply_that_the_home_agent_did_not_prove_is_denied_where_there_is_a_key() {
+    let mut foreign = ForeignAgent::new(
+        ForeignAgentConfig {
+            home_keys: BTreeMap::from([(HOME_AGENT, foreign_home())]),
+            ..foreign_config(1)
+        },
+        [1; 32],
+        at(0),
+    );
+    let asked = request(1, at(0));
+    foreign.handle_datagram(&arrival(HOME, agent(1)), &signed(&asked), at(0));
+    datagrams(|| foreign.poll_transmit());
+    let forged = reply_signed(&Reply::to(&asked, Code::Accepted));
+    foreign.handle_datagram(&arrival(HOME_AGENT, agent(1)), &forged, at(0));
+    let denied = only_reply(|| foreign.poll_transmit());
+    assert_eq!(denied.code, Code::ForeignHomeAuthentication);
+    assert_eq!(foreign.counters().dropped[&Dropped::NotAuthenticForeign], 1);
+    assert_eq!(foreign.visitors().count(), 0);
+}

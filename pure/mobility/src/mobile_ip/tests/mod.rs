@@ -1,0 +1,180 @@
+mod attacks;
+mod foreign_agent;
+mod home_agent;
+mod key;
+mod mobile_node;
+mod trio;
+mod tunnel;
+mod wireshark;
+mod world;
+
+use super::*;
+use crypto::Secret;
+use model::Instant;
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use wire::mobile_ip::{
+    Advertisement, Agent, AgentFlags, Between, Code, Lifetime, PORT, Reply, Request, RequestFlags,
+};
+
+pub(super) const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
+pub(super) const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The interface of foreign agents where visitors are, and another.
+pub(super) const AIR: u32 = 3;
+pub(super) const WIRE: u32 = 2;
+/// The interfaces of the mobile node, the preferred first.
+pub(super) const WLAN: [u32; 2] = [7, 8];
+
+/// The address of a foreign agent, where tunnels end too.
+pub(super) const fn agent(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(198, 51, 100, number)
+}
+
+pub(super) const fn at(millis: u64) -> Instant {
+    Instant::from_origin(Duration::from_millis(millis))
+}
+
+pub(super) const fn ntp(now: Instant) -> NtpTime {
+    NtpTime::from_unix(Duration::from_secs(1_790_000_000)).plus(now.since_origin())
+}
+
+pub(super) fn association(spi: u32) -> Association {
+    Association {
+        spi,
+        algorithm: Algorithm::default(),
+        key: Secret::new(vec![spi as u8; 32]),
+        replay: Replay::default(),
+    }
+}
+
+/// The key of mobile node and home agent.
+pub(super) fn mobile_home() -> Association {
+    association(0x1001)
+}
+
+/// The key of a foreign agent and the home agent.
+pub(super) fn foreign_home() -> Association {
+    association(0x2002)
+}
+
+pub(super) fn mobile_config() -> MobileNodeConfig {
+    MobileNodeConfig {
+        home: HOME,
+        home_agent: HOME_AGENT,
+        key: mobile_home(),
+        agent_keys: BTreeMap::new(),
+        interfaces: WLAN.to_vec(),
+        lifetime: Lifetime(300),
+        simultaneous: false,
+    }
+}
+
+pub(super) fn foreign_config(number: u8) -> ForeignAgentConfig {
+    ForeignAgentConfig {
+        interface: AIR,
+        address: agent(number),
+        care_of: agent(number),
+        interval: Duration::from_secs(1),
+        lifetime: Lifetime(600),
+        home_agents: Vec::new(),
+        home_keys: BTreeMap::new(),
+        mobile_keys: BTreeMap::new(),
+        visitors: 10,
+        pending: 8,
+    }
+}
+
+pub(super) fn home_config() -> HomeAgentConfig {
+    HomeAgentConfig {
+        address: HOME_AGENT,
+        lifetime: Lifetime(600),
+        bindings: 2,
+        reverse_tunnel_required: true,
+        mobiles: BTreeMap::from([(HOME, mobile_home())]),
+        foreign: BTreeMap::new(),
+    }
+}
+
+/// A request through a foreign agent, made now.
+pub(super) fn request(number: u8, now: Instant) -> Request {
+    Request {
+        flags: RequestFlags::REVERSE_TUNNEL,
+        lifetime: Lifetime(300),
+        home: HOME,
+        home_agent: HOME_AGENT,
+        care_of: agent(number),
+        identification: ntp(now).0,
+    }
+}
+
+pub(super) fn signed(request: &Request) -> Vec<u8> {
+    let mut octets = request.encode();
+    mobile_home().sign(&mut octets, Between::MobileHome);
+    octets
+}
+
+pub(super) fn reply_signed(reply: &Reply) -> Vec<u8> {
+    let mut octets = reply.encode();
+    mobile_home().sign(&mut octets, Between::MobileHome);
+    octets
+}
+
+/// How something comes from a neighbour, or by routes.
+pub(super) const fn arrival(source: Ipv4Addr, destination: Ipv4Addr) -> Arrival {
+    let is_neighbour = source.to_bits() == HOME.to_bits();
+    Arrival {
+        interface: if is_neighbour { AIR } else { WIRE },
+        source: SocketAddrV4::new(source, PORT),
+        destination,
+        ttl: if is_neighbour { 255 } else { 60 },
+    }
+}
+
+pub(super) fn advertisement(number: u8, sequence: u16) -> Advertisement {
+    Advertisement {
+        routes_for_all: false,
+        lifetime: 3,
+        routers: Vec::new(),
+        agent: Some(Agent {
+            sequence,
+            registration_lifetime: Lifetime(600),
+            flags: AgentFlags::REGISTRATION_REQUIRED
+                | AgentFlags::FOREIGN_AGENT
+                | AgentFlags::REVERSE_TUNNEL,
+            care_of: vec![agent(number)],
+        }),
+    }
+}
+
+/// The octets of the UDP datagrams that are to be sent.
+pub(super) fn datagrams(mut poll: impl FnMut() -> Option<Transmit>) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Some(transmit) = poll() {
+        if let Transmit::Udp { octets, .. } = transmit {
+            all.push(octets);
+        }
+    }
+    all
+}
+
+/// What the one reply says that is to be sent.
+pub(super) fn only_reply(poll: impl FnMut() -> Option<Transmit>) -> Reply {
+    let datagrams = datagrams(poll);
+    assert_eq!(datagrams.len(), 1, "there is one reply");
+    Reply::parse(&datagrams[0]).unwrap().0
+}
+
+#[test]
+fn ntp_times_are_compared_around_their_rollover() {
+    let before = NtpTime(u64::MAX - 5);
+    let after = before.plus(Duration::from_secs(2));
+    assert!(after.is_after(before) && !before.is_after(after));
+    assert!(after.is_near(before, Duration::from_secs(3)));
+    assert!(!before.is_near(after, Duration::from_secs(1)));
+}
+
+#[test]
+fn a_unix_time_is_an_ntp_time() {
+    let half_past = NtpTime::from_unix(Duration::from_millis(500));
+    assert_eq!(half_past.0, 0x83aa_7e80_8000_0000);
+}

@@ -1,0 +1,279 @@
+//! A mobile node, foreign agents and a home agent on virtual time, with links between them that lose,
+//! double and reorder.
+
+use super::*;
+use crypto::Rng;
+use model::Deadline;
+
+/// Who it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Mobile,
+    Foreign(usize),
+    Home,
+}
+
+/// How bad links are: shares of 256.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Links {
+    pub(super) lost: u8,
+    pub(super) doubled: u8,
+    /// Milliseconds that chance adds to each way.
+    pub(super) jitter: u64,
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Packet {
+    pub(super) sent: Instant,
+    pub(super) from: Node,
+    pub(super) to: Node,
+    pub(super) transmit: Transmit,
+}
+
+pub(super) struct World {
+    pub(super) now: Instant,
+    pub(super) mobile: MobileNode,
+    pub(super) foreign: Vec<ForeignAgent>,
+    pub(super) home: HomeAgent,
+    pub(super) links: Links,
+    /// For each foreign agent, on which interface of the mobile node it is heard.
+    pub(super) heard: Vec<Option<u32>>,
+    pub(super) events: Vec<MobileEvent>,
+    /// Everything that was sent.
+    pub(super) tap: Vec<Packet>,
+    underway: BTreeMap<(Instant, u64), Packet>,
+    rng: Rng,
+    sent: u64,
+}
+
+impl World {
+    pub(super) fn new(agents: u8, seed: u8) -> Self {
+        Self::with(agents, seed, mobile_config(), home_config())
+    }
+
+    pub(super) fn with(
+        agents: u8,
+        seed: u8,
+        mobile: MobileNodeConfig,
+        home: HomeAgentConfig,
+    ) -> Self {
+        let now = at(0);
+        let foreign = |number| {
+            let mut config = foreign_config(number);
+            if home.foreign.contains_key(&agent(number)) {
+                config.home_keys.insert(HOME_AGENT, foreign_home());
+            }
+            ForeignAgent::new(config, [number ^ seed; 32], now)
+        };
+        let mut world = Self {
+            now,
+            mobile: MobileNode::new(mobile, [seed; 32], now),
+            foreign: (0..agents).map(foreign).collect(),
+            home: HomeAgent::new(home.clone(), [seed ^ 0xaa; 32]),
+            links: Links::default(),
+            heard: vec![None; agents.into()],
+            events: Vec::new(),
+            tap: Vec::new(),
+            underway: BTreeMap::new(),
+            rng: Rng::from_seed([seed ^ 0x55; 32]),
+            sent: 0,
+        };
+        world.mobile.set_wall_clock(ntp(now), now);
+        world.home.set_wall_clock(ntp(now), now);
+        world
+    }
+
+    /// From now on these alone are heard, all on the first interface.
+    pub(super) fn move_to(&mut self, agents: &[usize]) {
+        for (number, heard) in self.heard.iter_mut().enumerate() {
+            *heard = agents.contains(&number).then_some(WLAN[0]);
+        }
+    }
+
+    pub(super) fn run_for(&mut self, millis: u64) {
+        self.run_until(self.now + Duration::from_millis(millis), |_| ());
+    }
+
+    /// Lets time pass, and looks at the world after everything that happens.
+    pub(super) fn run_until(&mut self, end: Instant, look: impl Fn(&Self)) {
+        self.collect();
+        let mut idle = 0;
+        while let Some(next) = self.next().filter(|&next| next <= end) {
+            idle = if next > self.now { 0 } else { idle + 1 };
+            assert!(idle < 1000, "something is due for ever");
+            self.now = self.now.max(next);
+            self.step();
+            self.collect();
+            look(self);
+        }
+        self.now = end;
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let deadline = |deadline: Option<Deadline>| deadline.map(|deadline| deadline.at);
+        let foreign = self
+            .foreign
+            .iter()
+            .map(|agent| deadline(agent.poll_timeout()));
+        let packet = self.underway.keys().next().map(|key| key.0);
+        let others = [
+            deadline(self.mobile.poll_timeout()),
+            deadline(self.home.poll_timeout()),
+            packet,
+        ];
+        foreign.chain(others).flatten().min()
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        if let Some((key, packet)) = self.underway.pop_first() {
+            match key.0 <= now {
+                true => self.deliver(packet),
+                false => _ = self.underway.insert(key, packet),
+            }
+        }
+        self.mobile.handle_timeout(now);
+        self.foreign
+            .iter_mut()
+            .for_each(|agent| agent.handle_timeout(now));
+        self.home.handle_timeout(now);
+    }
+
+    fn collect(&mut self) {
+        while let Some(event) = self.mobile.poll_event() {
+            self.events.push(event);
+        }
+        while let Some(transmit) = self.mobile.poll_transmit() {
+            self.post(Node::Mobile, transmit);
+        }
+        for number in 0..self.foreign.len() {
+            while let Some(transmit) = self.foreign[number].poll_transmit() {
+                self.post(Node::Foreign(number), transmit);
+            }
+        }
+        while let Some(transmit) = self.home.poll_transmit() {
+            self.post(Node::Home, transmit);
+        }
+    }
+
+    /// Finds whom it is for, and sends it there.
+    pub(super) fn post(&mut self, from: Node, transmit: Transmit) {
+        let to: Vec<Node> = match (from, &transmit) {
+            (Node::Mobile, Transmit::Icmp { interface, .. }) => {
+                let hears = |number: &usize| self.heard[*number] == Some(*interface);
+                let all = (0..self.foreign.len()).filter(hears);
+                all.map(Node::Foreign).collect()
+            }
+            (Node::Foreign(_), Transmit::Icmp { .. }) => vec![Node::Mobile],
+            (_, Transmit::Udp { destination, .. }) => match *destination.ip() {
+                HOME => vec![Node::Mobile],
+                HOME_AGENT => vec![Node::Home],
+                other => (0..self.foreign.len())
+                    .filter(|&number| agent(number as u8) == other)
+                    .map(Node::Foreign)
+                    .collect(),
+            },
+            (Node::Home, Transmit::Icmp { .. }) => Vec::new(),
+        };
+        for to in to {
+            let packet = Packet {
+                sent: self.now,
+                from,
+                to,
+                transmit: transmit.clone(),
+            };
+            self.tap.push(packet.clone());
+            self.send(packet);
+        }
+    }
+
+    fn send(&mut self, packet: Packet) {
+        let [lost, doubled] = self.rng.array();
+        let copies = match (lost < self.links.lost, doubled < self.links.doubled) {
+            (true, _) => 0,
+            (false, false) => 1,
+            (false, true) => 2,
+        };
+        for _ in 0..copies {
+            let jitter = u64::from(self.rng.u16()) % (self.links.jitter + 1);
+            let at = self.now + Duration::from_millis(5 + jitter);
+            self.sent += 1;
+            self.underway.insert((at, self.sent), packet.clone());
+        }
+    }
+
+    pub(super) fn deliver(&mut self, packet: Packet) {
+        let now = self.now;
+        match (packet.from, packet.to, packet.transmit) {
+            (Node::Foreign(number), Node::Mobile, transmit) => {
+                let Some(interface) = self.heard[number] else {
+                    return;
+                };
+                let source = agent(number as u8);
+                let mobile = &mut self.mobile;
+                match transmit {
+                    Transmit::Icmp { octets, .. } => {
+                        mobile.handle_advertisement(interface, source, &octets, now);
+                    }
+                    Transmit::Udp { octets, .. } => {
+                        mobile.handle_reply(interface, source, &octets, now);
+                    }
+                }
+            }
+            (from, Node::Foreign(number), transmit) => {
+                if from == Node::Mobile && self.heard[number].is_none() {
+                    return;
+                }
+                let foreign = &mut self.foreign[number];
+                match transmit {
+                    Transmit::Icmp { octets, .. } => {
+                        foreign.handle_solicitation(AIR, &octets, now);
+                    }
+                    Transmit::Udp { source, octets, .. } => {
+                        let arrival = arrival(*source.ip(), agent(number as u8));
+                        foreign.handle_datagram(&arrival, &octets, now);
+                    }
+                }
+            }
+            (_, Node::Home, Transmit::Udp { source, octets, .. }) => {
+                let arrival = arrival(*source.ip(), HOME_AGENT);
+                self.home.handle_datagram(&arrival, &octets, now);
+            }
+            (from, to, transmit) => panic!("{transmit:?} from {from:?} to {to:?}"),
+        }
+    }
+
+    /// The requests that a node has sent.
+    pub(super) fn requests(&self, by: Node) -> Vec<Request> {
+        self.timed_requests(by)
+            .into_iter()
+            .map(|(_, request)| request)
+            .collect()
+    }
+
+    /// The same with the time of each.
+    pub(super) fn timed_requests(&self, by: Node) -> Vec<(Instant, Request)> {
+        let sent = self.tap.iter().filter(|packet| packet.from == by);
+        let requests = sent.filter_map(|packet| match &packet.transmit {
+            Transmit::Udp { octets, .. } => Some((packet.sent, Request::parse(octets).ok()?.0)),
+            Transmit::Icmp { .. } => None,
+        });
+        requests.collect()
+    }
+
+    pub(super) fn has_visitor(&self, number: usize) -> bool {
+        self.foreign[number]
+            .visitors()
+            .any(|visitor| visitor.home == HOME)
+    }
+
+    /// All three agree that the mobile node is with exactly this agent.
+    pub(super) fn assert_at(&self, number: usize) {
+        let care_of = agent(number as u8);
+        let registered: Vec<_> = self.mobile.registrations().map(|at| at.care_of).collect();
+        assert_eq!(registered, [care_of], "the mobile node");
+        assert_eq!(self.home.care_of(HOME), [care_of], "the home agent");
+        assert!(self.has_visitor(number), "the foreign agent");
+    }
+}

@@ -1,0 +1,220 @@
+//! Mobile IPv4 (RFC 5944) beside the tunnels: one of its three engines, if the configuration wants one.
+//!
+//! A tunnel is made between addresses that stay: it is within what is carried here, and a move is nothing to it. So
+//! neither `ike` nor `esp` is asked or told anything by this engine. Who wants to know where a mobile node is, as
+//! a later distribution of keys will, hears it from [`Event`] where engines are asked for their events.
+
+mod part;
+
+pub(crate) use part::MobileIp;
+
+use crate::Node;
+use model::Instant;
+use part::Engine;
+use std::net::Ipv4Addr;
+use wire::ecn::Ecn;
+use wire::ip_in_ip::Outer;
+
+pub use mobility::mobile_ip::{
+    Algorithm, Arrival, Association, Attachment, Dropped, ForeignAgentConfig, ForeignEvent,
+    HomeAgentConfig, HomeEvent, MobileEvent, MobileNodeConfig, NtpTime, Registration, Replay,
+    Transmit, TunnelDrop, Visitor,
+};
+pub use wire::mobile_ip::{Lifetime, PORT};
+
+/// What a host is to it.
+#[derive(Clone, Debug)]
+pub enum Config {
+    /// It keeps its address wherever it is.
+    MobileNode(MobileNodeConfig),
+    /// It is visited.
+    ForeignAgent(ForeignAgentConfig),
+    /// It stands in for those who are away.
+    HomeAgent(HomeAgentConfig),
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// To a mobile node.
+    MobileNode(MobileEvent),
+    /// To a foreign agent's visitor.
+    ForeignAgent(ForeignEvent),
+    /// To one of a home agent's.
+    HomeAgent(HomeEvent),
+    /// Somebody was denied, or not believed, for a reason that a person can read.
+    Refused(String),
+}
+
+/// How things are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Of a mobile node.
+    MobileNode {
+        /// Its address.
+        home: Ipv4Addr,
+        /// Its home agent.
+        home_agent: Ipv4Addr,
+        /// Where it is registered.
+        registrations: Vec<Registration>,
+        /// By whom it sends.
+        route: Option<Attachment>,
+    },
+    /// Of a foreign agent.
+    ForeignAgent {
+        /// Where tunnels to its visitors end.
+        care_of: Ipv4Addr,
+        /// Whom it serves, and until when unless they register again.
+        visitors: Vec<(Visitor, Option<Instant>)>,
+    },
+    /// Of a home agent.
+    HomeAgent {
+        /// Its address.
+        address: Ipv4Addr,
+        /// Its mobile nodes, and where each is.
+        homes: Vec<(Ipv4Addr, Vec<Place>)>,
+    },
+}
+
+/// A care-of address, and until when it is one; `None` if that does not end.
+pub type Place = (Ipv4Addr, Option<Instant>);
+
+impl Node {
+    // Commands.
+
+    /// Tells the time of day, by which registrations are known to be new.
+    pub fn set_time_of_day(&mut self, time: NtpTime, now: Instant) {
+        if let Some(part) = &mut self.mobile_ip {
+            part.set_time(time, now);
+        }
+    }
+
+    /// Ends all registrations of a mobile node; [`MobileEvent::Deregistered`] follows. Gives false if there is
+    /// nothing to wait for.
+    pub fn deregister(&mut self, now: Instant) -> bool {
+        let part = self.mobile_ip.as_mut().map(|part| &mut part.engine);
+        let Some(Engine::MobileNode(node)) = part else {
+            return false;
+        };
+        node.deregister(now);
+        self.drain(now);
+        true
+    }
+
+    // Inputs.
+
+    /// An ICMP message came on a link from one of Mobile IP's interfaces: a router says that it is here, or is asked.
+    pub fn handle_discovery(
+        &mut self,
+        interface: u32,
+        source: Ipv4Addr,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
+            Some(Engine::MobileNode(node)) => {
+                node.handle_advertisement(interface, source, octets, now);
+            }
+            Some(Engine::ForeignAgent(agent)) => agent.handle_solicitation(interface, octets, now),
+            Some(Engine::HomeAgent(_)) | None => {}
+        }
+        self.drain(now);
+    }
+
+    /// A UDP datagram came for port 434, or as an answer to what we sent from another one.
+    pub fn handle_registration(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
+        match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
+            Some(Engine::MobileNode(node)) => {
+                node.handle_reply(arrival.interface, *arrival.source.ip(), octets, now);
+            }
+            Some(Engine::ForeignAgent(agent)) => agent.handle_datagram(arrival, octets, now),
+            Some(Engine::HomeAgent(agent)) => agent.handle_datagram(arrival, octets, now),
+            None => {}
+        }
+        self.drain(now);
+    }
+
+    /// One of a mobile node's interfaces works from now on, or does not.
+    pub fn handle_link(&mut self, interface: u32, works: bool, now: Instant) {
+        if let Some(Engine::MobileNode(node)) = self.mobile_ip.as_mut().map(|part| &mut part.engine)
+        {
+            match works {
+                true => node.interface_found(interface, now),
+                false => node.interface_lost(interface, now),
+            }
+        }
+        self.drain(now);
+    }
+
+    /// A datagram that is to go into a home or foreign agent's tunnels: tells of each header with which it is to be
+    /// sent. One that is dropped is counted.
+    pub fn encapsulate(&mut self, datagram: &[u8], mut each: impl FnMut(Outer)) {
+        match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
+            Some(Engine::ForeignAgent(agent)) => {
+                if let Ok(outer) = agent.tunnel().encapsulate(datagram) {
+                    each(outer);
+                }
+            }
+            // What was dropped is counted there.
+            Some(Engine::HomeAgent(agent)) => drop(agent.tunnel().encapsulate(datagram, each)),
+            Some(Engine::MobileNode(_)) | None => {}
+        }
+    }
+
+    /// What came in a tunnel of theirs, from the other end: gives the datagram, if it may come out there.
+    pub fn decapsulate<'a>(
+        &mut self,
+        from: Ipv4Addr,
+        ecn: Ecn,
+        inner: &'a mut [u8],
+    ) -> Option<&'a mut [u8]> {
+        match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
+            Some(Engine::ForeignAgent(agent)) => agent.tunnel().decapsulate(from, ecn, inner).ok(),
+            Some(Engine::HomeAgent(agent)) => agent.tunnel().decapsulate(from, ecn, inner).ok(),
+            Some(Engine::MobileNode(_)) | None => None,
+        }
+    }
+
+    // Outputs.
+
+    /// The next message to or from an agent.
+    pub fn poll_registration(&mut self) -> Option<Transmit> {
+        match &mut self.mobile_ip.as_mut()?.engine {
+            Engine::MobileNode(node) => node.poll_transmit(),
+            Engine::ForeignAgent(agent) => agent.poll_transmit(),
+            Engine::HomeAgent(agent) => agent.poll_transmit(),
+        }
+    }
+
+    // Getters.
+
+    /// How things are, and what was last refused or failed; `None` if we take no part in it.
+    pub fn mobile_ip(&self) -> Option<(Status, Option<&(Instant, String)>)> {
+        let part = self.mobile_ip.as_ref()?;
+        Some((part.status(), part.refusal.as_ref()))
+    }
+
+    /// Packets of tunnels: how many copies went in, and how many came out.
+    pub fn tunnelled(&self) -> Option<(u64, u64)> {
+        let counters = self.mobile_ip.as_ref()?.tunnel_counters()?;
+        Some((counters.sent, counters.received))
+    }
+
+    /// Why messages and packets were dropped, and how often: the label of each reason, of which some are of both.
+    pub fn mobile_ip_drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let part = self.mobile_ip.as_ref();
+        let messages = part.into_iter().flat_map(|part| &part.counters().dropped);
+        let messages = messages.map(|(why, count)| (why.label(), *count));
+        let tunnel = part.and_then(MobileIp::tunnel_counters);
+        let packets = tunnel.into_iter().flat_map(|tunnel| &tunnel.dropped);
+        messages.chain(packets.map(|(why, count)| (why.label(), *count)))
+    }
+
+    /// Registrations that were accepted, and how often others were denied by which code.
+    pub fn registrations(&self) -> Option<(u64, impl Iterator<Item = (u8, u64)>)> {
+        let counters = self.mobile_ip.as_ref()?.counters();
+        let denied = counters.denied.iter();
+        let denied = denied.map(|(code, count)| (code.number(), *count));
+        Some((counters.accepted, denied))
+    }
+}

@@ -1,0 +1,173 @@
+//! The one engine that a host has, and what is read from it for a person.
+
+use super::{Config, Event, Status};
+use crypto::Rng;
+use mobility::mobile_ip::{
+    Counters, Dropped, ForeignAgent, HomeAgent, MobileEvent, MobileNode, NtpTime, TunnelCounters,
+};
+use model::{Deadline, Instant};
+use std::time::Duration;
+
+/// That nobody answered is no news so soon after somebody has said why.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// The engine, and what was last refused.
+pub(crate) struct MobileIp {
+    pub(super) engine: Engine,
+    pub(super) refusal: Option<(Instant, String)>,
+    /// What the refusal was read from.
+    seen: Counters,
+    refused: Option<String>,
+    has_time: bool,
+}
+
+pub(super) enum Engine {
+    MobileNode(Box<MobileNode>),
+    ForeignAgent(Box<ForeignAgent>),
+    HomeAgent(Box<HomeAgent>),
+}
+
+impl MobileIp {
+    pub(crate) fn new(config: Config, rng: &mut Rng, now: Instant) -> Self {
+        let seed = rng.array();
+        let engine = match config {
+            Config::MobileNode(config) => {
+                Engine::MobileNode(Box::new(MobileNode::new(config, seed, now)))
+            }
+            Config::ForeignAgent(config) => {
+                Engine::ForeignAgent(Box::new(ForeignAgent::new(config, seed, now)))
+            }
+            Config::HomeAgent(config) => Engine::HomeAgent(Box::new(HomeAgent::new(config, seed))),
+        };
+        Self {
+            engine,
+            refusal: None,
+            seen: Counters::default(),
+            refused: None,
+            has_time: false,
+        }
+    }
+
+    /// A home agent goes by the time of day. A mobile node is told it once: what its home agent says of it from then
+    /// on counts for more.
+    pub(super) fn set_time(&mut self, time: NtpTime, now: Instant) {
+        match &mut self.engine {
+            Engine::HomeAgent(agent) => agent.set_wall_clock(time, now),
+            Engine::MobileNode(node) if !self.has_time => node.set_wall_clock(time, now),
+            Engine::MobileNode(_) | Engine::ForeignAgent(_) => {}
+        }
+        self.has_time = true;
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match &mut self.engine {
+            Engine::MobileNode(node) => node.handle_timeout(now),
+            Engine::ForeignAgent(agent) => agent.handle_timeout(now),
+            Engine::HomeAgent(agent) => agent.handle_timeout(now),
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+        match &self.engine {
+            Engine::MobileNode(node) => node.poll_timeout(),
+            Engine::ForeignAgent(agent) => agent.poll_timeout(),
+            Engine::HomeAgent(agent) => agent.poll_timeout(),
+        }
+    }
+
+    pub(crate) fn poll_event(&mut self, now: Instant) -> Option<Event> {
+        self.judge(now);
+        if let Some(why) = self.refused.take() {
+            return Some(Event::Refused(why));
+        }
+        let event = match &mut self.engine {
+            Engine::MobileNode(node) => Event::MobileNode(node.poll_event()?),
+            Engine::ForeignAgent(agent) => Event::ForeignAgent(agent.poll_event()?),
+            Engine::HomeAgent(agent) => Event::HomeAgent(agent.poll_event()?),
+        };
+        if let Event::MobileNode(MobileEvent::Silent(at)) = event {
+            let is_fresh = |(since, _): &(Instant, String)| now.since(*since) < FRESH;
+            if !self.refusal.as_ref().is_some_and(is_fresh) {
+                let why = format!("nothing came back through the foreign agent {}", at.agent);
+                self.refusal = Some((now, why));
+            }
+        }
+        Some(event)
+    }
+
+    /// Reads from the counters whether somebody was refused.
+    fn judge(&mut self, now: Instant) {
+        let counters = self.counters();
+        if *counters == self.seen {
+            return;
+        }
+        let counters = counters.clone();
+        let seen = std::mem::replace(&mut self.seen, counters);
+        let denied = self.seen.denied.iter();
+        let mut denied = denied.filter(|(code, count)| seen.denied.get(code) != Some(count));
+        let dropped = self.seen.dropped.iter();
+        let dropped = dropped.filter(|(why, count)| seen.dropped.get(why) != Some(count));
+        let mut unproved = dropped.filter(|(why, _)| is_refusal(**why));
+        let denied = denied.next().map(|(code, _)| code.to_string());
+        let unproved = unproved.next().map(|(why, _)| why.to_string());
+        // A mobile node says by an event of its own that it was denied.
+        let is_told = matches!(self.engine, Engine::MobileNode(_)) && denied.is_some();
+        if let Some(why) = denied.or(unproved) {
+            self.refusal = Some((now, why.clone()));
+            self.refused = (!is_told).then_some(why);
+        }
+    }
+
+    pub(super) const fn counters(&self) -> &Counters {
+        match &self.engine {
+            Engine::MobileNode(node) => node.counters(),
+            Engine::ForeignAgent(agent) => agent.counters(),
+            Engine::HomeAgent(agent) => agent.counters(),
+        }
+    }
+
+    pub(super) const fn tunnel_counters(&self) -> Option<&TunnelCounters> {
+        match &self.engine {
+            Engine::MobileNode(_) => None,
+            Engine::ForeignAgent(agent) => Some(agent.tunnel_counters()),
+            Engine::HomeAgent(agent) => Some(agent.tunnel_counters()),
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        match &self.engine {
+            Engine::MobileNode(node) => Status::MobileNode {
+                home: node.config().home,
+                home_agent: node.config().home_agent,
+                registrations: node.standing().collect(),
+                route: node.route(),
+            },
+            Engine::ForeignAgent(agent) => Status::ForeignAgent {
+                care_of: agent.config().care_of,
+                visitors: agent
+                    .visitors()
+                    .map(|visitor| (visitor, agent.until(visitor.home)))
+                    .collect(),
+            },
+            Engine::HomeAgent(agent) => Status::HomeAgent {
+                address: agent.config().address,
+                homes: agent
+                    .bindings()
+                    .map(|(home, bindings)| (home, bindings.collect()))
+                    .collect(),
+            },
+        }
+    }
+}
+
+/// Whether a drop is one by somebody who wants to be believed; all others are of those who are nobody here.
+const fn is_refusal(why: Dropped) -> bool {
+    matches!(
+        why,
+        Dropped::NotAuthenticMobile
+            | Dropped::NotAuthenticForeign
+            | Dropped::StrangeForeign
+            | Dropped::UnknownMobile
+            | Dropped::NoClock
+    )
+}

@@ -1,0 +1,225 @@
+//! Three hosts, one of each part in Mobile IPv4, on virtual time and wires without loss.
+
+use super::world::{LICENSED, Policies, config};
+use crate::mobile_ip::{
+    Arrival, Association, Config as Part, Event as Told, ForeignAgentConfig, HomeAgentConfig,
+    Lifetime, MobileEvent, MobileNodeConfig, NtpTime, Replay, Status, Transmit,
+};
+use crate::{Config, Event, Node};
+use crypto::Secret;
+use model::Instant;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+
+/// Who is who among three.
+const MOBILE: usize = 0;
+const FOREIGN: usize = 1;
+const STANDING_IN: usize = 2;
+
+struct Trio {
+    nodes: [Node; 3],
+    events: [Vec<Told>; 3],
+    now: Instant,
+}
+
+fn key(octet: u8) -> Association {
+    Association {
+        spi: 4097,
+        algorithm: crate::mobile_ip::Algorithm::HmacSha256,
+        key: Secret::new(vec![octet; 32]),
+        replay: Replay::TIMESTAMPS,
+    }
+}
+
+fn node(part: Option<Part>, seed: u8, now: Instant) -> Node {
+    let config = Config {
+        peers: Vec::new(),
+        start: Vec::new(),
+        mobile_ip: part,
+        ..config(LICENSED, &Policies::default())
+    };
+    Node::new(config, [seed; 32], now)
+}
+
+impl Trio {
+    /// Mobile node and home agent have these keys, and their clocks differ by so much.
+    fn new(keys: [u8; 2], apart: Duration) -> Self {
+        let now = Instant::from_origin(Duration::from_secs(1000));
+        let mobile = Part::MobileNode(MobileNodeConfig {
+            home: HOME,
+            home_agent: HOME_AGENT,
+            key: key(keys[0]),
+            agent_keys: BTreeMap::new(),
+            interfaces: vec![0],
+            lifetime: Lifetime(300),
+            simultaneous: false,
+        });
+        let foreign = Part::ForeignAgent(ForeignAgentConfig {
+            interface: 0,
+            address: AGENT,
+            care_of: AGENT,
+            interval: Duration::from_secs(1),
+            lifetime: Lifetime(600),
+            home_agents: Vec::new(),
+            home_keys: BTreeMap::new(),
+            mobile_keys: BTreeMap::new(),
+            visitors: 10,
+            pending: 8,
+        });
+        let home = Part::HomeAgent(HomeAgentConfig {
+            address: HOME_AGENT,
+            lifetime: Lifetime(600),
+            bindings: 2,
+            reverse_tunnel_required: true,
+            mobiles: BTreeMap::from([(HOME, key(keys[1]))]),
+            foreign: BTreeMap::new(),
+        });
+        let mut nodes = [mobile, foreign, home].map(|part| node(Some(part), 7, now));
+        let time = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
+        nodes[STANDING_IN].set_time_of_day(time, now);
+        nodes[MOBILE].set_time_of_day(time.plus(apart), now);
+        Self {
+            nodes,
+            events: [Vec::new(), Vec::new(), Vec::new()],
+            now,
+        }
+    }
+
+    /// Lets time pass in steps, and everything that is sent arrive at once.
+    fn run_for(&mut self, seconds: u64) {
+        for _ in 0..seconds * 10 {
+            self.now += Duration::from_millis(100);
+            let time = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
+            let passed = self
+                .now
+                .since(Instant::from_origin(Duration::from_secs(1000)));
+            for who in [MOBILE, STANDING_IN] {
+                self.nodes[who].set_time_of_day(time.plus(passed), self.now);
+            }
+            for who in 0..3 {
+                self.nodes[who].handle_timeout(self.now);
+            }
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        while let Some((who, transmit)) =
+            (0..3).find_map(|who| Some((who, self.nodes[who].poll_registration()?)))
+        {
+            self.carry(who, transmit);
+        }
+        for (node, told) in self.nodes.iter_mut().zip(&mut self.events) {
+            while let Some(event) = node.poll_event() {
+                if let Event::MobileIp(event) = event {
+                    told.push(event);
+                }
+            }
+        }
+    }
+
+    fn carry(&mut self, who: usize, transmit: Transmit) {
+        match transmit {
+            Transmit::Icmp { octets, .. } => {
+                let (to, from) = if who == MOBILE {
+                    (FOREIGN, HOME)
+                } else {
+                    (MOBILE, AGENT)
+                };
+                self.nodes[to].handle_discovery(0, from, &octets, self.now);
+            }
+            Transmit::Udp {
+                source,
+                destination,
+                ttl,
+                octets,
+                ..
+            } => {
+                let arrival = Arrival {
+                    interface: 0,
+                    source,
+                    destination: *destination.ip(),
+                    ttl,
+                };
+                let to = [HOME, AGENT, HOME_AGENT]
+                    .iter()
+                    .position(|address| address == destination.ip())
+                    .unwrap();
+                self.nodes[to].handle_registration(&arrival, &octets, self.now);
+            }
+        }
+    }
+
+    fn registrations(&self) -> usize {
+        match self.nodes[MOBILE].mobile_ip() {
+            Some((Status::MobileNode { registrations, .. }, _)) => registrations.len(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refusal(&self, who: usize) -> String {
+        let (_, refusal) = self.nodes[who].mobile_ip().unwrap();
+        refusal.map_or(String::new(), |(_, why)| why.clone())
+    }
+}
+
+#[test]
+fn three_hosts_agree_where_one_of_them_is() {
+    let mut trio = Trio::new([1, 1], Duration::ZERO);
+    trio.run_for(3);
+    assert_eq!(trio.registrations(), 1);
+    let Some((Status::ForeignAgent { visitors, .. }, None)) = trio.nodes[FOREIGN].mobile_ip()
+    else {
+        panic!("{:?}", trio.nodes[FOREIGN].mobile_ip());
+    };
+    assert_eq!(visitors[0].0.home, HOME);
+    let Some((Status::HomeAgent { homes, .. }, None)) = trio.nodes[STANDING_IN].mobile_ip() else {
+        panic!("{:?}", trio.nodes[STANDING_IN].mobile_ip());
+    };
+    assert_eq!((homes[0].0, homes[0].1[0].0), (HOME, AGENT));
+    trio.run_for(600);
+    let is_renewal = |told: &&Told| matches!(told, Told::MobileNode(MobileEvent::Renewed(_)));
+    assert!(trio.events[MOBILE].iter().filter(is_renewal).count() >= 2);
+    assert!(trio.nodes[MOBILE].deregister(trio.now));
+    trio.run_for(2);
+    let done = Told::MobileNode(MobileEvent::Deregistered { confirmed: true });
+    assert!(trio.events[MOBILE].contains(&done));
+    assert_eq!(trio.registrations(), 0);
+}
+
+/// Its clock is an hour behind, and it goes on being told so.
+#[test]
+fn a_mobile_node_believes_its_home_agent_rather_than_its_own_clock() {
+    let mut trio = Trio::new([1, 1], Duration::from_secs(3600));
+    trio.run_for(20);
+    assert_eq!(trio.registrations(), 1, "{:?}", trio.events);
+    assert!(trio.refusal(STANDING_IN).contains("fresh"));
+}
+
+#[test]
+fn who_has_another_key_is_denied_and_each_end_can_say_why() {
+    let mut trio = Trio::new([1, 2], Duration::ZERO);
+    trio.run_for(60);
+    assert_eq!(trio.registrations(), 0);
+    let why = "does not find the mobile node authentic";
+    assert!(trio.refusal(STANDING_IN).contains(why));
+    assert!(trio.refusal(MOBILE).contains("did not prove itself"));
+    let refused = |told: &&Told| matches!(told, Told::Refused(_));
+    assert!(trio.events[MOBILE].iter().any(|told| refused(&told)));
+}
+
+#[test]
+fn who_takes_no_part_in_it_takes_nothing_and_waits_for_nothing() {
+    let now = Instant::from_origin(Duration::from_secs(1000));
+    let mut node = node(None, 1, now);
+    node.handle_discovery(0, AGENT, &[9; 40], now);
+    node.encapsulate(&[0x45; 40], |_| panic!("there is no tunnel"));
+    assert!(!node.deregister(now));
+    assert!(node.mobile_ip().is_none() && node.poll_registration().is_none());
+    assert_eq!(node.mobile_ip_drops().count(), 0);
+}

@@ -1,0 +1,288 @@
+//! IP in IP (RFC 2003): a datagram in another, for whoever is not where its address says.
+//!
+//! The header outside is an IPv4 header without options, which the kernel writes where a socket is for
+//! protocol 4: [`Outer`] says what it is to say. The datagram inside stays as it is, but for its ECN field
+//! where the tunnel ends (RFC 6040 section 4.2).
+//!
+//! Its time to live is decremented "if the tunneling is being done as part of forwarding the datagram"
+//! (section 3.1). Who reads datagrams from a TUN device gets them when the kernel has done that; who does
+//! not calls [`spend_hop`].
+
+use crate::checksum::Sum;
+use crate::ecn::Ecn;
+use crate::ip::{self, Header, V4_HEADER_LEN};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The IP protocol number.
+pub const PROTOCOL: u8 = 4;
+/// Octets that a tunnel adds.
+pub const HEADER_LEN: usize = V4_HEADER_LEN;
+/// Enough for every path to a tunnel's end (section 3.1: "a value appropriate for delivery").
+const TTL: u8 = 64;
+/// Where the time to live is.
+const TTL_AT: usize = 8;
+
+/// Why a datagram is not tunnelled, or what came out of a tunnel is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Refusal {
+    /// Not a whole IPv4 datagram with a right header.
+    #[error("it is no whole IPv4 datagram with a right header")]
+    Malformed,
+    /// "An encapsulator MUST NOT encapsulate a datagram with TTL = 0", nor may one come out.
+    #[error("its time to live is over")]
+    Expired,
+    /// "The router MUST NOT tunnel the datagram" (section 3.2): its source is where the tunnel ends.
+    #[error("it comes from where the tunnel ends")]
+    Loop,
+    /// It would be longer than a datagram can be.
+    #[error("it is too long for another header")]
+    TooLong,
+    /// It was marked outside, and its transport knows no other sign of congestion than a loss (RFC 6040).
+    #[error(
+        "a router on the way would have liked to drop it, and its transport understands no mark"
+    )]
+    Congested,
+}
+
+/// What is known of who takes the datagram out again (RFC 6040 section 4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Egress {
+    /// It passes marks of congestion on: the ECN field is copied ("normal mode").
+    PassesMarks,
+    /// It may be one that does not: nothing is marked on the way ("compatibility mode").
+    #[default]
+    Unknown,
+}
+
+/// The header around a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// Where the tunnel begins.
+    pub source: Ipv4Addr,
+    /// Where it ends.
+    pub destination: Ipv4Addr,
+    /// The type of service inside, and its ECN field if that is passed on.
+    pub tos: u8,
+    /// Whether no router may cut it: it "MUST be set in the outer IP header" if it is inside.
+    pub dont_fragment: bool,
+    /// Octets of the whole.
+    pub total_len: u16,
+}
+
+impl Outer {
+    /// The header around a datagram on its way from one end of a tunnel to the other.
+    pub fn around(
+        datagram: &[u8],
+        (source, destination): (Ipv4Addr, Ipv4Addr),
+        egress: Egress,
+    ) -> Result<Self, Refusal> {
+        let header = whole(datagram)?;
+        if header.source() == IpAddr::V4(destination) {
+            return Err(Refusal::Loop);
+        }
+        let total_len = u16::try_from(header.total_len() + HEADER_LEN);
+        let ecn = match egress {
+            Egress::PassesMarks => Ecn::of(datagram),
+            Egress::Unknown => Ecn::NotEct,
+        };
+        Ok(Self {
+            source,
+            destination,
+            tos: header.tos() & !0x03 | ecn.bits(),
+            dont_fragment: !header.may_be_fragmented(),
+            total_len: total_len.map_err(|_| Refusal::TooLong)?,
+        })
+    }
+
+    /// Its octets. The identification is for whoever puts fragments together (RFC 6864).
+    pub fn octets(&self, identification: u16) -> [u8; HEADER_LEN] {
+        let mut octets = [0; HEADER_LEN];
+        octets[0] = 0x45;
+        octets[1] = self.tos;
+        octets[2..4].copy_from_slice(&self.total_len.to_be_bytes());
+        octets[4..6].copy_from_slice(&identification.to_be_bytes());
+        octets[6] = if self.dont_fragment { 0x40 } else { 0 };
+        octets[TTL_AT] = TTL;
+        octets[9] = PROTOCOL;
+        octets[12..16].copy_from_slice(&self.source.octets());
+        octets[16..20].copy_from_slice(&self.destination.octets());
+        let sum = Sum::default().with(&octets).finish();
+        octets[10..12].copy_from_slice(&sum.to_be_bytes());
+        octets
+    }
+}
+
+/// Takes a datagram out: gives its octets, with the ECN field that it has after a tunnel in whose header
+/// was `outer` (RFC 6040 figure 4). "The TTL in the inner IP header is not changed when decapsulating."
+pub fn take_out(inner: &mut [u8], outer: Ecn) -> Result<&mut [u8], Refusal> {
+    let len = whole(inner)?.total_len();
+    let datagram = &mut inner[..len];
+    let was = Ecn::of(datagram);
+    let is = match (was, outer) {
+        (Ecn::NotEct, Ecn::Ce) => return Err(Refusal::Congested),
+        (Ecn::NotEct, _) => Ecn::NotEct,
+        (_, outer) => was.max(outer),
+    };
+    if is != was {
+        is.write(datagram);
+    }
+    Ok(datagram)
+}
+
+/// Decrements the time to live, for who forwards into a tunnel what no kernel has forwarded yet.
+pub fn spend_hop(datagram: &mut [u8]) -> Result<(), Refusal> {
+    let ttl = whole(datagram)?.ttl() - 1;
+    ip::replace(datagram, TTL_AT, ttl);
+    match ttl {
+        0 => Err(Refusal::Expired),
+        _ => Ok(()),
+    }
+}
+
+/// The header of a datagram that may be in a tunnel.
+pub fn whole(datagram: &[u8]) -> Result<Header<'_>, Refusal> {
+    let header = Header::parse(datagram).map_err(|_| Refusal::Malformed)?;
+    if header.version() != 4 || !header.checksum_is_right() {
+        return Err(Refusal::Malformed);
+    }
+    match header.ttl() {
+        0 => Err(Refusal::Expired),
+        _ => Ok(header),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ENDS: (Ipv4Addr, Ipv4Addr) =
+        (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2));
+
+    /// A datagram from 10.0.0.1 to 10.0.0.2.
+    fn datagram(tos: u8, flags: u8, ttl: u8) -> Vec<u8> {
+        let mut octets = vec![0x45, tos, 0, 24, 0, 1, flags, 0, ttl, 253, 0, 0];
+        octets.extend([10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4]);
+        let sum = Sum::default().with(&octets[..20]).finish();
+        octets[10..12].copy_from_slice(&sum.to_be_bytes());
+        octets
+    }
+
+    fn around(datagram: &[u8]) -> Result<Outer, Refusal> {
+        Outer::around(datagram, ENDS, Egress::PassesMarks)
+    }
+
+    #[test]
+    fn the_header_outside_has_the_class_and_the_df_bit_of_the_datagram() {
+        for (tos, flags) in [(0xb8, 0x40), (0, 0)] {
+            let outer = around(&datagram(tos, flags, 64)).unwrap();
+            let octets = outer.octets(7);
+            let mut whole = octets.to_vec();
+            whole.extend(datagram(tos, flags, 64));
+            let header = Header::parse(&whole).unwrap();
+            assert!(header.checksum_is_right() && header.total_len() == 44);
+            assert_eq!((header.tos(), header.protocol()), (tos, 4));
+            assert_eq!(header.may_be_fragmented(), flags == 0);
+            assert_eq!(header.source(), IpAddr::V4(ENDS.0));
+            assert_eq!(header.destination(), IpAddr::V4(ENDS.1));
+            assert_eq!(header.payload(), datagram(tos, flags, 64));
+        }
+    }
+
+    #[test]
+    fn marks_are_invited_only_where_whoever_takes_it_out_passes_them_on() {
+        let inner = datagram(0xb8 | Ecn::Ect0.bits(), 0, 64);
+        assert_eq!(around(&inner).unwrap().tos, 0xba);
+        let outer = Outer::around(&inner, ENDS, Egress::Unknown).unwrap();
+        assert_eq!(outer.tos, 0xb8);
+    }
+
+    #[test]
+    fn a_datagram_whose_time_is_over_is_neither_put_in_nor_taken_out() {
+        assert_eq!(around(&datagram(0, 0, 0)), Err(Refusal::Expired));
+        let mut inner = datagram(0, 0, 0);
+        assert_eq!(take_out(&mut inner, Ecn::NotEct), Err(Refusal::Expired));
+    }
+
+    #[test]
+    fn a_datagram_from_where_the_tunnel_ends_is_not_sent_back_there() {
+        let ends = (ENDS.0, Ipv4Addr::new(10, 0, 0, 1));
+        let refused = Outer::around(&datagram(0, 0, 64), ends, Egress::Unknown);
+        assert_eq!(refused, Err(Refusal::Loop));
+    }
+
+    #[test]
+    fn a_datagram_with_a_wrong_header_is_refused() {
+        let mut wrong = datagram(0, 0, 64);
+        wrong[10] ^= 1;
+        assert_eq!(around(&wrong), Err(Refusal::Malformed));
+        assert_eq!(around(&datagram(0, 0, 64)[..23]), Err(Refusal::Malformed));
+        let mut six = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
+        six.extend([0; 32]);
+        assert_eq!(around(&six), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn a_datagram_that_fills_the_length_field_is_too_long_for_another_header() {
+        let mut long = datagram(0, 0, 64);
+        long.resize(65_530, 0);
+        long[2..4].copy_from_slice(&65_530_u16.to_be_bytes());
+        long[10..12].fill(0);
+        let sum = Sum::default().with(&long[..20]).finish();
+        long[10..12].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!(around(&long), Err(Refusal::TooLong));
+    }
+
+    /// RFC 6040 figure 4.
+    #[test]
+    fn a_datagram_comes_out_with_the_more_severe_of_both_ecn_fields() {
+        for was in Ecn::ALL {
+            for outer in Ecn::ALL {
+                let mut inner = datagram(was.bits(), 0, 64);
+                let taken = take_out(&mut inner, outer);
+                if (was, outer) == (Ecn::NotEct, Ecn::Ce) {
+                    assert_eq!(taken, Err(Refusal::Congested));
+                    continue;
+                }
+                let expected = if was == Ecn::NotEct {
+                    was
+                } else {
+                    was.max(outer)
+                };
+                let datagram = taken.unwrap();
+                assert_eq!(Ecn::of(datagram), expected);
+                assert!(Header::parse(datagram).unwrap().checksum_is_right());
+            }
+        }
+    }
+
+    #[test]
+    fn octets_behind_the_datagram_do_not_come_out() {
+        let mut inner = datagram(0, 0, 64);
+        inner.extend([9; 5]);
+        assert_eq!(take_out(&mut inner, Ecn::NotEct).unwrap().len(), 24);
+    }
+
+    #[test]
+    fn a_hop_is_spent_with_a_right_checksum_and_the_last_one_ends_the_way() {
+        let mut inner = datagram(0, 0, 2);
+        assert_eq!(spend_hop(&mut inner), Ok(()));
+        assert_eq!(whole(&inner).unwrap().ttl(), 1);
+        assert_eq!(spend_hop(&mut inner), Err(Refusal::Expired));
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_are_taken_without_panic(
+            mut octets in proptest::collection::vec(any::<u8>(), 0..80),
+            ecn in 0..4_u8,
+        ) {
+            if let Some(first) = octets.first_mut() {
+                *first = 0x45;
+            }
+            let _ = around(&octets);
+            let _ = spend_hop(&mut octets);
+            let _ = take_out(&mut octets, Ecn::from_bits(ecn));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Mobile IPv4 (RFC 5944) with reverse tunnels (RFC 3024): how agents are found, by ICMP, and how a
+//! mobile node registers with them, by UDP.
+//!
+//! What authenticates a message covers its octets from the first to those of the authentication
+//! extension itself (section 3.5.1), and a foreign agent passes on what it did not write. So a message
+//! is read as its fields and, beside them, its [`Extensions`] where they are.
+
+mod advertisement;
+mod code;
+mod extension;
+mod icmp;
+mod lifetime;
+mod reply;
+mod request;
+mod solicitation;
+#[cfg(test)]
+mod tests;
+
+pub use advertisement::{Advertisement, Agent, AgentFlags, LONGEST_CARE_OF, Router};
+pub use code::{Code, Party};
+pub use extension::{Authentication, Between, Extension, Extensions, append_authentication, kind};
+pub use lifetime::Lifetime;
+pub use reply::Reply;
+pub use request::{Request, RequestFlags};
+pub use solicitation::Solicitation;
+
+/// The UDP port of agents (section 1.8).
+pub const PORT: u16 = 434;
+
+/// The first octet of what is sent there.
+pub mod message {
+    /// A Registration Request.
+    pub const REQUEST: u8 = 1;
+    /// A Registration Reply.
+    pub const REPLY: u8 = 3;
+}

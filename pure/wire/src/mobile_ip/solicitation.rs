@@ -1,0 +1,31 @@
+//! An agent solicitation, which is a router solicitation (RFC 1256 section 4, RFC 5944 section 2.2).
+
+use super::icmp;
+use crate::codec::Malformed;
+
+/// The ICMP type.
+const KIND: u8 = 10;
+const WHAT: &str = "a router solicitation";
+
+/// A question to every agent on the link: who is here?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Solicitation;
+
+impl Solicitation {
+    /// Reads a whole ICMP message.
+    pub fn parse(octets: &[u8]) -> Result<Self, Malformed> {
+        let (code, mut reader) = icmp::read(WHAT, KIND, octets)?;
+        reader.u32()?;
+        match code {
+            0 => Ok(Self),
+            _ => Err(Malformed::Value(WHAT)),
+        }
+    }
+
+    /// The ICMP message.
+    pub fn encode(self) -> Vec<u8> {
+        let mut message = icmp::begin(KIND, 0);
+        message.extend([0; 4]);
+        icmp::finish(message)
+    }
+}

@@ -1,0 +1,242 @@
+use super::*;
+use crate::codec::Malformed;
+use proptest::prelude::*;
+use std::net::Ipv4Addr;
+
+const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const CARE_OF: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+
+fn request() -> Request {
+    Request {
+        flags: RequestFlags::SIMULTANEOUS | RequestFlags::REVERSE_TUNNEL,
+        lifetime: Lifetime(300),
+        home: HOME,
+        home_agent: HOME_AGENT,
+        care_of: CARE_OF,
+        identification: 0x0123_4567_89ab_cdef,
+    }
+}
+
+fn advertisement() -> Advertisement {
+    Advertisement {
+        routes_for_all: false,
+        lifetime: 3,
+        routers: Vec::new(),
+        agent: Some(Agent {
+            sequence: 258,
+            registration_lifetime: Lifetime(600),
+            flags: AgentFlags::REGISTRATION_REQUIRED
+                | AgentFlags::FOREIGN_AGENT
+                | AgentFlags::REVERSE_TUNNEL,
+            care_of: vec![CARE_OF],
+        }),
+    }
+}
+
+fn signed(between: Between) -> Vec<u8> {
+    let mut octets = request().encode();
+    append_authentication(&mut octets, between, (0x1001, 3), |covered| {
+        vec![covered.len() as u8; 3]
+    });
+    octets
+}
+
+/// Drawn in section 2.1.1, with the ICMP header of RFC 1256 section 4.
+#[test]
+fn an_advertisement_is_as_the_standard_draws_it() {
+    let octets = advertisement().encode();
+    let expected = [
+        9, 16, 0x28, 0x50, 0, 2, 0, 3, // ICMP: no addresses, of two words each, 3 s
+        16, 10, 1, 2, 2, 0x58, 0x91, 0, 198, 51, 100, 2, // agent: 258, 600 s, R F T
+    ];
+    assert_eq!(octets, expected);
+    assert_eq!(Advertisement::parse(&octets), Ok(advertisement()));
+}
+
+#[test]
+fn prefix_lengths_are_those_of_the_routers_and_padding_makes_the_length_even() {
+    let mut with_router = advertisement();
+    with_router.routers = vec![Router {
+        address: CARE_OF,
+        preference: i32::MIN,
+        prefix_length: Some(24),
+    }];
+    let octets = with_router.encode();
+    assert_eq!(octets[28..], [19, 1, 24, 0]);
+    assert_eq!(Advertisement::parse(&octets), Ok(with_router));
+}
+
+#[test]
+fn prefix_lengths_for_more_routers_than_there_are_do_not_fit() {
+    let mut octets = advertisement().encode();
+    octets.extend([19, 1, 24, 0]);
+    assert_eq!(
+        Advertisement::parse(&mended(octets)),
+        Err(Malformed::Length("the Prefix-Lengths extension"))
+    );
+}
+
+#[test]
+fn an_advertisement_with_a_wrong_checksum_is_none() {
+    let mut octets = advertisement().encode();
+    octets[2] ^= 1;
+    assert!(Advertisement::parse(&octets).is_err());
+    let mut octets = Solicitation.encode();
+    assert_eq!(octets[..2], [10, 0]);
+    assert_eq!(Solicitation::parse(&octets), Ok(Solicitation));
+    octets[3] ^= 1;
+    assert!(Solicitation::parse(&octets).is_err());
+}
+
+#[test]
+fn a_router_that_is_no_agent_says_so() {
+    let mut router = advertisement();
+    router.agent = None;
+    assert_eq!(Advertisement::parse(&router.encode()), Ok(router));
+}
+
+/// "A mobile node MUST ignore reserved bits in Agent Advertisements" (section 2.4).
+#[test]
+fn reserved_bits_of_an_advertisement_are_ignored() {
+    let mut octets = advertisement().encode();
+    octets[14] |= 0x02;
+    octets[15] |= 0x1f;
+    assert_eq!(Advertisement::parse(&mended(octets)), Ok(advertisement()));
+}
+
+/// Section 1.8, for both sets of extensions.
+#[test]
+fn an_unknown_extension_below_128_refuses_the_message_and_one_above_is_skipped() {
+    for (kind, is_read) in [(1, false), (127, false), (128, true), (255, true)] {
+        let mut octets = signed(Between::MobileHome);
+        octets.extend([kind, 2, 0, 0]);
+        assert_eq!(Request::parse(&octets).is_ok(), is_read, "{kind}");
+        let mut octets = advertisement().encode();
+        octets.extend([kind, 2, 0, 0]);
+        let read = Advertisement::parse(&mended(octets));
+        assert_eq!(read.is_ok(), is_read, "{kind}");
+    }
+}
+
+#[test]
+fn a_request_is_as_the_standard_draws_it() {
+    let octets = request().encode();
+    let expected = [
+        1, 0x82, 1, 44, 10, 66, 0, 7, 192, 0, 2, 1, 198, 51, 100, 2, // to the care-of address
+        0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef,
+    ];
+    assert_eq!(octets, expected);
+    assert_eq!(Request::parse(&octets).unwrap().0, request());
+}
+
+#[test]
+fn a_reply_is_as_the_standard_draws_it() {
+    let reply = Reply::to(&request(), Code::HomeIdentification);
+    let octets = reply.encode();
+    let expected = [
+        3, 133, 1, 44, 10, 66, 0, 7, 192, 0, 2, 1, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef,
+    ];
+    assert_eq!(octets, expected);
+    assert_eq!(Reply::parse(&octets).unwrap().0, reply);
+}
+
+/// Both "Sent as zero; ignored on reception" (section 3.3).
+#[test]
+fn the_bits_r_and_x_of_a_request_are_ignored() {
+    let mut octets = request().encode();
+    octets[1] |= 0x05;
+    assert_eq!(Request::parse(&octets).unwrap().0, request());
+}
+
+#[test]
+fn an_authenticator_covers_all_before_it_with_its_type_length_and_spi() {
+    let octets = signed(Between::MobileHome);
+    let (_, extensions) = Request::parse(&octets).unwrap();
+    let found = extensions.only(Between::MobileHome).unwrap();
+    assert_eq!(found.covered, &octets[..30]);
+    assert_eq!(octets[24..30], [32, 7, 0, 0, 0x10, 1]);
+    assert_eq!((found.spi, found.authenticator), (0x1001, &[30; 3][..]));
+    assert_eq!(found.end(), octets.len());
+    assert_eq!(extensions.only(Between::ForeignHome), None);
+}
+
+#[test]
+fn of_two_authentications_between_the_same_none_is_the_only_one() {
+    let mut octets = signed(Between::ForeignHome);
+    octets.extend_from_within(24..);
+    let (_, extensions) = Request::parse(&octets).unwrap();
+    assert_eq!(extensions.only(Between::ForeignHome), None);
+    assert!(extensions.has(kind::FOREIGN_HOME));
+}
+
+#[test]
+fn an_authentication_without_room_for_its_spi_is_unreadable() {
+    let mut octets = request().encode();
+    octets.extend([32, 3, 0, 0, 0]);
+    assert!(Request::parse(&octets).is_err());
+    octets.truncate(25);
+    assert!(Request::parse(&octets).is_err());
+}
+
+#[test]
+fn every_code_has_one_number_and_a_text() {
+    for number in 0..=255 {
+        let code = Code::from_number(number);
+        assert_eq!(code.number(), number);
+        assert!(code.to_string().len() > 10);
+    }
+    assert_eq!(Code::ALL.len(), 35);
+    assert!(!Code::ALL.iter().any(|code| matches!(code, Code::Other(_))));
+}
+
+#[test]
+fn a_foreign_agent_denies_by_64_to_127_and_by_194() {
+    for code in Code::ALL {
+        let foreign = matches!(code.number(), 64..=127 | 194);
+        assert_eq!(code.party() == Party::ForeignAgent, foreign, "{code}");
+        assert_eq!(code.is_accepted(), code.number() < 2);
+    }
+}
+
+#[test]
+fn a_lifetime_is_counted_in_seconds_or_has_no_end() {
+    use std::time::Duration;
+    let of = |seconds| Lifetime::of(Duration::from_secs(seconds));
+    assert_eq!((of(300), of(70_000)), (Lifetime(300), Lifetime(0xfffe)));
+    assert_eq!(Lifetime(300).duration(), Some(Duration::from_secs(300)));
+    assert_eq!(Lifetime::INFINITE.duration(), None);
+}
+
+/// The message with a right checksum.
+fn mended(mut octets: Vec<u8>) -> Vec<u8> {
+    if octets.len() >= 4 {
+        octets[2..4].fill(0);
+        return icmp::finish(octets);
+    }
+    octets
+}
+
+proptest! {
+    #[test]
+    fn any_octets_are_read_without_panic_and_what_was_read_is_written_alike(
+        first in prop_oneof![Just(1_u8), Just(3), Just(9), Just(10)],
+        rest in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), 16..35_u8], 0..120),
+    ) {
+        let mut octets = vec![first];
+        octets.extend(rest);
+        if let Ok((request, extensions)) = Request::parse(&octets) {
+            prop_assert_eq!(Request::parse(&request.encode()).unwrap().0, request);
+            prop_assert!(extensions.iter().count() < octets.len());
+            let _ = extensions.only(Between::MobileHome);
+        }
+        if let Ok((reply, _)) = Reply::parse(&octets) {
+            prop_assert_eq!(Reply::parse(&reply.encode()).unwrap().0, reply);
+        }
+        let octets = mended(octets);
+        let _ = Solicitation::parse(&octets);
+        if let Ok(read) = Advertisement::parse(&octets) {
+            prop_assert_eq!(Advertisement::parse(&read.encode()), Ok(read));
+        }
+    }
+}
