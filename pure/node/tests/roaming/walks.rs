@@ -61,12 +61,14 @@ fn walk(seed: u64) {
     world.move_to(agent);
     let agree = |world: &World| world.is_at(agent) && world.readers() == [Some(agent); 2];
     let agreed = world.run_until(Duration::from_secs(300), agree);
+    let readers = world.readers();
+    assert!(agreed, "walk {seed}: {readers:?} at agent {agent}");
+    // An agent that has begun anew does not know its visitor until that asks again.
+    let mut tries = 0..60;
     assert!(
-        agreed,
-        "walk {seed}: {:?} at agent {agent}",
-        world.readers()
+        tries.any(|_| world.traffic_flows()),
+        "walk {seed}: nothing passes"
     );
-    assert!(world.traffic_flows(), "walk {seed}: nothing passes");
     world.assert_nobody_read_behind();
 }
 
