@@ -9,6 +9,7 @@ use super::ppk;
 use super::reauth::reauthenticate;
 use super::redirect::{LISTED, send_away, sending, served};
 use super::rekey::{rekey_child, rekey_ike};
+use super::slot;
 use super::tcp::{broken, fallen};
 use super::trace::{Step, What};
 use super::zones::zoned;
@@ -401,6 +402,32 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.settle();
             pair.with(Side::Left, |engine, now| engine.revoke(id, CsaId(77), now));
             pair.settle();
+            pair
+        },
+    },
+    Flow {
+        page: "slot",
+        title: "A licensed node where the tunnel is to pass",
+        about: "A slot is a child for the same traffic that licenses one node more. The gateway asks for it \
+                with OFFER, which names the node; the mobile node accepts, and only then a key of it can leave \
+                (DESIGN section 5). One more request says that the answer has come, for the mobile node may be \
+                the first to send on it.",
+        play: || {
+            let mut pair = slot::connected(&["a.example.net"], &["a.example.net"]);
+            pair.begin_story();
+            slot::open(&mut pair, "a.example.net");
+            pair
+        },
+    },
+    Flow {
+        page: "slot-refused",
+        title: "A licensed node that the mobile node does not license",
+        about: "The mobile node's policy has no licence for the node that is offered: no child is made, no key \
+                leaves, and all else stays as it is (DESIGN section 4, invariant 4).",
+        play: || {
+            let mut pair = slot::connected(&[], &["a.example.net"]);
+            pair.begin_story();
+            slot::open(&mut pair, "a.example.net");
             pair
         },
     },
