@@ -4,6 +4,9 @@
 //! visitors by what the replies say. It knows a mobile node by nothing but its home address, so nobody can
 //! have the home address of a visitor registered with another home agent while the visitor is here.
 
+mod handover;
+mod newcomers;
+
 use super::beacon::Beacon;
 use super::limiter::Limiter;
 use super::pending::{Pending, Waiting};
@@ -13,6 +16,7 @@ use super::{
 };
 use crypto::Rng;
 use model::{Deadline, Instant};
+use newcomers::Newcomers;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -44,6 +48,9 @@ pub struct ForeignAgentConfig {
     pub home_keys: BTreeMap<Ipv4Addr, Association>,
     /// Mobile nodes with which it has a key, by their home addresses.
     pub mobile_keys: BTreeMap<Ipv4Addr, Association>,
+    /// Foreign agents from which visitors come and to which they go, by their care-of addresses: each and we
+    /// send after a mobile node what still comes for it.
+    pub neighbours: BTreeMap<Ipv4Addr, Association>,
     /// How many visitors it serves at most.
     pub visitors: usize,
     /// How many requests may wait for their replies.
@@ -68,7 +75,17 @@ pub enum ForeignEvent {
     Came(Visitor),
     /// It still is: its registration holds for longer.
     Renewed(Visitor),
-    /// It is not any more.
+    /// It comes from a neighbour, who sends after it what still comes there, while its home agent has not
+    /// answered: that is given to it, and no more.
+    Followed(Visitor),
+    /// It has gone to a neighbour, and for a while what comes for it is sent there.
+    Gone {
+        /// Who.
+        visitor: Visitor,
+        /// The care-of address of where it is.
+        to: Ipv4Addr,
+    },
+    /// It is not here any more.
     Left(Visitor),
 }
 
@@ -80,6 +97,7 @@ pub struct ForeignAgent {
     beacon: Beacon,
     pending: Pending,
     visitors: BTreeMap<Ipv4Addr, Entry>,
+    newcomers: Newcomers,
     limiter: Limiter,
     tunnel: VisitorTunnel,
     counters: Counters,
@@ -90,6 +108,17 @@ pub struct ForeignAgent {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     visitor: Visitor,
+    until: Option<Instant>,
+    /// The identification of the request that was granted.
+    registration: u64,
+    /// Where it has gone since, if it has said so.
+    gone: Option<Gone>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    to: Ipv4Addr,
+    /// Until when what comes for it is sent there; `None` if that is over.
     until: Option<Instant>,
 }
 
@@ -102,6 +131,7 @@ impl ForeignAgent {
             rng,
             pending: Pending::new(config.pending),
             visitors: BTreeMap::new(),
+            newcomers: Newcomers::default(),
             limiter: Limiter::default(),
             tunnel: VisitorTunnel::new(config.care_of),
             counters: Counters::default(),
@@ -134,6 +164,7 @@ impl ForeignAgent {
         let handled = match octets.first() {
             Some(&message::REQUEST) => self.request(arrival, octets, now),
             Some(&message::REPLY) => self.reply(arrival, octets, now),
+            Some(&message::EXPERIMENT) => self.notice(arrival, octets, now),
             _ => Err(Dropped::UnknownType),
         };
         if let Err(reason) = handled {
@@ -149,6 +180,7 @@ impl ForeignAgent {
         while let Some(late) = self.pending.pop_late(now) {
             self.deny(&late, Code::ForeignTimeout, now);
         }
+        self.handle_handover(now);
         let entries = self.visitors.values();
         let over = entries.filter(|entry| entry.until.is_some_and(|until| until <= now));
         let over: Vec<_> = over.map(|entry| entry.visitor.home).collect();
@@ -173,7 +205,11 @@ impl ForeignAgent {
         let pending = self.pending.next().map(|at| (at, "a home agent is silent"));
         let until = self.visitors.values().filter_map(|entry| entry.until).min();
         let visitor = until.map(|at| (at, "a registration ends"));
-        let deadlines = [Some(beacon), pending, visitor].into_iter().flatten();
+        let handover = self.next_of_handover();
+        let handover = handover.map(|at| (at, "a visitor has come or gone for long enough"));
+        let deadlines = [Some(beacon), pending, visitor, handover]
+            .into_iter()
+            .flatten();
         deadlines.min().map(|(at, reason)| Deadline { at, reason })
     }
 
@@ -187,6 +223,12 @@ impl ForeignAgent {
     /// Until when a visitor is served unless it registers again; `None` if that does not end.
     pub fn until(&self, home: Ipv4Addr) -> Option<Instant> {
         self.visitors.get(&home)?.until
+    }
+
+    /// The care-of address of where a visitor has gone, while packets are sent after it.
+    pub fn gone_to(&self, home: Ipv4Addr) -> Option<Ipv4Addr> {
+        let gone = self.visitors.get(&home)?.gone?;
+        gone.until.map(|_| gone.to)
     }
 
     /// What happened to packets in its tunnels.
@@ -254,10 +296,16 @@ impl ForeignAgent {
             since: now,
         };
         match self.accept(&waiting, extensions, arrival.ttl) {
-            Ok(end) => self.pass_on(waiting, octets[..end].to_vec()),
-            Err(code) => self.deny(&waiting, code, now),
+            Ok(end) => {
+                self.pass_on(waiting, octets[..end].to_vec());
+                // That nobody is told is no reason not to be registered.
+                self.pass_note(&request, extensions, now)
+            }
+            Err(code) => {
+                self.deny(&waiting, code, now);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// The checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Gives where that ends which the home agent
@@ -411,10 +459,13 @@ impl ForeignAgent {
         let entry = Entry {
             visitor,
             until: until.map(|lasting| now + lasting),
+            registration: request.identification,
+            gone: None,
         };
         let known = self.visitors.get(&visitor.home).map(|entry| entry.visitor);
         if known == Some(visitor) {
             self.visitors.insert(visitor.home, entry);
+            self.tunnel.send_after(visitor.home, None);
             self.events.push_back(ForeignEvent::Renewed(visitor));
             return Ok(());
         }
@@ -438,6 +489,7 @@ impl ForeignAgent {
     }
 
     fn leave(&mut self, home: Ipv4Addr) {
+        self.unfollow(home);
         if let Some(entry) = self.visitors.remove(&home) {
             self.tunnel.remove(home);
             self.events.push_back(ForeignEvent::Left(entry.visitor));
@@ -473,5 +525,15 @@ impl ForeignAgent {
             ttl: NEIGHBOUR,
             octets,
         });
+    }
+}
+
+impl Entry {
+    /// From now on what comes for it stays here again.
+    fn stay(&mut self, tunnel: &mut VisitorTunnel) {
+        if let Some(gone) = &mut self.gone {
+            gone.until = None;
+            tunnel.send_after(self.visitor.home, None);
+        }
     }
 }
