@@ -970,6 +970,10 @@ pub const WEAKNESSES: &[Weakness] = &[
                 HANDOVER,
                 "two_agents_that_send_after_it_to_each_other_make_no_circle",
             ),
+            (
+                HANDOVER,
+                "a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_after_it",
+            ),
             (HANDOVER, "a_flood_of_notes_is_bounded"),
         ]),
     },

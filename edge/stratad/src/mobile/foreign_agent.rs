@@ -58,7 +58,10 @@ struct Neighbours {
 impl ForeignAgent {
     pub fn open(terms: &config::ForeignAgent, offload: bool) -> Result<Self, Error> {
         let discovery = Discovery::open(&terms.interface, Role::Router)?;
-        let nearby = Nearby::open(&terms.interface, PORT)?;
+        let nearby = match terms.neighbours.is_empty() {
+            true => Nearby::open(&terms.interface, PORT)?,
+            false => Nearby::open_beside(&terms.interface, PORT)?,
+        };
         let homes = Datagrams::udp(SocketAddr::from((terms.address, 0)), Some(MARK))?;
         let tunnel = Tunnel::open(terms.address)?;
         Ok(Self {
@@ -214,7 +217,7 @@ impl Neighbours {
         if addresses.is_empty() {
             return Ok(None);
         }
-        let socket = Datagrams::udp(SocketAddr::from((terms.address, PORT)), Some(MARK))?;
+        let socket = Datagrams::udp_beside(SocketAddr::from((terms.address, PORT)), Some(MARK))?;
         Ok(Some(Self { socket, addresses }))
     }
 

@@ -7,7 +7,7 @@
 //! before takes the note of a registration once, sends packets after the mobile node for some seconds, and says so;
 //! the new one then gives them to whoever asked, for its neighbour has vouched for that.
 
-use super::newcomers::Newcomer;
+use super::newcomers::Told;
 use super::{ForeignAgent, ForeignEvent, Gone, Visitor};
 use crate::mobile_ip::transmit::ROUTED;
 use crate::mobile_ip::{Arrival, Dropped, Transmit};
@@ -36,57 +36,51 @@ impl ForeignAgent {
         let (home, previous) = (request.home, note.previous);
         let key = self.config.neighbours.get(&previous);
         let key = key.ok_or(Dropped::StrangeNeighbour)?;
-        if self.newcomers.knows(home, previous, note.registration) {
+        if self.newcomers.knows(home, &note) {
             return Ok(());
         }
-        if self.newcomers.len() >= self.config.pending {
+        let (identification, most) = (request.identification, self.config.pending);
+        if !self.newcomers.has_room(home, identification, most) {
             return Err(Dropped::TooOften);
         }
         let notice = Notice {
             step: Step::Told,
             lifetime: Lifetime::NONE,
             home,
-            identification: request.identification,
+            identification,
         };
         let mut octets = notice.encode();
         note.append(&mut octets);
         key.sign(&mut octets, Between::ForeignHome);
         self.tell(previous, octets.clone());
-        self.unfollow(home);
-        let newcomer = Newcomer {
-            visitor: Visitor {
-                home,
-                home_agent: request.home_agent,
-                interface: self.config.interface,
-            },
-            previous,
-            registration: note.registration,
-            identification: request.identification,
-            notice: octets,
+        let visitor = Visitor {
+            home,
+            home_agent: request.home_agent,
+            interface: self.config.interface,
         };
-        self.newcomers.insert(newcomer, now);
+        let told = Told::new(visitor, &note, octets, now);
+        self.newcomers.insert(identification, told);
         Ok(())
     }
 
     /// The agent before has answered.
     fn answered(&mut self, from: Ipv4Addr, notice: &Notice, now: Instant) -> Result<(), Dropped> {
         let home = notice.home;
-        let asked = self.newcomers.asked_for(home, from, notice.identification);
-        let visitor = asked.ok_or(Dropped::Unsolicited)?;
-        let Some(lasting) = notice
-            .lifetime
-            .duration()
-            .filter(|_| !notice.lifetime.is_none())
-        else {
-            self.newcomers.remove(home);
+        let told = self.newcomers.answered((home, notice.identification), from);
+        let told = told.ok_or(Dropped::Unsolicited)?;
+        let lasting = notice.lifetime.duration().unwrap_or(LONGEST);
+        if notice.lifetime.is_none() {
             return Err(Dropped::NotSentOn);
-        };
-        self.newcomers.follow(home, now + lasting.min(LONGEST));
+        }
+        let visitor = self.newcomers.follow(&told, now + lasting.min(LONGEST));
         self.tunnel.follow(home, Some(from));
         match self.visitors.get_mut(&home) {
-            // It was here before, and is back.
-            Some(entry) => entry.stay(&mut self.tunnel),
             None => self.events.push_back(ForeignEvent::Followed(visitor)),
+            // It is back from where it had gone.
+            Some(entry) if entry.gone.is_some_and(|gone| gone.to == from) => {
+                entry.stay(&mut self.tunnel);
+            }
+            Some(_) => {}
         }
         Ok(())
     }
@@ -176,11 +170,11 @@ impl ForeignAgent {
         for (neighbour, octets) in self.newcomers.due(now) {
             self.tell(neighbour, octets);
         }
-        while let Some((visitor, was_followed)) = self.newcomers.pop_over(now) {
-            match was_followed {
-                true => self.lose(visitor),
-                false => self.counters.drop(Dropped::NeighbourSilent),
-            }
+        for _ in 0..self.newcomers.give_up(now) {
+            self.counters.drop(Dropped::NeighbourSilent);
+        }
+        while let Some(home) = self.newcomers.over(now) {
+            self.unfollow(home);
         }
         for entry in self.visitors.values_mut() {
             let until = entry.gone.and_then(|gone| gone.until);
@@ -198,15 +192,11 @@ impl ForeignAgent {
 
     /// Nobody may send after it any more.
     pub(super) fn unfollow(&mut self, home: Ipv4Addr) {
-        if let Some(visitor) = self.newcomers.take_followed(home) {
-            self.lose(visitor);
-        }
-    }
-
-    fn lose(&mut self, visitor: Visitor) {
-        self.tunnel.follow(visitor.home, None);
-        if !self.visitors.contains_key(&visitor.home) {
-            self.events.push_back(ForeignEvent::Left(visitor));
+        if let Some(visitor) = self.newcomers.unfollow(home) {
+            self.tunnel.follow(home, None);
+            if !self.visitors.contains_key(&home) {
+                self.events.push_back(ForeignEvent::Left(visitor));
+            }
         }
     }
 

@@ -1,10 +1,14 @@
 //! Those who come from a neighbour: it is told until it answers, and then sends after them what it gets.
+//!
+//! Who asks here need not be who it says, so one that is told of takes nobody's place: neither that of another request
+//! for the same mobile node, nor of what a neighbour has vouched for.
 
 use super::Visitor;
 use model::Instant;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use wire::mobile_ip::Note;
 
 /// After so long it is told again, and then after twice as long each time: what it could send after somebody
 /// is what is under way.
@@ -12,126 +16,136 @@ const FIRST: Duration = Duration::from_millis(200);
 /// So long it is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Somebody who comes.
+/// A neighbour that has been told, and has not answered.
 #[derive(Clone, Debug)]
-pub(super) struct Newcomer {
-    pub(super) visitor: Visitor,
-    /// Whence.
-    pub(super) previous: Ipv4Addr,
-    /// By which request it was registered there.
-    pub(super) registration: u64,
-    /// By which it asks here.
-    pub(super) identification: u64,
-    /// What its neighbour is told.
-    pub(super) notice: Vec<u8>,
-}
-
-#[derive(Clone, Debug)]
-struct Underway {
-    newcomer: Newcomer,
-    stage: Stage,
+pub(super) struct Told {
+    visitor: Visitor,
+    /// Whence it comes, by which request it was registered there, and what proves it there.
+    note: (Ipv4Addr, u64, Vec<u8>),
+    notice: Vec<u8>,
+    /// When to tell it again, and how long that is after the last time.
+    next: (Instant, Duration),
     until: Instant,
 }
 
+/// One after whom a neighbour sends.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// The neighbour is told, and next then, after so long.
-    Telling(Instant, Duration),
-    /// It has answered.
-    Followed,
+struct Followed {
+    visitor: Visitor,
+    previous: Ipv4Addr,
+    registration: u64,
+    until: Instant,
 }
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Newcomers(BTreeMap<Ipv4Addr, Underway>);
+pub(super) struct Newcomers {
+    /// By the mobile node and the identification of its request here.
+    told: BTreeMap<(Ipv4Addr, u64), Told>,
+    followed: BTreeMap<Ipv4Addr, Followed>,
+}
+
+impl Told {
+    pub(super) fn new(visitor: Visitor, note: &Note<'_>, notice: Vec<u8>, now: Instant) -> Self {
+        Self {
+            visitor,
+            note: (
+                note.previous,
+                note.registration,
+                note.authenticator.to_vec(),
+            ),
+            notice,
+            next: (now + FIRST, FIRST),
+            until: now + PATIENCE,
+        }
+    }
+}
 
 impl Newcomers {
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// Whether the neighbour hears already, or has heard, what a note says.
+    pub(super) fn knows(&self, home: Ipv4Addr, note: &Note<'_>) -> bool {
+        let followed = self.followed.get(&home);
+        let is_followed = followed.is_some_and(|one| {
+            (one.previous, one.registration) == (note.previous, note.registration)
+        });
+        let mut told = self.told.range((home, 0)..=(home, u64::MAX));
+        is_followed
+            || told.any(|(_, told)| {
+                let (previous, registration, authenticator) = &told.note;
+                (*previous, *registration) == (note.previous, note.registration)
+                    && authenticator == note.authenticator
+            })
     }
 
-    /// Whether the neighbour hears already, or has heard, what a note says.
-    pub(super) fn knows(&self, home: Ipv4Addr, previous: Ipv4Addr, registration: u64) -> bool {
-        let known = self.0.get(&home).map(|one| &one.newcomer);
-        known.is_some_and(|known| (known.previous, known.registration) == (previous, registration))
+    /// Whether another can be told of, with that identification.
+    pub(super) fn has_room(&self, home: Ipv4Addr, identification: u64, most: usize) -> bool {
+        self.told.len() < most && !self.told.contains_key(&(home, identification))
     }
 
     /// The neighbour has been told.
-    pub(super) fn insert(&mut self, newcomer: Newcomer, now: Instant) {
-        let underway = Underway {
-            stage: Stage::Telling(now + FIRST, FIRST),
-            until: now + PATIENCE,
-            newcomer,
-        };
-        self.0.insert(underway.newcomer.visitor.home, underway);
+    pub(super) fn insert(&mut self, identification: u64, told: Told) {
+        self.told.insert((told.visitor.home, identification), told);
     }
 
-    /// The one of whom an agent's first answer is.
-    pub(super) fn asked_for(
-        &self,
-        home: Ipv4Addr,
+    /// A neighbour answers: who comes from there, if that was asked.
+    pub(super) fn answered(
+        &mut self,
+        (home, identification): (Ipv4Addr, u64),
         previous: Ipv4Addr,
-        identification: u64,
-    ) -> Option<Visitor> {
-        let one = self.0.get(&home)?;
-        let is_it = one.newcomer.previous == previous
-            && one.newcomer.identification == identification
-            && !one.is_followed();
-        is_it.then_some(one.newcomer.visitor)
-    }
-
-    /// It is sent after.
-    pub(super) fn follow(&mut self, home: Ipv4Addr, until: Instant) {
-        if let Some(one) = self.0.get_mut(&home) {
-            one.stage = Stage::Followed;
-            one.until = until;
+    ) -> Option<Told> {
+        let key = (home, identification);
+        let told = self.told.remove(&key)?;
+        if told.note.0 != previous {
+            self.told.insert(key, told);
+            return None;
         }
+        Some(told)
     }
 
-    pub(super) fn remove(&mut self, home: Ipv4Addr) {
-        self.0.remove(&home);
+    /// It is sent after until then.
+    pub(super) fn follow(&mut self, told: &Told, until: Instant) -> Visitor {
+        let followed = Followed {
+            visitor: told.visitor,
+            previous: told.note.0,
+            registration: told.note.1,
+            until,
+        };
+        self.followed.insert(told.visitor.home, followed);
+        told.visitor
     }
 
-    /// The same, and says who it was if it was sent after.
-    pub(super) fn take_followed(&mut self, home: Ipv4Addr) -> Option<Visitor> {
-        let one = self.0.remove(&home)?;
-        one.is_followed().then_some(one.newcomer.visitor)
+    /// Nobody sends after it any more.
+    pub(super) fn unfollow(&mut self, home: Ipv4Addr) -> Option<Visitor> {
+        self.followed.remove(&home).map(|one| one.visitor)
     }
 
     /// What to tell again, and to whom.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(Ipv4Addr, Vec<u8>)> {
-        let mut due = Vec::new();
-        for one in self.0.values_mut() {
-            if let Stage::Telling(next, after) = &mut one.stage
-                && *next <= now
-            {
-                *after *= 2;
-                *next = now + *after;
-                due.push((one.newcomer.previous, one.newcomer.notice.clone()));
-            }
-        }
-        due
+        let due = self.told.values_mut().filter(|told| told.next.0 <= now);
+        let again = due.map(|told| {
+            let after = told.next.1 * 2;
+            told.next = (now + after, after);
+            (told.note.0, told.notice.clone())
+        });
+        again.collect()
     }
 
-    /// One whose time is over, and whether it was sent after.
-    pub(super) fn pop_over(&mut self, now: Instant) -> Option<(Visitor, bool)> {
-        let over = self.0.values().find(|one| one.until <= now)?;
-        let home = over.newcomer.visitor.home;
-        let one = self.0.remove(&home)?;
-        Some((one.newcomer.visitor, one.is_followed()))
+    /// Forgets neighbours that did not answer, and says how many there were.
+    pub(super) fn give_up(&mut self, now: Instant) -> usize {
+        let before = self.told.len();
+        self.told.retain(|_, told| told.until > now);
+        before - self.told.len()
+    }
+
+    /// One that has been sent after for long enough.
+    pub(super) fn over(&self, now: Instant) -> Option<Ipv4Addr> {
+        let over = self.followed.values().find(|one| one.until <= now);
+        over.map(|one| one.visitor.home)
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
-        let next = self.0.values().map(|one| match one.stage {
-            Stage::Telling(next, _) => next.min(one.until),
-            Stage::Followed => one.until,
-        });
-        next.min()
-    }
-}
-
-impl Underway {
-    const fn is_followed(&self) -> bool {
-        matches!(self.stage, Stage::Followed)
+        let told = self.told.values().map(|told| told.next.0.min(told.until));
+        let followed = self.followed.values().map(|one| one.until);
+        told.chain(followed).min()
     }
 }

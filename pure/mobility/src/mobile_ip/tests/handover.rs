@@ -486,6 +486,38 @@ fn who_is_followed_and_never_comes_has_left() {
     assert_eq!(dropped, Err(TunnelDrop::NoTunnel));
 }
 
+/// Who asks here in its name, with a note that it has not written, ends nothing and hinders nothing.
+#[test]
+fn a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_after_it() {
+    let mut world = leaving();
+    let forge = |world: &mut World, identification, registration| {
+        let asked = Request {
+            identification,
+            ..request(1, world.now)
+        };
+        let mut octets = signed(&asked);
+        mobile_foreign(9).append_note(&mut octets, (agent(0), registration), (HOME, agent(1)));
+        mobile_foreign(1).sign(&mut octets, Between::MobileForeign);
+        let now = world.now;
+        world.foreign[1].handle_datagram(&arrival(HOME, agent(1)), &octets, now);
+    };
+    let right = registration(&world);
+    forge(&mut world, 1, right);
+    world.run_for(10);
+    forge(&mut world, 2, right);
+    forge(&mut world, 3, right ^ 1);
+    world.run_for(10);
+    assert_eq!(comes(&mut world, 1, agent(0)), Some(None));
+    for number in 0..4 {
+        forge(&mut world, 10 + number, right ^ number);
+        world.run_for(100);
+        assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
+        assert_eq!(comes(&mut world, 1, agent(0)), Some(None));
+    }
+    assert!(dropped(&world, 0, Dropped::NotAuthenticMobile) > 3);
+    assert!(dropped(&world, 1, Dropped::NotSentOn) > 3);
+}
+
 /// Of strangers on the link.
 #[test]
 fn a_flood_of_notes_is_bounded() {
