@@ -74,13 +74,12 @@ impl Tunnel {
                 let (IpAddr::V4(from), ecn) = (arrival.path.remote.ip(), arrival.ecn) else {
                     return;
                 };
-                match node.decapsulate(from, Ecn::from_bits(ecn), inner) {
-                    Some(taken) => match taken.onward {
-                        None => losses.delivered += device.push(taken.datagram, Checksum::Made),
-                        Some(outer) => onward.push((outer, taken.datagram.to_vec())),
-                    },
-                    // It is counted there.
-                    None => {}
+                let Some(taken) = node.decapsulate(from, Ecn::from_bits(ecn), inner) else {
+                    return;
+                };
+                match taken.onward {
+                    None => losses.delivered += device.push(taken.datagram, Checksum::Made),
+                    Some(outer) => onward.push((outer, taken.datagram.to_vec())),
                 }
             });
             for (outer, datagram) in onward.drain(..) {
