@@ -39,7 +39,7 @@ pub enum Mobile {
     /// A host away from home.
     MobileNode(MobileNode),
     /// A router that is visited.
-    ForeignAgent(Box<ForeignAgent>),
+    ForeignAgent(ForeignAgent),
     /// A router that stands in.
     HomeAgent(HomeAgent),
 }
@@ -58,7 +58,7 @@ impl Mobile {
             }
             Some(Mobility::MobileNode(terms)) => Self::MobileNode(MobileNode::open(terms)?),
             Some(Mobility::ForeignAgent(terms)) => {
-                Self::ForeignAgent(Box::new(ForeignAgent::open(terms, offload)?))
+                Self::ForeignAgent(ForeignAgent::open(terms, offload)?)
             }
             Some(Mobility::HomeAgent(terms)) => Self::HomeAgent(HomeAgent::open(terms, offload)?),
         }))

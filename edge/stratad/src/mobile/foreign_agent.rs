@@ -42,7 +42,7 @@ pub struct ForeignAgent {
     nearby: Nearby,
     /// For home agents, from another port than 434: that is for visitors.
     homes: Datagrams,
-    neighbours: Option<Neighbours>,
+    neighbours: Option<Box<Neighbours>>,
     tunnel: Tunnel,
     /// Where those are that ask, and those that came.
     asking: BTreeMap<Ipv4Addr, LinkAddress>,
@@ -211,14 +211,14 @@ impl ForeignAgent {
 }
 
 impl Neighbours {
-    fn open(terms: &config::ForeignAgent) -> Result<Option<Self>, Error> {
+    fn open(terms: &config::ForeignAgent) -> Result<Option<Box<Self>>, Error> {
         let neighbours = terms.neighbours.iter();
         let addresses: Vec<_> = neighbours.map(|neighbour| neighbour.address).collect();
         if addresses.is_empty() {
             return Ok(None);
         }
         let socket = Datagrams::udp_beside(SocketAddr::from((terms.address, PORT)), Some(MARK))?;
-        Ok(Some(Self { socket, addresses }))
+        Ok(Some(Box::new(Self { socket, addresses })))
     }
 
     fn read(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
