@@ -64,6 +64,7 @@ impl Trio {
             0 => Replay::default(),
             _ => Replay::Nonces,
         };
+        let agent_key = key(3);
         let key = Association { replay, ..key(1) };
         let now = Instant::ZERO;
         let mobile = MobileNodeConfig {
@@ -72,7 +73,9 @@ impl Trio {
             key: key.clone(),
             agent_keys: match first & 4 {
                 0 => BTreeMap::new(),
-                _ => [FOREIGN_AGENT, OTHER_AGENT].map(|agent| (agent, key(3))).into(),
+                _ => [FOREIGN_AGENT, OTHER_AGENT]
+                    .map(|agent| (agent, agent_key.clone()))
+                    .into(),
             },
             interfaces: vec![AIR],
             lifetime: Lifetime(300),
@@ -290,7 +293,7 @@ fn foreign_config(is_keyed: bool) -> ForeignAgentConfig {
         home_agents: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: keyed(HOME, 3).into_iter().collect(),
-neighbours: keyed(NEIGHBOUR, 2).into_iter().collect(),
+        neighbours: keyed(NEIGHBOUR, 2).into_iter().collect(),
         visitors: 4,
         pending: 4,
     }
