@@ -323,7 +323,7 @@ impl World {
                 let Some(packet) = node.decapsulate(from, Ecn::NotEct, &mut inner) else {
                     return;
                 };
-                let packet = packet.to_vec();
+                let packet = packet.datagram.to_vec();
                 match who {
                     HOME => self.hand_over(HOME, &packet),
                     agent => {
