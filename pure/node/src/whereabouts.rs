@@ -212,19 +212,32 @@ impl Node {
         for peer in &stirred {
             let mut tunnel = self.whereabouts.tunnels.remove(peer).unwrap_or_default();
             let places = self.whereabouts.places.get(peer).cloned();
-            let places = places.filter(|_| self.established(peer).is_some());
-            let is_over = places.is_none();
-            self.follow_tunnel(peer, &places.unwrap_or_default(), &mut tunnel, now);
-            if !is_over {
-                self.whereabouts.tunnels.insert(peer.clone(), tunnel);
+            match places.filter(|_| self.established(peer).is_some()) {
+                Some(places) => {
+                    self.follow_tunnel(peer, &places, &mut tunnel, now);
+                    self.whereabouts.tunnels.insert(peer.clone(), tunnel);
+                }
+                None => self.let_go(peer, &tunnel, now),
             }
         }
         !stirred.is_empty()
     }
 
+    /// A tunnel is down, or is to have no slots any more.
+    fn let_go(&mut self, peer: &str, tunnel: &Tunnel, now: Instant) {
+        for slot in tunnel.opened.keys() {
+            // It may be gone already.
+            let _ = self.ike.close_child(peer, slot, now);
+        }
+        tunnel
+            .sent_on
+            .iter()
+            .for_each(|child| self.workers.retire(*child));
+    }
+
     fn follow_tunnel(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
         let passes = self.passes(peer);
-        let here = match passes.is_empty() && !places.nodes.is_empty() {
+        let here = match passes.is_empty() {
             // Nothing arrives anywhere until that is known, and it may be where it was.
             true => tunnel.here.clone(),
             false => slots_at(&passes, places),

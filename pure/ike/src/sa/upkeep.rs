@@ -89,8 +89,10 @@ impl Established {
             .any(|task| matches!(task, Task::NewChild(_)))
     }
 
-    /// This SA has the place of another one with these children; what that one had is asked for.
-    pub(crate) fn inherit_children(&mut self, names: BTreeSet<Option<String>>) {
+    /// This SA has the place of another one with these children; what that one had is asked for. Slots are for who
+    /// wants them to ask for.
+    pub(crate) fn inherit_children(&mut self, mut names: BTreeSet<Option<String>>) {
+        names.retain(|name| !slot::is_slot(name.as_deref()));
         self.upkeep.inherited = names;
     }
 
