@@ -23,6 +23,11 @@ const FIXED: &str = "pure/esp/tests/data_plane/fixed.rs";
 const OVERLAY: &str = "pure/esp/tests/data_plane/overlay.rs";
 const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
 const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
+const HANDOVER: &str = "edge/lab/tests/e2e_handover.rs";
+const ROAMING: &str = "pure/node/tests/roaming/attacks.rs";
+const MOVING: &str = "pure/node/tests/roaming/handover.rs";
+const WALKS: &str = "pure/node/tests/roaming/walks.rs";
+const SLOT: &str = "pure/ike/src/tests/slot.rs";
 const WRITE: &str = "edge/lab/tests/e2e_write.rs";
 const WRITING: &str = "pure/node/src/tests/write.rs";
 
@@ -414,6 +419,63 @@ pub const ZONES: &[Weakness] = &[
         answer: Tests(&[
             (LEVEL, "forged_and_repeated_packets_make_no_link_bad"),
             (LEVEL, "on_a_good_link_packets_are_opaque_until_it_is_bad"),
+        ]),
+    },
+    Weakness {
+        number: 27,
+        seen: "a node that a mobile node has left, keeps all that it was given, and hears of nothing",
+        what: "reads what is sealed later, there or when the mobile node comes back",
+        answer: Tests(&[
+            (
+                HANDOVER,
+                "an_agent_that_heard_of_no_revocation_has_keys_of_nothing",
+            ),
+            (
+                ROAMING,
+                "an_agent_that_ignores_revoke_has_the_key_of_nothing_that_comes_later",
+            ),
+            (MOVING, "who_comes_back_finds_other_keys"),
+            (WALKS, "ten_thousand_walks_end_with_ends_that_agree"),
+        ]),
+    },
+    Weakness {
+        number: 28,
+        seen: "a node that is given keys before a mobile node comes",
+        what: "reads what is sealed for the node where it is",
+        answer: Tests(&[
+            (
+                ROAMING,
+                "a_neighbour_that_is_never_visited_has_the_key_of_nothing",
+            ),
+            (
+                SLOT,
+                "each_slot_licenses_its_own_node_and_has_keys_of_its_own",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 29,
+        seen: "anybody on the path",
+        what: "has keys given to a node where the mobile node is not, by a registration or an advertisement",
+        answer: Tests(&[
+            (ROAMING, "a_registration_that_is_replayed_moves_no_key"),
+            (ROAMING, "an_advertisement_that_is_spoofed_moves_no_key"),
+        ]),
+    },
+    Weakness {
+        number: 30,
+        seen: "a gateway that gives keys to whom it likes",
+        what: "has a node read that the mobile node does not license",
+        answer: Tests(&[
+            (
+                SLOT,
+                "an_offer_of_a_node_that_the_other_end_does_not_license_is_refused_and_told",
+            ),
+            (
+                MOVING,
+                "a_node_that_one_end_does_not_license_gets_no_key_by_any_way",
+            ),
+            (SLOT, "two_nodes_in_one_offer_or_none_are_refused"),
         ]),
     },
 ];
