@@ -1,11 +1,11 @@
-//! A mobile node between two foreign agents, and its home agent, which is its tunnel's gateway: the network of the tests of
-//! Mobile IPv4.
+//! A mobile node between two or three foreign agents, and its home agent, which is its tunnel's gateway: the network of the
+//! tests of Mobile IPv4, and of the demo that walks.
 //!
 //! ```text
-//!            m0 ---- wl0  near  up ----  a
-//!   mobile                                 between  b ... eth0  home   10.8.0.1
-//!            m1 ---- wl0  far   up ----                         192.0.2.1
-//!   10.66.0.7      198.51.100.2, 203.0.113.2
+//!            m0 ---- wl0  near   up ----  a0
+//!   mobile   m1 ---- wl0  far    up ----  a1  between  b ... eth0  home   10.8.0.1
+//!            m2 ---- wl0  third  up ----  a2                       192.0.2.1
+//!   10.66.0.7      198.51.100.2, 203.0.113.2, 198.18.0.2
 //! ```
 //!
 //! The mobile node has no address on a link and no route: what it has, it has by registering.
@@ -18,6 +18,7 @@ use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::Result;
 use serde_json::Value;
+use std::path::Path;
 
 /// Where the mobile node is reached, outside of its tunnel.
 pub const HOME_ADDRESS: &str = "10.66.0.7";
@@ -25,27 +26,40 @@ pub const HOME_ADDRESS: &str = "10.66.0.7";
 /// Its home agent.
 pub const HOME_AGENT: &str = "192.0.2.1";
 
-/// The care-of addresses of both foreign agents; the first is the preferred one.
-pub const CARE_OF: [&str; 2] = ["198.51.100.2", "203.0.113.2"];
+/// How many foreign agents there can be.
+pub const MOST_AGENTS: usize = 3;
+
+/// Their care-of addresses; the first is the preferred one.
+pub const CARE_OF: [&str; MOST_AGENTS] = ["198.51.100.2", "203.0.113.2", "198.18.0.2"];
+
+/// Their identities, if they are licensed nodes as well.
+pub const AGENTS: [&str; MOST_AGENTS] = ["fa.example.net", "fb.example.net", "fc.example.net"];
 
 /// The mobile node's interfaces, in the same order.
-pub const INTERFACES: [&str; 2] = ["m0", "m1"];
+pub const INTERFACES: [&str; MOST_AGENTS] = ["m0", "m1", "m2"];
 
 /// What mobile node and home agent share.
 pub const HOME_KEY: &str = "a key between mobile node and home agent";
 
-/// The networks towards home, as the foreign agents and the host between are there.
-const UPLINKS: [[&str; 2]; 2] = [["10.4.1.2", "10.4.1.1"], ["10.4.2.2", "10.4.2.1"]];
+/// What the foreign agents' hosts are called.
+const NAMES: [&str; MOST_AGENTS] = ["near", "far", "third"];
 
-/// The five hosts.
+/// The networks towards home, as the foreign agents and the host between are there.
+const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
+    ["10.4.1.2", "10.4.1.1"],
+    ["10.4.2.2", "10.4.2.1"],
+    ["10.4.3.2", "10.4.3.1"],
+];
+
+/// The hosts.
 pub struct Walk {
-    _bed: Testbed,
-    /// Between the first foreign agent and home, if it is no ideal wire.
-    hop: Option<Emulator>,
+    bed: Testbed,
+    /// Between foreign agents and home, where it is no ideal wire.
+    hops: Vec<Emulator>,
     /// Who moves.
     pub mobile: Host,
     /// Whom it visits.
-    pub agents: [Host; 2],
+    pub agents: Vec<Host>,
     /// A router.
     pub between: Host,
     /// Where it is at home.
@@ -53,7 +67,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The hosts and the wires, without daemons.
+    /// Two foreign agents, the other hosts and the wires, without daemons.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -66,11 +80,20 @@ impl Walk {
     /// # Errors
     /// As [`Walk::new`].
     pub fn with_hop(name: &str, hop: Option<sim::Settings>) -> Result<Self> {
-        let bed = Testbed::new(name)?;
+        Self::in_bed(Testbed::new(name)?, &[hop, None])
+    }
+
+    /// The same in a testbed that is there, with a foreign agent for each of these wires towards home; those that are
+    /// none are ideal.
+    ///
+    /// # Errors
+    /// As [`Walk::new`].
+    pub fn in_bed(bed: Testbed, hops: &[Option<sim::Settings>]) -> Result<Self> {
         let (mobile, between, home) =
             (bed.host("mobile")?, bed.host("between")?, bed.host("home")?);
-        let agents = [bed.host("near")?, bed.host("far")?];
-        for router in [&agents[0], &agents[1], &between, &home] {
+        let names = NAMES.iter().take(hops.len());
+        let agents: Vec<_> = names.map(|name| bed.host(name)).collect::<Result<_>>()?;
+        for router in agents.iter().chain([&between, &home]) {
             router.sysctl("net.ipv4.ip_forward", "1")?;
         }
         wire::veth(
@@ -78,8 +101,8 @@ impl Walk {
             home.end("eth0", &["192.0.2.1/24"]),
         )?;
         home.route("default", "192.0.2.2")?;
-        let mut emulator = None;
-        for (number, agent) in agents.iter().enumerate() {
+        let mut emulators = Vec::new();
+        for (number, (agent, hop)) in agents.iter().zip(hops).enumerate() {
             let link = format!("{}/24", CARE_OF[number]);
             wire::veth(
                 mobile.end(INTERFACES[number], &[]),
@@ -90,10 +113,10 @@ impl Walk {
             let near = agent.end("up", &here);
             let device = format!("a{number}");
             let far = between.end(&device, &there);
-            match hop.filter(|_| number == 0) {
+            match hop {
                 None => wire::veth(near, far)?,
                 Some(hop) => {
-                    emulator = Some(wire::emulated(near, far, Settings::symmetric(hop), 1)?)
+                    emulators.push(wire::emulated(near, far, Settings::symmetric(*hop), 1)?);
                 }
             }
             agent.route("default", UPLINKS[number][1])?;
@@ -101,13 +124,18 @@ impl Walk {
             between.route(&network, UPLINKS[number][0])?;
         }
         Ok(Self {
-            _bed: bed,
-            hop: emulator,
+            bed,
+            hops: emulators,
             mobile,
             agents,
             between,
             home,
         })
+    }
+
+    /// Where its files are.
+    pub fn directory(&self) -> &Path {
+        self.bed.directory()
     }
 
     /// A foreign agent's daemon, by its number.
@@ -123,8 +151,16 @@ impl Walk {
     /// # Errors
     /// Those of [`Host::stratad`].
     pub fn start_licensed_agent(&self, number: usize) -> Result<Daemon> {
+        self.start_licensed_agent_with(number, "")
+    }
+
+    /// The same with more tables.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_licensed_agent_with(&self, number: usize, more: &str) -> Result<Daemon> {
         self.agents[number].secret("node.psk", NODE_KEY)?;
-        self.agents[number].stratad(&format!("{}{LICENSED}", agent_config(number)))
+        self.agents[number].stratad(&format!("{}{LICENSED}{more}", agent_config(number)))
     }
 
     /// The home agent's daemon.
@@ -135,7 +171,7 @@ impl Walk {
         self.home.secret("home.key", HOME_KEY)?;
         self.home.secret("tunnel.psk", TUNNEL_KEY)?;
         self.home.secret("node.psk", NODE_KEY)?;
-        self.home.stratad(&home_config(terms))
+        self.home.stratad(&home_config(self.agents.len(), terms))
     }
 
     /// The mobile node's daemon, which has this key; `more` are lines of `[mobile_node]`.
@@ -145,12 +181,14 @@ impl Walk {
     pub fn start_mobile(&self, key: &str, more: &str, terms: Terms<'_>) -> Result<Daemon> {
         self.mobile.secret("home.key", key)?;
         self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
-        self.mobile.stratad(&mobile_config(more, terms))
+        let interfaces = &INTERFACES[..self.agents.len()];
+        self.mobile
+            .stratad(&mobile_config(interfaces, more, terms))
     }
 
-    /// How many packets the wire of [`Walk::with_hop`] has lost by its errors.
+    /// How many packets the wires that are not ideal have lost by their errors.
     pub fn lost(&self) -> u64 {
-        let directions = self.hop.iter().flat_map(Emulator::statistics);
+        let directions = self.hops.iter().flat_map(Emulator::statistics);
         directions.map(|direction| direction.lost_bit_error).sum()
     }
 
@@ -173,11 +211,12 @@ impl Walk {
     /// # Errors
     /// The kernel refuses.
     pub fn set_link(&self, number: usize, up: bool) -> Result<()> {
-        let word = if up { "up" } else { "down" };
+        let netlink = self.mobile.netns().netlink()?;
         let device = INTERFACES[number];
-        self.mobile
-            .run(&format!("ip link set {device} {word}"))
-            .map(drop)
+        Ok(match up {
+            true => netlink.link_up(device)?,
+            false => netlink.link_down(device)?,
+        })
     }
 }
 
@@ -218,11 +257,11 @@ enabled = true
 "#;
 
 fn agent_config(number: usize) -> String {
-    let address = CARE_OF[number];
+    let (id, address) = (AGENTS[number], CARE_OF[number]);
     format!(
         r#"
 [node]
-id = "fa.example.net"
+id = "{id}"
 [foreign_agent]
 interface = "wl0"
 address = "{address}"
@@ -230,8 +269,9 @@ address = "{address}"
     )
 }
 
-fn home_config(terms: Terms<'_>) -> String {
+fn home_config(agents: usize, terms: Terms<'_>) -> String {
     let terms = terms.text();
+    let licensed: String = (0..agents).map(licensed).collect();
     format!(
         r#"
 [node]
@@ -251,17 +291,27 @@ remote = ["10.1.0.2/32"]
 mobike = "off"
 liveness = "1s"
 {terms}
-[licensed.fa]
-address = "{}"
-id = "fa.example.net"
-psk = "node.psk"
-liveness = "1s"
-"#,
-        CARE_OF[0]
+{licensed}
+"#
     )
 }
 
-fn mobile_config(more: &str, terms: Terms<'_>) -> String {
+/// A foreign agent, if it is a licensed node as well.
+fn licensed(number: usize) -> String {
+    let (id, address) = (AGENTS[number], CARE_OF[number]);
+    let (name, _) = id.split_once('.').unwrap_or((id, ""));
+    format!(
+        r#"
+[licensed.{name}]
+address = "{address}"
+id = "{id}"
+psk = "node.psk"
+liveness = "1s"
+"#
+    )
+}
+
+fn mobile_config(interfaces: &[&str], more: &str, terms: Terms<'_>) -> String {
     let terms = terms.text();
     format!(
         r#"
@@ -272,7 +322,7 @@ addresses = ["10.1.0.2/32"]
 [mobile_node]
 home_address = "{HOME_ADDRESS}"
 home_agent = "{HOME_AGENT}"
-interfaces = ["m0", "m1"]
+interfaces = {interfaces:?}
 key = {{ spi = 4097, secret = "home.key" }}
 {more}
 [peer.office]
