@@ -10,7 +10,7 @@
 //! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
-//! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
+//! * [`demo`]: the whole of Strata at work, measured (`strata demo`); [`spectator`]: demos from outside.
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
 //!   drawn and put on one page (`strata lab`).
 //! * [`matrix`]: Strata with every strongSwan at hand, each pair of choices in some cell.
@@ -55,6 +55,7 @@ pub mod plot;
 pub mod process;
 pub mod runner;
 pub mod scene;
+pub mod spectator;
 pub mod strongswan;
 pub mod testbed;
 mod text;

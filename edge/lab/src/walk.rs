@@ -182,8 +182,7 @@ impl Walk {
         self.mobile.secret("home.key", key)?;
         self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
         let interfaces = &INTERFACES[..self.agents.len()];
-        self.mobile
-            .stratad(&mobile_config(interfaces, more, terms))
+        self.mobile.stratad(&mobile_config(interfaces, more, terms))
     }
 
     /// How many packets the wires that are not ideal have lost by their errors.
