@@ -7,7 +7,7 @@ use crate::walk::CARE_OF;
 use std::time::Duration;
 
 /// Characters of the longest bar.
-const BAR: usize = 12;
+const BAR: usize = 10;
 
 /// Half seconds of the download and of the stream that are shown.
 const SPANS: usize = 34;
@@ -110,8 +110,8 @@ fn map(diary: &Diary, paint: Paint) -> String {
 }
 
 fn agents(diary: &Diary, paint: Paint) -> String {
-    let mut table = paint
-        .dim("     mobile node      has keys   reads per second      read in all   shown later");
+    let head = "     mobile node      keys for  reads per second    read in all   since it left";
+    let mut table = paint.dim(head);
     table.push('\n');
     for (agent, sight) in diary.sights().iter().enumerate() {
         let is_here = diary.legs.last().is_some_and(|leg| leg.to == agent);
@@ -126,14 +126,14 @@ fn agents(diary: &Diary, paint: Paint) -> String {
             (false, _) => place,
         };
         let keys = match sight.keys {
-            0 => format!("{:11}", "-"),
-            1 => paint.doubtful(&format!("{:11}", "of headers")),
-            more => paint.doubtful(&format!("{:11}", format!("{more} of headers"))),
+            0 => "-".to_owned(),
+            1 => "headers".to_owned(),
+            slots => format!("{slots} slots"),
         };
-        let rate = if diary.gone[agent] {
-            0
-        } else {
-            diary.rate(agent)
+        let keys = paint.doubtful(&format!("{keys:9}"));
+        let rate = match diary.gone[agent] {
+            true => 0,
+            false => diary.rate(agent),
         };
         let bar = bar(rate as f64 / BUSY as f64);
         let bar = format!("{rate:>5} {bar:BAR$}");
@@ -142,12 +142,9 @@ fn agents(diary: &Diary, paint: Paint) -> String {
             (true, _) => paint.good(&bar),
             (false, _) => paint.bad(&bar),
         };
-        let shown = shown(diary, agent, paint);
-        let name = paint.bold(&letter(agent).to_string());
-        table += &format!(
-            "  {name}  {place}{keys}{bar} {:>10}   {shown}\n",
-            count(sight.read)
-        );
+        let (name, all) = (paint.bold(&letter(agent).to_string()), count(sight.read));
+        let later = later(diary, agent, paint);
+        table += &format!("  {name}  {place}{keys}{bar} {all:>13} {later}\n");
     }
     table
 }
@@ -165,14 +162,17 @@ fn place(diary: &Diary, agent: usize) -> String {
     }
 }
 
-/// Of how many packets that were sealed after the last move an agent that was left has read how many.
-fn shown(diary: &Diary, agent: usize, paint: Paint) -> String {
+/// How many an agent that was left has read of the packets that were sealed after the last move.
+fn later(diary: &Diary, agent: usize, paint: Paint) -> String {
     let last = diary.legs.len().checked_sub(1);
     let left = last.filter(|&last| diary.legs[last].to != agent);
-    match left.and_then(|leg| diary.read(leg, agent)) {
-        None | Some((_, 0)) => String::new(),
-        Some((0, shown)) => format!("{}, read 0", count(shown)),
-        Some((read, shown)) => paint.bad(&format!("{}, READ {}", count(shown), count(read))),
+    let Some((read, shown)) = left.and_then(|leg| diary.read(leg, agent)) else {
+        return String::new();
+    };
+    let later = format!("{:>15}", format!("{} of {}", count(read), count(shown)));
+    match read {
+        0 => later,
+        _ => paint.bad(&later),
     }
 }
 
@@ -211,9 +211,7 @@ fn moves(diary: &Diary, paint: Paint) -> String {
         let keys = after(leg, leg.keys);
         let reads = after(leg, leg.reads);
         let name = paint.bold(&format!("{from} → {}", letter(leg.to)));
-        format!(
-            "  {number:>2}  {name}   stream {gap}, {lost:>2} lost   keys {keys}   reads {reads}\n"
-        )
+        format!("  {number:>2}  {name}   gap {gap}, {lost:>3} lost   keys {keys}   reads {reads}\n")
     };
     moves.into_iter().map(line).collect()
 }
@@ -273,7 +271,7 @@ mod tests {
         for words in [
             "B  is here",
             "A  left 2 s ago",
-            "100, read 0",
+            "0 of 100",
             "100 sent, 5 lost",
             "A → B",
         ] {
@@ -283,7 +281,8 @@ mod tests {
 
     #[test]
     fn an_agent_that_reads_on_is_shouted() {
-        assert!(shown(7).contains("100, READ 7"), "{}", shown(7));
+        let text = frame(&Options::default(), &walked(7), Paint { colour: true });
+        assert!(text.contains("\x1b[1;31m       7 of 100"), "{text}");
     }
 
     #[test]
@@ -303,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_long_as_its_part() {
-        assert_eq!(bar(0.5), "██████");
+        assert_eq!(bar(0.5), "█████");
         assert_eq!(bar(9.0).chars().count(), BAR);
         assert_eq!((spark(0.0), spark(0.5), spark(2.0)), (' ', '▄', '█'));
     }
