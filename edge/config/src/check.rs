@@ -34,7 +34,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
             "add a [peer.NAME] for a tunnel, or [gateway.NAME] and [divert] for a licensed node",
         );
     }
-    for section in ["snoop", "regulate", "stand_in"] {
+    for section in ["snoop", "regulate", "stand_in", "handover"] {
         if let Some(value) = root.at(&[section])
             && nothing_diverted
         {
@@ -296,8 +296,8 @@ fn licences(config: &Config) -> Vec<Warning> {
     let mut named = BTreeSet::new();
     for peer in &config.peers {
         let name = &peer.party.name;
-        let nodes: BTreeSet<_> = peer.zones.licences.iter().map(|l| &l.node).collect();
-        let licences = peer.zones.licences.iter();
+        let nodes: BTreeSet<_> = peer.zones.all_licences().map(|l| &l.node).collect();
+        let licences = peer.zones.all_licences();
         let opened = licences.filter(|licence| peer.zones.opens_payload(licence));
         warnings.extend(opened.map(|licence| Warning::PayloadLicensed {
             peer: name.clone(),

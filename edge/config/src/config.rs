@@ -3,6 +3,7 @@
 use crate::credential::{self, Credential};
 use crate::divert::window;
 use crate::fault::Context;
+use crate::handover;
 use crate::reader::{Table, Value};
 use crate::{
     Addressing, Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility,
@@ -67,6 +68,8 @@ pub struct Config {
     pub regulate: Option<u32>,
     /// `[stand_in]`: default never. Only with `[divert]`.
     pub stand_in: Option<StandIn>,
+    /// `[handover] neighbours`: the licensed nodes to which mobile nodes may go from this one. Default none.
+    pub neighbours: Vec<Identity>,
     /// `[mobile_node]`, `[foreign_agent]` or `[home_agent]`: default nothing of Mobile IP.
     pub mobility: Option<Mobility>,
     /// `[log] level`: default `info`.
@@ -175,6 +178,7 @@ impl Config {
         let snoop = file.optional("snoop", Snoop::read);
         let regulate = file.optional("regulate", window);
         let stand_in = file.optional("stand_in", StandIn::read);
+        let neighbours = file.optional("handover", handover::neighbours);
         let mobility = Mobility::read(&mut file);
         let log = file.optional("log", level);
         let audit = file.optional("audit", Audit::read);
@@ -203,6 +207,7 @@ impl Config {
             snoop,
             regulate,
             stand_in,
+            neighbours: neighbours.unwrap_or_default(),
             mobility,
             log: log.unwrap_or(Level::Info),
             audit,

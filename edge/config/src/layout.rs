@@ -66,7 +66,8 @@ fn begin(peer: &Peer, mode: Mode) -> Option<(String, String)> {
 /// Of a segment without its IP header nobody knows the length but who reads a payload that is padded.
 fn length(peer: &Peer, mode: Mode) -> Option<(String, String)> {
     let (_, suite) = peer.layout().last()?;
-    let unknown = mode != Mode::Tunnel && suite.iv_len() > 0 && !peer.zones.licences.is_empty();
+    let unknown =
+        mode != Mode::Tunnel && suite.iv_len() > 0 && peer.zones.all_licences().next().is_some();
     unknown.then(|| {
         (
             format!("in {mode} mode nothing tells a licensed node how long a payload is that {suite} pads"),

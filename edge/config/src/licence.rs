@@ -5,9 +5,9 @@
 //! a node has beside it is its own, and one at most has nothing beside it. Who shares a key can make what the
 //! others that have it believe, and what no end does.
 
-use crate::Peer;
 use crate::reader::Value;
-use model::{Identity, ZoneId};
+use crate::{Peer, ZonePolicy};
+use model::{Identity, Licence, ZoneId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rules between the licences of a peer.
@@ -26,10 +26,25 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     }
 }
 
-/// The zones whose keys two nodes would have, and these.
+/// The zones whose keys two nodes would have, and these: in each place those that have licences there and everywhere.
 pub(crate) fn sharing(peer: &Peer) -> Vec<(ZoneId, [&Identity; 2])> {
+    let ZonePolicy {
+        licences, slots, ..
+    } = &peer.zones;
+    let everywhere = sharing_among(licences.iter());
+    let there = slots.iter().flat_map(|slot| {
+        let all = sharing_among(licences.iter().chain(&slot.licences));
+        all.into_iter()
+            .filter(|(_, nodes)| nodes.contains(&&slot.node))
+    });
+    everywhere.into_iter().chain(there).collect()
+}
+
+fn sharing_among<'a>(
+    licences: impl Iterator<Item = &'a Licence>,
+) -> Vec<(ZoneId, [&'a Identity; 2])> {
     let mut nodes: BTreeMap<&Identity, BTreeSet<ZoneId>> = BTreeMap::new();
-    for licence in &peer.zones.licences {
+    for licence in licences {
         let zones = nodes.entry(&licence.node).or_default();
         zones.insert(licence.zone);
     }

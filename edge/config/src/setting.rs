@@ -8,8 +8,8 @@ mod mobility;
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Aead, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
-    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Snoop, StandIn, Start, Tunnel,
-    When, ZonePolicy,
+    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Slot, Snoop, StandIn, Start,
+    Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -82,6 +82,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         snoop,
         regulate,
         stand_in,
+        neighbours,
         mobility,
         log,
         audit,
@@ -122,6 +123,8 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     let window = regulate.map_or_else(|| "none".to_owned(), |window| size(window.into()));
     sections.push(fixed("regulate", vec![applied("window", window)]));
     sections.push(fixed("stand_in", self::stand_in(stand_in.as_ref())));
+    let neighbours = applied("neighbours", list(neighbours));
+    sections.push(fixed("handover", vec![neighbours]));
     sections.extend(mobility.iter().flat_map(mobility::sections));
     sections
 }
@@ -247,6 +250,8 @@ fn peer(peer: &Peer) -> Section {
         layout,
         map,
         licences,
+        slots,
+        handover,
         shared,
     } = zones;
     let mut settings = self::party(party);
@@ -295,8 +300,14 @@ fn peer(peer: &Peer) -> Section {
         anew("map", self::map(map, zones)),
         rekeyed(
             "licences",
-            list(licences.iter().map(|licence| self::licence(licence, zones))),
+            list(
+                licences
+                    .iter()
+                    .map(|licence| self::licence(licence, zones))
+                    .chain(slots.iter().flat_map(|slot| slot_licences(slot, zones))),
+            ),
         ),
+        applied("handover", handover.name()),
         applied("shared", shared),
     ]);
     let LevelPolicy {
@@ -640,6 +651,19 @@ fn licence(licence: &Licence, zones: &ZonePolicy) -> String {
     let Licence { node, zone, right } = licence;
     let zone = zones.name(*zone);
     format!("{node} {} {zone}", right.name())
+}
+
+/// Those that hold where one node is.
+fn slot_licences(slot: &Slot, zones: &ZonePolicy) -> Vec<String> {
+    let Slot {
+        node: _,
+        at,
+        licences,
+    } = slot;
+    let licences = licences.iter();
+    let there =
+        licences.map(|licence| format!("{} at {}", self::licence(licence, zones), list(at)));
+    there.collect()
 }
 
 const fn routing(routing: Routing) -> &'static str {

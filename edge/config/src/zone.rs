@@ -1,7 +1,10 @@
-//! `zones`, `layout`, `map`, `licences` and `shared` of a peer: what both of us would show to others.
+//! `zones`, `layout`, `map`, `licences`, `handover` and `shared` of a peer: what both of us would show to others.
 
+use crate::handover::{self, Handover, Slot};
 use crate::reader::{Table, Value};
-use model::{Licence, MapKind, Right, Run, ZoneId, ZoneSelector, ZoneSuite};
+use model::{
+    Identity, Licence, MapKind, Right, Run, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+};
 
 /// What there is to a packet where nothing else is said.
 const LAYOUT: [ZoneSelector; 2] = [ZoneSelector::IpTransport, ZoneSelector::Rest];
@@ -28,6 +31,10 @@ pub struct ZonePolicy {
     /// duplicates. Default nobody. Written as
     /// `[{ node = "fa.example.net", zones = ["headers"], right = "read" }]`.
     pub licences: Vec<Licence>,
+    /// Those of `licences` that hold in some place alone: `at = ["198.51.100.2"]`.
+    pub slots: Vec<Slot>,
+    /// `handover`: when the nodes of such places get their keys. Default `push`.
+    pub handover: Handover,
     /// `shared`: several nodes may have the key of the same zone, beside the first one too. Default false.
     pub shared: bool,
 }
@@ -62,26 +69,31 @@ impl ZonePolicy {
             false => map(value, &layout),
         });
         let licences = table.optional("licences", |value| {
-            let licences = value
-                .list(|value| licence(value, &layout, map.as_ref()))?
-                .concat();
+            let licences = value.list(|value| licence(value, &layout, map.as_ref()))?;
             match refused && !licences.is_empty() {
                 true => no_zones(value, "licences speak of zones", "the licences"),
-                false => Some(licences),
+                false => handover::sort(value, licences),
             }
+        });
+        let (licences, slots) = licences.unwrap_or_default();
+        let handover = table.optional("handover", |value| match slots.is_empty() {
+            true => value.fault(
+                "no licence holds in one place alone, so nothing is handed over",
+                "write where each node is into its licence, like `at = [\"198.51.100.2\"]`, or remove `handover`",
+            ),
+            false => value.choice(&Handover::CHOICES),
         });
         let shared = table.optional("shared", |value| match (refused, value.boolean()?) {
             (true, true) => no_zones(value, "the keys of zones are shared", "`shared`"),
             (_, shared) => Some(shared),
         });
-        let mut licences = licences.unwrap_or_default();
-        licences.sort();
-        licences.dedup();
         Some(Self {
             stance: stance.unwrap_or(Stance::Refuse),
             layout,
             map: map.unwrap_or_default(),
             licences,
+            slots,
+            handover: handover.unwrap_or_default(),
             shared: shared.unwrap_or(false),
         })
     }
@@ -91,6 +103,12 @@ impl ZonePolicy {
         let place = usize::from(zone.0).checked_sub(1);
         let zone = place.and_then(|place| self.layout.get(place));
         zone.map_or_else(String::new, |(selector, _)| selector.to_string())
+    }
+
+    /// The licences of all places.
+    pub fn all_licences(&self) -> impl Iterator<Item = &Licence> {
+        let slots = self.slots.iter().flat_map(|slot| &slot.licences);
+        self.licences.iter().chain(slots)
     }
 
     /// Whether it is the payload that a licence opens.
@@ -255,8 +273,14 @@ fn takes(zone: ZoneSelector, later: ZoneSelector) -> bool {
     }
 }
 
-/// One entry of `licences`: one licence for each of its zones.
-fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<Vec<Licence>> {
+/// One entry of `licences`: one licence for each of its zones, and where they hold if that is not everywhere.
+pub(crate) struct Licences {
+    pub(crate) node: Identity,
+    pub(crate) at: Option<Vec<TrafficSelector>>,
+    pub(crate) licences: Vec<Licence>,
+}
+
+fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<Licences> {
     let mut table = value.table()?;
     let node = table.required("node", "\"fa.example.net\"", Value::identity);
     let zones = table.required("zones", "[\"headers\"]", |value| {
@@ -274,6 +298,7 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
             Right::Write | Right::Inject => in_headers(value, right, zones.as_deref()?, layout),
         }
     });
+    let at = table.optional("at", handover::at);
     table.finish();
     let (node, right) = (node?, right?);
     let licence = |zone| Licence {
@@ -281,7 +306,8 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
         zone,
         right,
     };
-    Some(zones?.into_iter().map(licence).collect())
+    let licences = zones?.into_iter().map(licence).collect();
+    Some(Licences { node, at, licences })
 }
 
 /// The right, if it can be had to these zones: what may be written, or said again, is TCP's header, and nowhere

@@ -267,6 +267,9 @@ pub struct Child {
     /// Whether a newer one has its place, and it only waits for what is under way.
     #[serde(default)]
     pub draining: bool,
+    /// Whether it is a licensed node's slot, and the tunnel does not pass that node: nothing is sealed in it.
+    #[serde(default)]
+    pub waiting: bool,
     /// The longest packet that its path takes, if that is known.
     #[serde(default)]
     pub path_mtu: Option<u16>,

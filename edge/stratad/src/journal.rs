@@ -37,6 +37,14 @@ impl Journal {
                 let (local, remote) = (path.local, path.remote);
                 tracing::info!("peer {peer}: tunnel handed over, from {local} to {remote}");
             }
+            Event::SealedFor { peer, node } => match node {
+                Some(node) => {
+                    tracing::info!("peer {peer}: the tunnel passes {node}, which may read")
+                }
+                None => tracing::info!(
+                    "peer {peer}: the tunnel passes no node that may read in its place alone, or none yet"
+                ),
+            },
             Event::PeerDown { peer, why } => tracing::warn!("peer {peer}: down: {why}"),
             Event::Configured { peer, addresses } => {
                 let addresses = list(addresses.iter().map(|address| address.to_string()));

@@ -1,7 +1,7 @@
 //! From what a person wrote to what a [`node::Node`] needs.
 
 use crate::mobile;
-use config::{Action, Addressing, Child, Config, Party, Peer, Stance, Start};
+use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
 use model::LevelChoice;
 use std::net::IpAddr;
@@ -66,6 +66,13 @@ pub fn node(config: &Config) -> node::Config {
             .iter()
             .map(|peer| (peer.party.name.clone(), level_choice(peer)))
             .collect(),
+        places: config
+            .peers
+            .iter()
+            .filter(|peer| !peer.zones.slots.is_empty())
+            .map(|peer| (peer.party.name.clone(), places(peer)))
+            .collect(),
+        neighbours: config.neighbours.clone(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
         path_mtu: config.tunnel.path_mtu == config::PathMtu::Icmp,
         snoop: config
@@ -84,6 +91,20 @@ pub fn node(config: &Config) -> node::Config {
         mobile_ip: config.mobility.as_ref().map(mobile::part),
         grant_lifetime: GRANT_LIFETIME,
         key_log: false,
+    }
+}
+
+/// Where the nodes are that have licences nowhere else.
+fn places(peer: &Peer) -> node::Places {
+    let slots = peer.zones.slots.iter();
+    node::Places {
+        handover: match peer.zones.handover {
+            Handover::Push => node::Handover::Push,
+            Handover::Pkd => node::Handover::Pkd,
+        },
+        nodes: slots
+            .map(|slot| (slot.node.clone(), slot.at.clone()))
+            .collect(),
     }
 }
 
@@ -113,6 +134,11 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         licences: from.zones.licences.clone(),
         level: from.levels.integrity,
     };
+    let slots = from.zones.slots.iter().map(|slot| {
+        let licences = slot.licences.iter().cloned();
+        node::Slot::new(slot.node.clone(), licences, &zones)
+    });
+    let slots = slots.collect();
     let role = node::Role::Vpn {
         local: from.local.clone(),
         remote: from.remote.clone(),
@@ -140,6 +166,7 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
     };
     peer.ppk = from.ppk.as_ref().map(ppk);
     peer.children = from.children.iter().map(child).collect();
+    peer.slots = slots;
     peer
 }
 
@@ -222,6 +249,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
         redirects: Vec::new(),
         window: party.window,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: node::Tcp::Off,
         ppk: None,
         role,

@@ -402,6 +402,7 @@ fn child(status: &ChildStatus) -> Child {
         },
         carrier: carrier(status.path.carrier),
         draining: status.draining,
+        waiting: status.waiting,
         mtu: status.mtu,
         path_mtu: status.path_mtu,
         local: texts(&status.local),

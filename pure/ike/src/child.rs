@@ -8,6 +8,7 @@ use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
 use crate::extension::mode::{self, BadMode, Ends, Ground};
 use crate::extension::resource;
+use crate::extension::slot;
 use crate::extension::tfc;
 use crate::extension::zones::{self, Beside, Outcome, Spis, ZoneMap};
 use crate::keys::{ChildKeys, own_first};
@@ -18,8 +19,8 @@ use crate::selectors::{is_narrowed, narrow};
 use crate::spi::Fresh;
 use crypto::Secret;
 use model::{
-    BesideSa, Exchanges, Half, InnerAddresses, Kem, Keys, Licence, Mode, Spi, TrafficSelector,
-    ZoneAgreement,
+    BesideSa, Exchanges, Half, Identity, InnerAddresses, Kem, Keys, Licence, Mode, Spi,
+    TrafficSelector, ZoneAgreement,
 };
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
@@ -259,22 +260,31 @@ impl Offer {
 
 /// Which of a peer's children an initiator asks for: the first whose selectors have something of what
 /// it asks for, and that is not there already. If none has, the first one, which says why not. With
-/// `resource` it may be one for the same traffic as another.
+/// `resource` it may be one for the same traffic as another; with an offer it is the slot of that node.
 pub(crate) fn meant<'p>(
     peer: &'p Peer,
     addresses: Option<InnerAddresses>,
-    (request, resource): (&Message, bool),
+    (request, resource, offered): (&Message, bool, Option<Vec<Identity>>),
     is_there: impl Fn(Option<&str>) -> bool,
 ) -> Result<Policy<'p>, (NotifyType, Refusal)> {
     let none = (NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole);
     let first = peer.policies().next().ok_or(none)?;
+    if let Some(offered) = offered {
+        let slot = slot::meant(peer, offered)?;
+        return match is_there(slot.name) {
+            true => Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::AnotherChild)),
+            false => Ok(slot),
+        };
+    }
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let fits = |policy: &Policy<'_>| {
         let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
         let theirs = narrow(offer.initiator, &remote);
         !theirs.is_empty() && !narrow(offer.responder, &local).is_empty()
     };
-    let meant = |policy: &Policy<'_>| resource || !resource::is_additional(policy.name);
+    let meant = |policy: &Policy<'_>| {
+        !slot::is_slot(policy.name) && (resource || !resource::is_additional(policy.name))
+    };
     let fitting: Vec<_> = peer.policies().filter(meant).filter(fits).collect();
     match fitting.iter().find(|policy| !is_there(policy.name)) {
         Some(policy) => Ok(*policy),

@@ -2,6 +2,7 @@
 
 use crate::extension::ppk::Ppk;
 use crate::extension::redirect::Elsewhere;
+use crate::extension::slot;
 use crate::extension::tcp::Tcp;
 use crate::pool::Pool;
 use crate::signature::Credential;
@@ -127,6 +128,39 @@ pub struct Peer {
     /// Children beside the first, which its role describes; each has a name of its own, and none
     /// carries anything of another.
     pub children: Vec<ChildPolicy>,
+    /// Children for the traffic of the first that may be asked for, each of which licenses one node more.
+    pub slots: Vec<Slot>,
+}
+
+/// A child for the same traffic as the first whose zones one licensed node more may open: for where that node is
+/// on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// What the child is called: [`crate::slot_name`].
+    pub name: String,
+    /// The node.
+    pub node: Identity,
+    /// The zones of the first child, with licences of this node's beside those that all have.
+    pub zones: ZonePolicy,
+}
+
+impl Slot {
+    /// The slot of a node, with the licences that it adds to those of the first child. Without zones it would
+    /// be of no use, so it has them or is not there.
+    pub fn new(
+        node: Identity,
+        licences: impl IntoIterator<Item = Licence>,
+        first: &ZonePolicy,
+    ) -> Self {
+        let mut zones = first.clone();
+        zones.licences.extend(licences);
+        zones.stance = Stance::Require;
+        Self {
+            name: slot::name(&node),
+            node,
+            zones,
+        }
+    }
 }
 
 /// A child beside the first (RFC 7296 section 1.3.1).
@@ -226,6 +260,7 @@ impl Peer {
             window: _,
             // They come and go one by one.
             children: _,
+            slots: _,
             tcp,
         } = self;
         (name, address, identity) == (&new.name, &new.address, &new.identity)

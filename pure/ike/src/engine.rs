@@ -24,7 +24,8 @@ use crate::window::{Requests, Responses};
 use crate::wishes::Wishes;
 use crypto::{Rng, Secret, UnixTime};
 use model::{
-    ChildSaId, CsaId, Deadline, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
+    ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Lease, LeaseChange, Path,
+    Transmit,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -174,6 +175,13 @@ impl Engine {
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.ask(Task::Revoke(csa), core, ctx);
+        });
+    }
+
+    /// Licensed node: says to a gateway to which others mobile nodes may go from us, from now on.
+    pub fn tell_neighbours(&mut self, sa: IkeSaId, nodes: Vec<Identity>, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.tell_neighbours(nodes, core, ctx);
         });
     }
 

@@ -121,6 +121,13 @@ pub enum Event {
         /// The new one.
         child: ChildSaId,
     },
+    /// A licensed node has said to which others mobile nodes may go from it.
+    Neighbours {
+        /// The node.
+        node: Identity,
+        /// The others.
+        neighbours: Vec<Identity>,
+    },
     /// An IKE SA has new keys and SPIs. Its name, its children and all that came on it stay.
     IkeRekeyed {
         /// The IKE SA.
@@ -765,6 +772,12 @@ pub enum Refusal {
         "it asks for another tunnel beside those it has, and none of its `child` tables here is without one: add a [peer.NAME.child.NAME] that carries it"
     )]
     AnotherChild,
+    /// Nobody licenses that node here.
+    #[error(
+        "it offers to let {} read, and no licence here names it: its keys do not leave, and nobody reads in that place; write the same licence, with `at`, at both ends",
+        either(.0)
+    )]
+    OfferRefused(Vec<Identity>),
     /// All that it may have for the same traffic.
     #[error(
         "it asks for another tunnel for the same traffic, and has all {0} already: write as many in `resources` at both ends"

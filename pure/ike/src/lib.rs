@@ -7,7 +7,7 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`],
+//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`], [`Engine::tell_neighbours`],
 //!   [`Engine::note_inbound`], [`Engine::restore_leases`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_disconnected`] for a stream that is lost, [`Engine::handle_timeout`] when the
@@ -63,7 +63,7 @@ mod wishes;
 pub use attempt::{Attempt, End, Offer};
 pub use config::{
     Addressing, ChildPolicy, Config, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole,
-    Stance, Timers, ZonePolicy,
+    Slot, Stance, Timers, ZonePolicy,
 };
 pub use counters::{Counters, DropReason};
 pub use engine::Engine;
@@ -78,6 +78,7 @@ pub use extension::nat::Nat;
 pub use extension::overlap::Windows;
 pub use extension::ppk::{BadPpk, Ppk};
 pub use extension::redirect::Elsewhere;
+pub use extension::slot::{is_slot, name as slot_name};
 pub use extension::tcp::Tcp;
 pub use pool::Pool;
 pub use signature::{Credential, Signer};

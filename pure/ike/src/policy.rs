@@ -1,5 +1,5 @@
 //! The children that a peer may have: the first, which its role describes, more of the same kind (RFC 9611),
-//! and those beside them.
+//! those beside them, and the slots of licensed nodes.
 
 use crate::config::{ChildPolicy, Peer, PeerRole, ZonePolicy};
 use model::{Mode, TrafficSelector};
@@ -44,7 +44,7 @@ impl Peer {
         first.into_iter().flat_map(|first| {
             let others = self.children.iter().map(move |child| first.beside(child));
             let firsts = std::iter::once(first).chain(first.additional(self.resources));
-            firsts.chain(others)
+            firsts.chain(others).chain(first.slots(&self.slots))
         })
     }
 

@@ -4,7 +4,7 @@
 //! else. What was agreed with a peer stays as long as the new configuration asks for the same: such
 //! SAs do not notice. Where it asks for something else they are deleted, in an orderly way and with
 //! their children, and it is for our owner to begin anew. A child beside the first that is gone or
-//! carries something else is deleted alone. Other licences take new keys of the children and no more. So are those whose peer has proved itself by
+//! carries something else is deleted alone, a slot that is gone as well. Other licences take new keys of the children and no more. So are those whose peer has proved itself by
 //! a certificate that is revoked now; anything else about certificates was settled when they began.
 
 use crate::config::{Config, Peer};
@@ -67,7 +67,7 @@ impl Engine {
         let Some(after) = self.config.peer(&before.name) else {
             return;
         };
-        if before.children == after.children {
+        if (&before.children, &before.slots) == (&after.children, &after.slots) {
             return;
         }
         let outdated = before.children.iter().filter(|old| {
@@ -76,14 +76,18 @@ impl Engine {
                 (new.local, new.remote, new.mode) != (&old.local, &old.remote, old.mode)
             })
         });
-        let outdated: Vec<_> = outdated.map(|old| old.name.clone()).collect();
+        let slots = before.slots.iter().map(|slot| &slot.name);
+        let gone = slots.filter(|name| after.policy(Some(name)).is_none());
+        let outdated = outdated.map(|old| &old.name).chain(gone);
+        let outdated: Vec<_> = outdated.cloned().collect();
         self.drop_children(&before.name, &outdated, now);
     }
 
     /// Children whose licences are others now get new keys.
     fn relicense(&mut self, before: &Peer, now: Instant) {
         let after = self.config.peer(&before.name);
-        if after.is_none_or(|after| after.role == before.role) {
+        let same = |after: &Peer| (&after.role, &after.slots) == (&before.role, &before.slots);
+        if after.is_none_or(same) {
             return;
         }
         let sas: Vec<_> = self.sas_with(&before.name).map(|sa| sa.core.id).collect();

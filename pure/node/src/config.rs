@@ -51,6 +51,10 @@ pub struct Config {
     /// How to choose among the levels that are agreed on with peers as long as an operator says nothing else, by
     /// the names of those where it is not by default.
     pub levels: std::collections::BTreeMap<String, model::LevelChoice>,
+    /// Where the licensed nodes are that have slots, by the names of peers that have any.
+    pub places: std::collections::BTreeMap<String, crate::Places>,
+    /// The licensed nodes to which mobile nodes may go from us, which gateways are told.
+    pub neighbours: Vec<Identity>,
     /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
     /// beginning (MSS clamping).
     pub clamp: Option<u16>,

@@ -92,6 +92,14 @@ pub enum Event {
         /// Where it is to listen.
         to: SocketAddr,
     },
+    /// A tunnel passes somewhere else: what is sealed for a peer from now on is for this licensed node besides, of
+    /// those that have licences in some places alone.
+    SealedFor {
+        /// Name of the peer's table.
+        peer: String,
+        /// The node; `None` if it is for none of them.
+        node: Option<Identity>,
+    },
     /// An IKE SA with a peer is gone, and no other has its place; or it could not be made.
     PeerDown {
         /// Name of the peer's table.

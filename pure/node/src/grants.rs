@@ -38,7 +38,7 @@ pub(crate) struct Csa {
     /// The first of its line: a rekey makes another composite SA of the same line.
     line: CsaId,
     pub peer: String,
-    child: Option<String>,
+    pub child: Option<String>,
     pub agreement: ZoneAgreement,
     pub inbound: Half<Secret>,
     pub outbound: Half<Secret>,

@@ -8,6 +8,7 @@ use crate::succession::Heir;
 use crate::{Dropped, Ending, Event, HeldGrant, KeyLog, keylog};
 use crypto::Secret;
 use esp::{Traffic, Unusable};
+use ike::is_slot;
 use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::RefusalCode;
@@ -23,18 +24,20 @@ impl Node {
             while let Some(event) = self.ike.poll_event() {
                 self.handle_ike(event, now);
             }
-            if !self.take_steps(now) {
+            if self.take_steps(now) {
+                continue;
+            }
+            let part = self.mobile_ip.as_mut();
+            if let Some(event) = part.and_then(|part| part.poll_event(now)) {
+                self.events.push_back(Event::MobileIp(event));
+                self.whereabouts.stir_all();
+                continue;
+            }
+            self.switch(now);
+            if !self.follow(now) {
                 break;
             }
         }
-        while let Some(event) = self
-            .mobile_ip
-            .as_mut()
-            .and_then(|part| part.poll_event(now))
-        {
-            self.events.push_back(Event::MobileIp(event));
-        }
-        self.switch(now);
         while let Some(transmit) = self.ike.poll_transmit() {
             self.transmits.push_back(transmit);
         }
@@ -76,6 +79,9 @@ impl Node {
                 self.grant_answered(sa, csa, Some(why.to_string()), now)
             }
             ike::Event::Revoked { sa, csa } => self.revoked(sa, csa),
+            ike::Event::Neighbours { node, neighbours } => {
+                self.whereabouts.note_neighbours(node, neighbours);
+            }
             ike::Event::Refused { peer, why } => {
                 let peer = peer.or_else(|| self.claimed(&why));
                 self.not_licensed(peer.as_deref(), &why);
@@ -151,6 +157,8 @@ impl Node {
             self.log_ike_keys(sa);
         }
         self.events.push_back(Event::PeerUp { peer: peer.clone() });
+        self.whereabouts.stir(&peer);
+        self.tell_neighbours(sa, now);
         self.distribute(&peer, now);
     }
 
@@ -166,6 +174,7 @@ impl Node {
     /// until it is down.
     fn go_by(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, now: Instant) {
         self.wishes.up(peer, sa, now);
+        self.whereabouts.stir(peer);
         self.grants.node_lost(old, now);
         self.distribute(peer, now);
     }
@@ -235,6 +244,7 @@ impl Node {
         }
         self.moving.forget(sa);
         self.fall_back(&peer, sa, now);
+        self.whereabouts.stir(&peer);
         if self.established(&peer).is_some_and(|other| other != sa) {
             self.keep_inside(&peer, lent);
         } else {
@@ -286,7 +296,7 @@ impl Node {
             mode: child.mode,
         });
         let id = child.id;
-        if child.resource.is_some_and(|number| number > 0) {
+        if child.resource.is_some_and(|number| number > 0) || is_slot(child.name.as_deref()) {
             self.succession.begin(id, beside(&child), now);
             return self.install(child, None, now);
         }
@@ -323,6 +333,10 @@ impl Node {
             self.prefer(new);
         }
         self.workers.retire(old);
+        if let Some(child) = self.children.get_mut(&old) {
+            child.retired = true;
+            self.whereabouts.stir(&child.peer);
+        }
     }
 
     fn set_draining(&mut self, child: ChildSaId, draining: bool) {
@@ -338,11 +352,21 @@ impl Node {
         }
     }
 
+    /// Sends on a child from now on. On a slot only where its node is, and then before the first child.
     pub(crate) fn prefer(&mut self, id: ChildSaId) {
+        self.succession.settle(id);
+        let Some(child) = self.children.get(&id) else {
+            return;
+        };
+        if is_slot(child.status.name.as_deref()) {
+            return self.whereabouts.stir(&child.peer);
+        }
         if !self.grants.is_closed(id) {
             self.workers.prefer(id);
         }
-        self.succession.settle(id);
+        if let Some(slot) = self.whereabouts.sent_on(&child.peer) {
+            self.workers.prefer(slot);
+        }
     }
 
     fn ike_rekeyed(&mut self, sa: IkeSaId, peer: String) {
@@ -386,6 +410,7 @@ impl Node {
             path: child.path,
             exchanges: child.exchanges.clone(),
             draining: false,
+            waiting: false,
             path_mtu: None,
             mtu: None,
             received: Traffic::default(),
@@ -404,6 +429,7 @@ impl Node {
                 peer,
                 ike,
                 heard: None,
+                retired: false,
                 status,
             },
         );
@@ -478,6 +504,7 @@ impl Node {
         let replaced = replaced.is_some_and(|child| child.status.draining);
         self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);
         if let Some(child) = self.children.remove(&id) {
+            self.whereabouts.forget(&child.peer, id);
             if self.children.values().all(|other| other.peer != child.peer) {
                 self.cover.end(&child.peer);
             }

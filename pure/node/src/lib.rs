@@ -46,6 +46,7 @@ mod succession;
 #[cfg(test)]
 mod tests;
 mod transit;
+mod whereabouts;
 
 pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
@@ -56,7 +57,8 @@ pub use event::{Composite, Dropped, Ending, Event};
 pub use grants::GrantState;
 pub use ike::{
     Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
-    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, UnknownChild, Windows,
+    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Slot, UnknownChild, Windows,
+    is_slot,
 };
 pub use keylog::KeyLog;
 pub use level::NoLevel;
@@ -66,3 +68,4 @@ pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, U
 pub use pep::{FlowStatus, Side};
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
 pub use transit::{TransitCounters, Verdict};
+pub use whereabouts::{Handover, Places};

@@ -216,8 +216,11 @@ impl Node {
             }
             self.measure(*id);
         }
-        // A clone takes nothing with it yet.
         let peer = self.name(sa);
+        if let Some(peer) = &peer {
+            self.whereabouts.stir(peer);
+        }
+        // A clone takes nothing with it yet.
         if let Some(peer) = peer.filter(|peer| self.established(peer) == Some(sa)) {
             self.events.push_back(Event::PathMoved { peer, path });
         }

@@ -11,6 +11,7 @@ use crate::peers::Peers;
 use crate::status::ChildStatus;
 use crate::succession::Succession;
 use crate::transit::Transit;
+use crate::whereabouts::Whereabouts;
 use crate::{Dropped, Event, Side, Verdict};
 use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Seat, Sink, Spd, Workers};
@@ -88,6 +89,7 @@ pub struct Node {
     pub(crate) children: BTreeMap<ChildSaId, Child>,
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
+    pub(crate) whereabouts: Whereabouts,
     pub(crate) cover: Cover,
     pub(crate) levels: Levels,
     pub(crate) path_mtus: PathMtus,
@@ -117,6 +119,8 @@ pub(crate) struct Child {
     pub(crate) ike: IkeSaId,
     /// Newest packet that `ike` was told about.
     pub(crate) heard: Option<Instant>,
+    /// Whether nothing may be sent on it any more.
+    pub(crate) retired: bool,
     pub(crate) status: ChildStatus,
 }
 
@@ -145,6 +149,7 @@ impl Node {
             children: BTreeMap::new(),
             succession: Succession::default(),
             moving: Moving::default(),
+            whereabouts: Whereabouts::new(config.places, config.neighbours),
             cover: Cover::default(),
             levels,
             path_mtus: PathMtus::new(config.path_mtu),
@@ -356,6 +361,7 @@ impl Node {
         self.tell_liveness(now);
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
+        self.whereabouts.handle_timeout(now);
         self.cover.handle_timeout(now);
         self.forget_path_mtus(now);
         if let Some(mobile_ip) = &mut self.mobile_ip {
@@ -441,6 +447,7 @@ impl Node {
             self.grants.poll_timeout(self.grant_lifetime),
             self.succession.poll_timeout(),
             self.moving.poll_timeout(),
+            self.whereabouts.poll_timeout(),
             self.cover.poll_timeout(),
             self.path_mtus.poll_timeout(),
             self.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),

@@ -39,6 +39,7 @@ impl Node {
         anew.extend(self.ike.reconfigure(ike, now));
         self.drain(now);
         self.limit_all(now);
+        self.relocate(config.places, config.neighbours, now);
         self.update_wishes(&old_start, &anew, now);
         self.admit_nodes(&old_peers, now);
         self.initiate_known(now);

@@ -12,6 +12,7 @@
 use crate::Ending;
 use crate::config::Role;
 use crate::node::Node;
+use ike::is_slot;
 use model::{ChildSaId, Instant, Licence};
 
 impl Node {
@@ -25,7 +26,8 @@ impl Node {
 
     /// Leaves a child no licences but those of the configuration.
     pub(crate) fn limit(&mut self, child: ChildSaId, why: Ending, now: Instant) {
-        let allowed = self.grants.of(child).map(|csa| self.licences(&csa.peer));
+        let csa = self.grants.of(child);
+        let allowed = csa.map(|csa| self.licences(&csa.peer, csa.child.as_deref()));
         self.limit_to(child, &allowed.unwrap_or_default(), &why, now);
     }
 
@@ -55,11 +57,17 @@ impl Node {
         self.take_back(gone, why, now);
     }
 
-    /// The licences that the configuration has for a peer.
-    pub(crate) fn licences(&self, peer: &str) -> Vec<Licence> {
-        match self.peer(peer).map(|peer| &peer.role) {
-            Some(Role::Vpn { zones, .. }) => zones.licences.clone(),
-            Some(Role::Licensed | Role::Gateway) | None => Vec::new(),
+    /// The licences that the configuration has for a child of a peer's.
+    pub(crate) fn licences(&self, peer: &str, child: Option<&str>) -> Vec<Licence> {
+        let Some(peer) = self.peer(peer) else {
+            return Vec::new();
+        };
+        let mut slots = peer.slots.iter();
+        let slot = slots.find(|slot| child == Some(slot.name.as_str()));
+        match (&peer.role, slot) {
+            (Role::Vpn { .. }, Some(slot)) => slot.zones.licences.clone(),
+            (Role::Vpn { zones, .. }, None) if !is_slot(child) => zones.licences.clone(),
+            _ => Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::config::{Inside, Peer};
 use crate::node::{Child, Node};
 use crate::{GrantState, TransitCounters};
 use esp::Traffic;
-use ike::{SaStatus, Windows};
+use ike::{SaStatus, Windows, is_slot};
 use model::{
     Carrier, ChildSaId, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Lease, Licence,
     Mode, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
@@ -78,6 +78,8 @@ pub struct ChildStatus {
     pub mode: Mode,
     /// Whether a newer one has its place: it only waits for what is under way.
     pub draining: bool,
+    /// Whether it is a slot that is not sent on, for the tunnel does not pass its node.
+    pub waiting: bool,
     /// What of ours it carries.
     pub local: Vec<TrafficSelector>,
     /// What of the peer's it carries.
@@ -228,7 +230,7 @@ impl Node {
         let missing = |child: &ChildSaId, csa: &crate::grants::Csa| {
             let child = self.children.get(child);
             let current = child.is_some_and(|child| !child.status.draining);
-            let mut ours = self.licences(&csa.peer);
+            let mut ours = self.licences(&csa.peer, csa.child.as_deref());
             ours.retain(|licence| current && !csa.agreement.licences.contains(licence));
             ours
         };
@@ -325,7 +327,9 @@ impl Node {
 
     fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {
         let carried = self.workers.traffic(id).unwrap_or_default();
+        let is_slot = is_slot(child.status.name.as_deref());
         ChildStatus {
+            waiting: is_slot && self.whereabouts.sent_on(&child.peer) != Some(id),
             received: carried.opened,
             sent: carried.sealed,
             ..child.status.clone()

@@ -72,6 +72,11 @@ impl Succession {
         }
     }
 
+    /// Whether an SA is not sent on yet.
+    pub fn is_waiting(&self, id: ChildSaId) -> bool {
+        self.0.contains_key(&id)
+    }
+
     /// The SA that takes the place of one that is deleted, if it has not yet.
     pub fn heir_of(&self, old: ChildSaId) -> Option<ChildSaId> {
         let found = self

@@ -159,6 +159,7 @@ fn config(
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: node::Tcp::Off,
         ppk: None,
     }];
@@ -180,6 +181,8 @@ fn config(
         window: None,
         stand_in: None,
         mobile_ip: None,
+        places: Default::default(),
+        neighbours: Vec::new(),
         grant_lifetime: Duration::from_secs(3600),
         classes: Default::default(),
         sizes: Default::default(),

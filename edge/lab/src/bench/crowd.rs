@@ -350,6 +350,7 @@ pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: ike::Tcp::Off,
     };
     ike::Config {

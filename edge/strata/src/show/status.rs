@@ -111,10 +111,10 @@ fn show_child(text: &mut String, child: &Child) {
     };
     let numbers = if child.esn { ", extended numbers" } else { "" };
     let (spi_in, spi_out) = (clean(&child.spi_in), clean(&child.spi_out));
-    let draining = if child.draining {
-        ", being replaced"
-    } else {
-        ""
+    let draining = match (child.draining, child.waiting) {
+        (true, _) => ", being replaced",
+        (false, true) => ", waits for its place",
+        (false, false) => "",
     };
     let without = match child.carrier {
         Carrier::Ip => ", without UDP",
@@ -227,6 +227,7 @@ mod tests {
                 mode: ChildMode::Tunnel,
                 carrier: Carrier::Tcp,
                 draining: false,
+                waiting: false,
                 path_mtu: Some(1400),
                 mtu: Some(1338),
                 kind: ChildKind::Zoned,

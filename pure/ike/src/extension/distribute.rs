@@ -1,5 +1,6 @@
-//! KEY_DISTRIBUTE and REVOKE (DESIGN section 5): a gateway hands a licensed node the keys of the
-//! zones it may open, on the node's own IKE SA, and takes them back.
+//! KEY_DISTRIBUTE, REVOKE and NEIGHBOURS (DESIGN section 5): a gateway hands a licensed node the keys of the
+//! zones it may open, on the node's own IKE SA, and takes them back. The node says to which others mobile nodes may
+//! go from it.
 //!
 //! What a grant may contain is decided by who composes it; here only the form is checked, and that
 //! the sender is the node's gateway and the receiver the gateway's node.
@@ -7,10 +8,10 @@
 use crate::event::GrantRefusal;
 use crate::exchange::{find, find_notify, first_error, notifies, notify};
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, NODE_SUITE, ZoneId, ZoneSuite};
+use model::{CsaId, Grant, GrantHalf, Identity, NODE_SUITE, ZoneId, ZoneSuite};
 use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
-    decode_csa, encode_csa,
+    decode_csa, decode_nodes, encode_csa, encode_nodes,
 };
 use wire::zoned::{INJECTION_ZONE, OVERLAY_ZONE};
 
@@ -108,6 +109,17 @@ pub(crate) fn revoked(request: &Message) -> impl Iterator<Item = CsaId> + '_ {
     notifies(request)
         .filter(|notify| notify.kind == NotifyType::REVOKE)
         .filter_map(|notify| decode_csa(&notify.data).ok())
+}
+
+/// The request that says to which nodes mobile nodes may go from us.
+pub(crate) fn neighbours(nodes: &[Identity]) -> Payload {
+    notify(NotifyType::NEIGHBOURS, encode_nodes(nodes))
+}
+
+/// What an INFORMATIONAL request says of that.
+pub(crate) fn said_neighbours(request: &Message) -> Option<Vec<Identity>> {
+    let notify = find_notify(request, NotifyType::NEIGHBOURS)?;
+    decode_nodes(&notify.data).ok()
 }
 
 fn shares(

@@ -575,7 +575,7 @@ fn answer_child(
         PeerRole::Licensed | PeerRole::Gateway => None,
     };
     let (reply, addresses) = lent.unzip();
-    let policy = child::meant(peer, addresses, (request, false), |_| false)?;
+    let policy = child::meant(peer, addresses, (request, false, None), |_| false)?;
     if ctx.wishes.is_closed(&peer.name, policy.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }

@@ -27,7 +27,9 @@ use crate::extension::nat::{self, Nat};
 use crate::extension::{clone, delete, distribute, liveness, overlap, redirect, resource};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
-use model::{ChildSaId, CsaId, Deadline, Grant, IkeSaId, InnerAddresses, Instant, Path, Spi};
+use model::{
+    ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, InnerAddresses, Instant, Path, Spi,
+};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -473,7 +475,8 @@ impl Established {
                 Ok(())
             }
             Some(Task::Leave) => return self.left(ctx),
-            Some(Task::Revoke(_) | Task::Redirect(_) | Task::Window(_)) | None => Ok(()),
+            Some(Task::Revoke(_) | Task::Neighbours(_) | Task::Redirect(_) | Task::Window(_))
+            | None => Ok(()),
         };
         match concluded {
             Err(why) => self.close(why, core, ctx),
@@ -596,6 +599,7 @@ impl Established {
         let deleted = self.delete_children(request, ctx);
         let childless = !deleted.is_empty() && self.children.is_over();
         self.take_back(request, core, ctx);
+        self.note_neighbours(request, core, ctx);
         self.note_lifetime(request, core, ctx);
         self.note_redirect(request, core, ctx);
         core.overlap(overlap::announced(request), ctx.config);
@@ -691,6 +695,30 @@ impl Established {
             if self.grants.remove(&csa) {
                 ctx.event(Event::Revoked { sa: core.id, csa });
             }
+        }
+    }
+
+    /// Gateway: a licensed node says to which others mobile nodes may go from it.
+    fn note_neighbours(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+        let peer = core.peer(ctx.config).filter(|_| self.private);
+        let node = peer.filter(|peer| peer.role == PeerRole::Licensed);
+        let said = node.and_then(|node| Some((node, distribute::said_neighbours(request)?)));
+        if let Some((node, neighbours)) = said {
+            let node = node.identity.clone();
+            ctx.event(Event::Neighbours { node, neighbours });
+        }
+    }
+
+    /// Licensed node: the gateway is told to which others mobile nodes may go from us; nobody else is.
+    pub(crate) fn tell_neighbours(
+        &mut self,
+        nodes: Vec<Identity>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let peer = core.peer(ctx.config);
+        if self.private && peer.is_some_and(|peer| peer.role == PeerRole::Gateway) {
+            self.ask(Task::Neighbours(nodes), core, ctx);
         }
     }
 

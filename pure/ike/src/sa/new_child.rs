@@ -15,7 +15,7 @@ use crate::child::{self, Offer, Terms};
 use crate::event::{Event, Refusal};
 use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
-use crate::extension::resource;
+use crate::extension::{resource, slot};
 use crate::menu::{EspMenu, groups_of};
 use model::ChildSaId;
 use wire::ike::{GroupId, Message, NotifyType, Payload};
@@ -71,6 +71,7 @@ impl Established {
         if self.resources && resource::number(name).is_some() {
             request.payloads.push(resource::info(name));
         }
+        request.payloads.extend(slot::offer(peer, name));
         let name = name.map(str::to_owned);
         let new = Box::new(NewChild { name, request });
         self.ask(Task::NewChild(new), core, ctx);
@@ -111,11 +112,12 @@ impl Established {
             return Err((none, Some(Refusal::TooManyChildren(most))));
         }
         let resource = self.resources && resource::is_named(request);
+        let offered = self.private.then(|| slot::offered(request)).flatten();
         let is_there = |name: Option<&str>| {
             let opening = resource && self.is_opening(name);
             opening || self.children.current(name).is_some()
         };
-        let policy = child::meant(peer, self.addresses, (request, resource), is_there);
+        let policy = child::meant(peer, self.addresses, (request, resource, offered), is_there);
         let policy = policy.map_err(|(kind, why)| (kind, Some(why)))?;
         if ctx.wishes.is_closed(&peer.name, policy.name) {
             let name = policy.name.unwrap_or_default().to_owned();
@@ -245,7 +247,8 @@ impl Established {
         }
         let age = self.age_of(&terms, core, ctx);
         self.children.add(id, &terms, age);
-        if !ours && resource::is_additional(terms.name.as_deref()) {
+        let waits = resource::is_additional(name) || slot::is_slot(name);
+        if !ours && waits {
             self.unsure.add(id, &core.responses, ctx.now);
         }
         let child = self.named(id, terms, ours, core);

@@ -12,7 +12,7 @@ use crate::config::Timers;
 use crate::event::{Event, GrantRefusal};
 use crate::extension::{delete, distribute, overlap, redirect};
 use crypto::Secret;
-use model::{ChildSaId, CsaId, Grant, Spi};
+use model::{ChildSaId, CsaId, Grant, Identity, Spi};
 use std::net::IpAddr;
 use wire::ike::{ExchangeType, Message, Payload};
 
@@ -26,6 +26,8 @@ pub(crate) enum Task {
     Distribute(Box<Grant<Secret>>),
     /// The end of a licence.
     Revoke(CsaId),
+    /// To which nodes mobile nodes may go from us.
+    Neighbours(Vec<Identity>),
     /// A child beside those there are.
     NewChild(Box<NewChild>),
     /// New keys for a child.
@@ -63,6 +65,7 @@ impl Task {
             Self::Whereabouts
             | Self::Distribute(_)
             | Self::Revoke(_)
+            | Self::Neighbours(_)
             | Self::NewChild(_)
             | Self::RekeyChild(_)
             | Self::RekeyIke(_)
@@ -78,7 +81,9 @@ impl Task {
     /// What it is about, by which it is known what may be under way beside it.
     pub(super) const fn subject(&self) -> Subject {
         match self {
-            Self::Liveness | Self::Whereabouts | Self::Window(_) => Subject::Nothing,
+            Self::Liveness | Self::Whereabouts | Self::Window(_) | Self::Neighbours(_) => {
+                Subject::Nothing
+            }
             // A successor that never carried anything has no name.
             Self::DeleteChild(None, _) => Subject::Nothing,
             Self::DeleteChild(Some(child), _) => Subject::Child(*child),
@@ -99,6 +104,7 @@ impl Task {
             Self::Liveness
             | Self::Whereabouts
             | Self::Revoke(_)
+            | Self::Neighbours(_)
             | Self::Move(_)
             | Self::DeleteChild(..)
             | Self::Leave
@@ -144,6 +150,7 @@ impl Task {
             Self::Liveness | Self::Whereabouts => Vec::new(),
             Self::Distribute(grant) => distribute::payloads(grant),
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
+            Self::Neighbours(nodes) => vec![distribute::neighbours(nodes)],
             Self::NewChild(new) => new.request.payloads.clone(),
             Self::RekeyChild(rekey) => rekey.request.payloads.clone(),
             Self::RekeyIke(rekey) => rekey.payloads.clone(),

@@ -9,7 +9,7 @@ use super::established::Established;
 use super::task::Task;
 use super::{Context, Core};
 use crate::event::Event;
-use crate::extension::resource;
+use crate::extension::{resource, slot};
 use crate::policy::Policy;
 use model::{ChildSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,10 +156,15 @@ impl Established {
     }
 
     /// Whether the peer may be asked for a child: for one of several only if it said that it makes these,
-    /// and "the fallback SA" is there.
+    /// and "the fallback SA" is there; for a slot only beside a first child with zones.
     fn is_possible(&self, name: Option<&str>) -> bool {
-        let fallback = || self.children.current(None).is_some();
-        !resource::is_additional(name) || self.resources && !self.upkeep.is_full && fallback()
+        let first = self.children.current(None);
+        let first = first.and_then(|first| self.children.get(first));
+        if slot::is_slot(name) {
+            return first.is_some_and(|first| first.agreement.is_some());
+        }
+        let several = self.resources && !self.upkeep.is_full && first.is_some();
+        several || !resource::is_additional(name)
     }
 
     fn is_missing(&self, policy: &Policy<'_>, peer: &str, ctx: &Context<'_>) -> bool {

@@ -142,6 +142,7 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: crate::Tcp::Off,
         ppk: None,
     }

@@ -6,6 +6,7 @@ use mobility::mobile_ip::{
     Counters, Dropped, ForeignAgent, HomeAgent, MobileEvent, MobileNode, NtpTime, TunnelCounters,
 };
 use model::{Deadline, Instant};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// That nobody answered is no news so soon after somebody has said why.
@@ -93,6 +94,23 @@ impl MobileIp {
             }
         }
         Some(event)
+    }
+
+    /// Where the tunnel to a peer at this address passes, the newest place first; `None` if we have no part in that.
+    pub(crate) fn care_of(&self, peer: IpAddr) -> Option<Vec<IpAddr>> {
+        match &self.engine {
+            Engine::MobileNode(node) => {
+                let route = node.route();
+                Some(route.map(|at| at.care_of.into()).into_iter().collect())
+            }
+            Engine::HomeAgent(agent) => {
+                let mut homes = agent.bindings();
+                let (_, bindings) = homes.find(|(home, _)| IpAddr::from(*home) == peer)?;
+                let places: Vec<_> = bindings.map(|(care_of, _)| care_of.into()).collect();
+                Some(places.into_iter().rev().collect())
+            }
+            Engine::ForeignAgent(_) => None,
+        }
     }
 
     /// Reads from the counters whether somebody was refused.

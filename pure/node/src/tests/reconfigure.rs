@@ -56,6 +56,7 @@ fn stranger(name: &str) -> crate::Peer {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: ike::Tcp::Off,
         ppk: None,
         liveness: Duration::from_secs(30),

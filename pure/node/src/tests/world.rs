@@ -717,6 +717,8 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         window: policies.window.filter(|_| who == LICENSED),
         stand_in: policies.stand_in.filter(|_| who == LICENSED),
         mobile_ip: None,
+        places: Default::default(),
+        neighbours: Vec::new(),
         grant_lifetime: Duration::from_secs(3600),
         classes: BTreeMap::new(),
         sizes: covered
@@ -764,6 +766,7 @@ fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: ike::Tcp::Off,
         ppk: None,
     }

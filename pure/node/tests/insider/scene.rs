@@ -374,6 +374,7 @@ fn engine(
         redirects: Vec::new(),
         window,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: ike::Tcp::Off,
         kems: kems.to_vec(),
         ppk: None,

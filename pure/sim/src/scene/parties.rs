@@ -141,6 +141,8 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         window: None,
         stand_in: None,
         mobile_ip: None,
+        places: Default::default(),
+        neighbours: Vec::new(),
         grant_lifetime: Duration::from_secs(8 * 3600),
         classes: Default::default(),
         sizes: Default::default(),
@@ -173,6 +175,7 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
         redirects: Vec::new(),
         window: 1,
         children: Vec::new(),
+        slots: Vec::new(),
         tcp: node::Tcp::Off,
         ppk: None,
     }

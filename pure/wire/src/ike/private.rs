@@ -11,6 +11,9 @@
 //!  SECRET     Direction (1) | Zone (1), 255 for overlays, 254 for what is injected | Suite | encryption key | HMAC key | salt
 //!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted)
 //!  REVOKE     CSA (8)
+//!  OFFER      one node
+//!  NEIGHBOURS any number of nodes
+//!    node     ID Type (1) | Length (2) | Identity
 //!  Suite      Cipher (2) | Key bits (2) | [Integrity (2)]
 //!  Map        Kind (1) = 1: each packet carries its own
 //!             Kind (1) = 2: fixed | Runs but the last (1) | of each: Zone (1) | Length (2)
@@ -46,6 +49,9 @@ pub const ZONE_MAP_VERSION: u8 = 1;
 
 /// Agreements with more licences are not read.
 pub const MAX_LICENCES: usize = 32;
+
+/// Lists of more nodes are not read.
+pub const MAX_NODES: usize = 32;
 
 /// Replay windows that may be agreed, in packets.
 const WINDOWS: std::ops::RangeInclusive<u32> = 4096..=65536;
@@ -415,4 +421,32 @@ pub fn decode_csa(data: &[u8]) -> Result<CsaId, Malformed> {
     let mut r = Reader::new("the REVOKE notify", data);
     let csa = CsaId(r.u64()?);
     r.finish().map(|()| csa)
+}
+
+/// The data of OFFER and of NEIGHBOURS.
+pub fn encode_nodes<'a>(nodes: impl IntoIterator<Item = &'a Identity>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for node in nodes {
+        let data = data_of(node);
+        out.push(kind_of(node).0);
+        out.extend_from_slice(&(data.len() as u16).to_be_bytes());
+        out.extend_from_slice(&data);
+    }
+    out
+}
+
+/// Reads the data of OFFER or of NEIGHBOURS.
+pub fn decode_nodes(data: &[u8]) -> Result<Vec<Identity>, Malformed> {
+    const WHAT: &str = "a list of licensed nodes";
+    let mut r = Reader::new(WHAT, data);
+    let mut nodes = Vec::new();
+    while !r.is_empty() {
+        if nodes.len() == MAX_NODES {
+            return Err(Malformed::TooMany(WHAT));
+        }
+        let kind = IdType::read(&mut r)?;
+        let length = r.u16()?;
+        nodes.push(from_parts(kind, r.take(length.into())?));
+    }
+    Ok(nodes)
 }

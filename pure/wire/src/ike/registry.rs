@@ -207,6 +207,7 @@ registry! {
         // Private use: errors 8192 to 16383, status 40960 to 65535.
         KEY_REFUSED = 12288,
         ZONES_REQUIRED = 12289,
+        OFFER_REFUSED = 12290,
         // strongSwan's, until draft-ietf-ipsecme-ikev2-beet-mode has one.
         USE_BEET_MODE = 40961,
         ZONE_MAP = 41100,
@@ -214,6 +215,8 @@ registry! {
         REVOKE = 41102,
         CERTIFICATE_REFUSED = 41103,
         LEVEL_GRANT = 41104,
+        OFFER = 41105,
+        NEIGHBOURS = 41106,
     }
 }
 

@@ -1,0 +1,113 @@
+//! `at` of `licences`, `handover` and `[handover] neighbours`: licences that follow a mobile node from place to place.
+
+use crate::reader::Value;
+use crate::zone::Licences;
+use model::{Identity, Licence, TrafficSelector};
+use std::net::IpAddr;
+
+/// More are not told to a gateway.
+const MOST_NEIGHBOURS: usize = 32;
+
+/// What a licensed node may do where the tunnel passes it, and where that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The node.
+    pub node: Identity,
+    /// `at`: care-of addresses, or outer addresses of the mobile node, by which it is known that the tunnel is there.
+    pub at: Vec<TrafficSelector>,
+    /// Its licences there, sorted and without duplicates.
+    pub licences: Vec<Licence>,
+}
+
+/// When such nodes get their keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handover {
+    /// `push`: when the mobile node has come, from the gateway.
+    #[default]
+    Push,
+    /// `pkd`: before it comes, from the gateway, by what nodes say of their neighbours.
+    Pkd,
+}
+
+impl Handover {
+    pub(crate) const CHOICES: [(&'static str, Self); 2] =
+        [("push", Self::Push), ("pkd", Self::Pkd)];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        let mut choices = Self::CHOICES.into_iter();
+        let found = choices.find(|(_, choice)| *choice == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// `at`: where a licence holds.
+pub(crate) fn at(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
+    let places = value.list(|value| match value.text()?.parse::<IpAddr>() {
+        Ok(address) => {
+            TrafficSelector::from_prefix(address, if address.is_ipv4() { 32 } else { 128 })
+        }
+        Err(_) => Some(value.prefix()?.selector()),
+    })?;
+    match places.is_empty() {
+        true => value.fault(
+            "names no place, so the licence would never hold",
+            "list care-of addresses, or where the mobile node's own address is then, like [\"198.51.100.2\"]; without `at` it holds everywhere",
+        ),
+        false => Some(places),
+    }
+}
+
+/// Sorts licences by whether they hold everywhere, or where one node is.
+pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence>, Vec<Slot>)> {
+    let (mut everywhere, mut slots): (Vec<Licence>, Vec<Slot>) = Default::default();
+    for Licences { node, at, licences } in all {
+        let Some(at) = at else {
+            everywhere.extend(licences);
+            continue;
+        };
+        match slots.iter_mut().find(|slot| slot.node == node) {
+            None => slots.push(Slot { node, at, licences }),
+            Some(slot) if slot.at == at => slot.licences.extend(licences),
+            Some(_) => {
+                return value.fault(
+                    format!("{node} is in two places"),
+                    "write the same `at` in all of its licences, with all addresses that are of its place",
+                );
+            }
+        }
+    }
+    let twice = slots
+        .iter()
+        .find(|slot| everywhere.iter().any(|licence| licence.node == slot.node));
+    if let Some(Slot { node, .. }) = twice {
+        return value.fault(
+            format!("{node} has one licence with `at` and one without, which holds everywhere"),
+            "write the same `at` in all of its licences, or in none",
+        );
+    }
+    let tidy = |licences: &mut Vec<Licence>| {
+        licences.sort();
+        licences.dedup();
+    };
+    tidy(&mut everywhere);
+    slots.iter_mut().for_each(|slot| tidy(&mut slot.licences));
+    Some((everywhere, slots))
+}
+
+/// `[handover] neighbours`: the licensed nodes to which mobile nodes may go from this one.
+pub(crate) fn neighbours(value: &Value<'_>) -> Option<Vec<Identity>> {
+    let mut table = value.table()?;
+    let neighbours = table.required("neighbours", "[\"fb.example.net\"]", |value| {
+        let neighbours = value.list(Value::identity)?;
+        match neighbours.len() {
+            0..=MOST_NEIGHBOURS => Some(neighbours),
+            _ => value.fault(
+                "names more neighbours than a gateway is told",
+                "list those that mobile nodes really go to, 32 at most",
+            ),
+        }
+    });
+    table.finish();
+    neighbours
+}

@@ -1,0 +1,370 @@
+//! Where tunnels pass, and so who may read them (DESIGN section 5).
+//!
+//! A licence may hold in some places alone. Its node has a *slot* then, a child of its own for the same traffic
+//! (`slot.rs` of `ike`), and which child is sent on says who may read. That follows from where the tunnel passes:
+//! from the care-of address of the mobile node, or, where Mobile IP has no part in it, from the addresses outside.
+//! Each end sees that for itself and says nothing of it, for what comes is opened on whichever child. Where there is no
+//! slot, or none yet, packets go on the first child, whose keys such nodes never have.
+//!
+//! What a node has had is of no use for what comes later: a slot that was sent on and left is *spent*. Nothing is
+//! sealed in it any more, and before the mobile node is back it has new keys.
+//!
+//! Whoever can give a node its keys asks for its slot. When, says the [`Handover`]:
+//!
+//! * **Push**: when the mobile node has come to it.
+//! * **PKD**: when the mobile node may come to it next, by what the node where it is says of its neighbours. So a
+//!   move changes the SPI and nothing has to be said.
+//! * **DKM**: as push. Meanwhile both ends go on in the slot of the node before, whose key the new one gets from that
+//!   node, but for [`MIGRATION`] at most.
+//!
+//! Of a mobile node that is in two places at once, the side that it sends by is taken.
+
+use crate::Event;
+use crate::config::Role;
+use crate::node::Node;
+use ike::{is_slot, slot_name};
+use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, TrafficSelector};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// How long a slot that was left is received on.
+const STRAGGLERS: Duration = Duration::from_secs(2);
+
+/// How long both ends go on in the slot that was left, for the new node to get its key (DESIGN section 4, invariant 5).
+pub(crate) const MIGRATION: Duration = Duration::from_secs(2);
+
+/// How often is looked by which of several ways a mobile node sends.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// When licensed nodes get the keys of a tunnel that comes to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handover {
+    /// When it has come, from the gateway.
+    #[default]
+    Push,
+    /// Before it comes, from the gateway (proactive key distribution).
+    Pkd,
+    /// When it has come, from the node where it was (directed key migration).
+    Dkm,
+}
+
+/// Where the licensed nodes of a peer's tunnel are, for those whose licences hold only there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// When they get keys.
+    pub handover: Handover,
+    /// Each with the addresses by which it is known that the tunnel passes it.
+    pub nodes: Vec<(Identity, Vec<TrafficSelector>)>,
+}
+
+/// All tunnels that have slots.
+#[derive(Default)]
+pub(crate) struct Whereabouts {
+    /// By the names of peers.
+    places: BTreeMap<String, Places>,
+    tunnels: BTreeMap<String, Tunnel>,
+    /// Peers of whose tunnels something may be different now.
+    stirred: BTreeSet<String>,
+    /// What licensed nodes have said.
+    neighbours: BTreeMap<Identity, Vec<Identity>>,
+    /// What we say, being one.
+    ours: Vec<Identity>,
+}
+
+/// One of them.
+#[derive(Default)]
+struct Tunnel {
+    /// The slots of where it passes, the likeliest first.
+    here: Vec<String>,
+    /// The child of the slot that is sent on; otherwise it is the first child.
+    sent_on: Option<ChildSaId>,
+    /// Those that were sent on and left, and whether new keys were asked for.
+    spent: BTreeMap<ChildSaId, bool>,
+    /// The slots that we have asked for, and when those are closed that are not wanted any more.
+    opened: BTreeMap<String, Option<Instant>>,
+    /// Until when it may go on in a slot that was left.
+    migrates_until: Option<Instant>,
+    /// When it is looked again by which of several ways the mobile node sends.
+    glance: Option<Instant>,
+}
+
+impl Whereabouts {
+    pub(crate) fn new(places: BTreeMap<String, Places>, ours: Vec<Identity>) -> Self {
+        Self {
+            places,
+            ours,
+            ..Self::default()
+        }
+    }
+
+    /// Other places from now on.
+    fn set(&mut self, places: BTreeMap<String, Places>) {
+        self.stir_all();
+        self.places = places;
+        self.stir_all();
+    }
+
+    /// Something may be different with a peer's tunnel.
+    pub(crate) fn stir(&mut self, peer: &str) {
+        if self.places.contains_key(peer) {
+            self.stirred.insert(peer.to_owned());
+        }
+    }
+
+    pub(crate) fn stir_all(&mut self) {
+        self.stirred.extend(self.places.keys().cloned());
+    }
+
+    /// A licensed node has said where mobile nodes may go from it.
+    pub(crate) fn note_neighbours(&mut self, node: Identity, neighbours: Vec<Identity>) {
+        self.neighbours.insert(node, neighbours);
+        self.stir_all();
+    }
+
+    /// The slot's child that a peer's packets go on, if they do.
+    pub(crate) fn sent_on(&self, peer: &str) -> Option<ChildSaId> {
+        self.tunnels.get(peer)?.sent_on
+    }
+
+    /// A child is gone.
+    pub(crate) fn forget(&mut self, peer: &str, child: ChildSaId) {
+        if let Some(tunnel) = self.tunnels.get_mut(peer) {
+            tunnel.spent.remove(&child);
+            tunnel.sent_on.take_if(|sent_on| *sent_on == child);
+        }
+        self.stir(peer);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        let due = self.tunnels.iter();
+        let due = due.filter(|(_, tunnel)| tunnel.next().is_some_and(|at| at <= now));
+        self.stirred.extend(due.map(|(peer, _)| peer.clone()));
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+        let next = self.tunnels.values().filter_map(Tunnel::next);
+        Some(Deadline {
+            at: next.min()?,
+            reason: "a slot is closed, or left",
+        })
+    }
+
+    /// The slots that a peer's tunnel is to have: of where it is, and of where it may go next.
+    fn wanted(&self, places: &Places, here: &[String]) -> BTreeSet<String> {
+        let mut wanted: BTreeSet<_> = here.iter().cloned().collect();
+        if places.handover == Handover::Pkd {
+            let there = |node: &&Identity| here.contains(&slot_name(node));
+            let nodes = places.nodes.iter().map(|(node, _)| node).filter(there);
+            let next = nodes.filter_map(|node| self.neighbours.get(node)).flatten();
+            let next = next.filter(|next| places.nodes.iter().any(|(node, _)| node == *next));
+            wanted.extend(next.map(slot_name));
+        }
+        wanted
+    }
+}
+
+impl Tunnel {
+    fn next(&self) -> Option<Instant> {
+        let closes = self.opened.values().flatten().copied();
+        closes.chain(self.migrates_until).chain(self.glance).min()
+    }
+}
+
+impl Node {
+    /// The configuration has other places and neighbours, perhaps.
+    pub(crate) fn relocate(
+        &mut self,
+        places: BTreeMap<String, Places>,
+        neighbours: Vec<Identity>,
+        now: Instant,
+    ) {
+        self.whereabouts.set(places);
+        if self.whereabouts.ours != neighbours {
+            self.whereabouts.ours = neighbours;
+            let gateways = self.peers.iter();
+            let gateways = gateways.filter_map(|peer| self.established(&peer.name));
+            for sa in gateways.collect::<Vec<_>>() {
+                let ours = self.whereabouts.ours.clone();
+                self.ike.tell_neighbours(sa, ours, now);
+            }
+        }
+    }
+
+    /// Says our neighbours, if we have any, to a gateway; to anybody else nothing.
+    pub(crate) fn tell_neighbours(&mut self, sa: IkeSaId, now: Instant) {
+        let ours = self.whereabouts.ours.clone();
+        if !ours.is_empty() {
+            self.ike.tell_neighbours(sa, ours, now);
+        }
+    }
+
+    /// Has each tunnel go on the child that is for where it passes, if anything may be different with it; whether
+    /// that was so with any.
+    pub(crate) fn follow(&mut self, now: Instant) -> bool {
+        let stirred = std::mem::take(&mut self.whereabouts.stirred);
+        for peer in &stirred {
+            let mut tunnel = self.whereabouts.tunnels.remove(peer).unwrap_or_default();
+            let places = self.whereabouts.places.get(peer).cloned();
+            let places = places.filter(|_| self.established(peer).is_some());
+            let is_over = places.is_none();
+            self.follow_tunnel(peer, &places.unwrap_or_default(), &mut tunnel, now);
+            if !is_over {
+                self.whereabouts.tunnels.insert(peer.clone(), tunnel);
+            }
+        }
+        !stirred.is_empty()
+    }
+
+    fn follow_tunnel(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
+        let here = self.slots_at(peer, places);
+        if here != tunnel.here {
+            let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
+            tunnel.migrates_until = goes_on.then(|| now + MIGRATION);
+            tunnel.here = here;
+        }
+        self.tend_slots(peer, places, tunnel, now);
+        self.choose_slot(peer, places, tunnel, now);
+    }
+
+    /// Asks for the slots that are wanted, for new keys of those that are spent, and closes others. Only those of
+    /// nodes that we can give keys to: any others are for the peer to see to.
+    fn tend_slots(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
+        let given = |slot: &String| {
+            let mut nodes = self.peers.iter();
+            nodes.any(|node| node.role == Role::Licensed && slot_name(&node.identity) == *slot)
+        };
+        let mut wanted = self.whereabouts.wanted(places, &tunnel.here);
+        wanted.retain(given);
+        for slot in &wanted {
+            let closes = tunnel.opened.insert(slot.clone(), None);
+            if closes.is_none() {
+                // Who has places has their slots.
+                let _ = self.ike.open_child(peer, slot, now);
+            }
+        }
+        for (slot, closes) in &mut tunnel.opened {
+            if !wanted.contains(slot) && closes.is_none() {
+                *closes = Some(now + STRAGGLERS);
+            }
+        }
+        let due = |_: &String, closes: &mut Option<Instant>| closes.is_some_and(|at| at <= now);
+        let closed: Vec<_> = tunnel.opened.extract_if(.., due).collect();
+        for (slot, _) in closed {
+            let _ = self.ike.close_child(peer, &slot, now);
+        }
+        for (spent, renewed) in &mut tunnel.spent {
+            let child = self
+                .children
+                .get(spent)
+                .filter(|child| !child.status.draining);
+            let wanted = |child: &&crate::node::Child| {
+                child
+                    .status
+                    .name
+                    .as_ref()
+                    .is_some_and(|name| wanted.contains(name))
+            };
+            if let Some(child) = child.filter(wanted).filter(|_| !*renewed) {
+                *renewed = true;
+                self.ike.rekey_child(child.ike, *spent, now);
+            }
+        }
+    }
+
+    /// Sends on the slot of where the tunnel passes, if there is one that can be sent on.
+    fn choose_slot(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
+        let ready = tunnel.here.iter().filter_map(|slot| {
+            let child = self.ready_child(peer, slot, &tunnel.spent)?;
+            Some((child, self.workers.last_inbound(child)))
+        });
+        let ready: Vec<_> = ready.collect();
+        tunnel.glance = (ready.len() > 1).then(|| now + GLANCE);
+        // Of several the one that was heard last; the first of them if none was.
+        let chosen = ready
+            .into_iter()
+            .reduce(|best, next| match next.1 > best.1 {
+                true => next,
+                false => best,
+            });
+        tunnel
+            .migrates_until
+            .take_if(|until| *until <= now || chosen.is_some());
+        let migrating = tunnel.sent_on.filter(|_| tunnel.migrates_until.is_some());
+        let chosen = chosen.map(|(child, _)| child).or(migrating);
+        if chosen == tunnel.sent_on {
+            return;
+        }
+        if let Some(left) = tunnel.sent_on {
+            self.workers.retire(left);
+            if self.slot_of(left) != chosen.and_then(|child| self.slot_of(child)) {
+                tunnel.spent.insert(left, false);
+                // It may be wanted again, with other keys.
+                self.whereabouts.stirred.insert(peer.to_owned());
+            }
+        }
+        if let Some(chosen) = chosen {
+            self.workers.prefer(chosen);
+        }
+        tunnel.sent_on = chosen;
+        let slot = chosen.and_then(|child| self.slot_of(child));
+        let mut nodes = places.nodes.iter().map(|(node, _)| node);
+        let node = nodes.find(|node| slot == Some(&slot_name(node))).cloned();
+        let peer = peer.to_owned();
+        self.events.push_back(Event::SealedFor { peer, node });
+    }
+
+    /// The newest child of a slot that is not spent, and that peer and node are ready for.
+    fn ready_child(
+        &self,
+        peer: &str,
+        slot: &str,
+        spent: &BTreeMap<ChildSaId, bool>,
+    ) -> Option<ChildSaId> {
+        let children = self.children.iter().rev();
+        let mut children = children.filter(|(id, child)| {
+            let named = child.peer == peer && child.status.name.as_deref() == Some(slot);
+            named && !child.retired && !spent.contains_key(id)
+        });
+        let found = children.find(|(id, _)| !self.succession.is_waiting(**id));
+        found.map(|(id, _)| *id)
+    }
+
+    fn slot_of(&self, child: ChildSaId) -> Option<&str> {
+        let name = self.children.get(&child)?.status.name.as_deref();
+        name.filter(|name| is_slot(Some(name)))
+    }
+
+    /// The slots of where a peer's tunnel passes.
+    fn slots_at(&self, peer: &str, places: &Places) -> Vec<String> {
+        let passes = self.passes(peer);
+        let slots = passes.iter().flat_map(|address| {
+            let at = |selectors: &[TrafficSelector]| {
+                selectors
+                    .iter()
+                    .any(|selector| selector.contains(*address, 0, None))
+            };
+            let nodes = places
+                .nodes
+                .iter()
+                .filter(move |(_, selectors)| at(selectors));
+            nodes.map(|(node, _)| slot_name(node))
+        });
+        let mut seen = BTreeSet::new();
+        slots.filter(|slot| seen.insert(slot.clone())).collect()
+    }
+
+    /// By which addresses it is known where a peer's tunnel passes, the newest first.
+    fn passes(&self, peer: &str) -> Vec<IpAddr> {
+        let sa = self.established(peer).and_then(|sa| self.ike.sa(sa));
+        let Some(path) = sa.map(|sa| sa.path) else {
+            return Vec::new();
+        };
+        let (local, remote) = (path.local.ip(), path.remote.ip());
+        let care_of = self
+            .mobile_ip
+            .as_ref()
+            .and_then(|part| part.care_of(remote));
+        care_of.unwrap_or_else(|| vec![remote, local])
+    }
+}
