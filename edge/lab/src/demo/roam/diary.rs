@@ -247,15 +247,11 @@ impl Diary {
     /// The longest silence of the stream that ended in a leg; `None` if nothing came.
     pub fn gap(&self, leg: usize) -> Option<Duration> {
         let (begin, end) = (self.legs[leg].at, self.end(leg));
-        let mut last = None;
-        let mut longest = None;
-        for &arrival in self.arrivals.iter().take_while(|&&arrival| arrival <= end) {
-            if arrival > begin {
-                longest = longest.max(last.map(|last| arrival - last));
-            }
-            last = Some(arrival);
-        }
-        longest
+        let first = self.arrivals.partition_point(|&arrival| arrival <= begin);
+        let behind = self.arrivals.partition_point(|&arrival| arrival <= end);
+        // The last one before it is where the first silence begins.
+        let arrivals = self.arrivals.get(first.saturating_sub(1)..behind)?;
+        arrivals.windows(2).map(|pair| pair[1] - pair[0]).max()
     }
 
     /// How many datagrams were lost by the move that begins a leg, or while it lasted.
@@ -273,9 +269,10 @@ impl Diary {
 
     /// How many were lost of those sent in this time.
     fn count_lost(&self, time: std::ops::Range<Duration>) -> u64 {
-        let lost = self.datagrams.iter().filter(|(sent, came)| {
-            time.contains(sent) && came.is_none() && *sent + LOST <= self.now
-        });
+        let until = |time: Duration| self.datagrams.partition_point(|(sent, _)| *sent < time);
+        let sent = self.datagrams.get(until(time.start)..until(time.end));
+        let lost = sent.unwrap_or_default().iter();
+        let lost = lost.filter(|(sent, came)| came.is_none() && *sent + LOST <= self.now);
         lost.count() as u64
     }
 
@@ -307,7 +304,8 @@ impl Diary {
             false => leg.settled[agent],
         };
         let (begin, end) = (begin?, leg.end[agent]);
-        Some((end.read - begin.read, end.shown - begin.shown))
+        let read = end.read.saturating_sub(begin.read);
+        Some((read, end.shown.saturating_sub(begin.shown)))
     }
 }
 
