@@ -166,7 +166,8 @@ fn place(diary: &Diary, agent: usize) -> String {
 fn later(diary: &Diary, agent: usize, paint: Paint) -> String {
     let last = diary.legs.len().checked_sub(1);
     let left = last.filter(|&last| diary.legs[last].to != agent);
-    let Some((read, shown)) = left.and_then(|leg| diary.read(leg, agent)) else {
+    let counted = left.and_then(|leg| diary.read(leg, agent));
+    let Some((read, shown)) = counted.filter(|(_, shown)| *shown > 0) else {
         return String::new();
     };
     let later = format!("{:>15}", format!("{} of {}", count(read), count(shown)));
