@@ -181,8 +181,12 @@ impl Walk {
     pub fn start_mobile(&self, key: &str, more: &str, terms: Terms<'_>) -> Result<Daemon> {
         self.mobile.secret("home.key", key)?;
         self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
-        let interfaces = &INTERFACES[..self.agents.len()];
-        self.mobile.stratad(&mobile_config(interfaces, more, terms))
+        self.mobile.stratad(&self.mobile_config(more, terms))
+    }
+
+    /// What that daemon is told.
+    pub fn mobile_config(&self, more: &str, terms: Terms<'_>) -> String {
+        mobile_config(&INTERFACES[..self.agents.len()], more, terms)
     }
 
     /// How many packets the wires that are not ideal have lost by their errors.

@@ -24,7 +24,7 @@ pub struct Report {
     pub allowance_ms: u64,
     /// Each move.
     pub moves: Vec<Move>,
-    /// Datagrams of the stream, and those of them that were lost.
+    /// Datagrams of the stream.
     pub sent: u64,
     /// Those of them that did not come.
     pub lost: u64,

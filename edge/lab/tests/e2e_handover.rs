@@ -1,0 +1,396 @@
+//! Hand-over (DESIGN section 5): the keys of headers follow a mobile node from one licensed node to the next, and the
+//! nodes that it has left read nothing more.
+
+use anyhow::{Context, Error, Result, ensure};
+use lab::daemon::Daemon;
+use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms};
+use lab::process::{DEADLINE, until};
+use lab::runner;
+use lab::transfer::transfer;
+use lab::volley::{Volleys, volleys};
+use lab::walk::{CARE_OF, HOME_KEY, Walk, bound, registered};
+use lab::wiretap::Wiretap;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    runner::run(lab::tests![
+        pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it,
+        with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi,
+        a_slot_that_is_come_back_to_has_other_keys,
+        with_simultaneous_bindings_a_hand_over_loses_nothing,
+        an_agent_that_heard_of_no_revocation_has_keys_of_nothing,
+        a_node_that_the_mobile_node_does_not_license_gets_no_key,
+        what_cannot_be_handed_over_is_told_with_the_fix,
+        an_agent_that_was_killed_gets_its_keys_again,
+        keys_come_over_a_way_that_loses_much,
+        a_fixed_accelerator_reads_what_passes_it_and_nothing_else,
+        a_licence_that_comes_by_reload_is_one_in_its_place,
+    ])
+}
+
+const MB: u64 = 1_000_000;
+
+const AGENTS: [&str; 2] = ["fa.example.net", "fb.example.net"];
+
+/// Who follows the mobile node, and from whom.
+struct Route {
+    home: Daemon,
+    mobile: Daemon,
+    agents: [Daemon; 2],
+}
+
+/// What both ends say of licences: each agent has one where it is.
+fn licences(agents: &[usize], handover: &str) -> String {
+    let one = |number: &usize| {
+        format!(
+            "{{ node = \"{}\", zones = [\"headers\"], right = \"read\", at = [\"{}\"] }}",
+            AGENTS[*number], CARE_OF[*number]
+        )
+    };
+    let all: Vec<_> = agents.iter().map(one).collect();
+    format!("[{}]\nhandover = \"{handover}\"", all.join(", "))
+}
+
+/// What an agent says of the other one.
+fn neighbours(number: usize) -> String {
+    let other = AGENTS[1 - number];
+    format!("[handover]\nneighbours = [\"{other}\"]\n")
+}
+
+impl Route {
+    /// Both ends have these licences; the mobile node is at the first agent, which holds its keys.
+    fn start(walk: &Walk, handover: &str, more: &str) -> Result<Self> {
+        let all = licences(&[0, 1], handover);
+        Self::start_with(walk, &all, &all, more)
+    }
+
+    fn start_with(walk: &Walk, mobile: &str, home: &str, more: &str) -> Result<Self> {
+        let terms = |licences| Terms {
+            zones: "require",
+            licences,
+        };
+        let agents =
+            [0, 1].map(|number| walk.start_licensed_agent_with(number, &neighbours(number)));
+        let [near, far] = agents;
+        let agents = [near?, far?];
+        let home = walk.start_home(terms(home))?;
+        let mobile = walk.start_mobile(HOME_KEY, more, terms(mobile))?;
+        let route = Self {
+            home,
+            mobile,
+            agents,
+        };
+        for end in [&route.mobile, &route.home] {
+            end.wait_until("status", DEADLINE, pair::is_up)?;
+        }
+        Ok(route)
+    }
+
+    /// Waits until both ends seal for an agent, which holds the keys of what they seal in; gives the SPIs.
+    fn is_read_by(&self, number: usize) -> Result<[String; 2]> {
+        let slot = format!("@{}", AGENTS[number]);
+        let what = format!("{} to read", AGENTS[number]);
+        until(&what, DEADLINE, || {
+            let at = |end: &Daemon| Ok::<_, Error>(sent_on(&end.strata("status")?, &slot));
+            let (home, mobile) = (at(&self.home)?, at(&self.mobile)?);
+            let held = held(&self.agents[number])?;
+            let agree = mobile.is_some_and(|[inward, outward]| home == Some([outward, inward]));
+            let home = home.filter(|spis| agree && spis.iter().all(|spi| held.contains(spi)));
+            Ok(home)
+        })
+    }
+
+    fn move_to(&self, walk: &Walk, number: usize) -> Result<()> {
+        walk.set_link(number, true)?;
+        walk.set_link(1 - number, false)?;
+        let care_of = CARE_OF[number];
+        let registered = |status: &Value| registered(status) == [care_of];
+        self.mobile.wait_until("status", DEADLINE, registered)?;
+        let bound = |status: &Value| bound(status) == [care_of];
+        self.home.wait_until("status", DEADLINE, bound).map(drop)
+    }
+}
+
+/// The SPIs of the slot that is sent on, if it is this one.
+fn sent_on(status: &Value, slot: &str) -> Option<[String; 2]> {
+    let children = pair::children(status);
+    let mut used = children.iter().filter(|child| {
+        child["name"] == slot && child["waiting"] == false && child["draining"] == false
+    });
+    let child = used.next()?;
+    let spi = |key: &str| child[key].as_str().map(str::to_owned);
+    Some([spi("spi_in")?, spi("spi_out")?])
+}
+
+/// The SPIs whose keys a node holds.
+fn held(node: &Daemon) -> Result<BTreeSet<String>> {
+    let zones = node.strata("zones")?;
+    let held = zones["zones"]["held"].as_array();
+    let spis = held.into_iter().flatten().flat_map(|held| {
+        let keys = ["spi_from_gateway", "spi_to_gateway"];
+        keys.map(|key| held[key].as_str().unwrap_or_default().to_owned())
+    });
+    Ok(spis.collect())
+}
+
+/// The SPIs of ESP in UDP in what has passed by since this was last asked.
+fn passed(tap: &Wiretap) -> Result<BTreeSet<String>> {
+    let mut spis = BTreeSet::new();
+    while let Some(seen) = tap.next()? {
+        let octets = &seen.octets;
+        let is_esp = octets.len() > 32 && octets[9] == 17 && octets[28..32] != [0; 4];
+        let port = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+        if is_esp && (port(20) == 4500 || port(22) == 4500) {
+            let spi = u32::from_be_bytes([octets[28], octets[29], octets[30], octets[31]]);
+            spis.insert(format!("{spi:08x}"));
+        }
+    }
+    Ok(spis)
+}
+
+fn both_ways(walk: &Walk) -> Result<()> {
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)?;
+    transfer(&walk.home, &walk.mobile, MOBILE[0], MB)
+}
+
+fn pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let route = Route::start(&walk, "push", "")?;
+    route.is_read_by(0)?;
+    ensure!(
+        held(&route.agents[1])?.is_empty(),
+        "the other has keys before it is visited"
+    );
+    both_ways(&walk)?;
+    let read = pair::segments(&route.agents[0])?;
+    ensure!(read > 100, "the first has read {read} segments");
+    let left = held(&route.agents[0])?;
+    route.move_to(&walk, 1)?;
+    let spis = route.is_read_by(1)?;
+    ensure!(
+        spis.iter().all(|spi| !left.contains(spi)),
+        "{spis:?} are of before"
+    );
+    let tap = Wiretap::open(&walk.mobile)?;
+    both_ways(&walk)?;
+    let read = pair::segments(&route.agents[1])?;
+    ensure!(read > 100, "the second has read {read} segments");
+    let passed = passed(&tap)?;
+    ensure!(
+        spis.iter().all(|spi| passed.contains(spi)),
+        "{passed:?} lacks {spis:?}"
+    );
+    let opened = passed.intersection(&left).count();
+    ensure!(
+        opened == 0,
+        "the first has keys of {opened} SPIs of after the move"
+    );
+    Ok(())
+}
+
+fn with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let route = Route::start(&walk, "pkd", "")?;
+    route.is_read_by(0)?;
+    let next = "@fb.example.net";
+    let waits = |status: &Value| {
+        let children = pair::children(status);
+        children
+            .iter()
+            .any(|child| child["name"] == next && child["waiting"] == true)
+    };
+    route.agents[1].wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    route.home.wait_until("status", DEADLINE, waits)?;
+    let status = route.mobile.wait_until("status", DEADLINE, waits)?;
+    let prepared = held(&route.agents[1])?;
+    let children = pair::children(&status);
+    let slot = children.iter().find(|child| child["name"] == next);
+    let sent = slot.context("it waits")?["sent"]["packets"].clone();
+    ensure!(sent == 0, "{sent} packets were sent before it was visited");
+    route.move_to(&walk, 1)?;
+    let spis = route.is_read_by(1)?;
+    ensure!(
+        spis.iter().all(|spi| prepared.contains(spi)),
+        "{spis:?} are not {prepared:?}"
+    );
+    both_ways(&walk)?;
+    let read = pair::segments(&route.agents[1])?;
+    ensure!(read > 100, "the second has read {read} segments");
+    Ok(())
+}
+
+fn a_slot_that_is_come_back_to_has_other_keys() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    for handover in ["push", "pkd"] {
+        let route = Route::start(&walk, handover, "")?;
+        let mut all = BTreeSet::new();
+        for number in [0, 1, 0, 1] {
+            route.move_to(&walk, number)?;
+            let spis = route.is_read_by(number)?;
+            ensure!(
+                spis.iter().all(|spi| all.insert(spi.clone())),
+                "{spis:?} came before"
+            );
+            let mut volleys = Volleys::new((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]))?;
+            volleys.fly()?;
+        }
+        walk.set_link(0, true)?;
+    }
+    Ok(())
+}
+
+fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let route = Route::start(&walk, "pkd", "simultaneous = true")?;
+    let both = |status: &Value| registered(status).len() == 2;
+    route.mobile.wait_until("status", DEADLINE, both)?;
+    let both = |status: &Value| bound(status).len() == 2;
+    route.home.wait_until("status", DEADLINE, both)?;
+    route.is_read_by(0)?;
+    volleys((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]), || {
+        walk.set_link(0, false)?;
+        route.is_read_by(1)
+    })?;
+    Ok(())
+}
+
+/// What a node does with REVOKE is of no consequence: this one never gets it.
+fn an_agent_that_heard_of_no_revocation_has_keys_of_nothing() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let mut route = Route::start(&walk, "push", "")?;
+    route.is_read_by(0)?;
+    let kept = held(&route.agents[0])?;
+    ensure!(kept.len() == 2, "it holds {kept:?}");
+    route.agents[0].process().signal(Signal::SIGSTOP)?;
+    route.move_to(&walk, 1)?;
+    let tap = Wiretap::open(&walk.mobile)?;
+    route.is_read_by(1)?;
+    both_ways(&walk)?;
+    let passed = passed(&tap)?;
+    ensure!(
+        !passed.is_empty() && passed.is_disjoint(&kept),
+        "{passed:?} and {kept:?}"
+    );
+    route.agents[0].process().signal(Signal::SIGCONT)
+}
+
+fn a_node_that_the_mobile_node_does_not_license_gets_no_key() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let (mobile, home) = (licences(&[0], "pkd"), licences(&[0, 1], "pkd"));
+    let route = Route::start_with(&walk, &mobile, &home, "")?;
+    route.is_read_by(0)?;
+    let told = |status: &Value| {
+        let why = pair::refusal(status);
+        why.contains("offers to let fb.example.net read") && why.contains("`at`")
+    };
+    route.mobile.wait_until("status", DEADLINE, told)?;
+    route.move_to(&walk, 1)?;
+    let tap = Wiretap::open(&walk.mobile)?;
+    both_ways(&walk)?;
+    ensure!(held(&route.agents[1])?.is_empty(), "it holds keys");
+    let read = pair::segments(&route.agents[1])?;
+    ensure!(read == 0, "it has read {read} segments");
+    let passed = passed(&tap)?;
+    ensure!(
+        passed.is_disjoint(&held(&route.agents[0])?),
+        "the first reads on"
+    );
+    Ok(())
+}
+
+fn what_cannot_be_handed_over_is_told_with_the_fix() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let terms = Terms {
+        zones: "require",
+        licences: "[]\nhandover = \"pkd\"",
+    };
+    let refused = walk
+        .start_home(terms)
+        .err()
+        .context("it starts all the same")?;
+    let refused = format!("{refused:#}");
+    ensure!(
+        refused.contains("no licence holds in one place alone"),
+        "{refused}"
+    );
+    Ok(())
+}
+
+fn an_agent_that_was_killed_gets_its_keys_again() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let mut route = Route::start(&walk, "push", "")?;
+    route.move_to(&walk, 1)?;
+    route.is_read_by(1)?;
+    route.agents[1].process().crash()?;
+    route.agents[1].start_again()?;
+    route.is_read_by(1)?;
+    let before = pair::segments(&route.agents[1])?;
+    both_ways(&walk)?;
+    let read = pair::segments(&route.agents[1])? - before;
+    ensure!(read > 100, "it has read {read} segments");
+    Ok(())
+}
+
+fn keys_come_over_a_way_that_loses_much() -> Result<()> {
+    let walk = Walk::with_hop("handover", Some(pair::hop(2e-5)))?;
+    let route = Route::start(&walk, "push", "")?;
+    for number in [0, 1, 0] {
+        route.move_to(&walk, number)?;
+        route.is_read_by(number)?;
+    }
+    ensure!(walk.lost() > 0, "nothing was lost");
+    Ok(())
+}
+
+/// Without Mobile IP: a node on one of two ways of a tunnel that moves by MOBIKE.
+fn a_fixed_accelerator_reads_what_passes_it_and_nothing_else() -> Result<()> {
+    let pair = Pair::new("accelerator")?;
+    pair.add_second_wire()?;
+    let terms = Terms {
+        zones: "require",
+        licences: "[{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\", at = [\"10.3.0.0/24\"] }]",
+    };
+    let licensed = pair.start_licensed("fa.example.net")?;
+    let gateway = pair.start_gateway(terms)?;
+    let mobile = pair.start_mobile(os::Family::V4, terms, "auto")?;
+    let slot = "@fa.example.net";
+    let read = |daemon: &Daemon, by: bool| {
+        let is_so = |status: &Value| pair::is_up(status) && sent_on(status, slot).is_some() == by;
+        daemon.wait_until("status", DEADLINE, is_so).map(drop)
+    };
+    for end in [&mobile, &gateway] {
+        read(end, true)?;
+    }
+    licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], MB)?;
+    let segments = pair::segments(&licensed)?;
+    ensure!(segments > 100, "it has read {segments} segments");
+    for (from, by) in [("10.4.0.2", false), ("10.3.0.2", true)] {
+        mobile.strata_text(&format!("move office --from {from}"))?;
+        for end in [&mobile, &gateway] {
+            read(end, by)?;
+        }
+    }
+    licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    Ok(())
+}
+
+fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let one = licences(&[0], "push");
+    let route = Route::start_with(&walk, &one, &licences(&[0, 1], "push"), "")?;
+    route.move_to(&walk, 1)?;
+    ensure!(held(&route.agents[1])?.is_empty(), "it holds keys");
+    let both = licences(&[0, 1], "push");
+    let terms = Terms {
+        zones: "require",
+        licences: &both,
+    };
+    route.mobile.configure(&walk.mobile_config("", terms))?;
+    route.mobile.strata_text("reload")?;
+    route.is_read_by(1)?;
+    Ok(())
+}
