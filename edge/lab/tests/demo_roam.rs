@@ -57,7 +57,7 @@ fn neighbours_have_keys_before_the_mobile_node_comes() -> Result<()> {
 fn keys_are_fetched_from_the_agent_before() -> Result<()> {
     let (code, report) = measured("--handover dkm --moves 2 --stay 6")?;
     ensure!(code == Some(0) && report["passed"] == true, "{report}");
-    ensure!(report["allowance_ms"] == 2000, "{report}");
+    ensure!(report["allowance_ms"] == 2100, "{report}");
     Ok(())
 }
 

@@ -47,6 +47,9 @@ use view::View;
 /// What the content of the file is drawn from.
 const SEED: u64 = 1;
 
+/// How long a packet waits at most between being sealed and leaving in a tunnel to an agent.
+const WAITS: Duration = Duration::from_millis(100);
+
 /// Who waits for the end of a walk looks this often.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -79,11 +82,12 @@ impl Handover {
         }
     }
 
-    /// For how long after a move the agent that was left may still read what is sealed.
+    /// For how long after home knows of a move the agent that was left may still read what comes by: what waits there to be
+    /// tunnelled was sealed before, and with DKM old keys are in use for two seconds.
     pub const fn allowance(self) -> Duration {
         match self {
-            Self::Push | Self::Pkd => Duration::ZERO,
-            Self::Dkm => Duration::from_secs(2),
+            Self::Push | Self::Pkd => WAITS,
+            Self::Dkm => WAITS.saturating_add(Duration::from_secs(2)),
         }
     }
 }

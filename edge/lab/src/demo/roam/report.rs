@@ -20,7 +20,7 @@ pub struct Report {
     pub everywhere: bool,
     /// Seconds at each agent.
     pub stay_seconds: u64,
-    /// Milliseconds after a move from which on nobody who was left may read what is sealed.
+    /// Milliseconds after home knew of a move from which on nobody who was left may read what comes by.
     pub allowance_ms: u64,
     /// Each move.
     pub moves: Vec<Move>,

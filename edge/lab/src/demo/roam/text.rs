@@ -75,14 +75,11 @@ impl Report {
     }
 
     fn legend(&self) -> String {
-        let allowance = match self.allowance_ms {
-            0 => String::new(),
-            millis => format!(" from {} s after the move on", millis / 1000),
-        };
+        let allowance = self.allowance_ms as f64 / 1000.0;
         let text = format!(
-            "In brackets: how many packets sealed after the move{allowance} an agent that was left was \
-             shown; for this they are copied to it. Without: what the agent read where the mobile node was. \
-             Stream: {} of {} datagrams lost. Download: {:.1} MB at {:.1} Mb/s, each octet as the \
+            "In brackets: how many packets that were sealed after the move (from {allowance} s after \
+             home knew of it on) an agent that was left was shown; for this they are copied to it. \
+             Without: what the agent read where the mobile node was. Stream: {} of {} datagrams lost. Download: {:.1} MB at {:.1} Mb/s, each octet as the \
              server has it.",
             count(self.lost),
             count(self.sent),
