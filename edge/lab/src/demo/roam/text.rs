@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_verdict_says_what_was_required_and_what_is_wrong() {
-        let verdict = report(0).verdict();
+        let verdict = report(0).verdict().replace('\n', " ");
         assert!(verdict.starts_with("PASSED"), "{verdict}");
         assert!(verdict.contains("shown 100, and read 0"), "{verdict}");
         let verdict = report(5).verdict();
