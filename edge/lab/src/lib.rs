@@ -6,7 +6,7 @@
 //!   the machine awake for it, [`bystander`] sees whether it was.
 //! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`libreswan`], [`origin`], [`duo`],
 //!   [`openssl`], [`account`]: what end-to-end tests are made of.
-//! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4.
+//! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the demo that walks.
 //! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.

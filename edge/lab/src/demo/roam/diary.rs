@@ -99,7 +99,7 @@ impl Diary {
     pub fn note(&mut self, at: Duration, news: News) -> Option<String> {
         self.pass(at);
         match news {
-            News::Left(to) => Some(self.left(to)),
+            News::Left(to) => Some(self.left(to, at)),
             News::Bound(place) => {
                 let leg = self.legs.last_mut()?;
                 let arrives = place == Some(leg.to) && leg.bound.is_none();
@@ -108,7 +108,7 @@ impl Diary {
                 let is_move = arrives && self.legs.len() > 1;
                 is_move.then(|| format!("home knows that it is at {}, {after}", self.place()))
             }
-            News::Agent(agent, sight) => self.look(agent, sight),
+            News::Agent(agent, sight) => self.look(agent, sight, at),
             News::Gone(agent, why) => {
                 self.gone[agent] = true;
                 let why = format!("agent {} does not answer any more: {why}", letter(agent));
@@ -119,7 +119,7 @@ impl Diary {
                 self.datagrams.push((at, None));
                 None
             }
-            News::Came(number) => self.came(number),
+            News::Came(number) => self.came(number, at),
             News::Octets(octets) => {
                 self.octets = octets;
                 None
@@ -143,13 +143,13 @@ impl Diary {
         }
     }
 
-    fn left(&mut self, to: usize) -> String {
+    fn left(&mut self, to: usize, now: Duration) -> String {
         let sights = self.sights();
         let from = self.legs.last().map(|leg| letter(leg.to));
         self.legs.push(Leg {
             to,
-            at: self.now,
-            bound: from.is_none().then_some(self.now),
+            at: now,
+            bound: from.is_none().then_some(now),
             keys: None,
             reads: None,
             octets: self.octets,
@@ -164,8 +164,8 @@ impl Diary {
         }
     }
 
-    fn look(&mut self, agent: usize, sight: Sight) -> Option<String> {
-        let (now, before) = (self.now, self.sights()[agent]);
+    fn look(&mut self, agent: usize, sight: Sight, now: Duration) -> Option<String> {
+        let before = self.sights()[agent];
         let recent = &mut self.agents[agent];
         recent.push_back((now, sight));
         while recent.len() > 2 && recent[1].0 + RECENT <= now {
@@ -197,8 +197,7 @@ impl Diary {
         told
     }
 
-    fn came(&mut self, number: u32) -> Option<String> {
-        let now = self.now;
+    fn came(&mut self, number: u32, now: Duration) -> Option<String> {
         let datagram = self.datagrams.get_mut(number as usize)?;
         datagram.1.get_or_insert(now);
         let last = self.arrivals.last().copied();
