@@ -7,7 +7,7 @@
 //! slot, or none yet, packets go on the first child, whose keys such nodes never have.
 //!
 //! What a node has had is of no use for what comes later: a slot that was sent on and left is *spent*. Nothing is
-//! sealed in it any more, and before the mobile node is back it has new keys.
+//! sealed in it any more, and when the mobile node is back it has new keys, or gets them.
 //!
 //! Whoever can give a node its keys asks for its slot. When, says the [`Handover`]:
 //!
@@ -33,6 +33,9 @@ const STRAGGLERS: Duration = Duration::from_secs(2);
 
 /// How long both ends go on in the slot that was left, for the new node to get its key (DESIGN section 4, invariant 5).
 pub(crate) const MIGRATION: Duration = Duration::from_secs(2);
+
+/// How long an end that gives keys to nodes has to ask for new ones before the other one does.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often is looked by which of several ways a mobile node sends.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -87,6 +90,8 @@ struct Tunnel {
     migrates_until: Option<Instant>,
     /// When it is looked again by which of several ways the mobile node sends.
     glance: Option<Instant>,
+    /// Until when it is for the other end to ask for new keys of what is spent, if that gives them to nodes.
+    asks_at: Option<Instant>,
 }
 
 impl Whereabouts {
@@ -167,7 +172,8 @@ impl Whereabouts {
 impl Tunnel {
     fn next(&self) -> Option<Instant> {
         let closes = self.opened.values().flatten().copied();
-        closes.chain(self.migrates_until).chain(self.glance).min()
+        let timers = [self.migrates_until, self.glance, self.asks_at];
+        closes.chain(timers.into_iter().flatten()).min()
     }
 }
 
@@ -217,13 +223,20 @@ impl Node {
     }
 
     fn follow_tunnel(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
-        let here = self.slots_at(peer, places);
+        let passes = self.passes(peer);
+        let here = match passes.is_empty() && !places.nodes.is_empty() {
+            // Nothing arrives anywhere until that is known, and it may be where it was.
+            true => tunnel.here.clone(),
+            false => slots_at(&passes, places),
+        };
         if here != tunnel.here {
             let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
             tunnel.migrates_until = goes_on.then(|| now + MIGRATION);
+            tunnel.asks_at = Some(now + PATIENCE);
             tunnel.here = here;
         }
         self.tend_slots(peer, places, tunnel, now);
+        self.renew_spent(tunnel, now);
         self.choose_slot(peer, places, tunnel, now);
     }
 
@@ -253,19 +266,23 @@ impl Node {
         for (slot, _) in closed {
             let _ = self.ike.close_child(peer, &slot, now);
         }
+    }
+
+    /// Asks for new keys of slots that are spent and wanted again: at once where we give them to nodes, otherwise when the
+    /// other end has had its time for that.
+    fn renew_spent(&mut self, tunnel: &mut Tunnel, now: Instant) {
+        tunnel.asks_at.take_if(|at| *at <= now);
+        let asks = tunnel.asks_at.is_none();
         for (spent, renewed) in &mut tunnel.spent {
-            let child = self
-                .children
-                .get(spent)
-                .filter(|child| !child.status.draining);
-            let wanted = |child: &&crate::node::Child| {
-                child
-                    .status
-                    .name
-                    .as_ref()
-                    .is_some_and(|name| wanted.contains(name))
+            let child = self.children.get(spent);
+            let child = child.filter(|child| !child.status.draining && !*renewed);
+            let is_wanted = |slot: &String| {
+                let gives = matches!(tunnel.opened.get(slot), Some(None));
+                gives || asks && tunnel.here.contains(slot)
             };
-            if let Some(child) = child.filter(wanted).filter(|_| !*renewed) {
+            if let Some(child) = child
+                && child.status.name.as_ref().is_some_and(is_wanted)
+            {
                 *renewed = true;
                 self.ike.rekey_child(child.ike, *spent, now);
             }
@@ -335,25 +352,6 @@ impl Node {
         name.filter(|name| is_slot(Some(name)))
     }
 
-    /// The slots of where a peer's tunnel passes.
-    fn slots_at(&self, peer: &str, places: &Places) -> Vec<String> {
-        let passes = self.passes(peer);
-        let slots = passes.iter().flat_map(|address| {
-            let at = |selectors: &[TrafficSelector]| {
-                selectors
-                    .iter()
-                    .any(|selector| selector.contains(*address, 0, None))
-            };
-            let nodes = places
-                .nodes
-                .iter()
-                .filter(move |(_, selectors)| at(selectors));
-            nodes.map(|(node, _)| slot_name(node))
-        });
-        let mut seen = BTreeSet::new();
-        slots.filter(|slot| seen.insert(slot.clone())).collect()
-    }
-
     /// By which addresses it is known where a peer's tunnel passes, the newest first.
     fn passes(&self, peer: &str) -> Vec<IpAddr> {
         let sa = self.established(peer).and_then(|sa| self.ike.sa(sa));
@@ -367,4 +365,16 @@ impl Node {
             .and_then(|part| part.care_of(remote));
         care_of.unwrap_or_else(|| vec![remote, local])
     }
+}
+
+/// The slots of the nodes at these addresses.
+fn slots_at(passes: &[IpAddr], places: &Places) -> Vec<String> {
+    let slots = passes.iter().flat_map(|address| {
+        let is_at = |selector: &TrafficSelector| selector.contains(*address, 0, None);
+        let nodes = places.nodes.iter();
+        let there = nodes.filter(move |(_, at)| at.iter().any(is_at));
+        there.map(|(node, _)| slot_name(node))
+    });
+    let mut seen = BTreeSet::new();
+    slots.filter(|slot| seen.insert(slot.clone())).collect()
 }
