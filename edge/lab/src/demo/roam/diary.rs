@@ -306,6 +306,14 @@ impl Diary {
         let read = end.read.saturating_sub(begin.read);
         Some((read, end.shown.saturating_sub(begin.shown)))
     }
+
+    /// What an agent that was left has read, and was shown, of what was sealed since.
+    pub fn read_since(&self, agent: usize) -> (u64, u64) {
+        let visit = self.legs.iter().rposition(|leg| leg.to == agent);
+        let left = visit.map_or(self.legs.len(), |visit| visit + 1);
+        let each = (left..self.legs.len()).filter_map(|leg| self.read(leg, agent));
+        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
 }
 
 /// How long after a move something was.
@@ -382,6 +390,8 @@ pub(super) mod tests {
         assert_eq!(diary.read(1, 0), Some((3, 100)));
         assert_eq!(diary.read(1, 1), Some((40, 40)));
         assert_eq!(diary.read(1, 2), None);
+        assert_eq!(diary.read_since(0), (3, 100));
+        assert_eq!((diary.read_since(1), diary.read_since(2)), ((0, 0), (0, 0)));
     }
 
     #[test]

@@ -162,14 +162,12 @@ fn place(diary: &Diary, agent: usize) -> String {
     }
 }
 
-/// How many an agent that was left has read of the packets that were sealed after the last move.
+/// How many an agent that was left has read of the packets that were sealed since.
 fn later(diary: &Diary, agent: usize, paint: Paint) -> String {
-    let last = diary.legs.len().checked_sub(1);
-    let left = last.filter(|&last| diary.legs[last].to != agent);
-    let counted = left.and_then(|leg| diary.read(leg, agent));
-    let Some((read, shown)) = counted.filter(|(_, shown)| *shown > 0) else {
+    let (read, shown) = diary.read_since(agent);
+    if shown == 0 {
         return String::new();
-    };
+    }
     let later = format!("{:>15}", format!("{} of {}", count(read), count(shown)));
     match read {
         0 => later,
