@@ -2441,7 +2441,6 @@ pub const FEATURES: &[Feature] = &[
                 DEMO_ROAM,
                 "neighbours_have_keys_before_the_mobile_node_comes",
             ),
-            (DEMO_ROAM, "keys_are_fetched_from_the_agent_before"),
             (
                 DEMO_ROAM,
                 "agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails",
@@ -2459,7 +2458,10 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: Tests(&[
             (DEMO_ROAM, "a_walk_goes_on_past_an_agent_that_was_killed"),
-            (DEMO_ROAM, "an_interrupted_walk_leaves_no_process_and_no_file"),
+            (
+                DEMO_ROAM,
+                "an_interrupted_walk_leaves_no_process_and_no_file",
+            ),
         ]),
     },
     Feature {
