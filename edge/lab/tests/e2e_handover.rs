@@ -336,7 +336,7 @@ fn an_agent_that_was_killed_gets_its_keys_again() -> Result<()> {
 }
 
 fn keys_come_over_a_way_that_loses_much() -> Result<()> {
-    let walk = Walk::with_hop("handover", Some(pair::hop(2e-5)))?;
+    let walk = Walk::with_hop("handover", pair::hop(2e-5))?;
     let route = Route::start(&walk, "push", "")?;
     for number in [0, 1, 0] {
         route.move_to(&walk, number)?;

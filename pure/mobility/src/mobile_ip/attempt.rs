@@ -18,17 +18,25 @@ pub(super) struct Attempt {
     /// As it was sent last.
     pub(super) request: Request,
     pub(super) octets: Vec<u8>,
+    /// For whom there is a note in it.
+    pub(super) noted: Option<Attachment>,
     pub(super) sent: Instant,
     pub(super) next: Instant,
     tries: u32,
 }
 
 impl Attempt {
-    pub(super) fn new(at: Attachment, request: Request, octets: Vec<u8>, now: Instant) -> Self {
+    pub(super) fn new(
+        at: Attachment,
+        request: Request,
+        (octets, noted): (Vec<u8>, Option<Attachment>),
+        now: Instant,
+    ) -> Self {
         Self {
             at,
             request,
             octets,
+            noted,
             sent: now,
             next: now + SPACING,
             tries: 1,

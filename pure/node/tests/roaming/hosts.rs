@@ -175,6 +175,7 @@ fn part(who: usize, policies: &Policies) -> Part {
             home_agents: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
             visitors: 10,
             pending: 8,
         }),

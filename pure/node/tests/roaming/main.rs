@@ -6,6 +6,7 @@
 mod attacks;
 #[path = "../../src/tests/datagram.rs"]
 mod datagram;
+mod flows;
 mod handover;
 mod hosts;
 mod walks;

@@ -23,6 +23,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use wire::ecn::Ecn;
 use wire::esp::{Datagram, Header};
+use wire::ike::{ExchangeType, Header as IkeHeader};
 
 /// When the worlds begin, on the hosts' clocks and by the calendar.
 const START: Duration = Duration::from_secs(1000);
@@ -52,6 +53,20 @@ pub enum Flight {
     Registration(usize, Arrival, Vec<u8>),
 }
 
+/// What is worth telling.
+pub enum Message {
+    /// A message of IKE left.
+    Ike {
+        to: usize,
+        exchange: ExchangeType,
+        response: bool,
+    },
+    /// One of Mobile IP did.
+    Registration { to: usize, reply: bool },
+    /// A host told its driver something.
+    Told(Event),
+}
+
 /// What an end sealed: in which SPI, and where the mobile node was to its knowledge.
 struct Sealed {
     spi: Spi,
@@ -64,8 +79,8 @@ pub struct World {
     pub policies: Policies,
     pub delivered: [Vec<Vec<u8>>; 2],
     pub events: Vec<Vec<Event>>,
-    /// IKE messages as they left: when, who, to whom, the message.
-    pub ike: Vec<(Instant, usize, usize, Vec<u8>)>,
+    /// What happened, in order: when, and where.
+    pub story: Vec<(Instant, usize, Message)>,
     pub dropped: Vec<DropReason>,
     pub links: [bool; AGENTS],
     pub wireless: Hop,
@@ -97,7 +112,7 @@ impl World {
             policies,
             delivered: Default::default(),
             events: vec![Vec::new(); HOSTS],
-            ike: Vec::new(),
+            story: Vec::new(),
             dropped: Vec::new(),
             links: [false; AGENTS],
             wireless: Hop::default(),
@@ -308,7 +323,7 @@ impl World {
                 let Some(packet) = node.decapsulate(from, Ecn::NotEct, &mut inner) else {
                     return;
                 };
-                let packet = packet.to_vec();
+                let packet = packet.datagram.to_vec();
                 match who {
                     HOME => self.hand_over(HOME, &packet),
                     agent => {
@@ -385,6 +400,9 @@ impl World {
 
     fn collect(&mut self) {
         for who in 0..HOSTS {
+            while let Some(transmit) = self.nodes[who].poll_registration() {
+                self.register(who, transmit);
+            }
             while let Some(transmit) = self.nodes[who].poll_transmit() {
                 let marker = if transmit.path.local.port() == 500 {
                     0
@@ -394,13 +412,16 @@ impl World {
                 let message = transmit.payload[marker..].to_vec();
                 let silent = self.silent_in == Some((who, message[18]));
                 let to = owner_of(transmit.path.remote.ip()).expect("it is one of them");
-                self.ike.push((self.now, who, to, message));
+                let header = IkeHeader::peek(&message).expect("it was made just now");
+                let told = Message::Ike {
+                    to,
+                    exchange: header.exchange,
+                    response: header.flags.response,
+                };
+                self.story.push((self.now, who, told));
                 if !silent {
                     self.depart(who, transmit.path, transmit.payload);
                 }
-            }
-            while let Some(transmit) = self.nodes[who].poll_registration() {
-                self.register(who, transmit);
             }
             while let Some((side, packet)) = self.nodes[who].poll_resend() {
                 match side {
@@ -409,6 +430,8 @@ impl World {
                 }
             }
             while let Some(event) = self.nodes[who].poll_event() {
+                self.story
+                    .push((self.now, who, Message::Told(event.clone())));
                 self.events[who].push(event);
             }
         }
@@ -529,6 +552,9 @@ impl World {
                     (_, Some(to)) => to,
                     (_, None) => return,
                 };
+                let reply = octets.first() == Some(&3);
+                let told = Message::Registration { to, reply };
+                self.story.push((self.now, who, told));
                 let on_link = who == MOBILE || to == MOBILE;
                 let link = match to {
                     MOBILE => (who - AGENT) as u32,
