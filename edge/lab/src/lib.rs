@@ -6,11 +6,11 @@
 //!   the machine awake for it, [`bystander`] sees whether it was.
 //! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`libreswan`], [`origin`], [`duo`],
 //!   [`openssl`], [`account`]: what end-to-end tests are made of.
-//! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4.
+//! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the demo that walks.
 //! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
 //! * [`scene`]: the network of the demo and of the figures.
-//! * [`demo`]: the whole of Strata at work, measured (`strata demo`).
+//! * [`demo`]: the whole of Strata at work, measured (`strata demo`); [`spectator`]: demos from outside.
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
 //!   drawn and put on one page (`strata lab`).
 //! * [`matrix`]: Strata with every strongSwan at hand, each pair of choices in some cell.
@@ -55,6 +55,7 @@ pub mod plot;
 pub mod process;
 pub mod runner;
 pub mod scene;
+pub mod spectator;
 pub mod strongswan;
 pub mod testbed;
 mod text;

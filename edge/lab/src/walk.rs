@@ -297,10 +297,11 @@ key = {{ spi = 4098, secret = "mobile.key" }}
     pub fn set_link(&self, number: usize, up: bool) -> Result<()> {
         let netlink = self.mobile.netns().netlink()?;
         let device = INTERFACES[number];
-        Ok(match up {
+        match up {
             true => netlink.link_up(device)?,
             false => netlink.link_down(device)?,
-        })
+        }
+        Ok(())
     }
 }
 

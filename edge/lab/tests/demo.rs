@@ -7,17 +7,15 @@
 use anyhow::{Context, Result, bail, ensure};
 use lab::process::until;
 use lab::runner;
+use lab::spectator::{FORBID, Folder, refused};
 use lab::testbed::{find_binary, find_command};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::fs;
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -123,7 +121,7 @@ fn without_nginx_it_says_how_to_get_it() -> Result<()> {
     let folder = nginx.parent().context("a command is in a folder")?;
     // Not out of PATH alone: where administrators' commands are is searched as well.
     let hide = format!("mount -t tmpfs none {}", folder.display());
-    let said = refused(&["--mount"], &hide)?;
+    let said = refused("demo", &["--mount"], &hide)?;
     ensure!(said.contains("error: nginx is missing"), "{said}");
     ensure!(
         said.contains("fix: run `sudo apt-get install nginx-light`"),
@@ -133,7 +131,7 @@ fn without_nginx_it_says_how_to_get_it() -> Result<()> {
 }
 
 fn without_the_tun_device_it_says_how_to_get_it() -> Result<()> {
-    let said = refused(&["--mount"], "mount -t tmpfs none /dev/net")?;
+    let said = refused("demo", &["--mount"], "mount -t tmpfs none /dev/net")?;
     ensure!(said.contains("error: there is no /dev/net/tun"), "{said}");
     ensure!(
         said.contains("fix: load the module with `modprobe tun`"),
@@ -144,9 +142,7 @@ fn without_the_tun_device_it_says_how_to_get_it() -> Result<()> {
 
 /// Root of a namespace in which nobody makes another, and which has no other right either.
 fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
-    let forbid = "echo 0 >/proc/sys/user/max_user_namespaces
-                  set -- setpriv --inh-caps=-all --bounding-set=-all \"$@\"";
-    let said = refused(&["--user", "--map-root-user"], forbid)?;
+    let said = refused("demo", &["--user", "--map-root-user"], FORBID)?;
     ensure!(
         said.contains("error: this machine does not let users make namespaces"),
         "{said}"
@@ -156,18 +152,6 @@ fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
         "{said}"
     );
     Ok(())
-}
-
-/// Runs the demo where a shell has taken something away; returns what it says about that.
-fn refused(namespaces: &[&str], take_away: &str) -> Result<String> {
-    let mut command = Command::new(find_command("unshare", "util-linux")?);
-    command.args(namespaces).args(["sh", "-ec"]);
-    command.arg(format!("{take_away}\nexec \"$@\"")).arg("sh");
-    command.arg(find_binary("strata")?).arg("demo");
-    let output = command.output()?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
-    Ok(said)
 }
 
 fn an_obstacle_is_json_where_json_is_asked_for() -> Result<()> {
@@ -344,65 +328,4 @@ fn controls() -> Result<&'static Controls> {
         })
     })?;
     Ok(CONTROLS.get_or_init(|| controls))
-}
-
-/// A folder anybody may use, and a mark on the processes that got it as their `TMPDIR`: they, the
-/// namespaces they hold and their files are what a run could leave behind.
-struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    fn new(name: &str) -> Result<Self> {
-        static FOLDERS: AtomicU32 = AtomicU32::new(0);
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let process = std::process::id();
-        let path = PathBuf::from(format!("/tmp/lab-demo-{process}-{name}-{number}"));
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o1777))?;
-        Ok(Self { path })
-    }
-
-    /// Waits until so many processes are at work; returns how many are.
-    fn wait_for_processes(&self, number: usize, demo: &mut Child) -> Result<usize> {
-        until("the demo's processes", Duration::from_secs(60), || {
-            ensure!(demo.try_wait()?.is_none(), "the demo has ended");
-            let found = self.processes()?.len();
-            Ok((found >= number).then_some(found))
-        })
-    }
-
-    /// Processes and files that are left.
-    fn left(&self) -> Result<Vec<String>> {
-        let mut left = self.processes()?;
-        for entry in fs::read_dir(&self.path)? {
-            left.push(entry?.path().display().to_string());
-        }
-        Ok(left)
-    }
-
-    /// The command lines of the marked processes.
-    fn processes(&self) -> Result<Vec<String>> {
-        let mark = format!("TMPDIR={}\0", self.path.display());
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc")? {
-            let process = entry?.path();
-            // Not a process, gone meanwhile, or somebody else's.
-            let Ok(environment) = fs::read(process.join("environ")) else {
-                continue;
-            };
-            if String::from_utf8_lossy(&environment).contains(&mark) {
-                let line = fs::read(process.join("cmdline")).unwrap_or_default();
-                found.push(String::from_utf8_lossy(&line).replace('\0', " "));
-            }
-        }
-        Ok(found)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What a failed test leaves is for a person to look at.
-        let _ = fs::remove_dir_all(&self.path);
-    }
 }

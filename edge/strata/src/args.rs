@@ -209,7 +209,10 @@ impl From<Question> for Request {
 
 /// How the demo runs. The switches that take something away make it fail: that is their use.
 #[derive(Debug, Group)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Demo {
+    #[command(subcommand)]
+    pub other: Option<OtherDemo>,
     /// Length of each download
     #[arg(long, default_value_t = 45, value_parser = clap::value_parser!(u64).range(5..=3600))]
     pub seconds: u64,
@@ -228,6 +231,36 @@ pub struct Demo {
     /// License the payload too, which the search for it must then notice
     #[arg(long)]
     pub license_payload: bool,
+    /// Keep configurations and logs
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// What else can be shown.
+#[derive(Debug, Subcommand)]
+pub enum OtherDemo {
+    /// Watch keys arrive with a mobile node that walks from one licensed node to the next
+    #[command(
+        after_help = "Exit status 1 if an agent that was left read on, or one that was visited did not."
+    )]
+    Roam(Roam),
+}
+
+/// How it walks. Without options: four moves, by push, in less than a minute.
+#[derive(Debug, Group)]
+pub struct Roam {
+    /// How keys get there: sent by the gateway, there in advance, or fetched from the agent before
+    #[arg(long, default_value = "push", value_parser = ["push", "pkd", "dkm"])]
+    pub handover: String,
+    /// How often it moves
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub moves: u32,
+    /// Seconds at each agent
+    #[arg(long, value_name = "S", default_value_t = 7, value_parser = clap::value_parser!(u64).range(4..=60))]
+    pub stay: u64,
+    /// License the agents wherever it is: those that it left read on, which must make it fail
+    #[arg(long)]
+    pub everywhere: bool,
     /// Keep configurations and logs
     #[arg(long)]
     pub keep: bool,
@@ -542,5 +575,24 @@ mod tests {
             (demo.seed, demo.bits_per_error),
             (default.seed, default.ber)
         );
+    }
+
+    #[test]
+    fn the_defaults_of_a_walk_are_the_labs() {
+        let Ok(Args {
+            verb:
+                Verb::Demo(Demo {
+                    other: Some(OtherDemo::Roam(roam)),
+                    ..
+                }),
+            ..
+        }) = Args::try_parse_from(["strata", "demo", "roam"])
+        else {
+            panic!("`strata demo roam` is a command");
+        };
+        let default = lab::demo::roam::Options::default();
+        assert_eq!(roam.handover, default.handover.name());
+        assert_eq!(roam.moves, default.moves);
+        assert_eq!(roam.stay, default.stay.as_secs());
     }
 }

@@ -1,45 +1,60 @@
 //! `strata demo`: hands what was typed to the lab, and prints what it found.
 
-use crate::args::Demo;
+use crate::args::{Demo, OtherDemo, Roam};
 use crate::output::{Exit, Output};
 use control::Failure;
-use lab::demo::{self, Options, Report};
+use lab::demo::{self, Options, roam};
 use lab::interrupt;
 use lab::obstacle::Obstacle;
 use lab::testbed;
+use serde::Serialize;
 use std::time::Duration;
 
-/// Runs the demo in namespaces of our own. Must come before the first thread.
+/// Runs a demo in namespaces of our own. Must come before the first thread.
 pub fn run(demo: &Demo, output: &Output) -> Exit {
-    match measure(&options(demo, output.json)) {
-        Ok(report) => print(&report, output),
-        Err(obstacle) => {
-            let failure = Failure::new(obstacle.message, obstacle.fix);
-            output.fail(Exit::Usage, &failure)
-        }
-    }
+    let shown = match &demo.other {
+        None => enter()
+            .and_then(|()| demo::measure(&options(demo, output.json)))
+            .map(|report| {
+                let texts = [report.body(), report.verdict()];
+                print(&report, report.passed, texts, output)
+            }),
+        Some(OtherDemo::Roam(roam)) => enter()
+            .and_then(|()| roam::measure(&walk(roam, output.json)))
+            .map(|report| {
+                let texts = [report.body(), report.verdict()];
+                print(&report, report.passed, texts, output)
+            }),
+    };
+    shown.unwrap_or_else(|obstacle| {
+        let failure = Failure::new(obstacle.message, obstacle.fix);
+        output.fail(Exit::Usage, &failure)
+    })
 }
 
-fn measure(options: &Options) -> Result<Report, Obstacle> {
+fn enter() -> Result<(), Obstacle> {
     testbed::enter()?;
-    interrupt::tidy()?;
-    demo::measure(options)
+    interrupt::tidy()
 }
 
-fn print(report: &Report, output: &Output) -> Exit {
+fn print(
+    report: &impl Serialize,
+    passed: bool,
+    [body, verdict]: [String; 2],
+    output: &Output,
+) -> Exit {
     if output.json {
         let line = serde_json::to_string(report).expect("a report has only string keys");
         output.print_json(&line);
     } else {
         let paint = output.paint();
-        let verdict = report.verdict();
-        let verdict = match report.passed {
+        let verdict = match passed {
             true => paint.good(verdict.trim_end()),
             false => paint.bad(verdict.trim_end()),
         };
-        output.print(&format!("{}\n{verdict}\n", report.body()));
+        output.print(&format!("{body}\n{verdict}\n"));
     }
-    match report.passed {
+    match passed {
         true => Exit::Done,
         false => Exit::No,
     }
@@ -56,5 +71,25 @@ fn options(demo: &Demo, json: bool) -> Options {
         keep: demo.keep,
         bars: !json,
         ..Options::default()
+    }
+}
+
+fn walk(roam: &Roam, json: bool) -> roam::Options {
+    let named = |handover: &&roam::Handover| handover.name() == roam.handover;
+    roam::Options {
+        handover: roam::Handover::ALL
+            .iter()
+            .find(named)
+            .copied()
+            .unwrap_or_default(),
+        moves: roam.moves,
+        stay: Duration::from_secs(roam.stay),
+        everywhere: roam.everywhere,
+        audience: if json {
+            roam::Audience::Nobody
+        } else {
+            roam::Audience::Person
+        },
+        keep: roam.keep,
     }
 }

@@ -1,6 +1,5 @@
 //! One download by curl, measured and compared with what the server has.
 
-use super::web::URL;
 use crate::canary::Marked;
 use crate::host::Host;
 use crate::testbed::find_command;
@@ -28,12 +27,13 @@ pub(super) struct Received {
     pub goodput: f64,
 }
 
-/// Downloads for a while. `progress` is told how many octets have come.
+/// Downloads from this address for a while. `progress` is told how many octets have come.
 ///
 /// # Errors
 /// Nothing came, curl gave up, or an octet was not what the server has.
 pub(super) fn download(
     mobile: &Host,
+    url: &str,
     stream: &Marked,
     span: Span,
     mut progress: impl FnMut(u64),
@@ -43,7 +43,7 @@ pub(super) fn download(
     // Whatever hangs, curl ends some time after we would have stopped it.
     let limit = span.total + Duration::from_secs(30);
     command.args(["--max-time", &limit.as_secs().to_string()]);
-    command.args(["--output", "-", URL]);
+    command.args(["--output", "-", url]);
     let mut curl = mobile.start_piped("curl", command)?;
     let mut pipe = curl.child().stdout.take().context("curl has no output")?;
     let mut poller = Poller::new()?;

@@ -12,6 +12,7 @@
 mod download;
 mod progress;
 mod report;
+pub mod roam;
 mod run;
 mod text;
 mod web;
@@ -105,10 +106,8 @@ pub fn measure(options: &Options) -> Result<Report, Obstacle> {
         find_binary("stratad")?;
     }
     let stream = Marked::new(options.seed);
-    let (bed, folder) = prepare(&stream, options).map_err(|error| {
-        let fix = "make room there, or set TMPDIR to a folder with more";
-        Obstacle::new(format!("{error:#}"), fix)
-    })?;
+    let octets = LOSSY_RATE / 8 * (options.duration.as_secs() + 60);
+    let (bed, folder) = prepare(&stream, octets, options.keep)?;
     let shared = Shared {
         bed: &bed,
         options,
@@ -120,21 +119,25 @@ pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     Ok(Report::new(options, run_all(&shared)))
 }
 
-/// A testbed, and in it the folder that is served.
-fn prepare(stream: &Marked, options: &Options) -> Result<(Testbed, PathBuf)> {
-    let bed = Testbed::new("demo")?;
-    if options.keep {
-        bed.keep();
-    }
-    let folder = publish(&bed, stream, options)?;
-    Ok((bed, folder))
+/// A testbed, and in it the folder that is served: with so many octets, more than a perfect link could
+/// carry in the time.
+fn prepare(stream: &Marked, octets: u64, keep: bool) -> Result<(Testbed, PathBuf), Obstacle> {
+    let prepared = Testbed::new("demo").and_then(|bed| {
+        if keep {
+            bed.keep();
+        }
+        let folder = publish(&bed, stream, octets)?;
+        Ok((bed, folder))
+    });
+    prepared.map_err(|error| {
+        let fix = "make room there, or set TMPDIR to a folder with more";
+        Obstacle::new(format!("{error:#}"), fix)
+    })
 }
 
-/// Writes the file that is downloaded, longer than a perfect link could carry in the time.
-/// Returns its folder.
-fn publish(bed: &Testbed, stream: &Marked, options: &Options) -> Result<PathBuf> {
+/// Writes the file that is downloaded. Returns its folder.
+fn publish(bed: &Testbed, stream: &Marked, octets: u64) -> Result<PathBuf> {
     let folder = bed.directory().join("www");
-    let octets = LOSSY_RATE / 8 * (options.duration.as_secs() + 60);
     let write = || {
         fs::create_dir(&folder)?;
         let mut file = BufWriter::new(File::create(folder.join("stream"))?);

@@ -7,7 +7,7 @@ use super::witness::Node;
 use super::{Options, Setup};
 use crate::canary::{Canary, Marked};
 use crate::emulator::Statistics;
-use crate::scene::Scene;
+use crate::scene::{SERVER, Scene};
 use crate::testbed::Testbed;
 use anyhow::Result;
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<
     } = shared;
     teller.phase("building the network");
     let scene = Scene::build(bed, setup.key(), &options.scene(setup))?;
-    let _web = web::serve(&scene.server, folder)?;
+    let _web = web::serve(&scene.server, SERVER, folder)?;
     teller.phase("downloading");
     let span = Span {
         total: options.duration,
@@ -66,7 +66,9 @@ pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<
             let _ = is_over.recv_timeout(half_way);
             daemon.map(|daemon| Node::look(daemon, canary)).transpose()
         });
-        let received = download(&scene.mobile, stream, span, |octets| teller.octets(octets));
+        let url = web::url(SERVER);
+        let progress = |octets| teller.octets(octets);
+        let received = download(&scene.mobile, &url, stream, span, progress);
         drop(over);
         (received, look.join().expect("looking does not panic"))
     });

@@ -6,12 +6,14 @@ use crate::testbed::find_command;
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Where the marked stream is served.
-pub(super) const URL: &str = "http://10.3.0.2:8080/stream";
+/// Where the marked stream is served by the server of this address.
+pub(super) fn url(address: &str) -> String {
+    format!("http://{address}:8080/stream")
+}
 
 /// One process, nothing outside its folder. It believes to be root, and would ask for a user it
 /// does not have unless told that root will do.
-pub(super) fn serve(server: &Host, stream: &Path) -> Result<Process> {
+pub(super) fn serve(server: &Host, address: &str, stream: &Path) -> Result<Process> {
     let config = format!(
         "user root;
 daemon off;
@@ -27,7 +29,7 @@ http {{
   fastcgi_temp_path fastcgi;
   uwsgi_temp_path uwsgi;
   scgi_temp_path scgi;
-  server {{ listen 10.3.0.2:8080; root \"{}\"; }}
+  server {{ listen {address}:8080; root \"{}\"; }}
 }}
 ",
         stream.display()
@@ -37,7 +39,7 @@ http {{
     command.arg("-e").arg("stderr").arg("-c").arg(config);
     command.arg("-p").arg(server.directory());
     let web = server.start("nginx", command)?;
-    let started = server.wait_for_port("10.3.0.2:8080", DEADLINE);
+    let started = server.wait_for_port(&format!("{address}:8080"), DEADLINE);
     started.with_context(|| format!("nginx says: {}", web.log()))?;
     Ok(web)
 }

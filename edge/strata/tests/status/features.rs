@@ -55,6 +55,7 @@ const NODE_CLONE: &str = "pure/node/src/tests/clone.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
 const CRASH: &str = "edge/lab/tests/e2e_crash.rs";
 const DEMO: &str = "edge/lab/tests/demo.rs";
+const DEMO_ROAM: &str = "edge/lab/tests/demo_roam.rs";
 const DSCP: &str = "edge/lab/tests/e2e_dscp.rs";
 const ECN: &str = "edge/lab/tests/e2e_ecn.rs";
 const ECN_ESP: &str = "pure/esp/tests/data_plane/ecn.rs";
@@ -2550,6 +2551,42 @@ pub const FEATURES: &[Feature] = &[
             ),
         ]),
         recovers: Tests(&[(DEMO, "an_interrupted_run_leaves_no_process_and_no_file")]),
+    },
+    Feature {
+        name: "The demo of keys that arrive with a mobile node",
+        keys: &[],
+        verbs: &["demo roam"],
+        works: Tests(&[
+            (
+                DEMO_ROAM,
+                "keys_arrive_with_the_mobile_node_and_who_was_left_reads_nothing",
+            ),
+            (
+                DEMO_ROAM,
+                "neighbours_have_keys_before_the_mobile_node_comes",
+            ),
+            (
+                DEMO_ROAM,
+                "agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                DEMO_ROAM,
+                "what_is_no_handover_is_refused_with_those_there_are",
+            ),
+            (
+                DEMO_ROAM,
+                "where_users_may_not_make_namespaces_it_says_how_to_allow_it",
+            ),
+        ]),
+        recovers: Tests(&[
+            (DEMO_ROAM, "a_walk_goes_on_past_an_agent_that_was_killed"),
+            (
+                DEMO_ROAM,
+                "an_interrupted_walk_leaves_no_process_and_no_file",
+            ),
+        ]),
     },
     Feature {
         name: "The figures of the papers",

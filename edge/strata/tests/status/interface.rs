@@ -14,14 +14,10 @@ pub fn keys() -> BTreeSet<String> {
     keys
 }
 
-/// Every verb, those below others with the words before them.
+/// Every verb, those below others with the words before them. One that also does something without a word below it is
+/// there itself.
 pub fn verbs(words: &[&str]) -> BTreeSet<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_strata"))
-        .args(words)
-        .arg("--help")
-        .output()
-        .expect("strata runs");
-    let help = String::from_utf8(output.stdout).expect("help is text");
+    let help = help(words);
     let below = help.split("Commands:\n").nth(1).unwrap_or_default();
     let names = below.lines().take_while(|line| line.starts_with("  "));
     // Descriptions that are continued are further to the right.
@@ -35,11 +31,28 @@ pub fn verbs(words: &[&str]) -> BTreeSet<String> {
             true => verbs.insert(words.join(" ")),
             false => {
                 verbs.extend(below);
-                true
+                is_enough(&words) && verbs.insert(words.join(" "))
             }
         };
     }
     verbs
+}
+
+/// Whether these words are a command without another one: then its help has a usage of such a kind.
+fn is_enough(words: &[&str]) -> bool {
+    let help = help(words);
+    let usage = help.split("Usage:").nth(1).unwrap_or_default();
+    let mut usages = usage.lines().take_while(|line| !line.is_empty());
+    usages.any(|line| !line.contains("COMMAND"))
+}
+
+fn help(words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_strata"))
+        .args(words)
+        .arg("--help")
+        .output()
+        .expect("strata runs");
+    String::from_utf8(output.stdout).expect("help is text")
 }
 
 /// Adds the keys that are possible where the `@` of a file is.
