@@ -56,7 +56,7 @@ fn a_node_tells_its_gateway_where_one_may_go_from_it_and_nobody_else_does() {
             "b.example.net".parse().unwrap(),
         ]
     };
-    let told = |host: &super::pair::Host| {
+    let told = |host: &pair::Host| {
         let said = host.events.iter().find_map(|event| match event {
             Event::Neighbours { node, neighbours } => Some((node.clone(), neighbours.clone())),
             _ => None,
@@ -77,7 +77,7 @@ fn a_node_tells_its_gateway_where_one_may_go_from_it_and_nobody_else_does() {
     });
     pair.settle();
     assert_eq!(told(&pair.right), None);
-    let mut pair = Pair::new(mobile(), super::gateway());
+    let mut pair = Pair::new(mobile(), gateway());
     let id = pair.connect();
     let said = super::super::extension::distribute::neighbours(&neighbours());
     pair.with(Side::Left, |engine, now| {

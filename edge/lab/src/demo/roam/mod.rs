@@ -5,10 +5,10 @@
 //! agent goes as that to the next comes.
 //!
 //! That an agent reads nothing that does not pass it would prove nothing. So whatever passes to the mobile node is
-//! also copied to the agents that it has left ([`copies`]): what they are shown was sealed after the move, and what they read
+//! also copied to the agents that it has left (`copies`): what they are shown was sealed after the move, and what they read
 //! of it is counted.
 //!
-//! Everybody at work tells what happens, and when, to one [`diary`]; the view, the report and the verdict are made of that
+//! Everybody at work tells what happens, and when, to one `diary`; the view, the report and the verdict are made of that
 //! alone.
 
 mod copies;
