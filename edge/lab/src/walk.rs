@@ -215,10 +215,23 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
     /// # Errors
     /// Those of [`Host::stratad`].
     pub fn start_home(&self, terms: Terms<'_>) -> Result<Daemon> {
+        self.start_home_as(&self.home_config(terms))
+    }
+
+    /// What that daemon is told.
+    pub fn home_config(&self, terms: Terms<'_>) -> String {
+        home_config(self.agents.len(), terms)
+    }
+
+    /// The same with a configuration of its own.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_home_as(&self, config: &str) -> Result<Daemon> {
         self.home.secret("home.key", HOME_KEY)?;
         self.home.secret("tunnel.psk", TUNNEL_KEY)?;
         self.home.secret("node.psk", NODE_KEY)?;
-        self.home.stratad(&home_config(self.agents.len(), terms))
+        self.home.stratad(config)
     }
 
     /// The mobile node's daemon, which has this key; `more` are lines of `[mobile_node]`.
@@ -226,9 +239,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
     /// # Errors
     /// Those of [`Host::stratad`].
     pub fn start_mobile(&self, key: &str, more: &str, terms: Terms<'_>) -> Result<Daemon> {
-        self.mobile.secret("home.key", key)?;
-        self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
-        self.mobile.stratad(&self.mobile_config(more, terms))
+        self.start_mobile_as(key, &self.mobile_config(more, terms))
     }
 
     /// The mobile node's, which has keys with both foreign agents.
@@ -268,6 +279,16 @@ key = {{ spi = 4098, secret = "mobile.key" }}
     /// What that daemon is told.
     pub fn mobile_config(&self, more: &str, terms: Terms<'_>) -> String {
         mobile_config(&INTERFACES[..self.agents.len()], more, terms)
+    }
+
+    /// The same with a configuration of its own.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_mobile_as(&self, key: &str, config: &str) -> Result<Daemon> {
+        self.mobile.secret("home.key", key)?;
+        self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+        self.mobile.stratad(config)
     }
 
     /// How many packets the wires that are not ideal have lost by their errors.

@@ -10,10 +10,13 @@ use crate::process::until;
 use anyhow::Result;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, recvmsg,
+    setsockopt, socket, sockopt,
 };
+use nix::sys::time::TimeSpec;
 use os::Prefix;
 use std::fs;
+use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -38,6 +41,17 @@ pub struct Seen {
     pub destination: IpAddr,
     /// The whole packet, from its IP header on.
     pub octets: Vec<u8>,
+    /// When, since the epoch, by the kernel's clock.
+    pub at: Duration,
+}
+
+/// When the kernel has seen it.
+fn stamp(messages: impl Iterator<Item = ControlMessageOwned>) -> Duration {
+    let time = messages.filter_map(|message| match message {
+        ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
+        _ => None,
+    });
+    time.last().unwrap_or_default()
 }
 
 impl Wiretap {
@@ -54,6 +68,7 @@ impl Wiretap {
         })?;
         // The kernel may give less; then a burst is seen in part.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER);
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         Ok(Self { socket })
     }
 
@@ -63,15 +78,17 @@ impl Wiretap {
     /// The kernel's.
     pub fn next(&self) -> Result<Option<Seen>> {
         let mut buffer = vec![0; 1 << 16];
+        let mut space = nix::cmsg_space!(TimeSpec);
         loop {
-            match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-                Ok(count) => {
-                    if let Some(seen) = Seen::parse(&buffer[..count]) {
-                        return Ok(Some(seen));
-                    }
-                }
+            let mut octets = [IoSliceMut::new(&mut buffer)];
+            let (socket, flags) = (self.socket.as_raw_fd(), MsgFlags::empty());
+            let (count, at) = match recvmsg::<()>(socket, &mut octets, Some(&mut space), flags) {
+                Ok(message) => (message.bytes, stamp(message.cmsgs()?)),
                 Err(Errno::EAGAIN) => return Ok(None),
                 Err(errno) => return Err(errno.into()),
+            };
+            if let Some(seen) = Seen::parse(&buffer[..count], at) {
+                return Ok(Some(seen));
             }
         }
     }
@@ -155,7 +172,7 @@ impl Seen {
     }
 
     /// `None` for what is not IP (ARP).
-    fn parse(octets: &[u8]) -> Option<Self> {
+    fn parse(octets: &[u8], at: Duration) -> Option<Self> {
         let v4 = |at: usize| {
             Some(Ipv4Addr::from(
                 <[u8; 4]>::try_from(octets.get(at..at + 4)?).ok()?,
@@ -175,6 +192,7 @@ impl Seen {
             source,
             destination,
             octets: octets.to_vec(),
+            at,
         })
     }
 }

@@ -23,6 +23,9 @@ fn main() -> ExitCode {
         packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zones_the_verdict_fails,
         throughput_grows_as_fewer_packets_are_encrypted_and_without_zones_it_does_not,
         what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails,
+        moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fails,
+        messages_of_key_management_take_their_time_and_without_zones_the_verdict_fails,
+        a_hand_over_waits_for_no_key_and_without_zones_the_verdict_fails,
         what_an_exhibit_does_not_rest_on_cannot_be_left_off,
         a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on,
         an_unknown_figure_is_refused_with_where_to_look,
@@ -231,6 +234,72 @@ fn what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails
     Ok(())
 }
 
+/// One round of each walk: there and back.
+fn moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fails() -> Result<()>
+{
+    let run = "run mml-handoff-loss --quick --seeds 1";
+    let (folder, report) = holds("mml-handoff-loss", run)?;
+    let rows = report["rows"].as_array().context("it is a list")?;
+    ensure!(rows.len() == 6, "{report}");
+    let lost = rows.iter().map(|row| row["numbers"][1].as_i64());
+    let lost: Vec<_> = lost.collect();
+    // To the mobile node: with one binding some, with two none. So it is with a download.
+    for pair in [&lost[..2], &lost[4..]] {
+        ensure!(pair[0] > Some(0) && pair[1] == Some(0), "{report}");
+    }
+    let place = folder.0.join("mml-handoff-loss");
+    for plot in ["gaps-flow.svg", "gaps-download.svg"] {
+        let svg = fs::read_to_string(place.join(plot))?;
+        ensure!(svg.starts_with("<svg"), "{svg}");
+    }
+    let without = folder.lab(&format!("{run} --no-simultaneous"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    ensure!(report["environment"]["simultaneous"] == false, "{report}");
+    let reasons = report["reasons"].to_string();
+    ensure!(
+        reasons.contains("two bindings: came over sent"),
+        "{reasons}"
+    );
+    Ok(())
+}
+
+fn messages_of_key_management_take_their_time_and_without_zones_the_verdict_fails() -> Result<()> {
+    let run = "run mml-table2 --quick";
+    let (folder, report) = holds("mml-table2", run)?;
+    ensure!(
+        report["rows"].as_array().map(Vec::len) == Some(8),
+        "{report}"
+    );
+    fails_for_want_of_zones(&folder, run)
+}
+
+/// Of one run the messages alone are judged: how long hosts work a machine that does other things besides blurs.
+fn a_hand_over_waits_for_no_key_and_without_zones_the_verdict_fails() -> Result<()> {
+    let folder = Folder::new("mml-table3")?;
+    let run = "run mml-table3 --quick --seeds 1";
+    let report = documents(&folder.lab(run)?)?.swap_remove(0);
+    ensure!(
+        report["rows"].as_array().map(Vec::len) == Some(8),
+        "{report}"
+    );
+    let findings = report["findings"].as_array().context("it is a list")?;
+    let counted = |finding: &&Value| finding["what"].to_string().contains(": messages of");
+    let counted: Vec<_> = findings.iter().filter(counted).collect();
+    let all_hold = counted.iter().all(|finding| finding["verdict"] == "holds");
+    ensure!(counted.len() == 2 && all_hold, "{report}");
+    fails_for_want_of_zones(&folder, run)
+}
+
+fn fails_for_want_of_zones(folder: &Folder, run: &str) -> Result<()> {
+    let without = folder.lab(&format!("{run} --no-zones"))?;
+    let report = &documents(&without)?[0];
+    ensure!(without.status.code() == Some(1), "{report}");
+    let reasons = report["reasons"].to_string();
+    ensure!(reasons.contains("not measured"), "{reasons}");
+    Ok(())
+}
+
 /// The rows of a suite that makes zones: those that were measured.
 fn numbers(report: &Value) -> Result<Vec<Vec<Option<i64>>>> {
     let rows = report["rows"].as_array().context("rows is a list")?;
@@ -253,6 +322,8 @@ fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
         ("mml-fig17", "--no-snoop"),
         ("czml-table1", "--no-snoop"),
         ("czml-fig4", "--no-zones"),
+        ("czml-table1", "--no-simultaneous"),
+        ("mml-handoff-loss", "--no-zones"),
     ] {
         let output = Folder::new("control")?.lab(&format!("run {name} {option}"))?;
         ensure!(output.status.code() == Some(2), "{output:?}");

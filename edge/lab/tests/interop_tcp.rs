@@ -16,6 +16,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -152,6 +153,7 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, message: &[u8]) -> Seen {
         source: IpAddr::V4(from),
         destination: IpAddr::V4(to),
         octets,
+        at: Duration::ZERO,
     }
 }
 

@@ -51,6 +51,7 @@ const OUTER: u16 = 20;
 
 /// What the black hole's metric must be worse than.
 const METRIC: u32 = 10;
+const SPARE_METRIC: u32 = 11;
 const BLACKHOLE_METRIC: u32 = 4096;
 
 /// Removes what a predecessor left, on a machine that is none of the three any more.

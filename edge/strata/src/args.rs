@@ -405,6 +405,9 @@ pub struct LabRun {
     /// Leave zones off: what rests on them must fail
     #[arg(long)]
     pub no_zones: bool,
+    /// Leave simultaneous bindings off: what rests on them must fail
+    #[arg(long)]
+    pub no_simultaneous: bool,
 }
 
 /// What is measured of tunnels.

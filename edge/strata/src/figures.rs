@@ -109,6 +109,7 @@ fn options(run: &LabRun, json: bool) -> Options {
             seconds: run.seconds.unwrap_or(plan.seconds),
             snoop: !run.no_snoop,
             zones: !run.no_zones,
+            simultaneous: !run.no_simultaneous,
             ..plan
         },
         out: run.out.clone(),

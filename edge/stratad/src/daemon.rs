@@ -575,10 +575,8 @@ impl Daemon {
     /// Carries out what the node has to say, and what it says to that.
     fn carry_out(&mut self, now: Instant) {
         loop {
+            self.follow_registrations(now);
             self.keep_leases();
-            if let Some(mobile) = &mut self.host.mobile {
-                mobile.carry_out(&mut self.node, &mut self.losses);
-            }
             while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
                 if path.is_stream() {
                     self.streams.send(path, &payload, &self.poller, now);
@@ -606,6 +604,18 @@ impl Daemon {
             } else {
                 return;
             }
+        }
+    }
+
+    /// Has registrations leave first, and then the kernel lead packets as they say: the answer to one and the first message
+    /// that follows it may come at once, and what is said to that goes the new way.
+    fn follow_registrations(&mut self, now: Instant) {
+        let Some(mobile) = &mut self.host.mobile else {
+            return;
+        };
+        mobile.carry_out(&mut self.node, &mut self.losses);
+        while let Some(event) = self.node.poll_event() {
+            self.note(event, now);
         }
     }
 

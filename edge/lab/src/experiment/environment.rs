@@ -19,11 +19,19 @@ pub struct Environment {
     pub quick: bool,
     /// Whether packets had zones where they should.
     pub zones: bool,
+    /// Whether mobile nodes were in two places at once where they should.
+    #[serde(default = "yes")]
+    pub simultaneous: bool,
     /// Seconds this run took; cells that an earlier one finished cost nothing.
     pub wall_seconds: u64,
     /// Its downloads.
     #[serde(flatten)]
     pub downloads: Option<Downloads>,
+}
+
+/// As it was before it could be left off.
+const fn yes() -> bool {
+    true
 }
 
 /// How many downloads there were, and the emulators' punctuality.
@@ -63,6 +71,7 @@ impl Environment {
             cores: processors(),
             quick: plan.quick,
             zones: plan.zones,
+            simultaneous: plan.simultaneous,
             wall_seconds: wall.as_secs(),
             downloads: None,
         }

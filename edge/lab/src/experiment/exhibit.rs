@@ -1,6 +1,6 @@
 //! What is run by its name: a figure, whose downloads take an hour, or a table.
 
-use super::{Figure, Plan, Table};
+use super::{Basis, Figure, Plan, Table};
 use crate::obstacle::Obstacle;
 use std::time::Duration;
 
@@ -76,13 +76,18 @@ impl Exhibit {
     /// # Errors
     /// Something would be left off that it does not rest on, or a program is missing.
     pub(super) fn check(self, plan: &Plan) -> Result<(), Obstacle> {
-        let (snoop, zones) = match self {
-            Self::Figure(figure) => (!figure.zones, figure.zones),
-            Self::Table(table) => (false, table.zones),
+        let rests_on = |basis| self.table().is_some_and(|table| table.rests_on == basis);
+        let [snoop, zones] = match self {
+            Self::Figure(figure) => [!figure.zones, figure.zones],
+            Self::Table(_) => [false, rests_on(Basis::Zones)],
         };
         let left_off = [
             (plan.snoop || snoop, "--no-snoop"),
             (plan.zones || zones, "--no-zones"),
+            (
+                plan.simultaneous || rests_on(Basis::Bindings),
+                "--no-simultaneous",
+            ),
         ];
         if let Some((_, option)) = left_off.iter().find(|(rests_on_it, _)| !rests_on_it) {
             let message = format!("{} does not rest on what {option} leaves off", self.name());

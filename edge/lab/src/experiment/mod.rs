@@ -35,7 +35,7 @@ pub use results::Results;
 pub use simulation::{Agreement, Apart};
 pub use statistics::Estimate;
 pub(crate) use statistics::{median, median_ratio};
-pub use table::{Column, Filled, Grid, Row, Table};
+pub use table::{Basis, Column, Filled, Grid, Row, Table};
 
 use crate::bystander::Bystander;
 use crate::canary::Marked;
@@ -107,6 +107,8 @@ pub struct Plan {
     pub snoop: bool,
     /// Whether packets have zones where they should.
     pub zones: bool,
+    /// Whether mobile nodes are in two places at once where they should.
+    pub simultaneous: bool,
 }
 
 impl Plan {
@@ -117,6 +119,7 @@ impl Plan {
         seconds: 20,
         snoop: true,
         zones: true,
+        simultaneous: true,
     };
 
     /// Enough to judge by.
@@ -126,6 +129,7 @@ impl Plan {
         seconds: 30,
         snoop: true,
         zones: true,
+        simultaneous: true,
     };
 }
 

@@ -14,6 +14,7 @@ pub const PLAN: Plan = Plan {
     seconds: 20,
     snoop: true,
     zones: true,
+    simultaneous: true,
 };
 
 /// A folder that vanishes.

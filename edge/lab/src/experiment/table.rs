@@ -22,12 +22,23 @@ pub struct Table {
     pub setting: &'static str,
     /// How long it takes; less if it has to be quick.
     pub duration: fn(quick: bool) -> Duration,
-    /// Whether it rests on zones, so that it has to fail without.
-    pub zones: bool,
+    /// What has to be there for it to hold, so that it has to fail without.
+    pub rests_on: Basis,
     /// Looks for the programs that it needs.
     pub check: fn() -> Result<(), Obstacle>,
     /// Measures and judges.
     pub fill: fn(&Plan) -> Filled,
+}
+
+/// What can be left off, for a table to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Zones.
+    Zones,
+    /// Simultaneous bindings.
+    Bindings,
+    /// Nothing of that.
+    Nothing,
 }
 
 /// What came of filling a table.

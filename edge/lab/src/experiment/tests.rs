@@ -3,8 +3,8 @@
 use super::report::FILE;
 use super::synthetic::{Folder, as_claimed, fill, options};
 use super::{
-    Cell, Column, Estimate, Evidence, Exhibit, Figure, Filled, Finding, Grid, Options, Report, Row,
-    Table, Verdict, run,
+    Basis, Cell, Column, Estimate, Evidence, Exhibit, Figure, Filled, Finding, Grid, Options,
+    Report, Row, Table, Verdict, run,
 };
 use crate::figures;
 use crate::scene::{Sender, Setup};
@@ -179,7 +179,7 @@ const TABLE: Table = Table {
     claim: "",
     setting: "",
     duration: |_| Duration::ZERO,
-    zones: true,
+    rests_on: Basis::Zones,
     check: || Ok(()),
     fill: |plan| {
         let number = plan.zones.then_some(19);
@@ -251,11 +251,15 @@ fn what_does_not_matter_cannot_be_left_off() {
     let table = refusal(Exhibit::Table(&TABLE), |options| options.plan.snoop = false);
     assert!(table.starts_with("a-table does not rest on"), "{table}");
     let plain = Exhibit::Table(&Table {
-        zones: false,
+        rests_on: Basis::Bindings,
         ..TABLE
     });
     let plain = refusal(plain, |options| options.plan.zones = false);
     assert!(plain.starts_with("a-table does not rest on"), "{plain}");
+    let zoned = refusal(Exhibit::Table(&TABLE), |options| {
+        options.plan.simultaneous = false;
+    });
+    assert!(zoned.ends_with("--no-simultaneous leaves off"), "{zoned}");
     let repaired = Exhibit::Figure(figure("mml-fig15"));
     let repaired = refusal(repaired, |options| options.plan.zones = false);
     assert!(

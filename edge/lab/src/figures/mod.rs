@@ -7,6 +7,7 @@ mod czml_fig4;
 mod czml_fig5;
 mod czml_table1;
 mod czml_table3;
+mod handover;
 mod level;
 mod mml_fig12;
 mod mml_fig14;
@@ -14,6 +15,9 @@ mod mml_fig15;
 mod mml_fig16;
 mod mml_fig17;
 mod mml_fig18;
+mod mml_handoff_loss;
+mod mml_table2;
+mod mml_table3;
 mod mml_table6;
 mod mml_table7;
 mod snoop_modern;
@@ -21,7 +25,7 @@ mod snoop_modern;
 use crate::experiment::Exhibit;
 
 /// Everything that can be run.
-pub const ALL: [Exhibit; 13] = [
+pub const ALL: [Exhibit; 16] = [
     Exhibit::Figure(&mml_fig12::FIGURE),
     Exhibit::Figure(&mml_fig14::FIGURE),
     Exhibit::Figure(&mml_fig15::FIGURE),
@@ -31,10 +35,13 @@ pub const ALL: [Exhibit; 13] = [
     Exhibit::Table(&czml_table3::TABLE),
     Exhibit::Table(&czml_fig4::TABLE),
     Exhibit::Table(&czml_fig5::TABLE),
+    Exhibit::Table(&mml_table2::TABLE),
+    Exhibit::Table(&mml_table3::TABLE),
     Exhibit::Table(&mml_table6::TABLE),
     Exhibit::Table(&mml_table7::TABLE),
     Exhibit::Figure(&mml_fig17::FIGURE),
     Exhibit::Table(&mml_fig18::TABLE),
+    Exhibit::Table(&mml_handoff_loss::TABLE),
 ];
 
 /// What has this name.

@@ -285,6 +285,7 @@ fn environment(environment: &Environment) -> Markup {
                 @if !downloads.snoop { ", " b { "SNOOP off" } }
             }
             @if !environment.zones { ", " b { "zones off" } }
+            @if !environment.simultaneous { ", " b { "simultaneous bindings off" } }
             @if environment.quick { ", quick" }
             "."
             @if let Some(downloads) = &environment.downloads {

@@ -7,8 +7,11 @@
 //! Both are asked behind the rules of [`crate::routes`]: what a tunnel of the host's own protects has gone into
 //! it before, and the packets of that tunnel, which carry its mark, come here. A move puts one route in the place of
 //! another, so that there is always one.
+//!
+//! Where there is a second agent the kernel has its route as well, behind the first. So when the first one's interface goes
+//! nobody has to do anything: packets leave by the other, and what comes by it passes the check of reverse paths.
 
-use super::{AWAY, METRIC, ROAMING_PRIORITY, SPECIFIC_PRIORITY, away, remove_all};
+use super::{AWAY, METRIC, ROAMING_PRIORITY, SPARE_METRIC, SPECIFIC_PRIORITY, away, remove_all};
 use crate::netlink::{Route, Rule, Via};
 use crate::{Error, Family, LinkAddress, Netlink, Prefix, sysctl};
 use nix::errno::Errno;
@@ -36,6 +39,7 @@ pub struct Roaming {
     netlink: Netlink,
     home: Ipv4Addr,
     agent: Option<Agent>,
+    spare: Option<Agent>,
 }
 
 impl Roaming {
@@ -52,6 +56,7 @@ impl Roaming {
             netlink,
             home,
             agent: None,
+            spare: None,
         })
     }
 
@@ -89,7 +94,7 @@ impl Roaming {
         } = &agent;
         self.receive_by(interface)?;
         self.netlink.set_neighbour(interface, *address, *link)?;
-        let replaced = self.netlink.replace_route(&self.way(&agent));
+        let replaced = self.netlink.replace_route(&self.way(&agent, METRIC));
         let left = match replaced {
             Ok(()) => self.agent.replace(agent),
             Err(_) => Some(agent),
@@ -98,11 +103,40 @@ impl Roaming {
         replaced
     }
 
+    /// Has this agent ready for when the interface of the one that is followed goes; `None`: nobody.
+    ///
+    /// # Errors
+    /// As [`Roaming::follow`]. Then nobody is ready.
+    pub fn hold_ready(&mut self, spare: Option<Agent>) -> Result<(), Error> {
+        if self.spare == spare {
+            return Ok(());
+        }
+        let left = self.spare.take();
+        if let Some(agent) = &left {
+            self.netlink.drop_route(&self.way(agent, SPARE_METRIC))?;
+        }
+        self.forget(left)?;
+        let Some(agent) = spare else {
+            return Ok(());
+        };
+        let Agent {
+            address,
+            link,
+            interface,
+        } = &agent;
+        self.receive_by(interface)?;
+        self.netlink.set_neighbour(interface, *address, *link)?;
+        (self.netlink).replace_route(&self.way(&agent, SPARE_METRIC))?;
+        self.spare = Some(agent);
+        Ok(())
+    }
+
     /// Sends by nobody: packets take the ordinary way.
     pub fn leave(&mut self) -> Result<(), Error> {
+        self.hold_ready(None)?;
         let left = self.agent.take();
         if let Some(agent) = &left {
-            self.netlink.drop_route(&self.way(agent))?;
+            self.netlink.drop_route(&self.way(agent, METRIC))?;
         }
         self.forget(left)
     }
@@ -112,26 +146,27 @@ impl Roaming {
         remove_all(&self.netlink)
     }
 
-    /// Forgets the station of an agent that is not followed.
+    /// Forgets the station of an agent that is neither followed nor held ready.
     fn forget(&self, left: Option<Agent>) -> Result<(), Error> {
-        let is_same = |agent: &Agent| {
+        let is_known = |agent: &Agent| {
             let place = |agent: &Agent| (agent.address, agent.interface.clone());
-            self.agent.as_ref().map(place) == Some(place(agent))
+            let mut known = self.agent.iter().chain(&self.spare);
+            known.any(|known| place(known) == place(agent))
         };
-        match left.filter(|agent| !is_same(agent)) {
+        match left.filter(|agent| !is_known(agent)) {
             Some(agent) => (self.netlink).forget_neighbour(&agent.interface, agent.address),
             None => Ok(()),
         }
     }
 
-    fn way(&self, agent: &Agent) -> Route {
+    fn way(&self, agent: &Agent, metric: u32) -> Route {
         let via = Via::Onlink {
             gateway: agent.address.into(),
             device: agent.interface.clone(),
         };
         Route {
             source: Some(self.home.into()),
-            ..away(via, METRIC)
+            ..away(via, metric)
         }
     }
 }

@@ -600,6 +600,27 @@ fn empty(netlink: &Netlink) {
     }
 }
 
+/// Nobody does anything between the end of the interface and the first packet.
+#[test]
+fn who_is_held_ready_is_sent_to_as_soon_as_the_interface_of_the_first_is_down() {
+    let world = World::new("2");
+    let mut visit = world.visit(1);
+    visit.roaming.follow(world.agent(0)).unwrap();
+    visit.roaming.hold_ready(Some(world.agent(1))).unwrap();
+    assert_eq!(way_out(&world.mobile, "192.0.2.1"), "m0 10.66.0.7");
+    let netlink = world.mobile.netlink().unwrap();
+    netlink.link_down("m0").unwrap();
+    assert_eq!(way_out(&world.mobile, "192.0.2.1"), "m1 10.66.0.7");
+    let [mut near, mut far] = sockets(&world);
+    visit.exchange(&mut near, &mut far);
+    visit.roaming.follow(world.agent(1)).unwrap();
+    visit.roaming.hold_ready(None).unwrap();
+    visit.exchange(&mut near, &mut far);
+    assert_eq!(netlink.routes(AWAY).unwrap().len(), 1);
+    visit.roaming.leave().unwrap();
+    assert!(netlink.routes(AWAY).unwrap().is_empty());
+}
+
 #[test]
 fn a_way_by_an_interface_that_is_down_is_refused_and_the_old_one_stays() {
     let world = World::new("1");

@@ -97,6 +97,7 @@ const MODE_NODE: &str = "pure/node/src/tests/mode.rs";
 const IKE_MODE: &str = "pure/ike/src/tests/mode.rs";
 const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
 const MOBILE: &str = "edge/lab/tests/e2e_mobile.rs";
+const MOBILE_FLOW: &str = "pure/mobility/src/mobile_ip/tests/flow.rs";
 const MOBILE_HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
 const MOBILE_NODE: &str = "pure/node/src/tests/mobile_ip.rs";
 const MOBILE_TRIO: &str = "pure/mobility/src/mobile_ip/tests/trio.rs";
@@ -1412,6 +1413,10 @@ pub const FEATURES: &[Feature] = &[
             ),
             (MOBILE, "home_is_told_when_the_daemon_stops"),
             (MOBILE_TRIO, "a_lost_interface_is_left_at_once"),
+            (
+                MOBILE_FLOW,
+                "with_simultaneous_bindings_no_move_loses_a_packet",
+            ),
         ]),
     },
     Feature {
@@ -2612,6 +2617,18 @@ pub const FEATURES: &[Feature] = &[
             (
                 FIGURES,
                 "packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zones_the_verdict_fails",
+            ),
+            (
+                FIGURES,
+                "moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fails",
+            ),
+            (
+                FIGURES,
+                "messages_of_key_management_take_their_time_and_without_zones_the_verdict_fails",
+            ),
+            (
+                FIGURES,
+                "a_hand_over_waits_for_no_key_and_without_zones_the_verdict_fails",
             ),
         ]),
         refuses: Tests(&[

@@ -12,6 +12,7 @@ use os::{Discovery, Ends, Error, LinkAddress, Nearby, Netlink, Poller};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::thread;
 
 /// What is waited for on each interface.
 const PER_LINK: u64 = 2;
@@ -30,6 +31,8 @@ pub struct MobileNode {
     links: Vec<Link>,
     /// Where the agents are that were heard, by interface and address.
     stations: BTreeMap<(u32, Ipv4Addr), LinkAddress>,
+    /// By whom packets come, and by whom they are sent.
+    registered: Vec<Attachment>,
     route: Option<Attachment>,
 }
 
@@ -67,6 +70,7 @@ impl MobileNode {
             netlink,
             links: links.collect(),
             stations: BTreeMap::new(),
+            registered: Vec::new(),
             route: None,
         })
     }
@@ -100,13 +104,16 @@ impl MobileNode {
                 sockets.watch(poller, token)?;
                 Ok(sockets)
             };
-            link.works = index.and_then(|index| match listen() {
+            let works = index.and_then(|index| match listen() {
                 Ok(sockets) => Some((index, sockets)),
                 Err(error) => {
                     tracing::warn!("{} is of no use: {error}", link.name);
                     None
                 }
             });
+            if let Some((_, sockets)) = std::mem::replace(&mut link.works, works) {
+                close(sockets);
+            }
             let works = link.works.is_some();
             let number = number as u32;
             self.stations
@@ -190,14 +197,34 @@ impl MobileNode {
     /// By whom packets leave is changed when the new way is there, and not before.
     pub fn note(&mut self, event: &MobileEvent) -> Result<(), Error> {
         match event {
+            MobileEvent::Registered(at) => self.registered.push(*at),
+            MobileEvent::Unregistered(at) => self.registered.retain(|held| held != at),
             MobileEvent::Route(route) => self.route = *route,
-            MobileEvent::Renewed(at) if self.route == Some(*at) => {}
-            _ => return Ok(()),
+            MobileEvent::Renewed(_) => {}
+            MobileEvent::Denied { .. }
+            | MobileEvent::Silent(_)
+            | MobileEvent::Deregistered { .. } => return Ok(()),
         }
-        match self.route.and_then(|at| self.agent(at)) {
-            Some(agent) => self.roaming.follow(agent),
-            None => self.roaming.leave(),
+        let leads = match event {
+            MobileEvent::Route(_) => true,
+            MobileEvent::Renewed(at) => self.route == Some(*at),
+            _ => false,
+        };
+        if leads {
+            match self.route.and_then(|at| self.agent(at)) {
+                Some(agent) => self.roaming.follow(agent)?,
+                None => self.roaming.leave()?,
+            }
         }
+        self.roaming.hold_ready(self.spare())
+    }
+
+    /// Who takes the place of the agent that packets are sent to, until the node has heard that its interface is gone.
+    fn spare(&self) -> Option<Agent> {
+        self.route?;
+        let others = self.registered.iter();
+        let mut others = others.filter(|at| Some(**at) != self.route);
+        others.find_map(|at| self.agent(*at))
     }
 
     fn agent(&self, at: Attachment) -> Option<Agent> {
@@ -211,6 +238,13 @@ impl MobileNode {
     pub fn close(self) -> Result<(), Error> {
         self.roaming.close()
     }
+}
+
+/// On a thread of its own: until no processor looks at such sockets any more the kernel keeps whoever closes them, for
+/// tens of milliseconds, and a move would wait for that.
+fn close(sockets: Sockets) {
+    // Without one they are closed here and now.
+    let _ = thread::Builder::new().spawn(move || drop(sockets));
 }
 
 impl Sockets {

@@ -2,7 +2,7 @@
 
 use super::cycles::{Cost, check, filled, is_straight, straightness};
 use crate::bare::{Calls, Ends, Legacy, segment};
-use crate::experiment::{Filled, Finding, Plan, Row, Table, median, median_ratio};
+use crate::experiment::{Basis, Filled, Finding, Plan, Row, Table, median, median_ratio};
 use crate::legacy::{Algorithms, Encryption, Integrity};
 use crate::plot::{Axis, Lines, Look, Plot, Series};
 use anyhow::Result;
@@ -24,7 +24,7 @@ pub const TABLE: Table = Table {
               after it, and each octet costs the same. It is not judged which of RC5 and Rijndael and which HMAC takes less: \
               today's processors have instructions for Rijndael and for SHA-1, and none for RC5 and MD5.",
     duration: |quick| ROUND * rounds(quick),
-    zones: false,
+    rests_on: Basis::Nothing,
     check,
     fill,
 };

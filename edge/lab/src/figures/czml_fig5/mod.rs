@@ -3,7 +3,7 @@
 use super::cost::readable;
 use super::cycles::{Cost, HEADERS, ZONES, check, estimate, filled, is_straight, straightness};
 use crate::bare::{Calls, Ends, Legacy, Node, segment};
-use crate::experiment::{Filled, Finding, Plan, Row, Table, median_ratio};
+use crate::experiment::{Basis, Filled, Finding, Plan, Row, Table, median_ratio};
 use crate::plot::{Axis, Lines, Look, Plot, Series};
 use anyhow::Result;
 use plotters::style::RGBColor;
@@ -22,7 +22,7 @@ pub const TABLE: Table = Table {
               rounds. Packets are those of czml-table3. The node copies a packet before it opens anything, for it is to go \
               on as it was.",
     duration: |quick| ROUND * rounds(quick),
-    zones: true,
+    rests_on: Basis::Zones,
     check,
     fill,
 };

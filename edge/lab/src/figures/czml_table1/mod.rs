@@ -7,7 +7,7 @@ mod paper;
 mod row;
 
 use super::common::PAPER;
-use crate::experiment::{Estimate, Filled, Finding, Grid, Plan, Table};
+use crate::experiment::{Basis, Estimate, Filled, Finding, Grid, Plan, Table};
 use crate::obstacle::Obstacle;
 use crate::pair::Terms;
 use crate::plot::{Axis, Dot, Lines, Look, Plot, Series};
@@ -40,7 +40,7 @@ pub const TABLE: Table = Table {
               and a pad length for each zone. What the paper measured with has 64-bit blocks or ICVs of \
               12 octets: computed only.",
     duration: |quick| TUNNEL * (4 * suites(quick).len() as u32),
-    zones: true,
+    rests_on: Basis::Zones,
     check,
     fill,
 };

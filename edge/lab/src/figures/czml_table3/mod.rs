@@ -9,7 +9,7 @@ use super::cycles::{
     Cost, HEADERS, ZONES, check, dot, estimate, filled, is_straight, slope, straightness,
 };
 use crate::bare::{Calls, Ends, Legacy, Node, segment};
-use crate::experiment::{Filled, Finding, Plan, Row, Table};
+use crate::experiment::{Basis, Filled, Finding, Plan, Row, Table};
 use crate::plot::{Axis, Lines, Look, Plot, Series};
 use anyhow::Result;
 use paper::{LINKS, PAGE};
@@ -32,7 +32,7 @@ pub const TABLE: Table = Table {
               packet: the ICV of the second zone covers the first as well, as it was sent, and with n = 0 the second is \
               there nevertheless.",
     duration: |quick| ROUND * rounds(quick),
-    zones: true,
+    rests_on: Basis::Zones,
     check,
     fill,
 };

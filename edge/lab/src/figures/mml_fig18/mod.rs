@@ -1,7 +1,7 @@
 //! Figure 18 of "Mobile multi-layered IPsec": what encrypting every so many-th packet costs.
 
 use super::level::{Lengths, filled, measure, of, ratio};
-use crate::experiment::{Column, Filled, Finding, Plan, Table};
+use crate::experiment::{Basis, Column, Filled, Finding, Plan, Table};
 use std::time::Duration;
 
 /// The figure.
@@ -20,7 +20,7 @@ pub const TABLE: Table = Table {
               does not say what its overhead is made of; in 3DES and on machines of its day time is a part of it. What \
               must hold is the shape: an overhead that shrinks as the period grows.",
     duration: |_| Duration::from_secs(1),
-    zones: true,
+    rests_on: Basis::Zones,
     check: || Ok(()),
     fill,
 };

@@ -2,7 +2,9 @@
 
 use super::cost::{nanoseconds, readable, shape};
 use crate::bare::{Ends, Node, Raw, Shape, segment};
-use crate::experiment::{Column, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio};
+use crate::experiment::{
+    Basis, Column, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio,
+};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ pub const TABLE: Table = Table {
               the second zone is computed as there, by halving the cryptography. Its packets take what 3DES takes; \
               ours what a call takes, of which two zones have two: so the ratio of both is larger here.",
     duration: |quick| ROUND * (2 * LENGTHS.len() as u32 * rounds(quick)),
-    zones: true,
+    rests_on: Basis::Zones,
     check: || Ok(()),
     fill,
 };

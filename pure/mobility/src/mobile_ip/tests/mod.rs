@@ -1,4 +1,5 @@
 mod attacks;
+mod flow;
 mod foreign_agent;
 mod handover;
 mod home_agent;

@@ -1,0 +1,94 @@
+//! What the tables of hand-over have in common: the hosts of one, in one process, and a move of theirs.
+
+pub(super) mod parties;
+pub(super) mod stage;
+
+use anyhow::{Context, Result, ensure};
+use node::Handover;
+use parties::{FAR, GATEWAY, MOBILE, NEAR, Tunnel};
+use stage::{Stage, Timed, Work};
+use std::time::Duration;
+
+/// Messages follow each other at once, and what is due later does not count.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Until agents are heard, and until a mobile node may ask again.
+const WHILE: Duration = Duration::from_secs(3);
+
+/// Hosts with a tunnel that is up, by way of the first agent.
+pub(super) fn connected(tunnel: Tunnel, seed: u64) -> Result<Stage> {
+    let mut stage = Stage::new(tunnel, seed);
+    stage.run_for(WHILE);
+    stage.forget();
+    stage.command(MOBILE, |node, now| node.up(GATEWAY, now))?;
+    stage.run_for(MOMENT);
+    Ok(stage)
+}
+
+/// What a move takes.
+pub(super) struct Move {
+    /// All work of all hosts.
+    pub work: Vec<Timed>,
+    /// How much of it was done when the mobile node heard that it is registered.
+    pub registered: usize,
+    /// And when both ends sealed for the agent that was moved to.
+    pub sealed: usize,
+}
+
+/// From the first agent to the second.
+pub(super) fn hand_over(handover: Handover, seed: u64) -> Result<Move> {
+    let mut stage = connected(Tunnel::Zoned(handover), seed)?;
+    let first = stage.sealed_for(NEAR).is_some();
+    ensure!(first, "no slot for the first: {:?}", stage.events);
+    stage.set_link(1, true);
+    stage.run_for(WHILE);
+    stage.forget();
+    stage.set_link(0, false);
+    stage.run_for(MOMENT);
+    let sealed = stage.sealed_for(FAR);
+    let sealed = sealed.with_context(|| format!("no hand-over: {:?}", stage.events))?;
+    let answered = |timed: &Timed| (timed.who, timed.work) == (MOBILE, Work::Registration);
+    let registered = stage.work.iter().position(answered);
+    Ok(Move {
+        registered: registered.context("it is not registered")?,
+        sealed,
+        work: stage.work,
+    })
+}
+
+/// Messages of IKE that came to one of them in this work.
+pub(super) fn messages(work: &[Timed]) -> usize {
+    let is_message = |timed: &&Timed| matches!(timed.work, Work::Request(..) | Work::Answer(..));
+    work.iter().filter(is_message).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ends change the SPI when they know of the registration, and nothing has to be said.
+    #[test]
+    fn with_keys_that_are_there_a_move_takes_no_message_beside_its_registration() {
+        let done = hand_over(Handover::Pkd, 1).unwrap();
+        assert_eq!(
+            (
+                messages(&done.work[..done.sealed]),
+                messages(&done.work[..done.registered])
+            ),
+            (0, 0)
+        );
+    }
+
+    /// They follow it: a slot, and its keys for the node.
+    #[test]
+    fn with_push_no_message_comes_before_the_registration_is_answered() {
+        let done = hand_over(Handover::Push, 1).unwrap();
+        assert_eq!(
+            (
+                messages(&done.work[..done.sealed]),
+                messages(&done.work[..done.registered])
+            ),
+            (4, 0)
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! What the four hosts of a hand-over are configured to be: as `stratad` would be, with Mobile IP and a tunnel.
+
+use crypto::{Secret, TrustStore};
+use model::{
+    Encapsulation, Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId,
+    ZoneSelector, ZoneSuite,
+};
+use node::mobile_ip::{
+    self, Algorithm, Association, ForeignAgentConfig, HomeAgentConfig, Lifetime, MobileNodeConfig,
+    Replay,
+};
+use node::{Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, ZonePolicy};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// Who is who.
+pub const MOBILE: usize = 0;
+pub const HOME: usize = 1;
+pub const NEAR: usize = 2;
+pub const FAR: usize = 3;
+
+/// Their addresses: the mobile node's is at home, those of the agents are care-of addresses.
+pub const ADDRESSES: [Ipv4Addr; 4] = [
+    Ipv4Addr::new(10, 66, 0, 7),
+    Ipv4Addr::new(192, 0, 2, 1),
+    Ipv4Addr::new(198, 51, 100, 2),
+    Ipv4Addr::new(203, 0, 113, 2),
+];
+
+const NAMES: [&str; 4] = [
+    "alice@example.net",
+    "gw.example.net",
+    "fa.example.net",
+    "fb.example.net",
+];
+
+/// How the ends call each other.
+pub const GATEWAY: &str = "office";
+pub const ALICE: &str = "alice";
+
+/// The mobile node's interfaces, on which it hears the agents; and an agent's two.
+pub const LINKS: [u32; 2] = [7, 8];
+pub const AIR: u32 = 3;
+pub const WIRE: u32 = 2;
+
+/// What the tunnel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tunnel {
+    /// Plain ESP: nobody has keys of it but the ends.
+    Plain,
+    /// In zones; both agents may read the headers, each where it is, and get the keys so.
+    Zoned(Handover),
+}
+
+/// The configuration of a host.
+pub fn config(who: usize, is: Tunnel) -> Config {
+    let tunnel = |local: [u8; 4], local_length, remote: [u8; 4], remote_length| Role::Vpn {
+        local: vec![selector(local, local_length)],
+        remote: vec![selector(remote, remote_length)],
+        addressing: Addressing::Fixed,
+        zones: policy(is),
+        mode: Mode::Tunnel,
+    };
+    let end = |name, other, begins, role| Peer {
+        slots: slots(is),
+        ..peer(name, other, begins, role)
+    };
+    let (mobile, office) = ([10, 1, 0, 2], [10, 8, 0, 0]);
+    let peers = match who {
+        MOBILE => vec![end(GATEWAY, HOME, true, tunnel(mobile, 32, office, 16))],
+        HOME => vec![
+            end(ALICE, MOBILE, false, tunnel(office, 16, mobile, 32)),
+            peer("fa", NEAR, true, Role::Licensed),
+            peer("fb", FAR, true, Role::Licensed),
+        ],
+        _ => vec![peer("gw", HOME, false, Role::Gateway)],
+    };
+    Config {
+        identity: identity(who),
+        credential: None,
+        trust: TrustStore::default(),
+        peers,
+        start: Vec::new(),
+        encapsulation: Encapsulation::Always,
+        ike_port: 500,
+        natt_port: 4500,
+        addresses: Vec::new(),
+        fragment: node::FRAGMENT,
+        elsewhere: None,
+        workers: std::num::NonZeroU8::MIN,
+        policies: Vec::new(),
+        snoop: None,
+        window: None,
+        stand_in: None,
+        mobile_ip: Some(part(who)),
+        grant_lifetime: Duration::from_secs(8 * 3600),
+        classes: BTreeMap::new(),
+        sizes: BTreeMap::new(),
+        cover: BTreeMap::new(),
+        levels: BTreeMap::new(),
+        clamp: None,
+        path_mtu: false,
+        key_log: false,
+        places: places(who, is).into_iter().collect(),
+        neighbours: match who {
+            NEAR => vec![identity(FAR)],
+            FAR => vec![identity(NEAR)],
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// The agents, which are licensed where they are.
+const AGENTS: [usize; 2] = [NEAR, FAR];
+
+/// What each may do beside what all may: the first child is nobody's.
+fn slots(is: Tunnel) -> Vec<Slot> {
+    let slot = |who: usize| {
+        let licence = Licence {
+            node: identity(who),
+            zone: ZoneId::DESIGNATED,
+            right: Right::Read,
+        };
+        Slot::new(identity(who), [licence], &policy(is))
+    };
+    match is {
+        Tunnel::Plain => Vec::new(),
+        Tunnel::Zoned(_) => AGENTS.map(slot).into(),
+    }
+}
+
+/// Where they are, for the tunnel of an end.
+fn places(who: usize, is: Tunnel) -> Option<(String, Places)> {
+    let Tunnel::Zoned(handover) = is else {
+        return None;
+    };
+    let other = match who {
+        MOBILE => GATEWAY,
+        HOME => ALICE,
+        _ => return None,
+    };
+    let place = |agent: usize| {
+        (
+            identity(agent),
+            vec![selector(ADDRESSES[agent].octets(), 32)],
+        )
+    };
+    let nodes = AGENTS.map(place).into();
+    Some((other.to_owned(), Places { handover, nodes }))
+}
+
+fn policy(is: Tunnel) -> ZonePolicy {
+    ZonePolicy {
+        map: model::MapKind::Changeable,
+        stance: match is {
+            Tunnel::Plain => Stance::Refuse,
+            Tunnel::Zoned(_) => Stance::Require,
+        },
+        zones: vec![
+            (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+            (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
+        ],
+        window: 4096,
+        level: None,
+        licences: Vec::new(),
+    }
+}
+
+fn peer(name: &str, who: usize, begins: bool, role: Role) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        address: begins.then_some(IpAddr::V4(ADDRESSES[who])),
+        identity: identity(who),
+        psk: Some(Secret::new(b"a key for measurements only".to_vec())),
+        role,
+        suites: vec![Suite::Aes128Gcm16],
+        groups: vec![Group::X25519],
+        kems: vec![None],
+        liveness: Duration::from_secs(30),
+        lifetimes: Lifetimes::default(),
+        mobike: false,
+        clones: false,
+        resources: 1,
+        esn: false,
+        forbids_nat: false,
+        key: None,
+        redirects: Vec::new(),
+        window: 1,
+        children: Vec::new(),
+        tcp: node::Tcp::Off,
+        ppk: None,
+        slots: Vec::new(),
+    }
+}
+
+/// What it is to Mobile IP.
+fn part(who: usize) -> mobile_ip::Config {
+    match who {
+        MOBILE => mobile_ip::Config::MobileNode(MobileNodeConfig {
+            home: ADDRESSES[MOBILE],
+            home_agent: ADDRESSES[HOME],
+            key: key(),
+            agent_keys: BTreeMap::new(),
+            interfaces: LINKS.to_vec(),
+            lifetime: Lifetime(300),
+            simultaneous: false,
+        }),
+        HOME => mobile_ip::Config::HomeAgent(HomeAgentConfig {
+            address: ADDRESSES[HOME],
+            lifetime: Lifetime(600),
+            bindings: 2,
+            reverse_tunnel_required: true,
+            mobiles: BTreeMap::from([(ADDRESSES[MOBILE], key())]),
+            foreign: BTreeMap::new(),
+        }),
+        agent => mobile_ip::Config::ForeignAgent(ForeignAgentConfig {
+            interface: AIR,
+            address: ADDRESSES[agent],
+            care_of: ADDRESSES[agent],
+            interval: Duration::from_secs(1),
+            lifetime: Lifetime(600),
+            home_agents: Vec::new(),
+            home_keys: BTreeMap::new(),
+            mobile_keys: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
+            visitors: 10,
+            pending: 8,
+        }),
+    }
+}
+
+fn key() -> Association {
+    Association {
+        spi: 4097,
+        algorithm: Algorithm::HmacSha256,
+        key: Secret::new(vec![1; 32]),
+        replay: Replay::TIMESTAMPS,
+    }
+}
+
+/// Who this is, if it is one of them.
+pub fn who(identity: &Identity) -> Option<usize> {
+    let name = identity.to_string();
+    NAMES.iter().position(|known| *known == name)
+}
+
+fn identity(who: usize) -> Identity {
+    NAMES[who].parse().expect("a name is an identity")
+}
+
+fn selector(address: [u8; 4], length: u8) -> TrafficSelector {
+    let selector = TrafficSelector::from_prefix(Ipv4Addr::from(address).into(), length);
+    selector.expect("the lengths above fit IPv4")
+}

@@ -1,0 +1,224 @@
+//! A mobile node that goes to and fro between two foreign agents, and what the tunnel carries meanwhile.
+
+use super::download::Download;
+use super::flow::Flow;
+use crate::daemon::Daemon;
+use crate::pair::{self, GATEWAY, MOBILE, Terms};
+use crate::process::{DEADLINE, until};
+use crate::testbed::Testbed;
+use crate::walk::{CARE_OF, HOME_KEY, Walk, bound, registered};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// From each foreign agent home, one way: a registration takes twice that, as long as the paper's.
+const DELAY: Duration = Duration::from_millis(10);
+
+/// How long both links are there, and then one alone, at the least: a mobile node may ask once a second (RFC 5944
+/// section 3.6), and is not to wait for that where it is looked at.
+pub(super) const PHASE: Duration = Duration::from_millis(1100);
+
+/// What is carried while it moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Datagrams, the same each way.
+    Flow,
+    /// One TCP connection, from home to the mobile node.
+    Download,
+}
+
+/// What became of what was carried one way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Carried {
+    /// Packets into the tunnel.
+    pub sent: u64,
+    /// Of them, those that did not come out of it.
+    pub lost: u64,
+    /// Segments that TCP sent again, lost or not.
+    pub resent: Option<u64>,
+    /// For how long nothing came, at the longest, in each round.
+    pub gaps: Vec<Duration>,
+}
+
+impl Carried {
+    /// Both, one after the other.
+    pub fn add(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.lost += other.lost;
+        self.resent = match (self.resent, other.resent) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
+        };
+        self.gaps.extend(other.gaps);
+    }
+}
+
+/// Whoever sends stops when it is dropped.
+#[derive(Default)]
+pub(super) struct Over(Arc<AtomicBool>);
+
+impl Over {
+    /// What a sender looks at.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Two moves a round, there and back. Gives what was carried to the mobile node, and from it.
+pub(super) fn travel(load: Load, simultaneous: bool, rounds: u32) -> Result<[Carried; 2]> {
+    let journey = Journey::begin(simultaneous)?;
+    let (walk, home, mobile) = (&journey.walk, GATEWAY[0], MOBILE[0]);
+    let over = Over::default();
+    match load {
+        Load::Flow => {
+            let there = Flow::start((&walk.home, home), (&walk.mobile, mobile), &over)?;
+            let back = Flow::start((&walk.mobile, mobile), (&walk.home, home), &over)?;
+            let times = journey.go(rounds)?;
+            drop(over);
+            Ok([there.end(&times)?, back.end(&times)?])
+        }
+        Load::Download => {
+            let download = Download::start(walk, &over)?;
+            let times = journey.go(rounds)?;
+            drop(over);
+            Ok([download.end(walk, &times)?, Carried::default()])
+        }
+    }
+}
+
+struct Journey {
+    walk: Walk,
+    _agents: [Daemon; 2],
+    home: Daemon,
+    mobile: Daemon,
+    simultaneous: bool,
+}
+
+impl Journey {
+    /// Everybody is there, and the mobile node is with the first agent.
+    fn begin(simultaneous: bool) -> Result<Self> {
+        let hop = sim::Settings {
+            rate: None,
+            delay: DELAY,
+            queue: 0,
+            bit_error_rate: 0.0,
+        };
+        let walk = Walk::in_bed(Testbed::new("handoff")?, &[Some(hop); 2])?;
+        // What comes by two ways at once would not pass the strict check.
+        walk.check_reverse_paths("2")?;
+        for end in [&walk.home, &walk.mobile] {
+            // Or the kernel would speak in the tunnel by itself, and what it says would be counted.
+            end.sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
+        }
+        walk.set_link(1, false)?;
+        let more = match simultaneous {
+            true => "simultaneous = true",
+            false => "",
+        };
+        let journey = Self {
+            _agents: [walk.start_agent(0)?, walk.start_agent(1)?],
+            home: walk.start_home_as(&alone(walk.home_config(Terms::PLAIN)))?,
+            mobile: walk
+                .start_mobile_as(HOME_KEY, &alone(walk.mobile_config(more, Terms::PLAIN)))?,
+            simultaneous,
+            walk,
+        };
+        journey.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+        journey.home.wait_until("status", DEADLINE, pair::is_up)?;
+        journey.stay(|journey| journey.is_at(0))?;
+        Ok(journey)
+    }
+
+    /// Goes there and back so often, and gives the times of it: the beginning of each round, and the end.
+    fn go(&self, rounds: u32) -> Result<Vec<Instant>> {
+        let mut times = vec![Instant::now()];
+        for _ in 0..rounds {
+            self.pass_to(1)?;
+            self.pass_to(0)?;
+            times.push(Instant::now());
+        }
+        Ok(times)
+    }
+
+    /// The link to the other agent is there a while before the one to the first is gone, however many bindings
+    /// there are.
+    fn pass_to(&self, agent: usize) -> Result<()> {
+        self.walk.set_link(agent, true)?;
+        self.stay(|journey| match journey.simultaneous {
+            true => journey.is_at_both(),
+            // The first is preferred: it is moved to as soon as it is heard. To the second only who has to.
+            false => journey.is_at(0),
+        })?;
+        self.walk.set_link(1 - agent, false)?;
+        self.stay(|journey| journey.is_at(agent))
+    }
+
+    /// Waits for the time and for what has to be by then.
+    fn stay(&self, arrived: impl Fn(&Self) -> Result<bool>) -> Result<()> {
+        let begun = Instant::now();
+        until("the mobile node to be where it goes", DEADLINE, || {
+            Ok((begun.elapsed() >= PHASE && arrived(self)?).then_some(()))
+        })
+    }
+
+    fn is_at(&self, agent: usize) -> Result<bool> {
+        let place = [CARE_OF[agent]];
+        Ok(registered(&ask(&self.mobile)?) == place && bound(&ask(&self.home)?) == place)
+    }
+
+    fn is_at_both(&self) -> Result<bool> {
+        let is_registered = registered(&ask(&self.mobile)?).len() == 2;
+        Ok(is_registered && bound(&ask(&self.home)?).len() == 2)
+    }
+}
+
+/// Without a process for each question, which would have the machine late.
+fn ask(daemon: &Daemon) -> Result<Value> {
+    Ok(serde_json::from_str(&daemon.ask("status", json!({}))?)?)
+}
+
+/// Packets pass the device one by one, so that the kernel counts what is on the wire.
+fn alone(config: String) -> String {
+    config.replace("[tunnel]\n", "[tunnel]\noffload = \"off\"\n")
+}
+
+/// The longest silence of each round, between what came in it and what came before.
+pub(super) fn silences(arrivals: &[Instant], times: &[Instant]) -> Vec<Duration> {
+    let round = |ends: &[Instant]| {
+        let [begin, end] = [ends[0], ends[1]];
+        let first = arrivals.partition_point(|at| *at <= begin);
+        let after = arrivals.partition_point(|at| *at <= end);
+        let before = first.checked_sub(1).map_or(begin, |last| arrivals[last]);
+        let of_it = [before]
+            .into_iter()
+            .chain(arrivals[first..after].iter().copied());
+        // A silence that goes on is as long as the round has it.
+        let all: Vec<_> = of_it.chain([end]).collect();
+        all.windows(2).map(|pair| pair[1] - pair[0]).max()
+    };
+    times.windows(2).filter_map(round).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_belongs_to_the_round_in_which_it_ends_or_goes_on() {
+        let begin = Instant::now();
+        let at = |millis| begin + Duration::from_millis(millis);
+        let arrivals = [1, 2, 30, 31, 99, 101, 102].map(at);
+        let times = [0, 50, 100, 200].map(at);
+        let expected = [28, 68, 98].map(Duration::from_millis);
+        assert_eq!(silences(&arrivals, &times), expected);
+        assert_eq!(silences(&[], &times[..2]), [Duration::from_millis(50)]);
+    }
+}

@@ -1,0 +1,384 @@
+//! Table 2 of "Mobile multi-layered IPsec": how long each end works on a message of key management.
+
+use super::handover::parties::{ALICE, FAR, GATEWAY, HOME, MOBILE, NEAR, Tunnel};
+use super::handover::stage::{Stage, Timed, Work};
+use super::handover::{Move, hand_over, messages};
+use crate::experiment::{
+    Basis, Column, Filled, Finding, Grid, Plan, Row, Table, median, median_ratio,
+};
+use anyhow::{Context, Result};
+use node::{Handover, Rekey};
+use std::time::Duration;
+use wire::ike::ExchangeType;
+
+/// The table.
+pub const TABLE: Table = Table {
+    name: "mml-table2",
+    title: "Time that each end works on the messages of key management",
+    claim: "Establishing an IKE SA takes 27 ms of both ends, establishing the composite SA 82, new keys for it 2.7, and \
+            giving keys to a foreign agent 0.5 to 0.6, whichever way: distribution is the cheapest part of it.",
+    setting: "Four hosts in one process, each the engine that stratad runs: mobile node, gateway, two foreign agents. What \
+              comes for one is handed to it, and the clock read before and after, so that neither reading nor writing \
+              nor the way is in it; an exchange is what begins it and the answer at the initiator, and the request at \
+              the responder. In microseconds, the median of the rounds, each of which begins with hosts that know \
+              nothing of each other. The paper's machines, their file system and the shell scripts in its numbers are \
+              not rebuilt: what must hold is what distribution takes beside the exchanges that it follows. That \
+              establishing the composite SA takes three times the IKE SA does not come of the protocol, and is not \
+              judged. A hand-over is all that hosts do from the end of a link until nothing more is to be said: the \
+              registration, slots and keys. Keys that the new agent fetches from the previous one (DKM) have no row yet.",
+    duration: |quick| ROUND * rounds(quick),
+    rests_on: Basis::Zones,
+    check: || Ok(()),
+    fill,
+};
+
+/// What a round takes, generously.
+const ROUND: Duration = Duration::from_millis(20);
+
+const fn rounds(quick: bool) -> u32 {
+    if quick { 50 } else { 1000 }
+}
+
+/// A row of the paper's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Exchange {
+    IkeSa,
+    CompositeSa,
+    Rekey,
+    Distribution,
+    Predistribution,
+    Neighbours,
+}
+
+impl Exchange {
+    const ALL: [Self; 6] = [
+        Self::IkeSa,
+        Self::CompositeSa,
+        Self::Rekey,
+        Self::Distribution,
+        Self::Predistribution,
+        Self::Neighbours,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::IkeSa => "IKE SA",
+            Self::CompositeSa => "composite SA",
+            Self::Rekey => "new keys",
+            Self::Distribution => "key distribution",
+            Self::Predistribution => "key distribution in advance (PKD)",
+            Self::Neighbours => "neighbour notification",
+        }
+    }
+
+    /// The initiator's and the responder's, in microseconds.
+    const fn paper(self) -> [f64; 2] {
+        match self {
+            Self::IkeSa => [13_300.0, 13_420.0],
+            Self::CompositeSa => [53_200.0, 29_100.0],
+            Self::Rekey => [1_300.0, 1_350.0],
+            Self::Distribution => [400.0, 200.0],
+            Self::Predistribution => [300.0, 200.0],
+            Self::Neighbours => [2_000.0, 7_300.0],
+        }
+    }
+
+    /// Who begins it and who answers, what it is on the wire, and what makes its request.
+    const fn parts(self) -> ([usize; 2], ExchangeType, Option<Work>) {
+        match self {
+            Self::IkeSa => ([MOBILE, HOME], ExchangeType::IKE_SA_INIT, Some(Work::Begun)),
+            // Its request is made when the answer to the one before is there.
+            Self::CompositeSa => ([MOBILE, HOME], ExchangeType::IKE_AUTH, None),
+            Self::Rekey => (
+                [HOME, MOBILE],
+                ExchangeType::CREATE_CHILD_SA,
+                Some(Work::Begun),
+            ),
+            Self::Distribution => (
+                [HOME, NEAR],
+                ExchangeType::KEY_DISTRIBUTE,
+                Some(Work::Given(NEAR)),
+            ),
+            Self::Predistribution => (
+                [HOME, FAR],
+                ExchangeType::KEY_DISTRIBUTE,
+                Some(Work::Given(FAR)),
+            ),
+            // Said as soon as there is an IKE SA, with what answers for that.
+            Self::Neighbours => ([NEAR, HOME], ExchangeType::INFORMATIONAL, None),
+        }
+    }
+
+    /// How long both ends worked on the first one that is in this work.
+    fn cost(self, work: &[Timed]) -> Option<[f64; 2]> {
+        let ([initiator, responder], exchange, begun) = self.parts();
+        let first = |who: usize, what: Work| {
+            let mut all = work.iter().filter(|timed| timed.who == who);
+            let found = all.find(|timed| timed.work == what)?;
+            Some(found.took.as_secs_f64() * 1e6)
+        };
+        let made = begun.map_or(Some(0.0), |begun| first(initiator, begun));
+        let answered = first(initiator, Work::Answer(exchange, responder));
+        let asked = first(responder, Work::Request(exchange, initiator));
+        Some([made? + answered?, asked?])
+    }
+}
+
+/// What one round took, for each exchange that there was, and all hosts for a hand-over of either kind.
+#[derive(Clone, Debug, Default)]
+struct Round {
+    exchanges: Vec<(Exchange, [f64; 2])>,
+    moves: Vec<(Handover, [f64; 2])>,
+    /// Messages beside those of the registration, until that is answered; with PKD until both ends seal for the agent.
+    beside: Vec<(Handover, usize)>,
+}
+
+/// The kinds of hand-over that are measured, as they are called.
+const MOVES: [(Handover, &str); 2] = [(Handover::Push, "push"), (Handover::Pkd, "PKD")];
+
+/// Messages of a registration: to an agent, home, back to it, and to the mobile node.
+const REGISTRATION: f64 = 4.0;
+
+/// What all that any host does for a hand-over may take, in microseconds.
+const GOAL: f64 = 2_000.0;
+
+fn fill(plan: &Plan) -> Filled {
+    let (rounds, faults) = match measure(plan) {
+        Ok(rounds) => (rounds, Vec::new()),
+        Err(error) => (Vec::new(), vec![format!("{error:#}")]),
+    };
+    let ends = ["initiator", "responder"];
+    Filled {
+        grid: Grid {
+            columns: ["paper", "here"]
+                .iter()
+                .flat_map(|group| ends.map(|name| Column::new(group, name)))
+                .collect(),
+            rows: rows(&rounds),
+        },
+        findings: findings(&rounds),
+        faults,
+        plots: Vec::new(),
+    }
+}
+
+fn measure(plan: &Plan) -> Result<Vec<Round>> {
+    (0..rounds(plan.quick))
+        .map(|round| once(plan.zones, round.into()))
+        .collect()
+}
+
+/// From hosts that know nothing of each other to a tunnel with new keys, and moves of others like them.
+fn once(zones: bool, seed: u64) -> Result<Round> {
+    const WHILE: Duration = Duration::from_secs(3);
+    let tunnel = match zones {
+        true => Tunnel::Zoned(Handover::Pkd),
+        false => Tunnel::Plain,
+    };
+    let mut stage = Stage::new(tunnel, seed);
+    stage.run_for(WHILE);
+    let mut exchanges = cost(&stage.work, &[Exchange::Neighbours]);
+    stage.forget();
+    stage.command(MOBILE, |node, now| node.up(GATEWAY, now))?;
+    stage.run_for(WHILE);
+    exchanges.extend(cost(
+        &stage.work,
+        &[
+            Exchange::IkeSa,
+            Exchange::CompositeSa,
+            Exchange::Distribution,
+            Exchange::Predistribution,
+        ],
+    ));
+    stage.forget();
+    stage
+        .command(HOME, |node, now| node.rekey(ALICE, Rekey::Children, now))
+        .with_context(|| format!("no tunnel came up: {:?}", stage.events))?;
+    stage.run_for(WHILE);
+    exchanges.extend(cost(&stage.work, &[Exchange::Rekey]));
+    let (mut moves, mut beside) = (Vec::new(), Vec::new());
+    for (handover, _) in MOVES.iter().filter(|_| zones) {
+        let done = hand_over(*handover, seed)?;
+        moves.push((*handover, spent(&done)));
+        let until = match handover {
+            Handover::Pkd => done.sealed,
+            Handover::Push | Handover::Dkm => done.registered,
+        };
+        beside.push((*handover, messages(&done.work[..until])));
+    }
+    Ok(Round {
+        exchanges,
+        moves,
+        beside,
+    })
+}
+
+/// How long the mobile node worked for a move, and how long all others.
+fn spent(done: &Move) -> [f64; 2] {
+    let of = |is_it: fn(usize) -> bool| {
+        let work = done.work.iter().filter(|timed| is_it(timed.who));
+        work.map(|timed| timed.took.as_secs_f64() * 1e6).sum()
+    };
+    [of(|who| who == MOBILE), of(|who| who != MOBILE)]
+}
+
+fn cost(work: &[Timed], exchanges: &[Exchange]) -> Vec<(Exchange, [f64; 2])> {
+    let exchanges = exchanges.iter();
+    exchanges
+        .filter_map(|exchange| Some((*exchange, exchange.cost(work)?)))
+        .collect()
+}
+
+/// What one of them took in each round that has it.
+fn costs<K: Copy + PartialEq>(
+    rounds: &[Round],
+    of: fn(&Round) -> &[(K, [f64; 2])],
+    key: K,
+) -> Vec<[f64; 2]> {
+    let all = rounds.iter().flat_map(of);
+    let its = all.filter(|(which, _)| *which == key);
+    its.map(|(_, cost)| *cost).collect()
+}
+
+fn exchanges(round: &Round) -> &[(Exchange, [f64; 2])] {
+    &round.exchanges
+}
+
+fn moves(round: &Round) -> &[(Handover, [f64; 2])] {
+    &round.moves
+}
+
+fn whole(micros: f64) -> i64 {
+    micros.round() as i64
+}
+
+fn rows(rounds: &[Round]) -> Vec<Row> {
+    let row = |subject: &str, name: &str, paper: [Option<i64>; 2], costs: &[[f64; 2]]| {
+        let middle = |end: usize| {
+            let its: Vec<_> = costs.iter().map(|cost| cost[end]).collect();
+            median(&its).map(whole)
+        };
+        Row {
+            subject: subject.to_owned(),
+            name: name.to_owned(),
+            numbers: paper.into_iter().chain([middle(0), middle(1)]).collect(),
+        }
+    };
+    let exchange = |exchange: Exchange| {
+        let paper = exchange.paper().map(|micros| Some(whole(micros)));
+        let costs = costs(rounds, exchanges, exchange);
+        row("us an exchange", exchange.name(), paper, &costs)
+    };
+    let moved = |(handover, name): &(Handover, &str)| {
+        let costs = costs(rounds, moves, *handover);
+        row(
+            "us a hand-over: the mobile node and all others",
+            name,
+            [None; 2],
+            &costs,
+        )
+    };
+    let all = Exchange::ALL.map(exchange).into_iter();
+    all.chain(MOVES.iter().map(moved)).collect()
+}
+
+fn findings(rounds: &[Round]) -> Vec<Finding> {
+    let total = |[initiator, responder]: [f64; 2]| initiator + responder;
+    let over = |exchange: Exchange| {
+        let [above, below] =
+            [exchange, Exchange::Distribution].map(|one| costs(rounds, exchanges, one));
+        let pairs = above.iter().zip(&below);
+        let pairs: Vec<_> = pairs.map(|(a, b)| (total(*a), total(*b))).collect();
+        let there = total(exchange.paper()) / total(Exchange::Distribution.paper());
+        let what = format!("{} over key distribution, both ends", exchange.name());
+        Finding::at_least(what, 1.0, median_ratio(&pairs)).paper(format!("{there:.1}"))
+    };
+    let cheap = |(handover, name): &(Handover, &str)| {
+        let costs = costs(rounds, moves, *handover);
+        let pairs: Vec<_> = costs.iter().map(|cost| (GOAL, total(*cost))).collect();
+        let what = format!("2 ms over all that hosts do for a hand-over by {name}");
+        Finding::at_least(what, 1.0, median_ratio(&pairs))
+    };
+    let silent = |(handover, name): &(Handover, &str)| {
+        let all = rounds.iter().flat_map(|round| &round.beside);
+        let its = all.filter(|(which, _)| which == handover);
+        let pairs = its.map(|(_, beside)| (REGISTRATION, REGISTRATION + *beside as f64));
+        let what =
+            format!("messages of a registration over those that a hand-over by {name} waits for");
+        Finding::at_least(what, 1.0, median_ratio(&pairs.collect::<Vec<_>>()))
+    };
+    let dearer = [Exchange::IkeSa, Exchange::CompositeSa, Exchange::Rekey];
+    let dearer = dearer.map(over).into_iter();
+    let moved = MOVES.iter().flat_map(|one| [cheap(one), silent(one)]);
+    dearer.chain(moved).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Verdict::{self, Fails, Holds};
+
+    fn verdicts(rounds: &[Round]) -> Vec<Verdict> {
+        let findings = findings(rounds);
+        findings.iter().map(|finding| finding.verdict).collect()
+    }
+
+    fn round(distribution: f64, moved: f64) -> Round {
+        Round {
+            exchanges: vec![
+                (Exchange::IkeSa, [100.0, 100.0]),
+                (Exchange::CompositeSa, [50.0, 50.0]),
+                (Exchange::Rekey, [30.0, 30.0]),
+                (Exchange::Distribution, [distribution; 2]),
+            ],
+            moves: MOVES.map(|(handover, _)| (handover, [moved; 2])).into(),
+            beside: MOVES.map(|(handover, _)| (handover, 0)).into(),
+        }
+    }
+
+    #[test]
+    fn distribution_that_takes_longer_than_what_it_follows_fails() {
+        let good = [round(20.0, 300.0), round(25.0, 300.0)];
+        assert_eq!(verdicts(&good), [Holds; 7]);
+        let dear = verdicts(&[round(31.0, 300.0)]);
+        assert_eq!(dear[..4], [Holds, Holds, Fails, Holds]);
+        assert_eq!(verdicts(&[round(101.0, 300.0)])[..3], [Fails; 3]);
+    }
+
+    #[test]
+    fn a_hand_over_that_takes_longer_than_its_goal_fails() {
+        let slow = verdicts(&[round(20.0, 1001.0)]);
+        assert_eq!(slow[3..], [Fails, Holds, Fails, Holds]);
+    }
+
+    #[test]
+    fn a_hand_over_that_waits_for_a_message_fails() {
+        let mut round = round(20.0, 300.0);
+        round.beside[1].1 = 1;
+        assert_eq!(verdicts(&[round])[3..], [Holds, Holds, Holds, Fails]);
+    }
+
+    #[test]
+    fn what_was_not_measured_fails() {
+        assert_eq!(verdicts(&[]), [Fails; 7]);
+    }
+
+    #[test]
+    fn every_exchange_is_seen_with_zones_and_without_them_no_keys_leave() {
+        let seen = |zones| {
+            let round = once(zones, 1).unwrap();
+            let exchanges = round.exchanges.iter().map(|(exchange, _)| *exchange);
+            let mut exchanges: Vec<_> = exchanges.collect();
+            exchanges.sort();
+            (exchanges, round.moves.len())
+        };
+        assert_eq!(seen(true), (Exchange::ALL.into(), MOVES.len()));
+        let (exchanges, moves) = seen(false);
+        assert!(
+            !exchanges.contains(&Exchange::Distribution),
+            "{exchanges:?}"
+        );
+        assert!(!exchanges.contains(&Exchange::Predistribution));
+        assert_eq!(moves, 0);
+    }
+}

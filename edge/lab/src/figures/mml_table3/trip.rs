@@ -1,0 +1,291 @@
+//! A mobile node that comes to one foreign agent and goes to another, with what each host says meanwhile.
+
+use super::wires::{Kind, Message, Tap};
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::pair::{GATEWAY, MOBILE, NODE_KEY, Terms};
+use crate::process::{DEADLINE, until};
+use crate::testbed::Testbed;
+use crate::walk::{AGENTS, CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, Walk, registered};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// From each foreign agent home, one way.
+pub(super) const DELAY: Duration = Duration::from_millis(10);
+
+/// Between two requests of a mobile node (RFC 5944 section 3.6), so that a move has to wait for none.
+pub(super) const SPACING: Duration = Duration::from_millis(1200);
+
+/// A hand-over takes a part of this. Who is not reached by then is not.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// From one packet for the mobile node to the next.
+const PERIOD: Duration = Duration::from_micros(500);
+
+/// What a mobile node has besides its registration, and how licensed nodes get keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    /// Mobile IP alone.
+    Pure,
+    /// And a plain tunnel.
+    Ipsec,
+    /// And one in zones, whose keys are there before.
+    Pkd,
+    /// Whose keys follow the registration.
+    Push,
+}
+
+impl Scheme {
+    pub const ALL: [Self; 4] = [Self::Pure, Self::Ipsec, Self::Pkd, Self::Push];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pure => "Mobile IP",
+            Self::Ipsec => "with IPsec",
+            Self::Pkd => "with zones, PKD",
+            Self::Push => "with zones, push",
+        }
+    }
+
+    /// The configuration's word, if there are zones.
+    pub const fn handover(self) -> Option<&'static str> {
+        match self {
+            Self::Pure | Self::Ipsec => None,
+            Self::Pkd => Some("pkd"),
+            Self::Push => Some("push"),
+        }
+    }
+}
+
+/// From the request to the first packet that the agent can read; without zones, to the first that comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Passage {
+    /// All of it.
+    pub total: Duration,
+    /// How long hosts worked on messages.
+    pub own: Duration,
+    /// Messages of all hosts, each counted once.
+    pub messages: usize,
+    /// Those of keys until home has answered the registration.
+    pub beside: usize,
+}
+
+/// What it takes to begin, and to be handed over.
+pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; 2]> {
+    let handover = scheme.handover().filter(|_| zones);
+    let licences = handover.map(licences).unwrap_or_default();
+    let terms = match handover {
+        Some(_) => Terms {
+            zones: "require",
+            licences: &licences,
+        },
+        None => Terms::PLAIN,
+    };
+    let mut trip = Trip::prepare(terms)?;
+    let over = Arc::new(AtomicBool::new(false));
+    let talk = match scheme {
+        Scheme::Pure => [HOME_AGENT, HOME_ADDRESS],
+        _ => [GATEWAY[0], MOBILE[0]],
+    };
+    let talking = talk_to_mobile(&trip.walk.home, talk, &over)?;
+    let measured = trip.measure(scheme, terms);
+    over.store(true, Relaxed);
+    talking.join().expect("a sender does not panic");
+    measured
+}
+
+/// Each agent may read the headers where it is.
+fn licences(handover: &str) -> String {
+    let one = |number: usize| {
+        let (node, at) = (AGENTS[number], CARE_OF[number]);
+        format!("{{ node = \"{node}\", zones = [\"headers\"], right = \"read\", at = [\"{at}\"] }}")
+    };
+    format!("[{}, {}]\nhandover = \"{handover}\"", one(0), one(1))
+}
+
+/// Packets for the mobile node, wherever it is, until it is over.
+fn talk_to_mobile(
+    home: &Host,
+    [from, to]: [&str; 2],
+    over: &Arc<AtomicBool>,
+) -> Result<thread::JoinHandle<()>> {
+    let from: IpAddr = from.parse()?;
+    let socket = home.inside(|| Ok(UdpSocket::bind((from, 0))?))?;
+    let (to, over): (IpAddr, _) = (to.parse()?, over.clone());
+    Ok(thread::spawn(move || {
+        const DISCARD: u16 = 9;
+        while !over.load(Relaxed) {
+            // There may be no way to it yet.
+            let _ = socket.send_to(&[0; 64], (to, DISCARD));
+            thread::sleep(PERIOD);
+        }
+    }))
+}
+
+struct Trip {
+    walk: Walk,
+    agents: Vec<Daemon>,
+    _home: Daemon,
+    mobile: Option<Daemon>,
+    /// On the mobile node, home, and the agents.
+    taps: Vec<Tap>,
+}
+
+impl Trip {
+    /// Everybody but the mobile node is there, and knows each other.
+    fn prepare(terms: Terms<'_>) -> Result<Self> {
+        let hop = sim::Settings {
+            rate: None,
+            delay: DELAY,
+            queue: 0,
+            bit_error_rate: 0.0,
+        };
+        let walk = Walk::in_bed(Testbed::new("trip")?, &[Some(hop); 2])?;
+        walk.set_link(1, false)?;
+        let agent = |number: usize| {
+            let other = AGENTS[1 - number];
+            let more = format!("[handover]\nneighbours = [\"{other}\"]\n");
+            walk.start_licensed_agent_with(number, &more)
+        };
+        let agents = vec![agent(0)?, agent(1)?];
+        walk.home.secret("node.psk", NODE_KEY)?;
+        let home = walk.start_home(terms)?;
+        let is_known = |status: &Value| status["status"]["peers"][0]["state"] == "up";
+        for agent in &agents {
+            agent.wait_until("status", DEADLINE, is_known)?;
+        }
+        let of = |host: &Host, addresses: &[&str]| Tap::open(host, addresses);
+        let taps = vec![
+            of(&walk.mobile, &[HOME_ADDRESS])?,
+            of(&walk.home, &[HOME_AGENT])?,
+            of(&walk.agents[0], &[CARE_OF[0]])?,
+            of(&walk.agents[1], &[CARE_OF[1]])?,
+        ];
+        Ok(Self {
+            walk,
+            agents,
+            _home: home,
+            mobile: None,
+            taps,
+        })
+    }
+
+    fn measure(&mut self, scheme: Scheme, terms: Terms<'_>) -> Result<[Passage; 2]> {
+        let reads = scheme.handover().is_some();
+        let begun = self.read(None)?;
+        let config = self.walk.mobile_config("", terms);
+        let config = match scheme {
+            Scheme::Pure => {
+                config.replace("[peer.office]\n", "[peer.office]\nstart = \"manual\"\n")
+            }
+            _ => config,
+        };
+        self.mobile = Some(self.walk.start_mobile_as(HOME_KEY, &config)?);
+        let first = self.passage(0, begun, reads)?;
+        self.walk.set_link(1, true)?;
+        self.wait(SPACING)?;
+        let left = self.read(None)?;
+        self.walk.set_link(0, false)?;
+        let second = self.passage(1, left, reads)?;
+        let mobile = self.mobile.as_ref().context("it runs")?;
+        let there = |status: &Value| registered(status) == [CARE_OF[1]];
+        mobile.wait_until("status", DEADLINE, there)?;
+        Ok([first, second])
+    }
+
+    /// Reads what has passed, and gives the time of the last message; `after` forgets what was before.
+    fn read(&mut self, after: Option<Duration>) -> Result<Duration> {
+        let mut last = after.unwrap_or_default();
+        for tap in &mut self.taps {
+            tap.read()?;
+            last = last.max(tap.messages.last().map_or(last, |message| message.at));
+        }
+        Ok(last)
+    }
+
+    /// Lets time pass.
+    fn wait(&self, time: Duration) -> Result<()> {
+        let begun = Instant::now();
+        until("time to pass", DEADLINE, || {
+            Ok((begun.elapsed() >= time).then_some(()))
+        })
+    }
+
+    /// To an agent, of all that was seen after a time.
+    fn passage(&mut self, agent: usize, after: Duration, reads: bool) -> Result<Passage> {
+        let begun = Instant::now();
+        loop {
+            self.read(None)?;
+            let held = match reads {
+                true => Some(held(&self.agents[agent])?),
+                false => None,
+            };
+            if let Some(passage) = self.find(agent, after, held.as_ref()) {
+                return Ok(passage);
+            }
+            anyhow::ensure!(
+                begun.elapsed() < PATIENCE,
+                "{} never reads what passes it",
+                AGENTS[agent]
+            );
+            // Each question is work for the agent.
+            self.wait(PERIOD * 100)?;
+        }
+    }
+
+    fn find(&self, agent: usize, after: Duration, held: Option<&BTreeSet<u32>>) -> Option<Passage> {
+        let [mobile, home, ..] = &self.taps[..] else {
+            return None;
+        };
+        let to: IpAddr = CARE_OF[agent].parse().ok()?;
+        let is_request = |message: &&Message| {
+            message.out && message.kind == Kind::Registration && message.destination == to
+        };
+        let later = |message: &&Message| message.at > after;
+        let request = mobile.messages.iter().filter(later).find(is_request)?;
+        let since = request.at;
+        let readable = |spi: Option<u32>| match held {
+            Some(held) => spi.is_some_and(|spi| held.contains(&spi)),
+            None => true,
+        };
+        let data = mobile.data.iter().filter(|(at, _)| *at > since);
+        let (done, _) = data.into_iter().find(|(_, spi)| readable(*spi))?;
+        let is_reply = |message: &&Message| {
+            message.out && message.kind == Kind::Registration && message.at > since
+        };
+        let reply = home.messages.iter().find(is_reply)?;
+        let sent = || {
+            let all = self.taps.iter().flat_map(|tap| &tap.messages);
+            all.filter(|message| message.out && (since..=*done).contains(&message.at))
+        };
+        let is_beside = |message: &&Message| message.kind == Kind::Keys && message.at < reply.at;
+        let work = self.taps.iter().map(|tap| tap.work(since, *done));
+        Some(Passage {
+            total: *done - since,
+            own: work.sum(),
+            messages: sent().count(),
+            beside: sent().filter(is_beside).count(),
+        })
+    }
+}
+
+/// The SPIs whose keys an agent holds.
+fn held(agent: &Daemon) -> Result<BTreeSet<u32>> {
+    let answer: Value = serde_json::from_str(&agent.ask("zones", json!({}))?)?;
+    let held = answer["zones"]["held"].as_array();
+    let spis = held.into_iter().flatten().flat_map(|held| {
+        let keys = ["spi_from_gateway", "spi_to_gateway"];
+        keys.map(|key| {
+            held[key]
+                .as_str()
+                .and_then(|spi| u32::from_str_radix(spi, 16).ok())
+        })
+    });
+    Ok(spis.flatten().collect())
+}

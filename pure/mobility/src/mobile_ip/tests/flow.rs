@@ -1,0 +1,138 @@
+//! What moves lose of a flow to the mobile node, a thousand packets a second: what `mml-handoff-loss` of the lab measures on
+//! a kernel, in virtual time.
+
+use super::world::World;
+use super::*;
+use std::collections::BTreeSet;
+
+/// Moves, as the lab has them.
+const MOVES: usize = 100;
+/// How long both links are there, and then one alone.
+const PHASE: u64 = 1100;
+/// From home to a foreign agent, and from there on: what a message takes in this world.
+const LINK: u64 = 5;
+
+/// A copy of a packet on its way through a foreign agent.
+struct Copy {
+    number: u64,
+    agent: usize,
+    /// In milliseconds from its start.
+    age: u64,
+}
+
+/// The world, and the packets that home sends into it.
+struct Flow {
+    world: World,
+    underway: Vec<Copy>,
+    sent: u64,
+    came: BTreeSet<u64>,
+    /// In milliseconds, between packets that no other has brought before.
+    silence: u64,
+    longest: u64,
+}
+
+impl Flow {
+    fn new(simultaneous: bool) -> Self {
+        let config = MobileNodeConfig {
+            simultaneous,
+            ..mobile_config()
+        };
+        let mut world = World::with(2, 9, config, home_config());
+        world.heard = vec![Some(WLAN[0]), None];
+        world.mobile.interface_lost(WLAN[1], world.now);
+        world.run_for(5_000);
+        world.assert_at(0);
+        Self {
+            world,
+            underway: Vec::new(),
+            sent: 0,
+            came: BTreeSet::new(),
+            silence: 0,
+            longest: 0,
+        }
+    }
+
+    /// To and fro. The link to the other agent is there a while before the first is cut.
+    fn travel(&mut self) {
+        for number in 0..MOVES {
+            let (left, right) = (number % 2, 1 - number % 2);
+            self.world.heard[right] = Some(WLAN[right]);
+            let now = self.world.now;
+            self.world.mobile.interface_found(WLAN[right], now);
+            self.run_for(PHASE);
+            self.world.heard[left] = None;
+            let now = self.world.now;
+            self.world.mobile.interface_lost(WLAN[left], now);
+            self.run_for(PHASE);
+            assert_eq!(self.world.home.care_of(HOME), [agent(right as u8)]);
+        }
+        self.underway.clear();
+    }
+
+    fn run_for(&mut self, millis: u64) {
+        for _ in 0..millis {
+            self.world.run_for(1);
+            self.step();
+        }
+    }
+
+    /// Those under way a millisecond further, and the next to each care-of address.
+    fn step(&mut self) {
+        self.silence += 1;
+        let mut arrived = Vec::new();
+        let world = &self.world;
+        self.underway.retain_mut(|copy| {
+            copy.age += 1;
+            if copy.age == LINK && !world.has_visitor(copy.agent) {
+                return false;
+            }
+            if copy.age == 2 * LINK && world.heard[copy.agent].is_some() {
+                arrived.push(copy.number);
+            }
+            copy.age < 2 * LINK
+        });
+        for number in arrived {
+            let is_first = self.came.is_empty();
+            if self.came.insert(number) {
+                if !is_first {
+                    self.longest = self.longest.max(self.silence);
+                }
+                self.silence = 0;
+            }
+        }
+        for care_of in self.world.home.care_of(HOME) {
+            let agents = 0..self.world.foreign.len();
+            let agent = agents.into_iter().find(|&n| agent(n as u8) == care_of);
+            self.underway.push(Copy {
+                number: self.sent,
+                agent: agent.expect("it is one of them"),
+                age: 0,
+            });
+        }
+        self.sent += 1;
+    }
+
+    /// But for those that were under way at the end.
+    fn lost(&self) -> u64 {
+        self.sent - 2 * LINK - self.came.len() as u64
+    }
+}
+
+/// What was under way, and what home sends until it knows: a round trip for each move to the agent that is not
+/// preferred. To the other it moves while the link that it leaves is still there.
+#[test]
+fn with_one_binding_a_move_loses_what_a_round_trip_holds() {
+    let mut flow = Flow::new(false);
+    flow.travel();
+    let round_trip = 4 * LINK;
+    // What is sent in the millisecond in which home hears of it goes the new way.
+    assert_eq!(flow.lost(), MOVES as u64 / 2 * (round_trip - 1));
+    assert_eq!(flow.longest, round_trip);
+}
+
+#[test]
+fn with_simultaneous_bindings_no_move_loses_a_packet() {
+    let mut flow = Flow::new(true);
+    flow.travel();
+    assert_eq!((flow.lost(), flow.longest), (0, 1));
+}
