@@ -527,12 +527,12 @@ pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
     Spd::new(policies, peers.iter().flat_map(protected).collect())
 }
 
-/// Everybody to be up without a word from the operator. Licensed nodes always are: keys must be able
-/// to leave as soon as they exist.
+/// Everybody to be up without a word from the operator. Licensed nodes and our neighbours always are: keys must be
+/// able to leave as soon as they exist, or are asked for.
 pub(crate) fn wanted(start: &[String], peers: &[Peer]) -> Vec<String> {
     let licensed = peers
         .iter()
-        .filter(|peer| matches!(peer.role, Role::Licensed));
+        .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
     let licensed = licensed.map(|peer| peer.name.clone());
     licensed.chain(start.iter().cloned()).collect()
 }
@@ -546,7 +546,7 @@ pub(crate) const fn is_reachable(peer: &Peer) -> bool {
 fn protected(peer: &Peer) -> impl Iterator<Item = esp::Protected> {
     let first = match &peer.role {
         Role::Vpn { local, remote, .. } => Some((local, remote)),
-        Role::Licensed | Role::Gateway => None,
+        Role::Licensed | Role::Gateway | Role::Neighbour => None,
     };
     let others = peer.children.iter();
     let others = others.map(|child| (&child.local, &child.remote));
