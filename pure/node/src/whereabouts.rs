@@ -15,7 +15,7 @@
 //! * **PKD**: when the mobile node may come to it next, by what the node where it is says of its neighbours. So a
 //!   move changes the SPI and nothing has to be said.
 //! * **DKM**: as push. Meanwhile both ends go on in the slot of the node before, whose key the new one gets from that
-//!   node, but for [`MIGRATION`] at most.
+//!   node (`migration.rs`), but for [`MIGRATION`] at most.
 //!
 //! Of a mobile node that is in two places at once, the side that it sends by is taken.
 
@@ -56,6 +56,18 @@ pub struct Places {
     pub handover: Handover,
     /// Each with the addresses by which it is known that the tunnel passes it.
     pub nodes: Vec<(Identity, Vec<TrafficSelector>)>,
+}
+
+impl Places {
+    /// The nodes that are where this address says.
+    fn at(&self, address: IpAddr) -> impl Iterator<Item = &Identity> {
+        let at = move |selectors: &[TrafficSelector]| {
+            let mut selectors = selectors.iter();
+            selectors.any(|selector| selector.contains(address, 0, None))
+        };
+        let nodes = self.nodes.iter();
+        nodes.filter_map(move |(node, selectors)| at(selectors).then_some(node))
+    }
 }
 
 /// All tunnels that have slots.
@@ -127,6 +139,27 @@ impl Whereabouts {
         self.tunnels.get(peer)?.sent_on
     }
 
+    /// When the nodes of a peer's tunnel get their keys, if there are places.
+    pub(crate) fn handover(&self, peer: &str) -> Option<Handover> {
+        Some(self.places.get(peer)?.handover)
+    }
+
+    /// The peers of which both ends go on in a slot while its tunnel moves, and that slot's child.
+    pub(crate) fn migrating(&self) -> impl Iterator<Item = (&str, ChildSaId)> {
+        let tunnels = self.tunnels.iter();
+        tunnels.filter_map(|(peer, tunnel)| {
+            let sent_on = tunnel.sent_on?;
+            (self.handover(peer) == Some(Handover::Dkm)).then_some((peer.as_str(), sent_on))
+        })
+    }
+
+    /// The nodes of a peer's tunnel that it passes if this is an address by which that is known.
+    pub(crate) fn nodes_at(&self, peer: &str, address: IpAddr) -> Vec<Identity> {
+        let places = self.places.get(peer);
+        let nodes = places.into_iter().flat_map(|places| places.at(address));
+        nodes.cloned().collect()
+    }
+
     /// A child is gone.
     pub(crate) fn forget(&mut self, peer: &str, child: ChildSaId) {
         if let Some(tunnel) = self.tunnels.get_mut(peer) {
@@ -180,6 +213,7 @@ impl Node {
         now: Instant,
     ) {
         self.whereabouts.set(places);
+        self.relicense_onward(now);
         if self.whereabouts.ours != neighbours {
             self.whereabouts.ours = neighbours;
             let gateways = self.peers.iter();
@@ -220,7 +254,9 @@ impl Node {
         let here = self.slots_at(peer, places);
         if here != tunnel.here {
             let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
-            tunnel.migrates_until = goes_on.then(|| now + MIGRATION);
+            // Where it goes meanwhile gives it no more time.
+            let until = goes_on.then(|| tunnel.migrates_until.unwrap_or(now + MIGRATION));
+            tunnel.migrates_until = until;
             tunnel.here = here;
         }
         self.tend_slots(peer, places, tunnel, now);
@@ -338,18 +374,9 @@ impl Node {
     /// The slots of where a peer's tunnel passes.
     fn slots_at(&self, peer: &str, places: &Places) -> Vec<String> {
         let passes = self.passes(peer);
-        let slots = passes.iter().flat_map(|address| {
-            let at = |selectors: &[TrafficSelector]| {
-                selectors
-                    .iter()
-                    .any(|selector| selector.contains(*address, 0, None))
-            };
-            let nodes = places
-                .nodes
-                .iter()
-                .filter(move |(_, selectors)| at(selectors));
-            nodes.map(|(node, _)| slot_name(node))
-        });
+        let slots = passes
+            .iter()
+            .flat_map(|address| places.at(*address).map(slot_name));
         let mut seen = BTreeSet::new();
         slots.filter(|slot| seen.insert(slot.clone())).collect()
     }

@@ -18,6 +18,8 @@ pub(super) struct Attempt {
     /// As it was sent last.
     pub(super) request: Request,
     pub(super) octets: Vec<u8>,
+    /// What is in it for the agent.
+    pub(super) enclosed: Vec<Vec<u8>>,
     pub(super) sent: Instant,
     pub(super) next: Instant,
     tries: u32,
@@ -29,6 +31,7 @@ impl Attempt {
             at,
             request,
             octets,
+            enclosed: Vec::new(),
             sent: now,
             next: now + SPACING,
             tries: 1,

@@ -18,9 +18,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::ip_in_ip::Egress;
 use wire::mobile_ip::{
-    Advertisement, Agent, AgentFlags, Between, Code, Extensions, Lifetime, PORT, Reply, Request,
-    RequestFlags, Solicitation, kind, message,
+    Advertisement, Agent, AgentFlags, Between, Code, Enclosure, Extensions, Lifetime, PORT, Reply,
+    Request, RequestFlags, Solicitation, kind, message,
 };
+
+/// What visitors have given us waits to be polled; so much of it at most.
+const MOST_ENCLOSED: usize = 16;
 
 /// Everybody on a link.
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
@@ -85,6 +88,7 @@ pub struct ForeignAgent {
     counters: Counters,
     transmits: VecDeque<Transmit>,
     events: VecDeque<ForeignEvent>,
+    enclosed: VecDeque<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +111,7 @@ impl ForeignAgent {
             counters: Counters::default(),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
+            enclosed: VecDeque::new(),
             config,
         }
     }
@@ -165,6 +170,12 @@ impl ForeignAgent {
     /// What has happened.
     pub fn poll_event(&mut self) -> Option<ForeignEvent> {
         self.events.pop_front()
+    }
+
+    /// What somebody has given us with a request that was passed on, and that means nothing here. Who it is has been
+    /// proved only where we share a key with it.
+    pub fn poll_enclosed(&mut self) -> Option<Vec<u8>> {
+        self.enclosed.pop_front()
     }
 
     /// When to call [`Self::handle_timeout`].
@@ -254,7 +265,10 @@ impl ForeignAgent {
             since: now,
         };
         match self.accept(&waiting, extensions, arrival.ttl) {
-            Ok(end) => self.pass_on(waiting, octets[..end].to_vec()),
+            Ok(end) => {
+                self.pass_on(waiting, octets[..end].to_vec());
+                self.take_enclosed(extensions);
+            }
             Err(code) => self.deny(&waiting, code, now),
         }
         Ok(())
@@ -356,6 +370,15 @@ impl ForeignAgent {
             octets,
         });
         self.pending.push(waiting);
+    }
+
+    fn take_enclosed(&mut self, extensions: Extensions<'_>) {
+        for Enclosure(octets) in Enclosure::all(extensions) {
+            match self.enclosed.len() < MOST_ENCLOSED {
+                true => self.enclosed.push_back(octets.to_vec()),
+                false => self.counters.drop(Dropped::TooOften),
+            }
+        }
     }
 
     // Replies.

@@ -16,8 +16,8 @@ use model::{Deadline, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use wire::mobile_ip::{
-    Advertisement, Between, Code, Extensions, Lifetime, PORT, Party, Reply, Request, RequestFlags,
-    Solicitation,
+    Advertisement, Between, Code, Enclosure, Extensions, Lifetime, PORT, Party, Reply, Request,
+    RequestFlags, Solicitation,
 };
 
 pub use super::agents::Attachment;
@@ -83,6 +83,8 @@ pub struct MobileNode {
     search: Search,
     held: Vec<Held>,
     attempt: Option<Attempt>,
+    /// Who is asked, while nobody has been told.
+    asked: Option<Attachment>,
     /// No request may leave earlier.
     not_before: Instant,
     stage: Stage,
@@ -139,6 +141,7 @@ impl MobileNode {
             rng,
             held: Vec::new(),
             attempt: None,
+            asked: None,
             not_before: now,
             stage: Stage::Serving,
             farewell: None,
@@ -175,6 +178,27 @@ impl MobileNode {
         // What was asked for may be granted by now.
         self.farewell = self.best_held().or(attempt.map(|attempt| attempt.at));
         self.drive(now);
+    }
+
+    /// Gives an agent something with the request that is under way to it: octets of no more than
+    /// [`Enclosure::LONGEST`], that mean nothing here. Before the next [`Self::poll_transmit`] they go with the request
+    /// that waits there, and later with a repetition: nothing waits for them.
+    pub fn enclose(&mut self, at: Attachment, octets: Vec<u8>) {
+        let Some(mut attempt) = self.attempt.take_if(|attempt| attempt.at == at) else {
+            return;
+        };
+        attempt.enclosed.push(octets);
+        let written = self.write(&attempt.request, at, &attempt.enclosed);
+        for waiting in &mut self.transmits {
+            match waiting {
+                Transmit::Udp { octets, .. } if *octets == attempt.octets => {
+                    octets.clone_from(&written);
+                }
+                Transmit::Udp { .. } | Transmit::Icmp { .. } => {}
+            }
+        }
+        attempt.octets = written;
+        self.attempt = Some(attempt);
     }
 
     // Inputs.
@@ -234,6 +258,11 @@ impl MobileNode {
     /// What has happened.
     pub fn poll_event(&mut self) -> Option<MobileEvent> {
         self.events.pop_front()
+    }
+
+    /// An agent that is asked to serve it from now on; told once, for whoever has something to [`Self::enclose`].
+    pub const fn poll_asked(&mut self) -> Option<Attachment> {
+        self.asked.take()
     }
 
     /// When to call [`Self::handle_timeout`].
@@ -509,7 +538,7 @@ impl MobileNode {
         }
         if self.identifications.renews() {
             attempt.request.identification = self.identifications.next(&mut self.rng, now);
-            attempt.octets = self.write(&attempt.request, attempt.at);
+            attempt.octets = self.write(&attempt.request, attempt.at, &attempt.enclosed);
         }
         attempt.repeat(now);
         self.send(attempt.at, attempt.octets.clone());
@@ -550,8 +579,9 @@ impl MobileNode {
             care_of: if ends { self.config.home } else { at.care_of },
             identification: self.identifications.next(&mut self.rng, now),
         };
-        let octets = self.write(&request, at);
+        let octets = self.write(&request, at, &[]);
         self.send(at, octets.clone());
+        self.asked = (!ends && !self.is_held(at)).then_some(at);
         self.attempt = Some(Attempt::new(at, request, octets, now));
     }
 
@@ -639,9 +669,12 @@ impl MobileNode {
             .push_back(MobileEvent::Deregistered { confirmed });
     }
 
-    fn write(&self, request: &Request, at: Attachment) -> Vec<u8> {
+    fn write(&self, request: &Request, at: Attachment, enclosed: &[Vec<u8>]) -> Vec<u8> {
         let mut octets = request.encode();
         self.config.key.sign(&mut octets, Between::MobileHome);
+        for enclosed in enclosed {
+            Enclosure(enclosed).append(&mut octets);
+        }
         if let Some(key) = self.config.agent_keys.get(&at.agent) {
             key.sign(&mut octets, Between::MobileForeign);
         }
