@@ -22,6 +22,7 @@ mod level;
 mod licences;
 mod liveness;
 mod loss;
+mod migration;
 mod mobike;
 mod mode;
 mod nat;
