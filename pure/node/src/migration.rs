@@ -332,7 +332,7 @@ impl Node {
 
     /// A visitor has given us a token: its node is asked, if it is a neighbour. A request that comes again has the
     /// same.
-    fn show_token(&mut self, octets: &[u8], now: Instant) {
+    pub(crate) fn show_token(&mut self, octets: &[u8], now: Instant) {
         let Ok(token) = Token::decode(octets) else {
             return self.missed(
                 None,
