@@ -17,12 +17,16 @@ use wire::mobile_ip::{Between, Lifetime, PORT};
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FOREIGN_AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+/// One from which visitors come, and to which they go.
+const NEIGHBOUR: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
+/// One that the mobile node may hear as well, and has a key with.
+const OTHER_AGENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const AIR: u32 = 3;
 const WIRE: u32 = 2;
 /// The step in which what they say to each other arrives.
 const CARRY: u8 = 6;
-/// A request's and a reply's identifications, behind which extensions begin.
-const IDENTIFICATION: [usize; 2] = [16, 12];
+/// Where the identifications of a request, a reply and a notice are, behind which extensions begin.
+const IDENTIFICATION: [usize; 3] = [16, 12, 8];
 
 /// The three, and what time it is.
 struct Trio {
@@ -60,13 +64,19 @@ impl Trio {
             0 => Replay::default(),
             _ => Replay::Nonces,
         };
+        let agent_key = key(3);
         let key = Association { replay, ..key(1) };
         let now = Instant::ZERO;
         let mobile = MobileNodeConfig {
             home: HOME,
             home_agent: HOME_AGENT,
             key: key.clone(),
-            agent_keys: BTreeMap::new(),
+            agent_keys: match first & 4 {
+                0 => BTreeMap::new(),
+                _ => [FOREIGN_AGENT, OTHER_AGENT]
+                    .map(|agent| (agent, agent_key.clone()))
+                    .into(),
+            },
             interfaces: vec![AIR],
             lifetime: Lifetime(300),
             simultaneous: first & 2 != 0,
@@ -81,7 +91,7 @@ impl Trio {
         };
         let mut trio = Self {
             mobile: MobileNode::new(mobile, [1; 32], now),
-            foreign: ForeignAgent::new(foreign_config(), [2; 32], now),
+            foreign: ForeignAgent::new(foreign_config(first & 4 != 0), [2; 32], now),
             home: HomeAgent::new(home, [3; 32]),
             now,
             identification: [0; 8],
@@ -135,6 +145,11 @@ impl Trio {
                 let request = request();
                 self.foreign.handle_datagram(&arrival(HOME), &request, now);
             }
+            3 if kind & 0x40 != 0 => {
+                let notice = self.notice(kind, body);
+                self.foreign
+                    .handle_datagram(&arrival(NEIGHBOUR), &notice, now);
+            }
             3 => {
                 let reply = reply();
                 self.foreign
@@ -166,6 +181,10 @@ impl Trio {
                 let _ = home.decapsulate(FOREIGN_AGENT, Ecn::Ce, &mut inner);
                 let foreign = self.foreign.tunnel();
                 let _ = foreign.decapsulate(HOME_AGENT, Ecn::Ce, &mut inner);
+                // What a neighbour sends after somebody goes no further.
+                if let Ok(taken) = foreign.decapsulate(NEIGHBOUR, Ecn::Ce, &mut inner) {
+                    assert_eq!(taken.onward, None);
+                }
             }
         }
     }
@@ -179,6 +198,22 @@ impl Trio {
         }
         if kind & 0x20 != 0 {
             key(1).sign(&mut message, Between::MobileHome);
+            // As it has to be where the foreign agent has a key too.
+            key(3).sign(&mut message, Between::MobileForeign);
+        }
+        message
+    }
+
+    /// Of a bit less: a neighbour has not the keys of mobile nodes, but may repeat what they have written.
+    fn notice(&self, kind: u8, body: &[u8]) -> Vec<u8> {
+        let mut message = body.to_vec();
+        if kind & 0x10 != 0
+            && let Some(place) = message.get_mut(IDENTIFICATION[2]..IDENTIFICATION[2] + 8)
+        {
+            place.copy_from_slice(&self.identification);
+        }
+        if kind & 0x20 != 0 {
+            key(2).sign(&mut message, Between::ForeignHome);
         }
         message
     }
@@ -247,7 +282,8 @@ impl Trio {
     }
 }
 
-fn foreign_config() -> ForeignAgentConfig {
+fn foreign_config(is_keyed: bool) -> ForeignAgentConfig {
+    let keyed = |address, number| is_keyed.then(|| (address, key(number)));
     ForeignAgentConfig {
         interface: AIR,
         address: FOREIGN_AGENT,
@@ -256,7 +292,8 @@ fn foreign_config() -> ForeignAgentConfig {
         lifetime: Lifetime(600),
         home_agents: Vec::new(),
         home_keys: BTreeMap::new(),
-        mobile_keys: BTreeMap::new(),
+        mobile_keys: keyed(HOME, 3).into_iter().collect(),
+        neighbours: keyed(NEIGHBOUR, 2).into_iter().collect(),
         visitors: 4,
         pending: 4,
     }

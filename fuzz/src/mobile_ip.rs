@@ -5,7 +5,8 @@ use wire::checksum::Sum;
 use wire::ecn::Ecn;
 use wire::ip_in_ip::{Egress, HEADER_LEN, Outer, spend_hop, take_out};
 use wire::mobile_ip::{
-    Advertisement, Between, Enclosure, Extensions, Reply, Request, Solicitation,
+    Advertisement, Between, Enclosure, Extensions, Lifetime, Note, Notice, Reply, Request,
+    Solicitation, Step,
 };
 
 /// Octets as a message by UDP, by ICMP, and as a datagram for a tunnel.
@@ -22,6 +23,13 @@ pub fn run(octets: &[u8]) {
         assert_eq!(
             Reply::parse(&reply.encode()).map(|(read, _)| read),
             Ok(reply)
+        );
+    }
+    if let Ok((notice, extensions)) = Notice::parse(octets) {
+        look(extensions, octets);
+        assert_eq!(
+            Notice::parse(&notice.encode()).map(|(read, _)| read),
+            Ok(notice)
         );
     }
     let message = mended(octets, 2, octets.len());
@@ -46,6 +54,18 @@ fn look(extensions: Extensions<'_>, octets: &[u8]) {
         if let Some(found) = extensions.only(between) {
             assert!(found.end() <= octets.len() && octets.starts_with(found.covered));
         }
+    }
+    if let Some(note) = Note::find(extensions) {
+        let mut alone = Notice {
+            step: Step::Told,
+            lifetime: Lifetime::NONE,
+            home: note.previous,
+            identification: note.registration,
+        }
+        .encode();
+        note.append(&mut alone);
+        let read = Notice::parse(&alone).map(|(_, extensions)| Note::find(extensions));
+        assert_eq!(read, Ok(Some(note)));
     }
 }
 

@@ -86,6 +86,7 @@ impl Mobility {
                     .map(|mobile| (format!("foreign_agent.mobile.{}", mobile.name), &mobile.key));
                 mobiles
                     .chain(named("foreign_agent.home", &agent.homes))
+                    .chain(named("foreign_agent.neighbour", &agent.neighbours))
                     .collect()
             }
             Self::HomeAgent(agent) => {

@@ -69,6 +69,8 @@ pub struct MobileVisitor {
     pub home_agent: Ipv4Addr,
     /// How long it is one unless it registers again.
     pub left_seconds: Option<u64>,
+    /// The foreign agent where it is now, while what still comes for it is sent on to there.
+    pub gone_to: Option<Ipv4Addr>,
 }
 
 /// One of a home agent's mobile nodes.

@@ -38,6 +38,12 @@ pub const AGENTS: [&str; MOST_AGENTS] = ["fa.example.net", "fb.example.net", "fc
 /// The mobile node's interfaces, in the same order.
 pub const INTERFACES: [&str; MOST_AGENTS] = ["m0", "m1", "m2"];
 
+/// What mobile node and foreign agents share.
+const AGENT_KEY: &str = "a key between mobile node and foreign agents";
+
+/// What foreign agents share.
+pub const NEIGHBOUR_KEY: &str = "a key between foreign agents";
+
 /// What mobile node and home agent share.
 pub const HOME_KEY: &str = "a key between mobile node and home agent";
 
@@ -54,7 +60,7 @@ const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
 /// The hosts.
 pub struct Walk {
     bed: Testbed,
-    /// Between foreign agents and home, where it is no ideal wire.
+    /// Where it is no ideal wire: between foreign agents and the host between, and at home.
     hops: Vec<Emulator>,
     /// Who moves.
     pub mobile: Host,
@@ -72,23 +78,40 @@ impl Walk {
     /// # Errors
     /// The kernel refuses.
     pub fn new(name: &str) -> Result<Self> {
-        Self::with_hop(name, None)
+        Self::in_bed(Testbed::new(name)?, &[None, None])
     }
 
     /// The same where the first foreign agent is far from home: on a wire that is slow and makes errors.
     ///
     /// # Errors
     /// As [`Walk::new`].
-    pub fn with_hop(name: &str, hop: Option<sim::Settings>) -> Result<Self> {
-        Self::in_bed(Testbed::new(name)?, &[hop, None])
+    pub fn with_hop(name: &str, hop: sim::Settings) -> Result<Self> {
+        Self::in_bed(Testbed::new(name)?, &[Some(hop), None])
     }
 
-    /// The same in a testbed that is there, with a foreign agent for each of these wires towards home; those that are
-    /// none are ideal.
+    /// The same where both foreign agents are far from home, and near each other.
+    ///
+    /// # Errors
+    /// As [`Walk::new`].
+    pub fn far_from_home(name: &str, hop: sim::Settings) -> Result<Self> {
+        Self::build(Testbed::new(name)?, &[None, None], Some(hop))
+    }
+
+    /// In a testbed that is there, with a foreign agent for each of these wires towards home; those that are none are
+    /// ideal.
     ///
     /// # Errors
     /// As [`Walk::new`].
     pub fn in_bed(bed: Testbed, hops: &[Option<sim::Settings>]) -> Result<Self> {
+        Self::build(bed, hops, None)
+    }
+
+    /// With the wires of the agents, and that of home.
+    fn build(
+        bed: Testbed,
+        hops: &[Option<sim::Settings>],
+        home_hop: Option<sim::Settings>,
+    ) -> Result<Self> {
         let (mobile, between, home) =
             (bed.host("mobile")?, bed.host("between")?, bed.host("home")?);
         let names = NAMES.iter().take(hops.len());
@@ -96,12 +119,16 @@ impl Walk {
         for router in agents.iter().chain([&between, &home]) {
             router.sysctl("net.ipv4.ip_forward", "1")?;
         }
-        wire::veth(
+        let (near, far) = (
             between.end("b", &["192.0.2.2/24"]),
             home.end("eth0", &["192.0.2.1/24"]),
-        )?;
-        home.route("default", "192.0.2.2")?;
+        );
         let mut emulators = Vec::new();
+        match home_hop {
+            None => wire::veth(near, far)?,
+            Some(hop) => emulators.push(wire::emulated(near, far, Settings::symmetric(hop), 1)?),
+        }
+        home.route("default", "192.0.2.2")?;
         for (number, (agent, hop)) in agents.iter().zip(hops).enumerate() {
             let link = format!("{}/24", CARE_OF[number]);
             wire::veth(
@@ -120,8 +147,7 @@ impl Walk {
                 }
             }
             agent.route("default", UPLINKS[number][1])?;
-            let network = format!("{}0/24", CARE_OF[number].trim_end_matches('2'));
-            between.route(&network, UPLINKS[number][0])?;
+            between.route(&network(number), UPLINKS[number][0])?;
         }
         Ok(Self {
             bed,
@@ -144,6 +170,27 @@ impl Walk {
     /// Those of [`Host::stratad`].
     pub fn start_agent(&self, number: usize) -> Result<Daemon> {
         self.agents[number].stratad(&agent_config(number))
+    }
+
+    /// The same for one that has keys: with the mobile node, and this one with the other agent.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_neighbour(&self, number: usize, key: &str) -> Result<Daemon> {
+        self.agents[number].secret("mobile.key", AGENT_KEY)?;
+        self.agents[number].secret("neighbour.key", key)?;
+        let (config, other) = (agent_config(number), CARE_OF[1 - number]);
+        self.agents[number].stratad(&format!(
+            r#"
+{config}
+[foreign_agent.mobile.alice]
+home_address = "{HOME_ADDRESS}"
+key = {{ spi = 4098, secret = "mobile.key" }}
+[foreign_agent.neighbour.other]
+address = "{other}"
+key = {{ spi = 4099, secret = "neighbour.key" }}
+"#
+        ))
     }
 
     /// The same for one that is also a licensed node, for what its visitors send and get.
@@ -182,6 +229,40 @@ impl Walk {
         self.mobile.secret("home.key", key)?;
         self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
         self.mobile.stratad(&self.mobile_config(more, terms))
+    }
+
+    /// The mobile node's, which has keys with both foreign agents.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_mobile_with_keys(&self) -> Result<Daemon> {
+        self.mobile.secret("mobile.key", AGENT_KEY)?;
+        let agent = |name, address| {
+            format!(
+                r#"
+[mobile_node.agent.{name}]
+address = "{address}"
+key = {{ spi = 4098, secret = "mobile.key" }}
+"#
+            )
+        };
+        let more = [agent("near", CARE_OF[0]), agent("far", CARE_OF[1])].concat();
+        self.start_mobile(HOME_KEY, &more, Terms::PLAIN)
+    }
+
+    /// Has the host between lead to a foreign agent's network, or not.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_way(&self, number: usize, there: bool) -> Result<()> {
+        let network = network(number);
+        match there {
+            true => self.between.route(&network, UPLINKS[number][0]),
+            false => self
+                .between
+                .run(&format!("ip route del {network}"))
+                .map(drop),
+        }
     }
 
     /// What that daemon is told.
@@ -244,6 +325,16 @@ pub fn bound(status: &Value) -> Vec<&str> {
 pub fn refusal(status: &Value) -> &str {
     let refusal = &status["status"]["mobile_ip"]["last_refusal"];
     refusal["reason"].as_str().unwrap_or("")
+}
+
+/// Where the foreign agent that a visitor has left sends what comes for it, by what its `strata status` says.
+pub fn sent_on(status: &Value) -> Option<&str> {
+    status["status"]["mobile_ip"]["visitors"][0]["gone_to"].as_str()
+}
+
+/// The network of a foreign agent.
+fn network(number: usize) -> String {
+    format!("{}0/24", CARE_OF[number].trim_end_matches('2'))
 }
 
 /// What a foreign agent says besides that is also a licensed node.

@@ -9,9 +9,13 @@ use lab::runner;
 use lab::transfer::{connect, transfer};
 use lab::tshark;
 use lab::volley::{Volleys, volleys};
-use lab::walk::{CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, Walk, bound, refusal, registered};
+use lab::walk::{
+    CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, NEIGHBOUR_KEY, Walk, bound, refusal, registered,
+    sent_on,
+};
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::process::ExitCode;
@@ -30,6 +34,9 @@ fn main() -> ExitCode {
         a_registration_comes_through_a_network_that_loses_much,
         who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told,
         a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors,
+        what_is_under_way_when_a_mobile_node_moves_is_sent_after_it,
+        agents_that_do_not_believe_each_other_send_nothing_on,
+        a_notice_that_is_lost_is_said_again,
         tshark_reads_what_is_said_of_a_registration,
     ])
 }
@@ -255,7 +262,7 @@ fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
         queue: 100,
         bit_error_rate: 1.0 / 3000.0,
     };
-    let walk = Walk::with_hop("mobile", Some(hop))?;
+    let walk = Walk::with_hop("mobile", hop)?;
     let _agent = walk.start_agent(0)?;
     let home = walk.start_home(Terms::PLAIN)?;
     let more = "lifetime = \"10s\"\nreplay = \"timestamps\"";
@@ -305,6 +312,142 @@ fn a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors() -> Result
     let segments = pair::segments(&agent)?;
     ensure!(segments > 100, "it has seen {segments} segments");
     Ok(())
+}
+
+/// So long what home sends is under way, in which the mobile node moves.
+fn far() -> sim::Settings {
+    sim::Settings {
+        rate: std::num::NonZeroU64::new(100_000_000),
+        delay: Duration::from_millis(400),
+        queue: 1000,
+        bit_error_rate: 0.0,
+    }
+}
+
+/// Numbered datagrams that leave home together.
+struct Burst {
+    home: UdpSocket,
+    mobile: UdpSocket,
+}
+
+impl Burst {
+    /// How many there are.
+    const DATAGRAMS: u32 = 200;
+
+    fn new(walk: &Walk) -> Result<Self> {
+        let bind = |host: &lab::host::Host, address: &'static str| {
+            host.inside(|| Ok(UdpSocket::bind((address, 0))?))
+        };
+        let home = bind(&walk.home, GATEWAY[0])?;
+        let mobile = bind(&walk.mobile, MOBILE[0])?;
+        home.connect(mobile.local_addr()?)?;
+        mobile.set_read_timeout(Some(DEADLINE))?;
+        Ok(Self { home, mobile })
+    }
+
+    fn leave(&self, first: u32) -> Result<()> {
+        for number in first..first + Self::DATAGRAMS {
+            let mut datagram = [0; 500];
+            datagram[..4].copy_from_slice(&number.to_be_bytes());
+            self.home.send(&datagram)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all of a burst, and gives how many others came before the last of them.
+    fn arrive(&self, first: u32) -> Result<usize> {
+        let mut missing: BTreeSet<_> = (first..first + Self::DATAGRAMS).collect();
+        let mut others = 0;
+        while !missing.is_empty() {
+            let mut datagram = [0; 500];
+            let read = self.mobile.recv(&mut datagram);
+            read.with_context(|| format!("{} of a burst are missing", missing.len()))?;
+            let [a, b, c, d, ..] = datagram;
+            others += usize::from(!missing.remove(&u32::from_be_bytes([a, b, c, d])));
+        }
+        Ok(others)
+    }
+}
+
+/// What home has sent before it hears of the move is where the mobile node is not any more.
+fn what_is_under_way_when_a_mobile_node_moves_is_sent_after_it() -> Result<()> {
+    let walk = Walk::far_from_home("mobile", far())?;
+    let near = walk.start_neighbour(0, NEIGHBOUR_KEY)?;
+    let _far = walk.start_neighbour(1, NEIGHBOUR_KEY)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mobile = walk.start_mobile_with_keys()?;
+    let mut ends = Ends { home, mobile };
+    ends.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    ends.is_at(CARE_OF[0])?;
+    let before = ends.tunnel()?;
+    let burst = Burst::new(&walk)?;
+    burst.leave(0)?;
+    walk.set_link(0, false)?;
+    burst.arrive(0)?;
+    let gone = |status: &Value| sent_on(status) == Some(CARE_OF[1]);
+    near.wait_until("status", DEADLINE, gone)?;
+    let shown = near.strata_text("status")?;
+    let told = format!("packets are sent on to {}", CARE_OF[1]);
+    ensure!(shown.contains(&told), "{shown}");
+    let metrics = near.strata_text("metrics")?;
+    let counter = "strata_mobile_packets_total{direction=\"sent_on\"} ";
+    let (_, count) = metrics.split_once(counter).context("a count")?;
+    let count: u32 = count.lines().next().unwrap_or_default().parse()?;
+    ensure!(count >= Burst::DATAGRAMS, "{count} were sent on");
+    ends.is_at(CARE_OF[1])?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    // Some seconds later the agent that was left has done with it.
+    let over = |status: &Value| sent_on(status).is_none();
+    near.wait_until("status", DEADLINE, over)?;
+    burst.leave(Burst::DATAGRAMS)?;
+    burst.arrive(Burst::DATAGRAMS).map(drop)
+}
+
+/// The keys that they have for each other differ: what was under way is lost, and both say why.
+fn agents_that_do_not_believe_each_other_send_nothing_on() -> Result<()> {
+    let walk = Walk::far_from_home("mobile", far())?;
+    let near = walk.start_neighbour(0, NEIGHBOUR_KEY)?;
+    let far = walk.start_neighbour(1, "another key than the first one has")?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mobile = walk.start_mobile_with_keys()?;
+    let ends = Ends { home, mobile };
+    ends.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    ends.is_at(CARE_OF[0])?;
+    let burst = Burst::new(&walk)?;
+    burst.leave(0)?;
+    walk.set_link(0, false)?;
+    ends.is_at(CARE_OF[1])?;
+    for (agent, why) in [
+        (&near, "the foreign agent did not prove itself"),
+        (
+            &far,
+            "the agent that the mobile node comes from does not answer",
+        ),
+    ] {
+        agent.wait_until("status", DEADLINE, |status| refusal(status) == why)?;
+    }
+    burst.leave(Burst::DATAGRAMS)?;
+    let others = burst.arrive(Burst::DATAGRAMS)?;
+    ensure!(others == 0, "{others} were sent on");
+    Ok(())
+}
+
+/// Nothing reaches the agent that is left until its neighbour has spoken in vain.
+fn a_notice_that_is_lost_is_said_again() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let near = walk.start_neighbour(0, NEIGHBOUR_KEY)?;
+    let _far = walk.start_neighbour(1, NEIGHBOUR_KEY)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mobile = walk.start_mobile_with_keys()?;
+    let ends = Ends { home, mobile };
+    ends.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    ends.is_at(CARE_OF[0])?;
+    walk.set_way(0, false)?;
+    walk.set_link(0, false)?;
+    ends.is_at(CARE_OF[1])?;
+    walk.set_way(0, true)?;
+    let gone = |status: &Value| sent_on(status) == Some(CARE_OF[1]);
+    near.wait_until("status", DEADLINE, gone).map(drop)
 }
 
 /// What agents and mobile node say to each other is what Wireshark knows, and so is the tunnel.

@@ -28,13 +28,26 @@ impl Nearby {
     /// [`Error::PortTaken`] if a socket has it that is not another interface's; those of
     /// [`Discovery::open`](crate::Discovery::open).
     pub fn open(interface: &str, port: u16) -> Result<Self, Error> {
+        Self::listen(interface, port, false)
+    }
+
+    /// The same where the port of one address is also ours for whom routes lead to, by a
+    /// [`Datagrams::udp_beside`](crate::Datagrams::udp_beside).
+    ///
+    /// # Errors
+    /// Those of [`Nearby::open`].
+    pub fn open_beside(interface: &str, port: u16) -> Result<Self, Error> {
+        Self::listen(interface, port, true)
+    }
+
+    fn listen(interface: &str, port: u16, beside: bool) -> Result<Self, Error> {
         let wanted = Wanted {
             protocol: PROTOCOL,
             field: Field::Port(port),
         };
         let vicinity = Vicinity::open(interface, wanted)?;
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-        let bound = hold(interface, address);
+        let bound = hold(interface, address, beside);
         let bound = bound.map_err(|error| datagrams::explain(error, Protocol::UDP, address))?;
         Ok(Self {
             vicinity,
@@ -93,11 +106,12 @@ impl AsFd for Nearby {
     }
 }
 
-fn hold(interface: &str, address: SocketAddr) -> io::Result<Socket> {
+fn hold(interface: &str, address: SocketAddr, beside: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     let nothing = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
     socket.attach_filter(&[nothing])?;
     socket.bind_device(Some(interface.as_bytes()))?;
+    socket.set_reuse_port(beside)?;
     socket.bind(&address.into())?;
     Ok(socket)
 }

@@ -574,6 +574,9 @@ impl Daemon {
     fn carry_out(&mut self, now: Instant) {
         loop {
             self.keep_leases();
+            if let Some(mobile) = &mut self.host.mobile {
+                mobile.carry_out(&mut self.node, &mut self.losses);
+            }
             while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
                 if path.is_stream() {
                     self.streams.send(path, &payload, &self.poller, now);
@@ -593,9 +596,6 @@ impl Daemon {
             }
             if let Some(divert) = &mut self.host.divert {
                 self.losses.forwarded += divert.passage.flush();
-            }
-            if let Some(mobile) = &mut self.host.mobile {
-                mobile.carry_out(&mut self.node, &mut self.losses);
             }
             if let Some(event) = self.node.poll_event() {
                 self.note(event, now);

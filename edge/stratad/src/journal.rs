@@ -267,6 +267,14 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
             visitor.home,
             visitor.home_agent
         ),
+        mobile_ip::Event::ForeignAgent(ForeignEvent::Followed(visitor)) => tracing::info!(
+            "foreign agent: {} comes from another, which sends on what is for it",
+            visitor.home
+        ),
+        mobile_ip::Event::ForeignAgent(ForeignEvent::Gone { visitor, to }) => tracing::info!(
+            "foreign agent: {} is at {to} now, and what still comes for it is sent there",
+            visitor.home
+        ),
         mobile_ip::Event::ForeignAgent(ForeignEvent::Left(visitor)) => {
             tracing::info!("foreign agent: {} has left", visitor.home);
         }

@@ -275,13 +275,18 @@ fn mobile_ip(registry: &mut Registry, node: &Node) {
         "reason",
         node.mobile_ip_drops(),
     );
-    if let Some((sent, received)) = node.tunnelled() {
+    if let Some((sent, received, forwarded)) = node.tunnelled() {
         family(
             registry,
             "mobile_packets",
             "Packets that went through tunnels of Mobile IP",
             "direction",
-            [("put_in", sent), ("taken_out", received)].into_iter(),
+            [
+                ("put_in", sent),
+                ("taken_out", received),
+                ("sent_on", forwarded),
+            ]
+            .into_iter(),
         );
     }
     let places = match status {

@@ -258,10 +258,11 @@ fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
             care_of,
             visitors: visitors
                 .into_iter()
-                .map(|(visitor, until)| MobileVisitor {
+                .map(|(visitor, until, gone_to)| MobileVisitor {
                     home_address: visitor.home,
                     home_agent: visitor.home_agent,
                     left_seconds: left(until),
+                    gone_to,
                 })
                 .collect(),
         },

@@ -1087,6 +1087,9 @@ fn advice(notify: NotifyType) -> &'static str {
         NotifyType::FAILED_CP_REQUIRED => {
             "it lends the addresses inside: set `local = [\"dynamic\"]` here"
         }
+        NotifyType::OFFER_REFUSED => {
+            "no licence there names that node: write the same one, with `at`, at both ends"
+        }
         NotifyType::ZONES_REQUIRED => {
             "zones are required there: set `zones` here like there, or make the peer accept plain ESP"
         }

@@ -119,6 +119,7 @@ fn foreign() -> ForeignAgent {
         home_agents: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: BTreeMap::new(),
+        neighbours: BTreeMap::new(),
         visitors: 1,
         pending: 1,
     };

@@ -17,9 +17,10 @@
 //!   covered, [`Node::cover`] follows each timeout.
 //!   What comes by Mobile IP's sockets goes to [`Node::handle_discovery`] and [`Node::handle_registration`], and packets in its
 //!   tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see [`mobile_ip`].
-//! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
-//!   [`Node::poll_transmit`], [`Node::poll_registration`], [`Node::poll_resend`] and [`Node::poll_event`] until they are empty, then ask
-//!   [`Node::poll_timeout`] when to come back.
+//! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`], [`Node::poll_registration`],
+//!   [`Node::poll_transmit`], [`Node::poll_resend`] and [`Node::poll_event`] in this order until they are empty, then ask
+//!   [`Node::poll_timeout`] when to come back. What is said to a mobile node by its new way cannot come before the reply
+//!   that opens this way.
 //!
 //! # How it is joined
 //!

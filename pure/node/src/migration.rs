@@ -12,7 +12,8 @@
 //! other, once, and for some seconds ([`wire::ike::Token`]). So that no node has more than both ends let it have: the
 //! mobile node says in the token which zones, by its licences, and the gateway in the grant.
 //!
-//! Keys that came so are kept for [`MIGRATION`], in which both ends leave the slot (`whereabouts.rs`).
+//! Keys that came so are kept for [`MIGRATION`], in which both ends leave the slot (`whereabouts.rs`). Who has given a token
+//! leaves it in any case, and has new keys made if it stays where it is.
 
 use crate::config::Role;
 use crate::mobile_ip::{Attachment, NtpTime};
@@ -140,6 +141,8 @@ impl Tokens {
 /// A token for an agent that is asked to serve us.
 struct Unrecorded {
     csa: CsaId,
+    /// Whose slot it is.
+    child: ChildSaId,
     at: Attachment,
     octets: Vec<u8>,
     told: Event,
@@ -249,6 +252,7 @@ impl Node {
         };
         let unrecorded = Unrecorded {
             csa: sa.csa,
+            child,
             at,
             octets,
             told,
@@ -263,7 +267,7 @@ impl Node {
             });
             self.migration.unrecorded.push(unrecorded);
         } else {
-            self.enclose(unrecorded);
+            self.enclose(unrecorded, now);
         }
         Some(())
     }
@@ -316,14 +320,17 @@ impl Node {
         };
         let unrecorded = self.migration.unrecorded.remove(index);
         if recorded.is_ok() {
-            self.enclose(unrecorded);
+            self.enclose(unrecorded, now);
         }
         self.drain(now);
     }
 
-    fn enclose(&mut self, given: Unrecorded) {
-        if let Some(part) = &mut self.mobile_ip {
+    fn enclose(&mut self, given: Unrecorded, now: Instant) {
+        let child = self.children.get(&given.child);
+        let peer = child.map(|child| child.peer.clone());
+        if let (Some(part), Some(peer)) = (&mut self.mobile_ip, peer) {
             part.enclose(given.at, given.octets);
+            self.whereabouts.note_token(&peer, given.child, now);
             self.events.push_back(given.told);
         }
     }

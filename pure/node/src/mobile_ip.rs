@@ -18,7 +18,7 @@ use wire::ip_in_ip::Outer;
 pub use mobility::mobile_ip::{
     Algorithm, Arrival, Association, Attachment, Dropped, ForeignAgentConfig, ForeignEvent,
     HomeAgentConfig, HomeEvent, MobileEvent, MobileNodeConfig, NtpTime, Registration, Replay,
-    Transmit, TunnelDrop, Visitor,
+    TakenOut, Transmit, TunnelDrop, Visitor,
 };
 pub use wire::mobile_ip::{Lifetime, PORT};
 
@@ -64,8 +64,8 @@ pub enum Status {
     ForeignAgent {
         /// Where tunnels to its visitors end.
         care_of: Ipv4Addr,
-        /// Whom it serves, and until when unless they register again.
-        visitors: Vec<(Visitor, Option<Instant>)>,
+        /// Whom it serves, until when unless they register again, and where what comes for them is sent on to.
+        visitors: Vec<(Visitor, Option<Instant>, Option<Ipv4Addr>)>,
     },
     /// Of a home agent.
     HomeAgent {
@@ -162,16 +162,23 @@ impl Node {
         }
     }
 
-    /// What came in a tunnel of theirs, from the other end: gives the datagram, if it may come out there.
+    /// What came in a tunnel of theirs, from the other end: gives the datagram, if it may come out there, and the
+    /// header with which it is to be sent on, if it may.
     pub fn decapsulate<'a>(
         &mut self,
         from: Ipv4Addr,
         ecn: Ecn,
         inner: &'a mut [u8],
-    ) -> Option<&'a mut [u8]> {
+    ) -> Option<TakenOut<'a>> {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
             Some(Engine::ForeignAgent(agent)) => agent.tunnel().decapsulate(from, ecn, inner).ok(),
-            Some(Engine::HomeAgent(agent)) => agent.tunnel().decapsulate(from, ecn, inner).ok(),
+            Some(Engine::HomeAgent(agent)) => {
+                let datagram = agent.tunnel().decapsulate(from, ecn, inner).ok()?;
+                Some(TakenOut {
+                    datagram,
+                    onward: None,
+                })
+            }
             Some(Engine::MobileNode(_)) | None => None,
         }
     }
@@ -195,10 +202,10 @@ impl Node {
         Some((part.status(), part.refusal.as_ref()))
     }
 
-    /// Packets of tunnels: how many copies went in, and how many came out.
-    pub fn tunnelled(&self) -> Option<(u64, u64)> {
+    /// Packets of tunnels: how many copies went in, how many came out, and how many were both, for who has gone.
+    pub fn tunnelled(&self) -> Option<(u64, u64, u64)> {
         let counters = self.mobile_ip.as_ref()?.tunnel_counters()?;
-        Some((counters.sent, counters.received))
+        Some((counters.sent, counters.received, counters.forwarded))
     }
 
     /// Why messages and packets were dropped, and how often: the label of each reason, of which some are of both.

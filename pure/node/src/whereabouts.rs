@@ -7,7 +7,7 @@
 //! slot, or none yet, packets go on the first child, whose keys such nodes never have.
 //!
 //! What a node has had is of no use for what comes later: a slot that was sent on and left is *spent*. Nothing is
-//! sealed in it any more, and before the mobile node is back it has new keys.
+//! sealed in it any more, and when the mobile node is back it has new keys, or gets them.
 //!
 //! Whoever can give a node its keys asks for its slot. When, says the [`Handover`]:
 //!
@@ -33,6 +33,9 @@ const STRAGGLERS: Duration = Duration::from_secs(2);
 
 /// How long both ends go on in the slot that was left, for the new node to get its key (DESIGN section 4, invariant 5).
 pub(crate) const MIGRATION: Duration = Duration::from_secs(2);
+
+/// How long an end that gives keys to nodes has to ask for new ones before the other one does.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often is looked by which of several ways a mobile node sends.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -97,8 +100,12 @@ struct Tunnel {
     opened: BTreeMap<String, Option<Instant>>,
     /// Until when it may go on in a slot that was left.
     migrates_until: Option<Instant>,
+    /// A slot whose keys another node may have by a token, and until when it may be sent on, wherever the tunnel is.
+    shared: Option<(ChildSaId, Instant)>,
     /// When it is looked again by which of several ways the mobile node sends.
     glance: Option<Instant>,
+    /// Until when it is for the other end to ask for new keys of what is spent, if that gives them to nodes.
+    asks_at: Option<Instant>,
 }
 
 impl Whereabouts {
@@ -153,6 +160,15 @@ impl Whereabouts {
         })
     }
 
+    /// Another node may have the keys of the slot that is sent on: so it is left soon, even if nothing comes of the move.
+    pub(crate) fn note_token(&mut self, peer: &str, child: ChildSaId, now: Instant) {
+        if let Some(tunnel) = self.tunnels.get_mut(peer) {
+            let until = now + MIGRATION;
+            tunnel.shared = tunnel.shared.filter(|(one, _)| *one == child);
+            tunnel.shared.get_or_insert((child, until));
+        }
+    }
+
     /// The nodes of a peer's tunnel that it passes if this is an address by which that is known.
     pub(crate) fn nodes_at(&self, peer: &str, address: IpAddr) -> Vec<Identity> {
         let places = self.places.get(peer);
@@ -200,7 +216,9 @@ impl Whereabouts {
 impl Tunnel {
     fn next(&self) -> Option<Instant> {
         let closes = self.opened.values().flatten().copied();
-        closes.chain(self.migrates_until).chain(self.glance).min()
+        let shared = self.shared.map(|(_, until)| until);
+        let timers = [self.migrates_until, self.glance, self.asks_at, shared];
+        closes.chain(timers.into_iter().flatten()).min()
     }
 }
 
@@ -251,15 +269,27 @@ impl Node {
     }
 
     fn follow_tunnel(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
-        let here = self.slots_at(peer, places);
+        let passes = self.passes(peer);
+        let here = match passes.is_empty() && !places.nodes.is_empty() {
+            // Nothing arrives anywhere until that is known, and it may be where it was.
+            true => tunnel.here.clone(),
+            false => slots_at(&passes, places),
+        };
         if here != tunnel.here {
             let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
             // Where it goes meanwhile gives it no more time.
             let until = goes_on.then(|| tunnel.migrates_until.unwrap_or(now + MIGRATION));
             tunnel.migrates_until = until;
+            tunnel.asks_at = Some(now + PATIENCE);
             tunnel.here = here;
         }
+        if let Some((child, _)) = tunnel.shared.take_if(|(_, until)| *until <= now)
+            && tunnel.sent_on == Some(child)
+        {
+            tunnel.spent.insert(child, false);
+        }
         self.tend_slots(peer, places, tunnel, now);
+        self.renew_spent(tunnel, now);
         self.choose_slot(peer, places, tunnel, now);
     }
 
@@ -289,19 +319,23 @@ impl Node {
         for (slot, _) in closed {
             let _ = self.ike.close_child(peer, &slot, now);
         }
+    }
+
+    /// Asks for new keys of slots that are spent and wanted again: at once where we give them to nodes, otherwise when the
+    /// other end has had its time for that.
+    fn renew_spent(&mut self, tunnel: &mut Tunnel, now: Instant) {
+        tunnel.asks_at.take_if(|at| *at <= now);
+        let asks = tunnel.asks_at.is_none();
         for (spent, renewed) in &mut tunnel.spent {
-            let child = self
-                .children
-                .get(spent)
-                .filter(|child| !child.status.draining);
-            let wanted = |child: &&crate::node::Child| {
-                child
-                    .status
-                    .name
-                    .as_ref()
-                    .is_some_and(|name| wanted.contains(name))
+            let child = self.children.get(spent);
+            let child = child.filter(|child| !child.status.draining && !*renewed);
+            let is_wanted = |slot: &String| {
+                let gives = matches!(tunnel.opened.get(slot), Some(None));
+                gives || asks && tunnel.here.contains(slot)
             };
-            if let Some(child) = child.filter(wanted).filter(|_| !*renewed) {
+            if let Some(child) = child
+                && child.status.name.as_ref().is_some_and(is_wanted)
+            {
                 *renewed = true;
                 self.ike.rekey_child(child.ike, *spent, now);
             }
@@ -371,16 +405,6 @@ impl Node {
         name.filter(|name| is_slot(Some(name)))
     }
 
-    /// The slots of where a peer's tunnel passes.
-    fn slots_at(&self, peer: &str, places: &Places) -> Vec<String> {
-        let passes = self.passes(peer);
-        let slots = passes
-            .iter()
-            .flat_map(|address| places.at(*address).map(slot_name));
-        let mut seen = BTreeSet::new();
-        slots.filter(|slot| seen.insert(slot.clone())).collect()
-    }
-
     /// By which addresses it is known where a peer's tunnel passes, the newest first.
     fn passes(&self, peer: &str) -> Vec<IpAddr> {
         let sa = self.established(peer).and_then(|sa| self.ike.sa(sa));
@@ -394,4 +418,13 @@ impl Node {
             .and_then(|part| part.care_of(remote));
         care_of.unwrap_or_else(|| vec![remote, local])
     }
+}
+
+/// The slots of the nodes at these addresses.
+fn slots_at(passes: &[IpAddr], places: &Places) -> Vec<String> {
+    let slots = passes
+        .iter()
+        .flat_map(|address| places.at(*address).map(slot_name));
+    let mut seen = BTreeSet::new();
+    slots.filter(|slot| seen.insert(slot.clone())).collect()
 }

@@ -23,6 +23,9 @@ pub struct ForeignAgent {
     /// `[foreign_agent.mobile.NAME]`, sorted by name: mobile nodes with which there is a key. Others are taken
     /// without.
     pub mobiles: Vec<Mobile>,
+    /// `[foreign_agent.neighbour.NAME]`, sorted by name: foreign agents from which visitors come and to which they go.
+    /// Each of both sends on what still comes for one that has gone, if it has said so by its own key.
+    pub neighbours: Vec<Agent>,
 }
 
 /// A mobile node with which there is a key.
@@ -49,11 +52,14 @@ impl ForeignAgent {
         let visitors = table.optional("visitors", |value| value.number(1..=10_000));
         let homes = table.named("home", Agent::read);
         let mobiles = table.named("mobile", Mobile::read);
+        let neighbours = table.named("neighbour", |name, table| neighbour(name, table, address));
         table.finish();
         let all = homes.as_deref().unwrap_or_default();
         unique(value, "home", all, "address", Agent::place);
         let all = mobiles.as_deref().unwrap_or_default();
         unique(value, "mobile", all, HOME_ADDRESS, Mobile::place);
+        let all = neighbours.as_deref().unwrap_or_default();
+        unique(value, "neighbour", all, "address", Agent::place);
         Some(Self {
             interface: interface?,
             address: address?,
@@ -62,8 +68,30 @@ impl ForeignAgent {
             visitors: visitors.unwrap_or(1000),
             homes: homes?,
             mobiles: mobiles?,
+            neighbours: neighbours?,
         })
     }
+}
+
+/// Another agent, and with a key: nobody else may say where packets go.
+fn neighbour(name: &str, mut table: Table<'_>, ours: Option<Ipv4Addr>) -> Option<Agent> {
+    let address = table.required("address", "\"203.0.113.2\"", |value| {
+        let address = host(value)?;
+        match ours == Some(address) {
+            true => value.fault(
+                "this is our own `address`",
+                "write the care-of address of the other foreign agent",
+            ),
+            false => Some(address),
+        }
+    });
+    let key = Association::required(&mut table);
+    table.finish();
+    Some(Agent {
+        name: name.to_owned(),
+        address: address?,
+        key: Some(key?),
+    })
 }
 
 impl Mobile {

@@ -49,6 +49,7 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         visitors,
         homes,
         mobiles,
+        neighbours,
     } = foreign;
     let settings = vec![
         restart("interface", interface),
@@ -58,10 +59,13 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         restart("visitors", visitors),
     ];
     let homes = homes.iter().map(|one| agent("foreign_agent.home", one));
+    let neighbours = neighbours.iter();
+    let neighbours = neighbours.map(|one| agent("foreign_agent.neighbour", one));
     [section("foreign_agent", settings)]
         .into_iter()
         .chain(homes)
         .chain(mobiles.iter().map(mobile))
+        .chain(neighbours)
         .collect()
 }
 

@@ -71,7 +71,8 @@ ppk = { id = "office2026", key = "alice.ppk", required = false }
 zones = "require"
 layout = ["headers", "rtp 5004-5007", "payload"]
 map = ["28 headers"]
-licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
+licences = [{ node = "fa.example.net", zones = ["headers"], right = "read", at = ["198.51.100.2"] }]
+handover = "pkd"
 shared = true
 [peer.alice.level]
 integrity = { protocol = "udp", ports = "5004-5005", dscp = "af41", rtp = "unmarked", mpeg = "PB", packets = 77, seconds = 60, renewals = 23 }
@@ -164,6 +165,8 @@ packets = 100
 octets = "1MiB"
 [regulate]
 window = "64KiB"
+[handover]
+neighbours = ["fc.example.net"]
 [stand_in]
 after = "1500ms"
 limit = "7m"
@@ -374,6 +377,8 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             "shared = false",
             Applied,
         ),
+        ("peer.alice.handover", "\"pkd\"", "\"push\"", Applied),
+        ("handover.neighbours", "[\"fc.", "[\"fd.", Applied),
         (
             "peer.alice.licences",
             "[\"headers\"]",

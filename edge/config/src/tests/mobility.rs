@@ -54,6 +54,9 @@ key = { spi = 4099, secret = "home.key", algorithm = "hmac-md5" }
 [foreign_agent.mobile.alice]
 home_address = "10.66.0.7"
 key = { spi = 4098, secret = "home.key", algorithm = "hmac-md5" }
+[foreign_agent.neighbour.bar]
+address = "203.0.113.2"
+key = { spi = 4101, secret = "home.key", algorithm = "hmac-md5" }
 "#,
     r#"[home_agent]
 address = "192.0.2.1"
@@ -116,6 +119,13 @@ const CHANGES: [&[(&str, &str, &str)]; 3] = [
             "foreign_agent.mobile.alice.key.secret",
             "4098, secret = \"home.key",
             "4098, secret = \"gw.psk",
+        ),
+        ("foreign_agent.neighbour.bar.address", "113.2", "113.3"),
+        ("foreign_agent.neighbour.bar.key", "4101", "4100"),
+        (
+            "foreign_agent.neighbour.bar.key.secret",
+            "4101, secret = \"home.key",
+            "4101, secret = \"gw.psk",
         ),
     ],
     &[
@@ -207,6 +217,7 @@ fn what_is_left_out_of_an_agent_has_a_default() {
     assert_eq!(agent.advertise, Duration::from_secs(1));
     assert_eq!(agent.lifetime, Duration::from_secs(300));
     assert!(agent.homes.is_empty() && agent.mobiles.is_empty());
+    assert!(agent.neighbours.is_empty());
     let agent = home_agent(HOME_AGENT);
     assert_eq!(
         (agent.bindings, agent.lifetime),
@@ -233,6 +244,8 @@ fn everything_that_is_written_is_read() {
     assert_eq!(agent.advertise, Duration::from_millis(1500));
     assert_eq!(agent.homes[0].key.as_ref().unwrap().spi, 4099);
     assert_eq!(agent.mobiles[0].key.spi, 4098);
+    assert_eq!(agent.neighbours[0].address.to_string(), "203.0.113.2");
+    assert_eq!(agent.neighbours[0].key.as_ref().unwrap().spi, 4101);
     let agent = home_agent(FULL[2]);
     assert_eq!(
         (agent.bindings, agent.mobiles[0].replay),
@@ -307,6 +320,16 @@ fn what_has_to_be_there_is_asked_for() {
             FULL[1],
             "home_address = \"10.66.0.7\"\n",
             "foreign_agent.mobile.alice | `home_address` is missing",
+        ),
+        (
+            FULL[1],
+            "address = \"203.0.113.2\"\n",
+            "foreign_agent.neighbour.bar | `address` is missing",
+        ),
+        (
+            FULL[1],
+            "key = { spi = 4101, secret = \"home.key\", algorithm = \"hmac-md5\" }\n",
+            "foreign_agent.neighbour.bar | `key` is missing",
         ),
         (
             HOME_AGENT,
@@ -487,6 +510,12 @@ fn two_with_one_address_are_told() {
             "`home.office`",
         ),
         (
+            FULL[1],
+            "foreign_agent.neighbour",
+            "address = \"203.0.113.2\"\nkey = { spi = 4097, secret = \"home.key\" }",
+            "`neighbour.bar`",
+        ),
+        (
             FULL[2],
             "home_agent.foreign",
             "address = \"198.51.100.2\"",
@@ -511,6 +540,13 @@ fn two_with_one_address_are_told() {
             "{told}"
         );
     }
+}
+
+#[test]
+fn a_foreign_agent_is_no_neighbour_of_itself() {
+    let told = only_fault(&FULL[1].replace("203.0.113.2", "198.51.100.2"));
+    let problem = "foreign_agent.neighbour.bar.address | this is our own `address`";
+    assert!(told.contains(problem), "{told}");
 }
 
 #[test]
@@ -560,7 +596,7 @@ fn a_secret_that_could_be_guessed_is_warned_of() {
         let config = folder.load(&format!("{NODE}{lines}")).unwrap();
         config.warnings.len()
     });
-    assert_eq!(warned, [2, 2, 2]);
+    assert_eq!(warned, [2, 3, 2]);
     folder.key("home.key", b"sixteen octets!!", 0o600);
     let config = folder.load(&format!("{NODE}{MOBILE_NODE}")).unwrap();
     assert_eq!(config.warnings, []);
@@ -684,7 +720,7 @@ fn a_table_that_comes_or_goes_needs_a_restart_and_no_secret_is_shown() {
     let folder = folder();
     let load = |text: &str| folder.load(&format!("{OFFICE}{text}")).unwrap();
     let without = load("");
-    for (full, tables) in FULL.iter().zip([2, 3, 3]) {
+    for (full, tables) in FULL.iter().zip([2, 4, 3]) {
         let with = load(full);
         for (from, to, what) in [
             (&without, &with, What::Added),

@@ -7,6 +7,7 @@ mod diff;
 mod esn;
 mod examples;
 mod faults;
+mod handover;
 mod level;
 mod mobility;
 mod mode;

@@ -2,7 +2,7 @@
 
 use crate::line::{await_readable, bind, give, readable_within};
 use os::discovery::{ALL_HOSTS, ALL_ROUTERS, LINK_ONLY, Role};
-use os::{Discovery, Ends, Error, LinkAddress, Nearby, NetNs, Tun, netns};
+use os::{Datagrams, Discovery, Ends, Error, LinkAddress, Nearby, NetNs, Tun, netns};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -241,6 +241,35 @@ fn each_interface_has_the_port_for_itself_and_nobody_else_takes_it() {
     let taken = meeting.router.enter(|| Nearby::open("r", 434)).unwrap();
     assert!(matches!(
         taken.err(),
+        Some(Error::PortTaken { port: 434, .. })
+    ));
+}
+
+/// Others come by routes to a socket of that address; it hears neighbours too, and whoever has both knows by whom.
+#[test]
+fn beside_neighbours_the_port_of_one_address_is_for_whom_routes_lead_to() {
+    let meeting = Meeting::new("0");
+    give(&meeting.host, "h", &["198.51.100.7/24"]);
+    let address = SocketAddr::from((ROUTER, 434));
+    let open = || {
+        let neighbours = Nearby::open_beside("r", 434).unwrap();
+        (neighbours, Datagrams::udp_beside(address, None).unwrap())
+    };
+    let (mut neighbours, mut routed) = meeting.router.enter(open).unwrap();
+    let theirs = || UdpSocket::bind("198.51.100.7:5000").unwrap();
+    let theirs = meeting.host.enter(theirs).unwrap();
+    theirs.send_to(b"who is there", address).unwrap();
+    assert_eq!(came(&mut neighbours).2, b"who is there");
+    await_readable(&routed);
+    let mut heard = Vec::new();
+    routed
+        .recv(|arrival, octets| heard.push((arrival.path.remote, octets.to_vec())))
+        .unwrap();
+    let from = SocketAddr::from(([198, 51, 100, 7], 5000));
+    assert_eq!(heard, [(from, b"who is there".to_vec())]);
+    let taken = meeting.router.enter(|| Datagrams::udp(address, None));
+    assert!(matches!(
+        taken.unwrap().err(),
         Some(Error::PortTaken { port: 434, .. })
     ));
 }

@@ -75,7 +75,12 @@ fn show_visitor(text: &mut String, visitor: &MobileVisitor) {
         home_agent,
         ..
     } = visitor;
-    let _ = writeln!(text, "  visitor   {home_address} of {home_agent}, {left}");
+    let gone = visitor.gone_to;
+    let gone = gone.map_or_else(String::new, |to| format!(", packets are sent on to {to}"));
+    let _ = writeln!(
+        text,
+        "  visitor   {home_address} of {home_agent}, {left}{gone}"
+    );
 }
 
 fn show_home(text: &mut String, mobile: &MobileHome) {
@@ -138,15 +143,19 @@ mobile node 192.0.2.7  registered
     fn agents_show_who_is_here_and_who_is_away() {
         let part = MobilePart::ForeignAgent {
             care_of: address(2),
-            visitors: vec![MobileVisitor {
-                home_address: address(7),
-                home_agent: address(1),
-                left_seconds: None,
-            }],
+            visitors: [None, Some(address(3))]
+                .map(|gone_to| MobileVisitor {
+                    home_address: address(7),
+                    home_agent: address(1),
+                    left_seconds: None,
+                    gone_to,
+                })
+                .into(),
         };
         let expected = "
-foreign agent 192.0.2.2  1 visitor
+foreign agent 192.0.2.2  2 visitors
   visitor   192.0.2.7 of 192.0.2.1, for ever
+  visitor   192.0.2.7 of 192.0.2.1, for ever, packets are sent on to 192.0.2.3
 ";
         assert_eq!(shown(part, None), expected);
         let part = MobilePart::HomeAgent {

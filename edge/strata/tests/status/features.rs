@@ -96,6 +96,7 @@ const MODE_NODE: &str = "pure/node/src/tests/mode.rs";
 const IKE_MODE: &str = "pure/ike/src/tests/mode.rs";
 const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
 const MOBILE: &str = "edge/lab/tests/e2e_mobile.rs";
+const MOBILE_HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
 const MOBILE_NODE: &str = "pure/node/src/tests/mobile_ip.rs";
 const MOBILE_TRIO: &str = "pure/mobility/src/mobile_ip/tests/trio.rs";
 const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
@@ -1404,6 +1405,50 @@ pub const FEATURES: &[Feature] = &[
             ),
             (MOBILE, "home_is_told_when_the_daemon_stops"),
             (MOBILE_TRIO, "a_lost_interface_is_left_at_once"),
+        ]),
+    },
+    Feature {
+        name: "Packets under way to a mobile node that moves are sent after it, from one foreign agent to the other",
+        keys: &[
+            "foreign_agent.neighbour.address",
+            "foreign_agent.neighbour.key.spi",
+            "foreign_agent.neighbour.key.secret",
+            "foreign_agent.neighbour.key.algorithm",
+        ],
+        verbs: &["status"],
+        works: Tests(&[(
+            MOBILE,
+            "what_is_under_way_when_a_mobile_node_moves_is_sent_after_it",
+        )]),
+        refuses: Tests(&[
+            (
+                MOBILE,
+                "agents_that_do_not_believe_each_other_send_nothing_on",
+            ),
+            (
+                MOBILE_HANDOVER,
+                "a_notice_has_to_be_proved_by_a_neighbour_and_its_note_by_the_mobile_node",
+            ),
+            (
+                MOBILE_HANDOVER,
+                "a_notice_that_is_replayed_when_its_mobile_node_is_back_moves_nothing",
+            ),
+            (MOBILE_HANDOVER, "the_note_of_a_registration_is_taken_once"),
+            (
+                MOBILE_HANDOVER,
+                "two_agents_that_send_after_it_to_each_other_make_no_circle",
+            ),
+        ]),
+        recovers: Tests(&[
+            (MOBILE, "a_notice_that_is_lost_is_said_again"),
+            (
+                MOBILE_HANDOVER,
+                "a_neighbour_that_is_silent_is_told_a_few_times_and_counted",
+            ),
+            (
+                MOBILE_HANDOVER,
+                "nothing_is_sent_after_anybody_for_longer_than_some_seconds",
+            ),
         ]),
     },
     Feature {

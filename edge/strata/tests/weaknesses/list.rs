@@ -33,6 +33,7 @@ const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "pure/ike/src/tests/fragment.rs";
 const FLOOD: &str = "edge/lab/tests/e2e_flood.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
+const HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
 const INSIDER: &str = "pure/node/tests/insider/main.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
@@ -945,6 +946,35 @@ pub const WEAKNESSES: &[Weakness] = &[
             (PMTU, "a_forged_router_makes_nothing_stand_still"),
             (NODE_PMTU, "what_cannot_be_is_not_believed_and_told"),
             (ROOM, "datagrams_of_1280_octets_always_fit"),
+        ]),
+    },
+    Weakness {
+        number: 83,
+        seen: "draft-ietf-mobileip-optim",
+        what: "a message that has a foreign agent send somebody's packets elsewhere: forged, replayed, or in a circle",
+        answer: Tests(&[
+            (
+                HANDOVER,
+                "a_notice_has_to_be_proved_by_a_neighbour_and_its_note_by_the_mobile_node",
+            ),
+            (
+                HANDOVER,
+                "a_notice_that_is_replayed_when_its_mobile_node_is_back_moves_nothing",
+            ),
+            (HANDOVER, "the_note_of_a_registration_is_taken_once"),
+            (
+                HANDOVER,
+                "an_answer_that_is_replayed_or_was_not_asked_for_lets_nothing_in",
+            ),
+            (
+                HANDOVER,
+                "two_agents_that_send_after_it_to_each_other_make_no_circle",
+            ),
+            (
+                HANDOVER,
+                "a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_after_it",
+            ),
+            (HANDOVER, "a_flood_of_notes_is_bounded"),
         ]),
     },
 ];

@@ -3,6 +3,9 @@
 //!
 //! Where on the link a visitor is, its requests say. That of a visitor which is served is believed to stay where it was
 //! when it came: another station that has its address cannot take its packets.
+//!
+//! Neighbours speak from port 434 to port 434. Of what comes there by routes theirs alone is of interest: requests of
+//! visitors, which the kernel may take for its own, are there as well.
 
 use super::home_agent::{read_routed, send_routed};
 use super::tunnel::Tunnel;
@@ -24,8 +27,9 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 const DISCOVERY: u64 = 0;
 const VISITORS: u64 = 1;
 const HOMES: u64 = 2;
-const TUNNEL: u64 = 3;
-const DEVICE: u64 = 4;
+const NEIGHBOURS: u64 = 3;
+const TUNNEL: u64 = 4;
+const DEVICE: u64 = 5;
 
 /// Stations that are remembered of those that are no visitors yet.
 const STATIONS: usize = 1024;
@@ -38,16 +42,26 @@ pub struct ForeignAgent {
     nearby: Nearby,
     /// For home agents, from another port than 434: that is for visitors.
     homes: Datagrams,
+    neighbours: Option<Box<Neighbours>>,
     tunnel: Tunnel,
     /// Where those are that ask, and those that came.
     asking: BTreeMap<Ipv4Addr, LinkAddress>,
     here: BTreeMap<Ipv4Addr, LinkAddress>,
 }
 
+/// Other foreign agents, if there are any.
+struct Neighbours {
+    socket: Datagrams,
+    addresses: Vec<Ipv4Addr>,
+}
+
 impl ForeignAgent {
     pub fn open(terms: &config::ForeignAgent, offload: bool) -> Result<Self, Error> {
         let discovery = Discovery::open(&terms.interface, Role::Router)?;
-        let nearby = Nearby::open(&terms.interface, PORT)?;
+        let nearby = match terms.neighbours.is_empty() {
+            true => Nearby::open(&terms.interface, PORT)?,
+            false => Nearby::open_beside(&terms.interface, PORT)?,
+        };
         let homes = Datagrams::udp(SocketAddr::from((terms.address, 0)), Some(MARK))?;
         let tunnel = Tunnel::open(terms.address)?;
         Ok(Self {
@@ -56,6 +70,7 @@ impl ForeignAgent {
             discovery,
             nearby,
             homes,
+            neighbours: Neighbours::open(terms)?,
             tunnel,
             asking: BTreeMap::new(),
             here: BTreeMap::new(),
@@ -66,6 +81,9 @@ impl ForeignAgent {
         poller.add(&self.discovery, first + DISCOVERY, Interest::Read)?;
         poller.add(&self.nearby, first + VISITORS, Interest::Read)?;
         poller.add(&self.homes, first + HOMES, Interest::Read)?;
+        if let Some(neighbours) = &self.neighbours {
+            poller.add(&neighbours.socket, first + NEIGHBOURS, Interest::Read)?;
+        }
         poller.add(self.tunnel.socket(), first + TUNNEL, Interest::Read)?;
         poller.add(&self.visitors.device, first + DEVICE, Interest::Read)
     }
@@ -86,8 +104,11 @@ impl ForeignAgent {
             VISITORS => self
                 .read_visitors(node, now)
                 .map_err(|error| ("the socket for visitors", error)),
-            HOMES => read_routed(&mut self.homes, node, now)
+            HOMES => read_routed(&mut self.homes, |_| true, node, now)
                 .map_err(|error| ("the socket for home agents", error)),
+            NEIGHBOURS => (self.neighbours.as_mut())
+                .map_or(Ok(()), |neighbours| neighbours.read(node, now))
+                .map_err(|error| ("the socket for neighbours", error)),
             TUNNEL => (self.tunnel.take_out(device, node, losses))
                 .map_err(|error| ("the socket for protocol 4", error)),
             _ => (self.tunnel.put_in(device, node, batch, losses))
@@ -132,8 +153,15 @@ impl ForeignAgent {
                 .discovery
                 .send_to_all(self.address, *destination, octets),
             Transmit::Udp {
-                interface: None, ..
-            } => send_routed(&self.homes, transmit),
+                interface: None,
+                destination,
+                ..
+            } => {
+                let neighbours = self.neighbours.as_ref();
+                let theirs = neighbours.filter(|all| all.addresses.contains(destination.ip()));
+                let socket = theirs.map_or(&self.homes, |neighbours| &neighbours.socket);
+                send_routed(socket, transmit)
+            }
             Transmit::Udp {
                 source,
                 destination,
@@ -156,13 +184,15 @@ impl ForeignAgent {
 
     pub fn note(&mut self, event: &ForeignEvent) -> Result<(), Error> {
         match event {
-            ForeignEvent::Came(visitor) => {
+            ForeignEvent::Came(visitor) | ForeignEvent::Followed(visitor) => {
                 if let Some(&link) = self.asking.get(&visitor.home) {
                     self.here.insert(visitor.home, link);
                 }
                 self.admit(visitor.home)
             }
             ForeignEvent::Renewed(visitor) => self.admit(visitor.home),
+            // The engine says for each packet where it goes.
+            ForeignEvent::Gone { .. } => Ok(()),
             ForeignEvent::Left(visitor) => {
                 self.here.remove(&visitor.home);
                 self.visitors.dismiss(visitor.home)
@@ -177,5 +207,27 @@ impl ForeignAgent {
 
     pub fn close(self) -> Result<(), Error> {
         self.visitors.close()
+    }
+}
+
+impl Neighbours {
+    fn open(terms: &config::ForeignAgent) -> Result<Option<Box<Self>>, Error> {
+        let neighbours = terms.neighbours.iter();
+        let addresses: Vec<_> = neighbours.map(|neighbour| neighbour.address).collect();
+        if addresses.is_empty() {
+            return Ok(None);
+        }
+        let socket = Datagrams::udp_beside(SocketAddr::from((terms.address, PORT)), Some(MARK))?;
+        Ok(Some(Box::new(Self { socket, addresses })))
+    }
+
+    fn read(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
+        let addresses = &self.addresses;
+        read_routed(
+            &mut self.socket,
+            |from| addresses.contains(&from),
+            node,
+            now,
+        )
     }
 }

@@ -58,7 +58,7 @@ impl HomeAgent {
     ) -> Result<(), NotRead> {
         let device = &mut self.homes.device;
         match token {
-            REQUESTS => read_routed(&mut self.requests, node, now)
+            REQUESTS => read_routed(&mut self.requests, |_| true, node, now)
                 .map_err(|error| ("the socket for registrations", error)),
             TUNNEL => (self.tunnel.take_out(device, node, losses))
                 .map_err(|error| ("the socket for protocol 4", error)),
@@ -83,11 +83,18 @@ impl HomeAgent {
     }
 }
 
-/// Reads messages that routers have passed on. By which interface they came does not matter.
-pub(super) fn read_routed(socket: &mut Datagrams, node: &mut Node, now: Instant) -> io::Result<()> {
+/// Reads messages that routers have passed on, of those that are of interest. By which interface they came does not
+/// matter.
+pub(super) fn read_routed(
+    socket: &mut Datagrams,
+    is_wanted: impl Fn(Ipv4Addr) -> bool,
+    node: &mut Node,
+    now: Instant,
+) -> io::Result<()> {
     for _ in 0..TURNS {
         socket.recv(|arrival, octets| {
-            if let Some(arrival) = routed(arrival.path) {
+            let arrival = routed(arrival.path);
+            if let Some(arrival) = arrival.filter(|arrival| is_wanted(*arrival.source.ip())) {
                 node.handle_registration(&arrival, octets, now);
             }
         })?;

@@ -55,6 +55,7 @@ fn foreign_agent(from: &config::ForeignAgent) -> ForeignAgentConfig {
                 )
             })
             .collect(),
+        neighbours: keys(&from.neighbours),
         visitors: from.visitors as usize,
         pending: PENDING,
     }

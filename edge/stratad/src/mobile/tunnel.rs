@@ -60,22 +60,32 @@ impl Tunnel {
         Ok(())
     }
 
-    /// What came in tunnels goes to the kernel.
+    /// What came in tunnels goes to the kernel, or into another tunnel.
     pub fn take_out(
         &mut self,
         device: &mut Bulk,
         node: &mut Node,
         losses: &mut Losses,
     ) -> io::Result<()> {
+        // Some, for some seconds after a move: no room is kept for them.
+        let mut onward = Vec::new();
         for _ in 0..TURNS {
             let read = self.socket.recv(|arrival, inner| {
                 let (IpAddr::V4(from), ecn) = (arrival.path.remote.ip(), arrival.ecn) else {
                     return;
                 };
-                if let Some(datagram) = node.decapsulate(from, Ecn::from_bits(ecn), inner) {
-                    losses.delivered += device.push(datagram, Checksum::Made);
+                let Some(taken) = node.decapsulate(from, Ecn::from_bits(ecn), inner) else {
+                    return;
+                };
+                match taken.onward {
+                    None => losses.delivered += device.push(taken.datagram, Checksum::Made),
+                    Some(outer) => onward.push((outer, taken.datagram.to_vec())),
                 }
             });
+            for (outer, datagram) in onward.drain(..) {
+                self.gather(&outer, &datagram, device, losses);
+            }
+            self.leave(device, losses);
             losses.delivered += device.flush();
             read?;
         }

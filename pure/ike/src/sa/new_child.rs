@@ -157,7 +157,10 @@ impl Established {
         };
         let terms = (peer, &policy, self.addresses);
         match request.settle(terms, response, &self.keys) {
-            Ok(Settled::Stays(terms)) => self.take(*terms, rival, core, ctx),
+            Ok(Settled::Stays(terms)) => {
+                self.take(*terms, rival, core, ctx);
+                self.assure(name.as_deref(), core, ctx);
+            }
             Ok(Settled::Follows(request)) => {
                 self.close_opening(name.as_deref());
                 let request = *request;
@@ -175,6 +178,14 @@ impl Established {
                 let why = Box::new(why);
                 ctx.refused(Some(core.name()), Refusal::ChildFailed { name, why });
             }
+        }
+    }
+
+    /// The peer has a use for a slot of ours before anything comes on it, as soon as it is certain that we have its
+    /// answer: one more request says so.
+    pub(super) fn assure(&mut self, name: Option<&str>, core: &mut Core, ctx: &mut Context<'_>) {
+        if slot::is_slot(name) {
+            self.ask(Task::Liveness, core, ctx);
         }
     }
 

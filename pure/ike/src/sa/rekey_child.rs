@@ -161,6 +161,7 @@ impl Established {
                     self.children.replace(rival, false, timers, ctx.now);
                 }
                 self.succeed(old, *terms, true, core, ctx);
+                self.assure(name.as_deref(), core, ctx);
             }
             Settled::Follows(request) => {
                 self.close_opening(name.as_deref());

@@ -49,6 +49,49 @@ fn connected() -> (Pair, IkeSaId) {
     (pair, id)
 }
 
+#[test]
+fn a_node_tells_its_gateway_where_one_may_go_from_it_and_nobody_else_does() {
+    let neighbours = || {
+        vec![
+            "a.example.net".parse().unwrap(),
+            "b.example.net".parse().unwrap(),
+        ]
+    };
+    let told = |host: &super::pair::Host| {
+        let said = host.events.iter().find_map(|event| match event {
+            Event::Neighbours { node, neighbours } => Some((node.clone(), neighbours.clone())),
+            _ => None,
+        });
+        said.map(|(node, neighbours)| (node.to_string(), neighbours))
+    };
+    let (mut pair, id) = connected();
+    pair.with(Side::Right, |engine, now| {
+        let sa = engine.sas().next().map(|sa| sa.id).unwrap();
+        engine.tell_neighbours(sa, neighbours(), now);
+    });
+    pair.settle();
+    let node = "node.example.net".to_owned();
+    assert_eq!(told(&pair.left), Some((node, neighbours())));
+    // A gateway says nothing of the kind, and would not be heard.
+    pair.with(Side::Left, |engine, now| {
+        engine.tell_neighbours(id, neighbours(), now)
+    });
+    pair.settle();
+    assert_eq!(told(&pair.right), None);
+    let mut pair = Pair::new(mobile(), super::gateway());
+    let id = pair.connect();
+    let said = super::super::extension::distribute::neighbours(&neighbours());
+    pair.with(Side::Left, |engine, now| {
+        engine.request_raw(id, wire::ike::ExchangeType::INFORMATIONAL, vec![said], now)
+    });
+    pair.settle();
+    assert_eq!(
+        told(&pair.right),
+        None,
+        "who is no licensed node has no neighbours"
+    );
+}
+
 fn answers(pair: &Pair) -> Vec<Result<u16, GrantRefusal>> {
     let answers = pair.left.events.iter().filter_map(|event| match event {
         Event::GrantAccepted { grant, .. } => Some(Ok(*grant)),

@@ -9,6 +9,7 @@ use super::ppk;
 use super::reauth::reauthenticate;
 use super::redirect::{LISTED, send_away, sending, served};
 use super::rekey::{rekey_child, rekey_ike};
+use super::slot;
 use super::tcp::{broken, fallen};
 use super::trace::{Step, What};
 use super::zones::zoned;
@@ -405,6 +406,32 @@ pub(crate) const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "slot",
+        title: "A licensed node where the tunnel is to pass",
+        about: "A slot is a child for the same traffic that licenses one node more. The gateway asks for it \
+                with OFFER, which names the node; the mobile node accepts, and only then a key of it can leave \
+                (DESIGN section 5). One more request says that the answer has come, for the mobile node may be \
+                the first to send on it.",
+        play: || {
+            let mut pair = slot::connected(&["a.example.net"], &["a.example.net"]);
+            pair.begin_story();
+            slot::open(&mut pair, "a.example.net");
+            pair
+        },
+    },
+    Flow {
+        page: "slot-refused",
+        title: "A licensed node that the mobile node does not license",
+        about: "The mobile node's policy has no licence for the node that is offered: no child is made, no key \
+                leaves, and all else stays as it is (DESIGN section 4, invariant 4).",
+        play: || {
+            let mut pair = slot::connected(&[], &["a.example.net"]);
+            pair.begin_story();
+            slot::open(&mut pair, "a.example.net");
+            pair
+        },
+    },
+    Flow {
         page: "children",
         title: "A tunnel beside the first",
         about: "Who began asks for the other children of its configuration as soon as the IKE SA is up \
@@ -632,11 +659,20 @@ fn the_index_names_every_page_and_no_other() {
     for flow in FLOWS {
         let _ = writeln!(index, "* [{}]({}.md)", flow.title, flow.page);
     }
-    pages::check("flows/README.md", &index);
-    let mut expected: Vec<_> = FLOWS
+    // Those of several hosts are drawn where these are: pure/node/tests/roaming/flows.rs.
+    let handovers = pages::list("flows");
+    let handovers = handovers
         .iter()
-        .map(|flow| format!("{}.md", flow.page))
-        .collect();
+        .filter(|page| page.starts_with("handover-"));
+    index.push_str("\nWhile a mobile node moves among licensed agents:\n\n");
+    for page in handovers.clone() {
+        let title = pages::read(&format!("flows/{page}"));
+        let title = title.lines().find_map(|line| line.strip_prefix("# "));
+        let _ = writeln!(index, "* [{}]({page})", title.expect("it has one"));
+    }
+    pages::check("flows/README.md", &index);
+    let flows = FLOWS.iter().map(|flow| format!("{}.md", flow.page));
+    let mut expected: Vec<_> = flows.chain(handovers.cloned()).collect();
     expected.push("README.md".to_owned());
     expected.sort();
     assert_eq!(

@@ -38,6 +38,7 @@ mod refusal;
 mod rekey;
 mod resource;
 mod revocation;
+mod slot;
 mod states;
 mod suites;
 mod tcp;

@@ -18,6 +18,8 @@ pub(super) struct Attempt {
     /// As it was sent last.
     pub(super) request: Request,
     pub(super) octets: Vec<u8>,
+    /// For whom there is a note in it.
+    pub(super) noted: Option<Attachment>,
     /// What is in it for the agent.
     pub(super) enclosed: Vec<Vec<u8>>,
     pub(super) sent: Instant,
@@ -26,11 +28,17 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(at: Attachment, request: Request, octets: Vec<u8>, now: Instant) -> Self {
+    pub(super) fn new(
+        at: Attachment,
+        request: Request,
+        (octets, noted): (Vec<u8>, Option<Attachment>),
+        now: Instant,
+    ) -> Self {
         Self {
             at,
             request,
             octets,
+            noted,
             enclosed: Vec::new(),
             sent: now,
             next: now + SPACING,

@@ -47,6 +47,11 @@ reasons! {
     StrangeForeign "strange_foreign" "a foreign agent proves itself with whom we have no key"
     NoClock "no_clock" "nobody has told us the time by which to judge whether it is new"
     Unsolicited "unsolicited" "it answers nothing that was asked"
+    StrangeNeighbour "strange_neighbour" "it is of a foreign agent that is not one of our neighbours"
+    NoNoteKey "no_note_key" "its note proves nothing: with that mobile node we share no key"
+    OldNote "old_note" "its note is not of the registration that there is, or was taken from another agent"
+    NotSentOn "not_sent_on" "the agent that the mobile node comes from sends nothing after it"
+    NeighbourSilent "neighbour_silent" "the agent that the mobile node comes from does not answer"
     WrongSource "wrong_source" "it does not come from whom was asked"
 }
 

@@ -4,6 +4,10 @@
 //! visitors by what the replies say. It knows a mobile node by nothing but its home address, so nobody can
 //! have the home address of a visitor registered with another home agent while the visitor is here.
 
+mod admission;
+mod handover;
+mod newcomers;
+
 use super::beacon::Beacon;
 use super::limiter::Limiter;
 use super::pending::{Pending, Waiting};
@@ -13,13 +17,14 @@ use super::{
 };
 use crypto::Rng;
 use model::{Deadline, Instant};
+use newcomers::Newcomers;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::ip_in_ip::Egress;
 use wire::mobile_ip::{
     Advertisement, Agent, AgentFlags, Between, Code, Enclosure, Extensions, Lifetime, PORT, Reply,
-    Request, RequestFlags, Solicitation, kind, message,
+    Request, Solicitation, message,
 };
 
 /// What visitors have given us waits to be polled; so much of it at most.
@@ -47,6 +52,9 @@ pub struct ForeignAgentConfig {
     pub home_keys: BTreeMap<Ipv4Addr, Association>,
     /// Mobile nodes with which it has a key, by their home addresses.
     pub mobile_keys: BTreeMap<Ipv4Addr, Association>,
+    /// Foreign agents from which visitors come and to which they go, by their care-of addresses: each and we
+    /// send after a mobile node what still comes for it.
+    pub neighbours: BTreeMap<Ipv4Addr, Association>,
     /// How many visitors it serves at most.
     pub visitors: usize,
     /// How many requests may wait for their replies.
@@ -71,7 +79,17 @@ pub enum ForeignEvent {
     Came(Visitor),
     /// It still is: its registration holds for longer.
     Renewed(Visitor),
-    /// It is not any more.
+    /// It comes from a neighbour, who sends after it what still comes there, while its home agent has not
+    /// answered: that is given to it, and no more.
+    Followed(Visitor),
+    /// It has gone to a neighbour, and for a while what comes for it is sent there.
+    Gone {
+        /// Who.
+        visitor: Visitor,
+        /// The care-of address of where it is.
+        to: Ipv4Addr,
+    },
+    /// It is not here any more.
     Left(Visitor),
 }
 
@@ -83,6 +101,7 @@ pub struct ForeignAgent {
     beacon: Beacon,
     pending: Pending,
     visitors: BTreeMap<Ipv4Addr, Entry>,
+    newcomers: Newcomers,
     limiter: Limiter,
     tunnel: VisitorTunnel,
     counters: Counters,
@@ -95,6 +114,17 @@ pub struct ForeignAgent {
 struct Entry {
     visitor: Visitor,
     until: Option<Instant>,
+    /// The identification of the request that was granted.
+    registration: u64,
+    /// Where it has gone since, if it has said so.
+    gone: Option<Gone>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    to: Ipv4Addr,
+    /// Until when what comes for it is sent there; `None` if that is over.
+    until: Option<Instant>,
 }
 
 impl ForeignAgent {
@@ -106,6 +136,7 @@ impl ForeignAgent {
             rng,
             pending: Pending::new(config.pending),
             visitors: BTreeMap::new(),
+            newcomers: Newcomers::default(),
             limiter: Limiter::default(),
             tunnel: VisitorTunnel::new(config.care_of),
             counters: Counters::default(),
@@ -139,6 +170,7 @@ impl ForeignAgent {
         let handled = match octets.first() {
             Some(&message::REQUEST) => self.request(arrival, octets, now),
             Some(&message::REPLY) => self.reply(arrival, octets, now),
+            Some(&message::EXPERIMENT) => self.notice(arrival, octets, now),
             _ => Err(Dropped::UnknownType),
         };
         if let Err(reason) = handled {
@@ -154,6 +186,7 @@ impl ForeignAgent {
         while let Some(late) = self.pending.pop_late(now) {
             self.deny(&late, Code::ForeignTimeout, now);
         }
+        self.handle_handover(now);
         let entries = self.visitors.values();
         let over = entries.filter(|entry| entry.until.is_some_and(|until| until <= now));
         let over: Vec<_> = over.map(|entry| entry.visitor.home).collect();
@@ -184,7 +217,11 @@ impl ForeignAgent {
         let pending = self.pending.next().map(|at| (at, "a home agent is silent"));
         let until = self.visitors.values().filter_map(|entry| entry.until).min();
         let visitor = until.map(|at| (at, "a registration ends"));
-        let deadlines = [Some(beacon), pending, visitor].into_iter().flatten();
+        let handover = self.next_of_handover();
+        let handover = handover.map(|at| (at, "a visitor has come or gone for long enough"));
+        let deadlines = [Some(beacon), pending, visitor, handover]
+            .into_iter()
+            .flatten();
         deadlines.min().map(|(at, reason)| Deadline { at, reason })
     }
 
@@ -198,6 +235,12 @@ impl ForeignAgent {
     /// Until when a visitor is served unless it registers again; `None` if that does not end.
     pub fn until(&self, home: Ipv4Addr) -> Option<Instant> {
         self.visitors.get(&home)?.until
+    }
+
+    /// The care-of address of where a visitor has gone, while packets are sent after it.
+    pub fn gone_to(&self, home: Ipv4Addr) -> Option<Ipv4Addr> {
+        let gone = self.visitors.get(&home)?.gone?;
+        gone.until.map(|_| gone.to)
     }
 
     /// What happened to packets in its tunnels.
@@ -268,90 +311,13 @@ impl ForeignAgent {
             Ok(end) => {
                 self.pass_on(waiting, octets[..end].to_vec());
                 self.take_enclosed(extensions);
+                // That nobody is told is no reason not to be registered.
+                self.pass_note(&request, extensions, now)
             }
-            Err(code) => self.deny(&waiting, code, now),
-        }
-        Ok(())
-    }
-
-    /// The checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Gives where that ends which the home agent
-    /// is to see.
-    fn accept(
-        &mut self,
-        waiting: &Waiting,
-        extensions: Extensions<'_>,
-        ttl: u8,
-    ) -> Result<usize, Code> {
-        let request = &waiting.request;
-        if let Some(key) = self.config.mobile_keys.get(&request.home) {
-            let proof = key.verify(extensions, Between::MobileForeign);
-            proof.ok_or(Code::ForeignMobileAuthentication)?;
-        }
-        let authorization = extensions.only(Between::MobileHome);
-        let end = authorization.ok_or(Code::ForeignPoorlyFormed)?.end();
-        // "In all other circumstances, the IP source address MUST be the mobile node's home address."
-        if !is_host(request.home) || *waiting.mobile.ip() != request.home {
-            return Err(Code::ForeignPoorlyFormed);
-        }
-        self.check_delivery(request, extensions, ttl)?;
-        self.check_agents(request)?;
-        self.check_room(request)?;
-        Ok(end)
-    }
-
-    fn check_delivery(
-        &self,
-        request: &Request,
-        extensions: Extensions<'_>,
-        ttl: u8,
-    ) -> Result<(), Code> {
-        let flags = request.flags;
-        if flags.asks_for_other_encapsulation() {
-            return Err(Code::ForeignEncapsulation);
-        }
-        if flags.has(RequestFlags::CO_LOCATED) {
-            return Err(Code::ForeignProhibited);
-        }
-        if extensions.has(kind::ENCAPSULATING_DELIVERY) {
-            return Err(Code::ForeignDelivery);
-        }
-        if !flags.has(RequestFlags::REVERSE_TUNNEL) {
-            return Err(Code::ForeignReverseTunnelWanted);
-        }
-        match ttl {
-            NEIGHBOUR => Ok(()),
-            _ => Err(Code::ForeignTooDistant),
-        }
-    }
-
-    fn check_agents(&self, request: &Request) -> Result<(), Code> {
-        let config = &self.config;
-        let agent = request.home_agent;
-        if !is_host(agent) || agent == config.address || agent == config.care_of {
-            return Err(Code::ForeignHomeAgent);
-        }
-        let is_allowed = config.home_agents.is_empty() || config.home_agents.contains(&agent);
-        let known = self.visitors.get(&request.home);
-        if !is_allowed || known.is_some_and(|entry| entry.visitor.home_agent != agent) {
-            return Err(Code::ForeignProhibited);
-        }
-        if !request.is_deregistration() && request.care_of != config.care_of {
-            return Err(Code::ForeignCareOf);
-        }
-        Ok(())
-    }
-
-    fn check_room(&mut self, request: &Request) -> Result<(), Code> {
-        if request.lifetime > self.config.lifetime {
-            return Err(Code::ForeignLifetime);
-        }
-        let visitors = &self.visitors;
-        let is_known = visitors.contains_key(&request.home) || request.is_deregistration();
-        let has_room = is_known || visitors.len() < self.config.visitors;
-        let is_served = |home| visitors.contains_key(&home);
-        match has_room && self.pending.make_room(request, is_served) {
-            true => Ok(()),
-            false => Err(Code::ForeignResources),
+            Err(code) => {
+                self.deny(&waiting, code, now);
+                Ok(())
+            }
         }
     }
 
@@ -434,10 +400,13 @@ impl ForeignAgent {
         let entry = Entry {
             visitor,
             until: until.map(|lasting| now + lasting),
+            registration: request.identification,
+            gone: None,
         };
         let known = self.visitors.get(&visitor.home).map(|entry| entry.visitor);
         if known == Some(visitor) {
             self.visitors.insert(visitor.home, entry);
+            self.tunnel.send_after(visitor.home, None);
             self.events.push_back(ForeignEvent::Renewed(visitor));
             return Ok(());
         }
@@ -461,6 +430,7 @@ impl ForeignAgent {
     }
 
     fn leave(&mut self, home: Ipv4Addr) {
+        self.unfollow(home);
         if let Some(entry) = self.visitors.remove(&home) {
             self.tunnel.remove(home);
             self.events.push_back(ForeignEvent::Left(entry.visitor));
@@ -496,5 +466,15 @@ impl ForeignAgent {
             ttl: NEIGHBOUR,
             octets,
         });
+    }
+}
+
+impl Entry {
+    /// From now on what comes for it stays here again.
+    fn stay(&mut self, tunnel: &mut VisitorTunnel) {
+        if let Some(gone) = &mut self.gone {
+            gone.until = None;
+            tunnel.send_after(self.visitor.home, None);
+        }
     }
 }

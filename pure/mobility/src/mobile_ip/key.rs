@@ -3,7 +3,8 @@
 
 use super::Replay;
 use crypto::{HMAC_MD5_LEN, Prf, Secret, equal, hmac_md5};
-use wire::mobile_ip::{Authentication, Between, Extensions, append_authentication};
+use std::net::Ipv4Addr;
+use wire::mobile_ip::{Authentication, Between, Extensions, Note, append_authentication};
 
 /// How messages are authenticated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,5 +67,30 @@ impl Association {
         let found = extensions.only(between)?;
         let expected = self.algorithm.mac(&self.key, found.covered);
         (found.spi == self.spi && equal(found.authenticator, &expected)).then_some(found)
+    }
+
+    /// Appends a note to a message of a mobile node that is at `care_of` now: for the agent at `previous`, of the
+    /// registration there.
+    pub(super) fn append_note(
+        &self,
+        message: &mut Vec<u8>,
+        (previous, registration): (Ipv4Addr, u64),
+        (home, care_of): (Ipv4Addr, Ipv4Addr),
+    ) {
+        let mut note = Note {
+            previous,
+            registration,
+            spi: self.spi,
+            authenticator: &[],
+        };
+        let authenticator = self.algorithm.mac(&self.key, &note.covered(home, care_of));
+        note.authenticator = &authenticator;
+        note.append(message);
+    }
+
+    /// Whether a mobile node has written a note, at `care_of`.
+    pub(super) fn has_written(&self, note: &Note<'_>, home: Ipv4Addr, care_of: Ipv4Addr) -> bool {
+        let expected = self.algorithm.mac(&self.key, &note.covered(home, care_of));
+        note.spi == self.spi && equal(note.authenticator, &expected)
     }
 }

@@ -4,6 +4,9 @@
 //! done is decided anew after everything that happens ([`MobileNode::plan`]): one request is under way at
 //! a time, and none begins within a second of the last. A registration is given up when its agent is not
 //! heard any more (section 2.4.2.1) or its lifetime ends, and a packet finds no other way until then.
+//!
+//! Whoever is left and shares a key with it is told by a note in the next request, so that it sends on what still
+//! comes ([`wire::mobile_ip::Note`]).
 
 use super::agents::{Agents, Heard, News};
 use super::attempt::{Attempt, SPACING};
@@ -82,6 +85,8 @@ pub struct MobileNode {
     agents: Agents,
     search: Search,
     held: Vec<Held>,
+    /// What was given up last, while whom it was through has not been told.
+    left: Option<Held>,
     attempt: Option<Attempt>,
     /// Who is asked, while nobody has been told.
     asked: Option<Attachment>,
@@ -121,6 +126,8 @@ struct Held {
     since: Instant,
     until: Option<Instant>,
     renew: Option<Instant>,
+    /// The identification of the request that was granted.
+    registration: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +147,7 @@ impl MobileNode {
             search: Search::new(&config.interfaces, &mut rng, now),
             rng,
             held: Vec::new(),
+            left: None,
             attempt: None,
             asked: None,
             not_before: now,
@@ -188,7 +196,7 @@ impl MobileNode {
             return;
         };
         attempt.enclosed.push(octets);
-        let written = self.write(&attempt.request, at, &attempt.enclosed);
+        let (written, noted) = self.write(&attempt.request, at, &attempt.enclosed, self.now);
         for waiting in &mut self.transmits {
             match waiting {
                 Transmit::Udp { octets, .. } if *octets == attempt.octets => {
@@ -197,7 +205,7 @@ impl MobileNode {
                 Transmit::Udp { .. } | Transmit::Icmp { .. } => {}
             }
         }
-        attempt.octets = written;
+        (attempt.octets, attempt.noted) = (written, noted);
         self.attempt = Some(attempt);
     }
 
@@ -260,7 +268,7 @@ impl MobileNode {
         self.events.pop_front()
     }
 
-    /// An agent that is asked to serve it from now on; told once, for whoever has something to [`Self::enclose`].
+    /// An agent that is asked to serve it from now on, and no other beside; told once, for whoever has something to [`Self::enclose`].
     pub const fn poll_asked(&mut self) -> Option<Attachment> {
         self.asked.take()
     }
@@ -375,7 +383,7 @@ impl MobileNode {
     ) -> Result<(), Dropped> {
         let (reply, extensions) = Reply::parse(octets).map_err(|_| Dropped::Malformed)?;
         let attempt = self.attempt.as_ref().ok_or(Dropped::Unsolicited)?;
-        let (at, request) = (attempt.at, attempt.request);
+        let (at, request, noted) = (attempt.at, attempt.request, attempt.noted);
         if (at.interface, at.agent) != (interface, source) {
             return Err(Dropped::WrongSource);
         }
@@ -394,7 +402,10 @@ impl MobileNode {
                 .learn(reply.identification, is_refused, now);
         }
         match reply.code.is_accepted() {
-            true => self.accepted(at, &request, &reply, (sent, now)),
+            true => {
+                self.accepted(at, &request, &reply, (sent, now));
+                self.left.take_if(|left| Some(left.at) == noted);
+            }
             false => self.denied(at, &request, &reply, now),
         }
         Ok(())
@@ -448,6 +459,7 @@ impl MobileNode {
             since: before.map_or(now, |before| before.since),
             until: lasting.map(|lasting| sent + lasting),
             renew: lasting.map(|lasting| sent + lasting * 3 / 4),
+            registration: request.identification,
         });
         self.events.push_back(match before {
             None => MobileEvent::Registered(at),
@@ -538,7 +550,9 @@ impl MobileNode {
         }
         if self.identifications.renews() {
             attempt.request.identification = self.identifications.next(&mut self.rng, now);
-            attempt.octets = self.write(&attempt.request, attempt.at, &attempt.enclosed);
+            let enclosed = &attempt.enclosed;
+            (attempt.octets, attempt.noted) =
+                self.write(&attempt.request, attempt.at, enclosed, now);
         }
         attempt.repeat(now);
         self.send(attempt.at, attempt.octets.clone());
@@ -579,10 +593,11 @@ impl MobileNode {
             care_of: if ends { self.config.home } else { at.care_of },
             identification: self.identifications.next(&mut self.rng, now),
         };
-        let octets = self.write(&request, at, &[]);
-        self.send(at, octets.clone());
-        self.asked = (!ends && !self.is_held(at)).then_some(at);
-        self.attempt = Some(Attempt::new(at, request, octets, now));
+        let written = self.write(&request, at, &[], now);
+        self.send(at, written.0.clone());
+        let stays = flags.has(RequestFlags::SIMULTANEOUS);
+        self.asked = (!ends && !stays && !self.is_held(at)).then_some(at);
+        self.attempt = Some(Attempt::new(at, request, written, now));
     }
 
     fn solicit(&mut self, now: Instant) {
@@ -656,6 +671,7 @@ impl MobileNode {
         let before = self.held.len();
         for held in self.held.iter().filter(|held| is_lost(held)) {
             self.events.push_back(MobileEvent::Unregistered(held.at));
+            self.left = Some(*held);
         }
         self.held.retain(|held| !is_lost(held));
         self.held.len() < before
@@ -669,16 +685,50 @@ impl MobileNode {
             .push_back(MobileEvent::Deregistered { confirmed });
     }
 
-    fn write(&self, request: &Request, at: Attachment, enclosed: &[Vec<u8>]) -> Vec<u8> {
+    /// The octets of a request, and for whom there is a note in it.
+    fn write(
+        &self,
+        request: &Request,
+        at: Attachment,
+        enclosed: &[Vec<u8>],
+        now: Instant,
+    ) -> (Vec<u8>, Option<Attachment>) {
         let mut octets = request.encode();
         self.config.key.sign(&mut octets, Between::MobileHome);
         for enclosed in enclosed {
             Enclosure(enclosed).append(&mut octets);
         }
+        let previous = self.previous(request, at, now);
+        if let Some((previous, key)) = previous {
+            let of = (previous.at.care_of, previous.registration);
+            key.append_note(&mut octets, of, (request.home, at.care_of));
+        }
         if let Some(key) = self.config.agent_keys.get(&at.agent) {
             key.sign(&mut octets, Between::MobileForeign);
         }
-        octets
+        (octets, previous.map(|(previous, _)| previous.at))
+    }
+
+    /// The registration through another agent that is over by this request, or was before, if there is a key with
+    /// that agent.
+    fn previous(
+        &self,
+        request: &Request,
+        at: Attachment,
+        now: Instant,
+    ) -> Option<(Held, &Association)> {
+        if request.is_deregistration() {
+            return None;
+        }
+        let stay = request.flags.has(RequestFlags::SIMULTANEOUS);
+        let mut held = self.held.iter().filter(|held| !stay && held.at != at);
+        let is_over = |left: &Held| left.until.is_some_and(|until| until <= now);
+        let left = self
+            .left
+            .filter(|left| left.at != at && !self.is_held(left.at) && !is_over(left));
+        let previous = held.next().copied().or(left)?;
+        let key = self.config.agent_keys.get(&previous.at.agent)?;
+        Some((previous, key))
     }
 
     fn send(&mut self, at: Attachment, octets: Vec<u8>) {

@@ -10,6 +10,9 @@
 //! * Care-of addresses are those of foreign agents, packets are tunnelled back always, and in IP in IP.
 //! * An advertisement is not authenticated. So it moves nobody whose registration works, and what a
 //!   false agent can do is what it could do anyway on that link: not deliver.
+//! * Foreign agents that are each other's neighbours send after a visitor what still comes for it when it has gone
+//!   from one to the other, for some seconds: if it has said so in a note, by the key that it shares with the one it
+//!   leaves.
 //! * What changes a binding is authentic between mobile node and home agent, and fresh. What a foreign
 //!   agent believes is authentic as far as it has keys.
 
@@ -39,7 +42,7 @@ pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent};
 pub use key::{Algorithm, Association};
 pub use mobile_node::{Attachment, MobileEvent, MobileNode, MobileNodeConfig, Registration};
 pub use transmit::{Arrival, Transmit};
-pub use tunnel::{HomeTunnel, TunnelCounters, TunnelDrop, VisitorTunnel};
+pub use tunnel::{HomeTunnel, TakenOut, TunnelCounters, TunnelDrop, VisitorTunnel};
 
 use crypto::Rng;
 use std::net::Ipv4Addr;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use wire::ecn::Ecn;
-use wire::ip_in_ip::{Egress, Outer, Refusal, take_out, whole};
+use wire::ip_in_ip::{Egress, Outer, Refusal, spend_hop, take_out, whole};
 
 /// Why a packet did not pass a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +59,8 @@ pub struct TunnelCounters {
     pub sent: u64,
     /// How many came out.
     pub received: u64,
+    /// How many of these went on to where a visitor has gone.
+    pub forwarded: u64,
     /// How many were dropped.
     pub dropped: BTreeMap<TunnelDrop, u64>,
 }
@@ -155,12 +157,35 @@ impl HomeTunnel {
 }
 
 /// The foreign agent's end: what a visitor sends goes to its home agent, what comes from there for a
-/// visitor goes to it.
+/// visitor goes to it, or after it to where it has gone.
+///
+/// What another foreign agent sends after a visitor is given to that visitor or dropped: it goes no further, so
+/// there is no circle of agents.
 #[derive(Debug)]
 pub struct VisitorTunnel {
     care_of: Ipv4Addr,
-    visitors: BTreeMap<Ipv4Addr, (Ipv4Addr, Egress)>,
+    visitors: BTreeMap<Ipv4Addr, Stay>,
+    /// Those that come from another foreign agent, and which: it sends after them what it still gets.
+    followed: BTreeMap<Ipv4Addr, Ipv4Addr>,
     counters: TunnelCounters,
+}
+
+/// A visitor.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    home_agent: Ipv4Addr,
+    egress: Egress,
+    /// The care-of address of where it has gone.
+    gone: Option<Ipv4Addr>,
+}
+
+/// What came out of a tunnel.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TakenOut<'a> {
+    /// The datagram.
+    pub datagram: &'a mut [u8],
+    /// The header with which it is to be sent on; `None` if it goes where its own says.
+    pub onward: Option<Outer>,
 }
 
 impl VisitorTunnel {
@@ -168,16 +193,37 @@ impl VisitorTunnel {
         Self {
             care_of,
             visitors: BTreeMap::new(),
+            followed: BTreeMap::new(),
             counters: TunnelCounters::default(),
         }
     }
 
     pub(super) fn insert(&mut self, home: Ipv4Addr, home_agent: Ipv4Addr, egress: Egress) {
-        self.visitors.insert(home, (home_agent, egress));
+        let stay = Stay {
+            home_agent,
+            egress,
+            gone: None,
+        };
+        self.visitors.insert(home, stay);
     }
 
     pub(super) fn remove(&mut self, home: Ipv4Addr) {
         self.visitors.remove(&home);
+    }
+
+    /// From now on what comes for a visitor goes on to this care-of address, or stays here again.
+    pub(super) fn send_after(&mut self, home: Ipv4Addr, gone: Option<Ipv4Addr>) {
+        if let Some(stay) = self.visitors.get_mut(&home) {
+            stay.gone = gone;
+        }
+    }
+
+    /// From now on an agent may send after somebody what it gets, or nobody may.
+    pub(super) fn follow(&mut self, home: Ipv4Addr, previous: Option<Ipv4Addr>) {
+        match previous {
+            Some(previous) => self.followed.insert(home, previous),
+            None => self.followed.remove(&home),
+        };
     }
 
     /// The header with which a datagram of a visitor is to be sent ("direct delivery", RFC 3024 section
@@ -187,8 +233,9 @@ impl VisitorTunnel {
             .map_err(TunnelDrop::from)
             .and_then(|header| {
                 let visitor = self.visitors.get(&v4(header.source()));
-                let &(home_agent, egress) = visitor.ok_or(TunnelDrop::NoTunnel)?;
-                Ok(Outer::around(datagram, (self.care_of, home_agent), egress)?)
+                let stay = visitor.ok_or(TunnelDrop::NoTunnel)?;
+                let ends = (self.care_of, stay.home_agent);
+                Ok(Outer::around(datagram, ends, stay.egress)?)
             });
         match outer {
             Ok(outer) => {
@@ -200,21 +247,42 @@ impl VisitorTunnel {
     }
 
     /// Takes a datagram out that came from `outer_source` in a header with an ECN field: it has to be for
-    /// a visitor, and from the visitor's own home agent.
+    /// a visitor, and from the visitor's own home agent or the agent that it comes from.
     pub fn decapsulate<'a>(
         &mut self,
         outer_source: Ipv4Addr,
         ecn: Ecn,
         inner: &'a mut [u8],
-    ) -> Result<&'a mut [u8], TunnelDrop> {
+    ) -> Result<TakenOut<'a>, TunnelDrop> {
         let verdict = whole(inner).map_err(TunnelDrop::from).and_then(|header| {
-            match self.visitors.get(&v4(header.destination())) {
-                Some(&(home_agent, _)) if home_agent == outer_source => Ok(()),
-                Some(_) => Err(TunnelDrop::Spoofed),
-                None => Err(TunnelDrop::NoTunnel),
+            let home = v4(header.destination());
+            let stay = self.visitors.get(&home);
+            let gone = stay.and_then(|stay| stay.gone);
+            match (stay, self.followed.get(&home)) {
+                (Some(stay), _) if stay.home_agent == outer_source => Ok(gone),
+                (_, Some(&previous)) if previous == outer_source && gone.is_none() => Ok(None),
+                (None, None) => Err(TunnelDrop::NoTunnel),
+                _ => Err(TunnelDrop::Spoofed),
             }
         });
-        finish(&mut self.counters, verdict, ecn, inner)
+        let gone = verdict.as_ref().ok().copied().flatten();
+        let datagram = finish(&mut self.counters, verdict.map(drop), ecn, inner)?;
+        let onward = gone.map(|next| self.onward(datagram, next)).transpose()?;
+        Ok(TakenOut { datagram, onward })
+    }
+
+    /// No kernel forwards it, so its time to live is ours to spend.
+    fn onward(&mut self, datagram: &mut [u8], next: Ipv4Addr) -> Result<Outer, TunnelDrop> {
+        let outer = spend_hop(datagram)
+            .and_then(|()| Outer::around(datagram, (self.care_of, next), Egress::PassesMarks));
+        match outer {
+            Ok(outer) => {
+                self.counters.sent += 1;
+                self.counters.forwarded += 1;
+                Ok(outer)
+            }
+            Err(why) => Err(self.counters.drop(why.into())),
+        }
     }
 
     /// What happened to packets.

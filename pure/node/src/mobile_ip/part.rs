@@ -188,7 +188,10 @@ impl MobileIp {
                 care_of: agent.config().care_of,
                 visitors: agent
                     .visitors()
-                    .map(|visitor| (visitor, agent.until(visitor.home)))
+                    .map(|visitor| {
+                        let home = visitor.home;
+                        (visitor, agent.until(home), agent.gone_to(home))
+                    })
                     .collect(),
             },
             Engine::HomeAgent(agent) => Status::HomeAgent {
@@ -202,13 +205,19 @@ impl MobileIp {
     }
 }
 
-/// Whether a drop is one by somebody who wants to be believed; all others are of those who are nobody here.
+/// Whether a drop is one by somebody who wants to be believed, or does not what neighbours do; all others are of those
+/// who are nobody here.
 const fn is_refusal(why: Dropped) -> bool {
     matches!(
         why,
         Dropped::NotAuthenticMobile
             | Dropped::NotAuthenticForeign
             | Dropped::StrangeForeign
+            | Dropped::StrangeNeighbour
+            | Dropped::NoNoteKey
+            | Dropped::OldNote
+            | Dropped::NotSentOn
+            | Dropped::NeighbourSilent
             | Dropped::UnknownMobile
             | Dropped::NoClock
     )

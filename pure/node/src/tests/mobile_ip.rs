@@ -68,6 +68,7 @@ impl Trio {
             home_agents: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
             visitors: 10,
             pending: 8,
         });

@@ -689,6 +689,21 @@ fn payload() -> impl Strategy<Value = Payload> {
     ]
 }
 
+#[test]
+fn a_list_of_nodes_is_read_as_it_was_written_and_no_longer_than_it_may_be() {
+    let node = |number: usize| format!("n{number}.example.net").parse().unwrap();
+    let some: Vec<Identity> = (0..MAX_NODES).map(node).collect();
+    let octets = encode_nodes(&some);
+    assert_eq!(decode_nodes(&octets), Ok(some.clone()));
+    assert_eq!(decode_nodes(&[]), Ok(Vec::new()));
+    for end in 1..octets.len() {
+        let read = decode_nodes(&octets[..end]);
+        assert!(read.is_err() || read.is_ok_and(|read| read.len() < some.len()));
+    }
+    let more: Vec<Identity> = (0..=MAX_NODES).map(node).collect();
+    assert!(decode_nodes(&encode_nodes(&more)).is_err());
+}
+
 proptest! {
     #[test]
     fn what_was_encoded_decodes_to_the_same(payloads in vec(payload(), 0..8)) {
@@ -733,6 +748,7 @@ proptest! {
         let _ = Datagram::decode(&octets);
         let _ = decode_zone_map(&octets);
         let _ = GrantReply::decode(&octets);
+        let _ = decode_nodes(&octets);
         if let Ok(token) = Token::decode(&octets) {
             prop_assert_eq!(token.encode(), octets.clone());
         }

@@ -11,6 +11,8 @@ mod enclosure;
 mod extension;
 mod icmp;
 mod lifetime;
+mod note;
+mod notice;
 mod reply;
 mod request;
 mod solicitation;
@@ -22,6 +24,8 @@ pub use code::{Code, Party};
 pub use enclosure::Enclosure;
 pub use extension::{Authentication, Between, Extension, Extensions, append_authentication, kind};
 pub use lifetime::Lifetime;
+pub use note::Note;
+pub use notice::{Notice, Step};
 pub use reply::Reply;
 pub use request::{Request, RequestFlags};
 pub use solicitation::Solicitation;
@@ -35,4 +39,6 @@ pub mod message {
     pub const REQUEST: u8 = 1;
     /// A Registration Reply.
     pub const REPLY: u8 = 3;
+    /// One for experiments (RFC 4064): see [`Notice`](super::Notice).
+    pub const EXPERIMENT: u8 = 255;
 }

@@ -199,6 +199,97 @@ fn a_foreign_agent_denies_by_64_to_127_and_by_194() {
     }
 }
 
+const PREVIOUS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+
+fn note() -> Note<'static> {
+    Note {
+        previous: PREVIOUS,
+        registration: 0x0123_4567_89ab_cdef,
+        spi: 0x1003,
+        authenticator: &[7; 4],
+    }
+}
+
+/// There is no standard of it; this is what we say.
+#[test]
+fn a_note_is_behind_what_is_authenticated_for_the_home_agent() {
+    let mut octets = signed(Between::MobileHome);
+    let end = octets.len();
+    note().append(&mut octets);
+    let expected = [
+        255, 22, 1, 0, 198, 51, 100, 1, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0, 0, 0x10,
+        3, 7, 7, 7, 7,
+    ];
+    assert_eq!(octets[end..], expected);
+    let (_, extensions) = Request::parse(&octets).unwrap();
+    assert_eq!(Note::find(extensions), Some(note()));
+    assert_eq!(extensions.only(Between::MobileHome).unwrap().end(), end);
+}
+
+#[test]
+fn what_a_note_proves_is_another_for_each_field_of_it() {
+    let base = note().covered(HOME, CARE_OF);
+    let others = [
+        note().covered(CARE_OF, CARE_OF),
+        note().covered(HOME, HOME),
+        Note {
+            previous: HOME,
+            ..note()
+        }
+        .covered(HOME, CARE_OF),
+        Note {
+            registration: 1,
+            ..note()
+        }
+        .covered(HOME, CARE_OF),
+        Note { spi: 1, ..note() }.covered(HOME, CARE_OF),
+    ];
+    assert!(others.iter().all(|other| *other != base));
+    assert!(![message::REQUEST, message::REPLY].contains(&base[0]));
+}
+
+#[test]
+fn of_two_notes_none_is_the_one_and_the_experiments_of_others_are_none() {
+    let mut octets = signed(Between::MobileHome);
+    for other in [&[255, 0][..], &[255, 1, 1], &[255, 18, 2], &[255, 17, 1]] {
+        let mut octets = octets.clone();
+        octets.extend(other);
+        octets.resize(octets.len() + usize::from(other[1]) + 2 - other.len(), 0);
+        let (_, extensions) = Request::parse(&octets).unwrap();
+        assert_eq!(Note::find(extensions), None);
+    }
+    for expected in [Some(note()), None] {
+        note().append(&mut octets);
+        let (_, extensions) = Request::parse(&octets).unwrap();
+        assert_eq!(Note::find(extensions), expected);
+    }
+}
+
+#[test]
+fn a_notice_and_its_answer_are_told_apart_and_read_as_nothing_else() {
+    for (step, number) in [(Step::Told, 1), (Step::Answered, 2)] {
+        let notice = Notice {
+            step,
+            lifetime: Lifetime(5),
+            home: HOME,
+            identification: 0x0123_4567_89ab_cdef,
+        };
+        let octets = notice.encode();
+        let expected = [
+            255, number, 0, 5, 10, 66, 0, 7, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef,
+        ];
+        assert_eq!(octets, expected);
+        assert_eq!(Notice::parse(&octets).unwrap().0, notice);
+        assert!(Request::parse(&octets).is_err() && Reply::parse(&octets).is_err());
+        assert!(Notice::parse(&octets[..15]).is_err());
+        for wrong in [0, 3] {
+            let mut octets = octets.clone();
+            octets[1] = wrong;
+            assert!(Notice::parse(&octets).is_err());
+        }
+    }
+}
+
 #[test]
 fn what_is_enclosed_is_behind_what_is_authenticated_for_the_home_agent() {
     let mut octets = signed(Between::MobileHome);
@@ -237,8 +328,8 @@ fn mended(mut octets: Vec<u8>) -> Vec<u8> {
 proptest! {
     #[test]
     fn any_octets_are_read_without_panic_and_what_was_read_is_written_alike(
-        first in prop_oneof![Just(1_u8), Just(3), Just(9), Just(10)],
-        rest in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), 16..35_u8, Just(255), Just(2)], 0..120),
+        first in prop_oneof![Just(1_u8), Just(3), Just(9), Just(10), Just(255)],
+        rest in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), 16..35_u8, Just(255), Just(1), Just(2)], 0..120),
     ) {
         let mut octets = vec![first];
         octets.extend(rest);
@@ -247,6 +338,15 @@ proptest! {
             prop_assert!(extensions.iter().count() < octets.len());
             let _ = extensions.only(Between::MobileHome);
             prop_assert!(Enclosure::all(extensions).count() < octets.len());
+            if let Some(note) = Note::find(extensions) {
+                let mut octets = request.encode();
+                note.append(&mut octets);
+                prop_assert_eq!(Note::find(Request::parse(&octets).unwrap().1), Some(note));
+            }
+        }
+        if let Ok((notice, extensions)) = Notice::parse(&octets) {
+            prop_assert_eq!(Notice::parse(&notice.encode()).unwrap().0, notice);
+            let _ = Note::find(extensions);
         }
         if let Ok((reply, _)) = Reply::parse(&octets) {
             prop_assert_eq!(Reply::parse(&reply.encode()).unwrap().0, reply);

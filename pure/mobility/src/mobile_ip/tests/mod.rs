@@ -1,5 +1,6 @@
 mod attacks;
 mod foreign_agent;
+mod handover;
 mod home_agent;
 mod key;
 mod mobile_node;
@@ -57,6 +58,26 @@ pub(super) fn foreign_home() -> Association {
     association(0x2002)
 }
 
+/// The key of the mobile node and a foreign agent.
+pub(super) fn mobile_foreign(number: u8) -> Association {
+    association(0x3000 + u32::from(number))
+}
+
+/// The key of two foreign agents.
+pub(super) fn between_agents() -> Association {
+    association(0x4004)
+}
+
+/// A mobile node that has keys with so many agents.
+pub(super) fn keyed_config(agents: u8) -> MobileNodeConfig {
+    MobileNodeConfig {
+        agent_keys: (0..agents)
+            .map(|number| (agent(number), mobile_foreign(number)))
+            .collect(),
+        ..mobile_config()
+    }
+}
+
 pub(super) fn mobile_config() -> MobileNodeConfig {
     MobileNodeConfig {
         home: HOME,
@@ -79,6 +100,7 @@ pub(super) fn foreign_config(number: u8) -> ForeignAgentConfig {
         home_agents: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: BTreeMap::new(),
+        neighbours: BTreeMap::new(),
         visitors: 10,
         pending: 8,
     }

@@ -222,7 +222,7 @@ fn agents_that_share_a_key_believe_each_other() {
 }
 
 /// Moves without an end, on links that lose, double and reorder: whatever happened, they agree when it is over.
-fn walk(seed: u8, simultaneous: bool, replay: Replay) {
+fn walk(seed: u8, simultaneous: bool, replay: Replay, agent_keys: u8) {
     let key = Association {
         replay,
         ..mobile_home()
@@ -231,7 +231,7 @@ fn walk(seed: u8, simultaneous: bool, replay: Replay) {
         key: key.clone(),
         lifetime: Lifetime(20),
         simultaneous,
-        ..mobile_config()
+        ..keyed_config(agent_keys)
     };
     let home = HomeAgentConfig {
         mobiles: BTreeMap::from([(HOME, key)]),
@@ -253,6 +253,7 @@ fn walk(seed: u8, simultaneous: bool, replay: Replay) {
             let most = if simultaneous { 2 } else { 1 };
             assert!(world.home.care_of(HOME).len() <= most);
         });
+        handover::assert_no_circle(&mut world);
     }
     world.links = Links::default();
     let last = usize::from(rng.array::<1>()[0] % 3);
@@ -277,21 +278,28 @@ fn assert_spacing(world: &World) {
 #[test]
 fn all_agree_in_the_end_whatever_links_and_moves_do() {
     for seed in 0..40 {
-        walk(seed, false, Replay::default());
+        walk(seed, false, Replay::default(), 0);
     }
 }
 
 #[test]
 fn all_agree_in_the_end_with_two_agents_at_once() {
     for seed in 40..80 {
-        walk(seed, true, Replay::default());
+        walk(seed, true, Replay::default(), 0);
     }
 }
 
 #[test]
 fn all_agree_in_the_end_with_nonces() {
     for seed in 80..120 {
-        walk(seed, seed % 2 == 0, Replay::Nonces);
+        walk(seed, seed % 2 == 0, Replay::Nonces, 0);
+    }
+}
+
+#[test]
+fn all_agree_in_the_end_with_agents_that_tell_each_other() {
+    for seed in 120..160 {
+        walk(seed, seed % 3 == 0, Replay::default(), 3);
     }
 }
 

@@ -7,7 +7,7 @@ use wire::ip_in_ip::{Egress, Outer, Refusal};
 const PEER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 
 /// A datagram of 24 octets.
-fn datagram(source: Ipv4Addr, destination: Ipv4Addr) -> Vec<u8> {
+pub(super) fn datagram(source: Ipv4Addr, destination: Ipv4Addr) -> Vec<u8> {
     let mut octets = vec![0x45, 0xb8 | 2, 0, 24, 0, 1, 0x40, 0, 64, 253, 0, 0];
     octets.extend([source.octets(), destination.octets()].concat());
     octets.extend([1, 2, 3, 4]);

@@ -64,12 +64,22 @@ impl World {
             if home.foreign.contains_key(&agent(number)) {
                 config.home_keys.insert(HOME_AGENT, foreign_home());
             }
+            if let Some(key) = mobile.agent_keys.get(&agent(number)) {
+                // Those that the mobile node has keys with are each other's neighbours.
+                config.mobile_keys.insert(HOME, key.clone());
+                let others = mobile
+                    .agent_keys
+                    .keys()
+                    .filter(|&&one| one != agent(number));
+                config.neighbours = others.map(|&one| (one, between_agents())).collect();
+            }
             ForeignAgent::new(config, [number ^ seed; 32], now)
         };
+        let foreign = (0..agents).map(foreign).collect();
         let mut world = Self {
             now,
             mobile: MobileNode::new(mobile, [seed; 32], now),
-            foreign: (0..agents).map(foreign).collect(),
+            foreign,
             home: HomeAgent::new(home.clone(), [seed ^ 0xaa; 32]),
             links: Links::default(),
             heard: vec![None; agents.into()],

@@ -1,0 +1,127 @@
+//! Licences that hold in some place alone.
+
+use super::{Folder, OFFICE};
+use crate::{Handover, Slot, ZonePolicy};
+use std::net::IpAddr;
+
+fn with(lines: &str) -> String {
+    format!("{OFFICE}zones = \"require\"\n{lines}")
+}
+
+fn zones(lines: &str) -> ZonePolicy {
+    let config = Folder::new().load(&with(lines));
+    config.unwrap().peers.remove(0).zones
+}
+
+fn fault(text: &str) -> String {
+    let faults = Folder::new().lines(text);
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    faults.into_iter().next().unwrap()
+}
+
+fn licence(node: &str, at: &str) -> String {
+    format!("{{ node = \"{node}\", zones = [\"headers\"], right = \"read\"{at} }}")
+}
+
+fn covers(slot: &Slot, address: &str) -> bool {
+    let address: IpAddr = address.parse().unwrap();
+    slot.at.iter().any(|at| at.contains(address, 0, None))
+}
+
+#[test]
+fn a_licence_with_a_place_is_none_that_holds_everywhere() {
+    let (here, there) = (
+        licence("fa.example.net", ", at = [\"198.51.100.2\"]"),
+        licence(
+            "fb.example.net",
+            ", at = [\"203.0.113.0/24\", \"2001:db8::/64\"]",
+        ),
+    );
+    let zones = zones(&format!("licences = [{here}, {there}]\n"));
+    assert!(zones.licences.is_empty());
+    let nodes: Vec<_> = zones
+        .slots
+        .iter()
+        .map(|slot| slot.node.to_string())
+        .collect();
+    assert_eq!(nodes, ["fa.example.net", "fb.example.net"]);
+    assert!(covers(&zones.slots[0], "198.51.100.2"));
+    assert!(!covers(&zones.slots[0], "198.51.100.3"));
+    assert!(covers(&zones.slots[1], "203.0.113.77"));
+    assert!(covers(&zones.slots[1], "2001:db8::1"));
+    assert_eq!(zones.handover, Handover::Push);
+    assert_eq!(zones.all_licences().count(), 2);
+}
+
+#[test]
+fn keys_are_handed_over_as_the_file_says() {
+    for (word, handover) in [("push", Handover::Push), ("pkd", Handover::Pkd)] {
+        let here = licence("fa.example.net", ", at = [\"198.51.100.2\"]");
+        let read = zones(&format!("licences = [{here}]\nhandover = \"{word}\"\n"));
+        assert_eq!(read.handover, handover);
+        assert_eq!(read.handover.name(), word);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_of_places_is_told_with_the_fix() {
+    let at = |places: &str| licence("fa.example.net", &format!(", at = {places}"));
+    let everywhere = licence("fa.example.net", "");
+    for (lines, words) in [
+        (format!("licences = [{}]", at("[]")), "would never hold"),
+        (
+            format!("licences = [{}]", at("[\"198.51.100.2/24\"]")),
+            "198.51.100.0/24",
+        ),
+        (
+            format!(
+                "licences = [{}, {}]",
+                at("[\"192.0.2.1\"]"),
+                at("[\"192.0.2.2\"]")
+            ),
+            "is in two places",
+        ),
+        (
+            format!("licences = [{}, {everywhere}]", at("[\"192.0.2.1\"]")),
+            "or in none",
+        ),
+        (
+            format!("licences = [{everywhere}]\nhandover = \"push\""),
+            "nothing is handed over",
+        ),
+    ] {
+        let told = fault(&with(&format!("{lines}\n")));
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+/// Each in its place has keys of its own, so nothing is shared; one that reads everywhere would share them all.
+#[test]
+fn nodes_in_places_of_their_own_share_no_key() {
+    let at = |node: &str, place: &str| licence(node, &format!(", at = [\"{place}\"]"));
+    let (a, b) = (
+        at("fa.example.net", "192.0.2.1"),
+        at("fb.example.net", "192.0.2.2"),
+    );
+    assert_eq!(zones(&format!("licences = [{a}, {b}]\n")).slots.len(), 2);
+    let everywhere = licence("fc.example.net", "");
+    let told = fault(&with(&format!("licences = [{a}, {everywhere}]\n")));
+    assert!(told.contains("would share the key of `headers`"), "{told}");
+}
+
+#[test]
+fn neighbours_are_those_of_a_licensed_node() {
+    let node = "[node]\nid = \"fa.example.net\"\n[gateway.gw]\nid = \"gw.example.net\"\npsk = \"office.psk\"\n";
+    let divert = "[divert]\nwired = \"eth0\"\nwireless = \"wlan0\"\n";
+    let handover = "[handover]\nneighbours = [\"fb.example.net\"]\n";
+    let config = Folder::new()
+        .load(&format!("{node}{divert}{handover}"))
+        .unwrap();
+    assert_eq!(config.neighbours, ["fb.example.net".parse().unwrap()]);
+    let told = fault(&format!("{node}{handover}"));
+    assert!(told.contains("without [divert]"), "{told}");
+    let many: Vec<_> = (0..33).map(|n| format!("\"n{n}.example.net\"")).collect();
+    let many = format!("[handover]\nneighbours = [{}]\n", many.join(", "));
+    let told = fault(&format!("{node}{divert}{many}"));
+    assert!(told.contains("32 at most"), "{told}");
+}

@@ -1,0 +1,191 @@
+//! Slots: children for the same traffic, each of which licenses one node more.
+
+use super::attack::ask_sealed;
+use super::children::{agree, rekey};
+use super::pair::{Pair, Side, keys_of};
+use super::zones::zoned;
+use super::*;
+use crate::exchange::notify;
+use crate::extension::slot::name;
+use crate::{Event, Slot};
+use wire::ike::{ExchangeType, NotifyType, Payload, encode_nodes};
+
+const A: &str = "a.example.net";
+const B: &str = "b.example.net";
+
+fn slot_of(node: &str) -> String {
+    name(&node.parse().unwrap())
+}
+
+fn with_slots(mut config: Config, nodes: &[&str]) -> Config {
+    zones_of(&mut config).licences.clear();
+    let zones = zones_of(&mut config).clone();
+    let slot = |node: &&str| Slot::new(node.parse().unwrap(), [licence(node)], &zones);
+    config.peers[0].slots = nodes.iter().map(slot).collect();
+    config
+}
+
+/// A mobile node and a gateway in zones, with slots of these nodes.
+pub(crate) fn connected(mobile: &[&str], gateway: &[&str]) -> Pair {
+    let (left, right) = zoned(Stance::Require, Stance::Require);
+    let mut pair = Pair::new(with_slots(left, mobile), with_slots(right, gateway));
+    pair.connect();
+    pair
+}
+
+/// The gateway asks for a node's slot.
+pub(crate) fn open(pair: &mut Pair, node: &str) {
+    let opened = pair.with(Side::Right, |engine, now| {
+        engine.open_child("mobile", &slot_of(node), now)
+    });
+    assert_eq!(opened, Ok(()));
+    pair.settle();
+}
+
+pub(crate) fn close(pair: &mut Pair, node: &str) {
+    let closed = pair.with(Side::Right, |engine, now| {
+        engine.close_child("mobile", &slot_of(node), now)
+    });
+    assert_eq!(closed, Ok(()));
+    pair.pass(Duration::from_secs(10));
+}
+
+#[test]
+fn a_slot_is_not_there_before_somebody_asks_for_it() {
+    let mut pair = connected(&[A, B], &[A, B]);
+    assert!(agree(&pair, &[None]));
+    open(&mut pair, A);
+    assert!(agree(&pair, &[None, Some(&slot_of(A))]));
+    open(&mut pair, B);
+    assert!(agree(&pair, &[None, Some(&slot_of(A)), Some(&slot_of(B))]));
+    close(&mut pair, A);
+    assert!(agree(&pair, &[None, Some(&slot_of(B))]));
+}
+
+/// Invariants 1 and 5 of DESIGN section 4: what one node learns is of no use with the child of another.
+#[test]
+fn each_slot_licenses_its_own_node_and_has_keys_of_its_own() {
+    let mut pair = connected(&[A, B], &[A, B]);
+    open(&mut pair, A);
+    open(&mut pair, B);
+    let mut keys = Vec::new();
+    for node in [None, Some(A), Some(B)] {
+        let child = pair.right.named(node.map(slot_of).as_deref()).unwrap();
+        let licences = &child.agreement.as_ref().unwrap().licences;
+        assert_eq!(*licences, node.map(licence).into_iter().collect::<Vec<_>>());
+        keys.extend([&child.inbound, &child.outbound].map(keys_of).concat());
+    }
+    let all = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), all);
+}
+
+/// Invariant 4: a node learns keys that both endpoints accepted, before the key leaves.
+#[test]
+fn an_offer_of_a_node_that_the_other_end_does_not_license_is_refused_and_told() {
+    let mut pair = connected(&[A], &[A, B]);
+    open(&mut pair, B);
+    assert!(agree(&pair, &[None]));
+    let told = pair.left.refusals().join("");
+    assert!(told.contains("offers to let b.example.net read"), "{told}");
+    let told = pair.right.refusals().join("");
+    assert!(told.contains("no licence there names that node"), "{told}");
+    // All else stays as it is.
+    open(&mut pair, A);
+    assert!(agree(&pair, &[None, Some(&slot_of(A))]));
+}
+
+#[test]
+fn new_keys_of_a_slot_are_of_the_same_slot() {
+    let mut pair = connected(&[A], &[A]);
+    open(&mut pair, A);
+    let before = pair.right.named(Some(&slot_of(A))).unwrap().inbound.spi;
+    rekey(&mut pair, Side::Right, Some(&slot_of(A)));
+    pair.pass(Duration::from_secs(120));
+    assert!(agree(&pair, &[None, Some(&slot_of(A))]));
+    let after = pair.right.named(Some(&slot_of(A))).unwrap();
+    assert_ne!(after.inbound.spi, before);
+    let licences = &after.agreement.as_ref().unwrap().licences;
+    assert_eq!(*licences, [licence(A)]);
+}
+
+/// The responder of CREATE_CHILD_SA may send as soon as it is certain that its answer arrived.
+#[test]
+fn who_asked_for_a_slot_says_that_it_has_the_answer() {
+    let mut pair = connected(&[A], &[A]);
+    open(&mut pair, A);
+    let child = pair.left.named(Some(&slot_of(A))).unwrap().id;
+    let assured =
+        |event: &Event| matches!(event, Event::ChildAssured { child: id } if *id == child);
+    assert!(pair.left.events.iter().any(assured));
+}
+
+#[test]
+fn two_nodes_in_one_offer_or_none_are_refused() {
+    for nodes in [vec![], vec![A, B]] {
+        let mut pair = connected(&[A, B], &[A, B]);
+        let nodes: Vec<_> = nodes.iter().map(|node| node.parse().unwrap()).collect();
+        let offer = notify(NotifyType::OFFER, encode_nodes(&nodes));
+        let selectors = |text| wire::ike::TrafficSelectors(vec![prefix(text)]);
+        let proposal = crate::proposal::offer_esp(
+            &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+            model::Spi(0x1000_0000),
+        );
+        let request = vec![
+            Payload::SecurityAssociation(proposal),
+            Payload::Nonce(vec![7; 32]),
+            Payload::TsInitiator(selectors("10.8.0.2/32")),
+            Payload::TsResponder(selectors("10.0.0.0/16")),
+            offer,
+        ];
+        let sa = pair.left.ike();
+        let answer = ask_sealed(&mut pair, sa, ExchangeType::CREATE_CHILD_SA, request);
+        assert_eq!(answer, [notify(NotifyType::OFFER_REFUSED, Vec::new())]);
+        assert!(agree(&pair, &[None]));
+    }
+}
+
+/// Without the vendor ID of both ends the number is anybody's, and beside a plain tunnel nobody reads.
+#[test]
+fn a_tunnel_without_zones_has_no_slots() {
+    let (left, right) = zoned(Stance::Refuse, Stance::Accept);
+    let mut pair = Pair::new(left, with_slots(right, &[A]));
+    pair.connect();
+    open(&mut pair, A);
+    assert!(agree(&pair, &[None]));
+    assert!(pair.left.refusals().is_empty(), "it was not asked");
+}
+
+#[test]
+fn a_slot_that_the_configuration_has_no_more_is_deleted() {
+    let mut pair = connected(&[A, B], &[A, B]);
+    open(&mut pair, A);
+    open(&mut pair, B);
+    let (_, right) = zoned(Stance::Require, Stance::Require);
+    let anew = pair.with(Side::Right, |engine, now| {
+        engine.reconfigure(with_slots(right, &[B]), now)
+    });
+    assert!(anew.is_empty(), "the peer goes on");
+    pair.pass(Duration::from_secs(10));
+    assert!(agree(&pair, &[None, Some(&slot_of(B))]));
+}
+
+#[test]
+fn slots_come_and_go_on_a_network_that_loses_doubles_and_reorders() {
+    for seed in 0..40 {
+        let (left, right) = zoned(Stance::Require, Stance::Require);
+        let (left, right) = (with_slots(left, &[A, B]), with_slots(right, &[A, B]));
+        let mut pair = Pair::seeded(left, right, seed);
+        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(60));
+        for node in [A, B] {
+            open(&mut pair, node);
+        }
+        pair.pass(Duration::from_secs(120));
+        close(&mut pair, A);
+        pair.pass(Duration::from_secs(120));
+        assert!(agree(&pair, &[None, Some(&slot_of(B))]), "seed {seed}");
+    }
+}

@@ -1,0 +1,212 @@
+//! A mobile node goes from one foreign agent to another, both of which are neighbours: what still comes for it to
+//! the one is sent after it to the other, so that what was under way is not lost.
+//!
+//! Its request at the new agent has a note for the one before, which names the registration there and is proved by
+//! the key that those two share. The new agent passes it on in a notice, which the key between the agents proves,
+//! before any home agent has answered: what could be sent after it comes until the home agent knows. The agent
+//! before takes the note of a registration once, sends packets after the mobile node for some seconds, and says so;
+//! the new one then gives them to whoever asked, for its neighbour has vouched for that.
+
+use super::newcomers::Told;
+use super::{ForeignAgent, ForeignEvent, Gone, Visitor};
+use crate::mobile_ip::transmit::ROUTED;
+use crate::mobile_ip::{Arrival, Dropped, Transmit};
+use model::Instant;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+use wire::mobile_ip::{Between, Extensions, Lifetime, Note, Notice, PORT, Request, Step};
+
+/// For so long packets are sent after a mobile node at the most: what is under way is there by then, and a
+/// registration that is denied has it back here.
+const LONGEST: Duration = Duration::from_secs(5);
+
+impl ForeignAgent {
+    // Where it is now.
+
+    /// Tells a neighbour what a note says, if there is one for it in a request that is passed on.
+    pub(super) fn pass_note(
+        &mut self,
+        request: &Request,
+        extensions: Extensions<'_>,
+        now: Instant,
+    ) -> Result<(), Dropped> {
+        let Some(note) = Note::find(extensions).filter(|_| !request.is_deregistration()) else {
+            return Ok(());
+        };
+        let (home, previous) = (request.home, note.previous);
+        let key = self.config.neighbours.get(&previous);
+        let key = key.ok_or(Dropped::StrangeNeighbour)?;
+        if self.newcomers.knows(home, &note) {
+            return Ok(());
+        }
+        let (identification, most) = (request.identification, self.config.pending);
+        if !self.newcomers.has_room(home, identification, most) {
+            return Err(Dropped::TooOften);
+        }
+        let notice = Notice {
+            step: Step::Told,
+            lifetime: Lifetime::NONE,
+            home,
+            identification,
+        };
+        let mut octets = notice.encode();
+        note.append(&mut octets);
+        key.sign(&mut octets, Between::ForeignHome);
+        self.tell(previous, octets.clone());
+        let visitor = Visitor {
+            home,
+            home_agent: request.home_agent,
+            interface: self.config.interface,
+        };
+        let told = Told::new(visitor, &note, octets, now);
+        self.newcomers.insert(identification, told);
+        Ok(())
+    }
+
+    /// The agent before has answered.
+    fn answered(&mut self, from: Ipv4Addr, notice: &Notice, now: Instant) -> Result<(), Dropped> {
+        let home = notice.home;
+        let told = self.newcomers.answered((home, notice.identification), from);
+        let told = told.ok_or(Dropped::Unsolicited)?;
+        let lasting = notice.lifetime.duration().unwrap_or(LONGEST);
+        if notice.lifetime.is_none() {
+            return Err(Dropped::NotSentOn);
+        }
+        let visitor = self.newcomers.follow(&told, now + lasting.min(LONGEST));
+        self.tunnel.follow(home, Some(from));
+        match self.visitors.get_mut(&home) {
+            None => self.events.push_back(ForeignEvent::Followed(visitor)),
+            // It is back from where it had gone.
+            Some(entry) if entry.gone.is_some_and(|gone| gone.to == from) => {
+                entry.stay(&mut self.tunnel);
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    // Where it was.
+
+    /// A neighbour has something to say.
+    pub(super) fn notice(
+        &mut self,
+        arrival: &Arrival,
+        octets: &[u8],
+        now: Instant,
+    ) -> Result<(), Dropped> {
+        let (notice, extensions) = Notice::parse(octets).map_err(|_| Dropped::Malformed)?;
+        let from = *arrival.source.ip();
+        let key = self.config.neighbours.get(&from);
+        let key = key.ok_or(Dropped::StrangeNeighbour)?;
+        let proof = key.verify(extensions, Between::ForeignHome);
+        proof.ok_or(Dropped::NotAuthenticForeign)?;
+        match notice.step {
+            Step::Answered => self.answered(from, &notice, now),
+            Step::Told => {
+                let judged = self.told(from, notice.home, extensions, now);
+                let lifetime = judged.unwrap_or(Lifetime::NONE);
+                let answer = Notice {
+                    step: Step::Answered,
+                    lifetime,
+                    ..notice
+                };
+                let mut octets = answer.encode();
+                if let Some(key) = self.config.neighbours.get(&from) {
+                    key.sign(&mut octets, Between::ForeignHome);
+                }
+                self.tell(from, octets);
+                judged.map(drop)
+            }
+        }
+    }
+
+    /// Believes a note, or not. Gives for how long packets are sent after whoever has written it.
+    fn told(
+        &mut self,
+        from: Ipv4Addr,
+        home: Ipv4Addr,
+        extensions: Extensions<'_>,
+        now: Instant,
+    ) -> Result<Lifetime, Dropped> {
+        let note = Note::find(extensions).ok_or(Dropped::Malformed)?;
+        let entry = self.visitors.get_mut(&home);
+        let entry = entry.ok_or(Dropped::UnknownMobile)?;
+        let key = self.config.mobile_keys.get(&home);
+        let key = key.ok_or(Dropped::NoNoteKey)?;
+        if note.previous != self.config.care_of || !key.has_written(&note, home, from) {
+            return Err(Dropped::NotAuthenticMobile);
+        }
+        if note.registration != entry.registration {
+            return Err(Dropped::OldNote);
+        }
+        match entry.gone {
+            Some(gone) if gone.to != from => return Err(Dropped::OldNote),
+            // It has not heard our answer.
+            Some(gone) => {
+                let left = gone.until.map_or(Duration::ZERO, |until| until.since(now));
+                return Ok(Lifetime::of(left));
+            }
+            None => {}
+        }
+        let rest = entry.until.map_or(LONGEST, |until| until.since(now));
+        let lifetime = Lifetime::of(rest.min(LONGEST));
+        let lasting = lifetime.duration().unwrap_or(LONGEST);
+        entry.gone = Some(Gone {
+            to: from,
+            until: Some(now + lasting),
+        });
+        let visitor = entry.visitor;
+        self.tunnel.send_after(home, Some(from));
+        self.unfollow(home);
+        self.events
+            .push_back(ForeignEvent::Gone { visitor, to: from });
+        Ok(lifetime)
+    }
+
+    // Both.
+
+    /// Does what is due.
+    pub(super) fn handle_handover(&mut self, now: Instant) {
+        for (neighbour, octets) in self.newcomers.due(now) {
+            self.tell(neighbour, octets);
+        }
+        for _ in 0..self.newcomers.give_up(now) {
+            self.counters.drop(Dropped::NeighbourSilent);
+        }
+        while let Some(home) = self.newcomers.over(now) {
+            self.unfollow(home);
+        }
+        for entry in self.visitors.values_mut() {
+            let until = entry.gone.and_then(|gone| gone.until);
+            if until.is_some_and(|until| until <= now) {
+                entry.stay(&mut self.tunnel);
+            }
+        }
+    }
+
+    /// When to call that again.
+    pub(super) fn next_of_handover(&self) -> Option<Instant> {
+        let gone = self.visitors.values().filter_map(|entry| entry.gone?.until);
+        gone.chain(self.newcomers.next()).min()
+    }
+
+    /// Nobody may send after it any more.
+    pub(super) fn unfollow(&mut self, home: Ipv4Addr) {
+        if let Some(visitor) = self.newcomers.unfollow(home) {
+            self.tunnel.follow(home, None);
+            if !self.visitors.contains_key(&home) {
+                self.events.push_back(ForeignEvent::Left(visitor));
+            }
+        }
+    }
+
+    fn tell(&mut self, neighbour: Ipv4Addr, octets: Vec<u8>) {
+        self.transmits.push_back(Transmit::Udp {
+            interface: None,
+            source: SocketAddrV4::new(self.config.care_of, PORT),
+            destination: SocketAddrV4::new(neighbour, PORT),
+            ttl: ROUTED,
+            octets,
+        });
+    }
+}

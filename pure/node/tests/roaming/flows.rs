@@ -1,0 +1,242 @@
+//! `docs/flows/`: who says what to whom while a mobile node moves, as five hosts really did it.
+
+use super::hosts::{AGENT, HOME, MOBILE, NAMES, Policies};
+use super::world::{Message, World};
+use node::mobile_ip::{Event as Told, HomeEvent, MobileEvent};
+use node::{Event, Handover};
+use std::fmt::Write;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A pause that is worth telling.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How hosts are called in a drawing.
+const PARTIES: [&str; 4] = ["mobile", "home", "a", "b"];
+
+struct Flow {
+    page: &'static str,
+    title: &'static str,
+    about: &'static str,
+    handover: Handover,
+    /// What happens before, and what is drawn.
+    before: fn(&mut World),
+    play: fn(&mut World),
+}
+
+const FLOWS: &[Flow] = &[
+    Flow {
+        page: "handover-initialisation",
+        title: "A mobile node registers, and its agent gets keys",
+        about: "As figure 4 of the paper on MML-IPsec has it: the registration waits for nothing, and what has to be \
+                agreed on goes on beside it. Home offers the agent's slot to the mobile node as soon as there is a \
+                tunnel; its keys leave when that has accepted.",
+        handover: Handover::Push,
+        before: |_| {},
+        play: |world| {
+            world.set_link(0, true);
+            world.run_for(6 * SECOND);
+        },
+    },
+    Flow {
+        page: "handover-push",
+        title: "A move, after which the gateway gives the keys",
+        about: "From the registration on, both ends seal on the first child, whose keys no agent has. The slot of the \
+                agent where the mobile node is now is offered and accepted, and its keys follow; that of the agent before is \
+                deleted two seconds later (figures 7 and 8 of the paper; DESIGN section 5, push).",
+        handover: Handover::Push,
+        before: at_a,
+        play: |world| {
+            world.move_to(1);
+            world.run_for(6 * SECOND);
+        },
+    },
+    Flow {
+        page: "handover-neighbours",
+        title: "Neighbours get keys before anybody comes",
+        about: "Agents say to which others mobile nodes may go from them (NEIGHBOURS, figure 5 of the paper), and home \
+                prepares a slot for each: nothing is sealed in it yet.",
+        handover: Handover::Pkd,
+        before: |_| {},
+        play: |world| {
+            world.set_link(0, true);
+            world.run_for(6 * SECOND);
+        },
+    },
+    Flow {
+        page: "handover-pkd",
+        title: "A move to a neighbour that has its keys",
+        about: "The registration is all that has to be said: each end sends on the slot of the new agent as soon as it \
+                knows of the move. Afterwards the slot that was left gets new keys, so that none is used twice.",
+        handover: Handover::Pkd,
+        before: at_a,
+        play: |world| {
+            world.move_to(1);
+            world.run_for(6 * SECOND);
+        },
+    },
+    Flow {
+        page: "handover-refused",
+        title: "A move to an agent that the mobile node does not license",
+        about: "The offer is refused, no key leaves, and the tunnel goes on, read by nobody. Home asks again from time to \
+                time, for the mobile node's configuration may change.",
+        handover: Handover::Push,
+        before: at_a,
+        play: |world| {
+            world.move_to(1);
+            world.run_for(6 * SECOND);
+        },
+    },
+];
+
+fn at_a(world: &mut World) {
+    world.set_link(0, true);
+    world.run_for(20 * SECOND);
+}
+
+impl Flow {
+    fn world(&self) -> World {
+        let mut policies = Policies::new(self.handover);
+        // Two agents are enough to see.
+        policies.licensed = [vec![0, 1], vec![0, 1]];
+        if self.page == "handover-refused" {
+            policies.licensed[MOBILE] = vec![0];
+        }
+        let mut world = World::new(policies, 7);
+        (self.before)(&mut world);
+        world.story.clear();
+        (self.play)(&mut world);
+        world
+    }
+
+    fn draw(&self, world: &World) -> String {
+        let mut page = format!(
+            "{}# {}\n\n{}\n\n```mermaid\nsequenceDiagram\n",
+            pages::HEAD,
+            self.title,
+            self.about
+        );
+        for party in PARTIES {
+            let _ = writeln!(page, "    participant {party}");
+        }
+        let mut last = world.story.first().map(|(at, ..)| *at);
+        for (at, who, message) in &world.story {
+            let Some(line) = line(*who, message) else {
+                continue;
+            };
+            let pause = last.map_or(Duration::ZERO, |last| at.since(last));
+            if pause >= PAUSE {
+                let _ = writeln!(page, "    Note over mobile,b: {pause:.1?} later");
+            }
+            last = Some(*at);
+            let _ = writeln!(page, "    {line}");
+        }
+        page.push_str("```\n");
+        page
+    }
+}
+
+/// How something is drawn; what says nothing of keys and registrations is left out.
+fn line(who: usize, message: &Message) -> Option<String> {
+    let here = PARTIES.get(who)?;
+    Some(match message {
+        Message::Ike {
+            to,
+            exchange,
+            response,
+        } => {
+            let kind = if *response { "response" } else { "request" };
+            format!("{here}->>{}: {exchange} {kind}", PARTIES.get(*to)?)
+        }
+        Message::Registration { to, reply } => {
+            let kind = if *reply { "Reply" } else { "Request" };
+            format!("{here}->>{}: Registration {kind}", PARTIES.get(*to)?)
+        }
+        Message::Told(event) => format!("Note over {here}: {}", told(event)?),
+    })
+}
+
+fn told(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::ChildUp { child, .. } => match child {
+            Some(child) => format!("{child} is up"),
+            None => "the first child is up".to_owned(),
+        },
+        Event::ChildRekeyed { child, .. } => format!(
+            "{} has new keys",
+            child.as_deref().unwrap_or("the first child")
+        ),
+        Event::SealedFor {
+            node: Some(node), ..
+        } => format!("seals for {node}"),
+        Event::SealedFor { node: None, .. } => "seals for no agent".to_owned(),
+        Event::GrantHeld(_) => "holds keys".to_owned(),
+        Event::GrantDropped { .. } => "has forgotten keys".to_owned(),
+        Event::Refused { why, .. } if why.contains("offer") => "refuses the offer".to_owned(),
+        Event::MobileIp(Told::HomeAgent(HomeEvent::Bound { .. })) => {
+            "the mobile node is bound".to_owned()
+        }
+        Event::MobileIp(Told::MobileNode(MobileEvent::Registered(_))) => "is registered".to_owned(),
+        _ => return None,
+    })
+}
+
+#[test]
+fn every_hand_over_is_drawn_as_it_happens() {
+    for flow in FLOWS {
+        pages::check(
+            &format!("flows/{}.md", flow.page),
+            &flow.draw(&flow.world()),
+        );
+    }
+}
+
+/// Negative control: a drawing that leaves a message out is another one.
+#[test]
+fn a_hand_over_with_a_message_less_is_another_page() {
+    let flow = &FLOWS[1];
+    let mut world = flow.world();
+    let page = flow.draw(&world);
+    let is_ike = |(_, _, message): &(_, _, Message)| matches!(message, Message::Ike { .. });
+    let at = world.story.iter().position(is_ike).unwrap();
+    world.story.remove(at);
+    assert_ne!(flow.draw(&world), page);
+}
+
+/// What must hold of each way of handing over, seen from who says something: with PKD nothing of IKE is said between
+/// the mobile node's request and its first packet for the new agent, and with push nothing before home's reply.
+#[test]
+fn no_hand_over_adds_a_message_to_a_registration() {
+    for (handover, most) in [(Handover::Push, 0), (Handover::Pkd, 0)] {
+        let mut world = World::new(Policies::new(handover), 7);
+        at_a(&mut world);
+        world.story.clear();
+        world.move_to(1);
+        world.run_for(6 * SECOND);
+        let is_request =
+            |message: &Message| matches!(message, Message::Registration { reply: false, .. });
+        let begun = world
+            .story
+            .iter()
+            .position(|(_, who, message)| *who == MOBILE && is_request(message));
+        let is_over = |message: &Message| {
+            matches!(
+                message,
+                Message::Told(Event::MobileIp(Told::MobileNode(MobileEvent::Registered(
+                    _
+                ))))
+            )
+        };
+        let over = world
+            .story
+            .iter()
+            .position(|(_, who, message)| *who == MOBILE && is_over(message));
+        let between = &world.story[begun.unwrap()..over.unwrap()];
+        let mobile_or_new = |who: usize| [MOBILE, AGENT + 1].contains(&who);
+        let of_ike = between.iter().filter(|(_, who, message)| {
+            matches!(message, Message::Ike { to, .. } if mobile_or_new(*who) || mobile_or_new(*to) && *who != HOME)
+        });
+        assert_eq!(of_ike.count(), most, "{handover:?} among {NAMES:?}");
+    }
+}

@@ -1,0 +1,163 @@
+//! What each way of handing keys over does, and does not.
+
+use super::hosts::{AGENT, HOME, MOBILE, Policies};
+use super::world::World;
+use node::{Event, Handover};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Numbers of exchanges.
+const CREATE_CHILD_SA: u8 = 36;
+const KEY_DISTRIBUTE: u8 = 240;
+
+#[test]
+fn keys_come_after_a_mobile_node_wherever_it_goes() {
+    for handover in [Handover::Push, Handover::Pkd] {
+        let mut world = World::at(Policies::new(handover), 0);
+        for agent in [1, 2, 0, 2] {
+            world.move_to(agent);
+            let reads = world.run_until(20 * SECOND, |world| world.readers() == [Some(agent); 2]);
+            assert!(reads, "{handover:?}: nobody reads at {agent}");
+            let before = world.read(agent);
+            assert!(world.traffic_flows());
+            assert_eq!(world.read(agent), before + 2);
+        }
+        world.assert_nobody_read_behind();
+    }
+}
+
+/// Of what is under way, and of who comes late, nothing is lost to the ends: only to the nodes.
+#[test]
+fn what_is_sealed_between_a_move_and_new_keys_no_node_reads() {
+    let mut world = World::at(Policies::new(Handover::Push), 0);
+    world.silent_in = Some((HOME, CREATE_CHILD_SA));
+    world.move_to(1);
+    assert!(world.run_until(20 * SECOND, |world| world.is_at(1)
+        && world.slot(MOBILE).is_none()
+        && world.slot(HOME).is_none()));
+    let before = [0, 1].map(|agent| world.read(agent));
+    assert!(world.traffic_flows());
+    assert_eq!([0, 1].map(|agent| world.read(agent)), before);
+    assert_eq!(world.unread(1), 2);
+    world.silent_in = None;
+    assert!(world.run_until(30 * SECOND, |world| world.readers() == [Some(1); 2]));
+}
+
+#[test]
+fn with_pkd_no_message_is_needed_between_a_registration_and_the_new_keys() {
+    let mut world = World::at(Policies::new(Handover::Pkd), 0);
+    world.run_for(10 * SECOND);
+    // Whatever either of them said of IKE would not arrive.
+    world.silent_in = Some((HOME, CREATE_CHILD_SA));
+    let spis = [1, 2].map(|agent| world.nodes[AGENT + agent].held_grants().len());
+    assert_eq!(spis, [1, 1], "both neighbours are prepared");
+    world.move_to(1);
+    let registered = world.run_until(20 * SECOND, |world| world.is_at(1));
+    assert!(registered);
+    world.run_for(Duration::from_millis(20));
+    assert_eq!(world.readers(), [Some(1); 2]);
+    assert!(world.traffic_flows());
+    assert!(world.read(1) > 0);
+}
+
+#[test]
+fn a_registration_waits_for_no_key() {
+    for handover in [Handover::Push, Handover::Pkd] {
+        let mut world = World::at(Policies::new(handover), 0);
+        world.silent_in = Some((HOME, KEY_DISTRIBUTE));
+        world.move_to(1);
+        assert!(world.run_until(20 * SECOND, |world| world.is_at(1)));
+        assert!(world.traffic_flows());
+    }
+}
+
+#[test]
+fn who_comes_back_finds_other_keys() {
+    for handover in [Handover::Push, Handover::Pkd] {
+        let mut world = World::at(Policies::new(handover), 0);
+        let mut seen = std::collections::BTreeSet::new();
+        for agent in [1, 0, 1, 0] {
+            world.move_to(agent);
+            assert!(world.run_until(20 * SECOND, |world| world.readers() == [Some(agent); 2]));
+            for end in [MOBILE, HOME] {
+                assert!(
+                    seen.insert((end, world.slot(end))),
+                    "{handover:?}: it is a slot of before"
+                );
+            }
+            assert!(world.traffic_flows());
+        }
+    }
+}
+
+/// Invariant 4: both ends have to agree, and either is enough to refuse.
+#[test]
+fn a_node_that_one_end_does_not_license_gets_no_key_by_any_way() {
+    for handover in [Handover::Push, Handover::Pkd] {
+        for end in [MOBILE, HOME] {
+            let mut policies = Policies::new(handover);
+            policies.licensed[end] = vec![0];
+            let mut world = World::at(policies, 0);
+            world.move_to(1);
+            world.run_for(30 * SECOND);
+            assert!(world.traffic_flows());
+            assert!(world.nodes[AGENT + 1].held_grants().is_empty());
+            assert_eq!(world.read(1), 0);
+            let told = world.events[MOBILE].iter().any(|event| {
+                matches!(event, Event::Refused { why, .. } if why.contains("offers to let fb.example.net read"))
+            });
+            assert_eq!(told, end == MOBILE, "the one that refuses says so");
+        }
+    }
+}
+
+/// A mobile node in two places at once is read where it sends.
+#[test]
+fn of_two_places_the_one_counts_that_is_sent_by() {
+    let policies = Policies {
+        simultaneous: true,
+        ..Policies::new(Handover::Pkd)
+    };
+    let mut world = World::at(policies, 0);
+    world.set_link(1, true);
+    assert!(world.run_until(20 * SECOND, |world| world.places(HOME).len() == 2));
+    for _ in 0..20 {
+        assert!(world.traffic_flows());
+    }
+    assert_eq!(world.readers(), [Some(0); 2]);
+    world.set_link(0, false);
+    assert!(world.run_until(20 * SECOND, |world| world.places(MOBILE).contains(&1)));
+    for _ in 0..5 {
+        world.traffic_flows();
+    }
+    assert_eq!(world.readers(), [Some(1); 2]);
+    assert!(world.traffic_flows());
+}
+
+#[test]
+fn whoever_restarts_is_read_again_where_the_mobile_node_is() {
+    for who in [MOBILE, HOME, AGENT + 1] {
+        let mut world = World::at(Policies::new(Handover::Push), 0);
+        world.move_to(1);
+        assert!(world.run_until(20 * SECOND, |world| world.readers() == [Some(1); 2]));
+        world.restart(who);
+        assert!(
+            world.run_until(120 * SECOND, |world| world.readers() == [Some(1); 2]),
+            "after a restart of {who}"
+        );
+        assert!(world.traffic_flows());
+    }
+}
+
+/// The keys of the first child are everybody's who has a licence without `at`, and nobody's besides.
+#[test]
+fn at_home_in_no_place_nobody_reads() {
+    let mut policies = Policies::new(Handover::Push);
+    policies.licensed = [vec![1, 2], vec![1, 2]];
+    let mut world = World::new(policies, 7);
+    world.set_link(0, true);
+    world.run_for(10 * SECOND);
+    assert!(world.traffic_flows());
+    assert_eq!((world.read(0), world.unread(0)), (0, 2));
+}

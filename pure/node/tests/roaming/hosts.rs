@@ -1,0 +1,251 @@
+//! The five hosts, and what each is told.
+
+use crypto::Secret;
+use model::{
+    Encapsulation, Identity, Licence, MapKind, Mode, Right, Suite, TrafficSelector, ZoneId,
+    ZoneSelector, ZoneSuite,
+};
+use node::mobile_ip::{
+    Algorithm, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
+    MobileNodeConfig, Replay,
+};
+use node::{
+    Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, Tcp, ZonePolicy,
+};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+pub const MOBILE: usize = 0;
+pub const HOME: usize = 1;
+/// The first agent; the others follow.
+pub const AGENT: usize = 2;
+pub const AGENTS: usize = 3;
+pub const HOSTS: usize = AGENT + AGENTS;
+
+pub const NAMES: [&str; HOSTS] = [
+    "alice@example.net",
+    "gw.example.net",
+    "fa.example.net",
+    "fb.example.net",
+    "fc.example.net",
+];
+
+/// The home address, the home agent's, and the care-of addresses.
+pub const ADDRESSES: [Ipv4Addr; HOSTS] = [
+    Ipv4Addr::new(10, 66, 0, 7),
+    Ipv4Addr::new(192, 0, 2, 1),
+    Ipv4Addr::new(198, 51, 100, 2),
+    Ipv4Addr::new(203, 0, 113, 2),
+    Ipv4Addr::new(198, 18, 0, 2),
+];
+
+/// What is different from world to world.
+#[derive(Clone)]
+pub struct Policies {
+    pub handover: Handover,
+    pub simultaneous: bool,
+    /// The agents that the mobile node licenses, and the gateway, by their numbers from 0.
+    pub licensed: [Vec<usize>; 2],
+}
+
+impl Policies {
+    pub fn new(handover: Handover) -> Self {
+        Self {
+            handover,
+            simultaneous: false,
+            licensed: [vec![0, 1, 2], vec![0, 1, 2]],
+        }
+    }
+}
+
+pub fn identity(who: usize) -> Identity {
+    NAMES[who].parse().unwrap()
+}
+
+/// What a host is told.
+pub fn config(who: usize, policies: &Policies) -> Config {
+    let peers = match who {
+        MOBILE => vec![Peer {
+            slots: slots(&policies.licensed[0]),
+            ..peer(
+                "office",
+                HOME,
+                Some(HOME),
+                vpn("10.1.0.2", 32, "10.8.0.0", 16),
+            )
+        }],
+        HOME => {
+            let alice = Peer {
+                slots: slots(&policies.licensed[1]),
+                ..peer("alice", MOBILE, None, vpn("10.8.0.0", 16, "10.1.0.2", 32))
+            };
+            let agents =
+                (AGENT..HOSTS).map(|agent| peer(NAMES[agent], agent, Some(agent), Role::Licensed));
+            std::iter::once(alice).chain(agents).collect()
+        }
+        _ => vec![peer("gw", HOME, None, Role::Gateway)],
+    };
+    let own = [("office", 0), ("alice", 1)].get(who).copied();
+    let places = own.map(|(name, number)| {
+        let nodes = policies.licensed[number].iter().map(|agent| {
+            let at = TrafficSelector::from_prefix(ADDRESSES[AGENT + agent].into(), 32);
+            (identity(AGENT + agent), at.into_iter().collect())
+        });
+        let handover = policies.handover;
+        (
+            name.to_owned(),
+            Places {
+                handover,
+                nodes: nodes.collect(),
+            },
+        )
+    });
+    let others = (AGENT..HOSTS).filter(|other| *other != who).map(identity);
+    Config {
+        identity: identity(who),
+        credential: None,
+        trust: crypto::TrustStore::default(),
+        start: if who == MOBILE {
+            vec!["office".to_owned()]
+        } else {
+            Vec::new()
+        },
+        peers,
+        encapsulation: Encapsulation::Always,
+        ike_port: 500,
+        natt_port: 4500,
+        addresses: Vec::new(),
+        fragment: 1280,
+        elsewhere: None,
+        workers: std::num::NonZeroU8::MIN,
+        policies: Vec::new(),
+        snoop: (who >= AGENT).then(node::SnoopConfig::default),
+        window: None,
+        stand_in: None,
+        mobile_ip: Some(part(who, policies)),
+        places: places.into_iter().collect(),
+        neighbours: if who >= AGENT {
+            others.collect()
+        } else {
+            Vec::new()
+        },
+        grant_lifetime: Duration::from_secs(3600),
+        classes: BTreeMap::new(),
+        sizes: BTreeMap::new(),
+        cover: BTreeMap::new(),
+        levels: BTreeMap::new(),
+        clamp: None,
+        path_mtu: false,
+        key_log: false,
+    }
+}
+
+fn part(who: usize, policies: &Policies) -> Part {
+    let key = || Association {
+        spi: 4097,
+        algorithm: Algorithm::HmacSha256,
+        key: Secret::new(vec![7; 32]),
+        replay: Replay::TIMESTAMPS,
+    };
+    match who {
+        MOBILE => Part::MobileNode(MobileNodeConfig {
+            home: ADDRESSES[MOBILE],
+            home_agent: ADDRESSES[HOME],
+            key: key(),
+            agent_keys: BTreeMap::new(),
+            interfaces: (0..AGENTS as u32).collect(),
+            lifetime: Lifetime(60),
+            simultaneous: policies.simultaneous,
+        }),
+        HOME => Part::HomeAgent(HomeAgentConfig {
+            address: ADDRESSES[HOME],
+            lifetime: Lifetime(600),
+            bindings: 2,
+            reverse_tunnel_required: true,
+            mobiles: BTreeMap::from([(ADDRESSES[MOBILE], key())]),
+            foreign: BTreeMap::new(),
+        }),
+        agent => Part::ForeignAgent(ForeignAgentConfig {
+            interface: 0,
+            address: ADDRESSES[agent],
+            care_of: ADDRESSES[agent],
+            interval: Duration::from_secs(1),
+            lifetime: Lifetime(600),
+            home_agents: Vec::new(),
+            home_keys: BTreeMap::new(),
+            mobile_keys: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
+            visitors: 10,
+            pending: 8,
+        }),
+    }
+}
+
+fn zones() -> ZonePolicy {
+    ZonePolicy {
+        map: MapKind::Changeable,
+        stance: Stance::Require,
+        zones: vec![
+            (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
+            (ZoneSelector::Rest, ZoneSuite::Aes128Gcm16),
+        ],
+        window: 4096,
+        licences: Vec::new(),
+        level: None,
+    }
+}
+
+fn slots(agents: &[usize]) -> Vec<Slot> {
+    let slot = |agent: &usize| {
+        let node = identity(AGENT + agent);
+        let licence = Licence {
+            node: node.clone(),
+            zone: ZoneId::DESIGNATED,
+            right: Right::Read,
+        };
+        Slot::new(node, [licence], &zones())
+    };
+    agents.iter().map(slot).collect()
+}
+
+fn vpn(local: &str, local_len: u8, remote: &str, remote_len: u8) -> Role {
+    let selectors = |text: &str, length| {
+        let selector = TrafficSelector::from_prefix(text.parse().unwrap(), length);
+        selector.into_iter().collect()
+    };
+    Role::Vpn {
+        local: selectors(local, local_len),
+        remote: selectors(remote, remote_len),
+        addressing: Addressing::Fixed,
+        zones: zones(),
+        mode: Mode::Tunnel,
+    }
+}
+
+fn peer(name: &str, who: usize, at: Option<usize>, role: Role) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        address: at.map(|at| ADDRESSES[at].into()),
+        identity: identity(who),
+        groups: vec![model::Group::X25519],
+        kems: vec![None],
+        psk: Some(Secret::new(b"correct horse battery staple".to_vec())),
+        role,
+        suites: vec![Suite::Aes128Gcm16],
+        liveness: Duration::from_secs(5),
+        lifetimes: Lifetimes::default(),
+        mobike: false,
+        clones: false,
+        resources: 1,
+        esn: false,
+        forbids_nat: false,
+        key: None,
+        redirects: Vec::new(),
+        window: 1,
+        children: Vec::new(),
+        slots: Vec::new(),
+        tcp: Tcp::Off,
+        ppk: None,
+    }
+}

@@ -1,0 +1,13 @@
+//! A mobile node that walks among licensed foreign agents, with its gateway, which is its home agent: hand-over on
+//! virtual time (DESIGN section 5).
+
+#![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
+
+mod attacks;
+#[path = "../../src/tests/datagram.rs"]
+mod datagram;
+mod flows;
+mod handover;
+mod hosts;
+mod walks;
+mod world;

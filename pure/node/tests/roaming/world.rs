@@ -1,0 +1,621 @@
+//! Five hosts and what is between them.
+//!
+//! ```text
+//!            link 0 ---- agent A ----.
+//!   mobile   link 1 ---- agent B ------ network ---- home (gateway, home agent)
+//!            link 2 ---- agent C ----'
+//! ```
+//!
+//! What the mobile node sends goes by the agent that it has chosen, which shows it to its licensed node and puts it
+//! into its tunnel; what comes for it comes back in the same way. Links and the network lose, repeat and delay as told.
+//!
+//! The world watches whatever is sealed (invariants 1 and 5 of DESIGN section 4): no SPI has a number twice, and no
+//! agent ever gets a key of what an end sealed while, to its knowledge, the mobile node was elsewhere.
+
+use super::datagram;
+use super::hosts::{ADDRESSES, AGENT, AGENTS, HOME, HOSTS, MOBILE, NAMES, Policies, config};
+use crypto::Rng;
+use model::{Instant, Path, Spi};
+use node::mobile_ip::{Arrival, NtpTime, Status, Transmit};
+use node::{DropReason, Event, Node, Packet, Side, Sink, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use wire::ecn::Ecn;
+use wire::esp::{Datagram, Header};
+use wire::ike::{ExchangeType, Header as IkeHeader};
+
+/// When the worlds begin, on the hosts' clocks and by the calendar.
+const START: Duration = Duration::from_secs(1000);
+const TODAY: Duration = Duration::from_secs(1_800_000_000);
+
+/// How a hop treats packets, in per mille.
+#[derive(Clone, Copy, Default)]
+pub struct Hop {
+    pub lost: u16,
+    pub repeated: u16,
+    pub delayed: u16,
+}
+
+/// A packet on its way.
+#[derive(Clone)]
+pub enum Flight {
+    /// On a link, from the mobile node.
+    Up(usize, Vec<u8>),
+    /// On a link, to it.
+    Down(usize, Vec<u8>),
+    /// In a tunnel, between a care-of address and home.
+    Tunnel(Ipv4Addr, Ipv4Addr, Vec<u8>),
+    /// IKE between home and an agent.
+    Direct(usize, Path, Vec<u8>),
+    /// Of Mobile IP, on a link or beyond: to whom, by which link.
+    Discovery(usize, u32, Ipv4Addr, Vec<u8>),
+    Registration(usize, Arrival, Vec<u8>),
+}
+
+/// What is worth telling.
+pub enum Message {
+    /// A message of IKE left.
+    Ike {
+        to: usize,
+        exchange: ExchangeType,
+        response: bool,
+    },
+    /// One of Mobile IP did.
+    Registration { to: usize, reply: bool },
+    /// A host told its driver something.
+    Told(Event),
+}
+
+/// What an end sealed: in which SPI, and where the mobile node was to its knowledge.
+struct Sealed {
+    spi: Spi,
+    places: BTreeSet<usize>,
+}
+
+pub struct World {
+    pub now: Instant,
+    pub nodes: Vec<Node>,
+    pub policies: Policies,
+    pub delivered: [Vec<Vec<u8>>; 2],
+    pub events: Vec<Vec<Event>>,
+    /// What happened, in order: when, and where.
+    pub story: Vec<(Instant, usize, Message)>,
+    pub dropped: Vec<DropReason>,
+    pub links: [bool; AGENTS],
+    pub wireless: Hop,
+    pub wired: Hop,
+    /// Hosts that are switched off.
+    pub off: [bool; HOSTS],
+    /// Hosts of which no message of an exchange (by its number) arrives.
+    pub silent_in: Option<(usize, u8)>,
+    /// Segments that each agent has read.
+    sealed: Vec<Sealed>,
+    numbers: BTreeSet<(usize, Spi, u32)>,
+    held: Vec<BTreeSet<Spi>>,
+    flights: BTreeMap<(Instant, u64), Flight>,
+    count: u64,
+    pub rng: Rng,
+}
+
+impl World {
+    /// All hosts; the mobile node has no link yet.
+    pub fn new(policies: Policies, seed: u64) -> Self {
+        let mut octets = [7; 32];
+        octets[..8].copy_from_slice(&seed.to_be_bytes());
+        let mut rng = Rng::from_seed(octets);
+        let now = Instant::from_origin(START);
+        let nodes = (0..HOSTS).map(|who| Node::new(config(who, &policies), rng.array(), now));
+        let mut world = Self {
+            now,
+            nodes: nodes.collect(),
+            policies,
+            delivered: Default::default(),
+            events: vec![Vec::new(); HOSTS],
+            story: Vec::new(),
+            dropped: Vec::new(),
+            links: [false; AGENTS],
+            wireless: Hop::default(),
+            wired: Hop::default(),
+            off: [false; HOSTS],
+            silent_in: None,
+            sealed: Vec::new(),
+            numbers: BTreeSet::new(),
+            held: vec![BTreeSet::new(); AGENTS],
+            flights: BTreeMap::new(),
+            count: 0,
+            rng,
+        };
+        (0..HOSTS).for_each(|who| world.tell_time(who));
+        (0..AGENTS).for_each(|link| world.set_link(link, false));
+        world
+    }
+
+    /// One in which the mobile node is at an agent, which reads its tunnel.
+    pub fn at(policies: Policies, agent: usize) -> Self {
+        let mut world = Self::new(policies, 7);
+        world.set_link(agent, true);
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(world.readers(), [Some(agent); 2], "{:?}", world.events);
+        world
+    }
+
+    /// The mobile node leaves all links but one.
+    pub fn move_to(&mut self, agent: usize) {
+        (0..AGENTS).for_each(|link| self.set_link(link, link == agent));
+    }
+
+    pub fn set_link(&mut self, link: usize, up: bool) {
+        self.links[link] = up;
+        self.nodes[MOBILE].handle_link(link as u32, up, self.now);
+        self.collect();
+    }
+
+    /// A host's process ends without a word and starts anew.
+    pub fn restart(&mut self, who: usize) {
+        self.nodes[who] = Node::new(config(who, &self.policies), self.rng.array(), self.now);
+        self.tell_time(who);
+        if who == MOBILE {
+            (0..AGENTS).for_each(|link| self.set_link(link, self.links[link]));
+        }
+        self.collect();
+    }
+
+    pub fn command<T>(&mut self, who: usize, say: impl FnOnce(&mut Node, Instant) -> T) -> T {
+        let answer = say(&mut self.nodes[who], self.now);
+        self.collect();
+        answer
+    }
+
+    /// A TCP segment from the mobile node to a server at home, or back.
+    pub fn segment(&mut self, from: usize, seq: u32) -> Vec<u8> {
+        let (client, server) = ("10.1.0.2:40000", "10.8.0.1:80");
+        let payload = [0x5a; 100];
+        let segment = match from {
+            MOBILE => datagram::tcp(client, server, seq, 1, &payload),
+            _ => datagram::tcp(server, client, seq, 1, &payload),
+        };
+        let mut outlet = Outlet::default();
+        let mut batch = [Packet::with_capacity(2000)];
+        batch[0].fill(&segment);
+        self.nodes[from].seal(&mut batch, &mut outlet, self.now);
+        self.sort(from, outlet);
+        self.collect();
+        segment
+    }
+
+    /// Whether both ends know that the mobile node is at an agent, and nowhere else.
+    pub fn is_at(&self, agent: usize) -> bool {
+        [MOBILE, HOME]
+            .iter()
+            .all(|end| self.places(*end) == [agent].into())
+    }
+
+    /// Sends a segment each way and says whether both arrive.
+    pub fn traffic_flows(&mut self) -> bool {
+        let seq = self.count as u32;
+        let (up, down) = (self.segment(MOBILE, seq), self.segment(HOME, seq));
+        self.run_for(Duration::from_secs(1));
+        self.delivered[HOME].contains(&up) && self.delivered[MOBILE].contains(&down)
+    }
+
+    /// Of the mobile node and of home: the agent that holds the keys of what it seals in.
+    pub fn readers(&self) -> [Option<usize>; 2] {
+        [MOBILE, HOME].map(|who| {
+            let spi = self.slot(who)?;
+            (0..AGENTS).find(|agent| {
+                let held = self.nodes[AGENT + agent].held_grants();
+                held.iter()
+                    .any(|held| [held.from_gateway, held.to_gateway].contains(&spi))
+            })
+        })
+    }
+
+    /// The SPI that an end seals in, if that is in a slot.
+    pub fn slot(&self, who: usize) -> Option<Spi> {
+        let peers = self.nodes[who].peers();
+        let children = peers.iter().flat_map(|peer| &peer.children);
+        let mut used = children.filter(|child| {
+            node::is_slot(child.name.as_deref()) && !child.waiting && !child.draining
+        });
+        used.next().map(|child| child.outbound)
+    }
+
+    /// How many segments an agent has read.
+    pub fn read(&self, agent: usize) -> u64 {
+        self.nodes[AGENT + agent].transit_counters().segments
+    }
+
+    /// How many packets an agent could not open.
+    pub fn unread(&self, agent: usize) -> u64 {
+        self.nodes[AGENT + agent].transit_counters().unlicensed
+    }
+
+    pub fn run_for(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        loop {
+            let flight = self.flights.keys().next().map(|(at, _)| *at);
+            let hosts = self.nodes.iter().zip(&self.off).filter(|(_, off)| !**off);
+            let timeouts = hosts.filter_map(|(node, _)| Some(node.poll_timeout()?.at));
+            let Some(next) = timeouts.chain(flight).min().filter(|next| *next <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            self.step();
+        }
+        self.now = end;
+    }
+
+    /// Lets time pass until something is so, and says whether it came to that.
+    pub fn run_until(&mut self, most: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + most;
+        while !is_so(self) && self.now < end {
+            self.run_for(Duration::from_millis(10));
+        }
+        is_so(self)
+    }
+
+    /// What is on its way just now.
+    pub fn under_way(&self, is_so: impl Fn(&Flight) -> bool) -> Vec<Flight> {
+        let flights = self.flights.values();
+        flights.filter(|flight| is_so(flight)).cloned().collect()
+    }
+
+    /// No agent ever held a key of what was sealed while the mobile node was elsewhere.
+    pub fn assert_nobody_read_behind(&self) {
+        for Sealed { spi, places } in &self.sealed {
+            for (agent, held) in self.held.iter().enumerate() {
+                let had = held.contains(spi);
+                assert!(
+                    !had || places.contains(&agent),
+                    "{} has the key of {spi}",
+                    NAMES[AGENT + agent]
+                );
+            }
+        }
+    }
+
+    // Inside.
+
+    fn tell_time(&mut self, who: usize) {
+        let passed = self.now.since(Instant::from_origin(START));
+        let time = NtpTime::from_unix(TODAY).plus(passed);
+        self.nodes[who].set_time_of_day(time, self.now);
+    }
+
+    fn step(&mut self) {
+        while let Some(entry) = self
+            .flights
+            .first_entry()
+            .filter(|entry| entry.key().0 <= self.now)
+        {
+            let flight = entry.remove();
+            self.arrive(flight);
+        }
+        for (who, node) in self.nodes.iter_mut().enumerate() {
+            let is_due = |node: &Node| node.poll_timeout().is_some_and(|due| due.at <= self.now);
+            if !self.off[who] && is_due(node) {
+                node.handle_timeout(self.now);
+                let next = node.poll_timeout();
+                assert!(!is_due(node), "{} is due for ever: {next:?}", NAMES[who]);
+            }
+        }
+        self.collect();
+    }
+
+    fn arrive(&mut self, flight: Flight) {
+        match flight {
+            Flight::Up(link, packet) => {
+                if !self.off[AGENT + link] && self.shown(link, Side::Wireless, &packet) {
+                    self.encapsulate(AGENT + link, packet);
+                }
+            }
+            Flight::Down(link, packet) => {
+                if self.links[link] && !self.off[MOBILE] {
+                    self.hand_over(MOBILE, &packet);
+                }
+            }
+            Flight::Tunnel(from, to, mut inner) => {
+                let Some(who) = owner(to).filter(|who| !self.off[*who]) else {
+                    return;
+                };
+                let node = &mut self.nodes[who];
+                let Some(packet) = node.decapsulate(from, Ecn::NotEct, &mut inner) else {
+                    return;
+                };
+                let packet = packet.datagram.to_vec();
+                match who {
+                    HOME => self.hand_over(HOME, &packet),
+                    agent => {
+                        let link = agent - AGENT;
+                        if self.shown(link, Side::Wired, &packet) {
+                            self.fly(Flight::Down(link, packet), self.wireless);
+                        }
+                    }
+                }
+            }
+            Flight::Direct(who, path, payload) => {
+                if !self.off[who] {
+                    self.deliver(who, path, &payload);
+                }
+            }
+            Flight::Discovery(who, link, source, octets) => {
+                let reaches = who != MOBILE || self.links[link as usize];
+                if reaches && !self.off[who] {
+                    self.nodes[who].handle_discovery(link, source, &octets, self.now);
+                }
+            }
+            Flight::Registration(who, arrival, octets) => {
+                let reaches = who != MOBILE || self.links[arrival.interface as usize];
+                if reaches && !self.off[who] {
+                    self.nodes[who].handle_registration(&arrival, &octets, self.now);
+                }
+            }
+        }
+        self.collect();
+    }
+
+    /// An agent's licensed node sees a packet; whether it goes on as it was.
+    fn shown(&mut self, link: usize, from: Side, packet: &[u8]) -> bool {
+        let verdict = self.nodes[AGENT + link].transit(from, packet, self.now);
+        verdict == Verdict::Forward
+    }
+
+    fn encapsulate(&mut self, who: usize, packet: Vec<u8>) {
+        let mut outers = Vec::new();
+        self.nodes[who].encapsulate(&packet, |outer| outers.push(outer));
+        for outer in outers {
+            let flight = Flight::Tunnel(outer.source, outer.destination, packet.clone());
+            self.fly(flight, self.wired);
+        }
+    }
+
+    /// An end gets an IP packet with UDP inside.
+    pub fn hand_over(&mut self, who: usize, packet: &[u8]) {
+        let address = |at: usize| <[u8; 4]>::try_from(&packet[at..at + 4]).unwrap();
+        let port = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+        let remote = SocketAddr::from((address(12), port(20)));
+        let local = SocketAddr::from((address(16), port(22)));
+        let payload = datagram::udp_payload(packet).to_vec();
+        self.deliver(who, Path::udp(local, remote), &payload);
+    }
+
+    fn deliver(&mut self, who: usize, path: Path, payload: &[u8]) {
+        let datagram = match path.local.port() {
+            500 => Datagram::Ike(payload),
+            _ => Datagram::of(payload),
+        };
+        match datagram {
+            Datagram::Ike(message) => self.nodes[who].handle_datagram(path, message, self.now),
+            Datagram::Keepalive => {}
+            Datagram::Esp(packet) => {
+                let mut packet = Packet::from_slice(packet);
+                packet.path = Some(path);
+                let mut outlet = Outlet::default();
+                self.nodes[who].open(&mut [packet], &mut outlet, self.now);
+                self.sort(who, outlet);
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        for who in 0..HOSTS {
+            while let Some(transmit) = self.nodes[who].poll_registration() {
+                self.register(who, transmit);
+            }
+            while let Some(transmit) = self.nodes[who].poll_transmit() {
+                let marker = if transmit.path.local.port() == 500 {
+                    0
+                } else {
+                    4
+                };
+                let message = transmit.payload[marker..].to_vec();
+                let silent = self.silent_in == Some((who, message[18]));
+                let to = owner_of(transmit.path.remote.ip()).expect("it is one of them");
+                let header = IkeHeader::peek(&message).expect("it was made just now");
+                let told = Message::Ike {
+                    to,
+                    exchange: header.exchange,
+                    response: header.flags.response,
+                };
+                self.story.push((self.now, who, told));
+                if !silent {
+                    self.depart(who, transmit.path, transmit.payload);
+                }
+            }
+            while let Some((side, packet)) = self.nodes[who].poll_resend() {
+                match side {
+                    Side::Wireless => self.fly(Flight::Down(who - AGENT, packet), self.wireless),
+                    Side::Wired => self.encapsulate(who, packet),
+                }
+            }
+            while let Some(event) = self.nodes[who].poll_event() {
+                self.story
+                    .push((self.now, who, Message::Told(event.clone())));
+                self.events[who].push(event);
+            }
+        }
+        for (agent, held) in self.held.iter_mut().enumerate() {
+            let grants = self.nodes[AGENT + agent].held_grants();
+            held.extend(
+                grants
+                    .iter()
+                    .flat_map(|held| [held.from_gateway, held.to_gateway]),
+            );
+        }
+    }
+
+    fn sort(&mut self, who: usize, outlet: Outlet) {
+        self.dropped.extend(outlet.dropped);
+        if let Some(delivered) = self.delivered.get_mut(who) {
+            delivered.extend(outlet.delivered);
+        }
+        for (path, payload) in outlet.transmitted {
+            self.watch(who, &payload);
+            self.depart(who, path, payload);
+        }
+    }
+
+    fn watch(&mut self, who: usize, esp: &[u8]) {
+        let header = Header::parse(esp).expect("it was sealed just now");
+        let first = self.numbers.insert((who, header.spi, header.seq));
+        assert!(
+            first,
+            "{} seals number {} of {} twice",
+            NAMES[who], header.seq, header.spi
+        );
+        let (spi, places) = (header.spi, self.places(who));
+        // Where that is not known nothing leaves.
+        if !places.is_empty() {
+            self.sealed.push(Sealed { spi, places });
+        }
+    }
+
+    /// Where the mobile node is to the knowledge of an end: agents by number.
+    pub fn places(&self, who: usize) -> BTreeSet<usize> {
+        let care_of: Vec<_> = match self.nodes[who].mobile_ip() {
+            Some((Status::MobileNode { route, .. }, _)) => {
+                route.map(|at| at.care_of).into_iter().collect()
+            }
+            Some((Status::HomeAgent { homes, .. }, _)) => {
+                let bindings = homes.into_iter().flat_map(|(_, bindings)| bindings);
+                bindings.map(|(care_of, _)| care_of).collect()
+            }
+            _ => Vec::new(),
+        };
+        let agents = care_of.into_iter().filter_map(owner);
+        agents.map(|who| who - AGENT).collect()
+    }
+
+    fn depart(&mut self, who: usize, path: Path, payload: Vec<u8>) {
+        if self.off[who] {
+            return;
+        }
+        let local = SocketAddr::new(ADDRESSES[who].into(), path.local.port());
+        let remote = owner_of(path.remote.ip());
+        match (who, remote) {
+            (MOBILE, _) => {
+                let Some((
+                    Status::MobileNode {
+                        route: Some(at), ..
+                    },
+                    _,
+                )) = self.nodes[MOBILE].mobile_ip()
+                else {
+                    return;
+                };
+                let link = at.interface as usize;
+                if self.links[link] {
+                    let packet = datagram::udp(local, path.remote, &payload);
+                    self.fly(Flight::Up(link, packet), self.wireless);
+                }
+            }
+            (HOME, Some(MOBILE)) => {
+                let packet = datagram::udp(local, path.remote, &payload);
+                self.encapsulate(HOME, packet);
+            }
+            (_, Some(to)) => {
+                let path = Path::udp(path.remote, local);
+                self.fly(Flight::Direct(to, path, payload), self.wired);
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn register(&mut self, who: usize, transmit: Transmit) {
+        if self.off[who] {
+            return;
+        }
+        match transmit {
+            Transmit::Icmp {
+                interface, octets, ..
+            } => {
+                let (to, link) = match who {
+                    MOBILE => (AGENT + interface as usize, 0),
+                    agent => (MOBILE, (agent - AGENT) as u32),
+                };
+                let is_up = who == MOBILE && !self.links[interface as usize];
+                if !is_up {
+                    let flight = Flight::Discovery(to, link, ADDRESSES[who], octets);
+                    self.fly(flight, self.wireless);
+                }
+            }
+            Transmit::Udp {
+                interface,
+                source,
+                destination,
+                ttl,
+                octets,
+            } => {
+                let to = match (who, owner(*destination.ip())) {
+                    (MOBILE, _) => AGENT + interface.unwrap_or(0) as usize,
+                    (_, Some(to)) => to,
+                    (_, None) => return,
+                };
+                let reply = octets.first() == Some(&3);
+                let told = Message::Registration { to, reply };
+                self.story.push((self.now, who, told));
+                let on_link = who == MOBILE || to == MOBILE;
+                let link = match to {
+                    MOBILE => (who - AGENT) as u32,
+                    _ => 0,
+                };
+                let arrival = Arrival {
+                    interface: link,
+                    source,
+                    destination: *destination.ip(),
+                    ttl,
+                };
+                let hop = if on_link { self.wireless } else { self.wired };
+                self.fly(Flight::Registration(to, arrival, octets), hop);
+            }
+        }
+    }
+
+    pub fn fly(&mut self, flight: Flight, hop: Hop) {
+        let happens = |rng: &mut Rng, per_mille: u16| per_mille > 0 && rng.u16() % 1000 < per_mille;
+        if happens(&mut self.rng, hop.lost) {
+            return;
+        }
+        let copies = 1 + usize::from(happens(&mut self.rng, hop.repeated));
+        for _ in 0..copies {
+            let late = happens(&mut self.rng, hop.delayed);
+            let at = self.now + Duration::from_millis(if late { 35 } else { 5 });
+            self.count += 1;
+            self.flights.insert((at, self.count), flight.clone());
+        }
+    }
+}
+
+pub fn owner(address: Ipv4Addr) -> Option<usize> {
+    ADDRESSES.iter().position(|known| *known == address)
+}
+
+fn owner_of(address: IpAddr) -> Option<usize> {
+    match address {
+        IpAddr::V4(address) => owner(address),
+        IpAddr::V6(_) => None,
+    }
+}
+
+/// Collects what a batch produced.
+#[derive(Default)]
+struct Outlet {
+    transmitted: Vec<(Path, Vec<u8>)>,
+    delivered: Vec<Vec<u8>>,
+    dropped: Vec<DropReason>,
+}
+
+impl Sink for Outlet {
+    fn transmit(&mut self, packet: &mut Packet, path: Path) {
+        self.transmitted.push((path, packet.octets().to_vec()));
+    }
+
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.delivered.push(packet.octets().to_vec());
+    }
+
+    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
+        self.dropped.push(why);
+    }
+}
