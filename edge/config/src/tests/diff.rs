@@ -733,7 +733,7 @@ fn values_are_shown_as_a_person_writes_them() {
     assert_eq!(values("address = \"192.0.2.1\"\n", ""), "192.0.2.1 -> any");
     assert_eq!(
         values("[\"headers\"]", "[\"headers\", \"payload\"]"),
-        "[fa.example.net read headers] -> [fa.example.net read headers, fa.example.net read payload]"
+        "[fa.example.net read headers at [198.51.100.2/32]] -> [fa.example.net read headers at [198.51.100.2/32], fa.example.net read payload at [198.51.100.2/32]]"
     );
     assert_eq!(
         values("ports = 25", "ports = 26"),

@@ -103,6 +103,12 @@ const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
 const WRITE: &str = "edge/lab/tests/e2e_write.rs";
+const HANDOVER: &str = "edge/lab/tests/e2e_handover.rs";
+const NODE_HANDOVER: &str = "pure/node/tests/roaming/handover.rs";
+const NODE_ATTACKS: &str = "pure/node/tests/roaming/attacks.rs";
+const NODE_WALKS: &str = "pure/node/tests/roaming/walks.rs";
+const IKE_SLOT: &str = "pure/ike/src/tests/slot.rs";
+const CONFIG_HANDOVER: &str = "edge/config/src/tests/handover.rs";
 const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
 const INJECT_NODE: &str = "pure/node/src/tests/inject.rs";
 const INJECT_ESP: &str = "pure/esp/tests/data_plane/injection.rs";
@@ -2060,6 +2066,79 @@ pub const FEATURES: &[Feature] = &[
             (CONFIG_ZONES, "two_nodes_that_would_share_a_key_are_refused"),
         ]),
         recovers: Tests(&[(GRANT, "two_nodes_share_a_key_where_both_ends_say_so")]),
+    },
+    Feature {
+        name: "Hand-over: keys that follow a mobile node from one licensed node to the next (push, PKD)",
+        keys: &["peer.licences.at", "peer.handover", "handover.neighbours"],
+        verbs: &["status", "zones", "reload"],
+        works: Tests(&[
+            (
+                HANDOVER,
+                "pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it",
+            ),
+            (
+                HANDOVER,
+                "with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi",
+            ),
+            (HANDOVER, "a_slot_that_is_come_back_to_has_other_keys"),
+            (
+                HANDOVER,
+                "with_simultaneous_bindings_a_hand_over_loses_nothing",
+            ),
+            (
+                HANDOVER,
+                "a_fixed_accelerator_reads_what_passes_it_and_nothing_else",
+            ),
+            (
+                HANDOVER,
+                "a_licence_that_comes_by_reload_is_one_in_its_place",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                HANDOVER,
+                "a_node_that_the_mobile_node_does_not_license_gets_no_key",
+            ),
+            (
+                HANDOVER,
+                "an_agent_that_heard_of_no_revocation_has_keys_of_nothing",
+            ),
+            (HANDOVER, "what_cannot_be_handed_over_is_told_with_the_fix"),
+            (
+                CONFIG_HANDOVER,
+                "what_makes_no_sense_of_places_is_told_with_the_fix",
+            ),
+            (
+                NODE_HANDOVER,
+                "a_node_that_one_end_does_not_license_gets_no_key_by_any_way",
+            ),
+            (NODE_ATTACKS, "a_registration_that_is_replayed_moves_no_key"),
+            (
+                NODE_ATTACKS,
+                "an_advertisement_that_is_spoofed_moves_no_key",
+            ),
+            (
+                NODE_ATTACKS,
+                "a_neighbour_that_is_never_visited_has_the_key_of_nothing",
+            ),
+            (
+                IKE_SLOT,
+                "an_offer_of_a_node_that_the_other_end_does_not_license_is_refused_and_told",
+            ),
+        ]),
+        recovers: Tests(&[
+            (HANDOVER, "an_agent_that_was_killed_gets_its_keys_again"),
+            (HANDOVER, "keys_come_over_a_way_that_loses_much"),
+            (
+                NODE_HANDOVER,
+                "whoever_restarts_is_read_again_where_the_mobile_node_is",
+            ),
+            (NODE_WALKS, "ten_thousand_walks_end_with_ends_that_agree"),
+            (
+                IKE_SLOT,
+                "slots_come_and_go_on_a_network_that_loses_doubles_and_reorders",
+            ),
+        ]),
     },
     Feature {
         name: "Licences that change while packets flow",
