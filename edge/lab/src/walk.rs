@@ -215,10 +215,23 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
     /// # Errors
     /// Those of [`Host::stratad`].
     pub fn start_home(&self, terms: Terms<'_>) -> Result<Daemon> {
+        self.start_home_as(&self.home_config(terms))
+    }
+
+    /// The same with another configuration than [`Walk::home_config`].
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_home_as(&self, config: &str) -> Result<Daemon> {
         self.home.secret("home.key", HOME_KEY)?;
         self.home.secret("tunnel.psk", TUNNEL_KEY)?;
         self.home.secret("node.psk", NODE_KEY)?;
-        self.home.stratad(&home_config(self.agents.len(), terms))
+        self.home.stratad(config)
+    }
+
+    /// What that daemon is told.
+    pub fn home_config(&self, terms: Terms<'_>) -> String {
+        home_config(self.agents.len(), terms)
     }
 
     /// The mobile node's daemon, which has this key; `more` are lines of `[mobile_node]`.

@@ -1,10 +1,10 @@
 //! Keys from one licensed node to another, with a mobile node's token.
 
-use super::distribute::grant;
+use super::distribute::{self, grant};
 use super::pair::{Pair, Side};
 use super::*;
-use crate::{Event, KeyRefusal, is_signed, sign_token, token_key};
-use model::{Grant, IkeSaId, Onward, Spi};
+use crate::{Event, GrantRefusal, KeyRefusal, is_signed, sign_token, token_key};
+use model::{Grant, Identity, IkeSaId, Onward, Spi};
 use std::time::Duration;
 use wire::ike::{RefusalCode, Token};
 
@@ -12,7 +12,7 @@ fn root() -> Secret {
     Secret::new(vec![9; 32])
 }
 
-fn node(name: &str) -> model::Identity {
+fn node(name: &str) -> Identity {
     format!("{name}.example.net").parse().unwrap()
 }
 
@@ -62,7 +62,7 @@ fn answers(pair: &Pair) -> Vec<Result<Grant<Secret>, KeyRefusal>> {
     answers.collect()
 }
 
-fn asked(pair: &Pair) -> Vec<(model::Identity, Token)> {
+fn asked(pair: &Pair) -> Vec<(Identity, Token)> {
     let asked = pair.right.events.iter().filter_map(|event| match event {
         Event::KeysAsked { node, token, .. } => Some((node.clone(), token.clone())),
         _ => None,
@@ -128,7 +128,7 @@ fn a_neighbour_takes_no_grant_as_from_a_gateway() {
     });
     pair.settle();
     let code = RefusalCode::NOT_THE_GATEWAY;
-    let refused = |event: &Event| matches!(event, Event::GrantRefused { why: crate::GrantRefusal::Code(why), .. } if *why == code);
+    let refused = |event: &Event| matches!(event, Event::GrantRefused { why: GrantRefusal::Code(why), .. } if *why == code);
     assert!(pair.left.events.iter().any(refused));
 }
 
@@ -151,8 +151,8 @@ fn requests_and_answers_survive_loss_and_are_bounded_while_nobody_answers() {
 
 #[test]
 fn to_whom_a_grant_may_be_handed_on_comes_with_it() {
-    let gateway = super::distribute::gateway_of_node();
-    let mut pair = Pair::new(gateway, super::distribute::node());
+    let gateway = distribute::gateway_of_node();
+    let mut pair = Pair::new(gateway, distribute::node());
     let id = pair.connect();
     let mut onward = grant(1);
     onward.onward = Some(Onward {
