@@ -2,7 +2,8 @@
 //! encodes to something that reads the same.
 
 use wire::ike::{
-    Datagram, Frame, GrantReply, decode_level, decode_zone_map, encode_level, encode_zone_map,
+    Datagram, Frame, GrantReply, Token, decode_level, decode_licences, decode_zone_map,
+    encode_level, encode_licences, encode_zone_map,
 };
 
 /// Octets as a whole message.
@@ -28,4 +29,10 @@ pub fn run(octets: &[u8]) {
         assert_eq!(encode_level(&grant), octets);
     }
     let _ = GrantReply::decode(octets);
+    if let Ok(token) = Token::decode(octets) {
+        assert_eq!(token.encode(), octets);
+    }
+    if let Ok(licences) = decode_licences(octets) {
+        assert_eq!(encode_licences(&licences), octets);
+    }
 }

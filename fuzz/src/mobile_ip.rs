@@ -5,7 +5,8 @@ use wire::checksum::Sum;
 use wire::ecn::Ecn;
 use wire::ip_in_ip::{Egress, HEADER_LEN, Outer, spend_hop, take_out};
 use wire::mobile_ip::{
-    Advertisement, Between, Extensions, Lifetime, Note, Notice, Reply, Request, Solicitation, Step,
+    Advertisement, Between, Enclosure, Extensions, Lifetime, Note, Notice, Reply, Request,
+    Solicitation, Step,
 };
 
 /// Octets as a message by UDP, by ICMP, and as a datagram for a tunnel.
@@ -41,6 +42,10 @@ pub fn run(octets: &[u8]) {
 
 fn look(extensions: Extensions<'_>, octets: &[u8]) {
     assert!(extensions.iter().count() < octets.len());
+    for enclosed in Enclosure::all(extensions) {
+        assert!(enclosed.0.len() <= Enclosure::LONGEST);
+        let _ = wire::ike::Token::decode(enclosed.0);
+    }
     for between in [
         Between::MobileHome,
         Between::MobileForeign,

@@ -18,6 +18,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     own_addresses(config, root);
     mobile_addresses(config, root);
     mobile_device(config, root);
+    idle_neighbours(config, root);
     for peer in &config.peers {
         child::check(peer, root);
         mode::check(peer, root);
@@ -43,6 +44,19 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
                 format!("add [divert] with `wired` and `wireless`, or remove [{section}]"),
             );
         }
+    }
+}
+
+/// What is got from them is of use for packets that pass here alone.
+fn idle_neighbours(config: &Config, root: &Value<'_>) {
+    if root.at(&["divert"]).is_none()
+        && let Some(neighbour) = config.adjacent.first()
+        && let Some(table) = root.at(&["neighbour", &neighbour.party.name])
+    {
+        table.fault::<()>(
+            "without [divert] there are no packets to read with the keys of a neighbour",
+            "add [divert] with `wired` and `wireless`, or remove the table; whom a tunnel licenses is a [licensed.NAME]",
+        );
     }
 }
 
@@ -216,7 +230,11 @@ fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
         .gateways
         .iter()
         .map(|gateway| ("gateway", &gateway.party));
-    peers.chain(licensed).chain(gateways)
+    let adjacent = config
+        .adjacent
+        .iter()
+        .map(|neighbour| ("neighbour", &neighbour.party));
+    peers.chain(licensed).chain(gateways).chain(adjacent)
 }
 
 /// What is legal, but may not be meant.

@@ -7,7 +7,8 @@ use crate::handover;
 use crate::reader::{Table, Value};
 use crate::{
     Addressing, Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility,
-    Peer, Places, Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check, pool, revocation,
+    Neighbour, Peer, Places, Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check, pool,
+    revocation,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -55,6 +56,8 @@ pub struct Config {
     pub licensed: Vec<Licensed>,
     /// `[gateway.NAME]`, sorted by name.
     pub gateways: Vec<Gateway>,
+    /// `[neighbour.NAME]`, sorted by name.
+    pub adjacent: Vec<Neighbour>,
     /// `[[policy]]`, in the file's order: first match wins.
     pub policies: Vec<Policy>,
     /// `[redirect]`: default nowhere.
@@ -172,6 +175,7 @@ impl Config {
         let store = file.optional("store", pool::store);
         let licensed = file.named("licensed", Licensed::read);
         let gateways = file.named("gateway", Gateway::read);
+        let adjacent = file.named("neighbour", Neighbour::read);
         let policies = file.optional("policy", Policy::read_all);
         let redirect = file.optional("redirect", Redirect::read);
         let divert = file.optional("divert", Divert::read);
@@ -201,6 +205,7 @@ impl Config {
             store: store.unwrap_or_else(|| DEFAULT_STORE.into()),
             licensed: licensed?,
             gateways: gateways?,
+            adjacent: adjacent?,
             policies: policies.unwrap_or_default(),
             redirect,
             divert,

@@ -27,11 +27,13 @@ pub enum Handover {
     Push,
     /// `pkd`: before it comes, from the gateway, by what nodes say of their neighbours.
     Pkd,
+    /// `dkm`: when the mobile node has come, first from the node where it was, then from the gateway.
+    Dkm,
 }
 
 impl Handover {
-    pub(crate) const CHOICES: [(&'static str, Self); 2] =
-        [("push", Self::Push), ("pkd", Self::Pkd)];
+    pub(crate) const CHOICES: [(&'static str, Self); 3] =
+        [("push", Self::Push), ("pkd", Self::Pkd), ("dkm", Self::Dkm)];
 
     /// As it is written.
     pub fn name(self) -> &'static str {

@@ -68,7 +68,7 @@ pub use mobility::{
     Agent, Algorithm, Association, ForeignAgent, HomeAgent, MOBILE_DEVICE, Mobile, MobileNode,
     Mobility, Replay, Resident,
 };
-pub use party::{Gateway, Licensed, Party};
+pub use party::{Gateway, Licensed, Neighbour, Party};
 pub use peer::{Addressing, Leak, Peer, Routing, Start, Tcp};
 pub use place::Places;
 pub use policy::{Action, Policy};

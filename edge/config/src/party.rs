@@ -10,7 +10,7 @@ use model::{Group, Identity, Kem, Suite};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What `[peer.NAME]`, `[licensed.NAME]` and `[gateway.NAME]` have in common.
+/// What `[peer.NAME]`, `[licensed.NAME]`, `[gateway.NAME]` and `[neighbour.NAME]` have in common.
 #[derive(Clone, Debug)]
 pub struct Party {
     /// The table's name, unique among all three kinds.
@@ -62,6 +62,15 @@ pub struct Gateway {
     /// Who it is.
     pub party: Party,
     /// `address`: take its connections from here only. Default from anywhere.
+    pub address: Option<IpAddr>,
+}
+
+/// `[neighbour.NAME]`: on a licensed node, another one, from which mobile nodes come or to which they go.
+#[derive(Clone, Debug)]
+pub struct Neighbour {
+    /// Who it is.
+    pub party: Party,
+    /// `address`: where it is; we connect to it. Default it connects to us, from anywhere.
     pub address: Option<IpAddr>,
 }
 
@@ -122,6 +131,18 @@ impl Licensed {
         Some(Self {
             party: party?,
             address: address?,
+        })
+    }
+}
+
+impl Neighbour {
+    pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let party = Party::read(name, &mut table);
+        let address = table.optional("address", Value::address);
+        table.finish();
+        Some(Self {
+            party: party?,
+            address,
         })
     }
 }

@@ -8,8 +8,8 @@ mod mobility;
 use crate::value::NO_KEM;
 use crate::{
     Action, Addressing, Aead, Audit, Child, Config, Divert, Gateway, LevelPolicy, Licensed, Listen,
-    Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Slot, Snoop, StandIn, Start,
-    Tunnel, When, ZonePolicy,
+    Neighbour, Party, PathMtu, Peer, Policy, Pool, Ppk, Psk, Redirect, Routing, Slot, Snoop,
+    StandIn, Start, Tunnel, When, ZonePolicy,
 };
 use crate::{Credential, Leak, Level, Stance, Tcp};
 use crypto::{Certificate, PublicKey, Revocation, RevocationList, sha256};
@@ -76,6 +76,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
         store,
         licensed,
         gateways,
+        adjacent,
         policies,
         redirect,
         divert,
@@ -115,6 +116,7 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     sections.extend(pools.iter().map(pool));
     sections.extend(licensed.iter().map(self::licensed));
     sections.extend(gateways.iter().map(gateway));
+    sections.extend(adjacent.iter().map(neighbour));
     sections.extend(policies.iter().enumerate().map(policy));
     sections.push(fixed("redirect", self::redirect(*redirect)));
     sections.extend(divert.iter().map(self::divert));
@@ -418,6 +420,13 @@ fn gateway(gateway: &Gateway) -> Section {
     let mut settings = self::party(party);
     settings.push(anew("address", any(*address)));
     named("gateway", party, settings)
+}
+
+fn neighbour(neighbour: &Neighbour) -> Section {
+    let Neighbour { party, address } = neighbour;
+    let mut settings = self::party(party);
+    settings.push(anew("address", any(*address)));
+    named("neighbour", party, settings)
 }
 
 fn party(party: &Party) -> Vec<Setting> {

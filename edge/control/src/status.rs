@@ -156,6 +156,8 @@ pub enum PeerKind {
     Licensed,
     /// `[gateway.NAME]`: a gateway whose grants we take.
     Gateway,
+    /// `[neighbour.NAME]`: another licensed node, that gives us keys when a mobile node comes from it, and gets some.
+    Neighbour,
 }
 
 /// How far a peer is.

@@ -1,7 +1,7 @@
 //! Hand-over (DESIGN section 5): the keys of headers follow a mobile node from one licensed node to the next, and the
 //! nodes that it has left read nothing more.
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use lab::daemon::Daemon;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms};
 use lab::process::{DEADLINE, until};
@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -28,6 +29,11 @@ fn main() -> ExitCode {
         keys_come_over_a_way_that_loses_much,
         a_fixed_accelerator_reads_what_passes_it_and_nothing_else,
         a_licence_that_comes_by_reload_is_one_in_its_place,
+        with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before,
+        with_dkm_nobody_reads_behind_the_mobile_node,
+        an_agent_that_does_not_know_its_neighbour_gives_it_nothing,
+        an_agent_that_is_gone_hands_on_nothing_and_delays_nothing,
+        with_dkm_keys_come_over_a_way_that_loses_much,
     ])
 }
 
@@ -60,6 +66,16 @@ fn neighbours(number: usize) -> String {
     format!("[handover]\nneighbours = [\"{other}\"]\n")
 }
 
+/// The same so that keys go from one to the other. The second begins.
+fn neighbour(number: usize) -> String {
+    let address = match number {
+        0 => String::new(),
+        _ => format!("address = \"{}\"\n", CARE_OF[0]),
+    };
+    let other = AGENTS[1 - number];
+    format!("[neighbour.other]\nid = \"{other}\"\npsk = \"node.psk\"\n{address}")
+}
+
 impl Route {
     /// Both ends have these licences; the mobile node is at the first agent, which holds its keys.
     fn start(walk: &Walk, handover: &str, more: &str) -> Result<Self> {
@@ -68,15 +84,23 @@ impl Route {
     }
 
     fn start_with(walk: &Walk, mobile: &str, home: &str, more: &str) -> Result<Self> {
-        let terms = |licences| Terms {
-            zones: "require",
-            licences,
-        };
+        let home = walk.home_config(terms(home));
+        Self::start_as(walk, mobile, &home, more, neighbours)
+    }
+
+    /// With these words of each agent about the other one, and this configuration of the gateway's.
+    fn start_as(
+        walk: &Walk,
+        mobile: &str,
+        home: &str,
+        more: &str,
+        neighbours: impl Fn(usize) -> String,
+    ) -> Result<Self> {
         let agents =
             [0, 1].map(|number| walk.start_licensed_agent_with(number, &neighbours(number)));
         let [near, far] = agents;
         let agents = [near?, far?];
-        let home = walk.start_home(terms(home))?;
+        let home = walk.start_home_as(home)?;
         let mobile = walk.start_mobile(HOME_KEY, more, terms(mobile))?;
         let route = Self {
             home,
@@ -86,6 +110,16 @@ impl Route {
         for end in [&route.mobile, &route.home] {
             end.wait_until("status", DEADLINE, pair::is_up)?;
         }
+        Ok(route)
+    }
+
+    /// By DKM: agents that know each other, at the first of which the mobile node is.
+    fn start_dkm(walk: &Walk) -> Result<Self> {
+        let all = licences(&[0, 1], "dkm");
+        let home = walk.home_config(terms(&all));
+        let route = Self::start_as(walk, &all, &home, "", neighbour)?;
+        route.is_read_by(0)?;
+        route.agents[1].wait_until("status", DEADLINE, knows_its_neighbour)?;
         Ok(route)
     }
 
@@ -112,6 +146,19 @@ impl Route {
         let bound = |status: &Value| bound(status) == [care_of];
         self.home.wait_until("status", DEADLINE, bound).map(drop)
     }
+}
+
+const fn terms(licences: &str) -> Terms<'_> {
+    Terms {
+        zones: "require",
+        licences,
+    }
+}
+
+fn knows_its_neighbour(status: &Value) -> bool {
+    let peers = status["status"]["peers"].as_array();
+    let mut peers = peers.into_iter().flatten();
+    peers.any(|peer| peer["kind"] == "neighbour" && peer["state"] == "up")
 }
 
 /// The SPIs of the slot that is sent on, if it is this one.
@@ -396,5 +443,106 @@ fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
     route.mobile.configure(&walk.mobile_config("", terms))?;
     route.mobile.strata_text("reload")?;
     route.is_read_by(1)?;
+    Ok(())
+}
+
+/// The gateway gives it none: it does not know it. So what it reads it reads by those of its neighbour, for two seconds.
+fn with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let all = licences(&[0, 1], "dkm");
+    let home = walk.home_config(terms(&all));
+    let (home, _) = home.split_once("[licensed.fb]").context("a table")?;
+    let route = Route::start_as(&walk, &all, home, "", neighbour)?;
+    let spis = route.is_read_by(0)?;
+    route.agents[1].wait_until("status", DEADLINE, knows_its_neighbour)?;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                both_ways(&walk)?;
+            }
+            Ok::<_, Error>(())
+        });
+        let read = route.move_to(&walk, 1).and_then(|()| {
+            until("the second to read", DEADLINE, || {
+                let read = pair::segments(&route.agents[1])?;
+                Ok((read > 100).then_some(()))
+            })
+        });
+        over.store(true, Ordering::Relaxed);
+        let ran = running.join().map_err(|_| anyhow!("the transfer panicked"));
+        read.and(ran?)
+    })?;
+    route.agents[1].wait_until("zones", DEADLINE, |zones| !pair::holds_a_grant(zones))?;
+    let before = pair::segments(&route.agents[1])?;
+    let tap = Wiretap::open(&walk.mobile)?;
+    both_ways(&walk)?;
+    let read = pair::segments(&route.agents[1])? - before;
+    ensure!(read == 0, "it has read {read} segments more");
+    let passed = passed(&tap)?;
+    let left: BTreeSet<_> = spis.into_iter().collect();
+    ensure!(passed.is_disjoint(&left), "{passed:?} and {left:?}");
+    Ok(())
+}
+
+fn with_dkm_nobody_reads_behind_the_mobile_node() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let route = Route::start_dkm(&walk)?;
+    let mut all = BTreeSet::new();
+    for number in [0, 1, 0] {
+        route.move_to(&walk, number)?;
+        let spis = route.is_read_by(number)?;
+        ensure!(
+            spis.iter().all(|spi| all.insert(spi.clone())),
+            "{spis:?} came before"
+        );
+        let other = &route.agents[1 - number];
+        other.wait_until("zones", DEADLINE, |zones| !pair::holds_a_grant(zones))?;
+        let before = pair::segments(other)?;
+        both_ways(&walk)?;
+        let read = pair::segments(other)? - before;
+        ensure!(read == 0, "the other has read {read} segments");
+    }
+    Ok(())
+}
+
+/// It says so to who asks, and the gateway's keys come all the same.
+fn an_agent_that_does_not_know_its_neighbour_gives_it_nothing() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let all = licences(&[0, 1], "dkm");
+    let home = walk.home_config(terms(&all));
+    let one = |number| match number {
+        0 => String::new(),
+        _ => neighbour(1),
+    };
+    let route = Route::start_as(&walk, &all, &home, "", one)?;
+    route.is_read_by(0)?;
+    route.move_to(&walk, 1)?;
+    route.is_read_by(1)?;
+    let told = |status: &Value| {
+        let text = status.to_string();
+        text.contains("comes from fa.example.net, of which we get no keys")
+    };
+    route.agents[1].wait_until("status", DEADLINE, told)?;
+    Ok(())
+}
+
+fn an_agent_that_is_gone_hands_on_nothing_and_delays_nothing() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let mut route = Route::start_dkm(&walk)?;
+    route.agents[0].process().signal(Signal::SIGSTOP)?;
+    let moved = route.move_to(&walk, 1).and_then(|()| route.is_read_by(1));
+    route.agents[0].process().signal(Signal::SIGCONT)?;
+    moved.map(drop)
+}
+
+fn with_dkm_keys_come_over_a_way_that_loses_much() -> Result<()> {
+    let walk = Walk::with_hop("handover", Some(pair::hop(2e-5)))?;
+    let route = Route::start_dkm(&walk)?;
+    for number in [1, 0, 1] {
+        route.move_to(&walk, number)?;
+        route.is_read_by(number)?;
+    }
+    ensure!(walk.lost() > 0, "nothing was lost");
     Ok(())
 }

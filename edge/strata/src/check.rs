@@ -49,6 +49,7 @@ fn summary(config: &Config) -> String {
         (config.peers.len(), "tunnel"),
         (config.licensed.len(), "licensed node"),
         (config.gateways.len(), "gateway"),
+        (config.adjacent.len(), "neighbour"),
     ];
     let tables = tables.into_iter().filter(|(number, _)| *number > 0);
     let tables: Vec<_> = tables

@@ -164,6 +164,12 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             until: after(held.until.since(now)),
             ..at_node(held, Deed::Taken)
         },
+        // To whom it went, of what we hold.
+        Event::KeysHandedOn { held, node } => Record {
+            identity: Some(node.to_string()),
+            opens: held.zones.iter().map(|zone| zone.0).collect(),
+            ..at_node(held, Deed::Given)
+        },
         Event::GrantUnusable { gateway, csa, why } => Record {
             event: Deed::Refused,
             gateway: Some(gateway.clone()),

@@ -352,12 +352,10 @@ impl Daemon {
         }
     }
 
-    /// What the time of day is used for: certificates, and registrations.
+    /// What the time of day is used for: certificates, registrations, and tokens for keys.
     fn tell_time(&mut self, now: Instant) {
         self.node.set_wall_clock(config::today());
-        if self.host.mobile.is_some() {
-            mobile::tell_time(&mut self.node, now);
-        }
+        mobile::tell_time(&mut self.node, now);
     }
 
     /// Has a mobile node see which interfaces there are.

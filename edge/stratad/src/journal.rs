@@ -127,6 +127,20 @@ impl Journal {
                     list(rights)
                 );
             }
+            Event::TokenGiven { sa, holder, asker } => {
+                let peer = &sa.peer;
+                tracing::info!(
+                    audit = true,
+                    "peer {peer}: {asker} may have its keys from {holder} until it gets others: it has a token"
+                );
+            }
+            Event::KeysHandedOn { held, node } => {
+                let gateway = &held.gateway;
+                tracing::info!(
+                    audit = true,
+                    "gateway {gateway}: {node} has keys from us, by a mobile node's token"
+                );
+            }
             Event::GrantRefused { node, why, .. } => {
                 tracing::warn!(audit = true, "{node} did not take keys: {why}");
             }

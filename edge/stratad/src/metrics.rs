@@ -32,6 +32,7 @@ pub fn text(
         losses.iter(),
     );
     mobile_ip(&mut registry, node);
+    migrations(&mut registry, node);
     gauges(&mut registry, node);
     let certificates = certificates.iter();
     ends(
@@ -222,6 +223,31 @@ fn licensed(registry: &mut Registry, node: &Node) {
         "What SNOOP did with TCP segments",
         "action",
         done,
+    );
+}
+
+/// Of keys that go from node to node with mobile nodes, on a licensed node.
+fn migrations(registry: &mut Registry, node: &Node) {
+    let counters = node.migrations();
+    let moved = [
+        ("given", counters.given),
+        ("taken", counters.taken),
+        ("missed", counters.missed),
+    ];
+    family(
+        registry,
+        "key_migrations",
+        "Keys that went from one licensed node to the next: from us, to us, or not to us",
+        "direction",
+        moved.into_iter(),
+    );
+    let refused = counters.refused.iter();
+    family(
+        registry,
+        "key_requests_refused",
+        "Requests of neighbours for keys that were refused",
+        "reason",
+        refused.map(|(why, count)| (why.label(), *count)),
     );
 }
 

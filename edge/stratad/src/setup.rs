@@ -24,6 +24,9 @@ pub fn node(config: &Config) -> node::Config {
     let gateways = config.gateways.iter();
     let gateways =
         gateways.map(|gateway| peer(&gateway.party, gateway.address, node::Role::Gateway));
+    let adjacent = config.adjacent.iter();
+    let adjacent =
+        adjacent.map(|neighbour| peer(&neighbour.party, neighbour.address, node::Role::Neighbour));
     let start = config.peers.iter().filter(|peer| peer.start == Start::Auto);
     let snoop = config.snoop.clone().unwrap_or_default();
     node::Config {
@@ -32,7 +35,11 @@ pub fn node(config: &Config) -> node::Config {
         trust: TrustStore::new(config.authorities.clone())
             .with_revocation(config.lists.clone(), config.revocation),
         start: start.map(|peer| peer.party.name.clone()).collect(),
-        peers: vpn.chain(licensed).chain(gateways).collect(),
+        peers: vpn
+            .chain(licensed)
+            .chain(gateways)
+            .chain(adjacent)
+            .collect(),
         encapsulation: config.listen.encapsulation,
         ike_port: config.listen.ike,
         natt_port: config.listen.nat,
@@ -101,6 +108,7 @@ fn places(peer: &Peer) -> node::Places {
         handover: match peer.zones.handover {
             Handover::Push => node::Handover::Push,
             Handover::Pkd => node::Handover::Pkd,
+            Handover::Dkm => node::Handover::Dkm,
         },
         nodes: slots
             .map(|slot| (slot.node.clone(), slot.at.clone()))

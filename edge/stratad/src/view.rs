@@ -38,6 +38,7 @@ pub struct Facts {
     /// What is led into the tunnels whose peers are asked what that is.
     routes: BTreeMap<String, Routes>,
     licensed: BTreeSet<String>,
+    adjacent: BTreeSet<String>,
     /// Where the keys of the file stand.
     places: Places,
 }
@@ -96,6 +97,11 @@ impl Facts {
                 .licensed
                 .iter()
                 .map(|licensed| licensed.party.name.clone())
+                .collect(),
+            adjacent: config
+                .adjacent
+                .iter()
+                .map(|neighbour| neighbour.party.name.clone())
                 .collect(),
             places: config.places.clone(),
         }
@@ -174,18 +180,20 @@ impl Facts {
             PeerKind::Vpn => "peer",
             PeerKind::Licensed => "licensed",
             PeerKind::Gateway => "gateway",
+            PeerKind::Neighbour => "neighbour",
         };
         format!("{kind}.{name}")
     }
 
     fn kind(&self, name: &str) -> PeerKind {
-        match (
-            self.tunnels.contains_key(name),
-            self.licensed.contains(name),
-        ) {
-            (true, _) => PeerKind::Vpn,
-            (false, true) => PeerKind::Licensed,
-            (false, false) => PeerKind::Gateway,
+        if self.tunnels.contains_key(name) {
+            PeerKind::Vpn
+        } else if self.licensed.contains(name) {
+            PeerKind::Licensed
+        } else if self.adjacent.contains(name) {
+            PeerKind::Neighbour
+        } else {
+            PeerKind::Gateway
         }
     }
 }

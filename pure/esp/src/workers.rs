@@ -415,6 +415,7 @@ mod tests {
             agreement: None,
             opaque: None,
             integrity: None,
+            tokens: None,
             takes_padding: true,
             exchanges: Exchanges::default(),
             initiator: true,

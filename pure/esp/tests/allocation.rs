@@ -93,6 +93,7 @@ fn licensed() -> Licensed {
         suites: vec![suite, model::ZoneSuite::Aes256Gcm16],
         window: 4096,
         lifetime: Duration::from_secs(60),
+        onward: None,
         from_gateway: half(TO_ALICE),
         to_gateway: half(TO_BOB),
     })

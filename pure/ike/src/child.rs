@@ -38,6 +38,8 @@ pub(crate) struct Terms {
     pub(crate) agreement: Option<ZoneAgreement>,
     /// The SAs beside.
     pub(crate) beside: Beside<BesideSa<Secret>>,
+    /// What the keys of tokens are made of, if it is a slot.
+    pub(crate) tokens: Option<Secret>,
     /// The licences of our policy when that was agreed on.
     pub(crate) asked: Vec<Licence>,
     /// Whether the peer takes padding behind datagrams.
@@ -94,11 +96,15 @@ impl Agreed {
         let group = self.choice.group.and_then(group_named);
         let keys = self.keys.with(further);
         let spis = (self.spi, self.choice.peer_spi);
-        let (inbound, outbound, beside) = match &self.agreement {
-            Some(agreed) => zones::halves(&keys, agreed, self.initiator, spis, self.beside),
+        let is_slot = slot::is_slot(self.name.as_deref());
+        let (inbound, outbound, beside, tokens) = match &self.agreement {
+            Some(agreed) => {
+                let terms = (agreed, is_slot);
+                zones::halves(&keys, terms, self.initiator, spis, self.beside)
+            }
             None => {
                 let (inbound, outbound) = plain(&keys, &self.choice, self.initiator, self.spi);
-                (inbound, outbound, Beside::default())
+                (inbound, outbound, Beside::default(), None)
             }
         };
         Terms {
@@ -111,6 +117,7 @@ impl Agreed {
             outbound,
             agreement: self.agreement,
             beside,
+            tokens,
             asked: self.asked,
             takes_padding: self.takes_padding,
             exchanges: Exchanges { group, kems },

@@ -231,7 +231,9 @@ impl Peer {
                 addressing: Addressing::Lent(pool),
                 ..
             } => Some(pool),
-            PeerRole::Vpn { .. } | PeerRole::Licensed | PeerRole::Gateway => None,
+            PeerRole::Vpn { .. } | PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => {
+                None
+            }
         }
     }
 
@@ -273,7 +275,7 @@ impl Peer {
 }
 
 /// What a peer is to us. Every right hangs on it: keys go only to licensed nodes, grants are taken
-/// only from gateways, children are made only with VPN peers.
+/// only from gateways, tokens only from neighbours, children are made only with VPN peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerRole {
     /// The other end of a tunnel.
@@ -293,6 +295,9 @@ pub enum PeerRole {
     Licensed,
     /// The gateway whose grants we, a licensed node, take. Its IKE SA has no child.
     Gateway,
+    /// Another licensed node, to which mobile nodes go from us, another one, or from which they come: each may ask the
+    /// other for keys with a token of a mobile node. Its IKE SA has no child.
+    Neighbour,
 }
 
 impl PeerRole {

@@ -31,7 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{
-    Datagram, ExchangeType, Flags, Header, Message, NotifyType, Payload, RefusalCode, VERSION_2,
+    Datagram, ExchangeType, Flags, Header, Message, NotifyType, Payload, RefusalCode, Token,
+    VERSION_2,
 };
 
 /// Unprotected answers to strangers of another version: not more often than this.
@@ -196,6 +197,27 @@ impl Engine {
     ) {
         self.with_established(sa, now, |core, state, ctx| {
             state.answer_grant(name, refusal, core, ctx);
+        });
+    }
+
+    /// Licensed node: asks a neighbour for keys with a token of a mobile node that has come to us. Ends in
+    /// [`Event::KeysAnswered`], or in the IKE SA's [`Event::IkeDown`].
+    pub fn request_keys(&mut self, sa: IkeSaId, token: Token, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.request_keys(token, core, ctx);
+        });
+    }
+
+    /// Licensed node: answers [`Event::KeysAsked`], by the nonce of its token.
+    pub fn answer_request(
+        &mut self,
+        sa: IkeSaId,
+        nonce: [u8; 16],
+        answer: &Result<Grant<Secret>, RefusalCode>,
+        now: Instant,
+    ) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.answer_request(nonce, answer, core, ctx);
         });
     }
 

@@ -14,7 +14,7 @@ use model::{
     Path, Suite,
 };
 use std::net::{IpAddr, SocketAddr};
-use wire::ike::{CertificateRefusal, NotifyType, RefusalCode};
+use wire::ike::{CertificateRefusal, NotifyType, RefusalCode, Token};
 
 /// Something happened.
 #[derive(Clone, Debug)]
@@ -127,6 +127,25 @@ pub enum Event {
         node: Identity,
         /// The others.
         neighbours: Vec<Identity>,
+    },
+    /// Another licensed node asks for keys with a token of a mobile node: [`crate::Engine::answer_request`] says
+    /// whether it gets them.
+    KeysAsked {
+        /// The IKE SA with it.
+        sa: IkeSaId,
+        /// The node, which is who it says.
+        node: Identity,
+        /// What it shows.
+        token: Token,
+    },
+    /// Another licensed node was asked for keys.
+    KeysAnswered {
+        /// The IKE SA with it.
+        sa: IkeSaId,
+        /// What it was shown.
+        token: Token,
+        /// The keys, or why not.
+        answer: Result<Grant<Secret>, KeyRefusal>,
     },
     /// An IKE SA has new keys and SPIs. Its name, its children and all that came on it stay.
     IkeRekeyed {
@@ -891,6 +910,45 @@ pub enum GrantRefusal {
     /// It was not sent: keys go to licensed nodes only.
     #[error("the peer is not configured as a licensed node")]
     NotLicensed,
+}
+
+/// Why a licensed node got no keys from another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyRefusal {
+    /// It said why.
+    #[error("it gives no keys: {code}; {}", key_advice(*.0), code = .0)]
+    Code(RefusalCode),
+    /// It answered with an error of IKE.
+    #[error("it gives no keys: {0}")]
+    Notify(NotifyType),
+    /// Its answer made no sense.
+    #[error("it answered a request for keys neither by keys nor by a refusal")]
+    NoAnswer,
+    /// It was not asked: keys come from neighbours only.
+    #[error("it is asked for no keys, as it is not configured as our neighbour")]
+    NotANeighbour,
+    /// It was not asked: it has not answered others.
+    #[error("it is asked for no more keys before it has answered")]
+    TooMany,
+}
+
+/// What a person can do about a refused request.
+const fn key_advice(code: RefusalCode) -> &'static str {
+    match code {
+        RefusalCode::NOT_A_NEIGHBOUR => "it has to know us by a [neighbour.NAME] with our `id`",
+        RefusalCode::UNKNOWN_GRANT => "it has no keys that it may hand on, or not any more",
+        RefusalCode::WRONG_TOKEN => {
+            "the mobile node's token is not for us, or not the mobile node's"
+        }
+        RefusalCode::STALE_TOKEN => "compare the clocks of the mobile node and of both nodes",
+        RefusalCode::USED_TOKEN => "it has given them to us before",
+        RefusalCode::NOT_LICENSED => {
+            "both ends of the tunnel have to license us, by `licences` with `at`"
+        }
+        RefusalCode::BUSY => "it is asked too often",
+        _ => "both ends should run the same release",
+    }
 }
 
 /// A command that cannot be carried out: our caller's fault.

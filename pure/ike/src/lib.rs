@@ -69,10 +69,11 @@ pub use counters::{Counters, DropReason};
 pub use engine::Engine;
 pub use event::{
     ApiMisuse, BadProof, CannotMove, CannotReauthenticate, CannotRedirect, DownReason, Event,
-    GrantRefusal, PeerMisbehaved, Refusal, UnknownChild,
+    GrantRefusal, KeyRefusal, PeerMisbehaved, Refusal, UnknownChild,
 };
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
+pub use extension::migration::{is_signed, sign_token, token_key};
 pub use extension::mode::BadMode;
 pub use extension::nat::Nat;
 pub use extension::overlap::Windows;

@@ -39,7 +39,7 @@ impl Peer {
                 pfs: self.lifetimes.pfs,
                 auto: true,
             }),
-            PeerRole::Licensed | PeerRole::Gateway => None,
+            PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
         };
         first.into_iter().flat_map(|first| {
             let others = self.children.iter().map(move |child| first.beside(child));

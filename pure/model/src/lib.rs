@@ -23,7 +23,7 @@ pub use level::{Class, Level, LevelChoice, LevelGrant, Pictures, Signal, Unknown
 pub use path::{Carrier, Encapsulation, Path, Transmit};
 pub use sa::{
     BesideSa, ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem,
-    Keys, MOST_RESOURCES, Mode, NODE_SUITE, Sha2, Spi, Suite, ZoneKey,
+    Keys, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,
 };
 pub use selector::{Flow, TrafficSelector, one_pair};
 pub use sizes::Sizes;

@@ -1,6 +1,6 @@
 //! Parameters of security associations, as `ike` hands them to `esp`.
 
-use crate::{MapKind, Path, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
+use crate::{Licence, MapKind, Path, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
 use std::fmt;
 use std::time::Duration;
 
@@ -345,6 +345,9 @@ pub struct ChildSa<K> {
     pub opaque: Option<BesideSa<K>>,
     /// The SA beside it for what goes without encryption, if anything may.
     pub integrity: Option<BesideSa<K>>,
+    /// What the keys of tokens are made of, one for each licensed node: root_tok of DESIGN section 3. `None` if it is
+    /// no slot.
+    pub tokens: Option<K>,
     /// Whether the peer takes padding behind a datagram that hides how long that is.
     pub takes_padding: bool,
     /// The key exchanges of its own that its keys come from.
@@ -401,6 +404,15 @@ pub struct GrantHalf<K> {
 /// How that is protected which a licensed node makes itself, whatever the zones are.
 pub const NODE_SUITE: Suite = Suite::Aes256Gcm16;
 
+/// To whom a licensed node hands on keys when the mobile node asks it to (DESIGN section 5, DKM).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Onward<K> {
+    /// By which it knows that the mobile node asks: [`NODE_SUITE`].
+    pub key: K,
+    /// Which nodes may have which zones from it.
+    pub licences: Vec<Licence>,
+}
+
 /// What KEY_DISTRIBUTE carries to a licensed node (DESIGN section 5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant<K> {
@@ -421,6 +433,8 @@ pub struct Grant<K> {
     pub window: u32,
     /// How long the keys may be kept.
     pub lifetime: Duration,
+    /// What the node may hand on, if it may.
+    pub onward: Option<Onward<K>>,
     /// Both directions: from the gateway, then to it.
     pub from_gateway: GrantHalf<K>,
     /// To the gateway.

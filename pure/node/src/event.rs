@@ -204,7 +204,7 @@ pub enum Event {
         /// Why, for a person.
         why: String,
     },
-    /// Gateway: keys are to leave for a licensed node as soon as [`crate::Node::give`] says that this
+    /// Gateway: keys, or mobile node: a token, are to leave for a licensed node as soon as [`crate::Node::give`] says that this
     /// is recorded. Told after [`crate::Node::set_recording`] alone.
     Giving {
         /// What they open.
@@ -215,8 +215,25 @@ pub enum Event {
         rights: Vec<(Zone, Right)>,
         /// For how long it may keep them.
         lifetime: Duration,
-        /// The grant's number.
+        /// The grant's number; 0 if the node gets a token instead ([`Event::TokenGiven`]).
         grant: u16,
+    },
+    /// Mobile node: a licensed node to which it goes may have the keys of what both ends go on in, from the node before
+    /// and once: it was given a token.
+    TokenGiven {
+        /// What they open.
+        sa: Composite,
+        /// The node before.
+        holder: Identity,
+        /// Who may ask it.
+        asker: Identity,
+    },
+    /// Licensed node: another one, to which the mobile node has gone, has keys from us.
+    KeysHandedOn {
+        /// What they are.
+        held: HeldGrant,
+        /// Who has them.
+        node: Identity,
     },
     /// Gateway: a licensed node acknowledged keys. The audit trail of invariant 4.
     Granted {

@@ -8,9 +8,10 @@
 
 use crate::event::Composite;
 use crypto::{Rng, Secret};
+use ike::{slot_name, token_key};
 use model::{
     BesideSa, ChildSa, ChildSaId, CsaId, Deadline, Grant, GrantHalf, Half, Identity, IkeSaId,
-    Instant, Keys, Licence, Right, Spi, Zone, ZoneAgreement, ZoneId,
+    Instant, Keys, Licence, Onward, Right, Spi, Zone, ZoneAgreement, ZoneId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,6 +48,10 @@ pub(crate) struct Csa {
     /// The same of what goes without encryption.
     pub integrity: Option<(Spi, Spi)>,
     pub holders: Vec<Holder>,
+    /// What the keys of tokens are made of, if it is a slot.
+    pub tokens: Option<Secret>,
+    /// Who may have what from its node.
+    onward: Vec<Licence>,
     /// Whether nothing may be sealed with its keys any more.
     pub closed: bool,
     /// Odd at the initiator and even at the responder: both may grant, and the key of an overlay is made
@@ -193,8 +198,19 @@ impl Csa {
             map: self.agreement.map.clone(),
             window: self.agreement.window,
             lifetime,
+            onward: self.onward(node),
             from_gateway: share(&self.outbound, &zones, (grant, own)),
             to_gateway: share(&self.inbound, &zones, (grant, own)),
+        })
+    }
+
+    /// What a node may hand on: the one whose slot it is, if there are others.
+    fn onward(&self, node: &Identity) -> Option<Onward<Secret>> {
+        let root = self.tokens.as_ref()?;
+        let is_its_own = self.child.as_deref() == Some(&slot_name(node));
+        (is_its_own && !self.onward.is_empty()).then(|| Onward {
+            key: token_key(root, node),
+            licences: self.onward.clone(),
         })
     }
 }
@@ -230,11 +246,11 @@ impl Grants {
         self.0.iter()
     }
 
-    /// Enters a composite SA, which may take the place of an `old` one. `nodes` are the licensed
-    /// nodes we can reach, by name and identity.
+    /// Enters a composite SA, which may take the place of an `old` one, and who may have what of it from its node.
+    /// `nodes` are the licensed nodes we can reach, by name and identity.
     pub fn enter<'a>(
         &mut self,
-        child: &ChildSa<Secret>,
+        (child, onward): (&ChildSa<Secret>, Vec<Licence>),
         old: Option<ChildSaId>,
         nodes: impl Iterator<Item = (&'a String, &'a Identity)>,
         rng: &mut Rng,
@@ -257,6 +273,8 @@ impl Grants {
             opaque: child.opaque.as_ref().map(spis),
             integrity: child.integrity.as_ref().map(spis),
             holders: Vec::new(),
+            tokens: child.tokens.clone(),
+            onward,
             closed: false,
             next_grant: if child.initiator { 1 } else { 2 },
         };
@@ -292,6 +310,28 @@ impl Grants {
         for csa in self.0.values_mut().filter(licensing) {
             csa.holders.push(Holder::new(name, node, now));
         }
+    }
+
+    /// Others may have what from nodes, as is said by the peer's name and the child's: whoever was told otherwise is
+    /// owed a grant again.
+    pub fn set_onward(
+        &mut self,
+        onward: impl Fn(&str, Option<&str>) -> Vec<Licence>,
+        now: Instant,
+    ) -> Vec<String> {
+        let mut told = Vec::new();
+        for csa in self.0.values_mut() {
+            let onward = onward(&csa.peer, csa.child.as_deref());
+            if std::mem::replace(&mut csa.onward, onward) == csa.onward {
+                continue;
+            }
+            let holders = csa.holders.iter_mut();
+            for holder in holders.filter(|holder| holder.may_read()) {
+                holder.owe(now);
+                told.push(holder.name.clone());
+            }
+        }
+        told
     }
 
     /// A licensed node is known no more. Gives the child SAs whose keys it may hold: they have to

@@ -33,6 +33,9 @@ impl Node {
                 self.whereabouts.stir_all();
                 continue;
             }
+            if self.migrate(now) {
+                continue;
+            }
             self.switch(now);
             if !self.follow(now) {
                 break;
@@ -81,6 +84,10 @@ impl Node {
             ike::Event::Revoked { sa, csa } => self.revoked(sa, csa),
             ike::Event::Neighbours { node, neighbours } => {
                 self.whereabouts.note_neighbours(node, neighbours);
+            }
+            ike::Event::KeysAsked { sa, node, token } => self.keys_asked(sa, node, &token, now),
+            ike::Event::KeysAnswered { sa, token, answer } => {
+                self.keys_answered(sa, &token, answer, now);
             }
             ike::Event::Refused { peer, why } => {
                 let peer = peer.or_else(|| self.claimed(&why));
@@ -390,8 +397,9 @@ impl Node {
             .peers
             .iter()
             .filter(|peer| matches!(peer.role, Role::Licensed));
+        let onward = self.onward(&child.peer, child.name.as_deref());
         self.grants.enter(
-            &child,
+            (&child, onward),
             old,
             licensed.map(|peer| (&peer.name, &peer.identity)),
             &mut self.rng,

@@ -70,7 +70,7 @@ impl Node {
         let known = self.peers.iter().find(|known| known.name == peer);
         let zones = match known.map(|peer| &peer.role) {
             Some(Role::Vpn { zones, .. }) => zones,
-            Some(Role::Licensed | Role::Gateway) => return Err(NoLevel::NoZones),
+            Some(Role::Licensed | Role::Gateway | Role::Neighbour) => return Err(NoLevel::NoZones),
             None => return Err(NoLevel::UnknownPeer),
         };
         self.is_open(peer, zones, signal)?;

@@ -35,6 +35,7 @@ mod grants;
 mod junction;
 mod keylog;
 mod level;
+mod migration;
 pub mod mobile_ip;
 mod moving;
 mod node;
@@ -63,6 +64,7 @@ pub use ike::{
 };
 pub use keylog::KeyLog;
 pub use level::NoLevel;
+pub use migration::{MigrationCounters, NoKeys};
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};
 pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer};

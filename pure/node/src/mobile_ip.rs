@@ -82,8 +82,9 @@ pub type Place = (Ipv4Addr, Option<Instant>);
 impl Node {
     // Commands.
 
-    /// Tells the time of day, by which registrations are known to be new.
+    /// Tells the time of day, by which registrations and tokens are known to be new.
     pub fn set_time_of_day(&mut self, time: NtpTime, now: Instant) {
+        self.migration.set_time(time, now);
         if let Some(part) = &mut self.mobile_ip {
             part.set_time(time, now);
         }

@@ -4,6 +4,7 @@ use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
 use crate::grants::Grants;
 use crate::level::Levels;
+use crate::migration::Migration;
 use crate::mobile_ip::MobileIp;
 use crate::moving::Moving;
 use crate::path_mtu::PathMtus;
@@ -12,7 +13,7 @@ use crate::status::ChildStatus;
 use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::whereabouts::Whereabouts;
-use crate::{Dropped, Event, Side, Verdict};
+use crate::{Dropped, Event, Side, Verdict, migration};
 use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Seat, Sink, Spd, Workers};
 use ike::UnknownChild;
@@ -90,6 +91,7 @@ pub struct Node {
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
     pub(crate) whereabouts: Whereabouts,
+    pub(crate) migration: Migration,
     pub(crate) cover: Cover,
     pub(crate) levels: Levels,
     pub(crate) path_mtus: PathMtus,
@@ -150,6 +152,7 @@ impl Node {
             succession: Succession::default(),
             moving: Moving::default(),
             whereabouts: Whereabouts::new(config.places, config.neighbours),
+            migration: Migration::default(),
             cover: Cover::default(),
             levels,
             path_mtus: PathMtus::new(config.path_mtu),
@@ -278,6 +281,9 @@ impl Node {
     /// Answers [`Event::Giving`]: the keys leave, or they do not for a reason that a person can read.
     /// What has ended meanwhile does not leave in any case.
     pub fn give(&mut self, csa: CsaId, grant: u16, recorded: Result<(), String>, now: Instant) {
+        if grant == migration::TOKEN {
+            return self.give_token(csa, recorded, now);
+        }
         let asked =
             |(_, _, due): &(String, IkeSaId, Grant<Secret>)| (due.csa, due.grant) == (csa, grant);
         let Some(index) = self.unrecorded.iter().position(asked) else {
@@ -527,12 +533,12 @@ pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
     Spd::new(policies, peers.iter().flat_map(protected).collect())
 }
 
-/// Everybody to be up without a word from the operator. Licensed nodes always are: keys must be able
-/// to leave as soon as they exist.
+/// Everybody to be up without a word from the operator. Licensed nodes and our neighbours always are: keys must be
+/// able to leave as soon as they exist, or are asked for.
 pub(crate) fn wanted(start: &[String], peers: &[Peer]) -> Vec<String> {
     let licensed = peers
         .iter()
-        .filter(|peer| matches!(peer.role, Role::Licensed));
+        .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
     let licensed = licensed.map(|peer| peer.name.clone());
     licensed.chain(start.iter().cloned()).collect()
 }
@@ -546,7 +552,7 @@ pub(crate) const fn is_reachable(peer: &Peer) -> bool {
 fn protected(peer: &Peer) -> impl Iterator<Item = esp::Protected> {
     let first = match &peer.role {
         Role::Vpn { local, remote, .. } => Some((local, remote)),
-        Role::Licensed | Role::Gateway => None,
+        Role::Licensed | Role::Gateway | Role::Neighbour => None,
     };
     let others = peer.children.iter();
     let others = others.map(|child| (&child.local, &child.remote));

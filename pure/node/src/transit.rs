@@ -85,6 +85,24 @@ struct Held {
     sa: IkeSaId,
     line: CsaId,
     status: HeldGrant,
+    /// What another node may have of it: as it came, but for what is this node's alone.
+    onward: Option<Box<Grant<Secret>>>,
+}
+
+/// A grant without what its node may make itself.
+pub(crate) fn readable(grant: &Grant<Secret>) -> Grant<Secret> {
+    let mut grant = grant.clone();
+    for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
+        (half.overlay, half.injection) = (None, None);
+    }
+    grant
+}
+
+/// Both directions of a grant, the lower SPI first.
+pub(crate) fn both_spis(grant: &Grant<Secret>) -> [Spi; 2] {
+    let mut spis = [grant.from_gateway.spi, grant.to_gateway.spi];
+    spis.sort();
+    spis
 }
 
 /// Sender and receiver of an encapsulated packet.
@@ -139,10 +157,31 @@ impl Transit {
             until: now + grant.lifetime,
         };
         let line = grant.line;
+        let onward = grant.onward.is_some().then(|| Box::new(readable(&grant)));
         self.licensed.install(grant)?;
         let held = status.clone();
-        self.held.insert(status.csa, Held { sa, line, status });
+        let new = Held {
+            sa,
+            line,
+            status,
+            onward,
+        };
+        self.held.insert(held.csa, new);
         Ok(held)
+    }
+
+    /// Whether there is a grant of a composite SA.
+    pub fn holds(&self, csa: CsaId) -> bool {
+        self.held.contains_key(&csa)
+    }
+
+    /// The grants of composite SAs with these SPIs, the lower first, that may be handed on.
+    pub fn onward(&self, spis: [Spi; 2]) -> impl Iterator<Item = (&HeldGrant, &Grant<Secret>)> {
+        let onward = self.held.values().filter_map(|held| {
+            let grant = held.onward.as_deref()?;
+            Some((&held.status, grant))
+        });
+        onward.filter(move |(_, grant)| both_spis(grant) == spis)
     }
 
     /// Forgets one grant, if it came over this IKE SA.

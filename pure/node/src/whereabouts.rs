@@ -15,7 +15,7 @@
 //! * **PKD**: when the mobile node may come to it next, by what the node where it is says of its neighbours. So a
 //!   move changes the SPI and nothing has to be said.
 //! * **DKM**: as push. Meanwhile both ends go on in the slot of the node before, whose key the new one gets from that
-//!   node, but for [`MIGRATION`] at most.
+//!   node (`migration.rs`), but for [`MIGRATION`] at most.
 //!
 //! Of a mobile node that is in two places at once, the side that it sends by is taken.
 
@@ -61,6 +61,18 @@ pub struct Places {
     pub nodes: Vec<(Identity, Vec<TrafficSelector>)>,
 }
 
+impl Places {
+    /// The nodes that are where this address says.
+    fn at(&self, address: IpAddr) -> impl Iterator<Item = &Identity> {
+        let at = move |selectors: &[TrafficSelector]| {
+            let mut selectors = selectors.iter();
+            selectors.any(|selector| selector.contains(address, 0, None))
+        };
+        let nodes = self.nodes.iter();
+        nodes.filter_map(move |(node, selectors)| at(selectors).then_some(node))
+    }
+}
+
 /// All tunnels that have slots.
 #[derive(Default)]
 pub(crate) struct Whereabouts {
@@ -88,6 +100,8 @@ struct Tunnel {
     opened: BTreeMap<String, Option<Instant>>,
     /// Until when it may go on in a slot that was left.
     migrates_until: Option<Instant>,
+    /// A slot whose keys another node may have by a token, and until when it may be sent on, wherever the tunnel is.
+    shared: Option<(ChildSaId, Instant)>,
     /// When it is looked again by which of several ways the mobile node sends.
     glance: Option<Instant>,
     /// Until when it is for the other end to ask for new keys of what is spent, if that gives them to nodes.
@@ -132,6 +146,36 @@ impl Whereabouts {
         self.tunnels.get(peer)?.sent_on
     }
 
+    /// When the nodes of a peer's tunnel get their keys, if there are places.
+    pub(crate) fn handover(&self, peer: &str) -> Option<Handover> {
+        Some(self.places.get(peer)?.handover)
+    }
+
+    /// The peers of which both ends go on in a slot while its tunnel moves, and that slot's child.
+    pub(crate) fn migrating(&self) -> impl Iterator<Item = (&str, ChildSaId)> {
+        let tunnels = self.tunnels.iter();
+        tunnels.filter_map(|(peer, tunnel)| {
+            let sent_on = tunnel.sent_on?;
+            (self.handover(peer) == Some(Handover::Dkm)).then_some((peer.as_str(), sent_on))
+        })
+    }
+
+    /// Another node may have the keys of the slot that is sent on: so it is left soon, even if nothing comes of the move.
+    pub(crate) fn note_token(&mut self, peer: &str, child: ChildSaId, now: Instant) {
+        if let Some(tunnel) = self.tunnels.get_mut(peer) {
+            let until = now + MIGRATION;
+            tunnel.shared = tunnel.shared.filter(|(one, _)| *one == child);
+            tunnel.shared.get_or_insert((child, until));
+        }
+    }
+
+    /// The nodes of a peer's tunnel that it passes if this is an address by which that is known.
+    pub(crate) fn nodes_at(&self, peer: &str, address: IpAddr) -> Vec<Identity> {
+        let places = self.places.get(peer);
+        let nodes = places.into_iter().flat_map(|places| places.at(address));
+        nodes.cloned().collect()
+    }
+
     /// A child is gone.
     pub(crate) fn forget(&mut self, peer: &str, child: ChildSaId) {
         if let Some(tunnel) = self.tunnels.get_mut(peer) {
@@ -172,7 +216,8 @@ impl Whereabouts {
 impl Tunnel {
     fn next(&self) -> Option<Instant> {
         let closes = self.opened.values().flatten().copied();
-        let timers = [self.migrates_until, self.glance, self.asks_at];
+        let shared = self.shared.map(|(_, until)| until);
+        let timers = [self.migrates_until, self.glance, self.asks_at, shared];
         closes.chain(timers.into_iter().flatten()).min()
     }
 }
@@ -186,6 +231,7 @@ impl Node {
         now: Instant,
     ) {
         self.whereabouts.set(places);
+        self.relicense_onward(now);
         if self.whereabouts.ours != neighbours {
             self.whereabouts.ours = neighbours;
             let gateways = self.peers.iter();
@@ -244,9 +290,16 @@ impl Node {
         };
         if here != tunnel.here {
             let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
-            tunnel.migrates_until = goes_on.then(|| now + MIGRATION);
+            // Where it goes meanwhile gives it no more time.
+            let until = goes_on.then(|| tunnel.migrates_until.unwrap_or(now + MIGRATION));
+            tunnel.migrates_until = until;
             tunnel.asks_at = Some(now + PATIENCE);
             tunnel.here = here;
+        }
+        if let Some((child, _)) = tunnel.shared.take_if(|(_, until)| *until <= now)
+            && tunnel.sent_on == Some(child)
+        {
+            tunnel.spent.insert(child, false);
         }
         self.tend_slots(peer, places, tunnel, now);
         self.renew_spent(tunnel, now);
@@ -382,12 +435,9 @@ impl Node {
 
 /// The slots of the nodes at these addresses.
 fn slots_at(passes: &[IpAddr], places: &Places) -> Vec<String> {
-    let slots = passes.iter().flat_map(|address| {
-        let is_at = |selector: &TrafficSelector| selector.contains(*address, 0, None);
-        let nodes = places.nodes.iter();
-        let there = nodes.filter(move |(_, at)| at.iter().any(is_at));
-        there.map(|(node, _)| slot_name(node))
-    });
+    let slots = passes
+        .iter()
+        .flat_map(|address| places.at(*address).map(slot_name));
     let mut seen = BTreeSet::new();
     slots.filter(|slot| seen.insert(slot.clone())).collect()
 }

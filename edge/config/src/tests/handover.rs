@@ -55,7 +55,11 @@ fn a_licence_with_a_place_is_none_that_holds_everywhere() {
 
 #[test]
 fn keys_are_handed_over_as_the_file_says() {
-    for (word, handover) in [("push", Handover::Push), ("pkd", Handover::Pkd)] {
+    for (word, handover) in [
+        ("push", Handover::Push),
+        ("pkd", Handover::Pkd),
+        ("dkm", Handover::Dkm),
+    ] {
         let here = licence("fa.example.net", ", at = [\"198.51.100.2\"]");
         let read = zones(&format!("licences = [{here}]\nhandover = \"{word}\"\n"));
         assert_eq!(read.handover, handover);
@@ -93,6 +97,25 @@ fn what_makes_no_sense_of_places_is_told_with_the_fix() {
         let told = fault(&with(&format!("{lines}\n")));
         assert!(told.contains(words), "{told}");
     }
+}
+
+const NEIGHBOUR: &str = "[neighbour.fb]\nid = \"fb.example.net\"\npsk = \"office.psk\"\n";
+
+#[test]
+fn a_neighbour_is_one_of_a_node_that_packets_pass() {
+    let divert = "[divert]\nwired = \"eth0\"\nwireless = \"wlan0\"\n";
+    let load = |address: &str| {
+        let text = format!("{OFFICE}{divert}{NEIGHBOUR}{address}");
+        let mut adjacent = Folder::new().load(&text).unwrap().adjacent;
+        (adjacent.len(), adjacent.remove(0))
+    };
+    let (count, fb) = load("");
+    assert_eq!((count, fb.address), (1, None));
+    assert_eq!(fb.party.identity.to_string(), "fb.example.net");
+    let (_, fb) = load("address = \"10.4.0.1\"\n");
+    assert_eq!(fb.address, Some("10.4.0.1".parse().unwrap()));
+    let told = fault(&format!("{OFFICE}{NEIGHBOUR}"));
+    assert!(told.contains("no packets to read"), "{told}");
 }
 
 /// Each in its place has keys of its own, so nothing is shared; one that reads everywhere would share them all.

@@ -217,6 +217,7 @@ pub(super) fn child_sa(
         opaque: None,
         integrity: None,
         exchanges: Exchanges::default(),
+        tokens: None,
         takes_padding: true,
         initiator: true,
     }

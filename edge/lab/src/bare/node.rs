@@ -33,6 +33,7 @@ impl Node {
             map: MapKind::Changeable,
             window: WINDOW,
             lifetime: Duration::from_secs(60),
+            onward: None,
             from_gateway: half(forth(0)),
             to_gateway: half(back(0)),
         })?;

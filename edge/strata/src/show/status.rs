@@ -51,6 +51,7 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
         PeerKind::Vpn => "peer",
         PeerKind::Licensed => "licensed",
         PeerKind::Gateway => "gateway",
+        PeerKind::Neighbour => "neighbour",
     };
     let name = paint.bold(&clean(&peer.name));
     let since = peer

@@ -111,6 +111,8 @@ const NODE_ATTACKS: &str = "pure/node/tests/roaming/attacks.rs";
 const NODE_WALKS: &str = "pure/node/tests/roaming/walks.rs";
 const IKE_SLOT: &str = "pure/ike/src/tests/slot.rs";
 const CONFIG_HANDOVER: &str = "edge/config/src/tests/handover.rs";
+const MIGRATION: &str = "pure/node/src/tests/migration.rs";
+const IKE_MIGRATION: &str = "pure/ike/src/tests/migration.rs";
 const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
 const INJECT_NODE: &str = "pure/node/src/tests/inject.rs";
 const INJECT_ESP: &str = "pure/esp/tests/data_plane/injection.rs";
@@ -2143,6 +2145,67 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_SLOT,
                 "slots_come_and_go_on_a_network_that_loses_doubles_and_reorders",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Hand-over by DKM: the first keys of the next licensed node are those of the one before",
+        keys: &["peer.handover", "neighbour.id", "neighbour.address"],
+        verbs: &["status", "zones"],
+        works: Tests(&[
+            (
+                HANDOVER,
+                "with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before",
+            ),
+            (HANDOVER, "with_dkm_nobody_reads_behind_the_mobile_node"),
+            (
+                MIGRATION,
+                "the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                HANDOVER,
+                "an_agent_that_does_not_know_its_neighbour_gives_it_nothing",
+            ),
+            (
+                CONFIG_HANDOVER,
+                "a_neighbour_is_one_of_a_node_that_packets_pass",
+            ),
+            (MIGRATION, "a_token_is_good_once"),
+            (
+                MIGRATION,
+                "a_token_that_the_mobile_node_has_not_made_is_good_for_nothing",
+            ),
+            (
+                MIGRATION,
+                "a_token_for_another_node_is_of_no_use_to_who_has_it",
+            ),
+            (
+                MIGRATION,
+                "a_token_is_good_for_some_seconds_by_clocks_that_differ_by_some",
+            ),
+            (MIGRATION, "a_token_of_before_is_of_no_use_for_new_keys"),
+            (MIGRATION, "a_node_gives_nothing_that_it_does_not_hold"),
+            (
+                MIGRATION,
+                "a_node_that_one_end_does_not_license_gets_no_keys_from_another",
+            ),
+            (IKE_MIGRATION, "nobody_but_a_neighbour_is_asked_or_answered"),
+        ]),
+        recovers: Tests(&[
+            (
+                HANDOVER,
+                "an_agent_that_is_gone_hands_on_nothing_and_delays_nothing",
+            ),
+            (HANDOVER, "with_dkm_keys_come_over_a_way_that_loses_much"),
+            (
+                MIGRATION,
+                "two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys",
+            ),
+            (
+                MIGRATION,
+                "if_nothing_comes_of_a_move_there_are_new_keys_all_the_same",
             ),
         ]),
     },

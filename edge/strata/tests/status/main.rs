@@ -111,7 +111,7 @@ const INTRODUCTION: &str = "# Status\n\n\
 
 /// Whether a claim is for a key: itself, or its last part for every kind of peer.
 fn covers(claim: &str, key: &str) -> bool {
-    let kinds = ["peer", "licensed", "gateway"];
+    let kinds = ["peer", "licensed", "gateway", "neighbour"];
     let of_any = claim.strip_prefix("*.").is_some_and(|rest| {
         key.split_once('.')
             .is_some_and(|(table, key)| kinds.contains(&table) && key == rest)

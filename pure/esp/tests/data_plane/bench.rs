@@ -203,6 +203,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
         },
         opaque: None,
         integrity: None,
+        tokens: None,
         takes_padding: true,
         exchanges: model::Exchanges::default(),
         initiator: true,

@@ -142,6 +142,7 @@ pub fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
         suites: zones.iter().map(|(_, suite)| *suite).collect(),
         window: 4096,
         lifetime: Duration::from_secs(60),
+        onward: None,
         from_gateway: licensed(TO_ALICE),
         to_gateway: licensed(TO_BOB),
     })

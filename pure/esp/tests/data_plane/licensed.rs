@@ -32,6 +32,7 @@ pub fn grant(kind: &Kind, zones: &[u8]) -> Grant<Secret> {
         suites: agreed.iter().map(|(_, suite)| *suite).collect(),
         window: 5000,
         lifetime: Duration::from_secs(60),
+        onward: None,
         from_gateway: half(TO_ALICE),
         to_gateway: half(TO_BOB),
     }

@@ -175,6 +175,7 @@ fn keys_of_another_length_than_the_suites_are_refused() {
                 suites: vec![suite; 2],
                 window: 4096,
                 lifetime: Duration::from_secs(60),
+                onward: None,
                 from_gateway: half(TO_ALICE),
                 to_gateway: half(TO_BOB),
             });

@@ -112,13 +112,24 @@ const RULES: &[Rule] = &[
     Rule {
         exchange: ExchangeType::KEY_DISTRIBUTE,
         response: false,
-        // Two directions of at most eight zones.
-        payloads: &[(PayloadType::GRANT, 1, 1), (PayloadType::SECRET, 2, 16)],
+        // Two directions of at most eight zones, of overlays and of what is injected, and tokens.
+        payloads: &[(PayloadType::GRANT, 1, 1), (PayloadType::SECRET, 2, 21)],
     },
     Rule {
         exchange: ExchangeType::KEY_DISTRIBUTE,
         response: true,
         payloads: &[(PayloadType::NOTIFY, 1, MAX_PAYLOADS)],
+    },
+    Rule {
+        exchange: ExchangeType::KEY_REQUEST,
+        response: false,
+        payloads: &[(PayloadType::NOTIFY, 1, MAX_PAYLOADS)],
+    },
+    Rule {
+        exchange: ExchangeType::KEY_REQUEST,
+        response: true,
+        // No more than there is to read.
+        payloads: &[(PayloadType::GRANT, 1, 1), (PayloadType::SECRET, 2, 16)],
     },
 ];
 

@@ -1,4 +1,4 @@
-//! IKE SAs without a child (RFC 6023), for the conversation with a licensed node.
+//! IKE SAs without a child (RFC 6023), for the conversation with a licensed node, or of two of them.
 //!
 //! The responder says in IKE_SA_INIT that it supports them, before it knows who is asking; a VPN
 //! peer that then comes without a child is refused in IKE_AUTH.
@@ -19,5 +19,8 @@ pub(crate) fn is_supported(message: &Message) -> bool {
 
 /// Whether IKE SAs with a peer of this role have no child.
 pub(crate) const fn is_wanted(role: &PeerRole) -> bool {
-    matches!(role, PeerRole::Licensed | PeerRole::Gateway)
+    matches!(
+        role,
+        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour
+    )
 }

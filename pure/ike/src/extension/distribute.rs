@@ -8,10 +8,11 @@
 use crate::event::GrantRefusal;
 use crate::exchange::{find, find_notify, first_error, notifies, notify};
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, Identity, NODE_SUITE, ZoneId, ZoneSuite};
+use model::{CsaId, Grant, GrantHalf, Identity, NODE_SUITE, Onward, Right, ZoneId, ZoneSuite};
 use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
-    decode_csa, decode_nodes, encode_csa, encode_nodes,
+    TOKEN_ZONE, decode_csa, decode_licences, decode_nodes, encode_csa, encode_licences,
+    encode_nodes,
 };
 use wire::zoned::{INJECTION_ZONE, OVERLAY_ZONE};
 
@@ -34,7 +35,30 @@ pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
     std::iter::once(Payload::Grant(offer))
         .chain(from)
         .chain(to)
+        .chain(grant.onward.iter().flat_map(onward))
         .collect()
+}
+
+/// To whom it may be handed on, and the key of the tokens by which that is asked for.
+fn onward(onward: &Onward<Secret>) -> [Payload; 2] {
+    let share = SecretShare {
+        direction: KeyDirection::FROM_GATEWAY,
+        zone: TOKEN_ZONE,
+        suite: NODE_SUITE.into(),
+        key: onward.key.expose().to_vec().into(),
+    };
+    let licences = notify(NotifyType::ONWARD, encode_licences(&onward.licences));
+    [Payload::Secret(share), licences]
+}
+
+/// The same as it came; without licences nobody may have it.
+fn read_onward(request: &Message) -> Option<Onward<Secret>> {
+    let licences = find_notify(request, NotifyType::ONWARD);
+    let licences = licences.and_then(|notify| decode_licences(&notify.data).ok());
+    Some(Onward {
+        key: own(request, KeyDirection::FROM_GATEWAY, TOKEN_ZONE)?,
+        licences: licences.unwrap_or_default(),
+    })
 }
 
 /// The grant that a request hands out, if it is complete and consistent.
@@ -58,6 +82,7 @@ pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
         map: offer.map.clone(),
         window: offer.window,
         lifetime: offer.lifetime,
+        onward: read_onward(request),
         from_gateway: half(offer.from_gateway, KeyDirection::FROM_GATEWAY),
         to_gateway: half(offer.to_gateway, KeyDirection::TO_GATEWAY),
     };
@@ -97,6 +122,13 @@ pub(crate) fn outcome(grant: &Grant<Secret>, response: &Message) -> Result<(), G
         Some(code) => GrantRefusal::Code(code),
         None => first_error(response).map_or(GrantRefusal::NoAnswer, GrantRefusal::Notify),
     })
+}
+
+/// The code of a refusal, whatever was refused.
+pub(crate) fn refusal(response: &Message) -> Option<RefusalCode> {
+    let notify = find_notify(response, NotifyType::KEY_REFUSED)?;
+    let reply = GrantReply::decode(&notify.data).ok()?;
+    Some(reply.code)
 }
 
 /// The request that takes a grant back.
@@ -151,12 +183,12 @@ fn secrets(
     request: &Message,
     direction: KeyDirection,
 ) -> impl Iterator<Item = (ZoneId, ZoneSuite, Secret)> {
-    let own = [OVERLAY_ZONE, INJECTION_ZONE];
+    let own = [OVERLAY_ZONE, INJECTION_ZONE, TOKEN_ZONE];
     let zones = shared(request, direction).filter(move |share| !own.contains(&share.zone));
     zones.map(|share| (share.zone, share.suite, Secret::new(share.key.to_vec())))
 }
 
-/// The key of overlays or of what is injected, if there is one. One of another suite is no key, which is not
+/// The key of overlays, of what is injected or of tokens, if there is one. One of another suite is no key, which is not
 /// sound.
 fn own(request: &Message, direction: KeyDirection, zone: ZoneId) -> Option<Secret> {
     let mut shares = shared(request, direction);
@@ -191,6 +223,10 @@ fn is_sound(grant: &Grant<Secret>) -> bool {
         [&half.overlay, &half.injection].map(|key| key.as_ref().map(Secret::len))
     };
     let lens = own(&grant.from_gateway);
+    let to_read = |onward: &Onward<Secret>| {
+        let mut licences = onward.licences.iter();
+        onward.key.len() == NODE_SUITE.keymat_len() && licences.all(|one| one.right == Right::Read)
+    };
     let mut there = lens.into_iter().flatten();
     from == to
         && lens == own(&grant.to_gateway)
@@ -199,5 +235,6 @@ fn is_sound(grant: &Grant<Secret>) -> bool {
         && from.is_sorted_by(|a, b| a < b)
         && as_agreed(&grant.from_gateway)
         && as_agreed(&grant.to_gateway)
+        && grant.onward.as_ref().is_none_or(to_read)
         && !grant.lifetime.is_zero()
 }

@@ -18,10 +18,11 @@
 //!          then root_w | root_inj of both directions in the same order
 //!          [| keys of the opaque SA, initiator to responder, then back]
 //!          [| keys of what goes without encryption, in the same order]
+//!          [| root_tok of a slot]
 //! ```
 //!
 //! root_w is what the keys of those are made of who may write, and root_inj of those who may inject, if anybody
-//! may.
+//! may. root_tok is what the keys of tokens are made of, for each licensed node (`migration.rs`).
 //!
 //! An SA with a fixed map has an opaque one beside it, for datagrams that the map does not fit. It is agreed on
 //! in the same exchange, by the SPI that the notify has then, and it comes and goes with the other one. So does
@@ -224,19 +225,29 @@ pub(crate) fn missing_licences<'a>(
 /// Both directions of an SA: first where we receive, then where the peer does.
 pub(crate) type Spis = (Spi, Spi);
 
-/// Both directions of a composite SA, inbound first, and the SAs beside whose SPIs are given.
+/// What a composite SA is made of.
+pub(crate) type Halves = (
+    Half<Secret>,
+    Half<Secret>,
+    Beside<BesideSa<Secret>>,
+    Option<Secret>,
+);
+
+/// Both directions of a composite SA, inbound first, the SAs beside whose SPIs are given, and the root of tokens if it
+/// is a slot.
 pub(crate) fn halves(
     keys: &ChildKeys,
-    agreement: &ZoneAgreement,
+    (agreement, is_slot): (&ZoneAgreement, bool),
     initiator: bool,
     spis: Spis,
     beside: Beside<Spis>,
-) -> (Half<Secret>, Half<Secret>, Beside<BesideSa<Secret>>) {
+) -> Halves {
     let opaque = agreement.opaque().zip(beside.opaque);
     let integrity = agreement.integrity().zip(beside.integrity);
     let besides = opaque.iter().chain(&integrity);
     let besides_len: usize = besides.map(|(agreed, _)| one_way(agreed)).sum();
-    let len = 2 * one_way(agreement) + 4 * PRF.len() + 2 * besides_len;
+    let tokens_len = if is_slot { PRF.len() } else { 0 };
+    let len = 2 * one_way(agreement) + 4 * PRF.len() + 2 * besides_len + tokens_len;
     let bound = bound(agreement, initiator, spis, beside);
     let mut keymat = keys.keymat(&sha256(&[&bound]), len);
     let (inbound, outbound) = both_ways(agreement, initiator, spis, &mut keymat);
@@ -266,6 +277,7 @@ pub(crate) fn halves(
         with(inbound, inbound_roots),
         with(outbound, outbound_roots),
         beside,
+        Some(keymat).filter(|_| is_slot),
     )
 }
 
@@ -434,7 +446,7 @@ mod tests {
         let keys = ChildKeys::made_up();
         let (own, peers, none) = (Spi(0x1000), Spi(0x2000), Beside::default());
         let roots = |agreed: &ZoneAgreement, initiator, spis| {
-            let (inbound, outbound, _) = halves(&keys, agreed, initiator, spis, none);
+            let (inbound, outbound, ..) = halves(&keys, (agreed, false), initiator, spis, none);
             let roots = |half: Half<Secret>| [half.writers, half.injectors];
             [roots(inbound), roots(outbound)]
         };
@@ -451,6 +463,26 @@ mod tests {
         }
         let roots = roots(&readers, true, (own, peers));
         assert!(roots.iter().flatten().all(Option::is_none));
+    }
+
+    /// What it has besides is behind all keys, so these are those of any child.
+    #[test]
+    fn a_slot_has_a_root_of_tokens_that_both_ends_know_and_others_have_none() {
+        let agreed = offer(&policy(Stance::Accept)).unwrap();
+        let keys = ChildKeys::made_up();
+        let (own, peers, none) = (Spi(0x1000), Spi(0x2000), Beside::default());
+        let of = |is_slot, initiator, spis| {
+            let (inbound, .., tokens) = halves(&keys, (&agreed, is_slot), initiator, spis, none);
+            let Keys::Zoned(zones) = inbound.keys else {
+                panic!("there are zones")
+            };
+            (zones[0].key.clone(), tokens)
+        };
+        let (zone, tokens) = of(true, true, (own, peers));
+        assert!(tokens.as_ref().is_some_and(|root| root.len() == PRF.len()));
+        assert_eq!(of(true, false, (peers, own)).1, tokens);
+        assert_eq!(of(false, true, (own, peers)), (zone, None));
+        assert_ne!(of(true, true, (peers, own)).1, tokens);
     }
 
     #[test]

@@ -572,7 +572,7 @@ fn answer_child(
                 ctx.today,
             )?
         }
-        PeerRole::Licensed | PeerRole::Gateway => None,
+        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
     };
     let (reply, addresses) = lent.unzip();
     let policy = child::meant(peer, addresses, (request, false, None), |_| false)?;

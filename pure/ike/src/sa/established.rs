@@ -24,7 +24,9 @@ use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::mode::Ground;
 use crate::extension::nat::{self, Nat};
-use crate::extension::{clone, delete, distribute, liveness, overlap, redirect, resource};
+use crate::extension::{
+    clone, delete, distribute, liveness, migration, overlap, redirect, resource,
+};
 use crate::keys::ProvedKeys;
 use crypto::{Secret, UnixTime};
 use model::{
@@ -84,15 +86,50 @@ pub(crate) struct Established {
     pub(super) heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
     pub(super) grants: BTreeSet<CsaId>,
-    /// Licensed node: grants that our owner has not answered yet.
+    /// Licensed node: grants and requests that our owner has not answered yet.
     pub(super) offered: Vec<Offered>,
 }
 
-/// A request that hands out a grant.
+/// A request that our owner has to answer.
 pub(super) struct Offered {
-    name: (CsaId, u16),
+    question: Question,
     octets: Vec<u8>,
     path: Path,
+}
+
+/// Which one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Whether a grant can be used: its composite SA and its number.
+    Grant((CsaId, u16)),
+    /// Whether a neighbour gets keys, by the nonce of its token.
+    Keys([u8; 16]),
+}
+
+impl Offered {
+    pub(super) fn new(question: Question, arrived: &Arrived<'_>) -> Self {
+        Self {
+            question,
+            octets: arrived.octets.to_vec(),
+            path: arrived.path,
+        }
+    }
+
+    pub(super) fn answer(
+        &self,
+        state: &mut Established,
+        answer: Vec<Payload>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let datagram = Datagram::decode(&self.octets).expect("it was decoded when it came");
+        let arrived = Arrived {
+            datagram,
+            octets: &self.octets,
+            path: self.path,
+        };
+        state.respond(answer, &arrived, core, ctx);
+    }
 }
 
 /// What is known at the beginning.
@@ -469,6 +506,10 @@ impl Established {
                 task::conclude_grant(&grant, response, core, ctx);
                 Ok(())
             }
+            Some(Task::RequestKeys(token)) => {
+                Self::conclude_request(*token, response, core, ctx);
+                Ok(())
+            }
             Some(Task::Move(moved)) => self.conclude_move(&moved, response, core, ctx),
             Some(Task::Liveness | Task::Whereabouts) => {
                 self.conclude_liveness(response, path, core);
@@ -527,6 +568,12 @@ impl Established {
                 if let Err(code) = self.take_grant(request, arrived, core, ctx) {
                     let answer = distribute::reply(distribute::name(request), Some(code));
                     self.respond(vec![answer], arrived, core, ctx);
+                }
+                State::Established(self)
+            }
+            ExchangeType::KEY_REQUEST if self.private => {
+                if let Err(code) = self.take_request(request, arrived, core, ctx) {
+                    self.respond(migration::answer(&Err(code)), arrived, core, ctx);
                 }
                 State::Established(self)
             }
@@ -638,7 +685,7 @@ impl Established {
         let role = match peer.role {
             PeerRole::Gateway => None,
             PeerRole::Licensed => Some(RefusalCode::NOT_A_LICENSED_NODE),
-            PeerRole::Vpn { .. } => Some(RefusalCode::NOT_THE_GATEWAY),
+            PeerRole::Vpn { .. } | PeerRole::Neighbour => Some(RefusalCode::NOT_THE_GATEWAY),
         };
         if let Some(code) = role {
             ctx.refused(Some(peer.name.clone()), Refusal::NotOurGateway);
@@ -650,11 +697,8 @@ impl Established {
         if !known && held >= ctx.config.limits.grants {
             return Err(RefusalCode::TOO_MANY_GRANTS);
         }
-        self.offered.push(Offered {
-            name: distribute::name(request),
-            octets: arrived.octets.to_vec(),
-            path: arrived.path,
-        });
+        let question = Question::Grant(distribute::name(request));
+        self.offered.push(Offered::new(question, arrived));
         let (sa, gateway) = (core.id, peer.identity.clone());
         ctx.event(Event::Granted { sa, gateway, grant });
         Ok(())
@@ -668,22 +712,20 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) {
-        let named = |offered: &Offered| offered.name == name;
-        let Some(at) = self.offered.iter().position(named) else {
+        let Some(offered) = self.take_offered(Question::Grant(name)) else {
             return;
         };
-        let offered = self.offered.remove(at);
         match refusal {
             None => self.grants.insert(name.0),
             Some(_) => self.grants.remove(&name.0),
         };
-        let datagram = Datagram::decode(&offered.octets).expect("it was decoded when it came");
-        let arrived = Arrived {
-            datagram,
-            octets: &offered.octets,
-            path: offered.path,
-        };
-        self.respond(vec![distribute::reply(name, refusal)], &arrived, core, ctx);
+        offered.answer(self, vec![distribute::reply(name, refusal)], core, ctx);
+    }
+
+    pub(super) fn take_offered(&mut self, question: Question) -> Option<Offered> {
+        let asked = |offered: &Offered| offered.question == question;
+        let at = self.offered.iter().position(asked)?;
+        Some(self.offered.remove(at))
     }
 
     /// Licensed node: grants are taken back.

@@ -28,6 +28,7 @@ pub(crate) mod kem_sent;
 mod leaving;
 mod licences;
 mod moving;
+mod neighbour;
 mod new_child;
 mod opening;
 mod protected;

@@ -277,6 +277,7 @@ impl Established {
             agreement: terms.agreement,
             opaque: terms.beside.opaque,
             integrity: terms.beside.integrity,
+            tokens: terms.tokens,
             takes_padding: terms.takes_padding,
             exchanges: terms.exchanges,
             initiator,

@@ -10,11 +10,11 @@ use super::rekey_ike::IkeRekey;
 use super::{Context, Core};
 use crate::config::Timers;
 use crate::event::{Event, GrantRefusal};
-use crate::extension::{delete, distribute, overlap, redirect};
+use crate::extension::{delete, distribute, migration, overlap, redirect};
 use crypto::Secret;
 use model::{ChildSaId, CsaId, Grant, Identity, Spi};
 use std::net::IpAddr;
-use wire::ike::{ExchangeType, Message, Payload};
+use wire::ike::{ExchangeType, Message, Payload, Token};
 
 /// One request.
 pub(crate) enum Task {
@@ -28,6 +28,8 @@ pub(crate) enum Task {
     Revoke(CsaId),
     /// To which nodes mobile nodes may go from us.
     Neighbours(Vec<Identity>),
+    /// Keys from the node before, by a mobile node's token.
+    RequestKeys(Box<Token>),
     /// A child beside those there are.
     NewChild(Box<NewChild>),
     /// New keys for a child.
@@ -66,6 +68,7 @@ impl Task {
             | Self::Distribute(_)
             | Self::Revoke(_)
             | Self::Neighbours(_)
+            | Self::RequestKeys(_)
             | Self::NewChild(_)
             | Self::RekeyChild(_)
             | Self::RekeyIke(_)
@@ -81,9 +84,11 @@ impl Task {
     /// What it is about, by which it is known what may be under way beside it.
     pub(super) const fn subject(&self) -> Subject {
         match self {
-            Self::Liveness | Self::Whereabouts | Self::Window(_) | Self::Neighbours(_) => {
-                Subject::Nothing
-            }
+            Self::Liveness
+            | Self::Whereabouts
+            | Self::Window(_)
+            | Self::Neighbours(_)
+            | Self::RequestKeys(_) => Subject::Nothing,
             // A successor that never carried anything has no name.
             Self::DeleteChild(None, _) => Subject::Nothing,
             Self::DeleteChild(Some(child), _) => Subject::Child(*child),
@@ -115,6 +120,7 @@ impl Task {
             Self::RekeyIke(_) => ExchangeType::CREATE_CHILD_SA,
             Self::FollowUp(_) => ExchangeType::IKE_FOLLOWUP_KE,
             Self::Distribute(_) => ExchangeType::KEY_DISTRIBUTE,
+            Self::RequestKeys(_) => ExchangeType::KEY_REQUEST,
         }
     }
 
@@ -151,6 +157,7 @@ impl Task {
             Self::Distribute(grant) => distribute::payloads(grant),
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
             Self::Neighbours(nodes) => vec![distribute::neighbours(nodes)],
+            Self::RequestKeys(token) => vec![migration::request(token)],
             Self::NewChild(new) => new.request.payloads.clone(),
             Self::RekeyChild(rekey) => rekey.request.payloads.clone(),
             Self::RekeyIke(rekey) => rekey.payloads.clone(),

@@ -27,6 +27,7 @@ pub(crate) fn grant(number: u16) -> Grant<Secret> {
         suites: vec![ZoneSuite::Aes128Gcm16, ZoneSuite::Aes256Gcm16],
         window: 4096,
         lifetime: Duration::from_secs(3600),
+        onward: None,
         from_gateway: half(0x1111, 1),
         to_gateway: half(0x2222, 2),
     }

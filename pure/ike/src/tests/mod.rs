@@ -22,6 +22,7 @@ mod level;
 mod licences;
 mod liveness;
 mod loss;
+mod migration;
 mod mobike;
 mod mode;
 mod nat;
@@ -193,6 +194,6 @@ pub(crate) fn gateway() -> Config {
 pub(crate) fn zones_of(config: &mut Config) -> &mut ZonePolicy {
     match &mut config.peers[0].role {
         PeerRole::Vpn { zones, .. } => zones,
-        PeerRole::Licensed | PeerRole::Gateway => panic!("a VPN peer"),
+        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => panic!("a VPN peer"),
     }
 }

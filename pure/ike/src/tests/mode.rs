@@ -28,7 +28,7 @@ const fn hosts(mode: Mode) -> [&'static str; 2] {
 fn mode_of(config: &mut Config) -> &mut Mode {
     match &mut config.peers[0].role {
         PeerRole::Vpn { mode, .. } => mode,
-        PeerRole::Licensed | PeerRole::Gateway => panic!("a VPN peer"),
+        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => panic!("a VPN peer"),
     }
 }
 

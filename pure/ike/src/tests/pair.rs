@@ -8,7 +8,7 @@
 use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
-use model::{BesideSa, ChildSa, IkeSaId, Instant, Path};
+use model::{BesideSa, ChildSa, Grant, IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub(crate) struct Host {
     pub(crate) events: Vec<Event>,
     /// Why it cannot use the grants that come.
     pub(crate) unusable: Option<RefusalCode>,
+    /// What it gives a neighbour that asks.
+    pub(crate) keys: Option<Grant<Secret>>,
 }
 
 /// A datagram as it reaches its receiver.
@@ -263,6 +265,11 @@ impl Pair {
                 let unusable = host.unusable;
                 host.engine.answer_grant(*sa, name, unusable, self.now);
             }
+            if let Event::KeysAsked { sa, token, .. } = &event {
+                let answer = host.keys.clone().ok_or(RefusalCode::UNKNOWN_GRANT);
+                let now = self.now;
+                host.engine.answer_request(*sa, token.nonce, &answer, now);
+            }
             host.events.push(event);
         }
         while let Some(transmit) = self.host(side).engine.poll_transmit() {
@@ -375,6 +382,7 @@ impl Host {
             ),
             events: Vec::new(),
             unusable: None,
+            keys: None,
         }
     }
 

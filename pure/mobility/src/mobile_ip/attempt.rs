@@ -20,6 +20,8 @@ pub(super) struct Attempt {
     pub(super) octets: Vec<u8>,
     /// For whom there is a note in it.
     pub(super) noted: Option<Attachment>,
+    /// What is in it for the agent.
+    pub(super) enclosed: Vec<Vec<u8>>,
     pub(super) sent: Instant,
     pub(super) next: Instant,
     tries: u32,
@@ -37,6 +39,7 @@ impl Attempt {
             request,
             octets,
             noted,
+            enclosed: Vec::new(),
             sent: now,
             next: now + SPACING,
             tries: 1,

@@ -35,7 +35,7 @@ impl NtpTime {
     }
 
     /// Whole seconds.
-    pub(super) const fn seconds(self) -> u32 {
+    pub const fn seconds(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }

@@ -23,9 +23,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::ip_in_ip::Egress;
 use wire::mobile_ip::{
-    Advertisement, Agent, AgentFlags, Between, Code, Lifetime, PORT, Reply, Request, Solicitation,
-    message,
+    Advertisement, Agent, AgentFlags, Between, Code, Enclosure, Extensions, Lifetime, PORT, Reply,
+    Request, Solicitation, message,
 };
+
+/// What visitors have given us waits to be polled; so much of it at most.
+const MOST_ENCLOSED: usize = 16;
 
 /// Everybody on a link.
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
@@ -104,6 +107,7 @@ pub struct ForeignAgent {
     counters: Counters,
     transmits: VecDeque<Transmit>,
     events: VecDeque<ForeignEvent>,
+    enclosed: VecDeque<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +142,7 @@ impl ForeignAgent {
             counters: Counters::default(),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
+            enclosed: VecDeque::new(),
             config,
         }
     }
@@ -198,6 +203,12 @@ impl ForeignAgent {
     /// What has happened.
     pub fn poll_event(&mut self) -> Option<ForeignEvent> {
         self.events.pop_front()
+    }
+
+    /// What somebody has given us with a request that was passed on, and that means nothing here. Who it is has been
+    /// proved only where we share a key with it.
+    pub fn poll_enclosed(&mut self) -> Option<Vec<u8>> {
+        self.enclosed.pop_front()
     }
 
     /// When to call [`Self::handle_timeout`].
@@ -299,6 +310,7 @@ impl ForeignAgent {
         match self.accept(&waiting, extensions, arrival.ttl) {
             Ok(end) => {
                 self.pass_on(waiting, octets[..end].to_vec());
+                self.take_enclosed(extensions);
                 // That nobody is told is no reason not to be registered.
                 self.pass_note(&request, extensions, now)
             }
@@ -324,6 +336,15 @@ impl ForeignAgent {
             octets,
         });
         self.pending.push(waiting);
+    }
+
+    fn take_enclosed(&mut self, extensions: Extensions<'_>) {
+        for Enclosure(octets) in Enclosure::all(extensions) {
+            match self.enclosed.len() < MOST_ENCLOSED {
+                true => self.enclosed.push_back(octets.to_vec()),
+                false => self.counters.drop(Dropped::TooOften),
+            }
+        }
     }
 
     // Replies.

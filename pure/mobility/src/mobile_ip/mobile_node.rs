@@ -19,8 +19,8 @@ use model::{Deadline, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use wire::mobile_ip::{
-    Advertisement, Between, Code, Extensions, Lifetime, PORT, Party, Reply, Request, RequestFlags,
-    Solicitation,
+    Advertisement, Between, Code, Enclosure, Extensions, Lifetime, PORT, Party, Reply, Request,
+    RequestFlags, Solicitation,
 };
 
 pub use super::agents::Attachment;
@@ -88,6 +88,8 @@ pub struct MobileNode {
     /// What was given up last, while whom it was through has not been told.
     left: Option<Held>,
     attempt: Option<Attempt>,
+    /// Who is asked, while nobody has been told.
+    asked: Option<Attachment>,
     /// No request may leave earlier.
     not_before: Instant,
     stage: Stage,
@@ -147,6 +149,7 @@ impl MobileNode {
             held: Vec::new(),
             left: None,
             attempt: None,
+            asked: None,
             not_before: now,
             stage: Stage::Serving,
             farewell: None,
@@ -183,6 +186,27 @@ impl MobileNode {
         // What was asked for may be granted by now.
         self.farewell = self.best_held().or(attempt.map(|attempt| attempt.at));
         self.drive(now);
+    }
+
+    /// Gives an agent something with the request that is under way to it: octets of no more than
+    /// [`Enclosure::LONGEST`], that mean nothing here. Before the next [`Self::poll_transmit`] they go with the request
+    /// that waits there, and later with a repetition: nothing waits for them.
+    pub fn enclose(&mut self, at: Attachment, octets: Vec<u8>) {
+        let Some(mut attempt) = self.attempt.take_if(|attempt| attempt.at == at) else {
+            return;
+        };
+        attempt.enclosed.push(octets);
+        let (written, noted) = self.write(&attempt.request, at, &attempt.enclosed, self.now);
+        for waiting in &mut self.transmits {
+            match waiting {
+                Transmit::Udp { octets, .. } if *octets == attempt.octets => {
+                    octets.clone_from(&written);
+                }
+                Transmit::Udp { .. } | Transmit::Icmp { .. } => {}
+            }
+        }
+        (attempt.octets, attempt.noted) = (written, noted);
+        self.attempt = Some(attempt);
     }
 
     // Inputs.
@@ -242,6 +266,11 @@ impl MobileNode {
     /// What has happened.
     pub fn poll_event(&mut self) -> Option<MobileEvent> {
         self.events.pop_front()
+    }
+
+    /// An agent that is asked to serve it from now on, and no other beside; told once, for whoever has something to [`Self::enclose`].
+    pub const fn poll_asked(&mut self) -> Option<Attachment> {
+        self.asked.take()
     }
 
     /// When to call [`Self::handle_timeout`].
@@ -521,7 +550,9 @@ impl MobileNode {
         }
         if self.identifications.renews() {
             attempt.request.identification = self.identifications.next(&mut self.rng, now);
-            (attempt.octets, attempt.noted) = self.write(&attempt.request, attempt.at, now);
+            let enclosed = &attempt.enclosed;
+            (attempt.octets, attempt.noted) =
+                self.write(&attempt.request, attempt.at, enclosed, now);
         }
         attempt.repeat(now);
         self.send(attempt.at, attempt.octets.clone());
@@ -562,8 +593,10 @@ impl MobileNode {
             care_of: if ends { self.config.home } else { at.care_of },
             identification: self.identifications.next(&mut self.rng, now),
         };
-        let written = self.write(&request, at, now);
+        let written = self.write(&request, at, &[], now);
         self.send(at, written.0.clone());
+        let stays = flags.has(RequestFlags::SIMULTANEOUS);
+        self.asked = (!ends && !stays && !self.is_held(at)).then_some(at);
         self.attempt = Some(Attempt::new(at, request, written, now));
     }
 
@@ -657,10 +690,14 @@ impl MobileNode {
         &self,
         request: &Request,
         at: Attachment,
+        enclosed: &[Vec<u8>],
         now: Instant,
     ) -> (Vec<u8>, Option<Attachment>) {
         let mut octets = request.encode();
         self.config.key.sign(&mut octets, Between::MobileHome);
+        for enclosed in enclosed {
+            Enclosure(enclosed).append(&mut octets);
+        }
         let previous = self.previous(request, at, now);
         if let Some((previous, key)) = previous {
             let of = (previous.at.care_of, previous.registration);

@@ -3,7 +3,8 @@
 use super::{Config, Event, Status};
 use crypto::Rng;
 use mobility::mobile_ip::{
-    Counters, Dropped, ForeignAgent, HomeAgent, MobileEvent, MobileNode, NtpTime, TunnelCounters,
+    Attachment, Counters, Dropped, ForeignAgent, HomeAgent, MobileEvent, MobileNode, NtpTime,
+    TunnelCounters,
 };
 use model::{Deadline, Instant};
 use std::net::IpAddr;
@@ -94,6 +95,29 @@ impl MobileIp {
             }
         }
         Some(event)
+    }
+
+    /// The agent that a mobile node is just asking to serve it.
+    pub(crate) fn poll_asked(&mut self) -> Option<Attachment> {
+        match &mut self.engine {
+            Engine::MobileNode(node) => node.poll_asked(),
+            Engine::ForeignAgent(_) | Engine::HomeAgent(_) => None,
+        }
+    }
+
+    /// Gives that agent something.
+    pub(crate) fn enclose(&mut self, at: Attachment, octets: Vec<u8>) {
+        if let Engine::MobileNode(node) = &mut self.engine {
+            node.enclose(at, octets);
+        }
+    }
+
+    /// What a mobile node has given us, a foreign agent.
+    pub(crate) fn poll_enclosed(&mut self) -> Option<Vec<u8>> {
+        match &mut self.engine {
+            Engine::ForeignAgent(agent) => agent.poll_enclosed(),
+            Engine::MobileNode(_) | Engine::HomeAgent(_) => None,
+        }
     }
 
     /// Where the tunnel to a peer at this address passes, the newest place first; `None` if we have no part in that.

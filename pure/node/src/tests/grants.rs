@@ -43,6 +43,7 @@ pub fn crowded() -> World {
             suites: vec![ZoneSuite::Aes128Gcm16; 2],
             window: 4096,
             lifetime: Duration::from_secs(3600),
+            onward: None,
             from_gateway: half(held.from_gateway, 1),
             to_gateway: half(Spi(0x1000 + number as u32), 2),
         };

@@ -13,6 +13,7 @@ mod inject;
 mod invariants;
 mod ledger;
 mod level;
+mod migration;
 mod mobile_ip;
 mod mode;
 mod operations;

@@ -745,7 +745,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     }
 }
 
-fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
+pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
     Peer {
         name: name.to_owned(),
         address,
@@ -788,10 +788,10 @@ pub fn identity(who: usize) -> Identity {
 
 /// Collects what a batch produced.
 #[derive(Default)]
-struct Outlet {
-    transmitted: Vec<(Path, Vec<u8>)>,
-    delivered: Vec<Vec<u8>>,
-    dropped: Vec<DropReason>,
+pub struct Outlet {
+    pub transmitted: Vec<(Path, Vec<u8>)>,
+    pub delivered: Vec<Vec<u8>>,
+    pub dropped: Vec<DropReason>,
 }
 
 impl Sink for Outlet {

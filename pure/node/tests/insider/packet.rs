@@ -107,6 +107,7 @@ fn licensed(kind: &Kind, map: MapKind) -> Option<Licensed> {
         suites: zones(kind).iter().map(|(_, suite)| *suite).collect(),
         window: 4096,
         lifetime: Duration::from_secs(60),
+        onward: None,
         from_gateway: half(TO_ALICE),
         to_gateway: half(TO_BOB),
     };

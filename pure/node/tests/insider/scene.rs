@@ -242,6 +242,7 @@ pub fn grant() -> Grant<Secret> {
         suites: vec![SUITE.into(); 2],
         window: 4096,
         lifetime: Duration::from_secs(60),
+        onward: None,
         from_gateway: half(0x1000),
         to_gateway: half(0x2000),
     }

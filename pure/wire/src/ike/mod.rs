@@ -23,6 +23,7 @@ mod sealed;
 mod selector;
 #[cfg(test)]
 mod tests;
+mod token;
 
 pub use configuration::{Configuration, ConfigurationAttribute, MAX_ATTRIBUTES};
 pub use header::{Flags, HEADER_LEN, Header, VERSION_2};
@@ -32,7 +33,8 @@ pub use notify::{Delete, Notify};
 pub use payload::{Authentication, KeyExchange, Payload};
 pub use private::{
     GrantOffer, GrantReply, MAX_LICENCES, MAX_NODES, SecretShare, VENDOR_ID_TEXT, ZONE_MAP_VERSION,
-    decode_csa, decode_nodes, decode_zone_map, encode_csa, encode_nodes, encode_zone_map,
+    decode_csa, decode_licences, decode_nodes, decode_zone_map, encode_csa, encode_licences,
+    encode_nodes, encode_zone_map,
 };
 pub use proposal::{Attribute, MAX_PROPOSALS, MAX_TRANSFORMS, Proposal, Transform};
 pub use registry::{
@@ -42,3 +44,4 @@ pub use registry::{
 };
 pub use sealed::{Content, Fragment, Frame, NotOpened, Sealed};
 pub use selector::TrafficSelectors;
+pub use token::{TOKEN_ZONE, Token};

@@ -8,8 +8,11 @@
 //!  GRANT      CSA (8) | First of its line (8) | Grant (2) | Payload zone (1) | Zones (1) | Window (4)
 //!             Lifetime, s (4) | SPI from gateway (4) | SPI to gateway (4) | Map
 //!             per zone: Suite
-//!  SECRET     Direction (1) | Zone (1), 255 for overlays, 254 for what is injected | Suite | encryption key | HMAC key | salt
-//!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted)
+//!  SECRET     Direction (1) | Zone (1), 255 for overlays, 254 for what is injected, 253 for tokens | Suite | encryption key | HMAC key | salt
+//!  ONWARD     any number of licences: who may have what of a grant from the node that gets it
+//!  TOKEN      SPI (4) | SPI (4) | Nonce (16) | Expiry (4) | Zones (1) | of each: Zone (1)
+//!             MAC (16) | the node that is asked
+//!  KEY_ACCEPTED, KEY_REFUSED   CSA (8) | Grant (2) | Refusal code (2, 0 if accepted); of a KEY_REQUEST CSA and grant are 0
 //!  REVOKE     CSA (8)
 //!  OFFER      one node
 //!  NEIGHBOURS any number of nodes
@@ -73,14 +76,18 @@ pub fn encode_zone_map(agreement: &ZoneAgreement) -> Vec<u8> {
         encode_suite(zone.suite, &mut out);
     }
     for licence in &agreement.licences {
-        let data = data_of(&licence.node);
-        let kind = kind_of(&licence.node);
-        let right = licence.right;
-        out.extend_from_slice(&[licence.zone.0, right as u8, kind.0, fields(right)]);
-        out.extend_from_slice(&(data.len() as u16).to_be_bytes());
-        out.extend_from_slice(&data);
+        encode_licence(licence, &mut out);
     }
     out
+}
+
+fn encode_licence(licence: &Licence, out: &mut Vec<u8>) {
+    let data = data_of(&licence.node);
+    let kind = kind_of(&licence.node);
+    let right = licence.right;
+    out.extend_from_slice(&[licence.zone.0, right as u8, kind.0, fields(right)]);
+    out.extend_from_slice(&(data.len() as u16).to_be_bytes());
+    out.extend_from_slice(&data);
 }
 
 /// Reads an agreement and checks every rule of the canonical form.
@@ -426,13 +433,23 @@ pub fn decode_csa(data: &[u8]) -> Result<CsaId, Malformed> {
 /// The data of OFFER and of NEIGHBOURS.
 pub fn encode_nodes<'a>(nodes: impl IntoIterator<Item = &'a Identity>) -> Vec<u8> {
     let mut out = Vec::new();
-    for node in nodes {
-        let data = data_of(node);
-        out.push(kind_of(node).0);
-        out.extend_from_slice(&(data.len() as u16).to_be_bytes());
-        out.extend_from_slice(&data);
-    }
+    nodes
+        .into_iter()
+        .for_each(|node| encode_node(node, &mut out));
     out
+}
+
+pub(super) fn encode_node(node: &Identity, out: &mut Vec<u8>) {
+    let data = data_of(node);
+    out.push(kind_of(node).0);
+    out.extend_from_slice(&(data.len() as u16).to_be_bytes());
+    out.extend_from_slice(&data);
+}
+
+pub(super) fn read_node(r: &mut Reader<'_>) -> Result<Identity, Malformed> {
+    let kind = IdType::read(r)?;
+    let length = r.u16()?;
+    Ok(from_parts(kind, r.take(length.into())?))
 }
 
 /// Reads the data of OFFER or of NEIGHBOURS.
@@ -444,9 +461,30 @@ pub fn decode_nodes(data: &[u8]) -> Result<Vec<Identity>, Malformed> {
         if nodes.len() == MAX_NODES {
             return Err(Malformed::TooMany(WHAT));
         }
-        let kind = IdType::read(&mut r)?;
-        let length = r.u16()?;
-        nodes.push(from_parts(kind, r.take(length.into())?));
+        nodes.push(read_node(&mut r)?);
     }
     Ok(nodes)
+}
+
+/// The data of ONWARD.
+pub fn encode_licences(licences: &[Licence]) -> Vec<u8> {
+    let mut out = Vec::new();
+    licences
+        .iter()
+        .for_each(|licence| encode_licence(licence, &mut out));
+    out
+}
+
+/// Reads the data of ONWARD.
+pub fn decode_licences(data: &[u8]) -> Result<Vec<Licence>, Malformed> {
+    const WHAT: &str = "the ONWARD notify";
+    let mut r = Reader::new(WHAT, data);
+    let mut licences = Vec::new();
+    while !r.is_empty() {
+        if licences.len() == MAX_LICENCES {
+            return Err(Malformed::TooMany(WHAT));
+        }
+        licences.push(read_licence(&mut r)?);
+    }
+    Ok(licences)
 }

@@ -16,6 +16,7 @@ registry! {
         IKE_FOLLOWUP_KE = 44,
         // Private use, 240 to 255.
         KEY_DISTRIBUTE = 240,
+        KEY_REQUEST = 241,
     }
 }
 
@@ -217,16 +218,26 @@ registry! {
         LEVEL_GRANT = 41104,
         OFFER = 41105,
         NEIGHBOURS = 41106,
+        ONWARD = 41107,
+        TOKEN = 41108,
     }
 }
 
 registry! {
-    /// Private: why a KEY_DISTRIBUTE was refused.
+    /// Private: why a KEY_DISTRIBUTE or a KEY_REQUEST was refused.
     pub struct RefusalCode(u16) {
         NOT_A_LICENSED_NODE = 1,
         NOT_THE_GATEWAY = 2,
         INVALID_GRANT = 3,
         TOO_MANY_GRANTS = 4,
+        NOT_A_NEIGHBOUR = 5,
+        INVALID_TOKEN = 6,
+        UNKNOWN_GRANT = 7,
+        WRONG_TOKEN = 8,
+        STALE_TOKEN = 9,
+        USED_TOKEN = 10,
+        NOT_LICENSED = 11,
+        BUSY = 12,
     }
 }
 

@@ -564,6 +564,56 @@ fn proposal() -> impl Strategy<Value = Proposal> {
     )
 }
 
+fn token() -> Token {
+    Token {
+        spis: [Spi(0x1111), Spi(0x2222)],
+        nonce: [3; 16],
+        expiry: 4,
+        zones: vec![ZoneId(1)],
+        mac: [5; 16],
+        holder: "fa.example.net".parse().unwrap(),
+    }
+}
+
+#[test]
+fn what_a_token_proves_is_another_for_each_field_of_it_and_for_each_who_asks() {
+    let asker: Identity = "fb.example.net".parse().unwrap();
+    let base = token().covered(&asker);
+    let mut others = vec![token().covered(&token().holder)];
+    let change = |change: fn(&mut Token)| {
+        let mut other = token();
+        change(&mut other);
+        other.covered(&asker)
+    };
+    others.push(change(|token| token.spis[0] = Spi(1)));
+    others.push(change(|token| token.spis[1] = Spi(0x3333)));
+    others.push(change(|token| token.nonce[15] = 4));
+    others.push(change(|token| token.expiry = 5));
+    others.push(change(|token| token.zones.push(ZoneId(2))));
+    others.push(change(|token| {
+        token.holder = "fb.example.net".parse().unwrap();
+    }));
+    assert!(others.iter().all(|other| *other != base));
+    assert_eq!(change(|token| token.mac[0] = 0), base);
+}
+
+#[test]
+fn a_token_has_one_form_only() {
+    let refused: [fn(&mut Token); 3] = [
+        |token| token.spis.reverse(),
+        |token| token.zones.push(ZoneId(1)),
+        |token| token.zones = (1..=9).map(ZoneId).collect(),
+    ];
+    for change in refused {
+        let mut token = token();
+        change(&mut token);
+        assert!(Token::decode(&token.encode()).is_err(), "{token:?}");
+    }
+    let mut longer = token().encode();
+    longer.push(0);
+    assert!(Token::decode(&longer).is_err());
+}
+
 fn grant() -> impl Strategy<Value = GrantOffer> {
     let numbers = any::<(u64, u64, u16, u32, u32, u32, u32)>();
     (numbers, vec(suite(), 2..=8)).prop_map(|(numbers, suites)| {
@@ -699,6 +749,30 @@ proptest! {
         let _ = decode_zone_map(&octets);
         let _ = GrantReply::decode(&octets);
         let _ = decode_nodes(&octets);
+        if let Ok(token) = Token::decode(&octets) {
+            prop_assert_eq!(token.encode(), octets.clone());
+        }
+        if let Ok(licences) = decode_licences(&octets) {
+            prop_assert_eq!(encode_licences(&licences), octets);
+        }
+    }
+
+    #[test]
+    fn a_token_says_the_same_when_it_was_read_and_damaged_ones_never_panic(
+        spis: [u32; 2], nonce: [u8; 16], expiry: u32, zones in 0..=8_u8, mac: [u8; 16], holder in identity(),
+        at: prop::sample::Index, value: u8,
+    ) {
+        let mut spis = spis.map(Spi);
+        spis.sort();
+        let zones = (1..=zones).map(ZoneId).collect();
+        let token = Token { spis, nonce, expiry, zones, mac, holder };
+        let mut octets = token.encode();
+        prop_assert_eq!(Token::decode(&octets), Ok(token));
+        let at = at.index(octets.len());
+        octets[at] = value;
+        if let Ok(token) = Token::decode(&octets) {
+            prop_assert_eq!(token.encode(), octets);
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub mod kind {
     pub const FOREIGN_HOME: u8 = 34;
     /// Encapsulating Delivery Style (RFC 3024 section 3.3).
     pub const ENCAPSULATING_DELIVERY: u8 = 130;
-    /// One for experiments (RFC 4064): see [`Note`](super::super::Note).
+    /// One for experiments (RFC 4064): see [`Note`](super::super::Note) and [`Enclosure`](super::super::Enclosure).
     pub const EXPERIMENT: u8 = 255;
 }
 

@@ -7,6 +7,7 @@
 
 mod advertisement;
 mod code;
+mod enclosure;
 mod extension;
 mod icmp;
 mod lifetime;
@@ -20,6 +21,7 @@ mod tests;
 
 pub use advertisement::{Advertisement, Agent, AgentFlags, LONGEST_CARE_OF, Router};
 pub use code::{Code, Party};
+pub use enclosure::Enclosure;
 pub use extension::{Authentication, Between, Extension, Extensions, append_authentication, kind};
 pub use lifetime::Lifetime;
 pub use note::Note;

@@ -291,6 +291,23 @@ fn a_notice_and_its_answer_are_told_apart_and_read_as_nothing_else() {
 }
 
 #[test]
+fn what_is_enclosed_is_behind_what_is_authenticated_for_the_home_agent() {
+    let mut octets = signed(Between::MobileHome);
+    let end = octets.len();
+    // The experiments of others are none.
+    octets.extend([255, 0, 255, 3, 1, 0, 9]);
+    for enclosed in [&[7, 8][..], &[]] {
+        Enclosure(enclosed).append(&mut octets);
+    }
+    Enclosure(&[0; Enclosure::LONGEST + 1]).append(&mut octets);
+    assert_eq!(octets[end + 7..], [255, 4, 2, 0, 7, 8, 255, 2, 2, 0]);
+    let (_, extensions) = Request::parse(&octets).unwrap();
+    let all: Vec<_> = Enclosure::all(extensions).collect();
+    assert_eq!(all, [Enclosure(&[7, 8]), Enclosure(&[])]);
+    assert_eq!(extensions.only(Between::MobileHome).unwrap().end(), end);
+}
+
+#[test]
 fn a_lifetime_is_counted_in_seconds_or_has_no_end() {
     use std::time::Duration;
     let of = |seconds| Lifetime::of(Duration::from_secs(seconds));
@@ -312,7 +329,7 @@ proptest! {
     #[test]
     fn any_octets_are_read_without_panic_and_what_was_read_is_written_alike(
         first in prop_oneof![Just(1_u8), Just(3), Just(9), Just(10), Just(255)],
-        rest in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), 16..35_u8, Just(255), Just(1)], 0..120),
+        rest in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), 16..35_u8, Just(255), Just(1), Just(2)], 0..120),
     ) {
         let mut octets = vec![first];
         octets.extend(rest);
@@ -320,6 +337,7 @@ proptest! {
             prop_assert_eq!(Request::parse(&request.encode()).unwrap().0, request);
             prop_assert!(extensions.iter().count() < octets.len());
             let _ = extensions.only(Between::MobileHome);
+            prop_assert!(Enclosure::all(extensions).count() < octets.len());
             if let Some(note) = Note::find(extensions) {
                 let mut octets = request.encode();
                 note.append(&mut octets);

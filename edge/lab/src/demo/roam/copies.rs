@@ -150,6 +150,7 @@ mod tests {
             source: HOME_AGENT.parse().unwrap(),
             destination: CARE_OF[agent].parse().unwrap(),
             octets,
+            at: Duration::ZERO,
         }
     }
 

@@ -1,0 +1,77 @@
+//! Two licensed nodes: each asks the other for keys with a token of a mobile node (`extension/migration.rs`).
+
+use super::established::{Established, Offered, Question};
+use super::task::Task;
+use super::{Arrived, Context, Core};
+use crate::config::PeerRole;
+use crate::event::{Event, KeyRefusal};
+use crate::extension::migration;
+use crypto::Secret;
+use model::Grant;
+use wire::ike::{Message, RefusalCode, Token};
+
+/// So many requests wait for their answers: tokens come from whoever is on our link.
+const MOST_REQUESTS: usize = 4;
+
+impl Established {
+    /// Asks a neighbour, and nobody else, for keys.
+    pub(crate) fn request_keys(&mut self, token: Token, core: &mut Core, ctx: &mut Context<'_>) {
+        let is_request = |task: &&Task| matches!(task, Task::RequestKeys(_));
+        let refusal = if !self.is_with_neighbour(core, ctx) {
+            KeyRefusal::NotANeighbour
+        } else if self.queue.tasks().filter(is_request).count() >= MOST_REQUESTS {
+            KeyRefusal::TooMany
+        } else {
+            return self.ask(Task::RequestKeys(Box::new(token)), core, ctx);
+        };
+        let (sa, answer) = (core.id, Err(refusal));
+        ctx.event(Event::KeysAnswered { sa, token, answer });
+    }
+
+    pub(super) fn conclude_request(
+        token: Token,
+        response: &Message,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let (sa, answer) = (core.id, migration::outcome(response));
+        ctx.event(Event::KeysAnswered { sa, token, answer });
+    }
+
+    /// A neighbour asks us. Our owner has to say whether it gets them.
+    pub(super) fn take_request(
+        &mut self,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), RefusalCode> {
+        let peer = core.peer(ctx.config);
+        let peer = peer.filter(|peer| peer.role == PeerRole::Neighbour);
+        let node = peer.ok_or(RefusalCode::NOT_A_NEIGHBOUR)?.identity.clone();
+        let token = migration::read(request).ok_or(RefusalCode::INVALID_TOKEN)?;
+        self.offered
+            .push(Offered::new(Question::Keys(token.nonce), arrived));
+        let sa = core.id;
+        ctx.event(Event::KeysAsked { sa, node, token });
+        Ok(())
+    }
+
+    /// What our owner says to that.
+    pub(crate) fn answer_request(
+        &mut self,
+        nonce: [u8; 16],
+        answer: &Result<Grant<Secret>, RefusalCode>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        if let Some(offered) = self.take_offered(Question::Keys(nonce)) {
+            offered.answer(self, migration::answer(answer), core, ctx);
+        }
+    }
+
+    fn is_with_neighbour(&self, core: &Core, ctx: &Context<'_>) -> bool {
+        let peer = core.peer(ctx.config);
+        self.private && peer.is_some_and(|peer| peer.role == PeerRole::Neighbour)
+    }
+}

@@ -1,0 +1,742 @@
+//! A mobile node that goes from one agent to another, both of which it licenses where they are: the second has its
+//! first keys from the first. All on virtual time; IKE takes some of it, the rest none.
+
+use super::datagram;
+use super::world::{
+    GATEWAY, LICENSED, MOBILE, NAMES, Outlet, Policies, address, config, identity, licence, peer,
+};
+use crate::mobile_ip::{
+    Algorithm, Arrival, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
+    MobileNodeConfig, NtpTime, Replay, Status, Transmit,
+};
+use crate::{
+    Config, Event, Handover, MigrationCounters, NoKeys, Node, Packet, Places, Role, Side, Slot,
+    ZonePolicy,
+};
+use crypto::Secret;
+use ike::{sign_token, token_key};
+use model::{Identity, Instant, Licence, Right, Spi, TrafficSelector, ZoneId};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use wire::ike::Token;
+use wire::mobile_ip::{Enclosure, Request};
+
+const NEXT: usize = 3;
+const HOSTS: [usize; 4] = [MOBILE, GATEWAY, LICENSED, NEXT];
+const CARE_OF: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 3), Ipv4Addr::new(203, 0, 114, 3)];
+const TIME: Duration = Duration::from_secs(1_800_000_000);
+const STEP: Duration = Duration::from_millis(5);
+
+/// Exchanges by their numbers.
+const CREATE_CHILD_SA: u8 = 36;
+const KEY_DISTRIBUTE: u8 = 240;
+const KEY_REQUEST: u8 = 241;
+
+fn name(who: usize) -> Identity {
+    match who {
+        NEXT => "fb.example.net".parse().unwrap(),
+        who => identity(who),
+    }
+}
+
+fn at(who: usize) -> IpAddr {
+    match who {
+        NEXT => CARE_OF[1].into(),
+        who => address(who),
+    }
+}
+
+fn home() -> Ipv4Addr {
+    match address(MOBILE) {
+        IpAddr::V4(home) => home,
+        IpAddr::V6(_) => panic!("Mobile IPv4"),
+    }
+}
+
+fn v4(who: usize) -> Ipv4Addr {
+    match at(who) {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(_) => panic!("Mobile IPv4"),
+    }
+}
+
+/// What both ends say of each agent, of which this end has the licences of those named.
+fn with_places(mut config: Config, licensed: &[usize]) -> Config {
+    let first = match &config.peers[0].role {
+        Role::Vpn { zones, .. } => zones.clone(),
+        _ => panic!("a VPN peer"),
+    };
+    let slot = |who: &usize| {
+        let licence = licence(&name(*who).to_string(), 1);
+        Slot::new(name(*who), [licence], &first)
+    };
+    config.peers[0].slots = licensed.iter().map(slot).collect();
+    config.peers[0].mobike = false;
+    let place = |who: &usize| {
+        let at = TrafficSelector::from_prefix(at(*who), 32).unwrap();
+        (name(*who), vec![at])
+    };
+    let places = Places {
+        handover: Handover::Dkm,
+        nodes: licensed.iter().map(place).collect(),
+    };
+    let peer = config.peers[0].name.clone();
+    config.places = [(peer, places)].into();
+    config
+}
+
+fn key() -> Association {
+    Association {
+        spi: 4097,
+        algorithm: Algorithm::HmacSha256,
+        key: Secret::new(vec![1; 32]),
+        replay: Replay::TIMESTAMPS,
+    }
+}
+
+fn part(who: usize) -> Part {
+    match who {
+        MOBILE => Part::MobileNode(MobileNodeConfig {
+            home: home(),
+            home_agent: v4(GATEWAY),
+            key: key(),
+            agent_keys: BTreeMap::new(),
+            interfaces: vec![0, 1],
+            lifetime: Lifetime(300),
+            simultaneous: false,
+        }),
+        GATEWAY => Part::HomeAgent(HomeAgentConfig {
+            address: v4(GATEWAY),
+            lifetime: Lifetime(600),
+            bindings: 2,
+            reverse_tunnel_required: true,
+            mobiles: BTreeMap::from([(home(), key())]),
+            foreign: BTreeMap::new(),
+        }),
+        who => Part::ForeignAgent(ForeignAgentConfig {
+            interface: 0,
+            address: v4(who),
+            care_of: v4(who),
+            interval: Duration::from_secs(1),
+            lifetime: Lifetime(600),
+            home_agents: Vec::new(),
+            home_keys: BTreeMap::new(),
+            mobile_keys: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
+            visitors: 10,
+            pending: 8,
+        }),
+    }
+}
+
+/// Both ends license both agents.
+fn host(who: usize) -> Config {
+    let policies = Policies {
+        mobile: Vec::new(),
+        gateway: Vec::new(),
+        ..Policies::default()
+    };
+    let both = [LICENSED, NEXT];
+    let mut host = config(who.min(LICENSED), &policies);
+    host.identity = name(who);
+    host.mobile_ip = Some(part(who));
+    match who {
+        MOBILE => return with_places(host, &both),
+        GATEWAY => {
+            let mut next = peer("fb", LICENSED, Some(at(NEXT)), Role::Licensed);
+            next.identity = name(NEXT);
+            host.peers.push(next);
+            return with_places(host, &both);
+        }
+        _ => {}
+    }
+    let other = LICENSED + NEXT - who;
+    let mut neighbour = peer("other", LICENSED, Some(at(other)), Role::Neighbour);
+    neighbour.identity = name(other);
+    host.peers.push(neighbour);
+    host
+}
+
+struct Quartet {
+    nodes: Vec<Node>,
+    events: [Vec<Event>; 4],
+    now: Instant,
+    /// By how much clocks are ahead.
+    ahead: [Duration; 4],
+    /// Whether the mobile node hears each agent.
+    links: [bool; 2],
+    /// What does not arrive: from whom, to whom, and the exchange.
+    lost: Vec<(usize, usize, u8)>,
+    off: [bool; 4],
+    /// What the second agent passes on of registrations does not arrive.
+    is_mute: bool,
+    /// Tokens that have passed on a link.
+    tokens: Vec<Token>,
+    flights: Vec<(Instant, usize, SocketAddr, model::Transmit)>,
+    sequence: u32,
+}
+
+impl Quartet {
+    /// The mobile node is at the first agent, which reads.
+    fn new() -> Self {
+        Self::with(HOSTS.map(host))
+    }
+
+    fn with(hosts: [Config; 4]) -> Self {
+        let now = Instant::from_origin(Duration::from_secs(1000));
+        let nodes = hosts.into_iter().enumerate();
+        let nodes = nodes.map(|(who, config)| Node::new(config, [who as u8 + 1; 32], now));
+        let mut quartet = Self {
+            nodes: nodes.collect(),
+            events: Default::default(),
+            now,
+            ahead: Default::default(),
+            links: [true, false],
+            lost: Vec::new(),
+            off: [false; 4],
+            is_mute: false,
+            tokens: Vec::new(),
+            flights: Vec::new(),
+            sequence: 0,
+        };
+        quartet.run_for(20_000);
+        for from in [MOBILE, GATEWAY] {
+            assert_eq!(quartet.readers(from), [true, false], "{:?}", quartet.events);
+        }
+        quartet
+    }
+
+    fn run_for(&mut self, milliseconds: u64) {
+        for _ in 0..milliseconds / 5 {
+            self.now += STEP;
+            let (passed, ahead) = (self.now.since(Instant::ZERO), self.ahead);
+            for (node, ahead) in self.nodes.iter_mut().zip(ahead) {
+                node.set_time_of_day(NtpTime::from_unix(TIME + passed + ahead), self.now);
+            }
+            let arrived = self.flights.extract_if(.., |(at, ..)| *at <= self.now);
+            for (_, to, from, transmit) in arrived.collect::<Vec<_>>() {
+                let path = model::Path::udp(transmit.path.remote, from);
+                let marker = if transmit.path.local.port() == 500 {
+                    0
+                } else {
+                    4
+                };
+                let message = &transmit.payload[marker..];
+                self.nodes[to].handle_datagram(path, message, self.now);
+            }
+            for node in &mut self.nodes {
+                node.handle_timeout(self.now);
+            }
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let sent = HOSTS
+                .into_iter()
+                .find_map(|who| Some((who, self.nodes[who].poll_registration()?)));
+            let Some((who, transmit)) = sent else { break };
+            self.carry(who, transmit);
+        }
+        for who in HOSTS {
+            while let Some(transmit) = self.nodes[who].poll_transmit() {
+                self.depart(who, transmit);
+            }
+            while let Some(event) = self.nodes[who].poll_event() {
+                if let Event::Giving { sa, grant, .. } = &event {
+                    self.nodes[who].give(sa.csa, *grant, Ok(()), self.now);
+                }
+                self.events[who].push(event);
+            }
+        }
+    }
+
+    fn depart(&mut self, who: usize, transmit: model::Transmit) {
+        let marker = if transmit.path.local.port() == 500 {
+            0
+        } else {
+            4
+        };
+        let exchange = transmit.payload[marker + 18];
+        let to = HOSTS
+            .into_iter()
+            .find(|to| at(*to) == transmit.path.remote.ip());
+        let Some(to) = to else { return };
+        let is_lost = self.lost.contains(&(who, to, exchange)) || self.off[who] || self.off[to];
+        if !is_lost {
+            let from = SocketAddr::new(at(who), transmit.path.local.port());
+            self.flights.push((self.now + STEP, to, from, transmit));
+        }
+    }
+
+    /// What belongs to Mobile IP arrives at once.
+    fn carry(&mut self, who: usize, transmit: Transmit) {
+        match transmit {
+            Transmit::Icmp {
+                interface, octets, ..
+            } => {
+                let place = match who {
+                    MOBILE => interface as usize,
+                    agent => agent - LICENSED,
+                };
+                if !self.links[place] || self.off[LICENSED + place] {
+                    return;
+                }
+                let (to, interface, from) = match who {
+                    MOBILE => (LICENSED + place, 0, home()),
+                    agent => (MOBILE, place as u32, v4(agent)),
+                };
+                self.nodes[to].handle_discovery(interface, from, &octets, self.now);
+            }
+            Transmit::Udp {
+                source,
+                destination,
+                ttl,
+                octets,
+                ..
+            } => {
+                let to = HOSTS
+                    .into_iter()
+                    .find(|to| v4(*to) == *destination.ip())
+                    .unwrap();
+                let agent = [who, to].into_iter().find(|one| *one >= LICENSED);
+                let place = agent.unwrap() - LICENSED;
+                let on_link = who == MOBILE || to == MOBILE;
+                let is_mute = self.is_mute && (who, to) == (NEXT, GATEWAY);
+                if is_mute || on_link && !self.links[place] || self.off[LICENSED + place] {
+                    return;
+                }
+                if who == MOBILE {
+                    let (_, extensions) = Request::parse(&octets).unwrap();
+                    let enclosed = Enclosure::all(extensions);
+                    let tokens = enclosed.map(|one| Token::decode(one.0).unwrap());
+                    self.tokens.extend(tokens);
+                }
+                let arrival = Arrival {
+                    interface: if to == MOBILE { place as u32 } else { 0 },
+                    source,
+                    destination: *destination.ip(),
+                    ttl,
+                };
+                self.nodes[to].handle_registration(&arrival, &octets, self.now);
+            }
+        }
+    }
+
+    /// It hears the second agent from now on, and not the first; this is over when it is registered there.
+    fn go_on(&mut self) {
+        self.links = [false, true];
+        self.nodes[MOBILE].handle_link(0, false, self.now);
+        self.nodes[MOBILE].handle_link(1, true, self.now);
+        self.settle();
+        let since = self.now;
+        while self.registered() != Some(CARE_OF[1]) {
+            self.run_for(5);
+            let taken = self.now.since(since);
+            assert!(taken < Duration::from_millis(1500), "{:?}", self.events);
+        }
+    }
+
+    fn registered(&self) -> Option<Ipv4Addr> {
+        match self.nodes[MOBILE].mobile_ip() {
+            Some((Status::MobileNode { route, .. }, _)) => route.map(|at| at.care_of),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Which of the agents can open what an end seals now, each being shown it once.
+    fn readers(&mut self, from: usize) -> [bool; 2] {
+        let payload = self.seal(from);
+        let (to, side) = match from {
+            MOBILE => (GATEWAY, Side::Wireless),
+            _ => (MOBILE, Side::Wired),
+        };
+        let socket = |who| SocketAddr::new(at(who), 4500);
+        let packet = datagram::udp(socket(from), socket(to), &payload);
+        [LICENSED, NEXT].map(|who| {
+            let before = self.nodes[who].transit_counters().segments;
+            self.nodes[who].transit(side, &packet, self.now);
+            self.nodes[who].transit_counters().segments > before
+        })
+    }
+
+    fn seal(&mut self, from: usize) -> Vec<u8> {
+        self.sequence += 100;
+        let (client, server) = ("10.1.0.2:40000", "10.8.0.1:80");
+        let segment = match from {
+            MOBILE => datagram::tcp(client, server, self.sequence, 1, b"something"),
+            _ => datagram::tcp(server, client, self.sequence, 1, b"something"),
+        };
+        let mut outlet = Outlet::default();
+        let mut batch = [Packet::with_capacity(2000)];
+        batch[0].fill(&segment);
+        self.nodes[from].seal(&mut batch, &mut outlet, self.now);
+        let (path, payload) = outlet.transmitted.pop().expect("it is sealed");
+        // The other end opens whatever it is.
+        let to = if from == MOBILE { GATEWAY } else { MOBILE };
+        let mut packet = Packet::from_slice(&payload);
+        packet.path = Some(model::Path::udp(
+            path.remote,
+            SocketAddr::new(at(from), 4500),
+        ));
+        let mut outlet = Outlet::default();
+        self.nodes[to].open(&mut [packet], &mut outlet, self.now);
+        assert_eq!(outlet.delivered, [segment], "{:?}", outlet.dropped);
+        payload
+    }
+
+    /// The second agent shows the first a token, whether it was given one or not.
+    fn show(&mut self, token: &Token) {
+        let sa = self.nodes[NEXT].established("other").unwrap();
+        let token = token.clone();
+        self.nodes[NEXT].ike.request_keys(sa, token, self.now);
+        self.nodes[NEXT].handle_timeout(self.now);
+        self.settle();
+        self.run_for(100);
+    }
+
+    /// A token of the mobile node's, as it would be with these changes before it is proved.
+    fn token(&self, asker: usize, change: impl Fn(&mut Token)) -> Token {
+        let mobile = &self.nodes[MOBILE];
+        let (_, child) = mobile.whereabouts.migrating().next().unwrap();
+        let csa = mobile.grants.of(child).unwrap();
+        let mut spis = [csa.inbound.spi, csa.outbound.spi];
+        spis.sort();
+        let passed = TIME + self.now.since(Instant::ZERO);
+        let mut token = Token {
+            spis,
+            nonce: [7; 16],
+            expiry: NtpTime::from_unix(passed).seconds() + 10,
+            zones: vec![ZoneId(1)],
+            mac: [0; 16],
+            holder: name(LICENSED),
+        };
+        change(&mut token);
+        let key = token_key(csa.tokens.as_ref().unwrap(), &name(LICENSED));
+        sign_token(&mut token, &key, &name(asker));
+        token
+    }
+
+    fn counters(&self, who: usize) -> &MigrationCounters {
+        self.nodes[who].migrations()
+    }
+
+    /// Nothing that was shown gave any keys, and for these reasons.
+    fn assert_refused(&self, why: &[NoKeys]) {
+        let counters = self.counters(LICENSED);
+        let refused: Vec<_> = counters.refused.keys().copied().collect();
+        assert_eq!(refused, why, "{counters:?}");
+        assert_eq!(self.counters(NEXT).missed, counters.refused.values().sum());
+        assert_eq!((counters.given, self.counters(NEXT).taken), (0, 0));
+        assert!(self.nodes[NEXT].held_grants().is_empty());
+    }
+}
+
+#[test]
+fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
+    let mut quartet = Quartet::new();
+    let before = quartet.nodes[LICENSED].held_grants();
+    quartet.lost.push((GATEWAY, MOBILE, CREATE_CHILD_SA));
+    quartet.go_on();
+    quartet.run_for(100);
+    let held = quartet.nodes[NEXT].held_grants();
+    assert_eq!(held.len(), 1, "{:?}", quartet.events);
+    assert_eq!(held[0].gateway, "other");
+    assert_eq!(held[0].identity, name(LICENSED));
+    assert_eq!(
+        (held[0].csa, &held[0].zones),
+        (before[0].csa, &before[0].zones)
+    );
+    assert!(!held[0].writes && !held[0].injects);
+    for from in [MOBILE, GATEWAY] {
+        assert!(quartet.readers(from)[1], "{:?}", quartet.events);
+    }
+    quartet.lost.clear();
+    quartet.run_for(3000);
+    for from in [MOBILE, GATEWAY] {
+        assert_eq!(quartet.readers(from), [false, true], "{:?}", quartet.events);
+    }
+    quartet.run_for(3000);
+    let held = quartet.nodes[NEXT].held_grants();
+    assert_eq!((held.len(), held[0].gateway.as_str()), (1, "gw"));
+    assert!(held[0].csa != before[0].csa);
+    assert!(quartet.nodes[LICENSED].held_grants().is_empty());
+    assert_eq!(
+        (
+            quartet.counters(LICENSED).given,
+            quartet.counters(NEXT).taken
+        ),
+        (1, 1)
+    );
+    let given = |event: &Event| matches!(event, Event::TokenGiven { holder, asker, .. } if (holder, asker) == (&name(LICENSED), &name(NEXT)));
+    assert!(quartet.events[MOBILE].iter().any(given));
+    let handed =
+        |event: &Event| matches!(event, Event::KeysHandedOn { node, .. } if *node == name(NEXT));
+    assert!(quartet.events[LICENSED].iter().any(handed));
+}
+
+/// Whatever keeps the new slot away, the old one is left in time, and nobody reads what has no slot.
+#[test]
+fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
+    for lost in [
+        (GATEWAY, NEXT, KEY_DISTRIBUTE),
+        (GATEWAY, MOBILE, CREATE_CHILD_SA),
+        (MOBILE, GATEWAY, CREATE_CHILD_SA),
+    ] {
+        let mut quartet = Quartet::new();
+        quartet.lost.push(lost);
+        quartet.go_on();
+        quartet.run_for(300);
+        // Whoever gives no keys goes on as soon as there is a slot.
+        let ends = match lost {
+            (_, NEXT, _) => &[GATEWAY][..],
+            _ => &[GATEWAY, MOBILE],
+        };
+        for from in ends {
+            assert!(quartet.readers(*from)[1], "{lost:?} {:?}", quartet.events);
+        }
+        quartet.run_for(1700);
+        for from in [MOBILE, GATEWAY] {
+            assert_eq!(quartet.readers(from), [false, false], "{lost:?}");
+        }
+        quartet.run_for(500);
+        assert!(quartet.nodes[NEXT].held_grants().is_empty(), "{lost:?}");
+        quartet.lost.clear();
+        quartet.run_for(20_000);
+        for from in [MOBILE, GATEWAY] {
+            assert_eq!(quartet.readers(from), [false, true], "{lost:?}");
+        }
+    }
+}
+
+/// Whoever has the keys by then has them of nothing.
+#[test]
+fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
+    let mut quartet = Quartet::new();
+    let before = quartet.token(NEXT, |_| {}).spis;
+    quartet.is_mute = true;
+    quartet.links = [false, true];
+    quartet.nodes[MOBILE].handle_link(0, false, quartet.now);
+    quartet.nodes[MOBILE].handle_link(1, true, quartet.now);
+    quartet.run_for(500);
+    assert_eq!(quartet.counters(NEXT).taken, 1, "{:?}", quartet.events);
+    quartet.links = [true, false];
+    quartet.nodes[MOBILE].handle_link(1, false, quartet.now);
+    quartet.nodes[MOBILE].handle_link(0, true, quartet.now);
+    quartet.lost.push((MOBILE, GATEWAY, CREATE_CHILD_SA));
+    quartet.run_for(2100);
+    // It is where it was.
+    assert_eq!(quartet.registered(), Some(CARE_OF[0]));
+    assert_eq!(quartet.readers(MOBILE), [false, false]);
+    quartet.lost.clear();
+    quartet.run_for(3000);
+    assert!(quartet.token(NEXT, |_| {}).spis != before);
+    for from in [MOBILE, GATEWAY] {
+        assert_eq!(quartet.readers(from), [true, false]);
+    }
+}
+
+/// Going on somewhere else gives no more of the time.
+#[test]
+fn what_goes_to_and_fro_is_not_sealed_for_the_node_before_for_longer() {
+    let mut quartet = Quartet::new();
+    quartet.lost.push((GATEWAY, NEXT, KEY_DISTRIBUTE));
+    quartet.go_on();
+    quartet.links = [false, false];
+    quartet.nodes[MOBILE].handle_link(1, false, quartet.now);
+    quartet.run_for(1000);
+    quartet.links = [false, true];
+    quartet.nodes[MOBILE].handle_link(1, true, quartet.now);
+    quartet.run_for(1005);
+    assert_eq!(quartet.readers(MOBILE), [false, false]);
+}
+
+#[test]
+fn without_the_node_before_there_is_a_delay_and_nothing_else() {
+    for lost in [None, Some((LICENSED, NEXT, KEY_REQUEST))] {
+        let mut quartet = Quartet::new();
+        quartet.off[LICENSED] = lost.is_none();
+        quartet.lost.extend(lost);
+        quartet.go_on();
+        quartet.run_for(200);
+        // What comes on the new slot tells the mobile node that the gateway has it.
+        quartet.readers(GATEWAY);
+        quartet.run_for(5);
+        for from in [MOBILE, GATEWAY] {
+            assert_eq!(quartet.readers(from), [false, true], "{:?}", quartet.events);
+        }
+        assert_eq!(quartet.counters(NEXT).taken, 0);
+        let held = quartet.nodes[NEXT].held_grants();
+        assert!(held.iter().all(|held| held.gateway == "gw"));
+    }
+}
+
+#[test]
+fn a_token_is_good_once() {
+    let mut quartet = Quartet::new();
+    quartet.go_on();
+    quartet.run_for(100);
+    let [token] = &quartet.tokens[..] else {
+        panic!("{:?}", quartet.tokens)
+    };
+    let token = token.clone();
+    quartet.show(&token);
+    quartet.show(&token);
+    let counters = quartet.counters(LICENSED);
+    assert_eq!((counters.given, counters.refused[&NoKeys::Used]), (1, 2));
+    assert_eq!(
+        (quartet.counters(NEXT).taken, quartet.counters(NEXT).missed),
+        (1, 2)
+    );
+}
+
+#[test]
+fn a_token_that_the_mobile_node_has_not_made_is_good_for_nothing() {
+    let changes: [fn(&mut Token); 5] = [
+        |token| token.mac[0] ^= 1,
+        |token| token.nonce[0] ^= 1,
+        |token| token.expiry += 1,
+        |token| token.zones.push(ZoneId(2)),
+        |token| token.holder = name(NEXT),
+    ];
+    let mut quartet = Quartet::new();
+    for change in changes {
+        let mut token = quartet.token(NEXT, |_| {});
+        change(&mut token);
+        quartet.show(&token);
+    }
+    quartet.assert_refused(&[NoKeys::Wrong]);
+    // That it would have been is what keeps the others from being so for another reason.
+    let token = quartet.token(NEXT, |_| {});
+    quartet.show(&token);
+    assert_eq!(quartet.counters(LICENSED).given, 1);
+}
+
+#[test]
+fn a_token_for_another_node_is_of_no_use_to_who_has_it() {
+    let mut quartet = Quartet::new();
+    for asker in [MOBILE, GATEWAY, LICENSED] {
+        let token = quartet.token(asker, |token| token.nonce[0] = asker as u8);
+        quartet.show(&token);
+    }
+    quartet.assert_refused(&[NoKeys::Wrong]);
+}
+
+#[test]
+fn a_token_is_good_for_some_seconds_by_clocks_that_differ_by_some() {
+    for (ahead, is_good) in [(0, true), (9, true), (12, false)] {
+        let mut quartet = Quartet::new();
+        quartet.ahead[LICENSED] = Duration::from_secs(ahead);
+        quartet.run_for(5);
+        let token = quartet.token(NEXT, |_| {});
+        quartet.show(&token);
+        match is_good {
+            true => assert_eq!(quartet.counters(LICENSED).given, 1, "{ahead}"),
+            false => quartet.assert_refused(&[NoKeys::Stale]),
+        }
+    }
+    // None is good for ever, whoever's clock was wrong.
+    let mut quartet = Quartet::new();
+    let token = quartet.token(NEXT, |token| token.expiry += 60);
+    quartet.show(&token);
+    quartet.assert_refused(&[NoKeys::Stale]);
+}
+
+#[test]
+fn a_node_gives_nothing_that_it_does_not_hold() {
+    let mut quartet = Quartet::new();
+    let token = quartet.token(NEXT, |token| token.spis = [Spi(256), Spi(257)]);
+    quartet.show(&token);
+    let token = quartet.token(NEXT, |_| {});
+    let now = quartet.now;
+    quartet.nodes[MOBILE].down("gw", now).unwrap();
+    quartet.run_for(1000);
+    assert!(quartet.nodes[LICENSED].held_grants().is_empty());
+    quartet.show(&token);
+    quartet.assert_refused(&[NoKeys::Unknown]);
+}
+
+/// New keys of the slot have tokens of their own.
+#[test]
+fn a_token_of_before_is_of_no_use_for_new_keys() {
+    let mut quartet = Quartet::new();
+    let token = quartet.token(NEXT, |_| {});
+    let now = quartet.now;
+    quartet.nodes[MOBILE]
+        .rekey("gw", crate::Rekey::Children, now)
+        .unwrap();
+    quartet.run_for(3000);
+    let spis = quartet.token(NEXT, |_| {}).spis;
+    assert!(spis != token.spis, "there are no new keys");
+    let old = Token { spis, ..token };
+    quartet.show(&old);
+    quartet.assert_refused(&[NoKeys::Wrong]);
+}
+
+#[test]
+fn a_node_that_one_end_does_not_license_gets_no_keys_from_another() {
+    let mut hosts = HOSTS.map(host);
+    hosts[GATEWAY] = with_places(host(GATEWAY), &[LICENSED]);
+    let mut quartet = Quartet::with(hosts);
+    // Nobody else has a slot, so there are no tokens that it takes.
+    quartet.go_on();
+    quartet.run_for(300);
+    quartet.assert_refused(&[NoKeys::Unknown]);
+    let mut hosts = HOSTS.map(host);
+    hosts[MOBILE] = with_places(host(MOBILE), &[LICENSED]);
+    let mut quartet = Quartet::with(hosts);
+    quartet.go_on();
+    quartet.run_for(300);
+    assert!(quartet.tokens.is_empty());
+    quartet.assert_refused(&[]);
+    for from in [MOBILE, GATEWAY] {
+        assert!(!quartet.readers(from)[1]);
+    }
+}
+
+/// What a licence is for is what the grant before has of it.
+#[test]
+fn a_node_that_both_ends_license_for_another_zone_gets_none_of_these() {
+    let mut hosts = HOSTS.map(host);
+    let payload = |zones: &mut ZonePolicy| {
+        let licences = zones.licences.iter_mut();
+        let fb = licences.filter(|licence| licence.node == name(NEXT));
+        fb.for_each(|licence| {
+            *licence = Licence {
+                right: Right::Write,
+                ..licence.clone()
+            }
+        });
+    };
+    payload(&mut hosts[GATEWAY].peers[0].slots[1].zones);
+    let mut quartet = Quartet::with(hosts);
+    let token = quartet.token(NEXT, |_| {});
+    quartet.show(&token);
+    quartet.assert_refused(&[NoKeys::Unknown]);
+}
+
+#[test]
+fn with_a_record_of_who_may_read_a_token_leaves_when_that_is_written() {
+    let mut quartet = Quartet::new();
+    let now = quartet.now;
+    quartet.nodes[MOBILE].set_recording(true, now);
+    quartet.go_on();
+    quartet.run_for(3000);
+    let recorded = |event: &&Event| matches!(event, Event::Giving { node, grant: 0, .. } if *node == name(NEXT));
+    assert_eq!(quartet.events[MOBILE].iter().filter(recorded).count(), 1);
+}
+
+/// Others on its link can have it ask for nothing, and not for much.
+#[test]
+fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_no_more() {
+    let mut quartet = Quartet::new();
+    let strange = quartet.token(NEXT, |token| token.holder = NAMES[GATEWAY].parse().unwrap());
+    let octets = strange.encode();
+    let now = quartet.now;
+    for octets in [&[1, 2, 3][..], &octets] {
+        quartet.nodes[NEXT].show_token(octets, now);
+    }
+    assert_eq!(quartet.counters(NEXT).missed, 2);
+}
