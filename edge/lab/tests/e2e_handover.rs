@@ -537,7 +537,7 @@ fn an_agent_that_is_gone_hands_on_nothing_and_delays_nothing() -> Result<()> {
 }
 
 fn with_dkm_keys_come_over_a_way_that_loses_much() -> Result<()> {
-    let walk = Walk::with_hop("handover", Some(pair::hop(2e-5)))?;
+    let walk = Walk::with_hop("handover", pair::hop(2e-5))?;
     let route = Route::start_dkm(&walk)?;
     for number in [1, 0, 1] {
         route.move_to(&walk, number)?;

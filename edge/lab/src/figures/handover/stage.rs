@@ -300,7 +300,7 @@ impl Stage {
     }
 
     fn collect(&mut self) {
-        for who in 0..self.nodes.len() {
+        for (who, address) in ADDRESSES.into_iter().enumerate().take(self.nodes.len()) {
             // First: what is given leaves.
             while let Some(event) = self.nodes[who].poll_event() {
                 if let Event::Giving {
@@ -319,7 +319,7 @@ impl Stage {
                 self.register(who, transmit);
             }
             while let Some(transmit) = self.nodes[who].poll_transmit() {
-                let local = SocketAddr::new(ADDRESSES[who].into(), transmit.path.local.port());
+                let local = SocketAddr::new(address.into(), transmit.path.local.port());
                 let path = Path {
                     local,
                     ..transmit.path

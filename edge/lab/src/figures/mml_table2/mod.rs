@@ -127,8 +127,8 @@ impl Exchange {
 /// What one round took, for each exchange that there was, and all hosts for a hand-over of either kind.
 #[derive(Clone, Debug, Default)]
 struct Round {
-    exchanges: Vec<(Exchange, [f64; 2])>,
-    moves: Vec<(Handover, [f64; 2])>,
+    exchanges: Vec<Cost<Exchange>>,
+    moves: Vec<Cost<Handover>>,
     /// Messages beside those of the registration, until that is answered; with PKD until both ends seal for the agent.
     beside: Vec<(Handover, usize)>,
 }
@@ -213,6 +213,9 @@ fn once(zones: bool, seed: u64) -> Result<Round> {
     })
 }
 
+/// What something takes at who begins and at who answers, in microseconds.
+type Cost<K> = (K, [f64; 2]);
+
 /// How long the mobile node worked for a move, and how long all others.
 fn spent(done: &Move) -> [f64; 2] {
     let of = |is_it: fn(usize) -> bool| {
@@ -222,7 +225,7 @@ fn spent(done: &Move) -> [f64; 2] {
     [of(|who| who == MOBILE), of(|who| who != MOBILE)]
 }
 
-fn cost(work: &[Timed], exchanges: &[Exchange]) -> Vec<(Exchange, [f64; 2])> {
+fn cost(work: &[Timed], exchanges: &[Exchange]) -> Vec<Cost<Exchange>> {
     let exchanges = exchanges.iter();
     exchanges
         .filter_map(|exchange| Some((*exchange, exchange.cost(work)?)))
@@ -232,7 +235,7 @@ fn cost(work: &[Timed], exchanges: &[Exchange]) -> Vec<(Exchange, [f64; 2])> {
 /// What one of them took in each round that has it.
 fn costs<K: Copy + PartialEq>(
     rounds: &[Round],
-    of: fn(&Round) -> &[(K, [f64; 2])],
+    of: fn(&Round) -> &[Cost<K>],
     key: K,
 ) -> Vec<[f64; 2]> {
     let all = rounds.iter().flat_map(of);
@@ -240,11 +243,11 @@ fn costs<K: Copy + PartialEq>(
     its.map(|(_, cost)| *cost).collect()
 }
 
-fn exchanges(round: &Round) -> &[(Exchange, [f64; 2])] {
+fn exchanges(round: &Round) -> &[Cost<Exchange>] {
     &round.exchanges
 }
 
-fn moves(round: &Round) -> &[(Handover, [f64; 2])] {
+fn moves(round: &Round) -> &[Cost<Handover>] {
     &round.moves
 }
 
