@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     runner::run(lab::tests![
         keys_arrive_with_the_mobile_node_and_who_was_left_reads_nothing,
         neighbours_have_keys_before_the_mobile_node_comes,
+        keys_are_fetched_from_the_agent_before,
         agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails,
         a_walk_goes_on_past_an_agent_that_was_killed,
         an_interrupted_walk_leaves_no_process_and_no_file,
@@ -50,6 +51,13 @@ fn neighbours_have_keys_before_the_mobile_node_comes() -> Result<()> {
         ensure!(step["keys_ms"] == 0, "{step}");
         ensure!(step["reads_ms"].as_u64() < Some(AT_ONCE), "{step}");
     }
+    Ok(())
+}
+
+fn keys_are_fetched_from_the_agent_before() -> Result<()> {
+    let (code, report) = measured("--handover dkm --moves 2 --stay 6")?;
+    ensure!(code == Some(0) && report["passed"] == true, "{report}");
+    ensure!(report["allowance_ms"] == 2100, "{report}");
     Ok(())
 }
 

@@ -101,6 +101,8 @@ impl Route {
         let [near, far] = agents;
         let agents = [near?, far?];
         let home = walk.start_home_as(home)?;
+        // It might hear the other one first.
+        walk.set_link(1, false)?;
         let mobile = walk.start_mobile(HOME_KEY, more, terms(mobile))?;
         let route = Self {
             home,
@@ -291,16 +293,22 @@ fn a_slot_that_is_come_back_to_has_other_keys() -> Result<()> {
 
 fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
+    walk.check_reverse_paths("2")?;
     let route = Route::start(&walk, "pkd", "simultaneous = true")?;
-    let both = |status: &Value| registered(status).len() == 2;
-    route.mobile.wait_until("status", DEADLINE, both)?;
-    let both = |status: &Value| bound(status).len() == 2;
-    route.home.wait_until("status", DEADLINE, both)?;
+    route.move_to(&walk, 1)?;
+    route.is_read_by(1)?;
     volleys((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]), || {
-        // Of two places it is the one that the mobile node sends by.
+        walk.set_link(0, true)?;
+        let both = |status: &Value| registered(status) == CARE_OF[..2];
+        route.mobile.wait_until("status", DEADLINE, both)?;
+        let both = |status: &Value| bound(status).len() == 2;
+        route.home.wait_until("status", DEADLINE, both)?;
+        // Of two places it is the one that the mobile node sends by, which is the preferred one.
         route.is_read_by(0)?;
-        walk.set_link(0, false)?;
-        route.is_read_by(1)
+        walk.set_link(1, false)?;
+        let one = |status: &Value| registered(status) == CARE_OF[..1];
+        route.mobile.wait_until("status", DEADLINE, one)?;
+        route.is_read_by(0)
     })?;
     Ok(())
 }

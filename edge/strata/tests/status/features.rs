@@ -2633,6 +2633,7 @@ pub const FEATURES: &[Feature] = &[
                 DEMO_ROAM,
                 "neighbours_have_keys_before_the_mobile_node_comes",
             ),
+            (DEMO_ROAM, "keys_are_fetched_from_the_agent_before"),
             (
                 DEMO_ROAM,
                 "agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails",

@@ -77,6 +77,20 @@ const FLOWS: &[Flow] = &[
         },
     },
     Flow {
+        page: "handover-dkm",
+        title: "A move, after which the agent before gives the keys",
+        about: "The registration carries a token of the mobile node for the agent before. With it the new agent asks for \
+                the keys that it has (KEY_REQUEST, figure 6 of the paper), beside the registration and on an IKE SA that is \
+                there. Both ends go on in the slot that was left, for two seconds at most; meanwhile the new agent gets one of its \
+                own, as by push (figure 8).",
+        handover: Handover::Dkm,
+        before: at_a,
+        play: |world| {
+            world.move_to(1);
+            world.run_for(6 * SECOND);
+        },
+    },
+    Flow {
         page: "handover-refused",
         title: "A move to an agent that the mobile node does not license",
         about: "The offer is refused, no key leaves, and the tunnel goes on, read by nobody. Home asks again from time to \

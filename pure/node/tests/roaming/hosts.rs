@@ -84,7 +84,19 @@ pub fn config(who: usize, policies: &Policies) -> Config {
                 (AGENT..HOSTS).map(|agent| peer(NAMES[agent], agent, Some(agent), Role::Licensed));
             std::iter::once(alice).chain(agents).collect()
         }
-        _ => vec![peer("gw", HOME, None, Role::Gateway)],
+        _ => {
+            // The later one begins.
+            let neighbour = |other: usize| {
+                let at = Some(other).filter(|other| *other < who);
+                peer(NAMES[other], other, at, Role::Neighbour)
+            };
+            let others = (AGENT..HOSTS).filter(|other| *other != who);
+            let others = others.filter(|_| policies.handover == Handover::Dkm);
+            let gateway = peer("gw", HOME, None, Role::Gateway);
+            std::iter::once(gateway)
+                .chain(others.map(neighbour))
+                .collect()
+        }
     };
     let own = [("office", 0), ("alice", 1)].get(who).copied();
     let places = own.map(|(name, number)| {

@@ -88,15 +88,27 @@ fn licences(options: &Options) -> String {
     format!("[{}]\n{rest}", all.join(", "))
 }
 
-/// Where a mobile node may go from an agent: to each of the others.
+/// Where a mobile node may go from an agent: to each of the others, which either get keys beforehand or fetch them.
 fn neighbours(options: &Options, number: usize) -> String {
-    if options.handover != Handover::Pkd || options.everywhere {
-        return String::new();
+    let others = (0..MOST_AGENTS).filter(|other| *other != number);
+    match options.handover {
+        Handover::Pkd if !options.everywhere => {
+            let others: Vec<_> = others.map(|other| AGENTS[other]).collect();
+            format!("[handover]\nneighbours = {others:?}\n")
+        }
+        Handover::Dkm if !options.everywhere => {
+            others.map(|other| neighbour(number, other)).collect()
+        }
+        Handover::Push | Handover::Pkd | Handover::Dkm => String::new(),
     }
-    let others = AGENTS
-        .iter()
-        .enumerate()
-        .filter(|(other, _)| *other != number);
-    let others: Vec<_> = others.map(|(_, identity)| identity).collect();
-    format!("[handover]\nneighbours = {others:?}\n")
+}
+
+/// What one agent says of another, from which it fetches keys and which fetches keys from it. The later one begins.
+fn neighbour(number: usize, other: usize) -> String {
+    let address = match number > other {
+        true => format!("address = \"{}\"\n", CARE_OF[other]),
+        false => String::new(),
+    };
+    let id = AGENTS[other];
+    format!("[neighbour.n{other}]\nid = \"{id}\"\npsk = \"node.psk\"\n{address}")
 }
