@@ -2158,10 +2158,6 @@ pub const FEATURES: &[Feature] = &[
                 "with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before",
             ),
             (HANDOVER, "with_dkm_nobody_reads_behind_the_mobile_node"),
-            (
-                MIGRATION,
-                "the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own",
-            ),
         ]),
         refuses: Tests(&[
             (

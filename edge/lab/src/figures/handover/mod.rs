@@ -79,7 +79,7 @@ mod tests {
         );
     }
 
-    /// They follow it: a slot, and its keys for the node.
+    /// They follow it: a slot, its keys for the node, and that the mobile node's answer has come.
     #[test]
     fn with_push_no_message_comes_before_the_registration_is_answered() {
         let done = hand_over(Handover::Push, 1).unwrap();
@@ -88,7 +88,7 @@ mod tests {
                 messages(&done.work[..done.sealed]),
                 messages(&done.work[..done.registered])
             ),
-            (4, 0)
+            (5, 0)
         );
     }
 }
