@@ -33,6 +33,20 @@ pub(super) struct Move {
     pub registered: usize,
     /// And when both ends sealed for the agent that was moved to.
     pub sealed: usize,
+    /// And when that agent was first given keys, if it had none before.
+    pub held: Option<usize>,
+}
+
+impl Move {
+    /// How much of the work was done when everything was there that a hand-over waits for: that the mobile node is registered,
+    /// keys that were there in advance are sealed with, and those that are fetched have come.
+    pub fn waits(&self, handover: Handover) -> Result<usize> {
+        match handover {
+            Handover::Push => Ok(self.registered),
+            Handover::Pkd => Ok(self.sealed),
+            Handover::Dkm => self.held.context("the agent never had keys"),
+        }
+    }
 }
 
 /// From the first agent to the second.
@@ -52,6 +66,7 @@ pub(super) fn hand_over(handover: Handover, seed: u64) -> Result<Move> {
     Ok(Move {
         registered: registered.context("it is not registered")?,
         sealed,
+        held: stage.held_by(FAR),
         work: stage.work,
     })
 }
@@ -65,6 +80,7 @@ pub(super) fn messages(work: &[Timed]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::ike::ExchangeType;
 
     /// Both ends change the SPI when they know of the registration, and nothing has to be said.
     #[test]
@@ -77,6 +93,23 @@ mod tests {
             ),
             (0, 0)
         );
+    }
+
+    /// Meanwhile packets go on in the slot that was left.
+    #[test]
+    fn with_dkm_the_agent_has_keys_after_one_round_trip_to_the_agent_before() {
+        let done = hand_over(Handover::Dkm, 1).unwrap();
+        let waits = done.waits(Handover::Dkm).unwrap();
+        let asked: Vec<_> = done.work[..waits]
+            .iter()
+            .map(|timed| (timed.who, timed.work))
+            .filter(|(_, work)| *work != Work::Registration && *work != Work::Begun)
+            .collect();
+        let wanted = [
+            (NEAR, Work::Request(ExchangeType::KEY_REQUEST, FAR)),
+            (FAR, Work::Answer(ExchangeType::KEY_REQUEST, NEAR)),
+        ];
+        assert_eq!(asked, wanted);
     }
 
     /// They follow it: a slot, its keys for the node, and that the mobile node's answer has come.

@@ -74,7 +74,14 @@ pub fn config(who: usize, is: Tunnel) -> Config {
             peer("fa", NEAR, true, Role::Licensed),
             peer("fb", FAR, true, Role::Licensed),
         ],
-        _ => vec![peer("gw", HOME, false, Role::Gateway)],
+        agent => {
+            let gateway = peer("gw", HOME, false, Role::Gateway);
+            let begins = agent == FAR;
+            let other = NEAR + FAR - agent;
+            let asked = is == Tunnel::Zoned(Handover::Dkm);
+            let neighbour = asked.then(|| peer("neighbour", other, begins, Role::Neighbour));
+            [gateway].into_iter().chain(neighbour).collect()
+        }
     };
     Config {
         identity: identity(who),

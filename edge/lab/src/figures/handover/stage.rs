@@ -125,7 +125,8 @@ impl Stage {
             work: Vec::new(),
             events: Vec::new(),
         };
-        for who in [MOBILE, HOME] {
+        // An agent needs it for tokens.
+        for who in [MOBILE, HOME, NEAR, FAR] {
             stage.nodes[who].set_time_of_day(NtpTime::from_unix(EPOCH), now);
         }
         // Keys leave when they are recorded: that is when the time of their leaving is taken.
@@ -166,6 +167,14 @@ impl Stage {
             })
         };
         Some(sealed(MOBILE)?.max(sealed(HOME)?))
+    }
+
+    /// How much work was done when an agent was first given keys.
+    pub fn held_by(&self, agent: usize) -> Option<usize> {
+        self.events.iter().find_map(|(who, after, event)| {
+            let is_it = *who == agent && matches!(event, Event::GrantHeld(_));
+            is_it.then_some(*after)
+        })
     }
 
     /// Lets time pass.
