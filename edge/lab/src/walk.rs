@@ -51,7 +51,7 @@ pub const HOME_KEY: &str = "a key between mobile node and home agent";
 const NAMES: [&str; MOST_AGENTS] = ["near", "far", "third"];
 
 /// The networks towards home, as the foreign agents and the host between are there.
-const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
+pub const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
     ["10.4.1.2", "10.4.1.1"],
     ["10.4.2.2", "10.4.2.1"],
     ["10.4.3.2", "10.4.3.1"],

@@ -28,8 +28,8 @@ pub const TABLE: Table = Table {
               it. Between hosts is the link, at 20 ms a round trip. The second \
               agent was heard before the first one's link is cut; the IKE SAs of agents and home are up. A tunnel is \
               begun before the mobile node is registered, and its first message has no way then: beginnings with a \
-              tunnel have the half second in them until it is sent again. Keys that the new agent fetches from the \
-              previous one (DKM) have no row yet.",
+              tunnel have the half second in them until it is sent again. From agent to agent a round trip takes twice that \
+              of one home: by DKM the new agent fetches keys there, and reads what it passes when they have come.",
     duration: |quick| {
         let plan = if quick { Plan::QUICK } else { Plan::FULL };
         (SETUP + 2 * SPACING) * (plan.seeds as u32 * Scheme::ALL.len() as u32)
@@ -66,6 +66,7 @@ impl Scheme {
             Self::Ipsec => [Some(197_000), Some(54_000)],
             Self::Pkd => [Some(219_000), Some(52_700)],
             Self::Push => [None; 2],
+            Self::Dkm => [Some(222_000), Some(100_000)],
         }
     }
 }
@@ -94,7 +95,8 @@ fn fill(plan: &Plan) -> Filled {
 }
 
 fn judged(cells: &[Cell], faults: Vec<String>) -> Filled {
-    let measured = ["total", "own", "messages", "beside"].map(|name| Column::new("here", name));
+    let measured =
+        ["total", "own", "messages", "beside", "between"].map(|name| Column::new("here", name));
     let rows = (0..PHASES.len()).flat_map(|phase| cells.iter().map(move |cell| cell.row(phase)));
     Filled {
         grid: Grid {
@@ -129,6 +131,7 @@ impl Cell {
                 middle(|passage| micros(passage.own)),
                 middle(|passage| passage.messages as f64),
                 middle(|passage| passage.beside as f64),
+                middle(|passage| passage.between as f64),
             ],
         }
     }
@@ -145,34 +148,67 @@ impl Cell {
 fn findings(cells: &[Cell]) -> Vec<Finding> {
     let of = |scheme| cells.iter().find(|cell| cell.scheme == scheme);
     let mut findings = Vec::new();
-    for scheme in [Scheme::Pkd, Scheme::Push] {
-        let Some(cell) = of(scheme) else {
-            continue;
-        };
-        let name = scheme.name();
-        // Two for each leg of the registration, which is no message less than Mobile IP alone has.
-        let registration = 4.0;
-        let alone = cell
-            .moves()
-            .map(|passage| (registration, registration + passage.beside as f64));
-        let what = format!("{name}: messages of the registration over those until it is answered");
-        findings.push(Finding::at_least(
-            what,
-            1.0,
-            median_ratio(&alone.collect::<Vec<_>>()),
-        ));
-        let own = cell.moves().map(|passage| passage.own).min();
-        let ratio = own.map(|own| Estimate {
-            value: micros(GOAL) / micros(own).max(1.0),
-            interval: None,
-            runs: cell.passages.len(),
-        });
-        let what = format!("{name}: 2 ms over the least that hosts work for a hand-over");
-        findings.push(Finding::at_least(what, 1.0, ratio));
+    for scheme in [Scheme::Pkd, Scheme::Push, Scheme::Dkm] {
+        findings.extend(
+            of(scheme)
+                .into_iter()
+                .flat_map(|cell| [silent(cell), light(cell)]),
+        );
     }
     findings.push(as_fast_as_mobile_ip(of(Scheme::Pure), of(Scheme::Pkd)));
     findings.push(follows(of(Scheme::Pkd), of(Scheme::Push)));
+    findings.extend(of(Scheme::Dkm).map(asks_once));
+    findings.push(is_near(of(Scheme::Dkm)));
     findings
+}
+
+/// Two for each leg of the registration, which is no message less than Mobile IP alone has.
+const REGISTRATION: f64 = 4.0;
+
+/// What a registration waits for beside: nothing. What agents fetch comes while it is under way.
+fn silent(cell: &Cell) -> Finding {
+    let name = cell.scheme.name();
+    let moves = cell.moves();
+    let alone = moves.map(|passage| (REGISTRATION, REGISTRATION + passage.beside as f64));
+    let what = format!("{name}: messages of the registration over those until it is answered");
+    Finding::at_least(what, 1.0, median_ratio(&alone.collect::<Vec<_>>()))
+}
+
+/// What hosts work, by the least: what else a machine does is in the others.
+fn light(cell: &Cell) -> Finding {
+    let name = cell.scheme.name();
+    let own = cell.moves().map(|passage| passage.own).min();
+    let ratio = own.map(|own| Estimate {
+        value: micros(GOAL) / micros(own).max(1.0),
+        interval: None,
+        runs: cell.passages.len(),
+    });
+    let what = format!("{name}: 2 ms over the least that hosts work for a hand-over");
+    Finding::at_least(what, 1.0, ratio)
+}
+
+/// Keys from the agent before take a request to it and its answer.
+fn asks_once(cell: &Cell) -> Finding {
+    const ROUND_TRIP: f64 = 2.0;
+    let moves = cell.moves();
+    let asked = moves.map(|passage| match passage.between as f64 {
+        fewer if fewer < ROUND_TRIP => (0.0, ROUND_TRIP),
+        between => (ROUND_TRIP, between),
+    });
+    let name = cell.scheme.name();
+    let what = format!("{name}: messages of a round trip over those between agents");
+    Finding::at_least(what, 1.0, median_ratio(&asked.collect::<Vec<_>>()))
+}
+
+/// And no longer than that takes: each of both is as far from the other as twice from home.
+fn is_near(dkm: Option<&Cell>) -> Finding {
+    let there = micros(4 * DELAY);
+    let moves = dkm.into_iter().flat_map(Cell::moves);
+    let within = moves.map(|passage| (1.5 * there, micros(passage.total - passage.own)));
+    let what = "a hand-over with DKM: a round trip to the agent before, and a half, over its time on the link";
+    let ratio = median_ratio(&within.collect::<Vec<_>>());
+    Finding::at_least(what, 1.0, ratio)
+        .detail(format!("a round trip takes {} ms", (4 * DELAY).as_millis()))
 }
 
 /// A move with keys that are there before takes a round trip, as the registration does.
@@ -219,10 +255,11 @@ mod tests {
             own: Duration::from_micros(own),
             messages: 4 + beside,
             beside,
+            between: 0,
         }
     }
 
-    fn verdicts(moves: [Passage; 4]) -> Vec<Verdict> {
+    fn verdicts(moves: [Passage; 5]) -> Vec<Verdict> {
         let cells: Vec<_> = Scheme::ALL
             .into_iter()
             .zip(moves)
@@ -235,15 +272,17 @@ mod tests {
         findings.iter().map(|finding| finding.verdict).collect()
     }
 
-    const FINE: [u64; 4] = [21_000, 21_000, 22_000, 65_000];
+    const FINE: [u64; 5] = [21_000, 21_000, 22_000, 65_000, 42_000];
 
-    fn good() -> [Passage; 4] {
-        FINE.map(|total| passage(total, 1_000, 0))
+    fn good() -> [Passage; 5] {
+        let mut moves = FINE.map(|total| passage(total, 1_000, 0));
+        moves[4].between = 2;
+        moves
     }
 
     #[test]
     fn a_hand_over_that_adds_nothing_to_its_registration_holds() {
-        assert_eq!(verdicts(good()), [Holds; 6]);
+        assert_eq!(verdicts(good()), [Holds; 10]);
     }
 
     #[test]
@@ -268,7 +307,23 @@ mod tests {
     fn a_hand_over_with_pkd_that_takes_another_round_trip_fails() {
         let mut moves = good();
         moves[2].total = Duration::from_millis(42);
-        assert_eq!(verdicts(moves)[4], Fails);
+        assert_eq!(verdicts(moves)[6], Fails);
+    }
+
+    #[test]
+    fn a_hand_over_with_dkm_that_asks_twice_or_not_at_all_fails() {
+        for between in [0, 1, 4] {
+            let mut moves = good();
+            moves[4].between = between;
+            assert_eq!(verdicts(moves)[8], Fails);
+        }
+    }
+
+    #[test]
+    fn a_hand_over_with_dkm_that_waits_for_home_as_well_fails() {
+        let mut moves = good();
+        moves[4].total = Duration::from_millis(65);
+        assert_eq!(verdicts(moves)[9], Fails);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::pair::{GATEWAY, MOBILE, NODE_KEY, Terms};
 use crate::process::{DEADLINE, until};
 use crate::testbed::Testbed;
-use crate::walk::{AGENTS, CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, Walk, registered};
+use crate::walk::{AGENTS, CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, UPLINKS, Walk, registered};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -39,10 +39,12 @@ pub(super) enum Scheme {
     Pkd,
     /// Whose keys follow the registration.
     Push,
+    /// Whose keys the agent has first from the one before.
+    Dkm,
 }
 
 impl Scheme {
-    pub const ALL: [Self; 4] = [Self::Pure, Self::Ipsec, Self::Pkd, Self::Push];
+    pub const ALL: [Self; 5] = [Self::Pure, Self::Ipsec, Self::Pkd, Self::Push, Self::Dkm];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,6 +52,20 @@ impl Scheme {
             Self::Ipsec => "with IPsec",
             Self::Pkd => "with zones, PKD",
             Self::Push => "with zones, push",
+            Self::Dkm => "with zones, DKM",
+        }
+    }
+
+    /// What an agent says of the other one: that mobile nodes go there, or that keys come from there. The second begins.
+    fn neighbour(self, number: usize) -> String {
+        let other = AGENTS[1 - number];
+        match self {
+            Self::Dkm => {
+                let begins = format!("address = \"{}\"\n", CARE_OF[0]);
+                let address = if number == 0 { "" } else { &begins };
+                format!("[neighbour.other]\nid = \"{other}\"\npsk = \"node.psk\"\n{address}")
+            }
+            _ => format!("[handover]\nneighbours = [\"{other}\"]\n"),
         }
     }
 
@@ -59,6 +75,7 @@ impl Scheme {
             Self::Pure | Self::Ipsec => None,
             Self::Pkd => Some("pkd"),
             Self::Push => Some("push"),
+            Self::Dkm => Some("dkm"),
         }
     }
 }
@@ -72,8 +89,10 @@ pub(super) struct Passage {
     pub own: Duration,
     /// Messages of all hosts, each counted once.
     pub messages: usize,
-    /// Those of keys until home has answered the registration.
+    /// Those of keys until home has answered the registration, but for the following.
     pub beside: usize,
+    /// Those by which an agent has keys from another one.
+    pub between: usize,
 }
 
 /// What it takes to begin, and to be handed over.
@@ -87,7 +106,7 @@ pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; 2]> {
         },
         None => Terms::PLAIN,
     };
-    let mut trip = Trip::prepare(terms)?;
+    let mut trip = Trip::prepare(scheme, terms)?;
     let over = Arc::new(AtomicBool::new(false));
     let talk = match scheme {
         Scheme::Pure => [HOME_AGENT, HOME_ADDRESS],
@@ -139,7 +158,7 @@ struct Trip {
 
 impl Trip {
     /// Everybody but the mobile node is there, and knows each other.
-    fn prepare(terms: Terms<'_>) -> Result<Self> {
+    fn prepare(scheme: Scheme, terms: Terms<'_>) -> Result<Self> {
         let hop = sim::Settings {
             rate: None,
             delay: DELAY,
@@ -148,15 +167,14 @@ impl Trip {
         };
         let walk = Walk::in_bed(Testbed::new("trip")?, &[Some(hop); 2])?;
         walk.set_link(1, false)?;
-        let agent = |number: usize| {
-            let other = AGENTS[1 - number];
-            let more = format!("[handover]\nneighbours = [\"{other}\"]\n");
-            walk.start_licensed_agent_with(number, &more)
-        };
+        let agent = |number| walk.start_licensed_agent_with(number, &scheme.neighbour(number));
         let agents = vec![agent(0)?, agent(1)?];
         walk.home.secret("node.psk", NODE_KEY)?;
         let home = walk.start_home(terms)?;
-        let is_known = |status: &Value| status["status"]["peers"][0]["state"] == "up";
+        let is_known = |status: &Value| {
+            let peers = status["status"]["peers"].as_array();
+            peers.is_some_and(|peers| peers.iter().all(|peer| peer["state"] == "up"))
+        };
         for agent in &agents {
             agent.wait_until("status", DEADLINE, is_known)?;
         }
@@ -164,8 +182,8 @@ impl Trip {
         let taps = vec![
             of(&walk.mobile, &[HOME_ADDRESS])?,
             of(&walk.home, &[HOME_AGENT])?,
-            of(&walk.agents[0], &[CARE_OF[0]])?,
-            of(&walk.agents[1], &[CARE_OF[1]])?,
+            of(&walk.agents[0], &[CARE_OF[0], UPLINKS[0][0]])?,
+            of(&walk.agents[1], &[CARE_OF[1], UPLINKS[1][0]])?,
         ];
         Ok(Self {
             walk,
@@ -221,11 +239,12 @@ impl Trip {
     fn passage(&mut self, agent: usize, after: Duration, reads: bool) -> Result<Passage> {
         let begun = Instant::now();
         loop {
-            self.read(None)?;
+            // In this order: whatever brought the keys has been seen then.
             let held = match reads {
                 true => Some(held(&self.agents[agent])?),
                 false => None,
             };
+            self.read(None)?;
             if let Some(passage) = self.find(agent, after, held.as_ref()) {
                 return Ok(passage);
             }
@@ -240,7 +259,7 @@ impl Trip {
     }
 
     fn find(&self, agent: usize, after: Duration, held: Option<&BTreeSet<u32>>) -> Option<Passage> {
-        let [mobile, home, ..] = &self.taps[..] else {
+        let [mobile, home, agents @ ..] = &self.taps[..] else {
             return None;
         };
         let to: IpAddr = CARE_OF[agent].parse().ok()?;
@@ -254,8 +273,14 @@ impl Trip {
             Some(held) => spi.is_some_and(|spi| held.contains(&spi)),
             None => true,
         };
-        let data = mobile.data.iter().filter(|(at, _)| *at > since);
-        let (done, _) = data.into_iter().find(|(_, spi)| readable(*spi))?;
+        // What is fetched opens packets of an SA that was there before.
+        let come = |message: &&Message| {
+            !message.out && message.kind == Kind::Migration(true) && message.at > since
+        };
+        let fetched = agents[agent].messages.iter().find(come);
+        let from = fetched.map_or(since, |message| message.at);
+        let mut data = mobile.data.iter().filter(|(at, _)| *at > from);
+        let (done, _) = data.find(|(_, spi)| readable(*spi))?;
         let is_reply = |message: &&Message| {
             message.out && message.kind == Kind::Registration && message.at > since
         };
@@ -265,12 +290,14 @@ impl Trip {
             all.filter(|message| message.out && (since..=*done).contains(&message.at))
         };
         let is_beside = |message: &&Message| message.kind == Kind::Keys && message.at < reply.at;
+        let is_between = |message: &&Message| matches!(message.kind, Kind::Migration(_));
         let work = self.taps.iter().map(|tap| tap.work(since, *done));
         Some(Passage {
             total: *done - since,
             own: work.sum(),
             messages: sent().count(),
             beside: sent().filter(is_beside).count(),
+            between: sent().filter(is_between).count(),
         })
     }
 }

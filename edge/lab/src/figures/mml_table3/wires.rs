@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Registration,
     /// The keys of tunnels and zones. What only asks whether somebody is there, or tells, is none.
     Keys,
+    /// What one agent asks another for, and `true` for what it gets.
+    Migration(bool),
 }
 
 /// A message at a host that has sent or received it.
@@ -135,7 +137,11 @@ fn classify(octets: &[u8]) -> Option<Class> {
         _ => return Some(Class::Data(None)),
     };
     let header = Header::peek(message).ok()?;
-    (header.exchange != ExchangeType::INFORMATIONAL).then_some(Class::Message(Kind::Keys))
+    match header.exchange {
+        ExchangeType::INFORMATIONAL => None,
+        ExchangeType::KEY_REQUEST => Some(Class::Message(Kind::Migration(header.flags.response))),
+        _ => Some(Class::Message(Kind::Keys)),
+    }
 }
 
 #[cfg(test)]
