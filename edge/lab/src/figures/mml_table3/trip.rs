@@ -80,19 +80,34 @@ impl Scheme {
     }
 }
 
+/// Who says something.
+pub(super) const HOSTS: usize = 4;
+
 /// From the request to the first packet that the agent can read; without zones, to the first that comes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passage {
     /// All of it.
     pub total: Duration,
-    /// How long hosts worked on messages.
-    pub own: Duration,
+    /// How long each host worked on messages: the mobile node, home, and the agents.
+    pub own: [Duration; HOSTS],
     /// Messages of all hosts, each counted once.
     pub messages: usize,
     /// Those of keys until home has answered the registration, but for the following.
     pub beside: usize,
     /// Those by which an agent has keys from another one.
     pub between: usize,
+}
+
+impl Passage {
+    /// How long all hosts worked.
+    pub fn work(&self) -> Duration {
+        self.own.iter().sum()
+    }
+
+    /// The time on the link, which is the rest.
+    pub fn link(&self) -> Duration {
+        self.total.saturating_sub(self.work())
+    }
 }
 
 /// What it takes to begin, and to be handed over.
@@ -153,7 +168,7 @@ struct Trip {
     _home: Daemon,
     mobile: Option<Daemon>,
     /// On the mobile node, home, and the agents.
-    taps: Vec<Tap>,
+    taps: [Tap; HOSTS],
 }
 
 impl Trip {
@@ -179,7 +194,7 @@ impl Trip {
             agent.wait_until("status", DEADLINE, is_known)?;
         }
         let of = |host: &Host, addresses: &[&str]| Tap::open(host, addresses);
-        let taps = vec![
+        let taps = [
             of(&walk.mobile, &[HOME_ADDRESS])?,
             of(&walk.home, &[HOME_AGENT])?,
             of(&walk.agents[0], &[CARE_OF[0], UPLINKS[0][0]])?,
@@ -259,9 +274,7 @@ impl Trip {
     }
 
     fn find(&self, agent: usize, after: Duration, held: Option<&BTreeSet<u32>>) -> Option<Passage> {
-        let [mobile, home, agents @ ..] = &self.taps[..] else {
-            return None;
-        };
+        let [mobile, home, agents @ ..] = &self.taps;
         let to: IpAddr = CARE_OF[agent].parse().ok()?;
         let is_request = |message: &&Message| {
             message.out && message.kind == Kind::Registration && message.destination == to
@@ -291,10 +304,9 @@ impl Trip {
         };
         let is_beside = |message: &&Message| message.kind == Kind::Keys && message.at < reply.at;
         let is_between = |message: &&Message| matches!(message.kind, Kind::Migration(_));
-        let work = self.taps.iter().map(|tap| tap.work(since, *done));
         Some(Passage {
             total: *done - since,
-            own: work.sum(),
+            own: self.taps.each_ref().map(|tap| tap.work(since, *done)),
             messages: sent().count(),
             beside: sent().filter(is_beside).count(),
             between: sent().filter(is_between).count(),
