@@ -208,6 +208,35 @@ impl Default for Lifetimes {
 }
 
 impl Peer {
+    /// A peer that proves its identity by certificate and may come from anywhere, with the suite, group and times
+    /// that are usual and without anything that is not needed; the rest is set by field.
+    pub fn new(name: &str, identity: Identity, role: PeerRole) -> Self {
+        Self {
+            name: name.to_owned(),
+            address: None,
+            identity,
+            psk: None,
+            key: None,
+            ppk: None,
+            role,
+            suites: vec![Suite::Aes128Gcm16],
+            groups: vec![Group::X25519],
+            kems: vec![None],
+            liveness: Duration::from_secs(30),
+            lifetimes: Lifetimes::default(),
+            mobike: false,
+            clones: false,
+            resources: 1,
+            esn: false,
+            forbids_nat: false,
+            redirects: Vec::new(),
+            window: 1,
+            tcp: Tcp::Off,
+            children: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+
     /// Whether it lends us our addresses inside.
     pub(crate) const fn requests_addresses(&self) -> bool {
         matches!(

@@ -21,8 +21,8 @@ mod world;
 
 // What the shared modules call by the crate's name.
 use node::{
-    Addressing, ChildPolicy, Config, DropReason, Event, GrantState, Lifetimes, Node, Packet, Peer,
-    Role, Side, Sink, Stance, Verdict, ZonePolicy,
+    Addressing, ChildPolicy, Config, DropReason, Event, GrantState, Node, Packet, Peer, Role, Side,
+    Sink, Stance, Verdict, ZonePolicy,
 };
 
 use model::Path;

@@ -2,8 +2,8 @@
 //! connection in the tunnel carries on with the same octets.
 
 use crypto::Secret;
-use model::{Encapsulation, Group, Instant, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
-use node::{Addressing, Config, Lifetimes, Node, Peer, Role, Stance, ZonePolicy};
+use model::{Encapsulation, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
+use node::{Addressing, Config, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -133,35 +133,19 @@ fn config(
         level: None,
     };
     let identity = |who: &str| format!("{who}.example").parse().expect("an identity");
+    let role = Role::Vpn {
+        local: vec![local.clone()],
+        remote: vec![remote.clone()],
+        addressing: Addressing::Fixed,
+        zones,
+        mode: Mode::Tunnel,
+    };
     let peers = vec![Peer {
-        name: peer.to_owned(),
         address: address.map(Into::into),
-        identity: identity(peer),
         psk: Some(Secret::new(b"a key for this test".to_vec())),
-        role: Role::Vpn {
-            local: vec![local.clone()],
-            remote: vec![remote.clone()],
-            addressing: Addressing::Fixed,
-            zones,
-            mode: Mode::Tunnel,
-        },
-        suites: vec![Suite::Aes128Gcm16],
-        groups: vec![Group::X25519],
-        kems: vec![None],
         liveness: LIVENESS,
-        lifetimes: Lifetimes::default(),
         mobike: true,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: node::Tcp::Off,
-        ppk: None,
+        ..Peer::new(peer, identity(peer), role)
     }];
     Config {
         identity: identity(name),

@@ -10,7 +10,7 @@ use crate::host::Host;
 use anyhow::{Context, Result};
 use crypto::Secret;
 use ike::{Addressing, Engine, Event, Lifetimes, PeerRole, ZonePolicy};
-use model::{ChildSa, Group, Instant, Mode, Path, Suite};
+use model::{ChildSa, Instant, Mode, Path};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
 use std::collections::BTreeSet;
@@ -318,40 +318,24 @@ pub(super) const PEER: &str = "responder";
 
 /// An initiator's configuration. Nothing that comes later than a set-up is wanted of it.
 pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::Config {
+    let role = PeerRole::Vpn {
+        local: vec![responder::inner(number)],
+        remote: vec![responder::protected()],
+        addressing: Addressing::Fixed,
+        zones: ZonePolicy::default(),
+        mode: Mode::Tunnel,
+    };
     let responder = ike::Peer {
-        name: PEER.to_owned(),
         address: Some(place.responder),
-        identity: responder::identity(),
         psk: Some(key),
-        key: None,
-        ppk: None,
-        role: PeerRole::Vpn {
-            local: vec![responder::inner(number)],
-            remote: vec![responder::protected()],
-            addressing: Addressing::Fixed,
-            zones: ZonePolicy::default(),
-            mode: Mode::Tunnel,
-        },
-        suites: vec![Suite::Aes128Gcm16],
-        groups: vec![Group::X25519],
-        kems: vec![None],
         liveness: Duration::ZERO,
         lifetimes: Lifetimes {
             child: Duration::ZERO,
             ike: Duration::ZERO,
-            reauth: Duration::ZERO,
-            pfs: true,
+            ..Lifetimes::default()
         },
         mobike: true,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: ike::Tcp::Off,
+        ..ike::Peer::new(PEER, responder::identity(), role)
     };
     ike::Config {
         natt_port: port,

@@ -119,34 +119,18 @@ pub(crate) fn licence(node: &str) -> Licence {
 
 /// The other end as seen by one of the two.
 pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
+    let identity = format!("{name}.example.net").parse().unwrap();
     Peer {
-        name: name.to_owned(),
-        address: None,
-        identity: format!("{name}.example.net").parse().unwrap(),
         psk: Some(Secret::new(b"a secret that both ends know".to_vec())),
-        role,
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
         groups: vec![Group::X25519, Group::P256],
-        kems: vec![None],
         liveness: Duration::ZERO,
         lifetimes: crate::Lifetimes {
             child: Duration::ZERO,
             ike: Duration::ZERO,
-            reauth: Duration::ZERO,
-            pfs: true,
+            ..crate::Lifetimes::default()
         },
-        mobike: false,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: crate::Tcp::Off,
-        ppk: None,
+        ..Peer::new(name, identity, role)
     }
 }
 

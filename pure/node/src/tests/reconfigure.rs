@@ -37,29 +37,13 @@ fn nothing_is_lost(world: &mut World, meanwhile: impl FnOnce(&mut World)) {
 }
 
 fn stranger(name: &str) -> crate::Peer {
+    let identity = format!("{name}@example.net").parse().unwrap();
     crate::Peer {
-        name: name.to_owned(),
         address: Some("192.0.2.200".parse().unwrap()),
-        identity: format!("{name}@example.net").parse().unwrap(),
         psk: Some(Secret::new(b"another key of that length".to_vec())),
-        role: Role::Gateway,
         suites: vec![model::Suite::Aes256Gcm16],
-        groups: vec![model::Group::X25519],
-        kems: vec![None],
-        lifetimes: crate::Lifetimes::default(),
         mobike: true,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: ike::Tcp::Off,
-        ppk: None,
-        liveness: Duration::from_secs(30),
+        ..crate::Peer::new(name, identity, Role::Gateway)
     }
 }
 

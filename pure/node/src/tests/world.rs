@@ -11,13 +11,13 @@
 use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
-    Addressing, ChildPolicy, Config, DropReason, Event, Lifetimes, Node, Packet, Peer, Role, Side,
-    Sink, Stance, Verdict, ZonePolicy,
+    Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Role, Side, Sink,
+    Stance, Verdict, ZonePolicy,
 };
 use crypto::{Rng, Secret};
 use model::{
     Encapsulation, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right,
-    Run, Sizes, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Run, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -747,28 +747,11 @@ pub fn config(who: usize, policies: &Policies) -> Config {
 
 pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
     Peer {
-        name: name.to_owned(),
         address,
-        identity: identity(who),
-        groups: vec![model::Group::X25519],
-        kems: vec![None],
         psk: Some(Secret::new(PSK.as_bytes().to_vec())),
-        role,
-        suites: vec![Suite::Aes128Gcm16],
-        liveness: Duration::from_secs(30),
-        lifetimes: Lifetimes::default(),
         mobike: true,
         clones: true,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: ike::Tcp::Off,
-        ppk: None,
+        ..Peer::new(name, identity(who), role)
     }
 }
 

@@ -7,11 +7,11 @@
 use crate::credential;
 use crypto::Secret;
 use ike::{
-    Addressing, Config, Credential, Engine, FRAGMENT, KeyLog, Lifetimes, Peer, PeerRole, Pool,
-    Stance, ZonePolicy,
+    Addressing, Config, Credential, Engine, FRAGMENT, KeyLog, Peer, PeerRole, Pool, Stance,
+    ZonePolicy,
 };
 use model::{
-    CsaId, Grant, GrantHalf, Group, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Spi, Suite,
+    CsaId, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Spi, Suite,
     TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
@@ -357,28 +357,13 @@ fn engine(
         .is_none()
         .then(|| Secret::new(b"known to both".to_vec()));
     let peer = Peer {
-        name: name.to_owned(),
-        address: None,
-        identity: identity(other),
-        groups: vec![Group::X25519],
         psk,
-        role,
         suites: vec![SUITE],
-        liveness: Duration::from_secs(30),
-        lifetimes: Lifetimes::default(),
         mobike: true,
         clones,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
         window,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: ike::Tcp::Off,
         kems: kems.to_vec(),
-        ppk: None,
+        ..Peer::new(name, identity(other), role)
     };
     let config = Config {
         trust: credential::trust(),

@@ -2,16 +2,14 @@
 
 use crypto::Secret;
 use model::{
-    Encapsulation, Identity, Licence, MapKind, Mode, Right, Suite, TrafficSelector, ZoneId,
-    ZoneSelector, ZoneSuite,
+    Encapsulation, Identity, Licence, MapKind, Mode, Right, TrafficSelector, ZoneId, ZoneSelector,
+    ZoneSuite,
 };
 use node::mobile_ip::{
     Algorithm, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
     MobileNodeConfig, Replay,
 };
-use node::{
-    Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, Tcp, ZonePolicy,
-};
+use node::{Addressing, Config, Handover, Peer, Places, Role, Slot, Stance, ZonePolicy};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -237,27 +235,9 @@ fn vpn(local: &str, local_len: u8, remote: &str, remote_len: u8) -> Role {
 
 fn peer(name: &str, who: usize, at: Option<usize>, role: Role) -> Peer {
     Peer {
-        name: name.to_owned(),
         address: at.map(|at| ADDRESSES[at].into()),
-        identity: identity(who),
-        groups: vec![model::Group::X25519],
-        kems: vec![None],
         psk: Some(Secret::new(b"correct horse battery staple".to_vec())),
-        role,
-        suites: vec![Suite::Aes128Gcm16],
         liveness: Duration::from_secs(5),
-        lifetimes: Lifetimes::default(),
-        mobike: false,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: Tcp::Off,
-        ppk: None,
+        ..Peer::new(name, identity(who), role)
     }
 }

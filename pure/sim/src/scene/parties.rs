@@ -3,10 +3,10 @@
 use super::Configuration;
 use crypto::{Secret, TrustStore};
 use model::{
-    Class, Encapsulation, Group, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
-    Suite, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Class, Encapsulation, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
+    TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
-use node::{Addressing, Config, Lifetimes, Peer, Role, SnoopConfig, Stance, ZonePolicy};
+use node::{Addressing, Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -156,28 +156,10 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
 
 fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
     Peer {
-        name: name.to_owned(),
         address: address.map(IpAddr::V4),
-        identity: identity(who),
         psk: Some(Secret::new(b"a key for simulations only".to_vec())),
-        role,
-        suites: vec![Suite::Aes128Gcm16],
-        groups: vec![Group::X25519],
-        kems: vec![None],
-        liveness: Duration::from_secs(30),
-        lifetimes: Lifetimes::default(),
         mobike: true,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: node::Tcp::Off,
-        ppk: None,
+        ..Peer::new(name, identity(who), role)
     }
 }
 

@@ -2,14 +2,13 @@
 
 use crypto::{Secret, TrustStore};
 use model::{
-    Encapsulation, Group, Identity, Licence, Mode, Right, Suite, TrafficSelector, ZoneId,
-    ZoneSelector, ZoneSuite,
+    Encapsulation, Identity, Licence, Mode, Right, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::mobile_ip::{
     self, Algorithm, Association, ForeignAgentConfig, HomeAgentConfig, Lifetime, MobileNodeConfig,
     Replay,
 };
-use node::{Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, ZonePolicy};
+use node::{Addressing, Config, Handover, Peer, Places, Role, Slot, Stance, ZonePolicy};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -176,28 +175,9 @@ fn policy(is: Tunnel) -> ZonePolicy {
 
 fn peer(name: &str, who: usize, begins: bool, role: Role) -> Peer {
     Peer {
-        name: name.to_owned(),
         address: begins.then_some(IpAddr::V4(ADDRESSES[who])),
-        identity: identity(who),
         psk: Some(Secret::new(b"a key for measurements only".to_vec())),
-        role,
-        suites: vec![Suite::Aes128Gcm16],
-        groups: vec![Group::X25519],
-        kems: vec![None],
-        liveness: Duration::from_secs(30),
-        lifetimes: Lifetimes::default(),
-        mobike: false,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
-        key: None,
-        redirects: Vec::new(),
-        window: 1,
-        children: Vec::new(),
-        tcp: node::Tcp::Off,
-        ppk: None,
-        slots: Vec::new(),
+        ..Peer::new(name, identity(who), role)
     }
 }
 
