@@ -158,6 +158,20 @@ wired = "eth1"
 wireless = "wlan1"
 clear_tcp = true
 offload = "off"
+[neighbour.n2]
+id = "n2.example.net"
+pubkey = "second.pub"
+[neighbour.fe]
+address = "10.3.0.5"
+id = "fe.example.net"
+psk = "carol.psk"
+reauth = "12h"
+suite = "aes256gcm16"
+window = 11
+kem = "mlkem1024"
+groups = "p384"
+liveness = "25s"
+ike_rekey = "5h"
 [snoop]
 enabled = false
 flows = 100
@@ -354,6 +368,37 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
         ("peer.alice.window", "window = 8\n", "window = 7\n", Applied),
         ("licensed.fa.window", "window = 9\n", "", Applied),
         ("gateway.gw.window", "window = 10", "window = 11", Applied),
+        ("neighbour.fe.address", "10.3.0.5", "10.3.0.6", Anew),
+        ("neighbour.fe.id", "fe.example.net", "ff.example.net", Anew),
+        (
+            "neighbour.fe.psk",
+            "fe.example.net\"\npsk = \"carol",
+            "fe.example.net\"\npsk = \"office",
+            Anew,
+        ),
+        (
+            "neighbour.n2.pubkey",
+            "second.pub\"\n[neighbour",
+            "first.pub\"\n[neighbour",
+            Anew,
+        ),
+        ("neighbour.fe.reauth", "12h", "13h", Applied),
+        (
+            "neighbour.fe.suite",
+            "12h\"\nsuite = \"aes256",
+            "12h\"\nsuite = \"aes128",
+            Anew,
+        ),
+        ("neighbour.fe.window", "window = 11", "window = 12", Applied),
+        (
+            "neighbour.fe.kem",
+            "mlkem1024\"\ngroups = \"p384",
+            "mlkem768\"\ngroups = \"p384",
+            Anew,
+        ),
+        ("neighbour.fe.groups", "p384", "x25519", Anew),
+        ("neighbour.fe.liveness", "25s", "26s", Applied),
+        ("neighbour.fe.ike_rekey", "\"5h", "\"6h", Applied),
         ("peer.alice.reauth", "10h", "11h", Applied),
         (
             "licensed.fa.reauth",
@@ -536,6 +581,12 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Applied,
         ),
         (
+            "neighbour.fg",
+            "[neighbour.fe]",
+            "[neighbour.fg]\nid = \"b\"\npsk = \"gw.psk\"\n[neighbour.fe]",
+            Applied,
+        ),
+        (
             "policy[1]",
             "[divert]",
             "[[policy]]\naction = \"bypass\"\nremote = \"10.9.0.0/16\"\n[divert]",
@@ -593,6 +644,7 @@ fn kind(key: &str) -> String {
     key.replace(".spare.", ".office.")
         .replace(".fc.", ".fa.")
         .replace(".g3.", ".gw.")
+        .replace(".n2.", ".fe.")
 }
 
 fn kinds(config: &Config) -> BTreeSet<String> {
