@@ -19,7 +19,7 @@ struct Flow {
     page: &'static str,
     title: &'static str,
     about: &'static str,
-    handover: Handover,
+    policies: fn() -> Policies,
     /// What happens before, and what is drawn.
     before: fn(&mut World),
     play: fn(&mut World),
@@ -32,7 +32,7 @@ const FLOWS: &[Flow] = &[
         about: "As figure 4 of the paper on MML-IPsec has it: the registration waits for nothing, and what has to be \
                 agreed on goes on beside it. Home offers the agent's slot to the mobile node as soon as there is a \
                 tunnel; its keys leave when that has accepted.",
-        handover: Handover::Push,
+        policies: || of_two(Handover::Push),
         before: |_| {},
         play: |world| {
             world.set_link(0, true);
@@ -45,7 +45,7 @@ const FLOWS: &[Flow] = &[
         about: "From the registration on, both ends seal on the first child, whose keys no agent has. The slot of the \
                 agent where the mobile node is now is offered and accepted, and its keys follow; that of the agent before is \
                 deleted two seconds later (figures 7 and 8 of the paper; DESIGN section 5, push).",
-        handover: Handover::Push,
+        policies: || of_two(Handover::Push),
         before: at_a,
         play: |world| {
             world.move_to(1);
@@ -57,7 +57,7 @@ const FLOWS: &[Flow] = &[
         title: "Neighbours get keys before anybody comes",
         about: "Agents say to which others mobile nodes may go from them (NEIGHBOURS, figure 5 of the paper), and home \
                 prepares a slot for each: nothing is sealed in it yet.",
-        handover: Handover::Pkd,
+        policies: || of_two(Handover::Pkd),
         before: |_| {},
         play: |world| {
             world.set_link(0, true);
@@ -69,7 +69,7 @@ const FLOWS: &[Flow] = &[
         title: "A move to a neighbour that has its keys",
         about: "The registration is all that has to be said: each end sends on the slot of the new agent as soon as it \
                 knows of the move. Afterwards the slot that was left gets new keys, so that none is used twice.",
-        handover: Handover::Pkd,
+        policies: || of_two(Handover::Pkd),
         before: at_a,
         play: |world| {
             world.move_to(1);
@@ -83,10 +83,39 @@ const FLOWS: &[Flow] = &[
                 the keys that it has (KEY_REQUEST, figure 6 of the paper), beside the registration and on an IKE SA that is \
                 there. Both ends go on in the slot that was left, for two seconds at most; meanwhile the new agent gets one of its \
                 own, as by push (figure 8).",
-        handover: Handover::Dkm,
+        policies: || of_two(Handover::Dkm),
         before: at_a,
         play: |world| {
             world.move_to(1);
+            world.run_for(6 * SECOND);
+        },
+    },
+    Flow {
+        page: "handover-lifetime",
+        title: "The keys of a slot have lived",
+        about: "Either end asks for new ones, which home gives to the agent where the mobile node is, and both send with them \
+                when it has them (figure 7 of the paper). Those of before are deleted when nothing comes on them any more.",
+        policies: || Policies {
+            child_lifetime: 30 * SECOND,
+            ..of_two(Handover::Push)
+        },
+        before: |world| {
+            world.set_link(0, true);
+            world.run_for(20 * SECOND);
+        },
+        play: |world| world.run_for(15 * SECOND),
+    },
+    Flow {
+        page: "handover-leave",
+        title: "A mobile node is turned off",
+        about: "It ends its tunnel and deregisters. With the tunnel its slots end, and home takes the keys back from the \
+                agents that had some (section 4.4 of the paper).",
+        policies: || of_two(Handover::Push),
+        before: at_a,
+        play: |world| {
+            world.command(MOBILE, |node, now| node.shutdown(now));
+            world.run_for(SECOND / 2);
+            world.command(MOBILE, |node, now| node.deregister(now));
             world.run_for(6 * SECOND);
         },
     },
@@ -95,7 +124,10 @@ const FLOWS: &[Flow] = &[
         title: "A move to an agent that the mobile node does not license",
         about: "The offer is refused, no key leaves, and the tunnel goes on, read by nobody. Home asks again from time to \
                 time, for the mobile node's configuration may change.",
-        handover: Handover::Push,
+        policies: || Policies {
+            licensed: [vec![0], vec![0, 1]],
+            ..of_two(Handover::Push)
+        },
         before: at_a,
         play: |world| {
             world.move_to(1);
@@ -104,6 +136,14 @@ const FLOWS: &[Flow] = &[
     },
 ];
 
+/// Two agents are enough to see.
+fn of_two(handover: Handover) -> Policies {
+    Policies {
+        licensed: [vec![0, 1], vec![0, 1]],
+        ..Policies::new(handover)
+    }
+}
+
 fn at_a(world: &mut World) {
     world.set_link(0, true);
     world.run_for(20 * SECOND);
@@ -111,13 +151,7 @@ fn at_a(world: &mut World) {
 
 impl Flow {
     fn world(&self) -> World {
-        let mut policies = Policies::new(self.handover);
-        // Two agents are enough to see.
-        policies.licensed = [vec![0, 1], vec![0, 1]];
-        if self.page == "handover-refused" {
-            policies.licensed[MOBILE] = vec![0];
-        }
-        let mut world = World::new(policies, 7);
+        let mut world = World::new((self.policies)(), 7);
         (self.before)(&mut world);
         world.story.clear();
         (self.play)(&mut world);

@@ -9,7 +9,7 @@ use node::mobile_ip::{
     Algorithm, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
     MobileNodeConfig, Replay,
 };
-use node::{Addressing, Config, Handover, Peer, Places, Role, Slot, Stance, ZonePolicy};
+use node::{Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, ZonePolicy};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -45,6 +45,8 @@ pub struct Policies {
     pub simultaneous: bool,
     /// The agents that the mobile node licenses, and the gateway, by their numbers from 0.
     pub licensed: [Vec<usize>; 2],
+    /// How long keys of packets live.
+    pub child_lifetime: Duration,
 }
 
 impl Policies {
@@ -53,6 +55,7 @@ impl Policies {
             handover,
             simultaneous: false,
             licensed: [vec![0, 1, 2], vec![0, 1, 2]],
+            child_lifetime: Lifetimes::default().child,
         }
     }
 }
@@ -63,8 +66,13 @@ pub fn identity(who: usize) -> Identity {
 
 /// What a host is told.
 pub fn config(who: usize, policies: &Policies) -> Config {
+    let lifetimes = Lifetimes {
+        child: policies.child_lifetime,
+        ..Lifetimes::default()
+    };
     let peers = match who {
         MOBILE => vec![Peer {
+            lifetimes,
             slots: slots(&policies.licensed[0]),
             ..peer(
                 "office",
@@ -75,6 +83,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         }],
         HOME => {
             let alice = Peer {
+                lifetimes,
                 slots: slots(&policies.licensed[1]),
                 ..peer("alice", MOBILE, None, vpn("10.8.0.0", 16, "10.1.0.2", 32))
             };
