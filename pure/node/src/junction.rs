@@ -29,8 +29,8 @@ impl Node {
             }
             let part = self.mobile_ip.as_mut();
             if let Some(event) = part.and_then(|part| part.poll_event(now)) {
+                self.whereabouts.note_mobile_ip(&event);
                 self.events.push_back(Event::MobileIp(event));
-                self.whereabouts.stir_all();
                 continue;
             }
             if self.migrate(now) {

@@ -21,6 +21,7 @@
 
 use crate::Event;
 use crate::config::Role;
+use crate::mobile_ip::{self, HomeEvent};
 use crate::node::Node;
 use ike::{is_slot, slot_name};
 use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, TrafficSelector};
@@ -79,6 +80,8 @@ pub(crate) struct Whereabouts {
     /// By the names of peers.
     places: BTreeMap<String, Places>,
     tunnels: BTreeMap<String, Tunnel>,
+    /// The peers at the other end of them, by their addresses outside.
+    ends: BTreeMap<IpAddr, BTreeSet<String>>,
     /// Peers of whose tunnels something may be different now.
     stirred: BTreeSet<String>,
     /// What licensed nodes have said.
@@ -90,6 +93,8 @@ pub(crate) struct Whereabouts {
 /// One of them.
 #[derive(Default)]
 struct Tunnel {
+    /// The address of the peer, if it is known.
+    end: Option<IpAddr>,
     /// The slots of where it passes, the likeliest first.
     here: Vec<String>,
     /// The child of the slot that is sent on; otherwise it is the first child.
@@ -131,8 +136,43 @@ impl Whereabouts {
         }
     }
 
-    pub(crate) fn stir_all(&mut self) {
+    fn stir_all(&mut self) {
         self.stirred.extend(self.places.keys().cloned());
+    }
+
+    /// A mobile node may be somewhere else now. Of others, of which a home agent may have thousands, nothing is different.
+    pub(crate) fn note_mobile_ip(&mut self, event: &mobile_ip::Event) {
+        match event {
+            mobile_ip::Event::HomeAgent(
+                HomeEvent::Bound { home, .. }
+                | HomeEvent::Renewed { home }
+                | HomeEvent::Unbound { home },
+            ) => {
+                let peers = self.ends.get(&IpAddr::from(*home));
+                self.stirred.extend(peers.into_iter().flatten().cloned());
+            }
+            // We are the one.
+            mobile_ip::Event::MobileNode(_) => self.stir_all(),
+            mobile_ip::Event::ForeignAgent(_) | mobile_ip::Event::Refused(_) => {}
+        }
+    }
+
+    /// A peer is at this address, and not where it was.
+    fn note_end(&mut self, peer: &str, before: Option<IpAddr>, end: Option<IpAddr>) {
+        if before == end {
+            return;
+        }
+        if let Some(before) = before
+            && let Some(peers) = self.ends.get_mut(&before)
+        {
+            peers.remove(peer);
+            if peers.is_empty() {
+                self.ends.remove(&before);
+            }
+        }
+        if let Some(end) = end {
+            self.ends.entry(end).or_default().insert(peer.to_owned());
+        }
     }
 
     /// A licensed node has said where mobile nodes may go from it.
@@ -271,6 +311,7 @@ impl Node {
 
     /// A tunnel is down, or is to have no slots any more.
     fn let_go(&mut self, peer: &str, tunnel: &Tunnel, now: Instant) {
+        self.whereabouts.note_end(peer, tunnel.end, None);
         for slot in tunnel.opened.keys() {
             // It may be gone already.
             let _ = self.ike.close_child(peer, slot, now);
@@ -282,7 +323,11 @@ impl Node {
     }
 
     fn follow_tunnel(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
-        let passes = self.passes(peer);
+        let ends = self.outside(peer);
+        let end = ends.map(|[_, remote]| remote);
+        let before = std::mem::replace(&mut tunnel.end, end);
+        self.whereabouts.note_end(peer, before, end);
+        let passes = ends.map_or_else(Vec::new, |ends| self.passes(ends));
         let here = match passes.is_empty() {
             // Nothing arrives anywhere until that is known, and it may be where it was.
             true => tunnel.here.clone(),
@@ -418,17 +463,16 @@ impl Node {
         name.filter(|name| is_slot(Some(name)))
     }
 
-    /// By which addresses it is known where a peer's tunnel passes, the newest first.
-    fn passes(&self, peer: &str) -> Vec<IpAddr> {
-        let sa = self.established(peer).and_then(|sa| self.ike.sa(sa));
-        let Some(path) = sa.map(|sa| sa.path) else {
-            return Vec::new();
-        };
-        let (local, remote) = (path.local.ip(), path.remote.ip());
-        let care_of = self
-            .mobile_ip
-            .as_ref()
-            .and_then(|part| part.care_of(remote));
+    /// Our address and a peer's outside its tunnel.
+    fn outside(&self, peer: &str) -> Option<[IpAddr; 2]> {
+        let path = self.ike.sa(self.established(peer)?)?.path;
+        Some([path.local.ip(), path.remote.ip()])
+    }
+
+    /// By which addresses it is known where a tunnel with these ends passes, the newest first.
+    fn passes(&self, [local, remote]: [IpAddr; 2]) -> Vec<IpAddr> {
+        let part = self.mobile_ip.as_ref();
+        let care_of = part.and_then(|part| part.care_of(remote));
         care_of.unwrap_or_else(|| vec![remote, local])
     }
 }
@@ -440,4 +484,78 @@ fn slots_at(passes: &[IpAddr], places: &Places) -> Vec<String> {
         .flat_map(|address| places.at(*address).map(slot_name));
     let mut seen = BTreeSet::new();
     slots.filter(|slot| seen.insert(slot.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mobile_ip::{Event as Told, HomeEvent};
+    use std::net::Ipv4Addr;
+
+    const MANY: u16 = 5000;
+
+    fn home(number: u16) -> Ipv4Addr {
+        let [high, low] = number.to_be_bytes();
+        Ipv4Addr::new(10, 66, high, low)
+    }
+
+    /// A home agent with a tunnel to each of many mobile nodes.
+    fn crowd() -> Whereabouts {
+        let name = |number: u16| format!("mobile{number}");
+        let places = (0..MANY).map(|number| (name(number), Places::default()));
+        let mut whereabouts = Whereabouts::new(places.collect(), Vec::new());
+        for number in 0..MANY {
+            let end = Some(home(number).into());
+            whereabouts.note_end(&name(number), None, end);
+        }
+        whereabouts
+    }
+
+    #[test]
+    fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
+        let (home, elsewhere) = (home(4711), Vec::new());
+        for event in [
+            HomeEvent::Bound {
+                home,
+                care_of: elsewhere,
+            },
+            HomeEvent::Renewed { home },
+            HomeEvent::Unbound { home },
+        ] {
+            let mut whereabouts = crowd();
+            whereabouts.note_mobile_ip(&Told::HomeAgent(event));
+            let stirred: Vec<_> = whereabouts.stirred.iter().map(String::as_str).collect();
+            assert_eq!(stirred, ["mobile4711"]);
+        }
+    }
+
+    /// Negative control: what may be about any of them has all of them looked at.
+    #[test]
+    fn neighbours_of_a_node_may_be_about_every_tunnel() {
+        let mut whereabouts = crowd();
+        let node = "fa.example.net".parse().unwrap();
+        whereabouts.note_neighbours(node, Vec::new());
+        assert_eq!(whereabouts.stirred.len(), MANY.into());
+    }
+
+    #[test]
+    fn who_is_denied_has_no_tunnel_looked_at() {
+        let mut whereabouts = crowd();
+        whereabouts.note_mobile_ip(&Told::Refused("denied".to_owned()));
+        assert!(whereabouts.stirred.is_empty());
+    }
+
+    #[test]
+    fn a_peer_is_found_where_it_is_and_not_where_it_was() {
+        let mut whereabouts = crowd();
+        let moved = Ipv4Addr::new(10, 67, 0, 1);
+        whereabouts.note_end("mobile1", Some(home(1).into()), Some(moved.into()));
+        let renewed = |home| Told::HomeAgent(HomeEvent::Renewed { home });
+        whereabouts.note_mobile_ip(&renewed(home(1)));
+        assert!(whereabouts.stirred.is_empty());
+        whereabouts.note_mobile_ip(&renewed(moved));
+        assert_eq!(whereabouts.stirred, ["mobile1".to_owned()].into());
+        whereabouts.note_end("mobile1", Some(moved.into()), None);
+        assert!(!whereabouts.ends.contains_key(&IpAddr::from(moved)));
+    }
 }
