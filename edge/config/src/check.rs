@@ -6,7 +6,7 @@ use crate::{
     Action, Addressing, Config, MOBILE_DEVICE, Mobility, Party, Peer, Pool, Warning, child, layout,
     licence, mode, tfc,
 };
-use model::{Identity, TrafficSelector};
+use model::{Identity, TrafficSelector, ZoneId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -300,7 +300,12 @@ fn waiting_threads(config: &Config) -> impl Iterator<Item = Warning> + '_ {
 }
 
 fn shared(peer: &Peer) -> impl Iterator<Item = Warning> + '_ {
-    let sharing = licence::sharing(peer).into_iter();
+    let groups = peer.zones.groups().into_iter();
+    let pairs = groups.filter_map(|group| match &group[..] {
+        [one, other, ..] => Some((ZoneId::DESIGNATED, [&one.node, &other.node])),
+        _ => None,
+    });
+    let sharing = licence::sharing(peer).into_iter().chain(pairs);
     sharing.map(|(zone, [one, other])| Warning::KeyShared {
         peer: peer.party.name.clone(),
         zone: peer.zones.name(zone),

@@ -1,12 +1,15 @@
-//! `at` of `licences`, `handover` and `[handover] neighbours`: licences that follow a mobile node from place to place.
+//! `at` of `licences`, `handover`, `holders` and `[handover] neighbours`: licences that follow a mobile node from place to place.
 
 use crate::reader::Value;
 use crate::zone::Licences;
-use model::{Identity, Licence, TrafficSelector};
+use model::{Identity, Licence, Right, TrafficSelector, ZoneId};
 use std::net::IpAddr;
 
 /// More are not told to a gateway.
 const MOST_NEIGHBOURS: usize = 32;
+
+/// More nodes are not offered at once, nor more licences.
+const MOST_SHARED: usize = 32;
 
 /// What a licensed node may do where the tunnel passes it, and where that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +20,14 @@ pub struct Slot {
     pub at: Vec<TrafficSelector>,
     /// Its licences there, sorted and without duplicates.
     pub licences: Vec<Licence>,
+}
+
+impl Slot {
+    /// What it may do, whoever it is.
+    fn rights(&self) -> impl Iterator<Item = (ZoneId, Right)> {
+        let licences = self.licences.iter();
+        licences.map(|licence| (licence.zone, licence.right))
+    }
 }
 
 /// When such nodes get their keys.
@@ -95,6 +106,53 @@ pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence
     tidy(&mut everywhere);
     slots.iter_mut().for_each(|slot| tidy(&mut slot.licences));
     Some((everywhere, slots))
+}
+
+/// The slots, together those of nodes that may do the same.
+pub(crate) fn groups(slots: &[Slot]) -> Vec<Vec<&Slot>> {
+    let mut groups: Vec<Vec<&Slot>> = Vec::new();
+    for slot in slots {
+        let mut others = groups.iter_mut();
+        match others.find(|group| group[0].rights().eq(slot.rights())) {
+            Some(group) => group.push(slot),
+            None => groups.push(vec![slot]),
+        }
+    }
+    groups
+}
+
+/// `holders`: how many nodes have keys at once that they share.
+pub(crate) fn holders(
+    value: &Value<'_>,
+    handover: Option<Handover>,
+    slots: &[Slot],
+) -> Option<usize> {
+    let most = value.number(2..=MOST_SHARED as u32)?;
+    if handover != Some(Handover::Pkd) {
+        return value.fault(
+            "nodes share keys that they get before the mobile node comes, and that is so with `handover = \"pkd\"` alone",
+            "write `handover = \"pkd\"`, or remove `holders`: then each node has keys of its own",
+        );
+    }
+    let groups = groups(slots);
+    if groups.iter().all(|group| group.len() < 2) {
+        return value.fault(
+            "no two nodes may do the same in their places, so none of them share keys",
+            "give them the same `zones` and `right`, or remove `holders`",
+        );
+    }
+    let licences = |group: &Vec<&Slot>| group.iter().map(|slot| slot.licences.len()).sum();
+    if groups
+        .iter()
+        .map(licences)
+        .any(|count: usize| count > MOST_SHARED)
+    {
+        return value.fault(
+            "more licences would share keys than both ends can agree on at once",
+            "license 32 nodes for the same at most, fewer where each has several zones or rights",
+        );
+    }
+    usize::try_from(most).ok()
 }
 
 /// `[handover] neighbours`: the licensed nodes to which mobile nodes may go from this one.

@@ -254,6 +254,7 @@ fn peer(peer: &Peer) -> Section {
         licences,
         slots,
         handover,
+        holders,
         shared,
     } = zones;
     let mut settings = self::party(party);
@@ -310,6 +311,10 @@ fn peer(peer: &Peer) -> Section {
             ),
         ),
         applied("handover", handover.name()),
+        applied(
+            "holders",
+            holders.map_or_else(|| "none".to_owned(), |most| most.to_string()),
+        ),
         applied("shared", shared),
     ]);
     let LevelPolicy {

@@ -89,7 +89,7 @@ pub enum Warning {
     },
     /// Two nodes get the key of a zone.
     #[error(
-        "{one} and {other} share the key of `{zone}` of {peer} (`shared`): what either of them makes of it the other believes, though no end does"
+        "{one} and {other} share the key of `{zone}` of {peer} (`shared`, `holders`): what either of them makes of it the other believes, though no end does"
     )]
     KeyShared {
         /// Name of the peer's table.

@@ -1,4 +1,4 @@
-//! `zones`, `layout`, `map`, `licences`, `handover` and `shared` of a peer: what both of us would show to others.
+//! `zones`, `layout`, `map`, `licences`, `handover`, `holders` and `shared` of a peer: what both of us would show to others.
 
 use crate::handover::{self, Handover, Slot};
 use crate::reader::{Table, Value};
@@ -35,6 +35,9 @@ pub struct ZonePolicy {
     pub slots: Vec<Slot>,
     /// `handover`: when the nodes of such places get their keys. Default `push`.
     pub handover: Handover,
+    /// `holders`: nodes of such places that may do the same have the same keys, so many of them at most, 2 to 32, with
+    /// `handover = "pkd"`. Default: each has its own.
+    pub holders: Option<usize>,
     /// `shared`: several nodes may have the key of the same zone, beside the first one too. Default false.
     pub shared: bool,
 }
@@ -83,6 +86,9 @@ impl ZonePolicy {
             ),
             false => value.choice(&Handover::CHOICES),
         });
+        let holders = table.optional("holders", |value| {
+            handover::holders(value, handover, &slots)
+        });
         let shared = table.optional("shared", |value| match (refused, value.boolean()?) {
             (true, true) => no_zones(value, "the keys of zones are shared", "`shared`"),
             (_, shared) => Some(shared),
@@ -94,6 +100,7 @@ impl ZonePolicy {
             licences,
             slots,
             handover: handover.unwrap_or_default(),
+            holders,
             shared: shared.unwrap_or(false),
         })
     }
@@ -109,6 +116,14 @@ impl ZonePolicy {
     pub fn all_licences(&self) -> impl Iterator<Item = &Licence> {
         let slots = self.slots.iter().flat_map(|slot| &slot.licences);
         self.licences.iter().chain(slots)
+    }
+
+    /// The slots, together those of nodes that share keys: that may do the same, if there are `holders`.
+    pub fn groups(&self) -> Vec<Vec<&Slot>> {
+        match self.holders {
+            Some(_) => handover::groups(&self.slots),
+            None => self.slots.iter().map(|slot| vec![slot]).collect(),
+        }
     }
 
     /// Whether it is the payload that a licence opens.

@@ -110,6 +110,7 @@ fn places(peer: &Peer) -> node::Places {
             Handover::Pkd => node::Handover::Pkd,
             Handover::Dkm => node::Handover::Dkm,
         },
+        holders: peer.zones.holders,
         nodes: slots
             .map(|slot| (slot.node.clone(), slot.at.clone()))
             .collect(),
@@ -142,9 +143,10 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         licences: from.zones.licences.clone(),
         level: from.levels.integrity,
     };
-    let slots = from.zones.slots.iter().map(|slot| {
-        let licences = slot.licences.iter().cloned();
-        node::Slot::new(slot.node.clone(), licences, &zones)
+    let slots = from.zones.groups().into_iter().map(|group| {
+        let nodes = group.iter().map(|slot| slot.node.clone()).collect();
+        let licences = group.iter().flat_map(|slot| slot.licences.iter().cloned());
+        node::Slot::shared(nodes, licences, &zones)
     });
     let slots = slots.collect();
     let role = node::Role::Vpn {

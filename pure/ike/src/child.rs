@@ -267,7 +267,7 @@ impl Offer {
 
 /// Which of a peer's children an initiator asks for: the first whose selectors have something of what
 /// it asks for, and that is not there already. If none has, the first one, which says why not. With
-/// `resource` it may be one for the same traffic as another; with an offer it is the slot of that node.
+/// `resource` it may be one for the same traffic as another; with an offer it is the slot of those nodes.
 pub(crate) fn meant<'p>(
     peer: &'p Peer,
     addresses: Option<InnerAddresses>,
@@ -333,6 +333,9 @@ pub(crate) fn answer(
     let peers = offered.as_ref().map(|map| map.beside);
     let offered = offered.map(|map| map.agreement);
     let agreement = agree(policy.zones, offered, private, before)?;
+    if before.is_none() {
+        slot::check(peer, policy.name, agreement.as_ref())?;
+    }
     let zone_map = agreement.map(|agreed| ZoneMap::new(agreed, || spis.fresh()));
     let keys = keys
         .settled(choice.group)

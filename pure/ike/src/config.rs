@@ -11,6 +11,7 @@ use model::{
     Encapsulation, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Suite,
     TrafficSelector, ZoneSelector, ZoneSuite,
 };
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -128,19 +129,19 @@ pub struct Peer {
     /// Children beside the first, which its role describes; each has a name of its own, and none
     /// carries anything of another.
     pub children: Vec<ChildPolicy>,
-    /// Children for the traffic of the first that may be asked for, each of which licenses one node more.
+    /// Children for the traffic of the first that may be asked for, each of which licenses one node more, or several.
     pub slots: Vec<Slot>,
 }
 
-/// A child for the same traffic as the first whose zones one licensed node more may open: for where that node is
-/// on the way.
+/// A child for the same traffic as the first whose zones one licensed node more may open, or several that share it: for
+/// where that node, or one of them, is on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// What the child is called: [`crate::slot_name`].
     pub name: String,
-    /// The node.
-    pub node: Identity,
-    /// The zones of the first child, with licences of this node's beside those that all have.
+    /// The node, or those that share it, in order.
+    pub nodes: BTreeSet<Identity>,
+    /// The zones of the first child, with licences of these nodes beside those that all have.
     pub zones: ZonePolicy,
 }
 
@@ -152,14 +153,33 @@ impl Slot {
         licences: impl IntoIterator<Item = Licence>,
         first: &ZonePolicy,
     ) -> Self {
+        Self::shared([node].into(), licences, first)
+    }
+
+    /// The same for several nodes.
+    pub fn shared(
+        nodes: BTreeSet<Identity>,
+        licences: impl IntoIterator<Item = Licence>,
+        first: &ZonePolicy,
+    ) -> Self {
         let mut zones = first.clone();
         zones.licences.extend(licences);
         zones.stance = Stance::Require;
         Self {
-            name: slot::name(&node),
-            node,
+            name: slot::name(&nodes),
+            nodes,
             zones,
         }
+    }
+
+    /// Whether several nodes have its keys.
+    pub fn is_shared(&self) -> bool {
+        self.nodes.len() > 1
+    }
+
+    /// Whether it is the slot of this node and nobody else.
+    pub fn is_of(&self, node: &Identity) -> bool {
+        !self.is_shared() && self.nodes.contains(node)
     }
 }
 

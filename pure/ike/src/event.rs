@@ -791,11 +791,8 @@ pub enum Refusal {
         "it asks for another tunnel beside those it has, and none of its `child` tables here is without one: add a [peer.NAME.child.NAME] that carries it"
     )]
     AnotherChild,
-    /// Nobody licenses that node here.
-    #[error(
-        "it offers to let {} read, and no licence here names it: its keys do not leave, and nobody reads in that place; write the same licence, with `at`, at both ends",
-        either(.0)
-    )]
+    /// There is no slot here of that node, or of those nodes and no others.
+    #[error("{}", offers(.0))]
     OfferRefused(Vec<Identity>),
     /// All that it may have for the same traffic.
     #[error(
@@ -1088,7 +1085,7 @@ fn advice(notify: NotifyType) -> &'static str {
             "it lends the addresses inside: set `local = [\"dynamic\"]` here"
         }
         NotifyType::OFFER_REFUSED => {
-            "no licence there names that node: write the same one, with `at`, at both ends"
+            "no licence there names that node, or it shares keys with others there: write the same ones, with `at`, and the same `holders` at both ends"
         }
         NotifyType::ZONES_REQUIRED => {
             "zones are required there: set `zones` here like there, or make the peer accept plain ESP"
@@ -1156,6 +1153,29 @@ const fn numbers(esn: bool) -> &'static str {
         true => "with extended sequence numbers or without",
         false => "without extended sequence numbers",
     }
+}
+
+/// What is wrong with an offer to license these nodes.
+fn offers(nodes: &[Identity]) -> String {
+    let read = match nodes {
+        [node] => format!("{node} read, and no licence here names it"),
+        _ => format!(
+            "each of {} read by the same keys, and no licences here are for these nodes and no others",
+            listed(nodes)
+        ),
+    };
+    let both = match nodes {
+        [_] => "write the same licence, with `at`, at both ends",
+        _ => "write the same licences, with `at` and `holders`, at both ends",
+    };
+    format!(
+        "it offers to let {read}: its keys do not leave, and nobody reads in that place; {both}"
+    )
+}
+
+fn listed(nodes: &[Identity]) -> String {
+    let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
+    nodes.join(", ")
 }
 
 fn either(allowed: &[impl ToString]) -> String {

@@ -5,6 +5,9 @@
 //! as soon as the IKE SA with that node is up, and again, under a fresh number, whenever that IKE
 //! SA was lost in between and at half of its lifetime. Only zones and rights that the agreement licenses to the node's
 //! authenticated identity are ever in a grant (invariant 4).
+//!
+//! A slot that nodes share licenses all of them, and is given to few at a time ([`Grants::choose`]). What counts there
+//! is who was ever given the keys, for no node can be made to forget them.
 
 use crate::event::Composite;
 use crypto::{Rng, Secret};
@@ -48,6 +51,8 @@ pub(crate) struct Csa {
     /// The same of what goes without encryption.
     pub integrity: Option<(Spi, Spi)>,
     pub holders: Vec<Holder>,
+    /// Whom a grant has left for, whether it has the keys still or not.
+    given: BTreeSet<Identity>,
     /// What the keys of tokens are made of, if it is a slot.
     pub tokens: Option<Secret>,
     /// Who may have what from its node.
@@ -207,7 +212,7 @@ impl Csa {
     /// What a node may hand on: the one whose slot it is, if there are others.
     fn onward(&self, node: &Identity) -> Option<Onward<Secret>> {
         let root = self.tokens.as_ref()?;
-        let is_its_own = self.child.as_deref() == Some(&slot_name(node));
+        let is_its_own = self.child.as_deref() == Some(&slot_name([node]));
         (is_its_own && !self.onward.is_empty()).then(|| Onward {
             key: token_key(root, node),
             licences: self.onward.clone(),
@@ -247,7 +252,7 @@ impl Grants {
     }
 
     /// Enters a composite SA, which may take the place of an `old` one, and who may have what of it from its node.
-    /// `nodes` are the licensed nodes we can reach, by name and identity.
+    /// `nodes` are the licensed nodes we can reach that may be given keys now, by name and identity.
     pub fn enter<'a>(
         &mut self,
         (child, onward): (&ChildSa<Secret>, Vec<Licence>),
@@ -273,6 +278,7 @@ impl Grants {
             opaque: child.opaque.as_ref().map(spis),
             integrity: child.integrity.as_ref().map(spis),
             holders: Vec::new(),
+            given: BTreeSet::new(),
             tokens: child.tokens.clone(),
             onward,
             closed: false,
@@ -295,21 +301,73 @@ impl Grants {
         self.0.get(&child)
     }
 
-    /// Whether every node that is owed a grant has taken or refused it. `None` if there is none to
-    /// give one to: then licences, if there are any, are the other endpoint's to see to.
-    pub fn settled(&self, child: ChildSaId) -> Option<bool> {
-        let holders = &self.0.get(&child)?.holders;
-        let settled =
-            |holder: &Holder| matches!(holder.state, GrantState::Held | GrantState::Refused);
-        (!holders.is_empty()).then(|| holders.iter().all(settled))
+    /// Whether every node that is owed a grant, and is awaited by the peer's name, has taken or refused it. `None` if there
+    /// is none to give one to: then licences, if there are any, are the other endpoint's to see to.
+    pub fn settled(
+        &self,
+        child: ChildSaId,
+        is_awaited: impl Fn(&str, &Identity) -> bool,
+    ) -> Option<bool> {
+        let csa = self.0.get(&child)?;
+        let settled = |holder: &Holder| {
+            let answered = matches!(holder.state, GrantState::Held | GrantState::Refused);
+            answered || !is_awaited(&csa.peer, &holder.node)
+        };
+        (!csa.holders.is_empty()).then(|| csa.holders.iter().all(settled))
     }
 
-    /// A licensed node has become known: it is owed every composite SA that licenses it.
-    pub fn admit(&mut self, name: &str, node: &Identity, now: Instant) {
+    /// A licensed node has become known: it is owed every composite SA that licenses it and may be given to it now, as is
+    /// said by the peer's name and the child's.
+    pub fn admit(
+        &mut self,
+        name: &str,
+        node: &Identity,
+        is_given: impl Fn(&str, Option<&str>) -> bool,
+        now: Instant,
+    ) {
         let licensing = |csa: &&mut Csa| csa.licences(node).next().is_some();
         for csa in self.0.values_mut().filter(licensing) {
-            csa.holders.push(Holder::new(name, node, now));
+            if is_given(&csa.peer, csa.child.as_deref()) {
+                csa.holders.push(Holder::new(name, node, now));
+            }
         }
+    }
+
+    /// Of a slot that nodes share, these are to have the keys now, by name and identity; gives the names of those that are owed
+    /// them only now. Whoever was never given them and is not among these is owed none any more. `None` if that would make
+    /// more than `most` that have had them: then nobody else is owed any, and only new keys can be given to these.
+    pub fn choose(
+        &mut self,
+        child: ChildSaId,
+        chosen: &[(String, &Identity)],
+        most: usize,
+        now: Instant,
+    ) -> Option<Vec<String>> {
+        let Some(csa) = self.0.get_mut(&child) else {
+            return Some(Vec::new());
+        };
+        let is_chosen = |node: &Identity| chosen.iter().any(|(_, chosen)| *chosen == node);
+        csa.holders
+            .retain(|holder| holder.may_read() || is_chosen(&holder.node));
+        let new = chosen.iter().filter(|(_, node)| !csa.given.contains(node));
+        if csa.given.len() + new.count() > most {
+            return None;
+        }
+        let mut owed = Vec::new();
+        for (name, node) in chosen {
+            let has = csa.holders.iter().any(|holder| holder.node == **node);
+            if !has && csa.licences(node).next().is_some() {
+                csa.holders.push(Holder::new(name, node, now));
+                owed.push(name.clone());
+            }
+        }
+        Some(owed)
+    }
+
+    /// Whether a node is owed the keys of a composite SA, or has been given them.
+    pub fn is_for(&self, child: ChildSaId, node: &Identity) -> bool {
+        let holders = self.of(child).map_or(&[][..], |csa| &csa.holders);
+        holders.iter().any(|holder| holder.node == *node)
     }
 
     /// Others may have what from nodes, as is said by the peer's name and the child's: whoever was told otherwise is
@@ -336,11 +394,10 @@ impl Grants {
 
     /// A licensed node is known no more. Gives the child SAs whose keys it may hold: they have to
     /// be made anew, for what a node has learnt cannot be taken back (invariant 5).
-    pub fn dismiss(&mut self, name: &str) -> Vec<ChildSaId> {
+    pub fn dismiss(&mut self, name: &str, node: &Identity) -> Vec<ChildSaId> {
         let mut read = Vec::new();
         for (child, csa) in &mut self.0 {
-            let held = |holder: &Holder| holder.name == name && holder.state != GrantState::Pending;
-            if csa.holders.iter().any(held) {
+            if csa.given.contains(node) {
                 read.push(*child);
             }
             csa.holders.retain(|holder| holder.name != name);
@@ -403,6 +460,7 @@ impl Grants {
             let grant = csa.grant(&node, lifetime);
             // One that cannot be made is shown as refused and not tried again.
             let state = if grant.is_some() {
+                csa.given.insert(node.clone());
                 GrantState::Sent
             } else {
                 GrantState::Refused

@@ -354,7 +354,9 @@ impl Node {
 
     /// Sends on those successors from now on that peers and licensed nodes are ready for.
     fn switch(&mut self, now: Instant) {
-        for id in self.succession.ready(|id| self.grants.settled(id), now) {
+        let is_awaited = |peer: &str, node: &Identity| self.whereabouts.is_awaited(peer, node);
+        let settled = |id| self.grants.settled(id, is_awaited);
+        for id in self.succession.ready(settled, now) {
             self.prefer(id);
         }
     }
@@ -393,18 +395,24 @@ impl Node {
                     .map(|line| Event::KeyLog(KeyLog::Esp(line))),
             );
         }
-        let licensed = self
-            .peers
-            .iter()
-            .filter(|peer| matches!(peer.role, Role::Licensed));
-        let onward = self.onward(&child.peer, child.name.as_deref());
+        let name = child.name.as_deref();
+        let licensed = self.peers.iter().filter(|node| {
+            node.role == Role::Licensed && self.is_given(&child.peer, name, &node.identity)
+        });
+        let licensed: Vec<_> = licensed
+            .map(|node| (node.name.clone(), node.identity.clone()))
+            .collect();
+        let onward = self.onward(&child.peer, name);
         self.grants.enter(
             (&child, onward),
             old,
-            licensed.map(|peer| (&peer.name, &peer.identity)),
+            licensed.iter().map(|(name, node)| (name, node)),
             &mut self.rng,
             now,
         );
+        if is_slot(name) {
+            self.whereabouts.stir(&child.peer);
+        }
         self.licensed(&child);
         let status = ChildStatus {
             name: child.name.clone(),

@@ -32,6 +32,7 @@ mod config;
 mod cover;
 mod event;
 mod grants;
+mod holders;
 mod junction;
 mod keylog;
 mod level;

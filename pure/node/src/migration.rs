@@ -197,7 +197,7 @@ impl Node {
         let others = slots.filter(|slot| Some(slot.name.as_str()) != child);
         let licences = others.flat_map(|slot| {
             let licences = slot.zones.licences.iter();
-            licences.filter(|licence| licence.node == slot.node && licence.right == Right::Read)
+            licences.filter(|licence| slot.is_of(&licence.node) && licence.right == Right::Read)
         });
         licences.take(MAX_LICENCES).cloned().collect()
     }
@@ -285,7 +285,8 @@ impl Node {
         let before = slots
             .iter()
             .find(|slot| csa.child.as_ref() == Some(&slot.name))?;
-        let next = slots.iter().find(|slot| slot.node == *asker)?;
+        let next = slots.iter().find(|slot| slot.is_of(asker))?;
+        let holder = before.nodes.first()?.clone();
         let readable = next.zones.licences.iter();
         let readable =
             readable.filter(|licence| licence.node == *asker && licence.right == Right::Read);
@@ -295,10 +296,9 @@ impl Node {
         let mut spis = [csa.inbound.spi, csa.outbound.spi];
         spis.sort();
         let seconds = self.migration.seconds(now)?;
-        if before.node == *asker || !zones.contains(&ZoneId::DESIGNATED) {
+        if holder == *asker || !zones.contains(&ZoneId::DESIGNATED) {
             return None;
         }
-        let holder = before.node.clone();
         let key = token_key(csa.tokens.as_ref()?, &holder);
         let mut token = Token {
             spis,

@@ -53,7 +53,7 @@ impl Node {
             .filter(|node| is_licensed(node) && !self.peers.iter().any(|peer| is_same(node, peer)));
         let mut read = BTreeSet::new();
         for node in gone {
-            let children = self.grants.dismiss(&node.name);
+            let children = self.grants.dismiss(&node.name, &node.identity);
             let peers = children.iter().filter_map(|child| self.children.get(child));
             read.extend(peers.map(|child| child.peer.clone()));
         }
@@ -66,9 +66,13 @@ impl Node {
             .peers
             .iter()
             .filter(|node| is_licensed(node) && !old.iter().any(|peer| is_same(node, peer)));
+        let mut grants = std::mem::take(&mut self.grants);
         for node in new {
-            self.grants.admit(&node.name, &node.identity, now);
+            let is_given =
+                |peer: &str, child: Option<&str>| self.is_given(peer, child, &node.identity);
+            grants.admit(&node.name, &node.identity, is_given, now);
         }
+        self.grants = grants;
     }
 
     fn update_wishes(&mut self, old_start: &[String], anew: &BTreeSet<String>, now: Instant) {

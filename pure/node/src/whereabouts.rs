@@ -14,6 +14,7 @@
 //! * **Push**: when the mobile node has come to it.
 //! * **PKD**: when the mobile node may come to it next, by what the node where it is says of its neighbours. So a
 //!   move changes the SPI and nothing has to be said.
+//!   Nodes may share a slot (`holders.rs`): then a move among them changes nothing at all.
 //! * **DKM**: as push. Meanwhile both ends go on in the slot of the node before, whose key the new one gets from that
 //!   node (`migration.rs`), but for [`MIGRATION`] at most.
 //!
@@ -21,9 +22,10 @@
 
 use crate::Event;
 use crate::config::Role;
+use crate::holders::Sharing;
 use crate::mobile_ip::{self, HomeEvent};
 use crate::node::Node;
-use ike::{is_slot, slot_name};
+use ike::{Slot, is_slot};
 use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -58,6 +60,8 @@ pub enum Handover {
 pub struct Places {
     /// When they get keys.
     pub handover: Handover,
+    /// How many may have the keys of a slot that they share, if they share any.
+    pub holders: Option<usize>,
     /// Each with the addresses by which it is known that the tunnel passes it.
     pub nodes: Vec<(Identity, Vec<TrafficSelector>)>,
 }
@@ -71,6 +75,17 @@ impl Places {
         };
         let nodes = self.nodes.iter();
         nodes.filter_map(move |(node, selectors)| at(selectors).then_some(node))
+    }
+
+    /// The nodes that are where any of these addresses says.
+    fn at_any(&self, addresses: &[IpAddr]) -> Vec<Identity> {
+        let mut nodes = Vec::new();
+        for node in addresses.iter().flat_map(|address| self.at(*address)) {
+            if !nodes.contains(node) {
+                nodes.push(node.clone());
+            }
+        }
+        nodes
     }
 }
 
@@ -95,8 +110,12 @@ pub(crate) struct Whereabouts {
 struct Tunnel {
     /// The address of the peer, if it is known.
     end: Option<IpAddr>,
-    /// The slots of where it passes, the likeliest first.
-    here: Vec<String>,
+    /// The nodes that it passes, the likeliest first.
+    here: Vec<Identity>,
+    /// Who has the keys of slots that nodes share.
+    sharing: Sharing,
+    /// Whom what is sealed is for.
+    sealed_for: Option<Identity>,
     /// The child of the slot that is sent on; otherwise it is the first child.
     sent_on: Option<ChildSaId>,
     /// Those that were sent on and left, and whether new keys were asked for.
@@ -106,7 +125,7 @@ struct Tunnel {
     /// Until when it may go on in a slot that was left.
     migrates_until: Option<Instant>,
     /// A slot whose keys another node may have by a token, and until when it may be sent on, wherever the tunnel is.
-    shared: Option<(ChildSaId, Instant)>,
+    tokened: Option<(ChildSaId, Instant)>,
     /// When it is looked again by which of several ways the mobile node sends.
     glance: Option<Instant>,
     /// Until when it is for the other end to ask for new keys of what is spent, if that gives them to nodes.
@@ -204,8 +223,8 @@ impl Whereabouts {
     pub(crate) fn note_token(&mut self, peer: &str, child: ChildSaId, now: Instant) {
         if let Some(tunnel) = self.tunnels.get_mut(peer) {
             let until = now + MIGRATION;
-            tunnel.shared = tunnel.shared.filter(|(one, _)| *one == child);
-            tunnel.shared.get_or_insert((child, until));
+            tunnel.tokened = tunnel.tokened.filter(|(one, _)| *one == child);
+            tunnel.tokened.get_or_insert((child, until));
         }
     }
 
@@ -239,25 +258,46 @@ impl Whereabouts {
         })
     }
 
-    /// The slots that a peer's tunnel is to have: of where it is, and of where it may go next.
-    fn wanted(&self, places: &Places, here: &[String]) -> BTreeSet<String> {
-        let mut wanted: BTreeSet<_> = here.iter().cloned().collect();
+    /// The nodes of where a peer's tunnel is, and of where it may go next, the likeliest first.
+    fn near(&self, places: &Places, here: &[Identity]) -> Vec<Identity> {
+        let mut near = here.to_vec();
         if places.handover == Handover::Pkd {
-            let there = |node: &&Identity| here.contains(&slot_name(node));
-            let nodes = places.nodes.iter().map(|(node, _)| node).filter(there);
-            let next = nodes.filter_map(|node| self.neighbours.get(node)).flatten();
-            let next = next.filter(|next| places.nodes.iter().any(|(node, _)| node == *next));
-            wanted.extend(next.map(slot_name));
+            let next = here.iter().filter_map(|node| self.neighbours.get(node));
+            for next in next.flatten() {
+                let has_place = places.nodes.iter().any(|(node, _)| node == next);
+                if has_place && !near.contains(next) {
+                    near.push(next.clone());
+                }
+            }
         }
-        wanted
+        near
+    }
+
+    /// Whether a node is to have the keys of a shared slot of a peer's.
+    pub(crate) fn is_chosen(&self, peer: &str, node: &Identity) -> bool {
+        let tunnel = self.tunnels.get(peer);
+        tunnel.is_some_and(|tunnel| tunnel.sharing.is_chosen(node))
+    }
+
+    /// Whether new keys of a peer's tunnel wait for a node to have them: not for one that shares them and to which nobody
+    /// has come.
+    pub(crate) fn is_awaited(&self, peer: &str, node: &Identity) -> bool {
+        let tunnel = self.tunnels.get(peer);
+        tunnel.is_none_or(|tunnel| tunnel.here.contains(node) || !tunnel.sharing.is_chosen(node))
     }
 }
 
 impl Tunnel {
     fn next(&self) -> Option<Instant> {
         let closes = self.opened.values().flatten().copied();
-        let shared = self.shared.map(|(_, until)| until);
-        let timers = [self.migrates_until, self.glance, self.asks_at, shared];
+        let tokened = self.tokened.map(|(_, until)| until);
+        let timers = [
+            self.migrates_until,
+            self.glance,
+            self.asks_at,
+            self.sharing.next(),
+            tokened,
+        ];
         closes.chain(timers.into_iter().flatten()).min()
     }
 }
@@ -331,7 +371,7 @@ impl Node {
         let here = match passes.is_empty() {
             // Nothing arrives anywhere until that is known, and it may be where it was.
             true => tunnel.here.clone(),
-            false => slots_at(&passes, places),
+            false => places.at_any(&passes),
         };
         if here != tunnel.here {
             let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
@@ -341,25 +381,44 @@ impl Node {
             tunnel.asks_at = Some(now + PATIENCE);
             tunnel.here = here;
         }
-        if let Some((child, _)) = tunnel.shared.take_if(|(_, until)| *until <= now)
+        if let Some((child, _)) = tunnel.tokened.take_if(|(_, until)| *until <= now)
             && tunnel.sent_on == Some(child)
         {
             tunnel.spent.insert(child, false);
         }
-        self.tend_slots(peer, places, tunnel, now);
-        self.renew_spent(tunnel, now);
-        self.choose_slot(peer, places, tunnel, now);
+        let mut near = self.whereabouts.near(places, &tunnel.here);
+        near.retain(|node| self.gives_to(node).is_some());
+        self.tend_slots(peer, &near, tunnel, now);
+        let sharing = &mut tunnel.sharing;
+        self.tend_holders(peer, places, (&near, &tunnel.here), sharing, now);
+        self.renew_spent(peer, tunnel, now);
+        self.choose_slot(peer, tunnel, now);
+    }
+
+    /// The licensed node of this identity that we can give keys to, if there is one.
+    pub(crate) fn gives_to(&self, node: &Identity) -> Option<&str> {
+        let mut peers = self.peers.iter();
+        let known = peers.find(|peer| peer.role == Role::Licensed && peer.identity == *node);
+        known.map(|peer| peer.name.as_str())
+    }
+
+    /// The slots of a peer's tunnel that are for any of these nodes, as these are ordered.
+    fn slots_of<'a>(&'a self, peer: &str, nodes: &'a [Identity]) -> impl Iterator<Item = &'a Slot> {
+        let slots = self.peer(peer).map_or(&[][..], |peer| &peer.slots);
+        let of = move |node: &Identity| slots.iter().find(|slot| slot.nodes.contains(node));
+        let first = move |(at, node): (usize, &'a Identity)| {
+            let slot = of(node)?;
+            let earlier = nodes[..at].iter().any(|other| slot.nodes.contains(other));
+            (!earlier).then_some(slot)
+        };
+        nodes.iter().enumerate().filter_map(first)
     }
 
     /// Asks for the slots that are wanted, for new keys of those that are spent, and closes others. Only those of
     /// nodes that we can give keys to: any others are for the peer to see to.
-    fn tend_slots(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
-        let given = |slot: &String| {
-            let mut nodes = self.peers.iter();
-            nodes.any(|node| node.role == Role::Licensed && slot_name(&node.identity) == *slot)
-        };
-        let mut wanted = self.whereabouts.wanted(places, &tunnel.here);
-        wanted.retain(given);
+    fn tend_slots(&mut self, peer: &str, near: &[Identity], tunnel: &mut Tunnel, now: Instant) {
+        let wanted = self.slots_of(peer, near).map(|slot| slot.name.clone());
+        let wanted: BTreeSet<_> = wanted.collect();
         for slot in &wanted {
             let closes = tunnel.opened.insert(slot.clone(), None);
             if closes.is_none() {
@@ -381,15 +440,17 @@ impl Node {
 
     /// Asks for new keys of slots that are spent and wanted again: at once where we give them to nodes, otherwise when the
     /// other end has had its time for that.
-    fn renew_spent(&mut self, tunnel: &mut Tunnel, now: Instant) {
+    fn renew_spent(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
         tunnel.asks_at.take_if(|at| *at <= now);
         let asks = tunnel.asks_at.is_none();
+        let here = self.slots_of(peer, &tunnel.here);
+        let here: BTreeSet<_> = here.map(|slot| slot.name.clone()).collect();
         for (spent, renewed) in &mut tunnel.spent {
             let child = self.children.get(spent);
             let child = child.filter(|child| !child.status.draining && !*renewed);
             let is_wanted = |slot: &String| {
                 let gives = matches!(tunnel.opened.get(slot), Some(None));
-                gives || asks && tunnel.here.contains(slot)
+                gives || asks && here.contains(slot)
             };
             if let Some(child) = child
                 && child.status.name.as_ref().is_some_and(is_wanted)
@@ -401,10 +462,11 @@ impl Node {
     }
 
     /// Sends on the slot of where the tunnel passes, if there is one that can be sent on.
-    fn choose_slot(&mut self, peer: &str, places: &Places, tunnel: &mut Tunnel, now: Instant) {
-        let ready = tunnel.here.iter().filter_map(|slot| {
-            let child = self.ready_child(peer, slot, &tunnel.spent)?;
-            Some((child, self.workers.last_inbound(child)))
+    fn choose_slot(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
+        let ready = self.slots_of(peer, &tunnel.here).filter_map(|slot| {
+            let child = self.ready_child(peer, &slot.name, &tunnel.spent)?;
+            let serves = self.serves(slot, child, &tunnel.here);
+            serves.then(|| (child, self.workers.last_inbound(child)))
         });
         let ready: Vec<_> = ready.collect();
         tunnel.glance = (ready.len() > 1).then(|| now + GLANCE);
@@ -420,9 +482,19 @@ impl Node {
             .take_if(|until| *until <= now || chosen.is_some());
         let migrating = tunnel.sent_on.filter(|_| tunnel.migrates_until.is_some());
         let chosen = chosen.map(|(child, _)| child).or(migrating);
-        if chosen == tunnel.sent_on {
+        let node = chosen.and_then(|child| self.node_of(peer, child, &tunnel.here));
+        if chosen != tunnel.sent_on {
+            self.send_on(peer, chosen, tunnel);
+        } else if node == tunnel.sealed_for {
             return;
         }
+        tunnel.sealed_for.clone_from(&node);
+        let peer = peer.to_owned();
+        self.events.push_back(Event::SealedFor { peer, node });
+    }
+
+    /// Leaves the slot that is sent on for another one, or for the first child.
+    fn send_on(&mut self, peer: &str, chosen: Option<ChildSaId>, tunnel: &mut Tunnel) {
         if let Some(left) = tunnel.sent_on {
             self.workers.retire(left);
             if self.slot_of(left) != chosen.and_then(|child| self.slot_of(child)) {
@@ -435,11 +507,18 @@ impl Node {
             self.workers.prefer(chosen);
         }
         tunnel.sent_on = chosen;
-        let slot = chosen.and_then(|child| self.slot_of(child));
-        let mut nodes = places.nodes.iter().map(|(node, _)| node);
-        let node = nodes.find(|node| slot == Some(&slot_name(node))).cloned();
-        let peer = peer.to_owned();
-        self.events.push_back(Event::SealedFor { peer, node });
+    }
+
+    /// The node that a slot's child is for: of several that share it the one where the tunnel is.
+    fn node_of(&self, peer: &str, child: ChildSaId, here: &[Identity]) -> Option<Identity> {
+        let name = self.slot_of(child)?;
+        let slot = self
+            .peer(peer)?
+            .slots
+            .iter()
+            .find(|slot| slot.name == name)?;
+        let here = here.iter().find(|node| slot.nodes.contains(node));
+        here.or(slot.nodes.first()).cloned()
     }
 
     /// The newest child of a slot that is not spent, and that peer and node are ready for.
@@ -477,85 +556,6 @@ impl Node {
     }
 }
 
-/// The slots of the nodes at these addresses.
-fn slots_at(passes: &[IpAddr], places: &Places) -> Vec<String> {
-    let slots = passes
-        .iter()
-        .flat_map(|address| places.at(*address).map(slot_name));
-    let mut seen = BTreeSet::new();
-    slots.filter(|slot| seen.insert(slot.clone())).collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mobile_ip::{Event as Told, HomeEvent};
-    use std::net::Ipv4Addr;
-
-    const MANY: u16 = 5000;
-
-    fn home(number: u16) -> Ipv4Addr {
-        let [high, low] = number.to_be_bytes();
-        Ipv4Addr::new(10, 66, high, low)
-    }
-
-    /// A home agent with a tunnel to each of many mobile nodes.
-    fn crowd() -> Whereabouts {
-        let name = |number: u16| format!("mobile{number}");
-        let places = (0..MANY).map(|number| (name(number), Places::default()));
-        let mut whereabouts = Whereabouts::new(places.collect(), Vec::new());
-        for number in 0..MANY {
-            let end = Some(home(number).into());
-            whereabouts.note_end(&name(number), None, end);
-        }
-        whereabouts
-    }
-
-    #[test]
-    fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
-        let (home, elsewhere) = (home(4711), Vec::new());
-        for event in [
-            HomeEvent::Bound {
-                home,
-                care_of: elsewhere,
-            },
-            HomeEvent::Renewed { home },
-            HomeEvent::Unbound { home },
-        ] {
-            let mut whereabouts = crowd();
-            whereabouts.note_mobile_ip(&Told::HomeAgent(event));
-            let stirred: Vec<_> = whereabouts.stirred.iter().map(String::as_str).collect();
-            assert_eq!(stirred, ["mobile4711"]);
-        }
-    }
-
-    /// Negative control: what may be about any of them has all of them looked at.
-    #[test]
-    fn neighbours_of_a_node_may_be_about_every_tunnel() {
-        let mut whereabouts = crowd();
-        let node = "fa.example.net".parse().unwrap();
-        whereabouts.note_neighbours(node, Vec::new());
-        assert_eq!(whereabouts.stirred.len(), MANY.into());
-    }
-
-    #[test]
-    fn who_is_denied_has_no_tunnel_looked_at() {
-        let mut whereabouts = crowd();
-        whereabouts.note_mobile_ip(&Told::Refused("denied".to_owned()));
-        assert!(whereabouts.stirred.is_empty());
-    }
-
-    #[test]
-    fn a_peer_is_found_where_it_is_and_not_where_it_was() {
-        let mut whereabouts = crowd();
-        let moved = Ipv4Addr::new(10, 67, 0, 1);
-        whereabouts.note_end("mobile1", Some(home(1).into()), Some(moved.into()));
-        let renewed = |home| Told::HomeAgent(HomeEvent::Renewed { home });
-        whereabouts.note_mobile_ip(&renewed(home(1)));
-        assert!(whereabouts.stirred.is_empty());
-        whereabouts.note_mobile_ip(&renewed(moved));
-        assert_eq!(whereabouts.stirred, ["mobile1".to_owned()].into());
-        whereabouts.note_end("mobile1", Some(moved.into()), None);
-        assert!(!whereabouts.ends.contains_key(&IpAddr::from(moved)));
-    }
-}
+#[path = "tests/whereabouts.rs"]
+mod tests;

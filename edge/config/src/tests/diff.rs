@@ -89,6 +89,10 @@ id = "carol@example.net"
 psk = "carol.psk"
 local = ["10.8.0.0/16"]
 pool = "office"
+zones = "accept"
+licences = [{ node = "fb.example.net", zones = ["headers"], right = "read", at = ["198.51.100.3"] }, { node = "fc.example.net", zones = ["headers"], right = "read", at = ["198.51.100.4"] }]
+handover = "pkd"
+holders = 2
 [peer.dave]
 address = "192.0.2.4"
 id = "dave.example.net"
@@ -423,6 +427,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
             Applied,
         ),
         ("peer.alice.handover", "\"pkd\"", "\"push\"", Applied),
+        ("peer.carol.holders", "holders = 2", "holders = 3", Applied),
         ("handover.neighbours", "[\"fc.", "[\"fd.", Applied),
         (
             "peer.alice.licences",

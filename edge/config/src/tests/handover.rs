@@ -99,6 +99,80 @@ fn what_makes_no_sense_of_places_is_told_with_the_fix() {
     }
 }
 
+/// With `holders` nodes that may do the same share keys, and those that may do something else do not.
+#[test]
+fn nodes_that_may_do_the_same_share_keys_where_the_file_says_so() {
+    let at = |node: &str, place: &str| licence(node, &format!(", at = [\"{place}\"]"));
+    let (a, b) = (
+        at("fa.example.net", "192.0.2.1"),
+        at("fb.example.net", "192.0.2.2"),
+    );
+    let writes = at("fc.example.net", "192.0.2.3").replace("read", "write");
+    let lines = format!("licences = [{a}, {writes}, {b}]\nhandover = \"pkd\"\n");
+    let names = |zones: &ZonePolicy| {
+        let groups = zones.groups().into_iter();
+        let names = |group: Vec<&Slot>| {
+            let names = group.iter().map(|slot| slot.node.to_string());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        groups.map(names).collect::<Vec<_>>()
+    };
+    let alone = zones(&lines);
+    assert_eq!(alone.holders, None);
+    assert_eq!(
+        names(&alone),
+        ["fa.example.net", "fc.example.net", "fb.example.net"]
+    );
+    let shared = zones(&format!("{lines}holders = 2\n"));
+    assert_eq!(shared.holders, Some(2));
+    assert_eq!(
+        names(&shared),
+        ["fa.example.net fb.example.net", "fc.example.net"]
+    );
+}
+
+#[test]
+fn how_many_share_keys_makes_sense_or_is_told_with_the_fix() {
+    let at = |number: usize| {
+        licence(
+            &format!("f{number}.example.net"),
+            &format!(", at = [\"192.0.2.{number}\"]"),
+        )
+    };
+    let list = |count: usize| {
+        let all: Vec<_> = (1..=count).map(at).collect();
+        format!("licences = [{}]\n", all.join(", "))
+    };
+    let pkd = "handover = \"pkd\"\n";
+    for (lines, words) in [
+        (format!("{}{pkd}holders = 1\n", list(2)), "2"),
+        (format!("{}{pkd}holders = 33\n", list(2)), "32"),
+        (format!("{}holders = 2\n", list(2)), "handover = \"pkd\""),
+        (
+            format!("{}handover = \"dkm\"\nholders = 2\n", list(2)),
+            "handover = \"pkd\"",
+        ),
+        (
+            format!("{}handover = \"push\"\nholders = 2\n", list(2)),
+            "handover = \"pkd\"",
+        ),
+        (
+            format!("{}{pkd}holders = 2\n", list(1)),
+            "no two nodes may do the same",
+        ),
+        (
+            format!("{}{pkd}holders = 2\n", list(33)),
+            "32 nodes for the same at most",
+        ),
+    ] {
+        let told = fault(&with(&lines));
+        assert!(told.contains(words), "{told}");
+    }
+    let everywhere = licence("fa.example.net", "");
+    let told = fault(&with(&format!("licences = [{everywhere}]\nholders = 2\n")));
+    assert!(told.contains("`holders`"), "{told}");
+}
+
 const NEIGHBOUR: &str = "[neighbour.fb]\nid = \"fb.example.net\"\npsk = \"office.psk\"\n";
 
 #[test]

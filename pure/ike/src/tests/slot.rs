@@ -14,7 +14,7 @@ const A: &str = "a.example.net";
 const B: &str = "b.example.net";
 
 fn slot_of(node: &str) -> String {
-    name(&node.parse().unwrap())
+    name([&node.parse().unwrap()])
 }
 
 fn with_slots(mut config: Config, nodes: &[&str]) -> Config {
@@ -23,6 +23,35 @@ fn with_slots(mut config: Config, nodes: &[&str]) -> Config {
     let slot = |node: &&str| Slot::new(node.parse().unwrap(), [licence(node)], &zones);
     config.peers[0].slots = nodes.iter().map(slot).collect();
     config
+}
+
+/// The same with one slot, which all of these share.
+fn with_shared(mut config: Config, nodes: &[&str]) -> Config {
+    zones_of(&mut config).licences.clear();
+    let zones = zones_of(&mut config).clone();
+    let licences = nodes.iter().map(|node| licence(node));
+    let nodes = nodes.iter().map(|node| node.parse().unwrap()).collect();
+    config.peers[0].slots = vec![Slot::shared(nodes, licences, &zones)];
+    config
+}
+
+/// What the gateway's slot is called that the nodes share, which it asks for.
+fn open_shared(pair: &mut Pair, nodes: &[&str]) -> String {
+    let nodes: Vec<model::Identity> = nodes.iter().map(|node| node.parse().unwrap()).collect();
+    let slot = name(&nodes);
+    let opened = pair.with(Side::Right, |engine, now| {
+        engine.open_child("mobile", &slot, now)
+    });
+    assert_eq!(opened, Ok(()));
+    pair.settle();
+    slot
+}
+
+fn connected_shared(mobile: &[&str], gateway: &[&str]) -> Pair {
+    let (left, right) = zoned(Stance::Require, Stance::Require);
+    let mut pair = Pair::new(with_shared(left, mobile), with_shared(right, gateway));
+    pair.connect();
+    pair
 }
 
 /// A mobile node and a gateway in zones, with slots of these nodes.
@@ -144,6 +173,84 @@ fn two_nodes_in_one_offer_or_none_are_refused() {
         assert_eq!(answer, [notify(NotifyType::OFFER_REFUSED, Vec::new())]);
         assert!(agree(&pair, &[None]));
     }
+}
+
+/// Invariant 4: each node of a shared slot is one that both ends named.
+#[test]
+fn a_slot_that_nodes_share_licenses_all_of_them_where_both_ends_say_so() {
+    let mut pair = connected_shared(&[A, B], &[B, A]);
+    let slot = open_shared(&mut pair, &[A, B]);
+    assert!(agree(&pair, &[None, Some(&slot)]));
+    let child = pair.left.named(Some(&slot)).unwrap();
+    let licences = &child.agreement.as_ref().unwrap().licences;
+    assert_eq!(*licences, [licence(A), licence(B)]);
+}
+
+#[test]
+fn an_offer_of_nodes_that_the_other_end_does_not_have_share_a_slot_is_refused_and_told() {
+    const C: &str = "c.example.net";
+    // One that is not licensed, one more that is, and each alone.
+    for mobile in [&[A, C][..], &[A, B, C], &[A]] {
+        let mut pair = connected_shared(mobile, &[A, B]);
+        open_shared(&mut pair, &[A, B]);
+        assert!(agree(&pair, &[None]), "{mobile:?}");
+        let told = pair.left.refusals().join("");
+        assert!(told.contains("by the same keys"), "{told}");
+        assert!(told.contains("`holders`"), "{told}");
+        let told = pair.right.refusals().join("");
+        assert!(told.contains("the same `holders`"), "{told}");
+    }
+    let (left, right) = zoned(Stance::Require, Stance::Require);
+    let mut pair = Pair::new(with_slots(left, &[A, B]), with_shared(right, &[A, B]));
+    pair.connect();
+    open_shared(&mut pair, &[A, B]);
+    assert!(agree(&pair, &[None]), "each has a slot of its own there");
+}
+
+/// The same nodes, of which one may do there what it may not here: of it nothing would be agreed on.
+#[test]
+fn an_offer_is_refused_of_which_a_node_would_have_no_licence() {
+    let (left, right) = zoned(Stance::Require, Stance::Require);
+    let mut left = with_shared(left, &[A, B]);
+    let licences = &mut left.peers[0].slots[0].zones.licences;
+    licences.retain(|licence| licence.node.to_string() == A);
+    let mut pair = Pair::new(left, with_shared(right, &[A, B]));
+    pair.connect();
+    open_shared(&mut pair, &[A, B]);
+    assert!(agree(&pair, &[None]));
+    let told = pair.left.refusals().join("");
+    assert!(told.contains("offers to let b.example.net read"), "{told}");
+}
+
+#[test]
+fn new_keys_of_a_slot_that_nodes_share_are_of_the_same_nodes() {
+    let mut pair = connected_shared(&[A, B], &[A, B]);
+    let slot = open_shared(&mut pair, &[A, B]);
+    let before = pair.right.named(Some(&slot)).unwrap().inbound.spi;
+    rekey(&mut pair, Side::Right, Some(&slot));
+    pair.pass(Duration::from_secs(120));
+    assert!(agree(&pair, &[None, Some(&slot)]));
+    let after = pair.right.named(Some(&slot)).unwrap();
+    assert_ne!(after.inbound.spi, before);
+    let licences = &after.agreement.as_ref().unwrap().licences;
+    assert_eq!(*licences, [licence(A), licence(B)]);
+}
+
+#[test]
+fn a_slot_that_another_node_is_to_share_is_another_one() {
+    const C: &str = "c.example.net";
+    let mut pair = connected_shared(&[A, B], &[A, B]);
+    let before = open_shared(&mut pair, &[A, B]);
+    for side in [Side::Left, Side::Right] {
+        let (left, right) = zoned(Stance::Require, Stance::Require);
+        let config = if side == Side::Left { left } else { right };
+        let config = with_shared(config, &[A, B, C]);
+        pair.with(side, |engine, now| engine.reconfigure(config, now));
+    }
+    pair.pass(Duration::from_secs(10));
+    assert!(agree(&pair, &[None]), "{before} is gone");
+    let slot = open_shared(&mut pair, &[A, B, C]);
+    assert!(agree(&pair, &[None, Some(&slot)]));
 }
 
 /// Without the vendor ID of both ends the number is anybody's, and beside a plain tunnel nobody reads.

@@ -78,6 +78,7 @@ fn with_places(mut config: Config, licensed: &[usize]) -> Config {
         (name(*who), vec![at])
     };
     let places = Places {
+        holders: None,
         handover: Handover::Dkm,
         nodes: licensed.iter().map(place).collect(),
     };

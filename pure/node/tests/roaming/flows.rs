@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How hosts are called in a drawing.
-const PARTIES: [&str; 4] = ["mobile", "home", "a", "b"];
+const PARTIES: [&str; 5] = ["mobile", "home", "a", "b", "c"];
 
 struct Flow {
     page: &'static str,
@@ -74,6 +74,21 @@ const FLOWS: &[Flow] = &[
         play: |world| {
             world.move_to(1);
             world.run_for(6 * SECOND);
+        },
+    },
+    Flow {
+        page: "handover-pkd-shared",
+        title: "Moves among agents that share keys",
+        about: "With `holders = 2`, where mobile nodes go from a to b and from b to c. Both a and b have the keys of one slot, so \
+                the move to b changes no SPI. Then c is near as well, and would be the third that has them: home and the mobile node \
+                make new ones (CREATE_CHILD_SA), which go to b and c alone (figure 9 of the paper). Until then a can read on. Those \
+                before are taken back from a and b later, when nothing is under way any more that is sealed in them; that is not \
+                drawn.",
+        policies: || Policies::shared(2),
+        before: at_a,
+        play: |world| {
+            world.move_to(1);
+            world.run_for(2 * SECOND);
         },
     },
     Flow {
@@ -165,17 +180,19 @@ impl Flow {
             self.title,
             self.about
         );
-        for party in PARTIES {
+        let parties = &PARTIES[..AGENT + world.policies.licensed[HOME].len()];
+        for party in parties {
             let _ = writeln!(page, "    participant {party}");
         }
         let mut last = world.story.first().map(|(at, ..)| *at);
         for (at, who, message) in &world.story {
-            let Some(line) = line(*who, message) else {
+            let Some(line) = line(parties, *who, message) else {
                 continue;
             };
             let pause = last.map_or(Duration::ZERO, |last| at.since(last));
             if pause >= PAUSE {
-                let _ = writeln!(page, "    Note over mobile,b: {pause:.1?} later");
+                let last = parties.last().unwrap_or(&"home");
+                let _ = writeln!(page, "    Note over mobile,{last}: {pause:.1?} later");
             }
             last = Some(*at);
             let _ = writeln!(page, "    {line}");
@@ -186,8 +203,8 @@ impl Flow {
 }
 
 /// How something is drawn; what says nothing of keys and registrations is left out.
-fn line(who: usize, message: &Message) -> Option<String> {
-    let here = PARTIES.get(who)?;
+fn line(parties: &[&str], who: usize, message: &Message) -> Option<String> {
+    let here = parties.get(who)?;
     Some(match message {
         Message::Ike {
             to,
@@ -195,11 +212,11 @@ fn line(who: usize, message: &Message) -> Option<String> {
             response,
         } => {
             let kind = if *response { "response" } else { "request" };
-            format!("{here}->>{}: {exchange} {kind}", PARTIES.get(*to)?)
+            format!("{here}->>{}: {exchange} {kind}", parties.get(*to)?)
         }
         Message::Registration { to, reply } => {
             let kind = if *reply { "Reply" } else { "Request" };
-            format!("{here}->>{}: Registration {kind}", PARTIES.get(*to)?)
+            format!("{here}->>{}: Registration {kind}", parties.get(*to)?)
         }
         Message::Told(event) => format!("Note over {here}: {}", told(event)?),
     })

@@ -10,7 +10,7 @@ use node::mobile_ip::{
     MobileNodeConfig, Replay,
 };
 use node::{Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, ZonePolicy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -42,6 +42,10 @@ pub const ADDRESSES: [Ipv4Addr; HOSTS] = [
 #[derive(Clone)]
 pub struct Policies {
     pub handover: Handover,
+    /// How many agents share keys to the mobile node's knowledge, and to the gateway's, if any do.
+    pub holders: [Option<usize>; 2],
+    /// Where mobile nodes may go from each agent, to its knowledge.
+    pub neighbours: [Vec<usize>; AGENTS],
     pub simultaneous: bool,
     /// The agents that the mobile node licenses, and the gateway, by their numbers from 0.
     pub licensed: [Vec<usize>; 2],
@@ -53,9 +57,39 @@ impl Policies {
     pub fn new(handover: Handover) -> Self {
         Self {
             handover,
+            holders: [None, None],
+            neighbours: [vec![1, 2], vec![0, 2], vec![0, 1]],
             simultaneous: false,
             licensed: [vec![0, 1, 2], vec![0, 1, 2]],
             child_lifetime: Lifetimes::default().child,
+        }
+    }
+
+    /// Agents share keys, so many at most. Whoever goes on goes from A to B, to C, and to A.
+    pub fn shared(holders: usize) -> Self {
+        Self {
+            holders: [Some(holders); 2],
+            neighbours: [vec![1], vec![2], vec![0]],
+            ..Self::new(Handover::Pkd)
+        }
+    }
+
+    /// The agents that are near a mobile node that is at these: these, and where it may go next.
+    pub fn near(&self, places: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let next = places.iter().flat_map(|place| &self.neighbours[*place]);
+        places.iter().chain(next).copied().collect()
+    }
+
+    /// Slots as an end has them.
+    fn slots(&self, end: usize) -> Vec<Slot> {
+        let agents = &self.licensed[end];
+        match self.holders[end] {
+            None => slots(agents),
+            Some(_) => {
+                let nodes = agents.iter().map(|agent| identity(AGENT + agent)).collect();
+                let licences = agents.iter().map(licence);
+                vec![Slot::shared(nodes, licences, &zones())]
+            }
         }
     }
 }
@@ -73,7 +107,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     let peers = match who {
         MOBILE => vec![Peer {
             lifetimes,
-            slots: slots(&policies.licensed[0]),
+            slots: policies.slots(MOBILE),
             ..peer(
                 "office",
                 HOME,
@@ -84,7 +118,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         HOME => {
             let alice = Peer {
                 lifetimes,
-                slots: slots(&policies.licensed[1]),
+                slots: policies.slots(HOME),
                 ..peer("alice", MOBILE, None, vpn("10.8.0.0", 16, "10.1.0.2", 32))
             };
             let agents =
@@ -116,11 +150,15 @@ pub fn config(who: usize, policies: &Policies) -> Config {
             name.to_owned(),
             Places {
                 handover,
+                holders: policies.holders[number],
                 nodes: nodes.collect(),
             },
         )
     });
-    let others = (AGENT..HOSTS).filter(|other| *other != who).map(identity);
+    let own = who.checked_sub(AGENT);
+    let neighbours = own.map(|own| policies.neighbours[own].iter());
+    let neighbours = neighbours.into_iter().flatten();
+    let neighbours = neighbours.map(|agent| identity(AGENT + agent)).collect();
     Config {
         identity: identity(who),
         credential: None,
@@ -144,11 +182,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         stand_in: None,
         mobile_ip: Some(part(who, policies)),
         places: places.into_iter().collect(),
-        neighbours: if who >= AGENT {
-            others.collect()
-        } else {
-            Vec::new()
-        },
+        neighbours,
         grant_lifetime: Duration::from_secs(3600),
         classes: BTreeMap::new(),
         sizes: BTreeMap::new(),
@@ -216,16 +250,16 @@ fn zones() -> ZonePolicy {
 }
 
 fn slots(agents: &[usize]) -> Vec<Slot> {
-    let slot = |agent: &usize| {
-        let node = identity(AGENT + agent);
-        let licence = Licence {
-            node: node.clone(),
-            zone: ZoneId::DESIGNATED,
-            right: Right::Read,
-        };
-        Slot::new(node, [licence], &zones())
-    };
+    let slot = |agent: &usize| Slot::new(identity(AGENT + agent), [licence(agent)], &zones());
     agents.iter().map(slot).collect()
+}
+
+fn licence(agent: &usize) -> Licence {
+    Licence {
+        node: identity(AGENT + agent),
+        zone: ZoneId::DESIGNATED,
+        right: Right::Read,
+    }
 }
 
 fn vpn(local: &str, local_len: u8, remote: &str, remote_len: u8) -> Role {

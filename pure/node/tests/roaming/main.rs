@@ -9,5 +9,6 @@ mod datagram;
 mod flows;
 mod handover;
 mod hosts;
+mod shared;
 mod walks;
 mod world;

@@ -16,16 +16,65 @@ const PATIENCE: u32 = 300;
 /// What happens in a walk.
 const STEPS: u32 = 12;
 
+/// So many agents share keys, where they do.
+const HOLDERS: usize = 2;
+
 #[test]
 fn ten_thousand_walks_end_with_ends_that_agree() {
+    walk_all(|seed| {
+        Policies::new(match seed % 2 {
+            0 => Handover::Push,
+            _ => Handover::Pkd,
+        })
+    });
+}
+
+/// As often with agents that share keys: few of them ever have those of anything.
+#[test]
+fn ten_thousand_walks_among_agents_that_share_keys_end_with_ends_that_agree() {
+    walk_all(|seed| {
+        let mut policies = Policies::shared(HOLDERS);
+        if seed % 2 == 0 {
+            // More are near than may hold the keys.
+            policies.neighbours = Policies::new(Handover::Pkd).neighbours;
+        }
+        policies
+    });
+}
+
+fn walk_all(policies: impl Fn(u64) -> Policies + Sync) {
+    let policies = &policies;
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 let mine = (0..WALKS).filter(|seed| seed % THREADS == thread);
-                mine.for_each(walk);
+                mine.for_each(|seed| walk(policies(seed), seed));
             });
         }
     });
+}
+
+/// The same verdict where keys are not made anew before another agent would have them: home is told that all may.
+#[test]
+#[should_panic(expected = "3 agents have the key of")]
+fn the_world_sees_keys_that_too_many_share() {
+    let mut world = World::at(Policies::shared(HOLDERS + 1), 0);
+    for agent in [1, 2] {
+        world.move_to(agent);
+        assert!(world.run_until(Duration::from_secs(20), |world| world.reads(agent)));
+    }
+    world.assert_few_hold(HOLDERS);
+}
+
+/// And where an agent is given keys that it was never near: home believes in neighbours that the agents do not name.
+#[test]
+#[should_panic(expected = "and was not near")]
+fn the_world_sees_keys_of_an_agent_that_is_not_near() {
+    let mut world = World::new(Policies::shared(HOLDERS), 7);
+    world.policies.neighbours[0].clear();
+    world.set_link(0, true);
+    world.run_for(Duration::from_secs(10));
+    world.assert_few_hold(HOLDERS);
 }
 
 /// The same verdict where ends do go on in a slot that was left: as DKM has them do, for its two seconds.
@@ -39,11 +88,8 @@ fn the_world_sees_what_is_sealed_for_an_agent_that_was_left() {
     world.assert_nobody_read_behind();
 }
 
-fn walk(seed: u64) {
-    let mut policies = Policies::new(match seed % 2 {
-        0 => Handover::Push,
-        _ => Handover::Pkd,
-    });
+fn walk(mut policies: Policies, seed: u64) {
+    let shared = policies.holders[HOME];
     policies.simultaneous = seed.is_multiple_of(3);
     let mut world = World::new(policies, seed);
     world.set_link(0, true);
@@ -64,14 +110,17 @@ fn walk(seed: u64) {
     world.move_to(agent);
     // Who has lost the other finds that out in its time.
     let lives = (0..PATIENCE).any(|_| {
-        let agree = world.is_at(agent) && world.readers() == [Some(agent); 2];
+        let agree = world.is_at(agent) && world.reads(agent);
         let lives = agree && world.traffic_flows();
         world.run_for(Duration::from_secs(1));
         lives
     });
     let readers = world.readers();
     assert!(lives, "walk {seed}: {readers:?} at agent {agent}");
-    world.assert_nobody_read_behind();
+    match shared {
+        Some(most) => world.assert_few_hold(most),
+        None => world.assert_nobody_read_behind(),
+    }
 }
 
 fn happen(world: &mut World) {

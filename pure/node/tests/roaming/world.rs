@@ -10,7 +10,9 @@
 //! into its tunnel; what comes for it comes back in the same way. Links and the network lose, repeat and delay as told.
 //!
 //! The world watches whatever is sealed (invariants 1 and 5 of DESIGN section 4): no SPI has a number twice, and no
-//! agent ever gets a key of what an end sealed while, to its knowledge, the mobile node was elsewhere.
+//! agent ever gets a key of what an end sealed while, to its knowledge, the mobile node was elsewhere. Where agents share
+//! keys, few of them ever get those of one slot, and each of them only if it was near the mobile node, to home's knowledge,
+//! since the slot has them.
 
 use super::datagram;
 use super::hosts::{ADDRESSES, AGENT, AGENTS, HOME, HOSTS, MOBILE, NAMES, Policies, config};
@@ -93,6 +95,13 @@ pub struct World {
     sealed: Vec<Sealed>,
     numbers: BTreeSet<(usize, Spi, u32)>,
     held: Vec<BTreeSet<Spi>>,
+    /// Since when there are the keys of each SPI.
+    made: BTreeMap<Spi, Instant>,
+    /// Where the mobile node was to home's knowledge, and when each agent was last near it.
+    place: BTreeSet<usize>,
+    near: [Instant; AGENTS],
+    /// Agents that got keys though they were not near since there were any.
+    strangers: Vec<(usize, Spi)>,
     flights: BTreeMap<(Instant, u64), Flight>,
     count: u64,
     pub rng: Rng,
@@ -122,6 +131,10 @@ impl World {
             sealed: Vec::new(),
             numbers: BTreeSet::new(),
             held: vec![BTreeSet::new(); AGENTS],
+            made: BTreeMap::new(),
+            place: BTreeSet::new(),
+            near: [Instant::default(); AGENTS],
+            strangers: Vec::new(),
             flights: BTreeMap::new(),
             count: 0,
             rng,
@@ -211,6 +224,25 @@ impl World {
         })
     }
 
+    /// Whether an agent holds the keys of what both ends seal in.
+    pub fn reads(&self, agent: usize) -> bool {
+        let held = self.nodes[AGENT + agent].held_grants();
+        let holds = |spi: Spi| {
+            let mut held = held.iter();
+            held.any(|held| [held.from_gateway, held.to_gateway].contains(&spi))
+        };
+        [MOBILE, HOME].map(|who| self.slot(who).is_some_and(holds)) == [true; 2]
+    }
+
+    /// How often a slot has had new keys, to an end's knowledge.
+    pub fn rekeyed(&self, who: usize) -> usize {
+        let events = self.events[who].iter();
+        let new = events.filter(
+            |event| matches!(event, Event::ChildRekeyed { child, .. } if node::is_slot(child.as_deref())),
+        );
+        new.count()
+    }
+
     /// The SPI that an end seals in, if that is in a slot.
     pub fn slot(&self, who: usize) -> Option<Spi> {
         let peers = self.nodes[who].peers();
@@ -272,6 +304,18 @@ impl World {
                     NAMES[AGENT + agent]
                 );
             }
+        }
+    }
+
+    /// No more agents than these ever had the keys of one slot, and all of those were near the mobile node since it has them.
+    pub fn assert_few_hold(&self, most: usize) {
+        for spi in self.made.keys() {
+            let holders = self.held.iter().filter(|held| held.contains(spi)).count();
+            assert!(holders <= most, "{holders} agents have the key of {spi}");
+        }
+        for (agent, spi) in &self.strangers {
+            let name = NAMES[AGENT + agent];
+            panic!("{name} was given the key of {spi}, and was not near");
         }
     }
 
@@ -432,17 +476,45 @@ impl World {
             while let Some(event) = self.nodes[who].poll_event() {
                 self.story
                     .push((self.now, who, Message::Told(event.clone())));
+                self.note_keys(who, &event);
                 self.events[who].push(event);
             }
         }
-        for (agent, held) in self.held.iter_mut().enumerate() {
-            let grants = self.nodes[AGENT + agent].held_grants();
-            held.extend(
-                grants
-                    .iter()
-                    .flat_map(|held| [held.from_gateway, held.to_gateway]),
-            );
+        let places = self.places(HOME);
+        // Where that is not known it may be where it was.
+        if !places.is_empty() {
+            self.place = places;
         }
+        for agent in self.policies.near(&self.place) {
+            self.near[agent] = self.now;
+        }
+        for agent in 0..AGENTS {
+            let grants = self.nodes[AGENT + agent].held_grants();
+            let spis = grants
+                .iter()
+                .flat_map(|held| [held.from_gateway, held.to_gateway]);
+            for spi in spis {
+                let made = self.made.get(&spi).copied();
+                let is_late = made.is_some_and(|made| self.near[agent] < made);
+                if self.held[agent].insert(spi) && is_late {
+                    self.strangers.push((agent, spi));
+                }
+            }
+        }
+    }
+
+    /// Home has keys that it had not.
+    fn note_keys(&mut self, who: usize, event: &Event) {
+        let spis = match event {
+            Event::ChildUp {
+                inbound, outbound, ..
+            }
+            | Event::ChildRekeyed {
+                inbound, outbound, ..
+            } if who == HOME => [*inbound, *outbound],
+            _ => return,
+        };
+        self.made.extend(spis.map(|spi| (spi, self.now)));
     }
 
     fn sort(&mut self, who: usize, outlet: Outlet) {

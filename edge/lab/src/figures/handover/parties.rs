@@ -153,7 +153,14 @@ fn places(who: usize, is: Tunnel) -> Option<(String, Places)> {
         )
     };
     let nodes = AGENTS.map(place).into();
-    Some((other.to_owned(), Places { handover, nodes }))
+    Some((
+        other.to_owned(),
+        Places {
+            handover,
+            holders: None,
+            nodes,
+        },
+    ))
 }
 
 fn policy(is: Tunnel) -> ZonePolicy {

@@ -1,0 +1,72 @@
+//! Which tunnels are looked at when something happens.
+
+use super::*;
+use crate::mobile_ip::{Event as Told, HomeEvent};
+use std::net::Ipv4Addr;
+
+const MANY: u16 = 5000;
+
+fn home(number: u16) -> Ipv4Addr {
+    let [high, low] = number.to_be_bytes();
+    Ipv4Addr::new(10, 66, high, low)
+}
+
+/// A home agent with a tunnel to each of many mobile nodes.
+fn crowd() -> Whereabouts {
+    let name = |number: u16| format!("mobile{number}");
+    let places = (0..MANY).map(|number| (name(number), Places::default()));
+    let mut whereabouts = Whereabouts::new(places.collect(), Vec::new());
+    for number in 0..MANY {
+        let end = Some(home(number).into());
+        whereabouts.note_end(&name(number), None, end);
+    }
+    whereabouts
+}
+
+#[test]
+fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
+    let (home, elsewhere) = (home(4711), Vec::new());
+    for event in [
+        HomeEvent::Bound {
+            home,
+            care_of: elsewhere,
+        },
+        HomeEvent::Renewed { home },
+        HomeEvent::Unbound { home },
+    ] {
+        let mut whereabouts = crowd();
+        whereabouts.note_mobile_ip(&Told::HomeAgent(event));
+        let stirred: Vec<_> = whereabouts.stirred.iter().map(String::as_str).collect();
+        assert_eq!(stirred, ["mobile4711"]);
+    }
+}
+
+/// Negative control: what may be about any of them has all of them looked at.
+#[test]
+fn neighbours_of_a_node_may_be_about_every_tunnel() {
+    let mut whereabouts = crowd();
+    let node = "fa.example.net".parse().unwrap();
+    whereabouts.note_neighbours(node, Vec::new());
+    assert_eq!(whereabouts.stirred.len(), MANY.into());
+}
+
+#[test]
+fn who_is_denied_has_no_tunnel_looked_at() {
+    let mut whereabouts = crowd();
+    whereabouts.note_mobile_ip(&Told::Refused("denied".to_owned()));
+    assert!(whereabouts.stirred.is_empty());
+}
+
+#[test]
+fn a_peer_is_found_where_it_is_and_not_where_it_was() {
+    let mut whereabouts = crowd();
+    let moved = Ipv4Addr::new(10, 67, 0, 1);
+    whereabouts.note_end("mobile1", Some(home(1).into()), Some(moved.into()));
+    let renewed = |home| Told::HomeAgent(HomeEvent::Renewed { home });
+    whereabouts.note_mobile_ip(&renewed(home(1)));
+    assert!(whereabouts.stirred.is_empty());
+    whereabouts.note_mobile_ip(&renewed(moved));
+    assert_eq!(whereabouts.stirred, ["mobile1".to_owned()].into());
+    whereabouts.note_end("mobile1", Some(moved.into()), None);
+    assert!(!whereabouts.ends.contains_key(&IpAddr::from(moved)));
+}
