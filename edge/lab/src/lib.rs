@@ -56,6 +56,7 @@ pub mod process;
 pub mod runner;
 pub mod scene;
 pub mod spectator;
+pub mod spis;
 pub mod strongswan;
 pub mod testbed;
 mod text;

@@ -1,11 +1,12 @@
-//! A mobile node between two or three foreign agents, and its home agent, which is its tunnel's gateway: the network of the
+//! A mobile node between two, three or four foreign agents, and its home agent, which is its tunnel's gateway: the network of the
 //! tests of Mobile IPv4, and of the demo that walks.
 //!
 //! ```text
 //!            m0 ---- wl0  near   up ----  a0
 //!   mobile   m1 ---- wl0  far    up ----  a1  between  b ... eth0  home   10.8.0.1
 //!            m2 ---- wl0  third  up ----  a2                       192.0.2.1
-//!   10.66.0.7      198.51.100.2, 203.0.113.2, 198.18.0.2
+//!            m3 ---- wl0  fourth up ----  a3
+//!   10.66.0.7      198.51.100.2, 203.0.113.2, 198.18.0.2, 198.18.1.2
 //! ```
 //!
 //! The mobile node has no address on a link and no route: what it has, it has by registering.
@@ -27,16 +28,22 @@ pub const HOME_ADDRESS: &str = "10.66.0.7";
 pub const HOME_AGENT: &str = "192.0.2.1";
 
 /// How many foreign agents there can be.
-pub const MOST_AGENTS: usize = 3;
+pub const MOST_AGENTS: usize = 4;
 
 /// Their care-of addresses; the first is the preferred one.
-pub const CARE_OF: [&str; MOST_AGENTS] = ["198.51.100.2", "203.0.113.2", "198.18.0.2"];
+pub const CARE_OF: [&str; MOST_AGENTS] =
+    ["198.51.100.2", "203.0.113.2", "198.18.0.2", "198.18.1.2"];
 
 /// Their identities, if they are licensed nodes as well.
-pub const AGENTS: [&str; MOST_AGENTS] = ["fa.example.net", "fb.example.net", "fc.example.net"];
+pub const AGENTS: [&str; MOST_AGENTS] = [
+    "fa.example.net",
+    "fb.example.net",
+    "fc.example.net",
+    "fd.example.net",
+];
 
 /// The mobile node's interfaces, in the same order.
-pub const INTERFACES: [&str; MOST_AGENTS] = ["m0", "m1", "m2"];
+pub const INTERFACES: [&str; MOST_AGENTS] = ["m0", "m1", "m2", "m3"];
 
 /// What mobile node and foreign agents share.
 const AGENT_KEY: &str = "a key between mobile node and foreign agents";
@@ -48,13 +55,14 @@ pub const NEIGHBOUR_KEY: &str = "a key between foreign agents";
 pub const HOME_KEY: &str = "a key between mobile node and home agent";
 
 /// What the foreign agents' hosts are called.
-const NAMES: [&str; MOST_AGENTS] = ["near", "far", "third"];
+const NAMES: [&str; MOST_AGENTS] = ["near", "far", "third", "fourth"];
 
 /// The networks towards home, as the foreign agents and the host between are there.
 pub const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
     ["10.4.1.2", "10.4.1.1"],
     ["10.4.2.2", "10.4.2.1"],
     ["10.4.3.2", "10.4.3.1"],
+    ["10.4.4.2", "10.4.4.1"],
 ];
 
 /// The hosts.

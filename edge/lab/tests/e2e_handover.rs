@@ -6,6 +6,7 @@ use lab::daemon::Daemon;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
+use lab::spis::{held, passed, sent_on};
 use lab::transfer::transfer;
 use lab::volley::{Volleys, volleys};
 use lab::walk::{CARE_OF, HOME_KEY, Walk, bound, registered};
@@ -161,43 +162,6 @@ fn knows_its_neighbour(status: &Value) -> bool {
     let peers = status["status"]["peers"].as_array();
     let mut peers = peers.into_iter().flatten();
     peers.any(|peer| peer["kind"] == "neighbour" && peer["state"] == "up")
-}
-
-/// The SPIs of the slot that is sent on, if it is this one.
-fn sent_on(status: &Value, slot: &str) -> Option<[String; 2]> {
-    let children = pair::children(status);
-    let mut used = children.iter().filter(|child| {
-        child["name"] == slot && child["waiting"] == false && child["draining"] == false
-    });
-    let child = used.next()?;
-    let spi = |key: &str| child[key].as_str().map(str::to_owned);
-    Some([spi("spi_in")?, spi("spi_out")?])
-}
-
-/// The SPIs whose keys a node holds.
-fn held(node: &Daemon) -> Result<BTreeSet<String>> {
-    let zones = node.strata("zones")?;
-    let held = zones["zones"]["held"].as_array();
-    let spis = held.into_iter().flatten().flat_map(|held| {
-        let keys = ["spi_from_gateway", "spi_to_gateway"];
-        keys.map(|key| held[key].as_str().unwrap_or_default().to_owned())
-    });
-    Ok(spis.collect())
-}
-
-/// The SPIs of ESP in UDP in what has passed by since this was last asked.
-fn passed(tap: &Wiretap) -> Result<BTreeSet<String>> {
-    let mut spis = BTreeSet::new();
-    while let Some(seen) = tap.next()? {
-        let octets = &seen.octets;
-        let is_esp = octets.len() > 32 && octets[9] == 17 && octets[28..32] != [0; 4];
-        let port = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
-        if is_esp && (port(20) == 4500 || port(22) == 4500) {
-            let spi = u32::from_be_bytes([octets[28], octets[29], octets[30], octets[31]]);
-            spis.insert(format!("{spi:08x}"));
-        }
-    }
-    Ok(spis)
 }
 
 fn both_ways(walk: &Walk) -> Result<()> {

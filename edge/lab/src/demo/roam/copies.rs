@@ -5,8 +5,8 @@
 //! packet, so that whatever was sealed before the move, and was under way to that agent, is there first: whoever counts from
 //! [`SETTLED`] after the move counts copies alone.
 
-use super::{Handover, LOOK};
-use crate::walk::{CARE_OF, HOME_AGENT, MOST_AGENTS, Walk};
+use super::{Handover, LOOK, PLACES};
+use crate::walk::{CARE_OF, HOME_AGENT, Walk};
 use crate::wiretap::{Seen, Wiretap};
 use anyhow::Result;
 use nix::sys::socket::{
@@ -70,7 +70,7 @@ struct Copies {
     /// Where the mobile node is, and since when.
     place: Option<(usize, Instant)>,
     /// Where it has been.
-    visited: [bool; MOST_AGENTS],
+    visited: [bool; PLACES],
     /// In the order in which they are due.
     waiting: VecDeque<Waiting>,
 }
@@ -87,7 +87,7 @@ impl Copies {
         Self {
             allowance,
             place: None,
-            visited: [false; MOST_AGENTS],
+            visited: [false; PLACES],
             waiting: VecDeque::new(),
         }
     }
@@ -107,7 +107,7 @@ impl Copies {
             return;
         }
         let (due, packet) = (now + HOLD, Rc::from(&seen.octets[..]));
-        let left = (0..MOST_AGENTS).filter(|&agent| self.visited[agent] && agent != place);
+        let left = (0..PLACES).filter(|&agent| self.visited[agent] && agent != place);
         self.waiting.extend(left.map(|agent| Waiting {
             due,
             agent,

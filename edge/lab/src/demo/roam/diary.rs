@@ -1,9 +1,9 @@
 //! What happened, in the order in which it was told: where the mobile node was, what each agent could read and did read,
 //! and which datagrams came.
 
+use super::PLACES;
 use super::copies::SETTLED;
 use super::news::{News, Sight};
-use crate::walk::MOST_AGENTS;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -33,9 +33,9 @@ pub(super) struct Diary {
     /// From each arrival of the mobile node to the next.
     pub legs: Vec<Leg>,
     /// What each agent said last, and before.
-    agents: [VecDeque<(Duration, Sight)>; MOST_AGENTS],
+    agents: [VecDeque<(Duration, Sight)>; PLACES],
     /// Agents that say nothing any more.
-    pub gone: [bool; MOST_AGENTS],
+    pub gone: [bool; PLACES],
     /// When each datagram was sent, and came.
     datagrams: Vec<(Duration, Option<Duration>)>,
     /// When datagrams came.
@@ -66,11 +66,11 @@ pub(super) struct Leg {
     /// Octets of the download that came before.
     pub octets: u64,
     /// What each agent said before.
-    begin: [Sight; MOST_AGENTS],
+    begin: [Sight; PLACES],
     /// What each said when nothing was under way to it any more.
-    settled: [Option<Sight>; MOST_AGENTS],
+    settled: [Option<Sight>; PLACES],
     /// What each said last.
-    end: [Sight; MOST_AGENTS],
+    end: [Sight; PLACES],
 }
 
 impl Diary {
@@ -80,7 +80,7 @@ impl Diary {
             now: Duration::ZERO,
             legs: Vec::new(),
             agents: Default::default(),
-            gone: [false; MOST_AGENTS],
+            gone: [false; PLACES],
             datagrams: Vec::new(),
             arrivals: Vec::new(),
             octets: 0,
@@ -154,7 +154,7 @@ impl Diary {
             reads: None,
             octets: self.octets,
             begin: sights,
-            settled: [None; MOST_AGENTS],
+            settled: [None; PLACES],
             end: sights,
         });
         let to = letter(to);
@@ -211,7 +211,7 @@ impl Diary {
     // What follows from it.
 
     /// What each agent said last.
-    pub fn sights(&self) -> [Sight; MOST_AGENTS] {
+    pub fn sights(&self) -> [Sight; PLACES] {
         std::array::from_fn(|agent| {
             self.agents[agent]
                 .back()

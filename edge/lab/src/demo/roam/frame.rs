@@ -1,8 +1,8 @@
 //! What a terminal of 80 columns shows of a walk: where the mobile node is, who reads what, and what arrives.
 
-use super::Options;
 use super::diary::{Diary, Leg, letter};
 use super::network::RATE;
+use super::{Options, PLACES};
 use crate::walk::CARE_OF;
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ fn head(options: &Options, diary: &Diary, paint: Paint) -> String {
 fn map(diary: &Diary, paint: Paint) -> String {
     let here = diary.legs.last().map(|leg| leg.to);
     let mut map = String::new();
-    for (agent, care_of) in CARE_OF.iter().enumerate() {
+    for (agent, care_of) in CARE_OF.iter().take(PLACES).enumerate() {
         let is_here = here == Some(agent);
         let way = WAYS[usize::from(!is_here)];
         let (begin, end, left, right) = match agent {

@@ -32,7 +32,6 @@ use crate::obstacle::Obstacle;
 use crate::pair::GATEWAY;
 use crate::testbed::{find_binary, find_command};
 use crate::vigil::Vigil;
-use crate::walk::MOST_AGENTS;
 use anyhow::{Context, Result};
 use diary::Diary;
 use network::{Network, RATE};
@@ -43,6 +42,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use view::View;
+
+/// How many agents there are.
+const PLACES: usize = 3;
 
 /// What the content of the file is drawn from.
 const SEED: u64 = 1;
@@ -125,7 +127,7 @@ impl Default for Options {
 impl Options {
     /// The agent at which the mobile node is after so many moves.
     const fn agent(&self, moves: u32) -> usize {
-        moves as usize % MOST_AGENTS
+        moves as usize % PLACES
     }
 
     /// From the first agent to the end.

@@ -1,11 +1,11 @@
 //! Three foreign agents that are licensed nodes, both ends, and a tunnel that is up at the first agent.
 
-use super::{Handover, Options};
+use super::{Handover, Options, PLACES};
 use crate::daemon::Daemon;
 use crate::pair::{Terms, is_up};
 use crate::process::DEADLINE;
 use crate::testbed::Testbed;
-use crate::walk::{AGENTS, CARE_OF, HOME_KEY, MOST_AGENTS, Walk};
+use crate::walk::{AGENTS, CARE_OF, HOME_KEY, Walk};
 use anyhow::Result;
 use serde_json::Value;
 use std::num::NonZeroU64;
@@ -37,16 +37,16 @@ pub(super) struct Network {
 impl Network {
     /// Waits until the tunnel is up and the first agent has keys.
     pub fn build(bed: Testbed, options: &Options) -> Result<Self> {
-        let walk = Walk::in_bed(bed, &[Some(HOP); MOST_AGENTS])?;
+        let walk = Walk::in_bed(bed, &[Some(HOP); PLACES])?;
         walk.mobile.sysctl("net.ipv4.tcp_rmem", ROOM)?;
-        for number in 1..MOST_AGENTS {
+        for number in 1..PLACES {
             walk.set_link(number, false)?;
         }
         let agent = |number| {
             let more = neighbours(options, number);
             walk.start_licensed_agent_with(number, &more)
         };
-        let agents: Vec<_> = (0..MOST_AGENTS).map(agent).collect::<Result<_>>()?;
+        let agents: Vec<_> = (0..PLACES).map(agent).collect::<Result<_>>()?;
         let licences = licences(options);
         let terms = Terms {
             zones: "require",
@@ -80,7 +80,7 @@ fn licences(options: &Options) -> String {
         };
         format!("{{ node = \"{node}\", zones = [\"headers\"], right = \"read\"{at} }}")
     };
-    let all: Vec<_> = (0..MOST_AGENTS).map(licence).collect();
+    let all: Vec<_> = (0..PLACES).map(licence).collect();
     let rest = match options.everywhere {
         true => "shared = true".to_owned(),
         false => format!("handover = \"{}\"", options.handover.name()),
@@ -90,7 +90,7 @@ fn licences(options: &Options) -> String {
 
 /// Where a mobile node may go from an agent: to each of the others, which either get keys beforehand or fetch them.
 fn neighbours(options: &Options, number: usize) -> String {
-    let others = (0..MOST_AGENTS).filter(|other| *other != number);
+    let others = (0..PLACES).filter(|other| *other != number);
     match options.handover {
         Handover::Pkd if !options.everywhere => {
             let others: Vec<_> = others.map(|other| AGENTS[other]).collect();

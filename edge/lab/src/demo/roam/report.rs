@@ -1,8 +1,7 @@
 //! What a walk showed, for programs and for people, and whether it is what was claimed.
 
 use super::diary::{Diary, letter};
-use super::{Handover, Options};
-use crate::walk::MOST_AGENTS;
+use super::{Handover, Options, PLACES};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -143,7 +142,7 @@ fn one(diary: &Diary, number: usize) -> Move {
     let millis = |time: Duration| time.as_millis() as u64;
     let since = |at: Option<Duration>| at.map(|at| millis(at.saturating_sub(leg.at)));
     let next = diary.legs.get(number + 1).map(|next| next.octets);
-    let after = (0..MOST_AGENTS).filter_map(|agent| {
+    let after = (0..PLACES).filter_map(|agent| {
         let (read, shown) = diary.read(number, agent)?;
         (shown > 0).then(|| (letter(agent), After { shown, read }))
     });

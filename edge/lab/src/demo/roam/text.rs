@@ -4,9 +4,8 @@ use super::diary::letter;
 use super::frame::count;
 use super::network::RATE;
 use super::report::{Move, Report};
-use super::{Handover, stream};
+use super::{Handover, PLACES, stream};
 use crate::text::paragraph;
-use crate::walk::MOST_AGENTS;
 use std::fmt;
 
 impl Report {
@@ -67,7 +66,7 @@ impl Report {
             "{:7}{gap:>8} {lost:>5} {keys:>8} {reads:>8} {head:>36}\n",
             ""
         );
-        let [a, b, c]: [String; MOST_AGENTS] =
+        let [a, b, c]: [String; PLACES] =
             std::array::from_fn(|agent| format!("{}  ", letter(agent)));
         table += &line(["", "stream", "lost", "after", "after", &a, &b, &c]);
         table.extend(self.moves.iter().map(row));

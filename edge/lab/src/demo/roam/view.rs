@@ -1,11 +1,10 @@
 //! What a person sees while it walks: a picture that is drawn again and again on a terminal, else a line for whatever
 //! happens.
 
-use super::Options;
 use super::diary::{Diary, letter};
 use super::frame::{Paint, count, frame};
 use super::news::Dated;
-use crate::walk::MOST_AGENTS;
+use super::{Options, PLACES};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -122,7 +121,7 @@ fn picture() -> Means {
 /// What arrives, and who reads it.
 fn summary(diary: &Diary) -> String {
     let rate = diary.recent(1).last().map_or(0, |(rate, _)| *rate) as f64 / 1e6;
-    let reads = (0..MOST_AGENTS).map(|agent| format!("{} {}", letter(agent), diary.rate(agent)));
+    let reads = (0..PLACES).map(|agent| format!("{} {}", letter(agent), diary.rate(agent)));
     let reads: Vec<_> = reads.collect();
     let (sent, lost) = diary.stream();
     format!(

@@ -1,0 +1,52 @@
+//! Which SPIs an end seals in, a node holds the keys of, and pass by.
+
+use crate::daemon::Daemon;
+use crate::pair;
+use crate::wiretap::Wiretap;
+use anyhow::Result;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The SPIs of the slot that an end sends on, if it is this one, by what its `strata status` says: first the one that it
+/// receives on.
+pub fn sent_on(status: &Value, slot: &str) -> Option<[String; 2]> {
+    let children = pair::children(status);
+    let mut used = children.iter().filter(|child| {
+        child["name"] == slot && child["waiting"] == false && child["draining"] == false
+    });
+    let child = used.next()?;
+    let spi = |key: &str| child[key].as_str().map(str::to_owned);
+    Some([spi("spi_in")?, spi("spi_out")?])
+}
+
+/// The SPIs whose keys a node holds.
+///
+/// # Errors
+/// Those of [`Daemon::strata`].
+pub fn held(node: &Daemon) -> Result<BTreeSet<String>> {
+    let zones = node.strata("zones")?;
+    let held = zones["zones"]["held"].as_array();
+    let spis = held.into_iter().flatten().flat_map(|held| {
+        let keys = ["spi_from_gateway", "spi_to_gateway"];
+        keys.map(|key| held[key].as_str().unwrap_or_default().to_owned())
+    });
+    Ok(spis.collect())
+}
+
+/// The SPIs of ESP in UDP in what has passed by since this was last asked.
+///
+/// # Errors
+/// Those of [`Wiretap::next`].
+pub fn passed(tap: &Wiretap) -> Result<BTreeSet<String>> {
+    let mut spis = BTreeSet::new();
+    while let Some(seen) = tap.next()? {
+        let octets = &seen.octets;
+        let is_esp = octets.len() > 32 && octets[9] == 17 && octets[28..32] != [0; 4];
+        let port = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+        if is_esp && (port(20) == 4500 || port(22) == 4500) {
+            let spi = u32::from_be_bytes([octets[28], octets[29], octets[30], octets[31]]);
+            spis.insert(format!("{spi:08x}"));
+        }
+    }
+    Ok(spis)
+}
