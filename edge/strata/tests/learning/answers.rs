@@ -27,6 +27,9 @@ const GRANTS: &str = "pure/node/src/tests/grants.rs";
 const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
 const INJECTING: &str = "pure/node/src/tests/inject.rs";
 const INJECTION: &str = "pure/esp/tests/data_plane/injection.rs";
+const HANDOVER: &str = "edge/lab/tests/e2e_handover.rs";
+const HOLDERS: &str = "edge/lab/tests/e2e_holders.rs";
+const SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const LAYOUT: &str = "edge/lab/tests/e2e_layout.rs";
@@ -437,6 +440,44 @@ pub const SECTIONS: &[Section] = &[
                     (
                         REVOCATION,
                         "a_tunnel_whose_peer_makes_no_new_keys_within_a_minute_ends_and_is_made_anew",
+                    ),
+                ],
+            },
+            Answer {
+                question: "And when the mobile node leaves it for another one?",
+                text: "With `at` in its licence: it has keys of nothing that is sealed later, by `handover = \"dkm\"` after two seconds. \
+                       Without `at` it reads what passes it until there are new keys",
+                tests: &[
+                    (
+                        HANDOVER,
+                        "pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it",
+                    ),
+                    (
+                        HANDOVER,
+                        "an_agent_that_heard_of_no_revocation_has_keys_of_nothing",
+                    ),
+                    (HANDOVER, "with_dkm_nobody_reads_behind_the_mobile_node"),
+                ],
+            },
+            Answer {
+                question: "And where nodes share keys (`holders`)?",
+                text: "Whoever has them, there or not, can read what both ends seal in them until there are new ones: that is the price of moves \
+                       that need none. There are new ones before more nodes would have had them than `holders` says, each that was \
+                       ever given them counting; after an hour (`rekey`); and when `strata rekey` says so. So where a mobile node goes to and fro \
+                       among so many nodes, each of them can read all of it, and make headers that the others believe. \
+                       A node that never had them reads nothing",
+                tests: &[
+                    (
+                        HOLDERS,
+                        "a_move_among_nodes_that_share_keys_is_no_other_spi_and_loses_nothing",
+                    ),
+                    (
+                        HOLDERS,
+                        "keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothing",
+                    ),
+                    (
+                        SHARED,
+                        "who_was_left_holds_the_keys_until_there_are_new_ones_and_who_never_had_them_does_not",
                     ),
                 ],
             },

@@ -106,6 +106,8 @@ const GRANT: &str = "edge/lab/tests/e2e_grant.rs";
 const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
 const WRITE: &str = "edge/lab/tests/e2e_write.rs";
 const HANDOVER: &str = "edge/lab/tests/e2e_handover.rs";
+const HOLDERS: &str = "edge/lab/tests/e2e_holders.rs";
+const NODE_SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const NODE_HANDOVER: &str = "pure/node/tests/roaming/handover.rs";
 const NODE_ATTACKS: &str = "pure/node/tests/roaming/attacks.rs";
 const NODE_WALKS: &str = "pure/node/tests/roaming/walks.rs";
@@ -2145,6 +2147,69 @@ pub const FEATURES: &[Feature] = &[
             (
                 IKE_SLOT,
                 "slots_come_and_go_on_a_network_that_loses_doubles_and_reorders",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Hand-over by shared PKD: few licensed nodes at a time have the same keys",
+        keys: &["peer.holders", "peer.handover", "handover.neighbours"],
+        verbs: &["status", "zones", "reload"],
+        works: Tests(&[
+            (
+                HOLDERS,
+                "a_move_among_nodes_that_share_keys_is_no_other_spi_and_loses_nothing",
+            ),
+            (
+                HOLDERS,
+                "keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothing",
+            ),
+        ]),
+        refuses: Tests(&[
+            (HOLDERS, "ends_that_do_not_agree_on_holders_give_no_key"),
+            (HOLDERS, "what_holders_cannot_mean_is_told_with_the_fix"),
+            (HOLDERS, "more_neighbours_than_may_hold_keys_are_told"),
+            (
+                HOLDERS,
+                "a_node_that_is_taken_out_of_the_file_reads_nothing_more",
+            ),
+            (
+                CONFIG_HANDOVER,
+                "how_many_share_keys_makes_sense_or_is_told_with_the_fix",
+            ),
+            (
+                NODE_SHARED,
+                "an_agent_that_names_ever_other_neighbours_has_keys_made_anew_every_two_seconds_at_most",
+            ),
+            (
+                NODE_SHARED,
+                "for_an_agent_that_may_not_have_the_keys_home_seals_nothing_in_them",
+            ),
+            (
+                IKE_SLOT,
+                "an_offer_of_nodes_that_the_other_end_does_not_have_share_a_slot_is_refused_and_told",
+            ),
+        ]),
+        recovers: Tests(&[
+            (
+                HOLDERS,
+                "a_neighbour_that_does_not_answer_delays_no_keys_and_gets_them_later",
+            ),
+            (HOLDERS, "shared_keys_come_over_a_way_that_loses_much"),
+            (
+                HOLDERS,
+                "a_gateway_that_was_killed_gives_few_nodes_other_keys",
+            ),
+            (
+                NODE_SHARED,
+                "new_keys_that_cross_a_move_are_for_where_the_mobile_node_is",
+            ),
+            (
+                NODE_SHARED,
+                "keys_that_are_lost_on_the_way_come_later_and_delay_nothing",
+            ),
+            (
+                NODE_WALKS,
+                "ten_thousand_walks_among_agents_that_share_keys_end_with_ends_that_agree",
             ),
         ]),
     },

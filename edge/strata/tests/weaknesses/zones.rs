@@ -25,6 +25,8 @@ const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
 const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
 const HANDOVER: &str = "edge/lab/tests/e2e_handover.rs";
 const ROAMING: &str = "pure/node/tests/roaming/attacks.rs";
+const HOLDERS: &str = "edge/lab/tests/e2e_holders.rs";
+const SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const MOVING: &str = "pure/node/tests/roaming/handover.rs";
 const WALKS: &str = "pure/node/tests/roaming/walks.rs";
 const SLOT: &str = "pure/ike/src/tests/slot.rs";
@@ -476,6 +478,48 @@ pub const ZONES: &[Weakness] = &[
                 "a_node_that_one_end_does_not_license_gets_no_key_by_any_way",
             ),
             (SLOT, "two_nodes_in_one_offer_or_none_are_refused"),
+            (
+                SLOT,
+                "an_offer_of_nodes_that_the_other_end_does_not_have_share_a_slot_is_refused_and_told",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 31,
+        seen: "a node that shares keys with others, and that a mobile node has left",
+        what: "reads on by the keys that it has (the paper rekeys when more nodes have them than may)",
+        answer: Tests(&[
+            (
+                HOLDERS,
+                "keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothing",
+            ),
+            (
+                SHARED,
+                "who_was_left_holds_the_keys_until_there_are_new_ones_and_who_never_had_them_does_not",
+            ),
+            (
+                SHARED,
+                "an_agent_that_was_left_and_started_anew_is_given_nothing_and_counts",
+            ),
+            (
+                WALKS,
+                "ten_thousand_walks_among_agents_that_share_keys_end_with_ends_that_agree",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 32,
+        seen: "a node that shares keys with others",
+        what: "has keys made anew without end, or given to many, by naming ever other neighbours",
+        answer: Tests(&[
+            (
+                SHARED,
+                "an_agent_that_names_ever_other_neighbours_has_keys_made_anew_every_two_seconds_at_most",
+            ),
+            (
+                SHARED,
+                "more_neighbours_than_may_hold_keys_get_none_and_that_is_told",
+            ),
         ]),
     },
 ];
