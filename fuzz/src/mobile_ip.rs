@@ -3,10 +3,11 @@
 
 use wire::checksum::Sum;
 use wire::ecn::Ecn;
+use wire::fragments::fragments;
 use wire::ip_in_ip::{Egress, HEADER_LEN, Outer, spend_hop, take_out};
 use wire::mobile_ip::{
     Advertisement, Between, Enclosure, Extensions, Lifetime, Note, Notice, Reply, Request,
-    Solicitation, Step,
+    Solicitation, Step, TunnelData, UdpTunnelReply, UdpTunnelRequest, echo, kind,
 };
 
 /// Octets as a message by UDP, by ICMP, and as a datagram for a tunnel.
@@ -32,6 +33,7 @@ pub fn run(octets: &[u8]) {
             Ok(notice)
         );
     }
+    data(octets);
     let message = mended(octets, 2, octets.len());
     let _ = Solicitation::parse(&message);
     if let Ok(read) = Advertisement::parse(&message) {
@@ -40,8 +42,27 @@ pub fn run(octets: &[u8]) {
     tunnel(mended(octets, 10, 20));
 }
 
+fn data(octets: &[u8]) {
+    if let Ok(data) = TunnelData::parse(octets) {
+        assert_eq!(TunnelData::parse(&data.octets()), Ok(data));
+        let mut datagram = mended(&octets[TunnelData::LEN..], 10, 20);
+        let here = [192, 0, 2, 1].into();
+        if echo::answer(&mut datagram, here) {
+            assert!(!echo::answer(&mut datagram, here), "an answer is answered");
+        }
+        let _ = echo::Echo::answered_by(&datagram);
+        let pieces = fragments(&datagram, 68);
+        assert!(pieces.map(|piece| piece.len() - 20).sum::<usize>() <= datagram.len());
+    }
+}
+
 fn look(extensions: Extensions<'_>, octets: &[u8]) {
     assert!(extensions.iter().count() < octets.len());
+    if let Some(asked) = UdpTunnelRequest::find(extensions) {
+        assert!(extensions.has(kind::UDP_TUNNEL_REQUEST));
+        let _ = (asked.forced, asked.encapsulation);
+    }
+    let _ = UdpTunnelReply::find(extensions).map(UdpTunnelReply::assents);
     for enclosed in Enclosure::all(extensions) {
         assert!(enclosed.0.len() <= Enclosure::LONGEST);
         let _ = wire::ike::Token::decode(enclosed.0);
@@ -53,6 +74,9 @@ fn look(extensions: Extensions<'_>, octets: &[u8]) {
     ] {
         if let Some(found) = extensions.only(between) {
             assert!(found.end() <= octets.len() && octets.starts_with(found.covered));
+            let apart = [extensions.before(&found), extensions.after(&found)];
+            let apart = apart.map(|some| some.iter().count());
+            assert_eq!(apart[0] + apart[1] + 1, extensions.iter().count());
         }
     }
     if let Some(note) = Note::find(extensions) {

@@ -11,12 +11,16 @@
 use crate::checksum::Sum;
 use crate::ecn::Ecn;
 use crate::ip::{self, Header, V4_HEADER_LEN};
+use crate::mobile_ip::TunnelData;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The IP protocol number.
 pub const PROTOCOL: u8 = 4;
 /// Octets that a tunnel adds.
 pub const HEADER_LEN: usize = V4_HEADER_LEN;
+/// Octets that a tunnel in UDP adds to these (RFC 3519 section 4.2): the UDP header, and that of a MIP Tunnel Data
+/// Message.
+pub const UDP_LEN: usize = 8 + TunnelData::LEN;
 /// Enough for every path to a tunnel's end (section 3.1: "a value appropriate for delivery").
 const TTL: u8 = 64;
 /// Where the time to live is.
@@ -91,6 +95,17 @@ impl Outer {
             tos: header.tos() & !0x03 | ecn.bits(),
             dont_fragment: !header.may_be_fragmented(),
             total_len: total_len.map_err(|_| Refusal::TooLong)?,
+        })
+    }
+
+    /// The same in UDP (RFC 3519 section 4.2). Nobody may cut it, for pieces do not come through a NAT: what has no room
+    /// is cut before ([`crate::fragments`]), as section 4.8 has it.
+    pub fn in_udp(self) -> Result<Self, Refusal> {
+        let total_len = self.total_len.checked_add(UDP_LEN as u16);
+        Ok(Self {
+            total_len: total_len.ok_or(Refusal::TooLong)?,
+            dont_fragment: true,
+            ..self
         })
     }
 

@@ -9,6 +9,7 @@ pub mod codec;
 pub mod content;
 pub mod ecn;
 pub mod esp;
+pub mod fragments;
 pub mod ike;
 pub mod ip;
 pub mod ip_in_ip;

@@ -8,7 +8,7 @@ use wire::esp::HEADER_LEN;
 use wire::ike::Datagram;
 use wire::ip::Header;
 use wire::ip_in_ip::whole;
-use wire::mobile_ip::{Advertisement, Notice, Reply, Request, Solicitation};
+use wire::mobile_ip::{Advertisement, Notice, Reply, Request, Solicitation, TunnelData};
 use wire::zoned::{Layout, MAX_ZONES, Map, Overlay, mark};
 
 /// The seeds of one fuzz target, by name; at least four.
@@ -67,6 +67,7 @@ fn seeds_of_mobile_ip_are_messages() {
         let is_read = match name.split('-').next() {
             Some("request" | "deregistration") => Request::parse(&octets).is_ok(),
             Some("reply") => Reply::parse(&octets).is_ok(),
+            Some("data") => TunnelData::parse(&octets).is_ok(),
             Some("notice") => Notice::parse(&octets).is_ok(),
             Some("advertisement") => Advertisement::parse(&octets).is_ok(),
             Some("solicitation") => Solicitation::parse(&octets).is_ok(),

@@ -1,4 +1,5 @@
-//! What a Registration Reply may say (RFC 5944 section 3.4, RFC 3024 section 3.4): one list that gives
+//! What a Registration Reply may say (RFC 5944 section 3.4, RFC 3024 section 3.4, RFC 3519 section
+//! 3.5): one list that gives
 //! the type, its numbers and the text that a person reads.
 
 use std::fmt;
@@ -81,6 +82,7 @@ codes! {
     HomeNoReverseTunnel = 137 "the home agent has no tunnel back"
     HomeReverseTunnelWanted = 138 "the home agent wants a tunnel back to be asked for"
     HomeEncapsulation = 139 "the home agent does not have the encapsulation that was asked for"
+    HomeUdpEncapsulation = 142 "the home agent does not have in UDP the encapsulation that was asked for"
 }
 
 /// Who has decided.

@@ -5,6 +5,7 @@
 //!  authentication: Type (1) | Length (1) | SPI (4) | Authenticator
 //! ```
 
+use super::UdpTunnelReply;
 use crate::codec::{Malformed, Reader};
 
 /// The numbers of extensions.
@@ -21,8 +22,12 @@ pub mod kind {
     pub const MOBILE_FOREIGN: u8 = 33;
     /// Foreign-Home Authentication (section 3.5.4).
     pub const FOREIGN_HOME: u8 = 34;
+    /// UDP Tunnel Reply (RFC 3519 section 3.2).
+    pub const UDP_TUNNEL_REPLY: u8 = 44;
     /// Encapsulating Delivery Style (RFC 3024 section 3.3).
     pub const ENCAPSULATING_DELIVERY: u8 = 130;
+    /// UDP Tunnel Request (RFC 3519 section 3.1).
+    pub const UDP_TUNNEL_REQUEST: u8 = 144;
     /// One for experiments (RFC 4064): see [`Note`](super::super::Note) and [`Enclosure`](super::super::Enclosure).
     pub const EXPERIMENT: u8 = 255;
 }
@@ -76,6 +81,11 @@ pub struct Authentication<'a> {
 }
 
 impl Authentication<'_> {
+    /// Where the extension begins in the message.
+    const fn start(&self) -> usize {
+        self.covered.len() - AUTHENTICATION_HEADER_LEN
+    }
+
     /// Where the extension ends in the message, and with it what it protects and is.
     pub const fn end(&self) -> usize {
         self.covered.len() + self.authenticator.len()
@@ -103,6 +113,9 @@ impl<'a> Extensions<'a> {
                 kind::MOBILE_HOME | kind::MOBILE_FOREIGN | kind::FOREIGN_HOME => {
                     Reader::new(AUTHENTICATION, extension.body).u32()?;
                 }
+                kind::UDP_TUNNEL_REPLY => {
+                    UdpTunnelReply::read(extension.body)?;
+                }
                 kind => skip(what, kind)?,
             }
         }
@@ -112,6 +125,24 @@ impl<'a> Extensions<'a> {
     /// All of them, in their order.
     pub fn iter(self) -> impl Iterator<Item = Extension<'a>> {
         Walk::new(AUTHENTICATION, self.message, self.from).map_while(Result::ok)
+    }
+
+    /// Those in front of one that authenticates them.
+    #[must_use]
+    pub fn before(self, authentication: &Authentication<'a>) -> Self {
+        Self {
+            message: &authentication.covered[..authentication.start()],
+            ..self
+        }
+    }
+
+    /// Those behind one that authenticates what is in front of it.
+    #[must_use]
+    pub const fn after(self, authentication: &Authentication<'a>) -> Self {
+        Self {
+            from: authentication.end(),
+            ..self
+        }
     }
 
     /// Whether there is one of this number.

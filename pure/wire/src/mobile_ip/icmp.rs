@@ -4,7 +4,7 @@ use crate::checksum::Sum;
 use crate::codec::{Malformed, Reader};
 
 /// Where the checksum is.
-const CHECKSUM: usize = 2;
+pub(super) const CHECKSUM: usize = 2;
 
 /// Reads the frame of a message whose type has to be `kind`, and gives its code.
 pub(super) fn read<'a>(

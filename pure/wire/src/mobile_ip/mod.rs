@@ -1,5 +1,5 @@
 //! Mobile IPv4 (RFC 5944) with reverse tunnels (RFC 3024): how agents are found, by ICMP, and how a
-//! mobile node registers with them, by UDP.
+//! mobile node registers with them, by UDP. What is tunnelled through a NAT is in UDP as well (RFC 3519).
 //!
 //! What authenticates a message covers its octets from the first to those of the authentication
 //! extension itself (section 3.5.1), and a foreign agent passes on what it did not write. So a message
@@ -7,6 +7,7 @@
 
 mod advertisement;
 mod code;
+pub mod echo;
 mod enclosure;
 mod extension;
 mod icmp;
@@ -18,6 +19,8 @@ mod request;
 mod solicitation;
 #[cfg(test)]
 mod tests;
+mod tunnel_data;
+mod udp_tunnel;
 
 pub use advertisement::{Advertisement, Agent, AgentFlags, LONGEST_CARE_OF, Router};
 pub use code::{Code, Party};
@@ -29,6 +32,8 @@ pub use notice::{Notice, Step};
 pub use reply::Reply;
 pub use request::{Request, RequestFlags};
 pub use solicitation::Solicitation;
+pub use tunnel_data::TunnelData;
+pub use udp_tunnel::{UdpTunnelReply, UdpTunnelRequest};
 
 /// The UDP port of agents (section 1.8).
 pub const PORT: u16 = 434;
@@ -39,6 +44,8 @@ pub mod message {
     pub const REQUEST: u8 = 1;
     /// A Registration Reply.
     pub const REPLY: u8 = 3;
+    /// A MIP Tunnel Data Message (RFC 3519 section 3.3).
+    pub const TUNNEL_DATA: u8 = 4;
     /// One for experiments (RFC 4064): see [`Notice`](super::Notice).
     pub const EXPERIMENT: u8 = 255;
 }

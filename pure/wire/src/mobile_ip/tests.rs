@@ -186,7 +186,7 @@ fn every_code_has_one_number_and_a_text() {
         assert_eq!(code.number(), number);
         assert!(code.to_string().len() > 10);
     }
-    assert_eq!(Code::ALL.len(), 35);
+    assert_eq!(Code::ALL.len(), 36);
     assert!(!Code::ALL.iter().any(|code| matches!(code, Code::Other(_))));
 }
 
@@ -307,6 +307,181 @@ fn what_is_enclosed_is_behind_what_is_authenticated_for_the_home_agent() {
     assert_eq!(extensions.only(Between::MobileHome).unwrap().end(), end);
 }
 
+fn ask() -> UdpTunnelRequest {
+    UdpTunnelRequest {
+        forced: true,
+        through_agent: false,
+        encapsulation: 4,
+    }
+}
+
+const WILL: UdpTunnelReply = UdpTunnelReply {
+    code: UdpTunnelReply::WILL,
+    forced: true,
+    keepalive: 110,
+};
+
+/// RFC 3519 section 3.1.
+#[test]
+fn a_udp_tunnel_request_is_as_the_standard_draws_it() {
+    let mut octets = signed(Between::MobileHome);
+    let end = octets.len();
+    ask().append(&mut octets);
+    assert_eq!(octets[end..], [144, 6, 0, 0, 0x80, 4, 0, 0]);
+    let (_, extensions) = Request::parse(&octets).unwrap();
+    assert_eq!(UdpTunnelRequest::find(extensions), Some(ask()));
+    let through_agent = UdpTunnelRequest {
+        through_agent: true,
+        ..UdpTunnelRequest::default()
+    };
+    let mut octets = signed(Between::MobileHome);
+    through_agent.append(&mut octets);
+    assert_eq!(octets[end + 4..], [0x40, 0, 0, 0]);
+    let (_, extensions) = Request::parse(&octets).unwrap();
+    assert_eq!(UdpTunnelRequest::find(extensions), Some(through_agent));
+}
+
+/// "Reserved 1" and "Reserved 2" are ignored, "Reserved 3" is not (section 3.1.3), and neither is another sub-type.
+#[test]
+fn a_udp_tunnel_request_that_is_not_understood_is_skipped() {
+    let read = |body: &[u8]| {
+        let mut octets = signed(Between::MobileHome);
+        octets.extend([144, body.len() as u8]);
+        octets.extend(body);
+        let (_, extensions) = Request::parse(&octets).unwrap();
+        UdpTunnelRequest::find(extensions)
+    };
+    assert_eq!(read(&[0, 9, 0xbf, 4, 0, 0]), Some(ask()));
+    for body in [
+        &[0, 0, 0x80, 4, 0, 1][..],
+        &[0, 0, 0x80, 4, 1, 0],
+        &[1, 0, 0x80, 4, 0, 0],
+        &[0, 0, 0x80, 4, 0],
+        &[],
+    ] {
+        assert_eq!(read(body), None);
+    }
+}
+
+#[test]
+fn of_two_udp_tunnel_requests_none_is_the_one() {
+    let mut octets = signed(Between::MobileHome);
+    for expected in [Some(ask()), None] {
+        ask().append(&mut octets);
+        let (_, extensions) = Request::parse(&octets).unwrap();
+        assert_eq!(UdpTunnelRequest::find(extensions), expected);
+    }
+}
+
+/// Sections 4.4 and 4.5: whose a request for a tunnel is says its place.
+#[test]
+fn extensions_are_in_front_of_what_authenticates_them_or_behind_it() {
+    let mut octets = request().encode();
+    ask().append(&mut octets);
+    append_authentication(&mut octets, Between::MobileHome, (0x1001, 3), |_| {
+        vec![1; 3]
+    });
+    let theirs = UdpTunnelRequest {
+        encapsulation: 0,
+        ..ask()
+    };
+    theirs.append(&mut octets);
+    append_authentication(&mut octets, Between::ForeignHome, (0x1002, 3), |_| {
+        vec![2; 3]
+    });
+    ask().append(&mut octets);
+    let (_, all) = Request::parse(&octets).unwrap();
+    let mobile = all.only(Between::MobileHome).unwrap();
+    let foreign = all.only(Between::ForeignHome).unwrap();
+    let find = UdpTunnelRequest::find;
+    assert_eq!(find(all.before(&mobile)), Some(ask()));
+    assert_eq!(find(all.after(&mobile).before(&foreign)), Some(theirs));
+    assert_eq!(find(all.after(&foreign)), Some(ask()));
+    assert_eq!(all.after(&foreign).before(&mobile).iter().count(), 0);
+}
+
+/// Section 3.2.
+#[test]
+fn a_udp_tunnel_reply_is_as_the_standard_draws_it() {
+    let reply = Reply::to(&request(), Code::Accepted);
+    let mut octets = reply.encode();
+    let end = octets.len();
+    WILL.append(&mut octets);
+    assert_eq!(octets[end..], [44, 6, 0, 0, 0x80, 0, 0, 110]);
+    let (_, extensions) = Reply::parse(&octets).unwrap();
+    assert_eq!(UdpTunnelReply::find(extensions), Some(WILL));
+    let codes = [(0, true), (63, true), (64, false), (255, false)];
+    for (code, assents) in codes {
+        assert_eq!(UdpTunnelReply { code, ..WILL }.assents(), assents);
+    }
+}
+
+/// It is not skippable: who does not know what it says does not know where packets go.
+#[test]
+fn a_reply_with_a_udp_tunnel_reply_that_is_not_understood_is_refused() {
+    for body in [&[1, 0, 0, 0, 0, 0][..], &[0, 0, 0, 0, 0], &[0; 7]] {
+        let mut octets = Reply::to(&request(), Code::Accepted).encode();
+        octets.extend([44, body.len() as u8]);
+        octets.extend(body);
+        assert!(Reply::parse(&octets).is_err(), "{body:?}");
+    }
+}
+
+/// Section 3.3.
+#[test]
+fn tunnel_data_is_as_the_standard_draws_it_and_read_as_nothing_else() {
+    let octets = TunnelData::IP_IN_UDP.octets();
+    assert_eq!(octets, [4, 4, 0, 0]);
+    assert_eq!(
+        TunnelData::parse(&[4, 47, 1, 2, 3]).unwrap().next_header,
+        47
+    );
+    assert!(TunnelData::parse(&octets[..3]).is_err());
+    assert!(Request::parse(&octets).is_err() && Reply::parse(&octets).is_err());
+    for kind in [message::REQUEST, message::REPLY, message::EXPERIMENT] {
+        assert!(TunnelData::parse(&[kind, 4, 0, 0]).is_err());
+    }
+}
+
+const ECHO: echo::Echo = echo::Echo {
+    identifier: 0x1234,
+    sequence: 9,
+    cookie: 0x0123_4567_89ab_cdef,
+};
+
+#[test]
+fn an_echo_request_comes_back_as_what_answers_it() {
+    let asked = ECHO.request(HOME, HOME_AGENT);
+    assert_eq!(echo::Echo::answered_by(&asked), None);
+    let mut answer = asked.clone();
+    assert!(echo::answer(&mut answer, HOME_AGENT));
+    assert_eq!(echo::Echo::answered_by(&answer), Some(ECHO));
+    let header = crate::ip_in_ip::whole(&answer).unwrap();
+    assert_eq!(
+        (header.source(), header.destination()),
+        (HOME_AGENT.into(), HOME.into())
+    );
+    assert!(
+        !echo::answer(&mut answer, HOME),
+        "an answer is not answered"
+    );
+}
+
+#[test]
+fn nothing_but_an_echo_request_for_us_is_answered() {
+    let asked = ECHO.request(HOME, HOME_AGENT);
+    let mut for_another = asked.clone();
+    assert!(!echo::answer(&mut for_another, CARE_OF));
+    // Another protocol, a piece, options, another type, and a sum that is wrong.
+    for (at, value) in [(9, 17), (6, 0x20), (0, 0x46), (20, 13), (30, 1)] {
+        let mut other = asked.clone();
+        other[at] = value;
+        let before = other.clone();
+        assert!(!echo::answer(&mut other, HOME_AGENT), "octet {at}");
+        assert_eq!(other, before);
+    }
+}
+
 #[test]
 fn a_lifetime_is_counted_in_seconds_or_has_no_end() {
     use std::time::Duration;
@@ -327,9 +502,28 @@ fn mended(mut octets: Vec<u8>) -> Vec<u8> {
 
 proptest! {
     #[test]
+    fn any_datagram_is_answered_rightly_or_left(
+        mut octets in proptest::collection::vec(any::<u8>(), 0..60),
+        at in 0..40_usize,
+        value in any::<u8>(),
+    ) {
+        let mut asked = ECHO.request(HOME, HOME_AGENT);
+        if let Some(octet) = asked.get_mut(at) {
+            *octet = value;
+        }
+        for datagram in [&mut asked, &mut octets] {
+            let before = datagram.clone();
+            match echo::answer(datagram, HOME_AGENT) {
+                true => prop_assert!(echo::Echo::answered_by(datagram).is_some() || datagram.len() != 36),
+                false => prop_assert_eq!(&*datagram, &before),
+            }
+        }
+    }
+
+    #[test]
     fn any_octets_are_read_without_panic_and_what_was_read_is_written_alike(
-        first in prop_oneof![Just(1_u8), Just(3), Just(9), Just(10), Just(255)],
-        rest in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), 16..35_u8, Just(255), Just(1), Just(2)], 0..120),
+        first in prop_oneof![Just(1_u8), Just(3), Just(4), Just(9), Just(10), Just(255)],
+        rest in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0), 16..35_u8, Just(255), Just(1), Just(2), Just(44), Just(144), Just(6)], 0..120),
     ) {
         let mut octets = vec![first];
         octets.extend(rest);
@@ -338,6 +532,12 @@ proptest! {
             prop_assert!(extensions.iter().count() < octets.len());
             let _ = extensions.only(Between::MobileHome);
             prop_assert!(Enclosure::all(extensions).count() < octets.len());
+            if let Some(asked) = UdpTunnelRequest::find(extensions) {
+                let mut octets = request.encode();
+                asked.append(&mut octets);
+                let (_, extensions) = Request::parse(&octets).unwrap();
+                prop_assert_eq!(UdpTunnelRequest::find(extensions), Some(asked));
+            }
             if let Some(note) = Note::find(extensions) {
                 let mut octets = request.encode();
                 note.append(&mut octets);
@@ -348,8 +548,17 @@ proptest! {
             prop_assert_eq!(Notice::parse(&notice.encode()).unwrap().0, notice);
             let _ = Note::find(extensions);
         }
-        if let Ok((reply, _)) = Reply::parse(&octets) {
+        if let Ok((reply, extensions)) = Reply::parse(&octets) {
             prop_assert_eq!(Reply::parse(&reply.encode()).unwrap().0, reply);
+            if let Some(answer) = UdpTunnelReply::find(extensions) {
+                let mut octets = reply.encode();
+                answer.append(&mut octets);
+                let (_, extensions) = Reply::parse(&octets).unwrap();
+                prop_assert_eq!(UdpTunnelReply::find(extensions), Some(answer));
+            }
+        }
+        if let Ok(data) = TunnelData::parse(&octets) {
+            prop_assert_eq!(TunnelData::parse(&data.octets()), Ok(data));
         }
         let octets = mended(octets);
         let _ = Solicitation::parse(&octets);
