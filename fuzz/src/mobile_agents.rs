@@ -4,7 +4,8 @@
 use crypto::Secret;
 use mobility::mobile_ip::{
     Algorithm, Arrival, Association, ForeignAgent, ForeignAgentConfig, HomeAgent, HomeAgentConfig,
-    MobileNode, MobileNodeConfig, NtpTime, Replay, Transmit,
+    MobileNode, MobileNodeConfig, Nat, NtpTime, Remote, Replay, TakenOut,
+    Transmit,
 };
 use model::Instant;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::checksum::Sum;
 use wire::ecn::Ecn;
-use wire::mobile_ip::{Between, Lifetime, PORT};
+use wire::mobile_ip::{Between, Lifetime, PORT, TunnelData, message};
 
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -21,6 +22,8 @@ const FOREIGN_AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 const NEIGHBOUR: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 /// One that the mobile node may hear as well, and has a key with.
 const OTHER_AGENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// One between the foreign agent and home.
+const NAT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
 const AIR: u32 = 3;
 const WIRE: u32 = 2;
 /// The step in which what they say to each other arrives.
@@ -36,6 +39,8 @@ struct Trio {
     now: Instant,
     /// The last identification that the mobile node has used.
     identification: [u8; 8],
+    /// Where the home agent sees the foreign agent: at its own address, or that of a NAT.
+    outside: Ipv4Addr,
 }
 
 /// Steps: what happens, how much later, how long it is, and its octets.
@@ -88,13 +93,24 @@ impl Trio {
             reverse_tunnel_required: false,
             mobiles: BTreeMap::from([(HOME, key)]),
             foreign: BTreeMap::new(),
+            nat: policy(first >> 3),
+            nat_lifetime: Lifetime(60),
+            keepalive: None,
         };
         let mut trio = Self {
             mobile: MobileNode::new(mobile, [1; 32], now),
-            foreign: ForeignAgent::new(foreign_config(first & 4 != 0), [2; 32], now),
+            foreign: ForeignAgent::new(
+                ForeignAgentConfig {
+                    nat: policy(first >> 5),
+                    ..foreign_config(first & 4 != 0)
+                },
+                [2; 32],
+                now,
+            ),
             home: HomeAgent::new(home, [3; 32]),
             now,
             identification: [0; 8],
+            outside: if first & 0x10 == 0 { FOREIGN_AGENT } else { NAT },
         };
         trio.mobile.set_wall_clock(NtpTime(1 << 62), now);
         trio.home.set_wall_clock(NtpTime(1 << 62), now);
@@ -158,7 +174,7 @@ impl Trio {
             4 => {
                 let request = request();
                 self.home
-                    .handle_datagram(&arrival(FOREIGN_AGENT), &request, now);
+                    .handle_datagram(&arrival(self.outside), &request, now);
             }
             5 => self.foreign.handle_solicitation(AIR, &mended(body), now),
             CARRY => self.carry(true),
@@ -176,13 +192,23 @@ impl Trio {
             _ => {
                 let mut inner = body.to_vec();
                 let _ = self.home.tunnel().encapsulate(body, |_| ());
-                let _ = self.foreign.tunnel().encapsulate(body);
-                let home = self.home.tunnel();
-                let _ = home.decapsulate(FOREIGN_AGENT, Ecn::Ce, &mut inner);
+                let _ = self.foreign.tunnel().encapsulate(body, now);
+                let udp = |address| Remote::Udp(SocketAddrV4::new(address, PORT));
+                for from in [Remote::Ip(FOREIGN_AGENT), udp(FOREIGN_AGENT), udp(NAT)] {
+                    let home = self.home.tunnel();
+                    if let Ok(taken) = home.decapsulate(from, Ecn::Ce, &mut inner) {
+                        // An answer goes back to where the keepalive came from.
+                        let onward = taken.onward.map(|envelope| envelope.outer.destination);
+                        assert!(onward.is_none_or(|to| to == from.address()));
+                    }
+                }
                 let foreign = self.foreign.tunnel();
-                let _ = foreign.decapsulate(HOME_AGENT, Ecn::Ce, &mut inner);
+                for from in [Remote::Ip(HOME_AGENT), udp(HOME_AGENT)] {
+                    let _ = foreign.decapsulate(from, Ecn::Ce, &mut inner, now);
+                }
                 // What a neighbour sends after somebody goes no further.
-                if let Ok(taken) = foreign.decapsulate(NEIGHBOUR, Ecn::Ce, &mut inner) {
+                let neighbour = Remote::Ip(NEIGHBOUR);
+                if let Ok(Some(taken)) = foreign.decapsulate(neighbour, Ecn::Ce, &mut inner, now) {
                     assert_eq!(taken.onward, None);
                 }
             }
@@ -265,9 +291,12 @@ impl Trio {
                 ..
             } => match *destination.ip() {
                 HOME => self.mobile.handle_reply(AIR, *source.ip(), &octets, now),
-                HOME_AGENT => self
-                    .home
-                    .handle_datagram(&arrival(*source.ip()), &octets, now),
+                // A keepalive, or its answer.
+                _ if octets.first() == Some(&message::TUNNEL_DATA) => self.tunnel(&octets, now),
+                HOME_AGENT => {
+                    self.home
+                        .handle_datagram(&arrival(self.outside), &octets, now);
+                }
                 _ => self
                     .foreign
                     .handle_datagram(&arrival(*source.ip()), &octets, now),
@@ -275,11 +304,33 @@ impl Trio {
         }
     }
 
+    /// A keepalive goes to the home agent, and its answer back.
+    fn tunnel(&mut self, octets: &[u8], now: Instant) {
+        let mut octets = octets.to_vec();
+        let from = Remote::Udp(SocketAddrV4::new(self.outside, PORT));
+        let taken = self.home.tunnel().decapsulate(from, Ecn::NotEct, &mut octets);
+        let Ok(TakenOut {
+            datagram,
+            onward: Some(_),
+        }) = taken
+        else {
+            return;
+        };
+        let mut answer = [&TunnelData::IP_IN_UDP.octets()[..], datagram].concat();
+        let from = Remote::Udp(SocketAddrV4::new(HOME_AGENT, PORT));
+        let taken = self.foreign.tunnel().decapsulate(from, Ecn::NotEct, &mut answer, now);
+        assert!(matches!(taken, Ok(None) | Err(_)), "{taken:?}");
+    }
+
     fn check(&self) {
         assert!(self.foreign.visitors().count() <= 4);
         assert!(self.home.care_of(HOME).len() <= 2);
         assert!(self.mobile.registrations().count() <= 3);
     }
+}
+
+fn policy(bits: u8) -> Nat {
+    [Nat::Never, Nat::Detect, Nat::Always, Nat::Detect][usize::from(bits & 3)]
 }
 
 fn foreign_config(is_keyed: bool) -> ForeignAgentConfig {
@@ -294,6 +345,8 @@ fn foreign_config(is_keyed: bool) -> ForeignAgentConfig {
         home_keys: BTreeMap::new(),
         mobile_keys: keyed(HOME, 3).into_iter().collect(),
         neighbours: keyed(NEIGHBOUR, 2).into_iter().collect(),
+        nat: Nat::Never,
+        keepalive: None,
         visitors: 4,
         pending: 4,
     }

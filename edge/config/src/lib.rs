@@ -66,7 +66,7 @@ pub use level::LevelPolicy;
 pub use listen::Listen;
 pub use mobility::{
     Agent, Algorithm, Association, ForeignAgent, HomeAgent, MOBILE_DEVICE, Mobile, MobileNode,
-    Mobility, Replay, Resident,
+    Mobility, Nat, Replay, Resident,
 };
 pub use party::{Gateway, Licensed, Neighbour, Party};
 pub use peer::{Addressing, Leak, Peer, Routing, Start, Tcp};

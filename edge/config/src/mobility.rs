@@ -5,11 +5,13 @@ mod association;
 mod foreign_agent;
 mod home_agent;
 mod mobile_node;
+mod nat;
 
 pub use association::{Agent, Algorithm, Association, Replay};
 pub use foreign_agent::{ForeignAgent, Mobile};
 pub use home_agent::{HomeAgent, Resident};
 pub use mobile_node::MobileNode;
+pub use nat::Nat;
 
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;

@@ -2,7 +2,7 @@
 
 use crate::Refusal;
 use serde::{Deserialize, Serialize};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// How things are with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,8 @@ pub struct MobileVisitor {
     pub home_address: Ipv4Addr,
     /// Who stands in for it there.
     pub home_agent: Ipv4Addr,
+    /// Whether the tunnel to there is in UDP, for there is a NAT on the way.
+    pub in_udp: bool,
     /// How long it is one unless it registers again.
     pub left_seconds: Option<u64>,
     /// The foreign agent where it is now, while what still comes for it is sent on to there.
@@ -87,6 +89,8 @@ pub struct MobileHome {
 pub struct MobileBinding {
     /// Its care-of address.
     pub care_of: Ipv4Addr,
+    /// Where a NAT has its packets come from and go to, if the tunnel is in UDP.
+    pub udp: Option<SocketAddrV4>,
     /// How long that counts unless it is registered again.
     pub left_seconds: Option<u64>,
 }

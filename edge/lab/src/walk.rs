@@ -9,7 +9,13 @@
 //!   10.66.0.7      198.51.100.2, 203.0.113.2, 198.18.0.2, 198.18.1.2
 //! ```
 //!
+//! Before the first foreign agent there may be a NAT: then its addresses are of a network that nobody outside knows.
+//!
 //! The mobile node has no address on a link and no route: what it has, it has by registering.
+
+mod ends;
+
+pub use ends::{Ends, download};
 
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings};
@@ -17,7 +23,7 @@ use crate::host::Host;
 use crate::pair::{NODE_KEY, TUNNEL_KEY, Terms};
 use crate::testbed::Testbed;
 use crate::wire;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
 
@@ -65,6 +71,25 @@ pub const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
     ["10.4.4.2", "10.4.4.1"],
 ];
 
+/// The network between the NAT and the host between, as each is there.
+const OUTSIDE: [&str; 2] = [NAT, "10.5.1.1"];
+
+/// The address that the NAT has outside.
+pub const NAT: &str = "10.5.1.2";
+
+/// What comes from the foreign agent without UDP it does not know how to bring back, and a port is never the same again.
+const TRANSLATION: &str = "table ip nat {
+  chain out {
+    type nat hook postrouting priority 100
+    oifname \"outside\" meta l4proto udp masquerade to :20000-30000 random
+  }
+  chain through {
+    type filter hook forward priority 0
+    iifname \"inside\" meta l4proto != udp drop
+  }
+}
+";
+
 /// The hosts.
 pub struct Walk {
     bed: Testbed,
@@ -74,6 +99,8 @@ pub struct Walk {
     pub mobile: Host,
     /// Whom it visits.
     pub agents: Vec<Host>,
+    /// Between the first of these and the next, if there is one.
+    pub nat: Option<Host>,
     /// A router.
     pub between: Host,
     /// Where it is at home.
@@ -89,6 +116,16 @@ impl Walk {
         Self::in_bed(Testbed::new(name)?, &[None, None])
     }
 
+    /// The same where the first foreign agent is behind a NAT.
+    ///
+    /// # Errors
+    /// As [`Walk::new`].
+    pub fn behind_nat(name: &str) -> Result<Self> {
+        let bed = Testbed::new(name)?;
+        let nat = bed.host("nat")?;
+        Self::build(bed, &[None, None], None, Some(nat))
+    }
+
     /// The same where the first foreign agent is far from home: on a wire that is slow and makes errors.
     ///
     /// # Errors
@@ -102,7 +139,7 @@ impl Walk {
     /// # Errors
     /// As [`Walk::new`].
     pub fn far_from_home(name: &str, hop: sim::Settings) -> Result<Self> {
-        Self::build(Testbed::new(name)?, &[None, None], Some(hop))
+        Self::build(Testbed::new(name)?, &[None, None], Some(hop), None)
     }
 
     /// In a testbed that is there, with a foreign agent for each of these wires towards home; those that are none are
@@ -111,14 +148,15 @@ impl Walk {
     /// # Errors
     /// As [`Walk::new`].
     pub fn in_bed(bed: Testbed, hops: &[Option<sim::Settings>]) -> Result<Self> {
-        Self::build(bed, hops, None)
+        Self::build(bed, hops, None, None)
     }
 
-    /// With the wires of the agents, and that of home.
+    /// With the wires of the agents, that of home, and a NAT.
     fn build(
         bed: Testbed,
         hops: &[Option<sim::Settings>],
         home_hop: Option<sim::Settings>,
+        nat: Option<Host>,
     ) -> Result<Self> {
         let (mobile, between, home) =
             (bed.host("mobile")?, bed.host("between")?, bed.host("home")?);
@@ -147,6 +185,12 @@ impl Walk {
             let (here, there) = ([here.as_str()], [there.as_str()]);
             let near = agent.end("up", &here);
             let device = format!("a{number}");
+            if let Some(nat) = nat.as_ref().filter(|_| number == 0) {
+                wire::veth(near, nat.end("inside", &there))?;
+                translate(nat, &between, &device)?;
+                agent.route("default", UPLINKS[number][1])?;
+                continue;
+            }
             let far = between.end(&device, &there);
             match hop {
                 None => wire::veth(near, far)?,
@@ -162,6 +206,7 @@ impl Walk {
             hops: emulators,
             mobile,
             agents,
+            nat,
             between,
             home,
         })
@@ -178,6 +223,14 @@ impl Walk {
     /// Those of [`Host::stratad`].
     pub fn start_agent(&self, number: usize) -> Result<Daemon> {
         self.agents[number].stratad(&agent_config(number))
+    }
+
+    /// The same with more lines of `[foreign_agent]`.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_agent_with(&self, number: usize, more: &str) -> Result<Daemon> {
+        self.agents[number].stratad(&format!("{}{more}\n", agent_config(number)))
     }
 
     /// The same for one that has keys: with the mobile node, and this one with the other agent.
@@ -229,6 +282,16 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
     /// What that daemon is told.
     pub fn home_config(&self, terms: Terms<'_>) -> String {
         home_config(self.agents.len(), terms)
+    }
+
+    /// The same with more lines of `[home_agent]`.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_home_with(&self, more: &str) -> Result<Daemon> {
+        let table = "[home_agent]\n";
+        let config = self.home_config(Terms::PLAIN);
+        self.start_home_as(&config.replace(table, &format!("{table}{more}\n")))
     }
 
     /// The same with a configuration of its own.
@@ -319,6 +382,18 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         Ok(())
     }
 
+    /// Has the NAT forget everything, as one does that has lost its power.
+    ///
+    /// # Errors
+    /// There is none, or the kernel refuses.
+    pub fn forget(&self) -> Result<()> {
+        let nat = self.nat.as_ref().context("a NAT")?;
+        let netlink = nat.netns().netlink()?;
+        netlink.link_down("outside")?;
+        netlink.link_up("outside")?;
+        nat.route("default", OUTSIDE[1])
+    }
+
     /// Takes a link of the mobile node down, or brings it up.
     ///
     /// # Errors
@@ -357,9 +432,25 @@ pub fn refusal(status: &Value) -> &str {
     refusal["reason"].as_str().unwrap_or("")
 }
 
+/// Where a NAT has the packets of a home agent's only mobile node come from, by what its `strata status` says.
+pub fn in_udp(status: &Value) -> Option<&str> {
+    status["status"]["mobile_ip"]["mobiles"][0]["bindings"][0]["udp"].as_str()
+}
+
 /// Where the foreign agent that a visitor has left sends what comes for it, by what its `strata status` says.
 pub fn sent_on(status: &Value) -> Option<&str> {
     status["status"]["mobile_ip"]["visitors"][0]["gone_to"].as_str()
+}
+
+/// Joins a NAT, which has its inside, to the host between.
+fn translate(nat: &Host, between: &Host, device: &str) -> Result<()> {
+    let [here, there] = OUTSIDE.map(|address| format!("{address}/24"));
+    wire::veth(nat.end("outside", &[&here]), between.end(device, &[&there]))?;
+    nat.sysctl("net.ipv4.ip_forward", "1")?;
+    nat.route("default", OUTSIDE[1])?;
+    nat.route(&network(0), UPLINKS[0][0])?;
+    nat.file("nat.nft", TRANSLATION)?;
+    nat.run("nft -f nat.nft").map(drop)
 }
 
 /// The network of a foreign agent.

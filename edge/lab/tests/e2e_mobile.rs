@@ -1,23 +1,20 @@
 //! Mobile IPv4 (RFC 5944): a mobile node keeps its address, and with it its tunnel, wherever it is.
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::canary::Marked;
-use lab::daemon::Daemon;
 use lab::pair::{self, GATEWAY, MOBILE, Terms};
 use lab::process::DEADLINE;
 use lab::runner;
-use lab::transfer::{connect, transfer};
+use lab::transfer::transfer;
 use lab::tshark;
 use lab::volley::{Volleys, volleys};
 use lab::walk::{
-    CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, NEIGHBOUR_KEY, Walk, bound, refusal, registered,
-    sent_on,
+    CARE_OF, Ends, HOME_ADDRESS, HOME_AGENT, HOME_KEY, NEIGHBOUR_KEY, Walk, bound, download,
+    refusal, registered, sent_on,
 };
 use lab::wiretap::{Seen, Wiretap, write_capture};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::net::{Shutdown, TcpStream, UdpSocket};
+use std::net::UdpSocket;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -43,54 +40,14 @@ fn main() -> ExitCode {
 
 const MB: usize = 1_000_000;
 
-/// What is read before a move, and after it.
-const PART: usize = 4 * MB;
-
 /// What is between the mobile node and home is heard, but does not answer.
 const DISCARD: u16 = 9;
-
-/// The daemons of both ends.
-struct Ends {
-    home: Daemon,
-    mobile: Daemon,
-}
-
-/// Both ends with a tunnel that is up, through whichever foreign agent is there.
-fn start(walk: &Walk, more: &str) -> Result<Ends> {
-    let home = walk.start_home(Terms::PLAIN)?;
-    let mobile = walk.start_mobile(HOME_KEY, more, Terms::PLAIN)?;
-    mobile.wait_until("status", DEADLINE, pair::is_up)?;
-    home.wait_until("status", DEADLINE, pair::is_up)?;
-    Ok(Ends { home, mobile })
-}
-
-impl Ends {
-    /// Waits until both know that the mobile node is at this place and at no other.
-    fn is_at(&self, care_of: &str) -> Result<()> {
-        let registered = |status: &Value| registered(status) == [care_of];
-        self.mobile.wait_until("status", DEADLINE, registered)?;
-        let bound = |status: &Value| bound(status) == [care_of];
-        self.home.wait_until("status", DEADLINE, bound).map(drop)
-    }
-
-    /// The SPIs of the tunnel at both ends, and how often it came up.
-    fn tunnel(&mut self) -> Result<(Vec<Value>, usize)> {
-        let mut spis = Vec::new();
-        for daemon in [&self.mobile, &self.home] {
-            let status = daemon.strata("status")?;
-            let children = pair::children(&status);
-            spis.extend(children.iter().map(|child| child["spi_in"].clone()));
-        }
-        let log = self.home.process().log();
-        Ok((spis, log.matches("peer alice: up").count()))
-    }
-}
 
 fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
     let walk = Walk::new("mobile")?;
     walk.check_reverse_paths("1")?;
     let _agents = [walk.start_agent(0)?, walk.start_agent(1)?];
-    let mut ends = start(&walk, "")?;
+    let mut ends = Ends::start(&walk, "")?;
     ends.is_at(CARE_OF[0])?;
     let before = ends.tunnel()?;
     download(&walk, |part| {
@@ -113,7 +70,7 @@ fn with_simultaneous_bindings_a_move_loses_nothing() -> Result<()> {
     let walk = Walk::new("mobile")?;
     walk.check_reverse_paths("2")?;
     let _far = walk.start_agent(1)?;
-    let mut ends = start(&walk, "simultaneous = true")?;
+    let mut ends = Ends::start(&walk, "simultaneous = true")?;
     ends.is_at(CARE_OF[1])?;
     let before = ends.tunnel()?;
     let (near, far) = ((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]));
@@ -137,7 +94,7 @@ fn home_is_told_when_the_daemon_stops() -> Result<()> {
     let walk = Walk::new("mobile")?;
     let before = pair::traces(&walk.mobile)?;
     let _agent = walk.start_agent(0)?;
-    let mut ends = start(&walk, "")?;
+    let mut ends = Ends::start(&walk, "")?;
     ends.mobile.stop()?;
     let log = ends.mobile.process().log();
     ensure!(
@@ -175,7 +132,7 @@ fn another_key_is_not_registered() -> Result<()> {
 fn a_foreign_agent_that_dies_is_left_for_another() -> Result<()> {
     let walk = Walk::new("mobile")?;
     let (mut near, _far) = (walk.start_agent(0)?, walk.start_agent(1)?);
-    let mut ends = start(&walk, "")?;
+    let mut ends = Ends::start(&walk, "")?;
     ends.is_at(CARE_OF[0])?;
     let before = ends.tunnel()?;
     near.process().crash()?;
@@ -201,7 +158,7 @@ fn two_ways_at_once_are_refused_where_reverse_paths_are_strict() -> Result<()> {
 fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result<()> {
     let walk = Walk::new("mobile")?;
     let mut agent = walk.start_agent(0)?;
-    let mut ends = start(&walk, "lifetime = \"10s\"")?;
+    let mut ends = Ends::start(&walk, "lifetime = \"10s\"")?;
     ends.is_at(CARE_OF[0])?;
     agent.process().crash()?;
     agent.start_again()?;
@@ -284,7 +241,7 @@ fn who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told() -> Result<()> {
         host.netns().netlink()?.set_mtu(device, ROOM)?;
     }
     let _agent = walk.start_agent(0)?;
-    let mut ends = start(&walk, "")?;
+    let mut ends = Ends::start(&walk, "")?;
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
     ends.mobile.stop()?;
     let config = std::fs::read_to_string(walk.mobile.directory().join("strata.toml"))?;
@@ -456,7 +413,7 @@ fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
     let walk = Walk::new("mobile")?;
     let agent = walk.start_agent(0)?;
     let tap = Wiretap::open(&walk.agents[0])?;
-    let _ends = start(&walk, "")?;
+    let _ends = Ends::start(&walk, "")?;
     let mut volleys = Volleys::new((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]))?;
     volleys.fly()?;
     let status = agent.strata("status")?;
@@ -507,38 +464,4 @@ fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
     let found = read(malformed, "frame.number")?;
     ensure!(!found.is_empty(), "what is malformed is not found");
     Ok(())
-}
-
-/// A download of three parts, after the first two of which something happens: all of it arrives.
-fn download(walk: &Walk, mut happen: impl FnMut(usize) -> Result<()>) -> Result<()> {
-    let (out, mut inward) = connect(&walk.home, &walk.mobile, MOBILE[0])?;
-    for stream in [&out, &inward] {
-        stream.set_read_timeout(Some(DEADLINE))?;
-        stream.set_write_timeout(Some(DEADLINE))?;
-    }
-    let content = Marked::new(7);
-    std::thread::scope(|scope| {
-        let sending = scope.spawn(|| {
-            let mut out = out;
-            content.write_to(&mut out, 3 * PART as u64)?;
-            out.shutdown(Shutdown::Write)
-        });
-        let received = (0..3).try_for_each(|part| {
-            read_part(&mut inward, &content, part * PART)?;
-            if part < 2 { happen(part) } else { Ok(()) }
-        });
-        drop(inward);
-        let sent = sending.join().expect("a sender returns its errors");
-        received?;
-        Ok(sent?)
-    })
-}
-
-fn read_part(inward: &mut TcpStream, content: &Marked, from: usize) -> Result<()> {
-    let mut part = vec![0; PART];
-    inward.read_exact(&mut part)?;
-    match content.first_difference(from as u64, &part) {
-        Some(at) => bail!("octet {at} differs from the one sent"),
-        None => Ok(()),
-    }
 }

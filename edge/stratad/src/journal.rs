@@ -275,6 +275,12 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
             "foreign agent: {} is at {to} now, and what still comes for it is sent there",
             visitor.home
         ),
+        mobile_ip::Event::ForeignAgent(ForeignEvent::Unheard(visitor)) => tracing::warn!(
+            "foreign agent: nothing comes in UDP for {} from {}: a NAT has forgotten it, or that home agent is out of reach. \
+             It is had to register again; if this happens often, write a shorter `keepalive`",
+            visitor.home,
+            visitor.home_agent
+        ),
         mobile_ip::Event::ForeignAgent(ForeignEvent::Left(visitor)) => {
             tracing::info!("foreign agent: {} has left", visitor.home);
         }

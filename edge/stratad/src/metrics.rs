@@ -289,6 +289,20 @@ fn mobile_ip(registry: &mut Registry, node: &Node) {
             .into_iter(),
         );
     }
+    if let Some(keepalives) = node.keepalives() {
+        family(
+            registry,
+            "mobile_keepalives",
+            "Keepalives of tunnels in UDP, and how often such a tunnel was lost",
+            "result",
+            [
+                ("sent", keepalives.sent),
+                ("answered", keepalives.answered),
+                ("lost", keepalives.lost),
+            ]
+            .into_iter(),
+        );
+    }
     let places = match status {
         Status::MobileNode { registrations, .. } => registrations.len(),
         Status::ForeignAgent { visitors, .. } => visitors.len(),

@@ -23,10 +23,19 @@ use node::{Node, Packet};
 use os::{Error, Poller, clock};
 use std::io;
 use std::time::{Duration, SystemTime};
+use wire::ip_in_ip::UDP_LEN;
 
 /// What a packet of a tunnel may have on its way: as much as Ethernet takes. Those that go on by less are cut, or their
 /// sources are told.
 const OUTER_MTU: u16 = 1500;
+
+/// The same where tunnels may be in UDP: less by what that adds.
+const fn outer_mtu(nat: config::Nat) -> u16 {
+    match nat {
+        config::Nat::Never => OUTER_MTU,
+        config::Nat::Detect | config::Nat::Always => OUTER_MTU - UDP_LEN as u16,
+    }
+}
 
 /// How long the end of a mobile node waits for its home agent to know of it.
 const FAREWELL: Duration = Duration::from_secs(3);

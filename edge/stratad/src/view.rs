@@ -258,11 +258,12 @@ fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
             care_of,
             visitors: visitors
                 .into_iter()
-                .map(|(visitor, until, gone_to)| MobileVisitor {
-                    home_address: visitor.home,
-                    home_agent: visitor.home_agent,
-                    left_seconds: left(until),
-                    gone_to,
+                .map(|stay| MobileVisitor {
+                    home_address: stay.visitor.home,
+                    home_agent: stay.visitor.home_agent,
+                    in_udp: stay.is_in_udp,
+                    left_seconds: left(stay.until),
+                    gone_to: stay.gone_to,
                 })
                 .collect(),
         },
@@ -274,9 +275,10 @@ fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
                     home_address,
                     bindings: bindings
                         .into_iter()
-                        .map(|(care_of, until)| MobileBinding {
-                            care_of,
-                            left_seconds: left(until),
+                        .map(|place| MobileBinding {
+                            care_of: place.care_of,
+                            udp: place.udp,
+                            left_seconds: left(place.until),
                         })
                         .collect(),
                 })

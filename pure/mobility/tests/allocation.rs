@@ -9,7 +9,7 @@
 use crypto::Secret;
 use mobility::mobile_ip::{
     Algorithm, Arrival, Association, ForeignAgent, ForeignAgentConfig, HomeAgent, HomeAgentConfig,
-    Replay, Transmit,
+    Nat, Remote, Replay, Transmit,
 };
 use model::Instant;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -94,6 +94,9 @@ fn home() -> HomeAgent {
         reverse_tunnel_required: true,
         mobiles: BTreeMap::from([(HOME, key())]),
         foreign: BTreeMap::new(),
+        nat: Nat::Never,
+        nat_lifetime: Lifetime(60),
+        keepalive: None,
     };
     let mut home = HomeAgent::new(config, [1; 32]);
     let mut nonce = 0;
@@ -120,6 +123,8 @@ fn foreign() -> ForeignAgent {
         home_keys: BTreeMap::new(),
         mobile_keys: BTreeMap::new(),
         neighbours: BTreeMap::new(),
+        nat: Nat::Never,
+        keepalive: None,
         visitors: 1,
         pending: 1,
     };
@@ -146,16 +151,18 @@ fn packets_in_tunnels_allocate_nothing() {
     let (mut home, mut foreign) = (home(), foreign());
     let (mut there, mut back) = (datagram(PEER, HOME), datagram(HOME, PEER));
     let (home, foreign) = (home.tunnel(), foreign.tunnel());
+    let now = Instant::ZERO;
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
         let mut sent = 0;
         home.encapsulate(&there, |_| sent += 1).unwrap();
         assert_eq!(sent, 1);
         foreign
-            .decapsulate(HOME_AGENT, Ecn::Ce, &mut there)
+            .decapsulate(Remote::Ip(HOME_AGENT), Ecn::Ce, &mut there, now)
             .unwrap();
-        foreign.encapsulate(&back).unwrap();
-        home.decapsulate(FOREIGN_AGENT, Ecn::Ce, &mut back).unwrap();
+        foreign.encapsulate(&back, now).unwrap();
+        home.decapsulate(Remote::Ip(FOREIGN_AGENT), Ecn::Ce, &mut back)
+            .unwrap();
     }
     assert_eq!(ALLOCATIONS.get(), before);
     assert_eq!(

@@ -13,14 +13,13 @@ use model::Instant;
 use part::Engine;
 use std::net::Ipv4Addr;
 use wire::ecn::Ecn;
-use wire::ip_in_ip::Outer;
 
 pub use mobility::mobile_ip::{
-    Algorithm, Arrival, Association, Attachment, Dropped, ForeignAgentConfig, ForeignEvent,
-    HomeAgentConfig, HomeEvent, MobileEvent, MobileNodeConfig, NtpTime, Registration, Replay,
-    TakenOut, Transmit, TunnelDrop, Visitor,
+    Algorithm, Arrival, Association, Attachment, Dropped, Envelope, ForeignAgentConfig,
+    ForeignEvent, HomeAgentConfig, HomeEvent, Keepalives, MobileEvent, MobileNodeConfig, Nat,
+    NtpTime, Place, Registration, Remote, Replay, TakenOut, Transmit, TunnelDrop, Visitor,
 };
-pub use wire::mobile_ip::{Lifetime, PORT};
+pub use wire::mobile_ip::{Lifetime, PORT, TunnelData, message};
 
 /// What a host is to it.
 #[derive(Clone, Debug)]
@@ -64,8 +63,8 @@ pub enum Status {
     ForeignAgent {
         /// Where tunnels to its visitors end.
         care_of: Ipv4Addr,
-        /// Whom it serves, until when unless they register again, and where what comes for them is sent on to.
-        visitors: Vec<(Visitor, Option<Instant>, Option<Ipv4Addr>)>,
+        /// Whom it serves.
+        visitors: Vec<Stay>,
     },
     /// Of a home agent.
     HomeAgent {
@@ -76,8 +75,18 @@ pub enum Status {
     },
 }
 
-/// A care-of address, and until when it is one; `None` if that does not end.
-pub type Place = (Ipv4Addr, Option<Instant>);
+/// A visitor of a foreign agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// Who it is.
+    pub visitor: Visitor,
+    /// Until when it is served unless it registers again; `None` if that does not end.
+    pub until: Option<Instant>,
+    /// The foreign agent to which what comes for it is sent on.
+    pub gone_to: Option<Ipv4Addr>,
+    /// Whether its tunnel is in UDP.
+    pub is_in_udp: bool,
+}
 
 impl Node {
     // Commands.
@@ -149,11 +158,11 @@ impl Node {
 
     /// A datagram that is to go into a home or foreign agent's tunnels: tells of each header with which it is to be
     /// sent. One that is dropped is counted.
-    pub fn encapsulate(&mut self, datagram: &[u8], mut each: impl FnMut(Outer)) {
+    pub fn encapsulate(&mut self, datagram: &[u8], mut each: impl FnMut(Envelope), now: Instant) {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
             Some(Engine::ForeignAgent(agent)) => {
-                if let Ok(outer) = agent.tunnel().encapsulate(datagram) {
-                    each(outer);
+                if let Ok(envelope) = agent.tunnel().encapsulate(datagram, now) {
+                    each(envelope);
                 }
             }
             // What was dropped is counted there.
@@ -163,22 +172,20 @@ impl Node {
     }
 
     /// What came in a tunnel of theirs, from the other end: gives the datagram, if it may come out there, and the
-    /// header with which it is to be sent on, if it may.
+    /// header with which it is to be sent on, if it may. What is in UDP is the whole payload, which begins with
+    /// [`message::TUNNEL_DATA`].
     pub fn decapsulate<'a>(
         &mut self,
-        from: Ipv4Addr,
+        from: Remote,
         ecn: Ecn,
-        inner: &'a mut [u8],
+        octets: &'a mut [u8],
+        now: Instant,
     ) -> Option<TakenOut<'a>> {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
-            Some(Engine::ForeignAgent(agent)) => agent.tunnel().decapsulate(from, ecn, inner).ok(),
-            Some(Engine::HomeAgent(agent)) => {
-                let datagram = agent.tunnel().decapsulate(from, ecn, inner).ok()?;
-                Some(TakenOut {
-                    datagram,
-                    onward: None,
-                })
+            Some(Engine::ForeignAgent(agent)) => {
+                agent.tunnel().decapsulate(from, ecn, octets, now).ok()?
             }
+            Some(Engine::HomeAgent(agent)) => agent.tunnel().decapsulate(from, ecn, octets).ok(),
             Some(Engine::MobileNode(_)) | None => None,
         }
     }
@@ -206,6 +213,11 @@ impl Node {
     pub fn tunnelled(&self) -> Option<(u64, u64, u64)> {
         let counters = self.mobile_ip.as_ref()?.tunnel_counters()?;
         Some((counters.sent, counters.received, counters.forwarded))
+    }
+
+    /// What kept tunnels in UDP alive.
+    pub fn keepalives(&self) -> Option<Keepalives> {
+        Some(self.mobile_ip.as_ref()?.tunnel_counters()?.keepalives)
     }
 
     /// Why messages and packets were dropped, and how often: the label of each reason, of which some are of both.

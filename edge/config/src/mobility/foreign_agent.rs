@@ -1,6 +1,6 @@
 //! `[foreign_agent]`: mobile nodes that are at home elsewhere visit this router.
 
-use super::{Agent, Association, HOME_ADDRESS, host, lifetime, unique};
+use super::{Agent, Association, HOME_ADDRESS, Nat, host, lifetime, nat, unique};
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -18,6 +18,11 @@ pub struct ForeignAgent {
     pub lifetime: Duration,
     /// `visitors`: how many there are at once, 1 to 10,000. Default 1000.
     pub visitors: u32,
+    /// `nat`: whether home agents are asked for tunnels in UDP, which come through a NAT. Default `never`.
+    pub nat: Nat,
+    /// `keepalive`: after how long such a tunnel is kept alive, 10 s to 1 h, or sooner if the home agent says so. Default
+    /// as it says, or 110 s.
+    pub keepalive: Option<Duration>,
     /// `[foreign_agent.home.NAME]`, sorted by name: the home agents whose mobile nodes are taken. Default anybody's.
     pub homes: Vec<Agent>,
     /// `[foreign_agent.mobile.NAME]`, sorted by name: mobile nodes with which there is a key. Others are taken
@@ -50,6 +55,9 @@ impl ForeignAgent {
         });
         let lifetime = table.optional("lifetime", lifetime);
         let visitors = table.optional("visitors", |value| value.number(1..=10_000));
+        let nat = table.optional("nat", Nat::read);
+        let keepalive = table.optional("keepalive", nat::keepalive);
+        nat::needed(&mut table, nat, &["keepalive"]);
         let homes = table.named("home", Agent::read);
         let mobiles = table.named("mobile", Mobile::read);
         let neighbours = table.named("neighbour", |name, table| neighbour(name, table, address));
@@ -66,6 +74,8 @@ impl ForeignAgent {
             advertise: advertise.unwrap_or(second),
             lifetime: lifetime.unwrap_or(300 * second),
             visitors: visitors.unwrap_or(1000),
+            nat: nat.unwrap_or_default(),
+            keepalive,
             homes: homes?,
             mobiles: mobiles?,
             neighbours: neighbours?,

@@ -1,6 +1,6 @@
 //! `[home_agent]`: this router stands in for mobile nodes that are away.
 
-use super::{Agent, Association, HOME_ADDRESS, Replay, host, lifetime, unique};
+use super::{Agent, Association, HOME_ADDRESS, Nat, Replay, host, lifetime, nat, unique};
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -14,6 +14,12 @@ pub struct HomeAgent {
     pub lifetime: Duration,
     /// `bindings`: at how many places one may be at once, 1 to 8: packets for it go to each. Default 2.
     pub bindings: u8,
+    /// `nat`: whether foreign agents behind a NAT get their tunnels in UDP. Default `never`.
+    pub nat: Nat,
+    /// `nat_lifetime`: the longest registration through a NAT, 10 s to 18 h. Default 1 min.
+    pub nat_lifetime: Duration,
+    /// `keepalive`: after how long such a tunnel is to be kept alive, 10 s to 1 h. Default what the other end has.
+    pub keepalive: Option<Duration>,
     /// `[home_agent.mobile.NAME]`, sorted by name: whom it stands in for.
     pub mobiles: Vec<Resident>,
     /// `[home_agent.foreign.NAME]`, sorted by name: foreign agents with which there is a key. Others are taken
@@ -38,8 +44,12 @@ impl HomeAgent {
     pub(super) fn read(value: &Value<'_>) -> Option<Self> {
         let mut table = value.table()?;
         let address = table.required("address", "\"192.0.2.1\"", host);
-        let lifetime = table.optional("lifetime", lifetime);
+        let longest = table.optional("lifetime", lifetime);
         let bindings = table.optional("bindings", |value| value.number(1..=8));
+        let nat = table.optional("nat", Nat::read);
+        let nat_lifetime = table.optional("nat_lifetime", lifetime);
+        let keepalive = table.optional("keepalive", nat::keepalive);
+        nat::needed(&mut table, nat, &["nat_lifetime", "keepalive"]);
         let mobiles = table.named("mobile", Resident::read);
         let foreign = table.named("foreign", Agent::read);
         table.finish();
@@ -49,8 +59,11 @@ impl HomeAgent {
         unique(value, "mobile", all, HOME_ADDRESS, Resident::place);
         let agent = Self {
             address: address?,
-            lifetime: lifetime.unwrap_or(Duration::from_secs(600)),
+            lifetime: longest.unwrap_or(Duration::from_secs(600)),
             bindings: bindings.map_or(2, |bindings| bindings as u8),
+            nat: nat.unwrap_or_default(),
+            nat_lifetime: nat_lifetime.unwrap_or(Duration::from_secs(60)),
+            keepalive,
             mobiles: mobiles?,
             foreign: foreign?,
         };

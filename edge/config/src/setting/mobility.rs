@@ -4,6 +4,7 @@ use super::{Effect, Section, Setting, Value, list, restart, time};
 use crate::{
     Agent, Association, ForeignAgent, HomeAgent, Mobile, MobileNode, Mobility, Psk, Resident,
 };
+use std::time::Duration;
 
 pub(super) fn sections(mobility: &Mobility) -> Vec<Section> {
     match mobility {
@@ -47,6 +48,8 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         advertise,
         lifetime,
         visitors,
+        nat,
+        keepalive,
         homes,
         mobiles,
         neighbours,
@@ -57,6 +60,8 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         restart("advertise", time(*advertise)),
         restart("lifetime", time(*lifetime)),
         restart("visitors", visitors),
+        restart("nat", nat.word()),
+        restart("keepalive", kept(*keepalive)),
     ];
     let homes = homes.iter().map(|one| agent("foreign_agent.home", one));
     let neighbours = neighbours.iter();
@@ -85,6 +90,9 @@ fn home_agent(home: &HomeAgent) -> Vec<Section> {
         address,
         lifetime,
         bindings,
+        nat,
+        nat_lifetime,
+        keepalive,
         mobiles,
         foreign,
     } = home;
@@ -92,6 +100,9 @@ fn home_agent(home: &HomeAgent) -> Vec<Section> {
         restart("address", address),
         restart("lifetime", time(*lifetime)),
         restart("bindings", bindings),
+        restart("nat", nat.word()),
+        restart("nat_lifetime", time(*nat_lifetime)),
+        restart("keepalive", kept(*keepalive)),
     ];
     let foreign = foreign.iter().map(|one| agent("home_agent.foreign", one));
     [section("home_agent", settings)]
@@ -99,6 +110,11 @@ fn home_agent(home: &HomeAgent) -> Vec<Section> {
         .chain(mobiles.iter().map(resident))
         .chain(foreign)
         .collect()
+}
+
+/// After how long a tunnel is kept alive, if that is said.
+fn kept(keepalive: Option<Duration>) -> String {
+    keepalive.map_or_else(|| "none".to_owned(), time)
 }
 
 fn resident(resident: &Resident) -> Section {

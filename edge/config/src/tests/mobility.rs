@@ -48,6 +48,8 @@ address = "198.51.100.2"
 advertise = "1500ms"
 lifetime = "6m"
 visitors = 77
+nat = "detect"
+keepalive = "25s"
 [foreign_agent.home.office]
 address = "192.0.2.1"
 key = { spi = 4099, secret = "home.key", algorithm = "hmac-md5" }
@@ -62,6 +64,9 @@ key = { spi = 4101, secret = "home.key", algorithm = "hmac-md5" }
 address = "192.0.2.1"
 lifetime = "11m"
 bindings = 3
+nat = "detect"
+nat_lifetime = "2m"
+keepalive = "25s"
 [home_agent.mobile.alice]
 home_address = "10.66.0.7"
 key = { spi = 4097, secret = "home.key", algorithm = "hmac-md5" }
@@ -102,6 +107,8 @@ const CHANGES: [&[(&str, &str, &str)]; 3] = [
         ("foreign_agent.advertise", "1500ms", "1501ms"),
         ("foreign_agent.lifetime", "6m", "7m"),
         ("foreign_agent.visitors", "77", "78"),
+        ("foreign_agent.nat", "detect", "always"),
+        ("foreign_agent.keepalive", "25s", "26s"),
         (
             "foreign_agent.home.office.address",
             "192.0.2.1",
@@ -132,6 +139,9 @@ const CHANGES: [&[(&str, &str, &str)]; 3] = [
         ("home_agent.address", "192.0.2.1", "192.0.2.2"),
         ("home_agent.lifetime", "11m", "12m"),
         ("home_agent.bindings", "bindings = 3", "bindings = 4"),
+        ("home_agent.nat", "detect", "always"),
+        ("home_agent.nat_lifetime", "2m", "3m"),
+        ("home_agent.keepalive", "25s", "26s"),
         (
             "home_agent.mobile.alice.home_address",
             "10.66.0.7",
@@ -266,6 +276,32 @@ fn a_machine_is_one_of_the_three() {
     );
     let all = format!("{NODE}{HOME_AGENT}{MOBILE_NODE}{FOREIGN_AGENT}");
     assert_eq!(folder().lines(&all).len(), 2);
+}
+
+#[test]
+fn what_is_said_of_tunnels_in_udp_needs_them() {
+    for (lines, key) in [
+        (FULL[1], "keepalive = \"25s\"\n"),
+        (FULL[2], "keepalive = \"25s\"\nnat_lifetime = \"2m\"\n"),
+    ] {
+        let keys = ["keepalive = \"25s\"\n", "nat_lifetime = \"2m\"\n"];
+        let bare = keys
+            .iter()
+            .fold(lines.to_owned(), |bare, key| bare.replace(key, ""));
+        for nat in ["", "nat = \"never\"\n"] {
+            let file = bare.replace("nat = \"detect\"\n", &format!("{nat}{key}"));
+            let told = folder().lines(&format!("{NODE}{file}"));
+            assert_eq!(told.len(), key.lines().count(), "{told:?}");
+            assert!(
+                told.iter()
+                    .all(|told| told.contains("there are no tunnels in UDP"))
+            );
+        }
+    }
+    let told = only_fault(&FULL[2].replace("\"25s\"", "\"9s\""));
+    assert!(told.contains("home_agent.keepalive"), "{told}");
+    let told = only_fault(&FULL[2].replace("\"detect\"", "\"sometimes\""));
+    assert!(told.contains("home_agent.nat"), "{told}");
 }
 
 #[test]

@@ -77,15 +77,20 @@ fn show_visitor(text: &mut String, visitor: &MobileVisitor) {
     } = visitor;
     let gone = visitor.gone_to;
     let gone = gone.map_or_else(String::new, |to| format!(", packets are sent on to {to}"));
+    let udp = if visitor.in_udp { " in UDP" } else { "" };
     let _ = writeln!(
         text,
-        "  visitor   {home_address} of {home_agent}, {left}{gone}"
+        "  visitor   {home_address} of {home_agent}{udp}, {left}{gone}"
     );
 }
 
 fn show_home(text: &mut String, mobile: &MobileHome) {
     let at = mobile.bindings.iter();
-    let at = at.map(|binding| format!("{}, {}", binding.care_of, left(binding.left_seconds)));
+    let at = at.map(|binding| {
+        let udp = binding.udp;
+        let udp = udp.map_or_else(String::new, |end| format!(" in UDP by {end}"));
+        format!("{}{udp}, {}", binding.care_of, left(binding.left_seconds))
+    });
     let at = match mobile.bindings.is_empty() {
         true => "nowhere".to_owned(),
         false => at.collect::<Vec<_>>().join("; "),
@@ -104,6 +109,7 @@ mod tests {
     use super::super::tests::PLAIN;
     use super::*;
     use control::{MobileBinding, Refusal};
+    use std::net::SocketAddrV4;
 
     fn shown(part: MobilePart, last_refusal: Option<Refusal>) -> String {
         let mut text = String::new();
@@ -147,6 +153,7 @@ mobile node 192.0.2.7  registered
                 .map(|gone_to| MobileVisitor {
                     home_address: address(7),
                     home_agent: address(1),
+                    in_udp: gone_to.is_some(),
                     left_seconds: None,
                     gone_to,
                 })
@@ -155,7 +162,7 @@ mobile node 192.0.2.7  registered
         let expected = "
 foreign agent 192.0.2.2  2 visitors
   visitor   192.0.2.7 of 192.0.2.1, for ever
-  visitor   192.0.2.7 of 192.0.2.1, for ever, packets are sent on to 192.0.2.3
+  visitor   192.0.2.7 of 192.0.2.1 in UDP, for ever, packets are sent on to 192.0.2.3
 ";
         assert_eq!(shown(part, None), expected);
         let part = MobilePart::HomeAgent {
@@ -165,6 +172,7 @@ foreign agent 192.0.2.2  2 visitors
                     home_address: address(7),
                     bindings: vec![MobileBinding {
                         care_of: address(2),
+                        udp: Some(SocketAddrV4::new(address(9), 20_345)),
                         left_seconds: Some(9),
                     }],
                 },
@@ -184,7 +192,9 @@ foreign agent 192.0.2.2  2 visitors
             "{text}"
         );
         assert!(
-            text.contains("  mobile    192.0.2.7 at 192.0.2.2, 9 s left\n"),
+            text.contains(
+                "  mobile    192.0.2.7 at 192.0.2.2 in UDP by 192.0.2.9:20345, 9 s left\n"
+            ),
             "{text}"
         );
         assert!(

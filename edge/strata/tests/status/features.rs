@@ -99,6 +99,7 @@ const MOBIKE: &str = "edge/lab/tests/e2e_mobike.rs";
 const MOBILE: &str = "edge/lab/tests/e2e_mobile.rs";
 const MOBILE_FLOW: &str = "pure/mobility/src/mobile_ip/tests/flow.rs";
 const MOBILE_HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
+const MOBILE_NAT: &str = "edge/lab/tests/e2e_mobile_nat.rs";
 const MOBILE_NODE: &str = "pure/node/src/tests/mobile_ip.rs";
 const MOBILE_TRIO: &str = "pure/mobility/src/mobile_ip/tests/trio.rs";
 const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
@@ -165,6 +166,7 @@ const TCP: &str = "edge/lab/tests/e2e_tcp.rs";
 const IKE_TCP: &str = "pure/ike/src/tests/tcp.rs";
 const TCP_TSHARK: &str = "edge/lab/tests/interop_tcp.rs";
 const STREAM: &str = "pure/wire/src/stream.rs";
+const TUNNELS_IN_UDP: &str = "pure/mobility/src/mobile_ip/tests/nat.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
 const TRANSFER: &str = "edge/lab/tests/e2e_transfer.rs";
 const TSHARK: &str = "edge/lab/tests/interop_tshark.rs";
@@ -1420,6 +1422,66 @@ pub const FEATURES: &[Feature] = &[
             (
                 MOBILE_FLOW,
                 "with_simultaneous_bindings_no_move_loses_a_packet",
+            ),
+        ]),
+    },
+    Feature {
+        name: "The same through a NAT: tunnels in UDP (RFC 3519)",
+        keys: &[
+            "foreign_agent.nat",
+            "foreign_agent.keepalive",
+            "home_agent.nat",
+            "home_agent.nat_lifetime",
+            "home_agent.keepalive",
+        ],
+        verbs: &["status", "metrics"],
+        works: Tests(&[
+            (
+                MOBILE_NAT,
+                "a_tunnel_stays_while_its_mobile_node_moves_out_of_a_nat_and_back",
+            ),
+            (
+                MOBILE_NAT,
+                "udp_may_be_demanded_where_the_home_agent_allows_it",
+            ),
+            (
+                MOBILE_NAT,
+                "what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp",
+            ),
+            (MOBILE_NAT, "tshark_reads_what_goes_through_a_nat"),
+        ]),
+        refuses: Tests(&[
+            (
+                MOBILE_NAT,
+                "without_udp_at_home_nobody_is_registered_through_a_nat",
+            ),
+            (
+                TUNNELS_IN_UDP,
+                "another_encapsulation_in_udp_is_refused_with_its_own_code",
+            ),
+            (
+                TUNNELS_IN_UDP,
+                "a_request_that_is_repeated_from_elsewhere_moves_no_tunnel",
+            ),
+            (
+                TUNNELS_IN_UDP,
+                "a_keepalive_from_elsewhere_moves_no_tunnel_and_is_not_answered",
+            ),
+            (
+                TUNNELS_IN_UDP,
+                "what_comes_from_another_port_or_in_ip_is_dropped",
+            ),
+        ]),
+        recovers: Tests(&[
+            (MOBILE_NAT, "a_nat_that_forgets_is_noticed_by_keepalives"),
+            (TUNNELS_IN_UDP, "a_keepalive_that_is_lost_is_repeated"),
+            (
+                TUNNELS_IN_UDP,
+                "a_nat_that_forgets_is_mended_by_the_next_registration_in_any_case",
+            ),
+            (
+                TUNNELS_IN_UDP,
+                "all_agree_in_the_end_whatever_nats_and_links_do",
             ),
         ]),
     },

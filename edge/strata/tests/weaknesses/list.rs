@@ -54,6 +54,7 @@ const SELECTORS: &str = "pure/ike/src/selectors.rs";
 const SIGNATURE: &str = "pure/crypto/src/signature.rs";
 const STATES: &str = "pure/node/tests/flood.rs";
 const SUITES: &str = "edge/lab/tests/interop_suites.rs";
+const TUNNELS_IN_UDP: &str = "pure/mobility/src/mobile_ip/tests/nat.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
 const WINDOW: &str = "pure/ike/src/tests/window.rs";
 const RESPONSES: &str = "pure/ike/src/window/responses.rs";
@@ -975,6 +976,26 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_after_it",
             ),
             (HANDOVER, "a_flood_of_notes_is_bounded"),
+        ]),
+    },
+    Weakness {
+        number: 84,
+        seen: "RFC 3519 section 6",
+        what: "an address that nobody authenticates, to which somebody's packets are sent: by a registration or a keepalive that is repeated",
+        answer: Tests(&[
+            (
+                TUNNELS_IN_UDP,
+                "a_request_that_is_repeated_from_elsewhere_moves_no_tunnel",
+            ),
+            (
+                TUNNELS_IN_UDP,
+                "a_keepalive_from_elsewhere_moves_no_tunnel_and_is_not_answered",
+            ),
+            (TUNNELS_IN_UDP, "a_registration_through_a_nat_is_short"),
+            (
+                TUNNELS_IN_UDP,
+                "what_is_added_behind_the_authentication_of_agents_is_not_looked_at",
+            ),
         ]),
     },
 ];

@@ -9,7 +9,7 @@
 
 use super::home_agent::{read_routed, send_routed};
 use super::tunnel::Tunnel;
-use super::{NotRead, OUTER_MTU, each_message, setup};
+use super::{NotRead, each_message, outer_mtu, setup};
 use crate::outlet::Losses;
 use model::Instant;
 use node::mobile_ip::{Arrival, ForeignEvent, PORT, Transmit};
@@ -40,9 +40,8 @@ pub struct ForeignAgent {
     visitors: Visitors,
     discovery: Discovery,
     nearby: Nearby,
-    /// For home agents, from another port than 434: that is for visitors.
-    homes: Datagrams,
     neighbours: Option<Box<Neighbours>>,
+    /// To home agents, from another port than 434: that is for visitors.
     tunnel: Tunnel,
     /// Where those are that ask, and those that came.
     asking: BTreeMap<Ipv4Addr, LinkAddress>,
@@ -62,14 +61,12 @@ impl ForeignAgent {
             true => Nearby::open(&terms.interface, PORT)?,
             false => Nearby::open_beside(&terms.interface, PORT)?,
         };
-        let homes = Datagrams::udp(SocketAddr::from((terms.address, 0)), Some(MARK))?;
-        let tunnel = Tunnel::open(terms.address)?;
+        let tunnel = Tunnel::open(terms.address, 0)?;
         Ok(Self {
             address: terms.address,
-            visitors: Visitors::open(&terms.interface, OUTER_MTU, offload)?,
+            visitors: Visitors::open(&terms.interface, outer_mtu(terms.nat), offload)?,
             discovery,
             nearby,
-            homes,
             neighbours: Neighbours::open(terms)?,
             tunnel,
             asking: BTreeMap::new(),
@@ -80,11 +77,11 @@ impl ForeignAgent {
     pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
         poller.add(&self.discovery, first + DISCOVERY, Interest::Read)?;
         poller.add(&self.nearby, first + VISITORS, Interest::Read)?;
-        poller.add(&self.homes, first + HOMES, Interest::Read)?;
+        poller.add(self.tunnel.udp(), first + HOMES, Interest::Read)?;
         if let Some(neighbours) = &self.neighbours {
             poller.add(&neighbours.socket, first + NEIGHBOURS, Interest::Read)?;
         }
-        poller.add(self.tunnel.socket(), first + TUNNEL, Interest::Read)?;
+        poller.add(self.tunnel.bare(), first + TUNNEL, Interest::Read)?;
         poller.add(&self.visitors.device, first + DEVICE, Interest::Read)
     }
 
@@ -104,14 +101,14 @@ impl ForeignAgent {
             VISITORS => self
                 .read_visitors(node, now)
                 .map_err(|error| ("the socket for visitors", error)),
-            HOMES => read_routed(&mut self.homes, |_| true, node, now)
+            HOMES => (self.tunnel.read_udp(device, node, losses, now))
                 .map_err(|error| ("the socket for home agents", error)),
             NEIGHBOURS => (self.neighbours.as_mut())
                 .map_or(Ok(()), |neighbours| neighbours.read(node, now))
                 .map_err(|error| ("the socket for neighbours", error)),
-            TUNNEL => (self.tunnel.take_out(device, node, losses))
+            TUNNEL => (self.tunnel.take_out(device, node, losses, now))
                 .map_err(|error| ("the socket for protocol 4", error)),
-            _ => (self.tunnel.put_in(device, node, batch, losses))
+            _ => (self.tunnel.put_in(device, node, batch, losses, now))
                 .map_err(|error| (os::mobile::DEVICE, error)),
         }
     }
@@ -159,7 +156,7 @@ impl ForeignAgent {
             } => {
                 let neighbours = self.neighbours.as_ref();
                 let theirs = neighbours.filter(|all| all.addresses.contains(destination.ip()));
-                let socket = theirs.map_or(&self.homes, |neighbours| &neighbours.socket);
+                let socket = theirs.map_or(self.tunnel.udp(), |neighbours| &neighbours.socket);
                 send_routed(socket, transmit)
             }
             Transmit::Udp {
@@ -192,7 +189,7 @@ impl ForeignAgent {
             }
             ForeignEvent::Renewed(visitor) => self.admit(visitor.home),
             // The engine says for each packet where it goes.
-            ForeignEvent::Gone { .. } => Ok(()),
+            ForeignEvent::Gone { .. } | ForeignEvent::Unheard(_) => Ok(()),
             ForeignEvent::Left(visitor) => {
                 self.here.remove(&visitor.home);
                 self.visitors.dismiss(visitor.home)

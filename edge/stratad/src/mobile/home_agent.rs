@@ -1,7 +1,7 @@
 //! The home agent's end: requests come by UDP from everywhere, and packets for those who are away by the device.
 
 use super::tunnel::Tunnel;
-use super::{NotRead, OUTER_MTU, setup};
+use super::{NotRead, outer_mtu, setup};
 use crate::batch::TURNS;
 use crate::outlet::Losses;
 use model::{Instant, Path};
@@ -9,7 +9,6 @@ use node::mobile_ip::{Arrival, HomeEvent, PORT, Transmit};
 use node::{Node, Packet};
 use os::mobile::Homes;
 use os::poll::Interest;
-use os::routes::MARK;
 use os::{Datagrams, Error, Poller};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,26 +24,22 @@ pub(super) const ROUTED: u8 = 64;
 /// Its sockets, and what it leads.
 pub struct HomeAgent {
     homes: Homes,
-    requests: Datagrams,
     tunnel: Tunnel,
 }
 
 impl HomeAgent {
     pub fn open(terms: &config::HomeAgent, offload: bool) -> Result<Self, Error> {
-        let requests = SocketAddr::from((terms.address, PORT));
-        let requests = Datagrams::udp(requests, Some(MARK))?;
-        let tunnel = Tunnel::open(terms.address)?;
+        let tunnel = Tunnel::open(terms.address, PORT)?;
         let mobiles = terms.mobiles.iter().map(|mobile| mobile.home_address);
         Ok(Self {
-            homes: Homes::open(mobiles, OUTER_MTU, offload)?,
-            requests,
+            homes: Homes::open(mobiles, outer_mtu(terms.nat), offload)?,
             tunnel,
         })
     }
 
     pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
-        poller.add(&self.requests, first + REQUESTS, Interest::Read)?;
-        poller.add(self.tunnel.socket(), first + TUNNEL, Interest::Read)?;
+        poller.add(self.tunnel.udp(), first + REQUESTS, Interest::Read)?;
+        poller.add(self.tunnel.bare(), first + TUNNEL, Interest::Read)?;
         poller.add(&self.homes.device, first + DEVICE, Interest::Read)
     }
 
@@ -58,17 +53,17 @@ impl HomeAgent {
     ) -> Result<(), NotRead> {
         let device = &mut self.homes.device;
         match token {
-            REQUESTS => read_routed(&mut self.requests, |_| true, node, now)
+            REQUESTS => (self.tunnel.read_udp(device, node, losses, now))
                 .map_err(|error| ("the socket for registrations", error)),
-            TUNNEL => (self.tunnel.take_out(device, node, losses))
+            TUNNEL => (self.tunnel.take_out(device, node, losses, now))
                 .map_err(|error| ("the socket for protocol 4", error)),
-            _ => (self.tunnel.put_in(device, node, batch, losses))
+            _ => (self.tunnel.put_in(device, node, batch, losses, now))
                 .map_err(|error| (os::mobile::DEVICE, error)),
         }
     }
 
     pub fn send(&self, transmit: &Transmit) -> io::Result<()> {
-        send_routed(&self.requests, transmit)
+        send_routed(self.tunnel.udp(), transmit)
     }
 
     pub fn note(&self, event: &HomeEvent) -> Result<(), Error> {
@@ -102,7 +97,8 @@ pub(super) fn read_routed(
     Ok(())
 }
 
-fn routed(path: Path) -> Option<Arrival> {
+/// How a datagram came that a socket gave.
+pub(super) fn routed(path: Path) -> Option<Arrival> {
     let (SocketAddr::V4(local), SocketAddr::V4(source)) = (path.local, path.remote) else {
         return None;
     };

@@ -4,7 +4,7 @@ use config::{Agent, Mobility};
 use crypto::Secret;
 use node::mobile_ip::{
     Algorithm, Association, Config, ForeignAgentConfig, HomeAgentConfig, Lifetime,
-    MobileNodeConfig, Replay,
+    MobileNodeConfig, Nat, Replay,
 };
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -56,6 +56,8 @@ fn foreign_agent(from: &config::ForeignAgent) -> ForeignAgentConfig {
             })
             .collect(),
         neighbours: keys(&from.neighbours),
+        nat: nat(from.nat),
+        keepalive: from.keepalive,
         visitors: from.visitors as usize,
         pending: PENDING,
     }
@@ -73,6 +75,17 @@ fn home_agent(from: &config::HomeAgent) -> HomeAgentConfig {
             .map(|mobile| (mobile.home_address, association(&mobile.key, mobile.replay)))
             .collect(),
         foreign: keys(&from.foreign),
+        nat: nat(from.nat),
+        nat_lifetime: Lifetime::of(from.nat_lifetime),
+        keepalive: from.keepalive,
+    }
+}
+
+const fn nat(from: config::Nat) -> Nat {
+    match from {
+        config::Nat::Never => Nat::Never,
+        config::Nat::Detect => Nat::Detect,
+        config::Nat::Always => Nat::Always,
     }
 }
 

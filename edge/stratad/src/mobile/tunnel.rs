@@ -1,10 +1,13 @@
-//! Packets between an agent's device and its tunnels (RFC 2003), many at once.
+//! Packets between an agent's device and its tunnels (RFC 2003), many at once. Through a NAT they are in UDP (RFC 3519),
+//! and there with the registrations.
 //!
 //! The header outside is the kernel's to write: packets for one place that are of one length leave with one call.
 
+use super::home_agent::routed;
 use crate::batch::{TURNS, fill};
 use crate::outlet::Losses;
-use model::Path;
+use model::{Instant, Path};
+use node::mobile_ip::{Envelope, Remote, TunnelData, message};
 use node::{Node, Packet};
 use os::routes::MARK;
 use os::{Bulk, Datagrams, Error, Run};
@@ -12,27 +15,44 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wire::checksum::Checksum;
 use wire::ecn::Ecn;
-use wire::ip_in_ip::{HEADER_LEN, Outer};
+use wire::fragments::fragments;
+use wire::ip_in_ip::{HEADER_LEN, UDP_LEN};
 use wire::too_big::TooBig;
 
 /// Where our tunnels end.
 pub struct Tunnel {
-    socket: Datagrams,
+    /// Those of IP in IP.
+    bare: Datagrams,
+    /// Those in UDP, and what is said by routes of registrations: both "use the same ports" (RFC 3519 section 2).
+    udp: Datagrams,
     run: Run,
+    /// A packet that is made ready for UDP.
+    data: Vec<u8>,
 }
 
+/// What came out of tunnels and goes into another one. Some, for some seconds after a move, or keepalives: no room is kept
+/// for them.
+type Onward = Vec<(Envelope, Vec<u8>)>;
+
 impl Tunnel {
-    /// At an address of ours.
-    pub fn open(address: Ipv4Addr) -> Result<Self, Error> {
+    /// At an address of ours, and this port of it; 0 has the kernel choose one.
+    pub fn open(address: Ipv4Addr, port: u16) -> Result<Self, Error> {
         Ok(Self {
-            socket: Datagrams::ip_in_ip(address.into(), Some(MARK))?,
+            bare: Datagrams::ip_in_ip(address.into(), Some(MARK))?,
+            udp: Datagrams::udp(SocketAddr::from((address, port)), Some(MARK))?,
             run: Run::default(),
+            data: Vec::new(),
         })
     }
 
-    /// The socket, to wait for.
-    pub const fn socket(&self) -> &Datagrams {
-        &self.socket
+    /// The socket of IP in IP, to wait for.
+    pub const fn bare(&self) -> &Datagrams {
+        &self.bare
+    }
+
+    /// That of UDP.
+    pub const fn udp(&self) -> &Datagrams {
+        &self.udp
     }
 
     /// What the kernel led into the device goes into tunnels.
@@ -42,16 +62,18 @@ impl Tunnel {
         node: &mut Node,
         batch: &mut [Packet],
         losses: &mut Losses,
+        now: Instant,
     ) -> io::Result<()> {
         for _ in 0..TURNS {
             let (filled, failed) = fill(batch, device);
             for packet in &mut batch[..filled] {
-                match packet.make_checksum() {
-                    Ok(()) => node.encapsulate(packet.octets(), |outer| {
-                        self.gather(&outer, packet.octets(), device, losses);
-                    }),
-                    Err(_) => losses.sent += 1,
+                if packet.make_checksum().is_err() {
+                    losses.sent += 1;
+                    continue;
                 }
+                let octets = packet.octets();
+                let each = |envelope| self.gather(envelope, octets, device, losses);
+                node.encapsulate(octets, each, now);
             }
             self.leave(device, losses);
             losses.delivered += device.flush();
@@ -60,45 +82,105 @@ impl Tunnel {
         Ok(())
     }
 
-    /// What came in tunnels goes to the kernel, or into another tunnel.
+    /// What came in tunnels of IP in IP goes to the kernel, or into another tunnel.
     pub fn take_out(
         &mut self,
         device: &mut Bulk,
         node: &mut Node,
         losses: &mut Losses,
+        now: Instant,
     ) -> io::Result<()> {
-        // Some, for some seconds after a move: no room is kept for them.
-        let mut onward = Vec::new();
+        let mut onward = Onward::new();
         for _ in 0..TURNS {
-            let read = self.socket.recv(|arrival, inner| {
-                let (IpAddr::V4(from), ecn) = (arrival.path.remote.ip(), arrival.ecn) else {
+            let read = self.bare.recv(|arrival, octets| {
+                let IpAddr::V4(from) = arrival.path.remote.ip() else {
                     return;
                 };
-                let Some(taken) = node.decapsulate(from, Ecn::from_bits(ecn), inner) else {
-                    return;
-                };
-                match taken.onward {
-                    None => losses.delivered += device.push(taken.datagram, Checksum::Made),
-                    Some(outer) => onward.push((outer, taken.datagram.to_vec())),
-                }
+                let from = (Remote::Ip(from), Ecn::from_bits(arrival.ecn));
+                take(
+                    (from, octets),
+                    node,
+                    device,
+                    (&mut onward, &mut *losses),
+                    now,
+                );
             });
-            for (outer, datagram) in onward.drain(..) {
-                self.gather(&outer, &datagram, device, losses);
-            }
-            self.leave(device, losses);
-            losses.delivered += device.flush();
+            self.send_on(&mut onward, device, losses);
             read?;
         }
         Ok(())
     }
 
-    fn gather(&mut self, outer: &Outer, datagram: &[u8], device: &mut Bulk, losses: &mut Losses) {
-        let end = |address: Ipv4Addr| SocketAddr::new(address.into(), 0);
-        let path = Path::udp(end(outer.source), end(outer.destination)).without_udp();
+    /// What came in UDP is said of registrations, or goes the same way.
+    pub fn read_udp(
+        &mut self,
+        device: &mut Bulk,
+        node: &mut Node,
+        losses: &mut Losses,
+        now: Instant,
+    ) -> io::Result<()> {
+        let mut onward = Onward::new();
+        for _ in 0..TURNS {
+            let read = self.udp.recv(|arrival, octets| {
+                let ecn = Ecn::from_bits(arrival.ecn);
+                let Some(arrival) = routed(arrival.path) else {
+                    return;
+                };
+                if octets.first() != Some(&message::TUNNEL_DATA) {
+                    return node.handle_registration(&arrival, octets, now);
+                }
+                let from = (Remote::Udp(arrival.source), ecn);
+                take(
+                    (from, octets),
+                    node,
+                    device,
+                    (&mut onward, &mut *losses),
+                    now,
+                );
+            });
+            self.send_on(&mut onward, device, losses);
+            read?;
+        }
+        Ok(())
+    }
+
+    fn send_on(&mut self, onward: &mut Onward, device: &mut Bulk, losses: &mut Losses) {
+        for (envelope, datagram) in onward.drain(..) {
+            self.gather(envelope, &datagram, device, losses);
+        }
+        self.leave(device, losses);
+        losses.delivered += device.flush();
+    }
+
+    fn gather(
+        &mut self,
+        Envelope { outer, port }: Envelope,
+        datagram: &[u8],
+        device: &mut Bulk,
+        losses: &mut Losses,
+    ) {
+        self.data.clear();
+        let end = |address: Ipv4Addr, port| SocketAddr::new(address.into(), port);
+        let path = match port {
+            None => Path::udp(end(outer.source, 0), end(outer.destination, 0)).without_udp(),
+            Some(port) => {
+                self.data.extend(TunnelData::IP_IN_UDP.octets());
+                let here = end(outer.source, self.udp.local().port());
+                Path::udp(here, end(outer.destination, port))
+            }
+        };
+        self.data.extend(datagram);
         let destination = (path, (outer.tos, outer.dont_fragment));
-        if !self.run.take(destination, datagram) {
+        if !self.run.take(destination, &self.data) {
             self.leave(device, losses);
-            self.run.take(destination, datagram);
+            self.run.take(destination, &self.data);
+        }
+    }
+
+    const fn socket(&self, path: Path) -> &Datagrams {
+        match path.has_udp() {
+            true => &self.udp,
+            false => &self.bare,
         }
     }
 
@@ -109,7 +191,7 @@ impl Tunnel {
         };
         let run = std::mem::take(&mut self.run);
         let sent = run.together().map(|(length, octets)| {
-            let sent = self.socket.send_run(path, header, length, octets);
+            let sent = self.socket(path).send_run(path, header, length, octets);
             sent.unwrap_or_default()
         });
         for datagram in run.packets().skip(sent.unwrap_or_default()) {
@@ -123,18 +205,18 @@ impl Tunnel {
         &self,
         path: Path,
         (class, whole): (u8, bool),
-        datagram: &[u8],
+        packet: &[u8],
         device: &mut Bulk,
         losses: &mut Losses,
     ) {
         let sent = match whole {
-            true => self.socket.send_whole(path, class, datagram),
-            false => self.socket.send(path, class, datagram),
+            true => self.socket(path).send_whole(path, class, packet),
+            false => self.socket(path).send(path, class, packet),
         };
         match sent {
             Ok(()) => {}
             Err(error) if whole && os::is_too_long(&error) => {
-                losses.delivered += refuse(path, datagram, device);
+                self.shorten(path, class, packet, device, losses);
             }
             Err(error) => {
                 tracing::trace!("cannot send to {}: {error}", path.remote);
@@ -142,12 +224,56 @@ impl Tunnel {
             }
         }
     }
+
+    /// A packet has no room on the path. In UDP it leaves in pieces, where the datagram may be cut: "the fragmentation MUST
+    /// be done prior to the encapsulation" (RFC 3519 section 4.8). Otherwise the source is told how long one may be
+    /// (RFC 2003 section 5.1).
+    fn shorten(
+        &self,
+        path: Path,
+        class: u8,
+        packet: &[u8],
+        device: &mut Bulk,
+        losses: &mut Losses,
+    ) {
+        let (header, added) = match path.has_udp() {
+            true => (TunnelData::LEN, HEADER_LEN + UDP_LEN),
+            false => (0, HEADER_LEN),
+        };
+        let mtu = os::path_mtu(path, Some(MARK)).unwrap_or(super::OUTER_MTU);
+        let (room, (front, datagram)) = (mtu.saturating_sub(added as u16), packet.split_at(header));
+        let mut pieces = fragments(datagram, room).peekable();
+        if !path.has_udp() || pieces.peek().is_none() {
+            let message = TooBig::about(datagram, room);
+            losses.delivered +=
+                message.map_or(1, |message| device.push(message.octets(), Checksum::Made));
+            return;
+        }
+        for piece in pieces {
+            let piece = [front, &piece].concat();
+            if let Err(error) = self.udp.send_whole(path, class, &piece) {
+                tracing::trace!("cannot send a piece to {}: {error}", path.remote);
+                losses.sent += 1;
+            }
+        }
+    }
 }
 
-/// Tells a datagram's source how long one may be that has room in the tunnel (RFC 2003 section 5.1). Gives how many packets
-/// the kernel did not take.
-fn refuse(path: Path, datagram: &[u8], device: &mut Bulk) -> u64 {
-    let mtu = os::path_mtu(path, Some(MARK)).unwrap_or(super::OUTER_MTU);
-    let message = TooBig::about(datagram, mtu.saturating_sub(HEADER_LEN as u16));
-    message.map_or(1, |message| device.push(message.octets(), Checksum::Made))
+/// A packet that came in a tunnel: by which, and what it carries.
+type Taken<'a> = ((Remote, Ecn), &'a mut [u8]);
+
+fn take(
+    ((from, ecn), octets): Taken<'_>,
+    node: &mut Node,
+    device: &mut Bulk,
+    (onward, losses): (&mut Onward, &mut Losses),
+    now: Instant,
+) {
+    let Some(taken) = node.decapsulate(from, ecn, octets, now) else {
+        return;
+    };
+    match taken.onward {
+        None => losses.delivered += device.push(taken.datagram, Checksum::Made),
+        Some(envelope) => onward.push((envelope, taken.datagram.to_vec())),
+    }
 }

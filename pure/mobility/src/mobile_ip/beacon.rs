@@ -36,6 +36,12 @@ impl Beacon {
         self.next = self.next.min(earliest);
     }
 
+    /// Begins to count anew, as if there had been none: who is registered does so again (section 2.4.4).
+    pub(super) fn begin_anew(&mut self, rng: &mut Rng, now: Instant) {
+        self.sequence = 0;
+        self.ask(rng, now);
+    }
+
     /// The number of the advertisement that is due, if one is. The next comes after three quarters to the
     /// whole of the interval (RFC 1256 section 6.2.1).
     pub(super) fn due(&mut self, rng: &mut Rng, now: Instant) -> Option<u16> {

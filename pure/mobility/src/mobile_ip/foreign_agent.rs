@@ -7,24 +7,25 @@
 mod admission;
 mod handover;
 mod newcomers;
+mod udp;
 
 use super::beacon::Beacon;
 use super::limiter::Limiter;
 use super::pending::{Pending, Waiting};
 use super::transmit::{NEIGHBOUR, ROUTED};
 use super::{
-    Arrival, Association, Counters, Dropped, Transmit, TunnelCounters, VisitorTunnel, is_host,
+    Arrival, Association, Counters, Dropped, Nat, Transmit, TunnelCounters, VisitorTunnel, is_host,
 };
 use crypto::Rng;
 use model::{Deadline, Instant};
 use newcomers::Newcomers;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::ip_in_ip::Egress;
 use wire::mobile_ip::{
     Advertisement, Agent, AgentFlags, Between, Code, Enclosure, Extensions, Lifetime, PORT, Reply,
-    Request, Solicitation, message,
+    Request, Solicitation, UdpTunnelReply, message,
 };
 
 /// What visitors have given us waits to be polled; so much of it at most.
@@ -55,6 +56,11 @@ pub struct ForeignAgentConfig {
     /// Foreign agents from which visitors come and to which they go, by their care-of addresses: each and we
     /// send after a mobile node what still comes for it.
     pub neighbours: BTreeMap<Ipv4Addr, Association>,
+    /// Whether it asks home agents for tunnels in UDP, for it may be behind a NAT.
+    pub nat: Nat,
+    /// After how long without a packet such a tunnel is kept alive: not less than the NAT remembers, and not more than
+    /// home agents say. `None` for what they say, and else for 110 s.
+    pub keepalive: Option<Duration>,
     /// How many visitors it serves at most.
     pub visitors: usize,
     /// How many requests may wait for their replies.
@@ -89,6 +95,9 @@ pub enum ForeignEvent {
         /// The care-of address of where it is.
         to: Ipv4Addr,
     },
+    /// Nothing comes back by its tunnel in UDP any more, for a NAT has forgotten it, or the home agent is out of
+    /// reach: visitors are told to register again.
+    Unheard(Visitor),
     /// It is not here any more.
     Left(Visitor),
 }
@@ -104,6 +113,10 @@ pub struct ForeignAgent {
     newcomers: Newcomers,
     limiter: Limiter,
     tunnel: VisitorTunnel,
+    /// A home agent has seen a NAT between it and us.
+    is_behind_nat: bool,
+    /// Home agents of which nothing comes by tunnels in UDP, since they last accepted somebody.
+    unheard: BTreeSet<Ipv4Addr>,
     counters: Counters,
     transmits: VecDeque<Transmit>,
     events: VecDeque<ForeignEvent>,
@@ -133,12 +146,14 @@ impl ForeignAgent {
         let mut rng = Rng::from_seed(seed);
         Self {
             beacon: Beacon::new(config.interval, &mut rng, now),
+            tunnel: VisitorTunnel::new(config.care_of, &mut rng),
             rng,
             pending: Pending::new(config.pending),
             visitors: BTreeMap::new(),
             newcomers: Newcomers::default(),
             limiter: Limiter::default(),
-            tunnel: VisitorTunnel::new(config.care_of),
+            is_behind_nat: false,
+            unheard: BTreeSet::new(),
             counters: Counters::default(),
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -187,6 +202,7 @@ impl ForeignAgent {
             self.deny(&late, Code::ForeignTimeout, now);
         }
         self.handle_handover(now);
+        self.keep_alive(now);
         let entries = self.visitors.values();
         let over = entries.filter(|entry| entry.until.is_some_and(|until| until <= now));
         let over: Vec<_> = over.map(|entry| entry.visitor.home).collect();
@@ -219,7 +235,9 @@ impl ForeignAgent {
         let visitor = until.map(|at| (at, "a registration ends"));
         let handover = self.next_of_handover();
         let handover = handover.map(|at| (at, "a visitor has come or gone for long enough"));
-        let deadlines = [Some(beacon), pending, visitor, handover]
+        let keepalive = self.tunnel.next();
+        let keepalive = keepalive.map(|at| (at, "a tunnel in UDP was not in use"));
+        let deadlines = [Some(beacon), pending, visitor, handover, keepalive]
             .into_iter()
             .flatten();
         deadlines.min().map(|(at, reason)| Deadline { at, reason })
@@ -241,6 +259,11 @@ impl ForeignAgent {
     pub fn gone_to(&self, home: Ipv4Addr) -> Option<Ipv4Addr> {
         let gone = self.visitors.get(&home)?.gone?;
         gone.until.map(|_| gone.to)
+    }
+
+    /// Whether the tunnel of a visitor is in UDP.
+    pub fn is_in_udp(&self, home: Ipv4Addr) -> bool {
+        self.tunnel.is_in_udp(home)
     }
 
     /// What happened to packets in its tunnels.
@@ -278,7 +301,9 @@ impl ForeignAgent {
             agent: Some(Agent {
                 sequence,
                 registration_lifetime: self.config.lifetime,
-                flags: flags.with_if(is_full, AgentFlags::BUSY),
+                flags: flags
+                    .with_if(is_full, AgentFlags::BUSY)
+                    .with_if(self.is_behind_nat, AgentFlags::UDP_TUNNEL),
                 care_of: vec![self.config.care_of],
             }),
         };
@@ -324,6 +349,7 @@ impl ForeignAgent {
     /// Extensions behind what authorizes were for us, and are taken off (section 3.7.2.2).
     fn pass_on(&mut self, waiting: Waiting, mut octets: Vec<u8>) {
         let request = &waiting.request;
+        self.ask_for_udp(request, &mut octets);
         let key = self.config.home_keys.get(&request.home_agent);
         if let Some(key) = key.filter(|_| !request.is_deregistration()) {
             key.sign(&mut octets, Between::ForeignHome);
@@ -360,17 +386,20 @@ impl ForeignAgent {
         self.pending.remove(request);
         let key = self.config.home_keys.get(&request.home_agent);
         let key = key.filter(|_| !request.is_deregistration());
-        if key.is_some_and(|key| key.verify(extensions, Between::ForeignHome).is_none()) {
+        let proof = key.map(|key| key.verify(extensions, Between::ForeignHome));
+        if proof == Some(None) {
             self.deny(&waiting, Code::ForeignHomeAuthentication, now);
             return Err(Dropped::NotAuthenticForeign);
         }
+        let proved = proof.flatten().map(|proof| extensions.before(&proof));
+        let udp = UdpTunnelReply::find(proved.unwrap_or(extensions));
         let Some(authorization) = extensions.only(Between::MobileHome) else {
             self.deny(&waiting, Code::ForeignPoorlyFormedReply, now);
             return Err(Dropped::Malformed);
         };
         if !reply.code.is_accepted() {
             self.counters.deny(reply.code);
-        } else if let Err(code) = self.update(request, &reply, now) {
+        } else if let Err(code) = self.update(request, (&reply, udp), now) {
             self.deny(&waiting, code, now);
             return Ok(());
         } else {
@@ -382,7 +411,12 @@ impl ForeignAgent {
 
     /// Brings the list of visitors to what an accepted reply says (section 3.7.3.2). While it was on its way,
     /// its place may have been taken.
-    fn update(&mut self, request: &Request, reply: &Reply, now: Instant) -> Result<(), Code> {
+    fn update(
+        &mut self,
+        request: &Request,
+        (reply, udp): (&Reply, Option<UdpTunnelReply>),
+        now: Instant,
+    ) -> Result<(), Code> {
         let lifetime = reply.lifetime.min(request.lifetime);
         if lifetime.is_none() {
             // Another agent's care-of address may be given up through us.
@@ -404,16 +438,10 @@ impl ForeignAgent {
             gone: None,
         };
         let known = self.visitors.get(&visitor.home).map(|entry| entry.visitor);
-        if known == Some(visitor) {
-            self.visitors.insert(visitor.home, entry);
-            self.tunnel.send_after(visitor.home, None);
-            self.events.push_back(ForeignEvent::Renewed(visitor));
-            return Ok(());
-        }
-        if known.is_some() {
+        if known.is_some_and(|known| known != visitor) {
             return Err(Code::ForeignProhibited);
         }
-        if self.visitors.len() >= self.config.visitors {
+        if known.is_none() && self.visitors.len() >= self.config.visitors {
             return Err(Code::ForeignResources);
         }
         let is_keyed = self.config.home_keys.contains_key(&visitor.home_agent);
@@ -423,9 +451,13 @@ impl ForeignAgent {
         } else {
             Egress::Unknown
         };
-        self.tunnel.insert(visitor.home, visitor.home_agent, egress);
+        let tunnel = self.tunnel_to(visitor.home_agent, udp, now);
+        self.tunnel.insert(visitor.home, tunnel, egress);
         self.visitors.insert(visitor.home, entry);
-        self.events.push_back(ForeignEvent::Came(visitor));
+        self.events.push_back(match known {
+            None => ForeignEvent::Came(visitor),
+            Some(_) => ForeignEvent::Renewed(visitor),
+        });
         Ok(())
     }
 

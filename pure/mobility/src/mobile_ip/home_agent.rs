@@ -4,21 +4,26 @@
 //! foreign agent prove itself where there is a key (132), is it new (133), can it be granted (128 to 139).
 //! Only what has passed the first three changes anything.
 
+mod udp;
+
 use super::clock::WallClock;
 use super::freshness::{Freshness, Judge, join};
 use super::limiter::Limiter;
 use super::transmit::ROUTED;
 use super::tunnel::End;
 use super::{
-    Arrival, Association, Counters, Dropped, HomeTunnel, NtpTime, Transmit, TunnelCounters, is_host,
+    Arrival, Association, Counters, Dropped, HomeTunnel, Nat, NtpTime, Remote, Transmit,
+    TunnelCounters, is_host,
 };
 use crypto::Rng;
 use model::{Deadline, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+use udp::{Asked, Granted};
 use wire::ip_in_ip::Egress;
 use wire::mobile_ip::{
-    Between, Code, Extensions, Lifetime, PORT, Reply, Request, RequestFlags, kind,
+    Between, Code, Extensions, Lifetime, PORT, Reply, Request, RequestFlags, UdpTunnelReply, kind,
 };
 
 /// What a home agent is told at its beginning.
@@ -34,8 +39,17 @@ pub struct HomeAgentConfig {
     pub reverse_tunnel_required: bool,
     /// Its mobile nodes: their home addresses, and the key of each.
     pub mobiles: BTreeMap<Ipv4Addr, Association>,
-    /// Foreign agents with which it has a key.
+    /// Foreign agents with which it has a key, by their care-of addresses.
     pub foreign: BTreeMap<Ipv4Addr, Association>,
+    /// Whether tunnels are in UDP for who asks for that from behind a NAT.
+    pub nat: Nat,
+    /// The longest registration that it grants by such a tunnel: "it is RECOMMENDED to use a conservative (that is, short)
+    /// mobility binding lifetime" (RFC 3519 section 6), for what changes the address of a request on its way has packets
+    /// for so long. 60 s are suggested (section 5.2).
+    pub nat_lifetime: Lifetime,
+    /// After how long without a packet the other end is to keep such a tunnel alive, in whole seconds; `None` leaves it to
+    /// the other end.
+    pub keepalive: Option<Duration>,
 }
 
 /// What has become of a mobile node.
@@ -58,6 +72,17 @@ pub enum HomeEvent {
         /// Its address.
         home: Ipv4Addr,
     },
+}
+
+/// A place at which a mobile node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its care-of address.
+    pub care_of: Ipv4Addr,
+    /// Where a NAT has its packets come from and go to, if they are in UDP.
+    pub udp: Option<SocketAddrV4>,
+    /// Until when that holds; `None` if it does not end.
+    pub until: Option<Instant>,
 }
 
 /// A home agent.
@@ -87,6 +112,7 @@ struct Mobile {
 #[derive(Clone, Copy, Debug)]
 struct Binding {
     care_of: Ipv4Addr,
+    tunnel: Granted,
     identification: u64,
     reverse: bool,
     /// When it ends, if it does.
@@ -191,16 +217,18 @@ impl HomeAgent {
         bindings.map(|binding| binding.care_of).collect()
     }
 
-    /// Its mobile nodes, each with where it is and until when that holds; `None` if it does not end.
-    pub fn bindings(
-        &self,
-    ) -> impl Iterator<Item = (Ipv4Addr, impl Iterator<Item = (Ipv4Addr, Option<Instant>)>)> {
+    /// Its mobile nodes, each with where it is.
+    pub fn bindings(&self) -> impl Iterator<Item = (Ipv4Addr, impl Iterator<Item = Place>)> {
         self.mobiles.iter().map(|(&home, mobile)| {
-            let bindings = mobile.bindings.iter();
-            (
-                home,
-                bindings.map(|binding| (binding.care_of, binding.until)),
-            )
+            let places = mobile.bindings.iter().map(|binding| Place {
+                care_of: binding.care_of,
+                udp: match binding.tunnel.to {
+                    Remote::Ip(_) => None,
+                    Remote::Udp(end) => Some(end),
+                },
+                until: binding.until,
+            });
+            (home, places)
         })
     }
 
@@ -228,7 +256,7 @@ impl HomeAgent {
             .get(&request.home)
             .ok_or(Dropped::UnknownMobile)?
             .clone();
-        let foreign = self.config.foreign.get(arrival.source.ip()).cloned();
+        let foreign = self.key_of(&request, arrival).cloned();
         let verdict = self.judge(&request, extensions, arrival, now)?;
         let identification = match verdict {
             Verdict::Denied(code, identification) => {
@@ -242,10 +270,16 @@ impl HomeAgent {
                     .answer(key.replay, request.identification)
             }
         };
-        let (code, lifetime) = match verdict {
-            Verdict::Denied(code, _) => (code, request.lifetime),
-            Verdict::Accepted(lifetime) if self.config.bindings > 1 => (Code::Accepted, lifetime),
-            Verdict::Accepted(lifetime) => (Code::AcceptedAlone, lifetime),
+        let (code, lifetime, granted) = match verdict {
+            Verdict::Denied(code, _) => (code, request.lifetime, None),
+            Verdict::Accepted(lifetime, granted) if self.config.bindings > 1 => {
+                (Code::Accepted, lifetime, granted)
+            }
+            Verdict::Accepted(lifetime, granted) => (Code::AcceptedAlone, lifetime, granted),
+        };
+        let answers = |co_located| {
+            let granted = granted.filter(|granted| granted.co_located == co_located);
+            granted.and_then(|granted| granted.answer)
         };
         let reply = Reply {
             code,
@@ -255,7 +289,9 @@ impl HomeAgent {
             identification,
         };
         let mut octets = reply.encode();
+        append(answers(true), &mut octets);
         key.sign(&mut octets, Between::MobileHome);
+        append(answers(false), &mut octets);
         // It "MUST NOT be applied to deregistration messages" (section 3.5.4).
         if let Some(foreign) = foreign.filter(|_| !request.is_deregistration()) {
             foreign.sign(&mut octets, Between::ForeignHome);
@@ -281,8 +317,8 @@ impl HomeAgent {
             return Ok(Verdict::Denied(denied, request.identification));
         }
         let replay = self.config.mobiles[&request.home].replay;
-        if let Some(left) = self.repeated(request, now) {
-            return Ok(Verdict::Accepted(left));
+        if let Some((left, granted)) = self.repeated(request, now) {
+            return Ok(Verdict::Accepted(left, Some(granted)));
         }
         let time = self.clock.time(now);
         let stamp = NtpTime(request.identification);
@@ -304,10 +340,13 @@ impl HomeAgent {
         }
         let said = self.mobile(home).judge.answer(replay, identification);
         let granted = match request.is_deregistration() {
-            true => self.release(request),
-            false => self.bind(request, arrival, now),
+            true => self.release(request).map(|lifetime| (lifetime, None)),
+            false => self.bind(request, Asked::of(extensions), arrival, now),
         };
-        Ok(granted.map_or_else(|code| Verdict::Denied(code, said), Verdict::Accepted))
+        Ok(match granted {
+            Ok((lifetime, granted)) => Verdict::Accepted(lifetime, granted),
+            Err(code) => Verdict::Denied(code, said),
+        })
     }
 
     /// Whether the mobile node and the foreign agent prove themselves (section 3.8.2.1).
@@ -319,7 +358,7 @@ impl HomeAgent {
         now: Instant,
     ) -> Result<Option<Code>, Dropped> {
         let key = &self.config.mobiles[&request.home];
-        let foreign = self.config.foreign.get(arrival.source.ip());
+        let foreign = self.key_of(request, arrival);
         let is_proved = foreign.map(|key| key.verify(extensions, Between::ForeignHome).is_some());
         if key.verify(extensions, Between::MobileHome).is_none() {
             let may_answer = extensions.has(kind::MOBILE_HOME) && is_proved != Some(false);
@@ -336,17 +375,28 @@ impl HomeAgent {
         }
     }
 
+    /// What is shared with the foreign agent that passes a request on, if something is. Behind a NAT it has another
+    /// address, and the care-of address says who it is: "it is REQUIRED that the foreign agent [...] sends the
+    /// registration request with an IP source address matching the care-of address" (RFC 3519 section 4.5).
+    fn key_of(&self, request: &Request, arrival: &Arrival) -> Option<&Association> {
+        let foreign = &self.config.foreign;
+        let by_care_of = || foreign.get(&request.care_of);
+        foreign.get(arrival.source.ip()).or_else(by_care_of)
+    }
+
     /// What is left of a registration that was granted by the very same request: "the new Lifetime MUST
     /// NOT extend beyond the Lifetime originally granted".
-    fn repeated(&self, request: &Request, now: Instant) -> Option<Lifetime> {
+    fn repeated(&self, request: &Request, now: Instant) -> Option<(Lifetime, Granted)> {
         let bindings = &self.mobiles.get(&request.home)?.bindings;
         let is_same = |binding: &&Binding| {
             binding.care_of == request.care_of
                 && binding.identification == request.identification
                 && !request.is_deregistration()
         };
-        let until = bindings.iter().find(is_same)?.until;
-        Some(until.map_or(Lifetime::INFINITE, |until| Lifetime::of(until.since(now))))
+        let binding = bindings.iter().find(is_same)?;
+        let left = |until: Instant| Lifetime::of(until.since(now));
+        let left = binding.until.map_or(Lifetime::INFINITE, left);
+        Some((left, binding.tunnel))
     }
 
     /// Ends one binding or all. There need not be any.
@@ -365,12 +415,17 @@ impl HomeAgent {
     fn bind(
         &mut self,
         request: &Request,
+        asked: Asked,
         arrival: &Arrival,
         now: Instant,
-    ) -> Result<Lifetime, Code> {
+    ) -> Result<(Lifetime, Option<Granted>), Code> {
         self.check_agent(request)?;
-        self.check_tunnel(request, arrival)?;
-        let lifetime = request.lifetime.min(self.config.lifetime);
+        let tunnel = self.check_tunnel(request, asked, arrival)?;
+        let longest = match tunnel.to {
+            Remote::Ip(_) => self.config.lifetime,
+            Remote::Udp(_) => self.config.lifetime.min(self.config.nat_lifetime),
+        };
+        let lifetime = request.lifetime.min(longest);
         let most = self.config.bindings.max(1);
         let beside = request.flags.has(RequestFlags::SIMULTANEOUS) && most > 1;
         let before = self.care_of(request.home);
@@ -382,6 +437,7 @@ impl HomeAgent {
         bindings.retain(|binding| beside && binding.care_of != request.care_of);
         bindings.push(Binding {
             care_of: request.care_of,
+            tunnel,
             identification: request.identification,
             reverse: request.flags.has(RequestFlags::REVERSE_TUNNEL),
             until: lifetime.duration().map(|lasting| now + lasting),
@@ -396,7 +452,7 @@ impl HomeAgent {
                 self.events.push_back(HomeEvent::Renewed { home });
             }
         }
-        Ok(lifetime)
+        Ok((lifetime, Some(tunnel)))
     }
 
     /// "The Registration Reply will contain the home agent's unicast address."
@@ -409,22 +465,29 @@ impl HomeAgent {
 
     /// Whether there may be such a tunnel. It ends where the request came from: whoever relays it sends from
     /// the care-of address (section 3.7.2.2), and by the reply, which goes there, proves to receive at it.
-    fn check_tunnel(&self, request: &Request, arrival: &Arrival) -> Result<(), Code> {
+    fn check_tunnel(
+        &self,
+        request: &Request,
+        asked: Asked,
+        arrival: &Arrival,
+    ) -> Result<Granted, Code> {
         let Request { care_of, flags, .. } = *request;
-        let is_ours = care_of == self.config.address || self.mobiles.contains_key(&care_of);
-        if !is_host(care_of) || is_ours {
+        if !is_host(care_of) || self.is_ours(care_of) {
             return Err(Code::HomePoorlyFormed);
         }
-        if care_of != *arrival.source.ip() {
-            return Err(Code::HomeProhibited);
-        }
-        if flags.asks_for_other_encapsulation() {
+        let granted = self.grant(request, asked, arrival)?;
+        if matches!(granted.to, Remote::Ip(_)) && flags.asks_for_other_encapsulation() {
             return Err(Code::HomeEncapsulation);
         }
         if self.config.reverse_tunnel_required && !flags.has(RequestFlags::REVERSE_TUNNEL) {
             return Err(Code::HomeReverseTunnelWanted);
         }
-        Ok(())
+        Ok(granted)
+    }
+
+    /// No tunnel ends at the home agent, or at one of its mobile nodes.
+    fn is_ours(&self, address: Ipv4Addr) -> bool {
+        address == self.config.address || self.mobiles.contains_key(&address)
     }
 
     // What follows from it.
@@ -444,7 +507,7 @@ impl HomeAgent {
         let bindings = self.mobiles[&home].bindings.iter();
         // An agent that shares a key was configured as one of ours, which passes marks on (RFC 6040 section 4.3).
         let ends = bindings.map(|binding| End {
-            care_of: binding.care_of,
+            to: binding.tunnel.to,
             egress: match foreign.contains_key(&binding.care_of) {
                 true => Egress::PassesMarks,
                 false => Egress::Unknown,
@@ -465,7 +528,15 @@ impl HomeAgent {
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
-    Accepted(Lifetime),
+    /// With the tunnel that comes of it; none if one is ended.
+    Accepted(Lifetime, Option<Granted>),
     /// With the identification of the reply.
     Denied(Code, u64),
+}
+
+/// What is said of UDP to who has asked for it stands where it was asked.
+fn append(answer: Option<UdpTunnelReply>, octets: &mut Vec<u8>) {
+    if let Some(answer) = answer {
+        answer.append(octets);
+    }
 }

@@ -8,6 +8,10 @@
 //! * The home network is virtual (section 2.3): nobody is ever a neighbour there, and going home is a
 //!   deregistration.
 //! * Care-of addresses are those of foreign agents, packets are tunnelled back always, and in IP in IP.
+//! * Behind a NAT ([`Nat`]) a foreign agent asks for tunnels in UDP (RFC 3519), which end where a request came from. That
+//!   address nobody authenticates, but who changes it has to change a request that is authentic and new, on its way
+//!   (section 6.1.1): a copy of one moves nothing, and neither does a packet or a keepalive. Registrations by such tunnels
+//!   are short for that ([`HomeAgentConfig::nat_lifetime`]).
 //! * An advertisement is not authenticated. So it moves nobody whose registration works, and what a
 //!   false agent can do is what it could do anyway on that link: not deliver.
 //! * Foreign agents that are each other's neighbours send after a visitor what still comes for it when it has gone
@@ -24,9 +28,11 @@ mod counters;
 mod foreign_agent;
 mod freshness;
 mod home_agent;
+mod keepalive;
 mod key;
 mod limiter;
 mod mobile_node;
+mod nat;
 mod pending;
 mod search;
 #[cfg(test)]
@@ -38,11 +44,14 @@ pub use clock::NtpTime;
 pub use counters::{Counters, Dropped};
 pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Visitor};
 pub use freshness::Replay;
-pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent};
+pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent, Place};
 pub use key::{Algorithm, Association};
 pub use mobile_node::{Attachment, MobileEvent, MobileNode, MobileNodeConfig, Registration};
+pub use nat::Nat;
 pub use transmit::{Arrival, Transmit};
-pub use tunnel::{HomeTunnel, TakenOut, TunnelCounters, TunnelDrop, VisitorTunnel};
+pub use tunnel::{
+    Envelope, HomeTunnel, Keepalives, Remote, TakenOut, TunnelCounters, TunnelDrop, VisitorTunnel,
+};
 
 use crypto::Rng;
 use std::net::Ipv4Addr;

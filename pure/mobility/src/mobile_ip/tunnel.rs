@@ -1,13 +1,22 @@
 //! Both ends of the tunnels: which packets go in, where they go, and what may come out.
 //!
 //! A table is changed by its engine and asked for every packet, which costs no allocation. What the
-//! header outside is to say is in an [`Outer`]; the packet itself stays where it is.
+//! header outside is to say is in an [`Envelope`]; the packet itself stays where it is.
+
+mod home;
+mod visitor;
+
+pub(super) use home::End;
+pub use home::HomeTunnel;
+pub use visitor::VisitorTunnel;
+pub(super) use visitor::Waning;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use wire::ecn::Ecn;
-use wire::ip_in_ip::{Egress, Outer, Refusal, spend_hop, take_out, whole};
+use wire::ip_in_ip::{Egress, Outer, Refusal, take_out};
+use wire::mobile_ip::TunnelData;
 
 /// Why a packet did not pass a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +28,8 @@ pub enum TunnelDrop {
     /// It came out of a tunnel that is not the one of whom it names: "the home agent MUST silently discard
     /// the packet and SHOULD log the event as a security exception" (RFC 3024 section 4.3.2).
     Spoofed,
+    /// It is in UDP in another way than was agreed on: "the packet MUST be dropped" (RFC 3519 section 3.3).
+    OtherEncapsulation,
 }
 
 impl TunnelDrop {
@@ -32,6 +43,7 @@ impl TunnelDrop {
             Self::Refused(Refusal::Congested) => "congested",
             Self::NoTunnel => "no_tunnel",
             Self::Spoofed => "spoofed",
+            Self::OtherEncapsulation => "other_encapsulation",
         }
     }
 }
@@ -42,6 +54,7 @@ impl fmt::Display for TunnelDrop {
             Self::Refused(why) => why.fmt(f),
             Self::NoTunnel => f.write_str("no mobile node is registered for it"),
             Self::Spoofed => f.write_str("it came from where the mobile node it names is not"),
+            Self::OtherEncapsulation => f.write_str("what is in UDP is no IPv4 datagram"),
         }
     }
 }
@@ -61,8 +74,21 @@ pub struct TunnelCounters {
     pub received: u64,
     /// How many of these went on to where a visitor has gone.
     pub forwarded: u64,
+    /// Of tunnels in UDP.
+    pub keepalives: Keepalives,
     /// How many were dropped.
     pub dropped: BTreeMap<TunnelDrop, u64>,
+}
+
+/// What keeps tunnels in UDP alive (RFC 3519 section 4.9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keepalives {
+    /// How many left.
+    pub sent: u64,
+    /// How many were answered: by a home agent, or to its other end.
+    pub answered: u64,
+    /// How often a tunnel was lost, for several in a row were not.
+    pub lost: u64,
 }
 
 impl TunnelCounters {
@@ -72,111 +98,62 @@ impl TunnelCounters {
     }
 }
 
-/// Where a tunnel of a home agent ends.
+/// The other end of a tunnel, and what the tunnel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remote {
+    /// IP in IP (RFC 2003).
+    Ip(Ipv4Addr),
+    /// IP in UDP (RFC 3519 section 4.2).
+    Udp(SocketAddrV4),
+}
+
+impl Remote {
+    /// Its address.
+    pub const fn address(self) -> Ipv4Addr {
+        match self {
+            Self::Ip(address) => address,
+            Self::Udp(end) => *end.ip(),
+        }
+    }
+
+    /// The datagram in what came from there: a UDP payload has a header of its own.
+    fn open(self, octets: &mut [u8]) -> Result<&mut [u8], TunnelDrop> {
+        match self {
+            Self::Ip(_) => Ok(octets),
+            Self::Udp(_) => match TunnelData::parse(octets) {
+                Ok(TunnelData::IP_IN_UDP) => Ok(&mut octets[TunnelData::LEN..]),
+                Ok(_) => Err(TunnelDrop::OtherEncapsulation),
+                Err(_) => Err(Refusal::Malformed.into()),
+            },
+        }
+    }
+}
+
+/// With what a datagram is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
-    pub(super) care_of: Ipv4Addr,
-    pub(super) egress: Egress,
-    /// Whether packets may come back.
-    pub(super) reverse: bool,
+pub struct Envelope {
+    /// The header outside.
+    pub outer: Outer,
+    /// The port, if it is in UDP there: with [`TunnelData::IP_IN_UDP`] in front of it, and from the port of registrations
+    /// (RFC 3519 section 2). `None` if it is in IP.
+    pub port: Option<u16>,
 }
 
-/// The home agent's end: what comes for a home address goes to each of its care-of addresses.
-#[derive(Debug)]
-pub struct HomeTunnel {
-    address: Ipv4Addr,
-    homes: BTreeMap<Ipv4Addr, Vec<End>>,
-    counters: TunnelCounters,
-}
-
-impl HomeTunnel {
-    pub(super) fn new(address: Ipv4Addr) -> Self {
-        Self {
-            address,
-            homes: BTreeMap::new(),
-            counters: TunnelCounters::default(),
-        }
-    }
-
-    /// From now on a home address has these ends.
-    pub(super) fn set(&mut self, home: Ipv4Addr, ends: Vec<End>) {
-        match ends.is_empty() {
-            true => self.homes.remove(&home),
-            false => self.homes.insert(home, ends),
-        };
-    }
-
-    /// Tells of each header with which a datagram is to be sent.
-    pub fn encapsulate(
-        &mut self,
+impl Envelope {
+    fn around(
         datagram: &[u8],
-        mut each: impl FnMut(Outer),
-    ) -> Result<(), TunnelDrop> {
-        let destination = whole(datagram).map(|header| v4(header.destination()));
-        let destination = destination.map_err(|why| self.counters.drop(why.into()))?;
-        let Some(ends) = self.homes.get(&destination) else {
-            return Err(self.counters.drop(TunnelDrop::NoTunnel));
-        };
-        let mut last = Ok(());
-        for end in ends {
-            match Outer::around(datagram, (self.address, end.care_of), end.egress) {
-                Ok(outer) => {
-                    self.counters.sent += 1;
-                    each(outer);
-                }
-                Err(why) => last = Err(self.counters.drop(why.into())),
-            }
-        }
-        last
+        (here, there): (Ipv4Addr, Remote),
+        egress: Egress,
+    ) -> Result<Self, Refusal> {
+        let outer = Outer::around(datagram, (here, there.address()), egress)?;
+        Ok(match there {
+            Remote::Ip(_) => Self { outer, port: None },
+            Remote::Udp(end) => Self {
+                outer: outer.in_udp()?,
+                port: Some(end.port()),
+            },
+        })
     }
-
-    /// Takes a datagram out that came from `outer_source` in a header with an ECN field. It has to be of
-    /// "a mobility binding whose care-of address is the source of the outer header, and whose mobile node
-    /// address is the source of the inner header" (RFC 3024 section 4.3.2).
-    pub fn decapsulate<'a>(
-        &mut self,
-        outer_source: Ipv4Addr,
-        ecn: Ecn,
-        inner: &'a mut [u8],
-    ) -> Result<&'a mut [u8], TunnelDrop> {
-        let verdict = whole(inner).map_err(TunnelDrop::from).and_then(|header| {
-            let ends = self.homes.get(&v4(header.source()));
-            let is_bound = |end: &End| end.care_of == outer_source && end.reverse;
-            match ends.is_some_and(|ends| ends.iter().any(is_bound)) {
-                true => Ok(()),
-                false => Err(TunnelDrop::Spoofed),
-            }
-        });
-        finish(&mut self.counters, verdict, ecn, inner)
-    }
-
-    /// What happened to packets.
-    pub const fn counters(&self) -> &TunnelCounters {
-        &self.counters
-    }
-}
-
-/// The foreign agent's end: what a visitor sends goes to its home agent, what comes from there for a
-/// visitor goes to it, or after it to where it has gone.
-///
-/// What another foreign agent sends after a visitor is given to that visitor or dropped: it goes no further, so
-/// there is no circle of agents.
-#[derive(Debug)]
-pub struct VisitorTunnel {
-    care_of: Ipv4Addr,
-    visitors: BTreeMap<Ipv4Addr, Stay>,
-    /// Those that come from another foreign agent, and which: it sends after them what it still gets.
-    followed: BTreeMap<Ipv4Addr, Ipv4Addr>,
-    counters: TunnelCounters,
-}
-
-/// A visitor.
-#[derive(Clone, Copy, Debug)]
-struct Stay {
-    home_agent: Ipv4Addr,
-    egress: Egress,
-    /// The care-of address of where it has gone.
-    gone: Option<Ipv4Addr>,
 }
 
 /// What came out of a tunnel.
@@ -184,113 +161,11 @@ struct Stay {
 pub struct TakenOut<'a> {
     /// The datagram.
     pub datagram: &'a mut [u8],
-    /// The header with which it is to be sent on; `None` if it goes where its own says.
-    pub onward: Option<Outer>,
+    /// With what it is to be sent on; `None` if it goes where its own header says.
+    pub onward: Option<Envelope>,
 }
 
-impl VisitorTunnel {
-    pub(super) fn new(care_of: Ipv4Addr) -> Self {
-        Self {
-            care_of,
-            visitors: BTreeMap::new(),
-            followed: BTreeMap::new(),
-            counters: TunnelCounters::default(),
-        }
-    }
-
-    pub(super) fn insert(&mut self, home: Ipv4Addr, home_agent: Ipv4Addr, egress: Egress) {
-        let stay = Stay {
-            home_agent,
-            egress,
-            gone: None,
-        };
-        self.visitors.insert(home, stay);
-    }
-
-    pub(super) fn remove(&mut self, home: Ipv4Addr) {
-        self.visitors.remove(&home);
-    }
-
-    /// From now on what comes for a visitor goes on to this care-of address, or stays here again.
-    pub(super) fn send_after(&mut self, home: Ipv4Addr, gone: Option<Ipv4Addr>) {
-        if let Some(stay) = self.visitors.get_mut(&home) {
-            stay.gone = gone;
-        }
-    }
-
-    /// From now on an agent may send after somebody what it gets, or nobody may.
-    pub(super) fn follow(&mut self, home: Ipv4Addr, previous: Option<Ipv4Addr>) {
-        match previous {
-            Some(previous) => self.followed.insert(home, previous),
-            None => self.followed.remove(&home),
-        };
-    }
-
-    /// The header with which a datagram of a visitor is to be sent ("direct delivery", RFC 3024 section
-    /// 5.1).
-    pub fn encapsulate(&mut self, datagram: &[u8]) -> Result<Outer, TunnelDrop> {
-        let outer = whole(datagram)
-            .map_err(TunnelDrop::from)
-            .and_then(|header| {
-                let visitor = self.visitors.get(&v4(header.source()));
-                let stay = visitor.ok_or(TunnelDrop::NoTunnel)?;
-                let ends = (self.care_of, stay.home_agent);
-                Ok(Outer::around(datagram, ends, stay.egress)?)
-            });
-        match outer {
-            Ok(outer) => {
-                self.counters.sent += 1;
-                Ok(outer)
-            }
-            Err(why) => Err(self.counters.drop(why)),
-        }
-    }
-
-    /// Takes a datagram out that came from `outer_source` in a header with an ECN field: it has to be for
-    /// a visitor, and from the visitor's own home agent or the agent that it comes from.
-    pub fn decapsulate<'a>(
-        &mut self,
-        outer_source: Ipv4Addr,
-        ecn: Ecn,
-        inner: &'a mut [u8],
-    ) -> Result<TakenOut<'a>, TunnelDrop> {
-        let verdict = whole(inner).map_err(TunnelDrop::from).and_then(|header| {
-            let home = v4(header.destination());
-            let stay = self.visitors.get(&home);
-            let gone = stay.and_then(|stay| stay.gone);
-            match (stay, self.followed.get(&home)) {
-                (Some(stay), _) if stay.home_agent == outer_source => Ok(gone),
-                (_, Some(&previous)) if previous == outer_source && gone.is_none() => Ok(None),
-                (None, None) => Err(TunnelDrop::NoTunnel),
-                _ => Err(TunnelDrop::Spoofed),
-            }
-        });
-        let gone = verdict.as_ref().ok().copied().flatten();
-        let datagram = finish(&mut self.counters, verdict.map(drop), ecn, inner)?;
-        let onward = gone.map(|next| self.onward(datagram, next)).transpose()?;
-        Ok(TakenOut { datagram, onward })
-    }
-
-    /// No kernel forwards it, so its time to live is ours to spend.
-    fn onward(&mut self, datagram: &mut [u8], next: Ipv4Addr) -> Result<Outer, TunnelDrop> {
-        let outer = spend_hop(datagram)
-            .and_then(|()| Outer::around(datagram, (self.care_of, next), Egress::PassesMarks));
-        match outer {
-            Ok(outer) => {
-                self.counters.sent += 1;
-                self.counters.forwarded += 1;
-                Ok(outer)
-            }
-            Err(why) => Err(self.counters.drop(why.into())),
-        }
-    }
-
-    /// What happened to packets.
-    pub const fn counters(&self) -> &TunnelCounters {
-        &self.counters
-    }
-}
-
+/// Takes a datagram out of a tunnel in whose header was an ECN field, if it may come out.
 fn finish<'a>(
     counters: &mut TunnelCounters,
     verdict: Result<(), TunnelDrop>,

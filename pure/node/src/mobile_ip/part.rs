@@ -1,10 +1,10 @@
 //! The one engine that a host has, and what is read from it for a person.
 
-use super::{Config, Event, Status};
+use super::{Config, Event, Status, Stay};
 use crypto::Rng;
 use mobility::mobile_ip::{
-    Attachment, Counters, Dropped, ForeignAgent, HomeAgent, MobileEvent, MobileNode, NtpTime,
-    TunnelCounters,
+    Attachment, Counters, Dropped, ForeignAgent, ForeignEvent, HomeAgent, MobileEvent, MobileNode,
+    NtpTime, TunnelCounters,
 };
 use model::{Deadline, Instant};
 use std::net::IpAddr;
@@ -87,6 +87,11 @@ impl MobileIp {
             Engine::ForeignAgent(agent) => Event::ForeignAgent(agent.poll_event()?),
             Engine::HomeAgent(agent) => Event::HomeAgent(agent.poll_event()?),
         };
+        if let Event::ForeignAgent(ForeignEvent::Unheard(visitor)) = event {
+            let home_agent = visitor.home_agent;
+            let why = format!("nothing comes back in UDP from the home agent {home_agent}");
+            self.refusal = Some((now, why));
+        }
         if let Event::MobileNode(MobileEvent::Silent(at)) = event {
             let is_fresh = |(since, _): &(Instant, String)| now.since(*since) < FRESH;
             if !self.refusal.as_ref().is_some_and(is_fresh) {
@@ -130,7 +135,7 @@ impl MobileIp {
             Engine::HomeAgent(agent) => {
                 let mut homes = agent.bindings();
                 let (_, bindings) = homes.find(|(home, _)| IpAddr::from(*home) == peer)?;
-                let places: Vec<_> = bindings.map(|(care_of, _)| care_of.into()).collect();
+                let places: Vec<_> = bindings.map(|place| place.care_of.into()).collect();
                 Some(places.into_iter().rev().collect())
             }
             Engine::ForeignAgent(_) => None,
@@ -190,7 +195,12 @@ impl MobileIp {
                     .visitors()
                     .map(|visitor| {
                         let home = visitor.home;
-                        (visitor, agent.until(home), agent.gone_to(home))
+                        Stay {
+                            visitor,
+                            until: agent.until(home),
+                            gone_to: agent.gone_to(home),
+                            is_in_udp: agent.is_in_udp(home),
+                        }
                     })
                     .collect(),
             },

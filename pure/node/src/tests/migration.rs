@@ -7,7 +7,7 @@ use super::world::{
 };
 use crate::mobile_ip::{
     Algorithm, Arrival, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
-    MobileNodeConfig, NtpTime, Replay, Status, Transmit,
+    MobileNodeConfig, Nat, NtpTime, Replay, Status, Transmit,
 };
 use crate::{
     Config, Event, Handover, MigrationCounters, NoKeys, Node, Packet, Places, Role, Side, Slot,
@@ -114,6 +114,9 @@ fn part(who: usize) -> Part {
             reverse_tunnel_required: true,
             mobiles: BTreeMap::from([(home(), key())]),
             foreign: BTreeMap::new(),
+            nat: Nat::Never,
+            nat_lifetime: Lifetime(60),
+            keepalive: None,
         }),
         who => Part::ForeignAgent(ForeignAgentConfig {
             interface: 0,
@@ -125,6 +128,8 @@ fn part(who: usize) -> Part {
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
             neighbours: BTreeMap::new(),
+            nat: Nat::Never,
+            keepalive: None,
             visitors: 10,
             pending: 8,
         }),

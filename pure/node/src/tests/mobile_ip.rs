@@ -3,7 +3,7 @@
 use super::world::{LICENSED, Policies, config};
 use crate::mobile_ip::{
     Arrival, Association, Config as Part, Event as Told, ForeignAgentConfig, HomeAgentConfig,
-    Lifetime, MobileEvent, MobileNodeConfig, NtpTime, Replay, Status, Transmit,
+    Lifetime, MobileEvent, MobileNodeConfig, Nat, NtpTime, Replay, Status, Transmit,
 };
 use crate::{Config, Event, Node};
 use crypto::Secret;
@@ -69,6 +69,8 @@ impl Trio {
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
             neighbours: BTreeMap::new(),
+            nat: Nat::Never,
+            keepalive: None,
             visitors: 10,
             pending: 8,
         });
@@ -79,6 +81,9 @@ impl Trio {
             reverse_tunnel_required: true,
             mobiles: BTreeMap::from([(HOME, key(keys[1]))]),
             foreign: BTreeMap::new(),
+            nat: Nat::Never,
+            nat_lifetime: Lifetime(60),
+            keepalive: None,
         });
         let mut nodes = [mobile, foreign, home].map(|part| node(Some(part), 7, now));
         let time = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
@@ -178,11 +183,11 @@ fn three_hosts_agree_where_one_of_them_is() {
     else {
         panic!("{:?}", trio.nodes[FOREIGN].mobile_ip());
     };
-    assert_eq!(visitors[0].0.home, HOME);
+    assert_eq!(visitors[0].visitor.home, HOME);
     let Some((Status::HomeAgent { homes, .. }, None)) = trio.nodes[STANDING_IN].mobile_ip() else {
         panic!("{:?}", trio.nodes[STANDING_IN].mobile_ip());
     };
-    assert_eq!((homes[0].0, homes[0].1[0].0), (HOME, AGENT));
+    assert_eq!((homes[0].0, homes[0].1[0].care_of), (HOME, AGENT));
     trio.run_for(600);
     let is_renewal = |told: &&Told| matches!(told, Told::MobileNode(MobileEvent::Renewed(_)));
     assert!(trio.events[MOBILE].iter().filter(is_renewal).count() >= 2);
@@ -219,7 +224,7 @@ fn who_takes_no_part_in_it_takes_nothing_and_waits_for_nothing() {
     let now = Instant::from_origin(Duration::from_secs(1000));
     let mut node = node(None, 1, now);
     node.handle_discovery(0, AGENT, &[9; 40], now);
-    node.encapsulate(&[0x45; 40], |_| panic!("there is no tunnel"));
+    node.encapsulate(&[0x45; 40], |_| panic!("there is no tunnel"), now);
     assert!(!node.deregister(now));
     assert!(node.mobile_ip().is_none() && node.poll_registration().is_none());
     assert_eq!(node.mobile_ip_drops().count(), 0);

@@ -7,7 +7,7 @@ use model::{
 };
 use node::mobile_ip::{
     Algorithm, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
-    MobileNodeConfig, Replay,
+    MobileNodeConfig, Nat, Replay,
 };
 use node::{Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, ZonePolicy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,6 +218,9 @@ fn part(who: usize, policies: &Policies) -> Part {
             reverse_tunnel_required: true,
             mobiles: BTreeMap::from([(ADDRESSES[MOBILE], key())]),
             foreign: BTreeMap::new(),
+            nat: Nat::Never,
+            nat_lifetime: Lifetime(60),
+            keepalive: None,
         }),
         agent => Part::ForeignAgent(ForeignAgentConfig {
             interface: 0,
@@ -229,6 +232,8 @@ fn part(who: usize, policies: &Policies) -> Part {
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
             neighbours: BTreeMap::new(),
+            nat: Nat::Never,
+            keepalive: None,
             visitors: 10,
             pending: 8,
         }),

@@ -18,7 +18,7 @@ use super::datagram;
 use super::hosts::{ADDRESSES, AGENT, AGENTS, HOME, HOSTS, MOBILE, NAMES, Policies, config};
 use crypto::Rng;
 use model::{Instant, Path, Spi};
-use node::mobile_ip::{Arrival, NtpTime, Status, Transmit};
+use node::mobile_ip::{Arrival, Envelope, NtpTime, Remote, Status, Transmit};
 use node::{DropReason, Event, Node, Packet, Side, Sink, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -364,7 +364,9 @@ impl World {
                     return;
                 };
                 let node = &mut self.nodes[who];
-                let Some(packet) = node.decapsulate(from, Ecn::NotEct, &mut inner) else {
+                let from = Remote::Ip(from);
+                let packet = node.decapsulate(from, Ecn::NotEct, &mut inner, self.now);
+                let Some(packet) = packet else {
                     return;
                 };
                 let packet = packet.datagram.to_vec();
@@ -407,7 +409,8 @@ impl World {
 
     fn encapsulate(&mut self, who: usize, packet: Vec<u8>) {
         let mut outers = Vec::new();
-        self.nodes[who].encapsulate(&packet, |outer| outers.push(outer));
+        let each = |envelope: Envelope| outers.push(envelope.outer);
+        self.nodes[who].encapsulate(&packet, each, self.now);
         for outer in outers {
             let flight = Flight::Tunnel(outer.source, outer.destination, packet.clone());
             self.fly(flight, self.wired);
@@ -551,7 +554,7 @@ impl World {
             }
             Some((Status::HomeAgent { homes, .. }, _)) => {
                 let bindings = homes.into_iter().flat_map(|(_, bindings)| bindings);
-                bindings.map(|(care_of, _)| care_of).collect()
+                bindings.map(|place| place.care_of).collect()
             }
             _ => Vec::new(),
         };

@@ -6,7 +6,7 @@ use model::{
 };
 use node::mobile_ip::{
     self, Algorithm, Association, ForeignAgentConfig, HomeAgentConfig, Lifetime, MobileNodeConfig,
-    Replay,
+    Nat, Replay,
 };
 use node::{Addressing, Config, Handover, Peer, Places, Role, Slot, Stance, ZonePolicy};
 use std::collections::BTreeMap;
@@ -207,6 +207,9 @@ fn part(who: usize) -> mobile_ip::Config {
             reverse_tunnel_required: true,
             mobiles: BTreeMap::from([(ADDRESSES[MOBILE], key())]),
             foreign: BTreeMap::new(),
+            nat: Nat::Never,
+            nat_lifetime: Lifetime(60),
+            keepalive: None,
         }),
         agent => mobile_ip::Config::ForeignAgent(ForeignAgentConfig {
             interface: AIR,
@@ -218,6 +221,8 @@ fn part(who: usize) -> mobile_ip::Config {
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
             neighbours: BTreeMap::new(),
+            nat: Nat::Never,
+            keepalive: None,
             visitors: 10,
             pending: 8,
         }),

@@ -47,9 +47,13 @@ fn move_back(world: &mut World) {
 /// to another.
 fn comes(world: &mut World, to: usize, from: Ipv4Addr) -> Option<Option<Ipv4Addr>> {
     let mut inner = datagram(PEER, HOME);
+    let now = world.now;
     let tunnel = world.foreign[to].tunnel();
-    let taken = tunnel.decapsulate(from, Ecn::NotEct, &mut inner).ok()?;
-    Some(taken.onward.map(|outer| outer.destination))
+    let from = Remote::Ip(from);
+    let taken = tunnel
+        .decapsulate(from, Ecn::NotEct, &mut inner, now)
+        .ok()??;
+    Some(taken.onward.map(|envelope| envelope.outer.destination))
 }
 
 /// Wherever the home agent sends a packet, it is given to the mobile node or dropped after no more than one agent
@@ -471,7 +475,8 @@ fn who_is_followed_and_never_comes_has_left() {
     };
     assert_eq!(events(&mut world, 1), [ForeignEvent::Followed(visitor)]);
     let mut back = datagram(HOME, PEER);
-    let refused = world.foreign[1].tunnel().encapsulate(&back);
+    let now = world.now;
+    let refused = world.foreign[1].tunnel().encapsulate(&back, now);
     assert_eq!(
         refused,
         Err(TunnelDrop::NoTunnel),
@@ -482,7 +487,7 @@ fn who_is_followed_and_never_comes_has_left() {
     assert_eq!(events(&mut world, 1), [ForeignEvent::Left(visitor)]);
     back = datagram(PEER, HOME);
     let tunnel = world.foreign[1].tunnel();
-    let dropped = tunnel.decapsulate(agent(0), Ecn::NotEct, &mut back);
+    let dropped = tunnel.decapsulate(Remote::Ip(agent(0)), Ecn::NotEct, &mut back, now);
     assert_eq!(dropped, Err(TunnelDrop::NoTunnel));
 }
 

@@ -5,6 +5,7 @@ mod handover;
 mod home_agent;
 mod key;
 mod mobile_node;
+mod nat;
 mod trio;
 mod tunnel;
 mod wireshark;
@@ -102,6 +103,8 @@ pub(super) fn foreign_config(number: u8) -> ForeignAgentConfig {
         home_keys: BTreeMap::new(),
         mobile_keys: BTreeMap::new(),
         neighbours: BTreeMap::new(),
+        nat: Nat::Never,
+        keepalive: None,
         visitors: 10,
         pending: 8,
     }
@@ -115,6 +118,9 @@ pub(super) fn home_config() -> HomeAgentConfig {
         reverse_tunnel_required: true,
         mobiles: BTreeMap::from([(HOME, mobile_home())]),
         foreign: BTreeMap::new(),
+        nat: Nat::Never,
+        nat_lifetime: Lifetime(60),
+        keepalive: None,
     }
 }
 

@@ -1,5 +1,6 @@
 use super::super::tunnel::End;
 use super::*;
+use crypto::Rng;
 use wire::checksum::Sum;
 use wire::ecn::Ecn;
 use wire::ip_in_ip::{Egress, Outer, Refusal};
@@ -18,7 +19,7 @@ pub(super) fn datagram(source: Ipv4Addr, destination: Ipv4Addr) -> Vec<u8> {
 
 fn end(number: u8) -> End {
     End {
-        care_of: agent(number),
+        to: Remote::Ip(agent(number)),
         egress: Egress::PassesMarks,
         reverse: true,
     }
@@ -31,14 +32,18 @@ fn home(ends: &[End]) -> HomeTunnel {
 }
 
 fn visitor() -> VisitorTunnel {
-    let mut tunnel = VisitorTunnel::new(agent(1));
-    tunnel.insert(HOME, HOME_AGENT, Egress::Unknown);
+    let mut tunnel = VisitorTunnel::new(agent(1), &mut Rng::from_seed([1; 32]));
+    let to = (Remote::Ip(HOME_AGENT), None);
+    tunnel.insert(HOME, to, Egress::Unknown);
     tunnel
 }
 
 fn outers(tunnel: &mut HomeTunnel, datagram: &[u8]) -> Vec<Outer> {
     let mut outers = Vec::new();
-    let _ = tunnel.encapsulate(datagram, |outer| outers.push(outer));
+    let _ = tunnel.encapsulate(datagram, |envelope| {
+        assert_eq!(envelope.port, None);
+        outers.push(envelope.outer);
+    });
     outers
 }
 
@@ -83,7 +88,8 @@ fn what_comes_from_where_a_tunnel_ends_is_not_sent_back_into_it() {
 fn what_a_mobile_node_sends_comes_out_of_its_own_tunnel() {
     let mut tunnel = home(&[end(1)]);
     let mut inner = datagram(HOME, PEER);
-    let came = tunnel.decapsulate(agent(1), Ecn::Ce, &mut inner).unwrap();
+    let came = tunnel.decapsulate(Remote::Ip(agent(1)), Ecn::Ce, &mut inner);
+    let came = came.unwrap().datagram;
     assert_eq!(Ecn::of(came), Ecn::Ce, "it was marked on the way");
     assert_eq!(came.len(), 24);
     assert_eq!(tunnel.counters().received, 1);
@@ -95,7 +101,7 @@ fn a_packet_from_a_care_of_address_that_is_not_bound_to_its_source_is_dropped() 
     let mut tunnel = home(&[end(1)]);
     for (outer, source) in [(agent(2), HOME), (agent(1), PEER), (PEER, HOME)] {
         let mut inner = datagram(source, PEER);
-        let dropped = tunnel.decapsulate(outer, Ecn::NotEct, &mut inner);
+        let dropped = tunnel.decapsulate(Remote::Ip(outer), Ecn::NotEct, &mut inner);
         assert_eq!(dropped, Err(TunnelDrop::Spoofed));
     }
     assert_eq!(tunnel.counters().dropped[&TunnelDrop::Spoofed], 3);
@@ -109,17 +115,18 @@ fn a_tunnel_back_that_was_not_asked_for_is_none() {
     };
     let mut tunnel = home(&[one_way]);
     let mut inner = datagram(HOME, PEER);
-    let dropped = tunnel.decapsulate(agent(1), Ecn::NotEct, &mut inner);
+    let dropped = tunnel.decapsulate(Remote::Ip(agent(1)), Ecn::NotEct, &mut inner);
     assert_eq!(dropped, Err(TunnelDrop::Spoofed));
 }
 
 #[test]
 fn what_a_visitor_sends_goes_to_its_home_agent_whomever_it_is_for() {
     let mut tunnel = visitor();
-    let outer = tunnel.encapsulate(&datagram(HOME, PEER)).unwrap();
+    let envelope = tunnel.encapsulate(&datagram(HOME, PEER), at(0)).unwrap();
+    let outer = envelope.outer;
     assert_eq!((outer.source, outer.destination), (agent(1), HOME_AGENT));
     assert_eq!(outer.tos, 0xb8, "nobody knows whether marks are passed on");
-    let stranger = tunnel.encapsulate(&datagram(PEER, HOME));
+    let stranger = tunnel.encapsulate(&datagram(PEER, HOME), at(0));
     assert_eq!(stranger, Err(TunnelDrop::NoTunnel));
 }
 
@@ -129,13 +136,13 @@ fn a_visitor_gets_what_comes_from_its_own_home_agent() {
     let mut inner = datagram(PEER, HOME);
     assert!(
         tunnel
-            .decapsulate(HOME_AGENT, Ecn::NotEct, &mut inner)
+            .decapsulate(Remote::Ip(HOME_AGENT), Ecn::NotEct, &mut inner, at(0))
             .is_ok()
     );
-    let spoofed = tunnel.decapsulate(PEER, Ecn::NotEct, &mut inner);
+    let spoofed = tunnel.decapsulate(Remote::Ip(PEER), Ecn::NotEct, &mut inner, at(0));
     assert_eq!(spoofed, Err(TunnelDrop::Spoofed));
     let mut inner = datagram(PEER, agent(1));
-    let nobodys = tunnel.decapsulate(HOME_AGENT, Ecn::NotEct, &mut inner);
+    let nobodys = tunnel.decapsulate(Remote::Ip(HOME_AGENT), Ecn::NotEct, &mut inner, at(0));
     assert_eq!(nobodys, Err(TunnelDrop::NoTunnel));
 }
 
@@ -145,13 +152,13 @@ fn what_is_no_datagram_passes_no_tunnel() {
     let mut home = home(&[end(1)]);
     assert_eq!(home.encapsulate(&[], |_| ()), Err(malformed));
     assert_eq!(
-        home.decapsulate(agent(1), Ecn::NotEct, &mut [0x45; 10]),
+        home.decapsulate(Remote::Ip(agent(1)), Ecn::NotEct, &mut [0x45; 10]),
         Err(malformed)
     );
     let mut visitor = visitor();
-    assert_eq!(visitor.encapsulate(&[0x60; 40]), Err(malformed));
+    assert_eq!(visitor.encapsulate(&[0x60; 40], at(0)), Err(malformed));
     assert_eq!(
-        visitor.decapsulate(HOME_AGENT, Ecn::NotEct, &mut []),
+        visitor.decapsulate(Remote::Ip(HOME_AGENT), Ecn::NotEct, &mut [], at(0)),
         Err(malformed)
     );
 }
@@ -168,18 +175,23 @@ fn packets_pass_both_ways_while_a_mobile_node_is_registered_and_not_after() {
     let tunnel = world.foreign[0].tunnel();
     assert!(
         tunnel
-            .decapsulate(HOME_AGENT, Ecn::NotEct, &mut there)
+            .decapsulate(Remote::Ip(HOME_AGENT), Ecn::NotEct, &mut there, at(0))
             .is_ok()
     );
     let mut back = datagram(HOME, PEER);
-    assert_eq!(tunnel.encapsulate(&back).unwrap().destination, HOME_AGENT);
+    let envelope = tunnel.encapsulate(&back, at(0)).unwrap();
+    assert_eq!(envelope.outer.destination, HOME_AGENT);
     let tunnel = world.home.tunnel();
-    assert!(tunnel.decapsulate(agent(0), Ecn::NotEct, &mut back).is_ok());
+    assert!(
+        tunnel
+            .decapsulate(Remote::Ip(agent(0)), Ecn::NotEct, &mut back)
+            .is_ok()
+    );
     world.mobile.deregister(world.now);
     world.run_for(1_000);
     let tunnel = world.home.tunnel();
-    let dropped = tunnel.decapsulate(agent(0), Ecn::NotEct, &mut back);
+    let dropped = tunnel.decapsulate(Remote::Ip(agent(0)), Ecn::NotEct, &mut back);
     assert_eq!(dropped, Err(TunnelDrop::Spoofed));
     let tunnel = world.foreign[0].tunnel();
-    assert_eq!(tunnel.encapsulate(&back), Err(TunnelDrop::NoTunnel));
+    assert_eq!(tunnel.encapsulate(&back, at(0)), Err(TunnelDrop::NoTunnel));
 }

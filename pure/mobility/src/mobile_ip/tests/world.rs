@@ -4,6 +4,8 @@
 use super::*;
 use crypto::Rng;
 use model::Deadline;
+use wire::ecn::Ecn;
+use wire::mobile_ip::{TunnelData, message};
 
 /// Who it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub(super) struct World {
     pub(super) links: Links,
     /// For each foreign agent, on which interface of the mobile node it is heard.
     pub(super) heard: Vec<Option<u32>>,
+    /// Foreign agents behind a NAT, and the port that it has given each.
+    pub(super) nats: BTreeMap<usize, u16>,
     pub(super) events: Vec<MobileEvent>,
     /// Everything that was sent.
     pub(super) tap: Vec<Packet>,
@@ -83,6 +87,7 @@ impl World {
             home: HomeAgent::new(home.clone(), [seed ^ 0xaa; 32]),
             links: Links::default(),
             heard: vec![None; agents.into()],
+            nats: BTreeMap::new(),
             events: Vec::new(),
             tap: Vec::new(),
             underway: BTreeMap::new(),
@@ -180,7 +185,7 @@ impl World {
                 HOME => vec![Node::Mobile],
                 HOME_AGENT => vec![Node::Home],
                 other => (0..self.foreign.len())
-                    .filter(|&number| agent(number as u8) == other)
+                    .filter(|&number| self.is_at(number, from, *destination, other))
                     .map(Node::Foreign)
                     .collect(),
             },
@@ -196,6 +201,44 @@ impl World {
             self.tap.push(packet.clone());
             self.send(packet);
         }
+    }
+
+    /// Whether what is sent there comes to a foreign agent: from home it has to pass the NAT.
+    fn is_at(&self, number: usize, from: Node, to: SocketAddrV4, address: Ipv4Addr) -> bool {
+        match self.nats.get(&number).filter(|_| from == Node::Home) {
+            None => agent(number as u8) == address,
+            Some(&port) => to == SocketAddrV4::new(outside(number), port),
+        }
+    }
+
+    /// Where the home agent sees a foreign agent.
+    pub(super) fn seen(&self, number: usize) -> SocketAddrV4 {
+        let port = self.nats.get(&number);
+        port.map_or(SocketAddrV4::new(agent(number as u8), PORT), |&port| {
+            SocketAddrV4::new(outside(number), port)
+        })
+    }
+
+    /// What comes to the home agent in UDP; an answer goes back.
+    fn come_home(&mut self, from: SocketAddrV4, mut octets: Vec<u8>) {
+        let tunnel = self.home.tunnel();
+        let taken = tunnel.decapsulate(Remote::Udp(from), Ecn::NotEct, &mut octets);
+        let Ok(TakenOut {
+            datagram,
+            onward: Some(envelope),
+        }) = taken
+        else {
+            return;
+        };
+        let octets = [&TunnelData::IP_IN_UDP.octets()[..], datagram].concat();
+        let transmit = Transmit::Udp {
+            interface: None,
+            source: SocketAddrV4::new(HOME_AGENT, PORT),
+            destination: SocketAddrV4::new(envelope.outer.destination, envelope.port.unwrap()),
+            ttl: 64,
+            octets,
+        };
+        self.post(Node::Home, transmit);
     }
 
     fn send(&mut self, packet: Packet) {
@@ -240,14 +283,31 @@ impl World {
                     Transmit::Icmp { octets, .. } => {
                         foreign.handle_solicitation(AIR, &octets, now);
                     }
+                    Transmit::Udp {
+                        source, mut octets, ..
+                    } if octets.first() == Some(&message::TUNNEL_DATA) => {
+                        let tunnel = foreign.tunnel();
+                        let from = Remote::Udp(source);
+                        let _ = tunnel.decapsulate(from, Ecn::NotEct, &mut octets, now);
+                    }
                     Transmit::Udp { source, octets, .. } => {
                         let arrival = arrival(*source.ip(), agent(number as u8));
                         foreign.handle_datagram(&arrival, &octets, now);
                     }
                 }
             }
-            (_, Node::Home, Transmit::Udp { source, octets, .. }) => {
-                let arrival = arrival(*source.ip(), HOME_AGENT);
+            (from, Node::Home, Transmit::Udp { octets, .. }) => {
+                let Node::Foreign(number) = from else {
+                    panic!("{from:?} speaks to the home agent");
+                };
+                let source = self.seen(number);
+                if octets.first() == Some(&message::TUNNEL_DATA) {
+                    return self.come_home(source, octets);
+                }
+                let arrival = Arrival {
+                    source,
+                    ..arrival(*source.ip(), HOME_AGENT)
+                };
                 self.home.handle_datagram(&arrival, &octets, now);
             }
             (from, to, transmit) => panic!("{transmit:?} from {from:?} to {to:?}"),
@@ -286,4 +346,9 @@ impl World {
         assert_eq!(self.home.care_of(HOME), [care_of], "the home agent");
         assert!(self.has_visitor(number), "the foreign agent");
     }
+}
+
+/// The address that the NAT of a foreign agent has outside.
+pub(super) const fn outside(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(192, 0, 2, 70 + number as u8)
 }

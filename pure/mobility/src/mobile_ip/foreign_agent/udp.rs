@@ -1,0 +1,86 @@
+//! Tunnels in UDP (RFC 3519 section 4.5), for an agent that is behind a NAT.
+//!
+//! What leaves for a home agent, requests and packets alike, leaves from one port, so that it is one mapping of the NAT.
+//! Where that is forgotten the home agent sends to nobody until it hears of another one, which only requests tell it, and
+//! these are a mobile node's to sign: so the agent begins to count its advertisements anew, as one does that has lost its
+//! list of visitors.
+
+use super::{ForeignAgent, ForeignEvent};
+use crate::mobile_ip::keepalive::Keepalive;
+use crate::mobile_ip::transmit::ROUTED;
+use crate::mobile_ip::tunnel::Waning;
+use crate::mobile_ip::{Nat, Remote, Transmit};
+use model::Instant;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use wire::ip_in_ip;
+use wire::mobile_ip::{PORT, Request, UdpTunnelReply, UdpTunnelRequest};
+
+impl ForeignAgent {
+    /// It is placed "after the Mobile-Home Authentication Extension" and "before the Foreign-Home Authentication
+    /// Extension".
+    pub(super) fn ask_for_udp(&self, request: &Request, octets: &mut Vec<u8>) {
+        if self.config.nat == Nat::Never || request.is_deregistration() {
+            return;
+        }
+        let asked = UdpTunnelRequest {
+            forced: self.config.nat == Nat::Always,
+            through_agent: false,
+            encapsulation: ip_in_ip::PROTOCOL,
+        };
+        asked.append(octets);
+    }
+
+    /// The tunnel to a home agent that has accepted, and has said this of UDP: without a word of it packets are not in
+    /// UDP (section 3.1.1), nor where nobody has asked (section 4.7).
+    pub(super) fn tunnel_to(
+        &mut self,
+        home_agent: Ipv4Addr,
+        said: Option<UdpTunnelReply>,
+        now: Instant,
+    ) -> (Remote, Option<Keepalive>) {
+        self.unheard.remove(&home_agent);
+        let said = said.filter(|_| self.config.nat != Nat::Never);
+        // "It MUST NOT be set in advertisements from foreign agents which are not situated behind a NAT" (section 3.4).
+        self.is_behind_nat = said.is_some_and(|said| said.assents() && !said.forced);
+        match said.filter(|said| said.assents()) {
+            None => (Remote::Ip(home_agent), None),
+            Some(said) => {
+                let keepalive = Keepalive::new(self.config.keepalive, said.keepalive, now);
+                let end = SocketAddrV4::new(home_agent, PORT);
+                (Remote::Udp(end), Some(keepalive))
+            }
+        }
+    }
+
+    /// Keeps tunnels alive that were not in use, and has visitors register again whose tunnel is lost.
+    pub(super) fn keep_alive(&mut self, now: Instant) {
+        for waning in self.tunnel.due(now) {
+            match waning {
+                Waning::Ask(home_agent, octets) => self.transmits.push_back(Transmit::Udp {
+                    interface: None,
+                    source: SocketAddrV4::new(self.config.care_of, PORT),
+                    destination: home_agent,
+                    ttl: ROUTED,
+                    octets,
+                }),
+                Waning::Lost(home) => self.lose(home, now),
+            }
+        }
+    }
+
+    /// Once until the home agent accepts somebody again: one that is gone does not have everybody ask all the time.
+    fn lose(&mut self, home: Ipv4Addr, now: Instant) {
+        let Some(entry) = self
+            .visitors
+            .get(&home)
+            .filter(|entry| entry.gone.is_none())
+        else {
+            return;
+        };
+        let visitor = entry.visitor;
+        if self.unheard.insert(visitor.home_agent) {
+            self.beacon.begin_anew(&mut self.rng, now);
+        }
+        self.events.push_back(ForeignEvent::Unheard(visitor));
+    }
+}

@@ -1,0 +1,228 @@
+//! The foreign agent's end.
+
+use super::{Envelope, Remote, TakenOut, TunnelCounters, TunnelDrop, finish, v4};
+use crate::mobile_ip::keepalive::{Due, Keepalive};
+use crypto::Rng;
+use model::Instant;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use wire::ecn::Ecn;
+use wire::ip_in_ip::{Egress, spend_hop, whole};
+use wire::mobile_ip::TunnelData;
+use wire::mobile_ip::echo::Echo;
+
+/// The foreign agent's end: what a visitor sends goes to its home agent, what comes from there for a
+/// visitor goes to it, or after it to where it has gone.
+///
+/// What another foreign agent sends after a visitor is given to that visitor or dropped: it goes no further, so
+/// there is no circle of agents.
+#[derive(Debug)]
+pub struct VisitorTunnel {
+    care_of: Ipv4Addr,
+    visitors: BTreeMap<Ipv4Addr, Stay>,
+    /// Those that come from another foreign agent, and which: it sends after them what it still gets.
+    followed: BTreeMap<Ipv4Addr, Ipv4Addr>,
+    /// What our keepalives have in common.
+    echo: Echo,
+    counters: TunnelCounters,
+}
+
+/// A visitor.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    home_agent: Remote,
+    egress: Egress,
+    /// Of a tunnel in UDP.
+    keepalive: Option<Keepalive>,
+    /// The care-of address of where it has gone.
+    gone: Option<Ipv4Addr>,
+}
+
+/// What a tunnel in UDP wants that was not in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Waning {
+    /// These octets are to go to the home agent.
+    Ask(SocketAddrV4, Vec<u8>),
+    /// It has said nothing to them: the tunnel of this visitor is lost.
+    Lost(Ipv4Addr),
+}
+
+impl VisitorTunnel {
+    pub(crate) fn new(care_of: Ipv4Addr, rng: &mut Rng) -> Self {
+        Self {
+            care_of,
+            visitors: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            echo: Echo {
+                identifier: rng.u16(),
+                sequence: 0,
+                cookie: rng.u64(),
+            },
+            counters: TunnelCounters::default(),
+        }
+    }
+
+    /// A visitor is here, or has registered again; `keepalive` is of a tunnel in UDP.
+    pub(crate) fn insert(
+        &mut self,
+        home: Ipv4Addr,
+        (home_agent, keepalive): (Remote, Option<Keepalive>),
+        egress: Egress,
+    ) {
+        let stay = Stay {
+            home_agent,
+            egress,
+            keepalive,
+            gone: None,
+        };
+        self.visitors.insert(home, stay);
+    }
+
+    pub(crate) fn remove(&mut self, home: Ipv4Addr) {
+        self.visitors.remove(&home);
+    }
+
+    /// From now on what comes for a visitor goes on to this care-of address, or stays here again.
+    pub(crate) fn send_after(&mut self, home: Ipv4Addr, gone: Option<Ipv4Addr>) {
+        if let Some(stay) = self.visitors.get_mut(&home) {
+            stay.gone = gone;
+        }
+    }
+
+    /// From now on an agent may send after somebody what it gets, or nobody may.
+    pub(crate) fn follow(&mut self, home: Ipv4Addr, previous: Option<Ipv4Addr>) {
+        match previous {
+            Some(previous) => self.followed.insert(home, previous),
+            None => self.followed.remove(&home),
+        };
+    }
+
+    /// Whether the tunnel of a visitor is in UDP.
+    pub(crate) fn is_in_udp(&self, home: Ipv4Addr) -> bool {
+        let stay = self.visitors.get(&home);
+        stay.is_some_and(|stay| matches!(stay.home_agent, Remote::Udp(_)))
+    }
+
+    /// The header with which a datagram of a visitor is to be sent ("direct delivery", RFC 3024 section
+    /// 5.1).
+    pub fn encapsulate(&mut self, datagram: &[u8], now: Instant) -> Result<Envelope, TunnelDrop> {
+        let envelope = whole(datagram)
+            .map_err(TunnelDrop::from)
+            .and_then(|header| {
+                let visitor = self.visitors.get_mut(&v4(header.source()));
+                let stay = visitor.ok_or(TunnelDrop::NoTunnel)?;
+                let ends = (self.care_of, stay.home_agent);
+                let envelope = Envelope::around(datagram, ends, stay.egress)?;
+                if let Some(keepalive) = &mut stay.keepalive {
+                    keepalive.note_sent(now);
+                }
+                Ok(envelope)
+            });
+        match envelope {
+            Ok(envelope) => {
+                self.counters.sent += 1;
+                Ok(envelope)
+            }
+            Err(why) => Err(self.counters.drop(why)),
+        }
+    }
+
+    /// Takes a datagram out that came from `from` in a header with an ECN field: it has to be for
+    /// a visitor, and from the visitor's own home agent or the agent that it comes from. `None` if it was for us: the
+    /// answer to a keepalive.
+    pub fn decapsulate<'a>(
+        &mut self,
+        from: Remote,
+        ecn: Ecn,
+        octets: &'a mut [u8],
+        now: Instant,
+    ) -> Result<Option<TakenOut<'a>>, TunnelDrop> {
+        let inner = from.open(octets).map_err(|why| self.counters.drop(why))?;
+        let verdict = whole(inner).map_err(TunnelDrop::from).and_then(|header| {
+            let home = v4(header.destination());
+            let mut stay = self.visitors.get_mut(&home);
+            let gone = stay.as_ref().and_then(|stay| stay.gone);
+            let is_home = stay.as_ref().map(|stay| stay.home_agent == from);
+            match (is_home, self.followed.get(&home)) {
+                (Some(true), _) => {
+                    let keepalive = stay.as_mut().and_then(|stay| stay.keepalive.as_mut());
+                    if let Some(keepalive) = keepalive {
+                        keepalive.note_heard(now);
+                    }
+                    Ok(gone)
+                }
+                (_, Some(&previous)) if Remote::Ip(previous) == from && gone.is_none() => Ok(None),
+                (None, None) => Err(TunnelDrop::NoTunnel),
+                _ => Err(TunnelDrop::Spoofed),
+            }
+        });
+        if verdict.is_ok() && self.is_answer(from, inner) {
+            self.counters.keepalives.answered += 1;
+            return Ok(None);
+        }
+        let gone = verdict.as_ref().ok().copied().flatten();
+        let datagram = finish(&mut self.counters, verdict.map(drop), ecn, inner)?;
+        let onward = gone.map(|next| self.onward(datagram, next)).transpose()?;
+        Ok(Some(TakenOut { datagram, onward }))
+    }
+
+    fn is_answer(&self, from: Remote, inner: &[u8]) -> bool {
+        let is_ours =
+            |echo: Echo| (echo.identifier, echo.cookie) == (self.echo.identifier, self.echo.cookie);
+        matches!(from, Remote::Udp(_)) && Echo::answered_by(inner).is_some_and(is_ours)
+    }
+
+    /// No kernel forwards it, so its time to live is ours to spend.
+    fn onward(&mut self, datagram: &mut [u8], next: Ipv4Addr) -> Result<Envelope, TunnelDrop> {
+        let ends = (self.care_of, Remote::Ip(next));
+        let envelope = spend_hop(datagram)
+            .and_then(|()| Envelope::around(datagram, ends, Egress::PassesMarks));
+        match envelope {
+            Ok(envelope) => {
+                self.counters.sent += 1;
+                self.counters.forwarded += 1;
+                Ok(envelope)
+            }
+            Err(why) => Err(self.counters.drop(why.into())),
+        }
+    }
+
+    /// What tunnels want that were not in use.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Waning> {
+        let mut all = Vec::new();
+        for (&home, stay) in &mut self.visitors {
+            let (Remote::Udp(home_agent), Some(keepalive)) = (stay.home_agent, &mut stay.keepalive)
+            else {
+                continue;
+            };
+            all.extend(keepalive.due(now).map(|due| match due {
+                Due::Ask(sequence) => {
+                    self.counters.keepalives.sent += 1;
+                    let echo = Echo {
+                        sequence,
+                        ..self.echo
+                    };
+                    let mut octets = TunnelData::IP_IN_UDP.octets().to_vec();
+                    octets.extend(echo.request(home, *home_agent.ip()));
+                    Waning::Ask(home_agent, octets)
+                }
+                Due::Lost => {
+                    self.counters.keepalives.lost += 1;
+                    Waning::Lost(home)
+                }
+            }));
+        }
+        all
+    }
+
+    /// When that is to be asked again.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        let keepalives = self.visitors.values().filter_map(|stay| stay.keepalive);
+        keepalives.map(|keepalive| keepalive.next()).min()
+    }
+
+    /// What happened to packets.
+    pub const fn counters(&self) -> &TunnelCounters {
+        &self.counters
+    }
+}
