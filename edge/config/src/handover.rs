@@ -125,7 +125,7 @@ pub(crate) fn groups(slots: &[Slot]) -> Vec<Vec<&Slot>> {
 pub(crate) fn holders(
     value: &Value<'_>,
     handover: Option<Handover>,
-    slots: &[Slot],
+    (everywhere, slots): (&[Licence], &[Slot]),
 ) -> Option<usize> {
     let most = value.number(2..=MOST_SHARED as u32)?;
     if handover != Some(Handover::Pkd) {
@@ -141,12 +141,11 @@ pub(crate) fn holders(
             "give them the same `zones` and `right`, or remove `holders`",
         );
     }
-    let licences = |group: &Vec<&Slot>| group.iter().map(|slot| slot.licences.len()).sum();
-    if groups
-        .iter()
-        .map(licences)
-        .any(|count: usize| count > MOST_SHARED)
-    {
+    let licences = |group: &Vec<&Slot>| {
+        let there = group.iter().map(|slot| slot.licences.len());
+        everywhere.len() + there.sum::<usize>()
+    };
+    if groups.iter().map(licences).any(|count| count > MOST_SHARED) {
         return value.fault(
             "more licences would share keys than both ends can agree on at once",
             "license 32 nodes for the same at most, fewer where each has several zones or rights",

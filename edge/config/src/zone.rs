@@ -87,7 +87,7 @@ impl ZonePolicy {
             false => value.choice(&Handover::CHOICES),
         });
         let holders = table.optional("holders", |value| {
-            handover::holders(value, handover, &slots)
+            handover::holders(value, handover, (&licences, &slots))
         });
         let shared = table.optional("shared", |value| match (refused, value.boolean()?) {
             (true, true) => no_zones(value, "the keys of zones are shared", "`shared`"),

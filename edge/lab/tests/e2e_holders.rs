@@ -8,7 +8,6 @@ use lab::runner;
 use lab::spis::{held, passed, sent_on};
 use lab::testbed::Testbed;
 use lab::transfer::transfer;
-use lab::volley::volleys;
 use lab::walk::{AGENTS, CARE_OF, HOME_KEY, MOST_AGENTS, Walk, bound, registered};
 use lab::wiretap::Wiretap;
 use nix::sys::signal::Signal;
@@ -53,6 +52,9 @@ fn licences(agents: &[usize], holders: &str) -> String {
 
 const TWO: &str = "holders = 2";
 const ALL: [usize; MOST_AGENTS] = [0, 1, 2, 3];
+
+/// So a home agent that has forgotten where the mobile node is hears it soon.
+const OFTEN: &str = "lifetime = \"10s\"";
 
 /// What the slot is called that these share.
 fn slot(agents: &[usize]) -> String {
@@ -106,7 +108,7 @@ impl Route {
         for number in numbers.skip(1) {
             walk.set_link(number, false)?;
         }
-        let mobile = walk.start_mobile(HOME_KEY, "", terms(mobile))?;
+        let mobile = walk.start_mobile(HOME_KEY, OFTEN, terms(mobile))?;
         let route = Self {
             home,
             mobile,
@@ -247,7 +249,7 @@ fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
     }
     // With the same word there it is agreed on.
     let terms = terms(&shared);
-    route.mobile.configure(&walk.mobile_config("", terms))?;
+    route.mobile.configure(&walk.mobile_config(OFTEN, terms))?;
     route.mobile.strata_text("reload")?;
     route.is_read_by(&[0, 1]).map(drop)
 }
@@ -300,23 +302,22 @@ fn a_neighbour_that_does_not_answer_delays_no_keys_and_gets_them_later() -> Resu
     let walk = chain()?;
     let mut route = Route::start(&walk, onward)?;
     route.is_read_by(&[0, 1])?;
+    let before = held(&route.agents[0])?;
     route.agents[2].process().signal(Signal::SIGSTOP)?;
-    let moved = volleys((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]), || {
-        route.move_to(&walk, 1)?;
-        let at = |end: &Daemon| Ok::<_, Error>(sent_on(&end.strata("status")?, &route.slot()));
-        until("the second to read", DEADLINE, || {
-            let (held, sealed) = (held(&route.agents[1])?, at(&route.home)?);
-            let new = sealed.filter(|spis| spis.iter().all(|spi| held.contains(spi)));
-            Ok(new)
-        })
+    let moved = route.move_to(&walk, 1).and_then(|()| {
+        until("the second to read by new keys", DEADLINE, || {
+            let sealed = sent_on(&route.home.strata("status")?, &route.slot());
+            let held = held(&route.agents[1])?;
+            let new = |spi: &String| held.contains(spi) && !before.contains(spi);
+            Ok(sealed.filter(|spis| spis.iter().all(new)))
+        })?;
+        both_ways(&walk)
     });
     route.agents[2].process().signal(Signal::SIGCONT)?;
     moved?;
-    route.is_read_by(&[1, 2])?;
-    both_ways(&walk)?;
     let read = pair::segments(&route.agents[1])?;
     ensure!(read > 100, "the second has read {read} segments");
-    Ok(())
+    route.is_read_by(&[1, 2]).map(drop)
 }
 
 fn shared_keys_come_over_a_way_that_loses_much() -> Result<()> {
@@ -373,7 +374,7 @@ fn a_node_that_is_taken_out_of_the_file_reads_nothing_more() -> Result<()> {
         "{passed:?} and {kept:?}"
     );
     let terms = terms(&others);
-    route.mobile.configure(&walk.mobile_config("", terms))?;
+    route.mobile.configure(&walk.mobile_config(OFTEN, terms))?;
     route.mobile.strata_text("reload")?;
     route.is_read_in(&slot(&[0, 1]), &[1])?;
     Ok(())

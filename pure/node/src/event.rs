@@ -93,7 +93,7 @@ pub enum Event {
         to: SocketAddr,
     },
     /// A tunnel passes somewhere else: what is sealed for a peer from now on is for this licensed node besides, of
-    /// those that have licences in some places alone.
+    /// those that have licences in some places alone. If it shares keys with others, those that have them can read too.
     SealedFor {
         /// Name of the peer's table.
         peer: String,

@@ -313,7 +313,7 @@ impl World {
             let holders = self.held.iter().filter(|held| held.contains(spi)).count();
             assert!(holders <= most, "{holders} agents have the key of {spi}");
         }
-        for (agent, spi) in &self.strangers {
+        if let Some((agent, spi)) = self.strangers.first() {
             let name = NAMES[AGENT + agent];
             panic!("{name} was given the key of {spi}, and was not near");
         }
