@@ -1426,7 +1426,7 @@ pub const FEATURES: &[Feature] = &[
         ]),
     },
     Feature {
-        name: "The same through a NAT: tunnels in UDP (RFC 3519)",
+        name: "Mobile IPv4 through a NAT: tunnels in UDP (RFC 3519)",
         keys: &[
             "foreign_agent.nat",
             "foreign_agent.keepalive",
