@@ -124,12 +124,23 @@ struct Tunnel {
     opened: BTreeMap<String, Option<Instant>>,
     /// Until when it may go on in a slot that was left.
     migrates_until: Option<Instant>,
-    /// A slot whose keys another node may have by a token, and until when it may be sent on, wherever the tunnel is.
-    tokened: Option<(ChildSaId, Instant)>,
+    /// A slot whose keys another node may have by a token.
+    tokened: Option<Tokened>,
     /// When it is looked again by which of several ways the mobile node sends.
     glance: Option<Instant>,
     /// Until when it is for the other end to ask for new keys of what is spent, if that gives them to nodes.
     asks_at: Option<Instant>,
+}
+
+/// A slot whose keys another node may have by a token.
+struct Tokened {
+    child: ChildSaId,
+    /// Until when it may be sent on, wherever the tunnel is.
+    until: Instant,
+    /// From when on new keys are asked for where the tunnel is still or again, so that they are there by then.
+    asks_at: Option<Instant>,
+    /// Whether that is now.
+    asks: bool,
 }
 
 impl Whereabouts {
@@ -222,9 +233,7 @@ impl Whereabouts {
     /// Another node may have the keys of the slot that is sent on: so it is left soon, even if nothing comes of the move.
     pub(crate) fn note_token(&mut self, peer: &str, child: ChildSaId, now: Instant) {
         if let Some(tunnel) = self.tunnels.get_mut(peer) {
-            let until = now + MIGRATION;
-            tunnel.tokened = tunnel.tokened.filter(|(one, _)| *one == child);
-            tunnel.tokened.get_or_insert((child, until));
+            tunnel.token(child, now + MIGRATION, Some(now + PATIENCE));
         }
     }
 
@@ -290,15 +299,27 @@ impl Whereabouts {
 impl Tunnel {
     fn next(&self) -> Option<Instant> {
         let closes = self.opened.values().flatten().copied();
-        let tokened = self.tokened.map(|(_, until)| until);
+        let tokened = self.tokened.iter();
+        let tokened = tokened.flat_map(|tokened| [tokened.asks_at, Some(tokened.until)]);
         let timers = [
             self.migrates_until,
             self.glance,
             self.asks_at,
             self.sharing.next(),
-            tokened,
         ];
-        closes.chain(timers.into_iter().flatten()).min()
+        let timers = timers.into_iter().chain(tokened);
+        closes.chain(timers.flatten()).min()
+    }
+
+    /// Another node may have the keys of a slot from now on. Whoever else may have them gives no more time.
+    fn token(&mut self, child: ChildSaId, until: Instant, asks_at: Option<Instant>) {
+        self.tokened.take_if(|tokened| tokened.child != child);
+        self.tokened.get_or_insert(Tokened {
+            child,
+            until,
+            asks_at,
+            asks: false,
+        });
     }
 }
 
@@ -374,18 +395,21 @@ impl Node {
             false => places.at_any(&passes),
         };
         if here != tunnel.here {
+            if places.handover == Handover::Dkm {
+                self.spend_unused(peer, tunnel, &here);
+            }
             let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
             // Where it goes meanwhile gives it no more time.
             let until = goes_on.then(|| tunnel.migrates_until.unwrap_or(now + MIGRATION));
+            if let (Some(until), Some(child)) = (until, tunnel.sent_on) {
+                // Nor does it if it comes back.
+                tunnel.token(child, until, None);
+            }
             tunnel.migrates_until = until;
             tunnel.asks_at = Some(now + PATIENCE);
             tunnel.here = here;
         }
-        if let Some((child, _)) = tunnel.tokened.take_if(|(_, until)| *until <= now)
-            && tunnel.sent_on == Some(child)
-        {
-            tunnel.spent.insert(child, false);
-        }
+        self.leave_tokened(peer, tunnel, now);
         let mut near = self.whereabouts.near(places, &tunnel.here);
         near.retain(|node| self.gives_to(node).is_some());
         self.tend_slots(peer, &near, tunnel, now);
@@ -412,6 +436,46 @@ impl Node {
             (!earlier).then_some(slot)
         };
         nodes.iter().enumerate().filter_map(first)
+    }
+
+    /// A slot that is left may be one that the other end has sent on and we have not: its keys may be another node's as well.
+    fn spend_unused(&self, peer: &str, tunnel: &mut Tunnel, here: &[Identity]) {
+        let is_left = |name: &String| {
+            let at = |nodes| self.slots_of(peer, nodes).any(|slot| slot.name == *name);
+            at(&tunnel.here) && !at(here)
+        };
+        let unused = self.children.iter().filter(|(id, child)| {
+            let named = child.status.name.as_ref().is_some_and(is_left);
+            child.peer == peer && named && tunnel.sent_on != Some(**id)
+        });
+        for id in unused.map(|(id, _)| *id).collect::<Vec<_>>() {
+            tunnel.spent.entry(id).or_insert(false);
+        }
+    }
+
+    /// Leaves a slot in time whose keys another node may have. If nothing comes of the move the other end hears of that by
+    /// being asked for new keys, and by nothing else.
+    fn leave_tokened(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
+        let Some(tokened) = &mut tunnel.tokened else {
+            return;
+        };
+        let child = tokened.child;
+        let is_used = tunnel.sent_on == Some(child);
+        tokened.asks |= tokened.asks_at.take_if(|at| *at <= now).is_some();
+        let slot = self.slot_of(child);
+        let mut here = self.slots_of(peer, &tunnel.here);
+        let stays = is_used && here.any(|here| slot == Some(&here.name));
+        drop(here);
+        if let Some(state) = self.children.get(&child)
+            && stays
+            && std::mem::take(&mut tokened.asks)
+        {
+            self.ike.rekey_child(state.ike, child, now);
+        }
+        let over = tunnel.tokened.take_if(|tokened| tokened.until <= now);
+        if over.is_some() && is_used {
+            tunnel.spent.insert(child, false);
+        }
     }
 
     /// Asks for the slots that are wanted, for new keys of those that are spent, and closes others. Only those of
@@ -480,7 +544,10 @@ impl Node {
         tunnel
             .migrates_until
             .take_if(|until| *until <= now || chosen.is_some());
-        let migrating = tunnel.sent_on.filter(|_| tunnel.migrates_until.is_some());
+        let migrates = tunnel.migrates_until.is_some();
+        let migrating = tunnel
+            .sent_on
+            .filter(|child| migrates && !tunnel.spent.contains_key(child));
         let chosen = chosen.map(|(child, _)| child).or(migrating);
         let node = chosen.and_then(|child| self.node_of(peer, child, &tunnel.here));
         if chosen != tunnel.sent_on {

@@ -331,6 +331,20 @@ impl Quartet {
         }
     }
 
+    /// It hears the second agent for so many milliseconds, which has the keys by then, and is not registered there.
+    fn try_in_vain(&mut self, milliseconds: u64) {
+        self.is_mute = true;
+        self.links = [false, true];
+        self.nodes[MOBILE].handle_link(0, false, self.now);
+        self.nodes[MOBILE].handle_link(1, true, self.now);
+        self.run_for(milliseconds);
+        assert_eq!(self.counters(NEXT).taken, 1, "{:?}", self.events);
+        self.links = [true, false];
+        self.nodes[MOBILE].handle_link(1, false, self.now);
+        self.nodes[MOBILE].handle_link(0, true, self.now);
+        self.is_mute = false;
+    }
+
     /// It hears the second agent from now on, and not the first; this is over when it is registered there.
     fn go_on(&mut self) {
         self.links = [false, true];
@@ -522,15 +536,7 @@ fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
 fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     let mut quartet = Quartet::new();
     let before = quartet.token(NEXT, |_| {}).spis;
-    quartet.is_mute = true;
-    quartet.links = [false, true];
-    quartet.nodes[MOBILE].handle_link(0, false, quartet.now);
-    quartet.nodes[MOBILE].handle_link(1, true, quartet.now);
-    quartet.run_for(500);
-    assert_eq!(quartet.counters(NEXT).taken, 1, "{:?}", quartet.events);
-    quartet.links = [true, false];
-    quartet.nodes[MOBILE].handle_link(1, false, quartet.now);
-    quartet.nodes[MOBILE].handle_link(0, true, quartet.now);
+    quartet.try_in_vain(500);
     quartet.lost.push((MOBILE, GATEWAY, CREATE_CHILD_SA));
     quartet.run_for(2100);
     // It is where it was.
@@ -541,6 +547,55 @@ fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     assert!(quartet.token(NEXT, |_| {}).spis != before);
     for from in [MOBILE, GATEWAY] {
         assert_eq!(quartet.readers(from), [true, false]);
+    }
+}
+
+/// The gateway has heard of nothing, so it has to be asked before the two seconds are over.
+#[test]
+fn if_nothing_comes_of_a_move_the_new_keys_are_there_in_time() {
+    let mut quartet = Quartet::new();
+    quartet.try_in_vain(500);
+    quartet.run_for(1200);
+    assert_eq!(quartet.nodes[NEXT].held_grants().len(), 1, "it has keys");
+    assert_eq!(quartet.readers(GATEWAY), [true, false]);
+    quartet.run_for(3000);
+    for from in [MOBILE, GATEWAY] {
+        assert_eq!(quartet.readers(from), [true, false]);
+    }
+}
+
+/// Its keys have been with another node since the token: that it has gone there after all gives no more of the time.
+#[test]
+fn a_move_that_is_late_is_not_sealed_for_the_node_before_for_longer() {
+    let mut quartet = Quartet::new();
+    quartet.lost.push((GATEWAY, NEXT, KEY_DISTRIBUTE));
+    quartet.lost.push((MOBILE, GATEWAY, CREATE_CHILD_SA));
+    quartet.try_in_vain(500);
+    quartet.run_for(900);
+    quartet.go_on();
+    quartet.run_for(550);
+    assert_eq!(quartet.registered(), Some(CARE_OF[1]));
+    assert_eq!(quartet.readers(MOBILE), [false, false]);
+}
+
+/// A node that was visited meanwhile has the keys of where it is again.
+#[test]
+fn who_comes_back_in_time_leaves_the_slot_all_the_same() {
+    let mut quartet = Quartet::new();
+    quartet.lost.push((GATEWAY, NEXT, KEY_DISTRIBUTE));
+    for (from, to) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
+        quartet.lost.push((from, to, CREATE_CHILD_SA));
+    }
+    quartet.go_on();
+    quartet.run_for(200);
+    assert!(quartet.readers(GATEWAY)[1], "{:?}", quartet.events);
+    quartet.links = [true, false];
+    quartet.nodes[MOBILE].handle_link(1, false, quartet.now);
+    quartet.nodes[MOBILE].handle_link(0, true, quartet.now);
+    quartet.run_for(1800);
+    assert_eq!(quartet.registered(), Some(CARE_OF[0]));
+    for from in [MOBILE, GATEWAY] {
+        assert_eq!(quartet.readers(from), [false, false]);
     }
 }
 

@@ -25,7 +25,7 @@ fn an_agent_that_ignores_revoke_has_the_key_of_nothing_that_comes_later() {
             .collect();
         let sealed = [MOBILE, HOME].map(|end| world.slot(end).unwrap());
         assert!(sealed.iter().all(|spi| !kept.contains(spi)));
-        world.assert_nobody_read_behind();
+        world.witness.assert_nobody_read_behind();
     }
 }
 
@@ -54,7 +54,7 @@ fn a_neighbour_that_is_never_visited_has_the_key_of_nothing() {
     );
     world.nodes[AGENT + 2].transit(node::Side::Wired, &packet, world.now);
     assert_eq!((world.read(2), world.unread(2)), (before.0, before.1 + 1));
-    world.assert_nobody_read_behind();
+    world.witness.assert_nobody_read_behind();
 }
 
 /// What was recorded of a registration is played again when the mobile node is elsewhere: neither the binding nor
@@ -81,7 +81,7 @@ fn a_registration_that_is_replayed_moves_no_key() {
     world.run_for(5 * SECOND);
     assert_eq!(world.readers(), [Some(1); 2]);
     assert_eq!(world.places(HOME), [1].into());
-    world.assert_nobody_read_behind();
+    world.witness.assert_nobody_read_behind();
 }
 
 /// Somebody says in the name of an agent that it is here. The mobile node may ask there, and is not answered; what it

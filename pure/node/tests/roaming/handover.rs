@@ -23,7 +23,7 @@ fn keys_come_after_a_mobile_node_wherever_it_goes() {
             assert!(world.traffic_flows());
             assert_eq!(world.read(agent), before + 2);
         }
-        world.assert_nobody_read_behind();
+        world.witness.assert_nobody_read_behind();
     }
 }
 

@@ -29,6 +29,9 @@ pub const NAMES: [&str; HOSTS] = [
     "fc.example.net",
 ];
 
+/// What agents call home.
+pub const GATEWAY: &str = "gw";
+
 /// The home address, the home agent's, and the care-of addresses.
 pub const ADDRESSES: [Ipv4Addr; HOSTS] = [
     Ipv4Addr::new(10, 66, 0, 7),
@@ -133,7 +136,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
             };
             let others = (AGENT..HOSTS).filter(|other| *other != who);
             let others = others.filter(|_| policies.handover == Handover::Dkm);
-            let gateway = peer("gw", HOME, None, Role::Gateway);
+            let gateway = peer(GATEWAY, HOME, None, Role::Gateway);
             std::iter::once(gateway)
                 .chain(others.map(neighbour))
                 .collect()

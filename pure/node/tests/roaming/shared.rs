@@ -45,7 +45,7 @@ fn a_move_among_agents_that_share_keys_is_no_other_spi_and_needs_no_new_key() {
         }
     }
     assert_eq!(world.rekeyed(HOME), 0);
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 /// Figure 9 of the paper: home makes new keys with the mobile node, gives them to the agent where that is and to its
@@ -69,7 +69,7 @@ fn keys_are_made_anew_before_more_agents_hold_them_than_may() {
         let forgotten = |world: &World| world.nodes[AGENT + left].held_grants().is_empty();
         assert!(world.run_until(60 * SECOND, forgotten));
     }
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 /// The price of sharing: the agent that was left reads on, until there are new keys, and no other one does.
@@ -85,7 +85,7 @@ fn who_was_left_holds_the_keys_until_there_are_new_ones_and_who_never_had_them_d
     assert!(world.nodes[AGENT + 2].held_grants().is_empty());
     world.silent_in = None;
     assert!(world.run_until(30 * SECOND, |world| readers(world) == [1, 2]));
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 /// It goes where nobody expected it. Home seals for nobody until the agent there has keys, for those that have them
@@ -103,7 +103,7 @@ fn for_an_agent_that_may_not_have_the_keys_home_seals_nothing_in_them() {
     assert!(world.nodes[AGENT + 2].held_grants().is_empty());
     world.silent_in = None;
     assert!(world.run_until(30 * SECOND, |world| readers(world) == [0, 2]));
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 /// All agents name all others. The first that is named gets keys and the other one none, which is said once and asks for
@@ -130,7 +130,7 @@ fn more_neighbours_than_may_hold_keys_get_none_and_that_is_told() {
     assert!(world.traffic_flows());
     world.run_for(120 * SECOND);
     assert_eq!(world.rekeyed(HOME), 1);
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 /// Of two ends one that has a slot for each agent, and another group: neither is what the other one offers.
@@ -170,7 +170,7 @@ fn keys_that_are_lost_on_the_way_come_later_and_delay_nothing() {
     assert!(readers(&world).is_empty(), "what is new nobody reads");
     world.silent_in = None;
     assert!(world.run_until(60 * SECOND, |world| readers(world) == [1, 2]));
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 /// Whoever nobody has come to may take its time.
@@ -185,7 +185,7 @@ fn a_neighbour_that_is_silent_delays_no_new_keys() {
     assert_eq!(readers(&world), [1]);
     world.off[AGENT + 2] = false;
     assert!(world.run_until(60 * SECOND, |world| readers(world) == [1, 2]));
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn new_keys_that_cross_a_move_are_for_where_the_mobile_node_is() {
             let reads = world.run_until(30 * SECOND, |world| readers(world) == [1, 2]);
             assert!(reads, "{who} {late}: {:?}", readers(&world));
             assert!(world.traffic_flows());
-            world.assert_few_hold(2);
+            world.holders.assert_few(2);
         }
     }
 }
@@ -217,7 +217,7 @@ fn a_restart_of_any_host_ends_with_keys_where_the_mobile_node_is() {
         let reads = world.run_until(120 * SECOND, |world| readers(world) == [1, 2]);
         assert!(reads, "after a restart of {who}");
         assert!(world.traffic_flows());
-        world.assert_few_hold(2);
+        world.holders.assert_few(2);
     }
 }
 
@@ -236,7 +236,7 @@ fn an_agent_that_was_left_and_started_anew_is_given_nothing_and_counts() {
     assert_ne!(slots(&world), before, "C would have been the third");
     world.run_for(30 * SECOND);
     assert!(world.nodes[AGENT].held_grants().is_empty());
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }
 
 /// A node that is taken out of the file of one end reads nothing that this end seals from then on, nor what the other one
@@ -290,5 +290,5 @@ fn an_agent_that_names_ever_other_neighbours_has_keys_made_anew_every_two_second
     assert!((1..=11).contains(&rekeyed), "{rekeyed} times in 20 s");
     assert!(world.traffic_flows());
     assert!(world.reads(0));
-    world.assert_few_hold(2);
+    world.holders.assert_few(2);
 }

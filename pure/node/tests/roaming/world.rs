@@ -9,13 +9,12 @@
 //! What the mobile node sends goes by the agent that it has chosen, which shows it to its licensed node and puts it
 //! into its tunnel; what comes for it comes back in the same way. Links and the network lose, repeat and delay as told.
 //!
-//! The world watches whatever is sealed (invariants 1 and 5 of DESIGN section 4): no SPI has a number twice, and no
-//! agent ever gets a key of what an end sealed while, to its knowledge, the mobile node was elsewhere. Where agents share
-//! keys, few of them ever get those of one slot, and each of them only if it was near the mobile node, to home's knowledge,
-//! since the slot has them.
+//! Witnesses see whatever is sealed and whoever gets keys (`witness.rs`), and who shares some (`holders.rs`).
 
 use super::datagram;
+use super::holders::Holders;
 use super::hosts::{ADDRESSES, AGENT, AGENTS, HOME, HOSTS, MOBILE, NAMES, Policies, config};
+use super::witness::Witness;
 use crypto::Rng;
 use model::{Instant, Path, Spi};
 use node::mobile_ip::{Arrival, Envelope, NtpTime, Remote, Status, Transmit};
@@ -24,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use wire::ecn::Ecn;
-use wire::esp::{Datagram, Header};
+use wire::esp::Datagram;
 use wire::ike::{ExchangeType, Header as IkeHeader};
 
 /// When the worlds begin, on the hosts' clocks and by the calendar.
@@ -69,12 +68,6 @@ pub enum Message {
     Told(Event),
 }
 
-/// What an end sealed: in which SPI, and where the mobile node was to its knowledge.
-struct Sealed {
-    spi: Spi,
-    places: BTreeSet<usize>,
-}
-
 pub struct World {
     pub now: Instant,
     pub nodes: Vec<Node>,
@@ -91,17 +84,12 @@ pub struct World {
     pub off: [bool; HOSTS],
     /// Hosts of which no message of an exchange (by its number) arrives.
     pub silent_in: Option<(usize, u8)>,
-    /// Segments that each agent has read.
-    sealed: Vec<Sealed>,
-    numbers: BTreeSet<(usize, Spi, u32)>,
-    held: Vec<BTreeSet<Spi>>,
-    /// Since when there are the keys of each SPI.
-    made: BTreeMap<Spi, Instant>,
-    /// Where the mobile node was to home's knowledge, and when each agent was last near it.
+    /// A host whose clock stands still: nothing that it has to do in time is done.
+    pub timeless: Option<usize>,
+    pub witness: Witness,
+    pub holders: Holders,
+    /// Where the mobile node was to home's knowledge.
     place: BTreeSet<usize>,
-    near: [Instant; AGENTS],
-    /// Agents that got keys though they were not near since there were any.
-    strangers: Vec<(usize, Spi)>,
     flights: BTreeMap<(Instant, u64), Flight>,
     count: u64,
     pub rng: Rng,
@@ -114,6 +102,7 @@ impl World {
         octets[..8].copy_from_slice(&seed.to_be_bytes());
         let mut rng = Rng::from_seed(octets);
         let now = Instant::from_origin(START);
+        let witness = Witness::new(policies.handover);
         let nodes = (0..HOSTS).map(|who| Node::new(config(who, &policies), rng.array(), now));
         let mut world = Self {
             now,
@@ -128,13 +117,10 @@ impl World {
             wired: Hop::default(),
             off: [false; HOSTS],
             silent_in: None,
-            sealed: Vec::new(),
-            numbers: BTreeSet::new(),
-            held: vec![BTreeSet::new(); AGENTS],
-            made: BTreeMap::new(),
+            timeless: None,
+            witness,
+            holders: Holders::default(),
             place: BTreeSet::new(),
-            near: [Instant::default(); AGENTS],
-            strangers: Vec::new(),
             flights: BTreeMap::new(),
             count: 0,
             rng,
@@ -172,6 +158,16 @@ impl World {
             (0..AGENTS).for_each(|link| self.set_link(link, self.links[link]));
         }
         self.collect();
+    }
+
+    /// Switches a host off, as if it were suspended, or on again.
+    pub fn switch(&mut self, who: usize) {
+        self.off[who] = !self.off[who];
+        if !self.off[who] {
+            // What was to be done meanwhile comes before anything else.
+            self.nodes[who].handle_timeout(self.now);
+            self.collect();
+        }
     }
 
     pub fn command<T>(&mut self, who: usize, say: impl FnOnce(&mut Node, Instant) -> T) -> T {
@@ -267,8 +263,8 @@ impl World {
         let end = self.now + duration;
         loop {
             let flight = self.flights.keys().next().map(|(at, _)| *at);
-            let hosts = self.nodes.iter().zip(&self.off).filter(|(_, off)| !**off);
-            let timeouts = hosts.filter_map(|(node, _)| Some(node.poll_timeout()?.at));
+            let hosts = (0..HOSTS).filter(|who| self.has_time(*who));
+            let timeouts = hosts.filter_map(|who| Some(self.nodes[who].poll_timeout()?.at));
             let Some(next) = timeouts.chain(flight).min().filter(|next| *next <= end) else {
                 break;
             };
@@ -293,32 +289,6 @@ impl World {
         flights.filter(|flight| is_so(flight)).cloned().collect()
     }
 
-    /// No agent ever held a key of what was sealed while the mobile node was elsewhere.
-    pub fn assert_nobody_read_behind(&self) {
-        for Sealed { spi, places } in &self.sealed {
-            for (agent, held) in self.held.iter().enumerate() {
-                let had = held.contains(spi);
-                assert!(
-                    !had || places.contains(&agent),
-                    "{} has the key of {spi}",
-                    NAMES[AGENT + agent]
-                );
-            }
-        }
-    }
-
-    /// No more agents than these ever had the keys of one slot, and all of those were near the mobile node since it has them.
-    pub fn assert_few_hold(&self, most: usize) {
-        for spi in self.made.keys() {
-            let holders = self.held.iter().filter(|held| held.contains(spi)).count();
-            assert!(holders <= most, "{holders} agents have the key of {spi}");
-        }
-        if let Some((agent, spi)) = self.strangers.first() {
-            let name = NAMES[AGENT + agent];
-            panic!("{name} was given the key of {spi}, and was not near");
-        }
-    }
-
     // Inside.
 
     fn tell_time(&mut self, who: usize) {
@@ -336,10 +306,15 @@ impl World {
             let flight = entry.remove();
             self.arrive(flight);
         }
-        for (who, node) in self.nodes.iter_mut().enumerate() {
-            let is_due = |node: &Node| node.poll_timeout().is_some_and(|due| due.at <= self.now);
-            if !self.off[who] && is_due(node) {
-                node.handle_timeout(self.now);
+        let now = self.now;
+        let is_due = |node: &Node| node.poll_timeout().is_some_and(|due| due.at <= now);
+        for who in (0..HOSTS)
+            .filter(|who| self.has_time(*who))
+            .collect::<Vec<_>>()
+        {
+            let node = &mut self.nodes[who];
+            if is_due(node) {
+                node.handle_timeout(now);
                 let next = node.poll_timeout();
                 assert!(!is_due(node), "{} is due for ever: {next:?}", NAMES[who]);
             }
@@ -347,22 +322,36 @@ impl World {
         self.collect();
     }
 
+    fn has_time(&self, who: usize) -> bool {
+        !self.off[who] && self.timeless != Some(who)
+    }
+
+    /// Whether a packet finds somebody: a host that is on, and is the mobile node on that link if it is to be.
+    fn is_heard(&self, flight: &Flight) -> bool {
+        let (who, link) = match flight {
+            Flight::Up(link, _) => (Some(AGENT + link), 0),
+            Flight::Down(link, _) => (Some(MOBILE), *link),
+            Flight::Tunnel(_, to, _) => (owner(*to), 0),
+            Flight::Direct(who, ..) => (Some(*who), 0),
+            Flight::Discovery(who, link, ..) => (Some(*who), *link as usize),
+            Flight::Registration(who, arrival, _) => (Some(*who), arrival.interface as usize),
+        };
+        who.is_some_and(|who| !self.off[who] && (who != MOBILE || self.links[link]))
+    }
+
     fn arrive(&mut self, flight: Flight) {
+        if !self.is_heard(&flight) {
+            return self.witness.note_lost(self.now);
+        }
         match flight {
             Flight::Up(link, packet) => {
-                if !self.off[AGENT + link] && self.shown(link, Side::Wireless, &packet) {
+                if self.shown(link, Side::Wireless, &packet) {
                     self.encapsulate(AGENT + link, packet);
                 }
             }
-            Flight::Down(link, packet) => {
-                if self.links[link] && !self.off[MOBILE] {
-                    self.hand_over(MOBILE, &packet);
-                }
-            }
+            Flight::Down(_, packet) => self.hand_over(MOBILE, &packet),
             Flight::Tunnel(from, to, mut inner) => {
-                let Some(who) = owner(to).filter(|who| !self.off[*who]) else {
-                    return;
-                };
+                let who = owner(to).expect("it is heard");
                 let node = &mut self.nodes[who];
                 let from = Remote::Ip(from);
                 let packet = node.decapsulate(from, Ecn::NotEct, &mut inner, self.now);
@@ -380,22 +369,12 @@ impl World {
                     }
                 }
             }
-            Flight::Direct(who, path, payload) => {
-                if !self.off[who] {
-                    self.deliver(who, path, &payload);
-                }
-            }
+            Flight::Direct(who, path, payload) => self.deliver(who, path, &payload),
             Flight::Discovery(who, link, source, octets) => {
-                let reaches = who != MOBILE || self.links[link as usize];
-                if reaches && !self.off[who] {
-                    self.nodes[who].handle_discovery(link, source, &octets, self.now);
-                }
+                self.nodes[who].handle_discovery(link, source, &octets, self.now);
             }
             Flight::Registration(who, arrival, octets) => {
-                let reaches = who != MOBILE || self.links[arrival.interface as usize];
-                if reaches && !self.off[who] {
-                    self.nodes[who].handle_registration(&arrival, &octets, self.now);
-                }
+                self.nodes[who].handle_registration(&arrival, &octets, self.now);
             }
         }
         self.collect();
@@ -477,9 +456,16 @@ impl World {
                 }
             }
             while let Some(event) = self.nodes[who].poll_event() {
+                self.witness.note_event(&event, self.now);
+                if let (MOBILE | HOME, Event::MobileIp(_)) = (who, &event) {
+                    let places = self.places(who);
+                    self.witness.note_places(who, &places, self.now);
+                }
                 self.story
                     .push((self.now, who, Message::Told(event.clone())));
-                self.note_keys(who, &event);
+                if who == HOME {
+                    self.holders.note_event(&event, self.now);
+                }
                 self.events[who].push(event);
             }
         }
@@ -488,36 +474,13 @@ impl World {
         if !places.is_empty() {
             self.place = places;
         }
-        for agent in self.policies.near(&self.place) {
-            self.near[agent] = self.now;
-        }
-        for agent in 0..AGENTS {
+        let near = self.policies.near(&self.place);
+        self.holders.note_near(&near, self.now);
+        for agent in (0..AGENTS).filter(|agent| !self.off[AGENT + agent]) {
             let grants = self.nodes[AGENT + agent].held_grants();
-            let spis = grants
-                .iter()
-                .flat_map(|held| [held.from_gateway, held.to_gateway]);
-            for spi in spis {
-                let made = self.made.get(&spi).copied();
-                let is_late = made.is_some_and(|made| self.near[agent] < made);
-                if self.held[agent].insert(spi) && is_late {
-                    self.strangers.push((agent, spi));
-                }
-            }
+            self.witness.note_held(agent, &grants, self.now);
+            self.holders.note_held(agent, &grants);
         }
-    }
-
-    /// Home has keys that it had not.
-    fn note_keys(&mut self, who: usize, event: &Event) {
-        let spis = match event {
-            Event::ChildUp {
-                inbound, outbound, ..
-            }
-            | Event::ChildRekeyed {
-                inbound, outbound, ..
-            } if who == HOME => [*inbound, *outbound],
-            _ => return,
-        };
-        self.made.extend(spis.map(|spi| (spi, self.now)));
     }
 
     fn sort(&mut self, who: usize, outlet: Outlet) {
@@ -526,23 +489,9 @@ impl World {
             delivered.extend(outlet.delivered);
         }
         for (path, payload) in outlet.transmitted {
-            self.watch(who, &payload);
+            let places = self.places(who);
+            self.witness.note_sealed(who, &payload, places, self.now);
             self.depart(who, path, payload);
-        }
-    }
-
-    fn watch(&mut self, who: usize, esp: &[u8]) {
-        let header = Header::parse(esp).expect("it was sealed just now");
-        let first = self.numbers.insert((who, header.spi, header.seq));
-        assert!(
-            first,
-            "{} seals number {} of {} twice",
-            NAMES[who], header.seq, header.spi
-        );
-        let (spi, places) = (header.spi, self.places(who));
-        // Where that is not known nothing leaves.
-        if !places.is_empty() {
-            self.sealed.push(Sealed { spi, places });
         }
     }
 
@@ -577,12 +526,15 @@ impl World {
                     _,
                 )) = self.nodes[MOBILE].mobile_ip()
                 else {
-                    return;
+                    return self.witness.note_lost(self.now);
                 };
                 let link = at.interface as usize;
-                if self.links[link] {
-                    let packet = datagram::udp(local, path.remote, &payload);
-                    self.fly(Flight::Up(link, packet), self.wireless);
+                match self.links[link] {
+                    true => {
+                        let packet = datagram::udp(local, path.remote, &payload);
+                        self.fly(Flight::Up(link, packet), self.wireless);
+                    }
+                    false => self.witness.note_lost(self.now),
                 }
             }
             (HOME, Some(MOBILE)) => {
@@ -650,6 +602,7 @@ impl World {
     pub fn fly(&mut self, flight: Flight, hop: Hop) {
         let happens = |rng: &mut Rng, per_mille: u16| per_mille > 0 && rng.u16() % 1000 < per_mille;
         if happens(&mut self.rng, hop.lost) {
+            self.witness.note_lost(self.now);
             return;
         }
         let copies = 1 + usize::from(happens(&mut self.rng, hop.repeated));
