@@ -251,6 +251,14 @@ impl Engine {
         self.with_established(sa, now, |core, state, ctx| state.probe(path, core, ctx));
     }
 
+    /// There is a way to peers that was not there before: what is under way to them and was lost is repeated at the next
+    /// [`Self::handle_timeout`], which is due now.
+    pub fn hasten(&mut self, now: Instant) {
+        for id in self.sas.keys().copied().collect::<Vec<_>>() {
+            self.with_sa(id, now, |sa, ctx| sa.core.requests.hasten(ctx.now));
+        }
+    }
+
     /// ESP of one of its children arrived and was genuine: the peer is there.
     pub fn note_inbound(&mut self, sa: IkeSaId, now: Instant) {
         self.with_established(sa, now, |_, state, ctx| state.note_heard(ctx.now));

@@ -2,6 +2,7 @@
 
 use crate::config::Role;
 use crate::grants::Gone;
+use crate::mobile_ip::{self, MobileEvent};
 use crate::node::{Child, Node};
 use crate::status::ChildStatus;
 use crate::succession::Heir;
@@ -29,6 +30,10 @@ impl Node {
             }
             let part = self.mobile_ip.as_mut();
             if let Some(event) = part.and_then(|part| part.poll_event(now)) {
+                if let mobile_ip::Event::MobileNode(MobileEvent::Route(Some(_))) = event {
+                    // Not at once: first the driver has to lead packets there.
+                    self.ike.hasten(now);
+                }
                 self.whereabouts.note_mobile_ip(&event);
                 self.events.push_back(Event::MobileIp(event));
                 continue;

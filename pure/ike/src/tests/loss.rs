@@ -37,6 +37,19 @@ fn doubled_and_overtaken_datagrams_change_nothing() {
 }
 
 #[test]
+fn what_was_lost_is_repeated_as_soon_as_there_is_a_way() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    pair.intercept();
+    pair.now += Duration::from_millis(10);
+    pair.with(Side::Left, |engine, now| engine.hasten(now));
+    assert!(pair.is_quiet(), "the driver has to know the way first");
+    pair.timeout(Side::Left);
+    pair.settle();
+    assert!(fit(pair.left.child(), pair.right.child()));
+}
+
+#[test]
 fn the_responder_never_repeats_anything_on_its_own() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.initiate(Side::Left);

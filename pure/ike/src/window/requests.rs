@@ -134,6 +134,14 @@ impl Requests {
         }
     }
 
+    /// Whatever is under way is to be repeated now, and from then on as if it had been sent for the first time.
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        for pending in &mut self.pending {
+            pending.pause = Duration::ZERO;
+            pending.at = now;
+        }
+    }
+
     /// How often the oldest request under way was sent.
     pub(crate) fn tries(&self) -> u32 {
         self.pending.first().map_or(0, |pending| pending.sent)

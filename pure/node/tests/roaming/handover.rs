@@ -27,6 +27,40 @@ fn keys_come_after_a_mobile_node_wherever_it_goes() {
     }
 }
 
+/// It was begun when there was no way yet.
+#[test]
+fn a_tunnel_is_up_as_soon_as_a_registration_has_led_it_home() {
+    let mut world = World::new(Policies::new(Handover::Push), 7);
+    let is_up = |world: &World| {
+        let mut told = world.events[MOBILE].iter();
+        told.any(|event| matches!(event, Event::PeerUp { .. }))
+    };
+    world.set_link(0, true);
+    assert!(world.run_until(20 * SECOND, |world| world.is_at(0)));
+    assert!(!is_up(&world));
+    assert!(world.run_until(SECOND / 10, is_up));
+}
+
+/// SNOOP keeps what has not been acknowledged; what is not its node's any more it lets go of, and the next one begins anew.
+#[test]
+fn what_snoop_keeps_of_who_has_left_is_gone_and_the_next_one_has_its_own() {
+    for handover in [Handover::Push, Handover::Dkm] {
+        let mut world = World::at(Policies::new(handover), 0);
+        let kept = |world: &World| {
+            let flows = [0, 1].map(|agent| world.nodes[AGENT + agent].flows());
+            flows.map(|flows| !flows.is_empty())
+        };
+        assert!(world.traffic_flows());
+        assert_eq!(kept(&world), [true, false], "{handover:?}");
+        world.move_to(1);
+        assert!(world.run_until(20 * SECOND, |world| world.is_at(1)));
+        let gone = world.run_until(5 * SECOND, |world| !kept(world)[0]);
+        assert!(gone, "{handover:?}: the first keeps what it had");
+        assert!(world.traffic_flows());
+        assert_eq!(kept(&world), [false, true], "{handover:?}");
+    }
+}
+
 /// Of what is under way, and of who comes late, nothing is lost to the ends: only to the nodes.
 #[test]
 fn what_is_sealed_between_a_move_and_new_keys_no_node_reads() {
