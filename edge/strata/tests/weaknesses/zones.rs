@@ -30,6 +30,7 @@ const SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const MOVING: &str = "pure/node/tests/roaming/handover.rs";
 const WALKS: &str = "pure/node/tests/roaming/walks.rs";
 const SLOT: &str = "pure/ike/src/tests/slot.rs";
+const MIGRATION: &str = "pure/node/src/tests/migration.rs";
 const WRITE: &str = "edge/lab/tests/e2e_write.rs";
 const WRITING: &str = "pure/node/src/tests/write.rs";
 
@@ -519,6 +520,79 @@ pub const ZONES: &[Weakness] = &[
             (
                 SHARED,
                 "more_neighbours_than_may_hold_keys_get_none_and_that_is_told",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 33,
+        seen: "a node with a token, or anybody who has seen one",
+        what: "asks for keys with it again, when it is old, in another node's place, after new keys, or with more zones in it; or makes one",
+        answer: Tests(&[
+            (MIGRATION, "a_token_is_good_once"),
+            (
+                MIGRATION,
+                "a_token_is_good_for_some_seconds_by_clocks_that_differ_by_some",
+            ),
+            (
+                MIGRATION,
+                "a_token_for_another_node_is_of_no_use_to_who_has_it",
+            ),
+            (MIGRATION, "a_token_of_before_is_of_no_use_for_new_keys"),
+            (
+                MIGRATION,
+                "a_token_that_the_mobile_node_has_not_made_is_good_for_nothing",
+            ),
+            (MIGRATION, "a_node_gives_nothing_that_it_does_not_hold"),
+            (
+                MIGRATION,
+                "what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_no_more",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 34,
+        seen: "a node that had keys of another one by a token, and one that gave them",
+        what: "reads on when the two seconds are over, though new keys do not come, nothing comes of the move, or the mobile node goes to and fro",
+        answer: Tests(&[
+            (
+                MIGRATION,
+                "two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys",
+            ),
+            (
+                MIGRATION,
+                "if_nothing_comes_of_a_move_the_new_keys_are_there_in_time",
+            ),
+            (
+                MIGRATION,
+                "what_goes_to_and_fro_is_not_sealed_for_the_node_before_for_longer",
+            ),
+            (
+                MIGRATION,
+                "a_move_that_is_late_is_not_sealed_for_the_node_before_for_longer",
+            ),
+            (
+                MIGRATION,
+                "who_comes_back_in_time_leaves_the_slot_all_the_same",
+            ),
+            (
+                HANDOVER,
+                "with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before",
+            ),
+            (WALKS, "ten_thousand_walks_end_with_ends_that_agree"),
+        ]),
+    },
+    Weakness {
+        number: 35,
+        seen: "a mobile node or a gateway that gives tokens to whom it likes",
+        what: "has a node get keys of another one that the other end does not license, or in another zone",
+        answer: Tests(&[
+            (
+                MIGRATION,
+                "a_node_that_one_end_does_not_license_gets_no_keys_from_another",
+            ),
+            (
+                MIGRATION,
+                "a_node_that_both_ends_license_for_another_zone_gets_none_of_these",
             ),
         ]),
     },

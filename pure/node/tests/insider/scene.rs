@@ -71,7 +71,7 @@ const TUNNEL: Scene = Scene {
 };
 
 /// Every scene. Scripts know the first ones by their places.
-pub const SCENES: [Scene; 18] = [
+pub const SCENES: [Scene; 19] = [
     Scene {
         name: "half-open responder",
         delivered: 2,
@@ -173,6 +173,12 @@ pub const SCENES: [Scene; 18] = [
     Scene {
         name: "responder that may be cloned",
         clones: true,
+        ..TUNNEL
+    },
+    Scene {
+        name: "neighbour",
+        insider: || PeerRole::Neighbour,
+        host: || PeerRole::Neighbour,
         ..TUNNEL
     },
 ];
