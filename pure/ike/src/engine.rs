@@ -251,8 +251,8 @@ impl Engine {
         self.with_established(sa, now, |core, state, ctx| state.probe(path, core, ctx));
     }
 
-    /// There is a way to peers that was not there before: what is under way to them and was lost is repeated at the next
-    /// [`Self::handle_timeout`], which is due now.
+    /// There is a way to peers that was not there before: what is under way to them and was lost is repeated in a
+    /// moment, which the driver has to lead packets there.
     pub fn hasten(&mut self, now: Instant) {
         for id in self.sas.keys().copied().collect::<Vec<_>>() {
             self.with_sa(id, now, |sa, ctx| sa.core.requests.hasten(ctx.now));

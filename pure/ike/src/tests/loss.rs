@@ -44,6 +44,7 @@ fn what_was_lost_is_repeated_as_soon_as_there_is_a_way() {
     pair.now += Duration::from_millis(10);
     pair.with(Side::Left, |engine, now| engine.hasten(now));
     assert!(pair.is_quiet(), "the driver has to know the way first");
+    pair.now += Duration::from_millis(1);
     pair.timeout(Side::Left);
     pair.settle();
     assert!(fit(pair.left.child(), pair.right.child()));

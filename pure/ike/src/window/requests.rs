@@ -6,6 +6,9 @@ use model::{Deadline, Instant};
 use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
 
+/// So long a driver has to lead packets another way.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// A request in datagrams of one size is sent this often before it is cut smaller: "a few retries
 /// within several seconds" (RFC 7383 section 2.5.2).
 const PATIENCE: u32 = 3;
@@ -134,11 +137,11 @@ impl Requests {
         }
     }
 
-    /// Whatever is under way is to be repeated now, and from then on as if it had been sent for the first time.
+    /// Whatever is under way is to be repeated in a moment, and from then on as if it had been sent for the first time.
     pub(crate) fn hasten(&mut self, now: Instant) {
         for pending in &mut self.pending {
             pending.pause = Duration::ZERO;
-            pending.at = now;
+            pending.at = pending.at.min(now + MOMENT);
         }
     }
 
