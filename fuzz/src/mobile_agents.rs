@@ -4,8 +4,7 @@
 use crypto::Secret;
 use mobility::mobile_ip::{
     Algorithm, Arrival, Association, ForeignAgent, ForeignAgentConfig, HomeAgent, HomeAgentConfig,
-    MobileNode, MobileNodeConfig, Nat, NtpTime, Remote, Replay, TakenOut,
-    Transmit,
+    MobileNode, MobileNodeConfig, Nat, NtpTime, Remote, Replay, TakenOut, Transmit,
 };
 use model::Instant;
 use std::collections::BTreeMap;
@@ -110,7 +109,11 @@ impl Trio {
             home: HomeAgent::new(home, [3; 32]),
             now,
             identification: [0; 8],
-            outside: if first & 0x10 == 0 { FOREIGN_AGENT } else { NAT },
+            outside: if first & 0x10 == 0 {
+                FOREIGN_AGENT
+            } else {
+                NAT
+            },
         };
         trio.mobile.set_wall_clock(NtpTime(1 << 62), now);
         trio.home.set_wall_clock(NtpTime(1 << 62), now);
@@ -308,7 +311,10 @@ impl Trio {
     fn tunnel(&mut self, octets: &[u8], now: Instant) {
         let mut octets = octets.to_vec();
         let from = Remote::Udp(SocketAddrV4::new(self.outside, PORT));
-        let taken = self.home.tunnel().decapsulate(from, Ecn::NotEct, &mut octets);
+        let taken = self
+            .home
+            .tunnel()
+            .decapsulate(from, Ecn::NotEct, &mut octets);
         let Ok(TakenOut {
             datagram,
             onward: Some(_),
@@ -318,7 +324,10 @@ impl Trio {
         };
         let mut answer = [&TunnelData::IP_IN_UDP.octets()[..], datagram].concat();
         let from = Remote::Udp(SocketAddrV4::new(HOME_AGENT, PORT));
-        let taken = self.foreign.tunnel().decapsulate(from, Ecn::NotEct, &mut answer, now);
+        let taken = self
+            .foreign
+            .tunnel()
+            .decapsulate(from, Ecn::NotEct, &mut answer, now);
         assert!(matches!(taken, Ok(None) | Err(_)), "{taken:?}");
     }
 

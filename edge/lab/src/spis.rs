@@ -2,7 +2,7 @@
 
 use crate::daemon::Daemon;
 use crate::pair;
-use crate::wiretap::Wiretap;
+use crate::wiretap::{Seen, Wiretap};
 use anyhow::Result;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -40,13 +40,13 @@ pub fn held(node: &Daemon) -> Result<BTreeSet<String>> {
 pub fn passed(tap: &Wiretap) -> Result<BTreeSet<String>> {
     let mut spis = BTreeSet::new();
     while let Some(seen) = tap.next()? {
-        let octets = &seen.octets;
-        let is_esp = octets.len() > 32 && octets[9] == 17 && octets[28..32] != [0; 4];
-        let port = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
-        if is_esp && (port(20) == 4500 || port(22) == 4500) {
-            let spi = u32::from_be_bytes([octets[28], octets[29], octets[30], octets[31]]);
-            spis.insert(format!("{spi:08x}"));
-        }
+        spis.extend(spi(&seen));
     }
     Ok(spis)
+}
+
+/// The SPI of ESP in UDP.
+pub fn spi(seen: &Seen) -> Option<String> {
+    let spi = *seen.esp()?.first_chunk()?;
+    Some(format!("{:08x}", u32::from_be_bytes(spi)))
 }

@@ -159,6 +159,18 @@ impl Seen {
         (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
     }
 
+    /// Whether it is UDP from or to a port, and this is the first octet of what is in it: the type of a registration, for one.
+    pub fn is_udp_of(&self, port: u16, first: u8) -> bool {
+        let Ok(header) = ip::Header::parse(&self.octets) else {
+            return false;
+        };
+        let is_udp = header.protocol() == udp::PROTOCOL && !header.is_fragment();
+        let ports = udp::Header::parse(header.payload()).filter(|_| is_udp);
+        let is_its =
+            ports.is_some_and(|ports| [ports.source_port, ports.destination_port].contains(&port));
+        is_its && header.payload().get(udp::HEADER_LEN) == Some(&first)
+    }
+
     /// The ESP packet that it has without UDP, from the SPI on.
     pub fn esp_without_udp(&self) -> Option<&[u8]> {
         let header = ip::Header::parse(&self.octets).ok()?;

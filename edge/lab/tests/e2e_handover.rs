@@ -6,7 +6,7 @@ use lab::daemon::Daemon;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
-use lab::spis::{held, passed, sent_on};
+use lab::spis::{held, passed, sent_on, spi};
 use lab::transfer::transfer;
 use lab::volley::{Volleys, volleys};
 use lab::walk::{CARE_OF, HOME_KEY, Walk, bound, registered};
@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn main() -> ExitCode {
     runner::run(lab::tests![
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         a_licence_that_comes_by_reload_is_one_in_its_place,
         with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before,
         with_dkm_nobody_reads_behind_the_mobile_node,
+        a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s,
         an_agent_that_does_not_know_its_neighbour_gives_it_nothing,
         an_agent_that_is_gone_hands_on_nothing_and_delays_nothing,
         with_dkm_keys_come_over_a_way_that_loses_much,
@@ -39,6 +41,9 @@ fn main() -> ExitCode {
 }
 
 const MB: u64 = 1_000_000;
+
+/// How long both ends go on in what was left, and how late the daemons of a busy machine are.
+const MIGRATION: Duration = Duration::from_secs(2 + 1);
 
 const AGENTS: [&str; 2] = ["fa.example.net", "fb.example.net"];
 
@@ -474,6 +479,56 @@ fn with_dkm_nobody_reads_behind_the_mobile_node() -> Result<()> {
         both_ways(&walk)?;
         let read = pair::segments(other)? - before;
         ensure!(read == 0, "the other has read {read} segments");
+    }
+    Ok(())
+}
+
+/// A registration reply.
+const REPLY: u8 = 3;
+
+/// The gateway's keys do not get to the second agent. A witness on the mobile node's link sees what both ends go on in.
+fn a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let route = Route::start_dkm(&walk)?;
+    let left: BTreeSet<_> = route.is_read_by(0)?.into();
+    let rule = format!("ip daddr {} udp dport {{ 500, 4500 }} drop", CARE_OF[1]);
+    let hook = "type filter hook output priority 0;";
+    let table = format!("table ip blocked {{ chain output {{ {hook} {rule}; }}\n}}\n");
+    let rules = walk.home.file("blocked.nft", &table)?;
+    walk.home.run(&format!("nft -f {}", rules.display()))?;
+    let tap = Wiretap::open(&walk.mobile)?;
+    route.move_to(&walk, 1)?;
+    let mut volleys = Volleys::new((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]))?;
+    let (mut moved, mut sealed) = (None, Vec::new());
+    let later = until("packets of some seconds", DEADLINE, || {
+        volleys.fly()?;
+        while let Some(seen) = tap.next()? {
+            moved = moved.or(seen.is_udp_of(434, REPLY).then_some(seen.at));
+            sealed.extend(spi(&seen).map(|spi| (seen.at, spi)));
+        }
+        let over = moved.context("no reply to its registration has passed")? + MIGRATION;
+        let later: Vec<_> = sealed
+            .iter()
+            .filter(|(at, _)| *at > over)
+            .cloned()
+            .collect();
+        Ok((later.len() > 500).then_some(later))
+    })?;
+    let in_left = |sealed: &[(Duration, String)]| {
+        let mut spis = sealed.iter();
+        spis.any(|(_, spi)| left.contains(spi))
+    };
+    ensure!(!in_left(&later), "packets are in what was left");
+    ensure!(
+        in_left(&sealed),
+        "both ends did not go on in what was left at all"
+    );
+    for agent in &route.agents {
+        agent.wait_until("zones", DEADLINE, |zones| !pair::holds_a_grant(zones))?;
+        let before = pair::segments(agent)?;
+        both_ways(&walk)?;
+        let read = pair::segments(agent)? - before;
+        ensure!(read == 0, "an agent has read {read} segments");
     }
     Ok(())
 }

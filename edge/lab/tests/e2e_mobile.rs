@@ -450,13 +450,7 @@ fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
     let found = read(malformed, "frame.number")?;
     ensure!(found.is_empty(), "malformed: {found:?}");
     // And it would say so: here an extension is said to be longer than the message.
-    // UDP to port 434, of type 1. An SPI of the tunnel can begin with that octet as well.
-    let is_request = |seen: &&mut Seen| {
-        let octets = &seen.octets;
-        octets.get(22..24) == Some(&434_u16.to_be_bytes()[..])
-            && octets[9] == 17
-            && octets.get(28) == Some(&1)
-    };
+    let is_request = |seen: &&mut Seen| seen.is_udp_of(434, 1);
     let request = seen.iter_mut().find(is_request);
     let request = request.context("no request was seen")?;
     request.octets[28 + 24 + 1] = 250;

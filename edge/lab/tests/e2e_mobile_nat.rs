@@ -214,7 +214,7 @@ fn tshark_reads_what_goes_through_a_nat() -> Result<()> {
     let found = read(malformed, "frame.number")?;
     ensure!(found.is_empty(), "malformed: {found:?}");
     // And it would say so: here an extension is said to be longer than the message.
-    let is_request = |seen: &&mut Seen| seen.octets.get(28) == Some(&1) && seen.octets[9] == 17;
+    let is_request = |seen: &&mut Seen| seen.is_udp_of(434, 1);
     let request = seen.iter_mut().find(is_request);
     let request = request.context("no request was seen")?;
     request.octets[28 + 24 + 1] = 250;
