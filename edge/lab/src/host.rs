@@ -134,6 +134,21 @@ impl Host {
         Process::start_piped(&self.process_name(name), command, log)
     }
 
+    /// A count that its kernel keeps of TCP (`TcpExt` of `/proc/net/netstat`).
+    ///
+    /// # Errors
+    /// There is no such count.
+    pub fn tcp_count(&self, name: &str) -> Result<u64> {
+        let text = self.inside(|| Ok(fs::read_to_string("/proc/thread-self/net/netstat")?))?;
+        let lines = text.lines();
+        let mut lines = lines.filter_map(|line| line.strip_prefix("TcpExt: "));
+        let (names, values) = lines.next().zip(lines.next()).context("no counts of TCP")?;
+        let mut counts = names.split(' ').zip(values.split(' '));
+        let found = counts.find(|(known, _)| *known == name);
+        let (_, count) = found.with_context(|| format!("no count {name} of TCP"))?;
+        Ok(count.parse()?)
+    }
+
     /// Runs a command line to its end and returns what it wrote.
     ///
     /// # Errors

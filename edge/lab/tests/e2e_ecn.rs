@@ -1,7 +1,7 @@
 //! Signs of congestion through a tunnel (RFC 6040): what datagrams say is said by a socket of each kernel,
 //! what is outside by tshark, and the router that marks is the kernel's own.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms, Tunnel};
 use lab::process::until;
@@ -178,20 +178,8 @@ fn a_licensed_node_passes_every_field() -> Result<()> {
     ensure_come(&pair, MARKED)
 }
 
-/// How often a host's TCP was told by its peer that a segment came marked.
-fn told(host: &Host) -> Result<u64> {
-    let text = host.inside(|| Ok(std::fs::read_to_string("/proc/thread-self/net/netstat")?))?;
-    let lines = text.lines();
-    let lines: Vec<_> = lines
-        .filter_map(|line| line.strip_prefix("TcpExt: "))
-        .collect();
-    let [names, values] = lines[..] else {
-        bail!("no counts of TCP: {text}");
-    };
-    let mut both = names.split(' ').zip(values.split(' '));
-    let count = both.find(|(name, _)| *name == "TCPDeliveredCE");
-    Ok(count.context("no TCPDeliveredCE")?.1.parse()?)
-}
+/// What a kernel counts as often as its TCP was told by its peer that a segment came marked.
+const TOLD: &str = "TCPDeliveredCE";
 
 fn tcp_of_both_kernels_slows_down_by_marks_and_loses_nothing() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -200,9 +188,9 @@ fn tcp_of_both_kernels_slows_down_by_marks_and_loses_nothing() -> Result<()> {
         for host in [&pair.mobile, &pair.gateway] {
             host.sysctl("net.ipv4.tcp_ecn", ecn)?;
         }
-        let before = told(&pair.mobile)?;
+        let before = pair.mobile.tcp_count(TOLD)?;
         transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
-        Ok(told(&pair.mobile)? - before)
+        Ok(pair.mobile.tcp_count(TOLD)? - before)
     };
     ensure!(carry("1")? == 0, "nobody marks anything yet");
     write_on_the_way(&pair, CONGESTED)?;

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use lab::daemon::Daemon;
+use lab::host::Host;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi,
         a_slot_that_is_come_back_to_has_other_keys,
         with_simultaneous_bindings_a_hand_over_loses_nothing,
+        a_connection_that_snoop_serves_stands_still_for_no_move,
         an_agent_that_heard_of_no_revocation_has_keys_of_nothing,
         a_node_that_the_mobile_node_does_not_license_gets_no_key,
         what_cannot_be_handed_over_is_told_with_the_fix,
@@ -145,6 +147,26 @@ impl Route {
         })
     }
 
+    /// Waits until an agent has read some more segments than these.
+    fn serves(&self, number: usize, before: u64) -> Result<()> {
+        until("an agent to read", DEADLINE, || {
+            let read = pair::segments(&self.agents[number])? - before;
+            Ok((read > 100).then_some(()))
+        })
+    }
+
+    /// Goes to an agent while it still is with the other one.
+    fn pass_to(&self, walk: &Walk, number: usize) -> Result<()> {
+        walk.set_link(number, true)?;
+        let both = |status: &Value| registered(status) == CARE_OF[..2];
+        self.mobile.wait_until("status", DEADLINE, both)?;
+        let both = |status: &Value| bound(status).len() == 2;
+        self.home.wait_until("status", DEADLINE, both)?;
+        walk.set_link(1 - number, false)?;
+        let one = |status: &Value| registered(status) == [CARE_OF[number]];
+        self.mobile.wait_until("status", DEADLINE, one).map(drop)
+    }
+
     fn move_to(&self, walk: &Walk, number: usize) -> Result<()> {
         walk.set_link(number, true)?;
         walk.set_link(1 - number, false)?;
@@ -167,6 +189,23 @@ fn knows_its_neighbour(status: &Value) -> bool {
     let peers = status["status"]["peers"].as_array();
     let mut peers = peers.into_iter().flatten();
     peers.any(|peer| peer["kind"] == "neighbour" && peer["state"] == "up")
+}
+
+/// Something happens while TCP carries what it can, now one way and now the other.
+fn meanwhile(walk: &Walk, happen: impl FnOnce() -> Result<()>) -> Result<()> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                both_ways(walk)?;
+            }
+            Ok::<_, Error>(())
+        });
+        let happened = happen();
+        over.store(true, Ordering::Relaxed);
+        let ran = running.join().map_err(|_| anyhow!("the transfer panicked"));
+        happened.and(ran?)
+    })
 }
 
 fn both_ways(walk: &Walk) -> Result<()> {
@@ -280,6 +319,41 @@ fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
         route.is_read_by(0)
     })?;
     Ok(())
+}
+
+/// What SNOOP knows of a connection stays with its node. The next one learns it from what passes, and TCP's retransmission
+/// timer runs out once for each move at the most, which a stall would have run out again and again.
+fn a_connection_that_snoop_serves_stands_still_for_no_move() -> Result<()> {
+    const MOVES: [usize; 2] = [1, 0];
+    let walk = Walk::new("handover")?;
+    walk.check_reverse_paths("2")?;
+    let route = Route::start(&walk, "push", "simultaneous = true")?;
+    route.is_read_by(0)?;
+    let time_outs = || {
+        let of = |host: &Host| host.tcp_count("TCPTimeouts");
+        Ok::<_, Error>(of(&walk.home)? + of(&walk.mobile)?)
+    };
+    let before = time_outs()?;
+    meanwhile(&walk, || {
+        MOVES.into_iter().try_for_each(|number| {
+            let served = pair::segments(&route.agents[number])?;
+            route.pass_to(&walk, number)?;
+            route.is_read_by(number)?;
+            route.serves(number, served)
+        })
+    })?;
+    let most = MOVES.len() as u64;
+    let count = time_outs()? - before;
+    ensure!(count <= most, "{count} time-outs of TCP");
+    // The same verdict of a way that is gone for a while.
+    let before = time_outs()?;
+    meanwhile(&walk, || {
+        walk.set_way(0, false)?;
+        until("time-outs of TCP", DEADLINE, || {
+            Ok((time_outs()? - before > most).then_some(()))
+        })?;
+        walk.set_way(0, true)
+    })
 }
 
 /// What a node does with REVOKE is of no consequence: this one never gets it.
@@ -432,23 +506,9 @@ fn with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before() -> Re
     let route = Route::start_as(&walk, &all, home, "", neighbour)?;
     let spis = route.is_read_by(0)?;
     route.agents[1].wait_until("status", DEADLINE, knows_its_neighbour)?;
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let running = scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                both_ways(&walk)?;
-            }
-            Ok::<_, Error>(())
-        });
-        let read = route.move_to(&walk, 1).and_then(|()| {
-            until("the second to read", DEADLINE, || {
-                let read = pair::segments(&route.agents[1])?;
-                Ok((read > 100).then_some(()))
-            })
-        });
-        over.store(true, Ordering::Relaxed);
-        let ran = running.join().map_err(|_| anyhow!("the transfer panicked"));
-        read.and(ran?)
+    meanwhile(&walk, || {
+        route.move_to(&walk, 1)?;
+        route.serves(1, 0)
     })?;
     route.agents[1].wait_until("zones", DEADLINE, |zones| !pair::holds_a_grant(zones))?;
     let before = pair::segments(&route.agents[1])?;

@@ -285,6 +285,43 @@ fn gateways_that_chose_the_same_spi_are_told_apart_by_the_icv() {
     assert!(node.open(&packet, &mut scratch).is_ok());
 }
 
+/// They have one address outside, and the gateway answers at another port of it, which nobody on the path looks at.
+#[test]
+fn two_mobile_nodes_behind_one_nat_that_chose_the_same_spi_are_told_apart() {
+    const OTHER: u32 = 0x55;
+    let kind = two_zones();
+    let mut ends = [pair(&kind), {
+        let (mut alice, mut bob) = (alices_sa(&kind), bobs_sa(&kind));
+        for sa in [&mut alice, &mut bob] {
+            for part in [&mut sa.inbound, &mut sa.outbound] {
+                let spi = part.spi;
+                *part = half(spi.0 ^ OTHER, &kind);
+                part.spi = spi;
+            }
+        }
+        (endpoint(alice), endpoint(bob))
+    }];
+    let mut second = grant(&kind, &[1]);
+    (second.csa, second.line) = (CsaId(8), CsaId(8));
+    for part in [&mut second.from_gateway, &mut second.to_gateway] {
+        for (zone, suite, secret) in &mut part.zones {
+            *secret = key(part.spi.0 ^ OTHER, zone.0, *suite);
+        }
+    }
+    let (mut node, mut scratch) = (node(&kind, &[1]), Scratch::new());
+    node.install(second).unwrap();
+    let mut answer = segment();
+    answer[12..20].rotate_left(4);
+    for _ in 0..3 {
+        for ((alice, bob), csa) in ends.iter_mut().zip([CsaId(7), CsaId(8)]) {
+            for packet in [seal(alice, &segment()), seal(bob, &answer)] {
+                let view = node.open(&packet.unwrap(), &mut scratch).unwrap();
+                assert_eq!(view.csa(), csa);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_grant_against_the_rules_is_refused() {
     let kind = two_zones();

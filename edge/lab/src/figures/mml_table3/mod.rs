@@ -27,8 +27,8 @@ pub const TABLE: Table = Table {
               the kernel's time stamps at each host; it is judged by the least of the runs for each host, for what else a machine \
               does is in it. Between hosts is the link, at 20 ms a round trip. The second \
               agent was heard before the first one's link is cut; the IKE SAs of agents and home are up. A tunnel is \
-              begun before the mobile node is registered, and its first message has no way then: beginnings with a \
-              tunnel have the half second in them until it is sent again. From agent to agent a round trip takes twice that \
+              begun before the mobile node is registered: its first message has no way then, and is sent again when there \
+              is one. From agent to agent a round trip takes twice that \
               of one home: by DKM the new agent fetches keys there, and reads what it passes when they have come.",
     duration: |quick| {
         let plan = if quick { Plan::QUICK } else { Plan::FULL };
