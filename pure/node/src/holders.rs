@@ -53,9 +53,8 @@ impl Node {
     /// Whether a node may be given the keys of a child of a peer's that is made now. Of a slot that nodes share only those
     /// are that are to have them.
     pub(crate) fn is_given(&self, peer: &str, child: Option<&str>, node: &Identity) -> bool {
-        let slots = self.peer(peer).map_or(&[][..], |peer| &peer.slots);
-        let mut shared = slots.iter().filter(|slot| slot.is_shared());
-        let is_shared = shared.any(|slot| Some(slot.name.as_str()) == child);
+        let slot = child.and_then(|child| self.peer(peer)?.slot(child));
+        let is_shared = slot.is_some_and(Slot::is_shared);
         !is_shared || self.whereabouts.is_chosen(peer, node)
     }
 
@@ -72,7 +71,7 @@ impl Node {
         let Some(most) = places.holders else {
             return sharing.chosen.clear();
         };
-        let slots = self.peer(peer).map_or(&[][..], |peer| &peer.slots).iter();
+        let slots = self.slots(peer).iter();
         let shared: Vec<_> = slots.filter(|slot| slot.is_shared()).cloned().collect();
         let (mut all, mut left_out) = (Vec::new(), Vec::new());
         for slot in &shared {
@@ -154,11 +153,8 @@ impl Node {
 
     /// The newest child of a slot, whether it is sent on yet or not.
     fn newest_child(&self, peer: &str, slot: &str) -> Option<ChildSaId> {
-        let mut children = self.children.iter().rev();
-        let found = children.find(|(_, child)| {
-            let named = child.peer == peer && child.status.name.as_deref() == Some(slot);
-            named && !child.retired && !child.status.draining
-        });
-        found.map(|(id, _)| *id)
+        let mut children = self.slot_children(peer, slot);
+        let found = children.find(|(_, child)| !child.status.draining);
+        found.map(|(id, _)| id)
     }
 }

@@ -281,11 +281,9 @@ impl Node {
         now: Instant,
     ) -> Option<(Identity, Token)> {
         let csa = self.grants.of(child).filter(|csa| !csa.closed)?;
-        let slots = &self.peer(peer)?.slots;
-        let before = slots
-            .iter()
-            .find(|slot| csa.child.as_ref() == Some(&slot.name))?;
-        let next = slots.iter().find(|slot| slot.is_of(asker))?;
+        let peer = self.peer(peer)?;
+        let before = peer.slot(csa.child.as_ref()?)?;
+        let next = peer.slots.iter().find(|slot| slot.is_of(asker))?;
         let holder = before.nodes.first()?.clone();
         let readable = next.zones.licences.iter();
         let readable =

@@ -62,8 +62,7 @@ impl Node {
         let Some(peer) = self.peer(peer) else {
             return Vec::new();
         };
-        let mut slots = peer.slots.iter();
-        let slot = slots.find(|slot| child == Some(slot.name.as_str()));
+        let slot = child.and_then(|child| peer.slot(child));
         match (&peer.role, slot) {
             (Role::Vpn { .. }, Some(slot)) => slot.zones.licences.clone(),
             (Role::Vpn { zones, .. }, None) if !is_slot(child) => zones.licences.clone(),

@@ -24,7 +24,7 @@ use crate::Event;
 use crate::config::Role;
 use crate::holders::Sharing;
 use crate::mobile_ip::{self, HomeEvent};
-use crate::node::Node;
+use crate::node::{Child, Node};
 use ike::{Slot, is_slot};
 use model::{ChildSaId, Deadline, Identity, IkeSaId, Instant, TrafficSelector};
 use std::collections::{BTreeMap, BTreeSet};
@@ -426,9 +426,14 @@ impl Node {
         known.map(|peer| peer.name.as_str())
     }
 
-    /// The slots of a peer's tunnel that are for any of these nodes, as these are ordered.
+    /// The slots of a peer's tunnel.
+    pub(crate) fn slots(&self, peer: &str) -> &[Slot] {
+        self.peer(peer).map_or(&[], |peer| &peer.slots)
+    }
+
+    /// Those that are for any of these nodes, as these are ordered.
     fn slots_of<'a>(&'a self, peer: &str, nodes: &'a [Identity]) -> impl Iterator<Item = &'a Slot> {
-        let slots = self.peer(peer).map_or(&[][..], |peer| &peer.slots);
+        let slots = self.slots(peer);
         let of = move |node: &Identity| slots.iter().find(|slot| slot.nodes.contains(node));
         let first = move |(at, node): (usize, &'a Identity)| {
             let slot = of(node)?;
@@ -438,18 +443,23 @@ impl Node {
         nodes.iter().enumerate().filter_map(first)
     }
 
+    /// What these are called.
+    fn slot_names(&self, peer: &str, nodes: &[Identity]) -> BTreeSet<String> {
+        let slots = self.slots_of(peer, nodes);
+        slots.map(|slot| slot.name.clone()).collect()
+    }
+
     /// A slot that is left may be one that the other end has sent on and we have not: its keys may be another node's as well.
     fn spend_unused(&self, peer: &str, tunnel: &mut Tunnel, here: &[Identity]) {
-        let is_left = |name: &String| {
-            let at = |nodes| self.slots_of(peer, nodes).any(|slot| slot.name == *name);
-            at(&tunnel.here) && !at(here)
-        };
-        let unused = self.children.iter().filter(|(id, child)| {
-            let named = child.status.name.as_ref().is_some_and(is_left);
-            child.peer == peer && named && tunnel.sent_on != Some(**id)
-        });
-        for id in unused.map(|(id, _)| *id).collect::<Vec<_>>() {
-            tunnel.spent.entry(id).or_insert(false);
+        let stays = self.slot_names(peer, here);
+        let mut left = self.slot_names(peer, &tunnel.here);
+        left.retain(|slot| !stays.contains(slot));
+        for (id, child) in &self.children {
+            let named = child.status.name.as_ref();
+            let is_left = child.peer == peer && named.is_some_and(|name| left.contains(name));
+            if is_left && tunnel.sent_on != Some(*id) {
+                tunnel.spent.entry(*id).or_insert(false);
+            }
         }
     }
 
@@ -462,10 +472,8 @@ impl Node {
         let child = tokened.child;
         let is_used = tunnel.sent_on == Some(child);
         tokened.asks |= tokened.asks_at.take_if(|at| *at <= now).is_some();
-        let slot = self.slot_of(child);
-        let mut here = self.slots_of(peer, &tunnel.here);
-        let stays = is_used && here.any(|here| slot == Some(&here.name));
-        drop(here);
+        let here = self.slot_names(peer, &tunnel.here);
+        let stays = is_used && self.slot_of(child).is_some_and(|slot| here.contains(slot));
         if let Some(state) = self.children.get(&child)
             && stays
             && std::mem::take(&mut tokened.asks)
@@ -481,8 +489,7 @@ impl Node {
     /// Asks for the slots that are wanted, for new keys of those that are spent, and closes others. Only those of
     /// nodes that we can give keys to: any others are for the peer to see to.
     fn tend_slots(&mut self, peer: &str, near: &[Identity], tunnel: &mut Tunnel, now: Instant) {
-        let wanted = self.slots_of(peer, near).map(|slot| slot.name.clone());
-        let wanted: BTreeSet<_> = wanted.collect();
+        let wanted = self.slot_names(peer, near);
         for slot in &wanted {
             let closes = tunnel.opened.insert(slot.clone(), None);
             if closes.is_none() {
@@ -507,8 +514,7 @@ impl Node {
     fn renew_spent(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
         tunnel.asks_at.take_if(|at| *at <= now);
         let asks = tunnel.asks_at.is_none();
-        let here = self.slots_of(peer, &tunnel.here);
-        let here: BTreeSet<_> = here.map(|slot| slot.name.clone()).collect();
+        let here = self.slot_names(peer, &tunnel.here);
         for (spent, renewed) in &mut tunnel.spent {
             let child = self.children.get(spent);
             let child = child.filter(|child| !child.status.draining && !*renewed);
@@ -578,12 +584,7 @@ impl Node {
 
     /// The node that a slot's child is for: of several that share it the one where the tunnel is.
     fn node_of(&self, peer: &str, child: ChildSaId, here: &[Identity]) -> Option<Identity> {
-        let name = self.slot_of(child)?;
-        let slot = self
-            .peer(peer)?
-            .slots
-            .iter()
-            .find(|slot| slot.name == name)?;
+        let slot = self.peer(peer)?.slot(self.slot_of(child)?)?;
         let here = here.iter().find(|node| slot.nodes.contains(node));
         here.or(slot.nodes.first()).cloned()
     }
@@ -595,13 +596,24 @@ impl Node {
         slot: &str,
         spent: &BTreeMap<ChildSaId, bool>,
     ) -> Option<ChildSaId> {
+        let mut children = self.slot_children(peer, slot);
+        let found =
+            children.find(|(id, _)| !spent.contains_key(id) && !self.succession.is_waiting(*id));
+        found.map(|(id, _)| id)
+    }
+
+    /// The children of a slot that are not retired, the newest first.
+    pub(crate) fn slot_children<'a>(
+        &'a self,
+        peer: &'a str,
+        slot: &'a str,
+    ) -> impl Iterator<Item = (ChildSaId, &'a Child)> {
         let children = self.children.iter().rev();
-        let mut children = children.filter(|(id, child)| {
+        let its = children.filter(move |(_, child)| {
             let named = child.peer == peer && child.status.name.as_deref() == Some(slot);
-            named && !child.retired && !spent.contains_key(id)
+            named && !child.retired
         });
-        let found = children.find(|(id, _)| !self.succession.is_waiting(**id));
-        found.map(|(id, _)| *id)
+        its.map(|(id, child)| (*id, child))
     }
 
     fn slot_of(&self, child: ChildSaId) -> Option<&str> {

@@ -83,8 +83,8 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// One of its slots.
-    fn slot(&self, name: &str) -> Option<&Slot> {
+    /// One of its slots, by what the child is called.
+    pub fn slot(&self, name: &str) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.name == name)
     }
 }
