@@ -7,9 +7,10 @@
 //! Neighbours speak from port 434 to port 434. Of what comes there by routes theirs alone is of interest: requests of
 //! visitors, which the kernel may take for its own, are there as well.
 
-use super::home_agent::{read_routed, send_routed};
+use super::home_agent::{routed, send_routed};
 use super::tunnel::Tunnel;
 use super::{NotRead, each_message, outer_mtu, setup};
+use crate::batch::TURNS;
 use crate::outlet::Losses;
 use model::Instant;
 use node::mobile_ip::{Arrival, ForeignEvent, PORT, Transmit};
@@ -220,11 +221,15 @@ impl Neighbours {
 
     fn read(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
         let addresses = &self.addresses;
-        read_routed(
-            &mut self.socket,
-            |from| addresses.contains(&from),
-            node,
-            now,
-        )
+        for _ in 0..TURNS {
+            self.socket.recv(|arrival, octets| {
+                let arrival = routed(arrival.path);
+                let is_theirs = |arrival: &Arrival| addresses.contains(arrival.source.ip());
+                if let Some(arrival) = arrival.filter(is_theirs) {
+                    node.handle_registration(&arrival, octets, now);
+                }
+            })?;
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,6 @@
 
 use super::tunnel::Tunnel;
 use super::{NotRead, outer_mtu, setup};
-use crate::batch::TURNS;
 use crate::outlet::Losses;
 use model::{Instant, Path};
 use node::mobile_ip::{Arrival, HomeEvent, PORT, Transmit};
@@ -76,25 +75,6 @@ impl HomeAgent {
     pub fn close(self) -> Result<(), Error> {
         self.homes.close()
     }
-}
-
-/// Reads messages that routers have passed on, of those that are of interest. By which interface they came does not
-/// matter.
-pub(super) fn read_routed(
-    socket: &mut Datagrams,
-    is_wanted: impl Fn(Ipv4Addr) -> bool,
-    node: &mut Node,
-    now: Instant,
-) -> io::Result<()> {
-    for _ in 0..TURNS {
-        socket.recv(|arrival, octets| {
-            let arrival = routed(arrival.path);
-            if let Some(arrival) = arrival.filter(|arrival| is_wanted(*arrival.source.ip())) {
-                node.handle_registration(&arrival, octets, now);
-            }
-        })?;
-    }
-    Ok(())
 }
 
 /// How a datagram came that a socket gave.

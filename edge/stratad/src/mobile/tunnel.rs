@@ -90,25 +90,11 @@ impl Tunnel {
         losses: &mut Losses,
         now: Instant,
     ) -> io::Result<()> {
-        let mut onward = Onward::new();
-        for _ in 0..TURNS {
-            let read = self.bare.recv(|arrival, octets| {
-                let IpAddr::V4(from) = arrival.path.remote.ip() else {
-                    return;
-                };
-                let from = (Remote::Ip(from), Ecn::from_bits(arrival.ecn));
-                take(
-                    (from, octets),
-                    node,
-                    device,
-                    (&mut onward, &mut *losses),
-                    now,
-                );
-            });
-            self.send_on(&mut onward, device, losses);
-            read?;
-        }
-        Ok(())
+        let from = |_: &mut Node, path: Path, _: &[u8]| match path.remote.ip() {
+            IpAddr::V4(from) => Some(Remote::Ip(from)),
+            IpAddr::V6(_) => None,
+        };
+        self.take_from(|tunnel| &mut tunnel.bare, from, device, node, losses, now)
     }
 
     /// What came in UDP is said of registrations, or goes the same way.
@@ -119,24 +105,39 @@ impl Tunnel {
         losses: &mut Losses,
         now: Instant,
     ) -> io::Result<()> {
+        let from = |node: &mut Node, path: Path, octets: &[u8]| {
+            let arrival = routed(path)?;
+            if octets.first() != Some(&message::TUNNEL_DATA) {
+                node.handle_registration(&arrival, octets, now);
+                return None;
+            }
+            Some(Remote::Udp(arrival.source))
+        };
+        self.take_from(|tunnel| &mut tunnel.udp, from, device, node, losses, now)
+    }
+
+    /// Takes out what came by one of the sockets, as far as it is said which tunnel it came by.
+    fn take_from(
+        &mut self,
+        socket: fn(&mut Self) -> &mut Datagrams,
+        from: impl Fn(&mut Node, Path, &[u8]) -> Option<Remote>,
+        device: &mut Bulk,
+        node: &mut Node,
+        losses: &mut Losses,
+        now: Instant,
+    ) -> io::Result<()> {
         let mut onward = Onward::new();
         for _ in 0..TURNS {
-            let read = self.udp.recv(|arrival, octets| {
+            let read = socket(self).recv(|arrival, octets| {
                 let ecn = Ecn::from_bits(arrival.ecn);
-                let Some(arrival) = routed(arrival.path) else {
-                    return;
-                };
-                if octets.first() != Some(&message::TUNNEL_DATA) {
-                    return node.handle_registration(&arrival, octets, now);
+                let taken = from(node, arrival.path, octets)
+                    .and_then(|from| node.decapsulate(from, ecn, octets, now));
+                if let Some(taken) = taken {
+                    match taken.onward {
+                        None => losses.delivered += device.push(taken.datagram, Checksum::Made),
+                        Some(envelope) => onward.push((envelope, taken.datagram.to_vec())),
+                    }
                 }
-                let from = (Remote::Udp(arrival.source), ecn);
-                take(
-                    (from, octets),
-                    node,
-                    device,
-                    (&mut onward, &mut *losses),
-                    now,
-                );
             });
             self.send_on(&mut onward, device, losses);
             read?;
@@ -256,24 +257,5 @@ impl Tunnel {
                 losses.sent += 1;
             }
         }
-    }
-}
-
-/// A packet that came in a tunnel: by which, and what it carries.
-type Taken<'a> = ((Remote, Ecn), &'a mut [u8]);
-
-fn take(
-    ((from, ecn), octets): Taken<'_>,
-    node: &mut Node,
-    device: &mut Bulk,
-    (onward, losses): (&mut Onward, &mut Losses),
-    now: Instant,
-) {
-    let Some(taken) = node.decapsulate(from, ecn, octets, now) else {
-        return;
-    };
-    match taken.onward {
-        None => losses.delivered += device.push(taken.datagram, Checksum::Made),
-        Some(envelope) => onward.push((envelope, taken.datagram.to_vec())),
     }
 }
