@@ -636,20 +636,23 @@ fn a_nat_that_forgets_is_mended_by_the_next_registration_in_any_case() {
     assert!(passes(&mut world));
 }
 
+/// What the first agent has advertised.
+fn advertised(world: &World) -> impl Iterator<Item = Agent> {
+    let packets = world.tap.iter();
+    packets.filter_map(|packet| match &packet.transmit {
+        Transmit::Icmp { octets, .. } if packet.from == Node::Foreign(0) => {
+            Advertisement::parse(octets).ok()?.agent
+        }
+        Transmit::Icmp { .. } | Transmit::Udp { .. } => None,
+    })
+}
+
 /// A home agent that is gone has visitors ask once, and not all the time.
 #[test]
 fn a_home_agent_that_is_silent_has_an_agent_begin_anew_once() {
     let mut world = kept(Some(20), None);
     let begins = |world: &World| {
-        let advertised = world
-            .tap
-            .iter()
-            .filter_map(|packet| match &packet.transmit {
-                Transmit::Icmp { octets, .. } if packet.from == Node::Foreign(0) => {
-                    Advertisement::parse(octets).ok()?.agent
-                }
-                Transmit::Icmp { .. } | Transmit::Udp { .. } => None,
-            });
+        let advertised = advertised(world);
         advertised.filter(|agent| agent.sequence == 0).count()
     };
     assert_eq!(begins(&world), 1);
@@ -665,28 +668,19 @@ fn a_home_agent_that_is_silent_has_an_agent_begin_anew_once() {
 #[test]
 fn an_agent_says_that_it_has_udp_when_it_knows_of_a_nat_and_not_otherwise() {
     // The first that it sends, and the last.
-    let advertised = |world: &World| {
-        let all = world
-            .tap
-            .iter()
-            .filter_map(|packet| match &packet.transmit {
-                Transmit::Icmp { octets, .. } if packet.from == Node::Foreign(0) => {
-                    Advertisement::parse(octets).ok()?.agent
-                }
-                Transmit::Icmp { .. } | Transmit::Udp { .. } => None,
-            });
-        let all: Vec<_> = all
+    let has_udp = |world: &World| {
+        let all: Vec<_> = advertised(world)
             .map(|agent| agent.flags.has(AgentFlags::UDP_TUNNEL))
             .collect();
         [all[0], all[all.len() - 1]]
     };
     let mut behind = world(14);
     behind.run_for(3_000);
-    assert_eq!(advertised(&behind), [false, true]);
+    assert_eq!(has_udp(&behind), [false, true]);
     let mut open = world(15);
     open.nats.clear();
     open.run_for(3_000);
-    assert_eq!(advertised(&open), [false, false]);
+    assert_eq!(has_udp(&open), [false, false]);
 }
 
 #[test]
@@ -707,11 +701,7 @@ fn all_agree_in_the_end_whatever_nats_and_links_do() {
     for seed in 0..30 {
         let mut world = kept(Some(20), None);
         let mut rng = Rng::from_seed([seed; 32]);
-        world.links = Links {
-            lost: 60,
-            doubled: 40,
-            jitter: 400,
-        };
+        world.links = Links::BAD;
         for _ in 0..8 {
             let [to, forgets, seconds] = rng.array();
             world.move_to(&[usize::from(to % 2)]);

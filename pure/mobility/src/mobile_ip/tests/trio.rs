@@ -239,11 +239,7 @@ fn walk(seed: u8, simultaneous: bool, replay: Replay, agent_keys: u8) {
     };
     let mut world = World::with(3, seed, mobile, home);
     let mut rng = Rng::from_seed([seed; 32]);
-    world.links = Links {
-        lost: 60,
-        doubled: 40,
-        jitter: 400,
-    };
+    world.links = Links::BAD;
     for _ in 0..12 {
         let [a, b, interface, seconds] = rng.array();
         world.move_to(&[usize::from(a % 3), usize::from(b % 4)]);

@@ -24,6 +24,15 @@ pub(super) struct Links {
     pub(super) jitter: u64,
 }
 
+impl Links {
+    /// As bad as walks have them.
+    pub(super) const BAD: Self = Self {
+        lost: 60,
+        doubled: 40,
+        jitter: 400,
+    };
+}
+
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
