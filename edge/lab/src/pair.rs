@@ -75,7 +75,15 @@ pub struct Terms<'a> {
     pub licences: &'a str,
 }
 
-impl Terms<'_> {
+impl<'a> Terms<'a> {
+    /// Zones for whoever has these licences.
+    pub const fn requiring(licences: &'a str) -> Self {
+        Terms {
+            zones: "require",
+            licences,
+        }
+    }
+
     /// Plain ESP.
     pub const PLAIN: Self = Terms {
         zones: "refuse",

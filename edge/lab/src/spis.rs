@@ -24,13 +24,17 @@ pub fn sent_on(status: &Value, slot: &str) -> Option<[String; 2]> {
 /// # Errors
 /// Those of [`Daemon::strata`].
 pub fn held(node: &Daemon) -> Result<BTreeSet<String>> {
-    let zones = node.strata("zones")?;
+    Ok(held_in(&node.strata("zones")?))
+}
+
+/// The same by what its `strata zones` says.
+pub fn held_in(zones: &Value) -> BTreeSet<String> {
     let held = zones["zones"]["held"].as_array();
     let spis = held.into_iter().flatten().flat_map(|held| {
         let keys = ["spi_from_gateway", "spi_to_gateway"];
         keys.map(|key| held[key].as_str().unwrap_or_default().to_owned())
     });
-    Ok(spis.collect())
+    spis.collect()
 }
 
 /// The SPIs of ESP in UDP in what has passed by since this was last asked.
@@ -38,11 +42,7 @@ pub fn held(node: &Daemon) -> Result<BTreeSet<String>> {
 /// # Errors
 /// Those of [`Wiretap::next`].
 pub fn passed(tap: &Wiretap) -> Result<BTreeSet<String>> {
-    let mut spis = BTreeSet::new();
-    while let Some(seen) = tap.next()? {
-        spis.extend(spi(&seen));
-    }
-    Ok(spis)
+    Ok(tap.rest()?.iter().filter_map(spi).collect())
 }
 
 /// The SPI of ESP in UDP.

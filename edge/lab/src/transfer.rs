@@ -39,6 +39,47 @@ pub fn transfer(sender: &Host, receiver: &Host, address: &str, octets: u64) -> R
     })
 }
 
+/// Sends so many parts of so many octets from one host to an address of another, who reads them one by one; between two of
+/// them something happens, which is told how many were read.
+///
+/// # Errors
+/// As [`transfer`], or what happens fails.
+pub fn in_parts(
+    (sender, receiver): (&Host, &Host),
+    address: &str,
+    (parts, length): (usize, usize),
+    mut happen: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let (out, mut inward) = connect(sender, receiver, address)?;
+    for stream in [&out, &inward] {
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
+    }
+    let stream = Marked::new(SEED);
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| send(&stream, out, (parts * length) as u64));
+        let received = (0..parts).try_for_each(|part| {
+            if part > 0 {
+                happen(part)?;
+            }
+            read_part(&stream, &mut inward, part * length, length)
+        });
+        drop(inward);
+        let sent = sending.join().expect("a sender returns its errors");
+        received?;
+        sent
+    })
+}
+
+fn read_part(stream: &Marked, inward: &mut TcpStream, from: usize, length: usize) -> Result<()> {
+    let mut part = vec![0; length];
+    inward.read_exact(&mut part)?;
+    match stream.first_difference(from as u64, &part) {
+        Some(at) => bail!("octet {at} differs from the one sent"),
+        None => Ok(()),
+    }
+}
+
 /// Sends so many octets to who sends them back (`address` with a port), and compares what comes.
 ///
 /// # Errors

@@ -13,9 +13,12 @@
 //!
 //! The mobile node has no address on a link and no route: what it has, it has by registering.
 
+mod capture;
 mod ends;
+pub mod tables;
 
-pub use ends::{Ends, download};
+pub use capture::Capture;
+pub use ends::{Ends, both_ways, download};
 
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings};
@@ -392,6 +395,26 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         netlink.link_down("outside")?;
         netlink.link_up("outside")?;
         nat.route("default", OUTSIDE[1])
+    }
+
+    /// The same of all agents, each with tables of its own.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_licensed_agents(&self, more: impl Fn(usize) -> String) -> Result<Vec<Daemon>> {
+        let numbers = 0..self.agents.len();
+        let agents = numbers.map(|number| self.start_licensed_agent_with(number, &more(number)));
+        agents.collect()
+    }
+
+    /// Leaves the mobile node the link to one agent alone.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn leave_link(&self, number: usize) -> Result<()> {
+        self.set_link(number, true)?;
+        let mut others = (0..self.agents.len()).filter(|other| *other != number);
+        others.try_for_each(|other| self.set_link(other, false))
     }
 
     /// Takes a link of the mobile node down, or brings it up.

@@ -93,6 +93,14 @@ impl Wiretap {
         }
     }
 
+    /// All that have passed and were not read yet.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn rest(&self) -> Result<Vec<Seen>> {
+        std::iter::from_fn(|| self.next().transpose()).collect()
+    }
+
     /// Reads on until a packet satisfies `is_last`, which is the last one returned.
     ///
     /// # Errors
@@ -152,23 +160,24 @@ impl Seen {
 
     /// The ESP packet that it has in UDP, from the SPI on.
     pub fn esp(&self) -> Option<&[u8]> {
-        let header = ip::Header::parse(&self.octets).ok()?;
-        let is_udp = header.protocol() == udp::PROTOCOL && !header.is_fragment();
-        let ports = is_udp.then(|| udp::Header::parse(header.payload()))??;
-        let packet = header.payload().get(udp::HEADER_LEN..)?;
+        let (ports, packet) = self.udp()?;
         (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
     }
 
     /// Whether it is UDP from or to a port, and this is the first octet of what is in it: the type of a registration, for one.
     pub fn is_udp_of(&self, port: u16, first: u8) -> bool {
-        let Ok(header) = ip::Header::parse(&self.octets) else {
-            return false;
-        };
+        self.udp().is_some_and(|(ports, content)| {
+            let is_its = [ports.source_port, ports.destination_port].contains(&port);
+            is_its && content.first() == Some(&first)
+        })
+    }
+
+    /// The ports of UDP, and what is in it.
+    fn udp(&self) -> Option<(udp::Header, &[u8])> {
+        let header = ip::Header::parse(&self.octets).ok()?;
         let is_udp = header.protocol() == udp::PROTOCOL && !header.is_fragment();
-        let ports = udp::Header::parse(header.payload()).filter(|_| is_udp);
-        let is_its =
-            ports.is_some_and(|ports| [ports.source_port, ports.destination_port].contains(&port));
-        is_its && header.payload().get(udp::HEADER_LEN) == Some(&first)
+        let ports = is_udp.then(|| udp::Header::parse(header.payload()))??;
+        Some((ports, header.payload().get(udp::HEADER_LEN..)?))
     }
 
     /// The ESP packet that it has without UDP, from the SPI on.

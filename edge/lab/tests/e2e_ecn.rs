@@ -103,10 +103,7 @@ fn the_field_outside_is_that_inside() -> Result<()> {
     let tap = Wiretap::open(&pair.between)?;
     let _tunnel = pair.start_up(Terms::PLAIN)?;
     ensure_come(&pair, AS_SENT)?;
-    let mut seen = Vec::new();
-    while let Some(packet) = tap.next()? {
-        seen.push(packet);
-    }
+    let seen = tap.rest()?;
     let folder = pair.mobile.directory();
     write_capture(&folder.join("wire.pcap"), &seen)?;
     let fields = |filter: &str| {

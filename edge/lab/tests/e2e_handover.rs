@@ -10,7 +10,7 @@ use lab::runner;
 use lab::spis::{held, passed, sent_on, spi};
 use lab::transfer::transfer;
 use lab::volley::{Volleys, volleys};
-use lab::walk::{CARE_OF, HOME_KEY, Walk, bound, registered};
+use lab::walk::{AGENTS, CARE_OF, Ends, Walk, both_ways, bound, registered, tables};
 use lab::wiretap::Wiretap;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -47,41 +47,25 @@ const MB: u64 = 1_000_000;
 /// How long both ends go on in what was left, and how late the daemons of a busy machine are.
 const MIGRATION: Duration = Duration::from_secs(2 + 1);
 
-const AGENTS: [&str; 2] = ["fa.example.net", "fb.example.net"];
-
 /// Who follows the mobile node, and from whom.
 struct Route {
-    home: Daemon,
-    mobile: Daemon,
-    agents: [Daemon; 2],
+    ends: Ends,
+    agents: Vec<Daemon>,
 }
 
 /// What both ends say of licences: each agent has one where it is.
 fn licences(agents: &[usize], handover: &str) -> String {
-    let one = |number: &usize| {
-        format!(
-            "{{ node = \"{}\", zones = [\"headers\"], right = \"read\", at = [\"{}\"] }}",
-            AGENTS[*number], CARE_OF[*number]
-        )
-    };
-    let all: Vec<_> = agents.iter().map(one).collect();
-    format!("[{}]\nhandover = \"{handover}\"", all.join(", "))
+    tables::licences(agents, &format!("handover = \"{handover}\""))
 }
 
 /// What an agent says of the other one.
 fn neighbours(number: usize) -> String {
-    let other = AGENTS[1 - number];
-    format!("[handover]\nneighbours = [\"{other}\"]\n")
+    tables::neighbours(&[1 - number])
 }
 
-/// The same so that keys go from one to the other. The second begins.
+/// The same so that keys go from one to the other.
 fn neighbour(number: usize) -> String {
-    let address = match number {
-        0 => String::new(),
-        _ => format!("address = \"{}\"\n", CARE_OF[0]),
-    };
-    let other = AGENTS[1 - number];
-    format!("[neighbour.other]\nid = \"{other}\"\npsk = \"node.psk\"\n{address}")
+    tables::neighbour(number, 1 - number)
 }
 
 impl Route {
@@ -92,7 +76,7 @@ impl Route {
     }
 
     fn start_with(walk: &Walk, mobile: &str, home: &str, more: &str) -> Result<Self> {
-        let home = walk.home_config(terms(home));
+        let home = walk.home_config(Terms::requiring(home));
         Self::start_as(walk, mobile, &home, more, neighbours)
     }
 
@@ -104,29 +88,18 @@ impl Route {
         more: &str,
         neighbours: impl Fn(usize) -> String,
     ) -> Result<Self> {
-        let agents =
-            [0, 1].map(|number| walk.start_licensed_agent_with(number, &neighbours(number)));
-        let [near, far] = agents;
-        let agents = [near?, far?];
+        let agents = walk.start_licensed_agents(neighbours)?;
         let home = walk.start_home_as(home)?;
         // It might hear the other one first.
         walk.set_link(1, false)?;
-        let mobile = walk.start_mobile(HOME_KEY, more, terms(mobile))?;
-        let route = Self {
-            home,
-            mobile,
-            agents,
-        };
-        for end in [&route.mobile, &route.home] {
-            end.wait_until("status", DEADLINE, pair::is_up)?;
-        }
-        Ok(route)
+        let ends = Ends::start_on(walk, home, more, Terms::requiring(mobile))?;
+        Ok(Self { ends, agents })
     }
 
     /// By DKM: agents that know each other, at the first of which the mobile node is.
     fn start_dkm(walk: &Walk) -> Result<Self> {
         let all = licences(&[0, 1], "dkm");
-        let home = walk.home_config(terms(&all));
+        let home = walk.home_config(Terms::requiring(&all));
         let route = Self::start_as(walk, &all, &home, "", neighbour)?;
         route.is_read_by(0)?;
         route.agents[1].wait_until("status", DEADLINE, knows_its_neighbour)?;
@@ -138,12 +111,9 @@ impl Route {
         let slot = format!("@{}", AGENTS[number]);
         let what = format!("{} to read", AGENTS[number]);
         until(&what, DEADLINE, || {
-            let at = |end: &Daemon| Ok::<_, Error>(sent_on(&end.strata("status")?, &slot));
-            let (home, mobile) = (at(&self.home)?, at(&self.mobile)?);
+            let spis = self.ends.sealed_in(&slot)?;
             let held = held(&self.agents[number])?;
-            let agree = mobile.is_some_and(|[inward, outward]| home == Some([outward, inward]));
-            let home = home.filter(|spis| agree && spis.iter().all(|spi| held.contains(spi)));
-            Ok(home)
+            Ok(spis.filter(|spis| spis.iter().all(|spi| held.contains(spi))))
         })
     }
 
@@ -155,33 +125,29 @@ impl Route {
         })
     }
 
-    /// Goes to an agent while it still is with the other one.
-    fn pass_to(&self, walk: &Walk, number: usize) -> Result<()> {
+    /// Goes to an agent as well, while it still is with the other one.
+    fn join(&self, walk: &Walk, number: usize) -> Result<()> {
         walk.set_link(number, true)?;
         let both = |status: &Value| registered(status) == CARE_OF[..2];
-        self.mobile.wait_until("status", DEADLINE, both)?;
+        self.ends.mobile.wait_until("status", DEADLINE, both)?;
         let both = |status: &Value| bound(status).len() == 2;
-        self.home.wait_until("status", DEADLINE, both)?;
-        walk.set_link(1 - number, false)?;
-        let one = |status: &Value| registered(status) == [CARE_OF[number]];
-        self.mobile.wait_until("status", DEADLINE, one).map(drop)
+        self.ends.home.wait_until("status", DEADLINE, both)?;
+        Ok(())
+    }
+
+    /// Leaves an agent for the other one.
+    fn leave(&self, walk: &Walk, number: usize) -> Result<()> {
+        walk.set_link(number, false)?;
+        let one = |status: &Value| registered(status) == [CARE_OF[1 - number]];
+        self.ends
+            .mobile
+            .wait_until("status", DEADLINE, one)
+            .map(drop)
     }
 
     fn move_to(&self, walk: &Walk, number: usize) -> Result<()> {
-        walk.set_link(number, true)?;
-        walk.set_link(1 - number, false)?;
-        let care_of = CARE_OF[number];
-        let registered = |status: &Value| registered(status) == [care_of];
-        self.mobile.wait_until("status", DEADLINE, registered)?;
-        let bound = |status: &Value| bound(status) == [care_of];
-        self.home.wait_until("status", DEADLINE, bound).map(drop)
-    }
-}
-
-const fn terms(licences: &str) -> Terms<'_> {
-    Terms {
-        zones: "require",
-        licences,
+        walk.leave_link(number)?;
+        self.ends.is_at(CARE_OF[number])
     }
 }
 
@@ -206,11 +172,6 @@ fn meanwhile(walk: &Walk, happen: impl FnOnce() -> Result<()>) -> Result<()> {
         let ran = running.join().map_err(|_| anyhow!("the transfer panicked"));
         happened.and(ran?)
     })
-}
-
-fn both_ways(walk: &Walk) -> Result<()> {
-    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)?;
-    transfer(&walk.home, &walk.mobile, MOBILE[0], MB)
 }
 
 fn pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it() -> Result<()> {
@@ -260,8 +221,8 @@ fn with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi() -> Result<()
             .any(|child| child["name"] == next && child["waiting"] == true)
     };
     route.agents[1].wait_until("zones", DEADLINE, pair::holds_a_grant)?;
-    route.home.wait_until("status", DEADLINE, waits)?;
-    let status = route.mobile.wait_until("status", DEADLINE, waits)?;
+    route.ends.home.wait_until("status", DEADLINE, waits)?;
+    let status = route.ends.mobile.wait_until("status", DEADLINE, waits)?;
     let prepared = held(&route.agents[1])?;
     let children = pair::children(&status);
     let slot = children.iter().find(|child| child["name"] == next);
@@ -306,16 +267,10 @@ fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
     route.move_to(&walk, 1)?;
     route.is_read_by(1)?;
     volleys((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]), || {
-        walk.set_link(0, true)?;
-        let both = |status: &Value| registered(status) == CARE_OF[..2];
-        route.mobile.wait_until("status", DEADLINE, both)?;
-        let both = |status: &Value| bound(status).len() == 2;
-        route.home.wait_until("status", DEADLINE, both)?;
+        route.join(&walk, 0)?;
         // Of two places it is the one that the mobile node sends by, which is the preferred one.
         route.is_read_by(0)?;
-        walk.set_link(1, false)?;
-        let one = |status: &Value| registered(status) == CARE_OF[..1];
-        route.mobile.wait_until("status", DEADLINE, one)?;
+        route.leave(&walk, 1)?;
         route.is_read_by(0)
     })?;
     Ok(())
@@ -337,7 +292,8 @@ fn a_connection_that_snoop_serves_stands_still_for_no_move() -> Result<()> {
     meanwhile(&walk, || {
         MOVES.into_iter().try_for_each(|number| {
             let served = pair::segments(&route.agents[number])?;
-            route.pass_to(&walk, number)?;
+            route.join(&walk, number)?;
+            route.leave(&walk, 1 - number)?;
             route.is_read_by(number)?;
             route.serves(number, served)
         })
@@ -385,7 +341,7 @@ fn a_node_that_the_mobile_node_does_not_license_gets_no_key() -> Result<()> {
         let why = pair::refusal(status);
         why.contains("offers to let fb.example.net read") && why.contains("`at`")
     };
-    route.mobile.wait_until("status", DEADLINE, told)?;
+    route.ends.mobile.wait_until("status", DEADLINE, told)?;
     route.move_to(&walk, 1)?;
     let tap = Wiretap::open(&walk.mobile)?;
     both_ways(&walk)?;
@@ -402,10 +358,7 @@ fn a_node_that_the_mobile_node_does_not_license_gets_no_key() -> Result<()> {
 
 fn what_cannot_be_handed_over_is_told_with_the_fix() -> Result<()> {
     let walk = Walk::new("handover")?;
-    let terms = Terms {
-        zones: "require",
-        licences: "[]\nhandover = \"pkd\"",
-    };
+    let terms = Terms::requiring("[]\nhandover = \"pkd\"");
     let refused = walk
         .start_home(terms)
         .err()
@@ -448,10 +401,9 @@ fn keys_come_over_a_way_that_loses_much() -> Result<()> {
 fn a_fixed_accelerator_reads_what_passes_it_and_nothing_else() -> Result<()> {
     let pair = Pair::new("accelerator")?;
     pair.add_second_wire()?;
-    let terms = Terms {
-        zones: "require",
-        licences: "[{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\", at = [\"10.3.0.0/24\"] }]",
-    };
+    let terms = Terms::requiring(
+        "[{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\", at = [\"10.3.0.0/24\"] }]",
+    );
     let licensed = pair.start_licensed("fa.example.net")?;
     let gateway = pair.start_gateway(terms)?;
     let mobile = pair.start_mobile(os::Family::V4, terms, "auto")?;
@@ -487,12 +439,12 @@ fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
     route.move_to(&walk, 1)?;
     ensure!(held(&route.agents[1])?.is_empty(), "it holds keys");
     let both = licences(&[0, 1], "push");
-    let terms = Terms {
-        zones: "require",
-        licences: &both,
-    };
-    route.mobile.configure(&walk.mobile_config("", terms))?;
-    route.mobile.strata_text("reload")?;
+    let terms = Terms::requiring(&both);
+    route
+        .ends
+        .mobile
+        .configure(&walk.mobile_config("", terms))?;
+    route.ends.mobile.strata_text("reload")?;
     route.is_read_by(1)?;
     Ok(())
 }
@@ -501,7 +453,7 @@ fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
 fn with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before() -> Result<()> {
     let walk = Walk::new("handover")?;
     let all = licences(&[0, 1], "dkm");
-    let home = walk.home_config(terms(&all));
+    let home = walk.home_config(Terms::requiring(&all));
     let (home, _) = home.split_once("[licensed.fb]").context("a table")?;
     let route = Route::start_as(&walk, &all, home, "", neighbour)?;
     let spis = route.is_read_by(0)?;
@@ -597,7 +549,7 @@ fn a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s() -> Result<()> {
 fn an_agent_that_does_not_know_its_neighbour_gives_it_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
     let all = licences(&[0, 1], "dkm");
-    let home = walk.home_config(terms(&all));
+    let home = walk.home_config(Terms::requiring(&all));
     let one = |number| match number {
         0 => String::new(),
         _ => neighbour(1),

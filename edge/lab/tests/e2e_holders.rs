@@ -1,14 +1,14 @@
 //! Shared PKD (DESIGN section 5): licensed nodes that share the keys of headers, few of them at a time.
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
-use lab::pair::{self, GATEWAY, MOBILE, Terms};
+use lab::pair::{self, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
 use lab::spis::{held, passed, sent_on};
 use lab::testbed::Testbed;
-use lab::transfer::transfer;
-use lab::walk::{AGENTS, CARE_OF, HOME_KEY, MOST_AGENTS, Walk, bound, registered};
+use lab::walk::tables::neighbours;
+use lab::walk::{AGENTS, CARE_OF, Ends, MOST_AGENTS, Walk, both_ways, tables};
 use lab::wiretap::Wiretap;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -29,25 +29,15 @@ fn main() -> ExitCode {
     ])
 }
 
-const MB: u64 = 1_000_000;
-
 /// Who follows the mobile node along a chain of agents, and from whom.
 struct Route {
-    home: Daemon,
-    mobile: Daemon,
+    ends: Ends,
     agents: Vec<Daemon>,
 }
 
 /// What both ends say of licences: the agents have them where they are, and share keys, two of them at most.
 fn licences(agents: &[usize], holders: &str) -> String {
-    let one = |number: &usize| {
-        format!(
-            "{{ node = \"{}\", zones = [\"headers\"], right = \"read\", at = [\"{}\"] }}",
-            AGENTS[*number], CARE_OF[*number]
-        )
-    };
-    let all: Vec<_> = agents.iter().map(one).collect();
-    format!("[{}]\nhandover = \"pkd\"\n{holders}", all.join(", "))
+    tables::licences(agents, &format!("handover = \"pkd\"\n{holders}"))
 }
 
 const TWO: &str = "holders = 2";
@@ -62,24 +52,11 @@ fn slot(agents: &[usize]) -> String {
     format!("@{}", names.join("+"))
 }
 
-/// What an agent says of others.
-fn neighbours(others: &[usize]) -> String {
-    let others: Vec<_> = others.iter().map(|other| AGENTS[*other]).collect();
-    format!("[handover]\nneighbours = {others:?}\n")
-}
-
 /// Mobile nodes go on along the chain.
 fn onward(number: usize) -> String {
     match number + 1 {
         MOST_AGENTS => String::new(),
         next => neighbours(&[next]),
-    }
-}
-
-const fn terms(licences: &str) -> Terms<'_> {
-    Terms {
-        zones: "require",
-        licences,
     }
 }
 
@@ -99,25 +76,11 @@ impl Route {
         [mobile, home]: [&str; 2],
         neighbours: impl Fn(usize) -> String,
     ) -> Result<Self> {
-        let numbers = 0..walk.agents.len();
-        let agents = numbers
-            .clone()
-            .map(|number| walk.start_licensed_agent_with(number, &neighbours(number)));
-        let agents = agents.collect::<Result<_>>()?;
-        let home = walk.start_home(terms(home))?;
-        for number in numbers.skip(1) {
-            walk.set_link(number, false)?;
-        }
-        let mobile = walk.start_mobile(HOME_KEY, OFTEN, terms(mobile))?;
-        let route = Self {
-            home,
-            mobile,
-            agents,
-        };
-        for end in [&route.mobile, &route.home] {
-            end.wait_until("status", DEADLINE, pair::is_up)?;
-        }
-        Ok(route)
+        let agents = walk.start_licensed_agents(neighbours)?;
+        let home = walk.start_home(Terms::requiring(home))?;
+        walk.leave_link(0)?;
+        let ends = Ends::start_on(walk, home, OFTEN, Terms::requiring(mobile))?;
+        Ok(Self { ends, agents })
     }
 
     fn slot(&self) -> String {
@@ -131,10 +94,7 @@ impl Route {
 
     fn is_read_in(&self, slot: &str, readers: &[usize]) -> Result<[String; 2]> {
         until(&format!("{readers:?} to read"), DEADLINE, || {
-            let at = |end: &Daemon| Ok::<_, Error>(sent_on(&end.strata("status")?, slot));
-            let (home, mobile) = (at(&self.home)?, at(&self.mobile)?);
-            let agree = mobile.is_some_and(|[inward, outward]| home == Some([outward, inward]));
-            let Some(spis) = home.filter(|_| agree) else {
+            let Some(spis) = self.ends.sealed_in(slot)? else {
                 return Ok(None);
             };
             let mut holders = Vec::new();
@@ -149,22 +109,9 @@ impl Route {
     }
 
     fn move_to(&self, walk: &Walk, number: usize) -> Result<()> {
-        walk.set_link(number, true)?;
-        let others = (0..self.agents.len()).filter(|other| *other != number);
-        for other in others {
-            walk.set_link(other, false)?;
-        }
-        let care_of = CARE_OF[number];
-        let registered = |status: &Value| registered(status) == [care_of];
-        self.mobile.wait_until("status", DEADLINE, registered)?;
-        let bound = |status: &Value| bound(status) == [care_of];
-        self.home.wait_until("status", DEADLINE, bound).map(drop)
+        walk.leave_link(number)?;
+        self.ends.is_at(CARE_OF[number])
     }
-}
-
-fn both_ways(walk: &Walk) -> Result<()> {
-    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)?;
-    transfer(&walk.home, &walk.mobile, MOBILE[0], MB)
 }
 
 fn segments(agents: &[Daemon]) -> Result<Vec<u64>> {
@@ -240,7 +187,7 @@ fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
         let why = pair::refusal(status);
         why.contains("read by the same keys") && why.contains("`holders`")
     };
-    route.mobile.wait_until("status", DEADLINE, told)?;
+    route.ends.mobile.wait_until("status", DEADLINE, told)?;
     both_ways(&walk)?;
     for agent in &route.agents {
         ensure!(held(agent)?.is_empty(), "it holds keys");
@@ -248,9 +195,12 @@ fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
         ensure!(read == 0, "it has read {read} segments");
     }
     // With the same word there it is agreed on.
-    let terms = terms(&shared);
-    route.mobile.configure(&walk.mobile_config(OFTEN, terms))?;
-    route.mobile.strata_text("reload")?;
+    let terms = Terms::requiring(&shared);
+    route
+        .ends
+        .mobile
+        .configure(&walk.mobile_config(OFTEN, terms))?;
+    route.ends.mobile.strata_text("reload")?;
     route.is_read_by(&[0, 1]).map(drop)
 }
 
@@ -262,7 +212,7 @@ fn what_holders_cannot_mean_is_told_with_the_fix() -> Result<()> {
         (&licences(&[0, 1], "holders = 1"), "2"),
         (&licences(&[0], TWO), "no two nodes may do the same"),
     ] {
-        let refused = walk.start_home(terms(licences)).err();
+        let refused = walk.start_home(Terms::requiring(licences)).err();
         let refused = refused.context("it starts all the same")?;
         let refused = format!("{refused:#}");
         ensure!(refused.contains(told), "{refused}");
@@ -281,7 +231,7 @@ fn more_neighbours_than_may_hold_keys_are_told() -> Result<()> {
         let why = pair::refusal(status);
         why.contains("is near its tunnel as well") && why.contains("`holders`")
     };
-    route.home.wait_until("status", DEADLINE, told)?;
+    route.ends.home.wait_until("status", DEADLINE, told)?;
     // To one of those that were left out: it gets new ones, and the first that it names.
     route.move_to(&walk, 3)?;
     let now = route.is_read_by(&[0, 3])?;
@@ -306,7 +256,7 @@ fn a_neighbour_that_does_not_answer_delays_no_keys_and_gets_them_later() -> Resu
     route.agents[2].process().signal(Signal::SIGSTOP)?;
     let moved = route.move_to(&walk, 1).and_then(|()| {
         until("the second to read by new keys", DEADLINE, || {
-            let sealed = sent_on(&route.home.strata("status")?, &route.slot());
+            let sealed = sent_on(&route.ends.home.strata("status")?, &route.slot());
             let held = held(&route.agents[1])?;
             let new = |spi: &String| held.contains(spi) && !before.contains(spi);
             Ok(sealed.filter(|spis| spis.iter().all(new)))
@@ -342,8 +292,8 @@ fn a_gateway_that_was_killed_gives_few_nodes_other_keys() -> Result<()> {
     route.is_read_by(&[0, 1])?;
     route.move_to(&walk, 1)?;
     let before = route.is_read_by(&[1, 2])?;
-    route.home.process().crash()?;
-    route.home.start_again()?;
+    route.ends.home.process().crash()?;
+    route.ends.home.start_again()?;
     let after = route.is_read_by(&[1, 2])?;
     let all: BTreeSet<_> = before.into_iter().chain(after).collect();
     ensure!(all.len() == 4, "{all:?}");
@@ -360,10 +310,13 @@ fn a_node_that_is_taken_out_of_the_file_reads_nothing_more() -> Result<()> {
     route.is_read_by(&[1, 2])?;
     let kept = held(&route.agents[2])?;
     let others = licences(&[0, 1], TWO);
-    route.home.configure(&walk.home_config(terms(&others)))?;
-    route.home.strata_text("reload")?;
+    route
+        .ends
+        .home
+        .configure(&walk.home_config(Terms::requiring(&others)))?;
+    route.ends.home.strata_text("reload")?;
     let gone = |status: &Value| sent_on(status, &slot(&[0, 1, 2])).is_none();
-    for end in [&route.home, &route.mobile] {
+    for end in [&route.ends.home, &route.ends.mobile] {
         end.wait_until("status", DEADLINE, gone)?;
     }
     let tap = Wiretap::open(&walk.mobile)?;
@@ -373,9 +326,12 @@ fn a_node_that_is_taken_out_of_the_file_reads_nothing_more() -> Result<()> {
         !passed.is_empty() && passed.is_disjoint(&kept),
         "{passed:?} and {kept:?}"
     );
-    let terms = terms(&others);
-    route.mobile.configure(&walk.mobile_config(OFTEN, terms))?;
-    route.mobile.strata_text("reload")?;
+    let terms = Terms::requiring(&others);
+    route
+        .ends
+        .mobile
+        .configure(&walk.mobile_config(OFTEN, terms))?;
+    route.ends.mobile.strata_text("reload")?;
     route.is_read_in(&slot(&[0, 1]), &[1])?;
     Ok(())
 }

@@ -361,10 +361,7 @@ fn a_lock_of_everything_lets_the_tunnel_work() -> Result<()> {
             .try_for_each(|address| bait::lay(&pair.mobile, address))?;
         // Sent after them, and by the same way.
         transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)?;
-        let mut seen = Vec::new();
-        while let Some(packet) = tap.next()? {
-            seen.push(packet);
-        }
+        let seen = tap.rest()?;
         no_leak(&seen)?;
         let drops = &mobile.strata("status")?["status"]["drops"];
         ensure!(drops["system_enter_from_protected"].is_null(), "{drops}");

@@ -1,16 +1,13 @@
 //! Tunnels that move to other addresses (RFC 4555), with what is in them.
 
 use anyhow::{Result, bail, ensure};
-use lab::canary::Marked;
 use lab::daemon::Daemon;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms, Tunnel};
 use lab::process::DEADLINE;
 use lab::runner;
-use lab::transfer::{connect, transfer};
+use lab::transfer::{in_parts, transfer};
 use os::Family;
 use serde_json::Value;
-use std::io::Read;
-use std::net::{Shutdown, TcpStream};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -243,36 +240,9 @@ fn a_tunnel_moves_over_hops_that_lose_packets() -> Result<()> {
 }
 
 /// A download of two parts, between which something happens: all of it arrives.
-fn download(pair: &Pair, happen: impl FnOnce() -> Result<()>) -> Result<()> {
-    let (out, mut inward) = connect(&pair.gateway, &pair.mobile, MOBILE[0])?;
-    for stream in [&out, &inward] {
-        stream.set_read_timeout(Some(DEADLINE))?;
-        stream.set_write_timeout(Some(DEADLINE))?;
-    }
-    let content = Marked::new(7);
-    std::thread::scope(|scope| {
-        let sending = scope.spawn(|| {
-            let mut out = out;
-            content.write_to(&mut out, 2 * PART as u64)?;
-            out.shutdown(Shutdown::Write)
-        });
-        let received = read_part(&mut inward, &content, 0)
-            .and_then(|()| happen())
-            .and_then(|()| read_part(&mut inward, &content, PART));
-        drop(inward);
-        let sent = sending.join().expect("a sender returns its errors");
-        received?;
-        Ok(sent?)
-    })
-}
-
-fn read_part(inward: &mut TcpStream, content: &Marked, from: usize) -> Result<()> {
-    let mut part = vec![0; PART];
-    inward.read_exact(&mut part)?;
-    match content.first_difference(from as u64, &part) {
-        Some(at) => bail!("octet {at} differs from the one sent"),
-        None => Ok(()),
-    }
+fn download(pair: &Pair, mut happen: impl FnMut() -> Result<()>) -> Result<()> {
+    let hosts = (&pair.gateway, &pair.mobile);
+    in_parts(hosts, MOBILE[0], (2, PART), |_| happen())
 }
 
 fn refused(daemon: &Daemon, words: &str) -> Result<String> {

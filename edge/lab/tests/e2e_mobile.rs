@@ -5,13 +5,12 @@ use lab::pair::{self, GATEWAY, MOBILE, Terms};
 use lab::process::DEADLINE;
 use lab::runner;
 use lab::transfer::transfer;
-use lab::tshark;
 use lab::volley::{Volleys, volleys};
 use lab::walk::{
-    CARE_OF, Ends, HOME_ADDRESS, HOME_AGENT, HOME_KEY, NEIGHBOUR_KEY, Walk, bound, download,
-    refusal, registered, sent_on,
+    CARE_OF, Capture, Ends, HOME_ADDRESS, HOME_AGENT, HOME_KEY, NEIGHBOUR_KEY, Walk, bound,
+    download, refusal, registered, sent_on,
 };
-use lab::wiretap::{Seen, Wiretap, write_capture};
+use lab::wiretap::{Seen, Wiretap};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -409,7 +408,6 @@ fn a_notice_that_is_lost_is_said_again() -> Result<()> {
 
 /// What agents and mobile node say to each other is what Wireshark knows, and so is the tunnel.
 fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
-    const CAPTURE: &str = "registration.pcap";
     let walk = Walk::new("mobile")?;
     let agent = walk.start_agent(0)?;
     let tap = Wiretap::open(&walk.agents[0])?;
@@ -419,43 +417,17 @@ fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
     let status = agent.strata("status")?;
     let visitor = &status["status"]["mobile_ip"]["visitors"][0];
     ensure!(visitor["home_address"] == HOME_ADDRESS, "{status}");
-    let mut seen = Vec::new();
-    while let Some(packet) = tap.next()? {
-        seen.push(packet);
-    }
-    let file = walk.agents[0].directory().join(CAPTURE);
-    write_capture(&file, &seen)?;
-    let read = |filter: &str, field: &str| {
-        let keys = walk.agents[0].directory();
-        tshark::fields(&walk.agents[0], keys, CAPTURE, &[], filter, field)
-    };
-    for (filter, field, expected) in [
+    let seen = tap.rest()?;
+    let capture = Capture::write(&walk.agents[0], "registration.pcap", seen)?;
+    capture.has(&[
         ("mip.type == 1", "mip.homeaddr", HOME_ADDRESS),
         ("mip.type == 1", "mip.haaddr", HOME_AGENT),
         ("mip.type == 1", "mip.coa", CARE_OF[0]),
         ("mip.type == 3", "mip.code", "0"),
         ("mip.type == 3", "mip.homeaddr", HOME_ADDRESS),
         ("icmp.type == 9", "icmp.mip.coa", CARE_OF[0]),
-    ] {
-        let values = read(filter, field)?;
-        let is_right = |value: &String| value == expected;
-        ensure!(
-            !values.is_empty() && values.iter().all(is_right),
-            "{field} of {filter}: {values:?}"
-        );
-    }
-    let tunnelled = read("ip.proto == 4", "ip.src")?;
+    ])?;
+    let tunnelled = capture.read("ip.proto == 4", "ip.src")?;
     ensure!(!tunnelled.is_empty(), "nothing was in a tunnel");
-    let malformed = "(mip || icmp.type == 9) && _ws.malformed";
-    let found = read(malformed, "frame.number")?;
-    ensure!(found.is_empty(), "malformed: {found:?}");
-    // And it would say so: here an extension is said to be longer than the message.
-    let is_request = |seen: &&mut Seen| seen.is_udp_of(434, 1);
-    let request = seen.iter_mut().find(is_request);
-    let request = request.context("no request was seen")?;
-    request.octets[28 + 24 + 1] = 250;
-    write_capture(&file, &seen)?;
-    let found = read(malformed, "frame.number")?;
-    ensure!(!found.is_empty(), "what is malformed is not found");
-    Ok(())
+    capture.is_well_formed("mip || icmp.type == 9")
 }

@@ -5,12 +5,12 @@ use lab::pair::{GATEWAY, MOBILE, Terms};
 use lab::process::DEADLINE;
 use lab::runner;
 use lab::transfer::transfer;
-use lab::tshark;
 use lab::volley::Volleys;
 use lab::walk::{
-    CARE_OF, Ends, HOME_ADDRESS, HOME_KEY, NAT, Walk, bound, download, in_udp, refusal, registered,
+    CARE_OF, Capture, Ends, HOME_ADDRESS, HOME_KEY, NAT, Walk, bound, download, in_udp, refusal,
+    registered,
 };
-use lab::wiretap::{Seen, Wiretap, write_capture};
+use lab::wiretap::{Seen, Wiretap};
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -142,7 +142,7 @@ fn what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp() -> Result<()> {
     let tap = Wiretap::open(nat)?;
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)?;
     transfer(&walk.home, &walk.mobile, MOBILE[0], MB)?;
-    let seen = everything(&tap)?;
+    let seen = tap.rest()?;
     let pieces = |seen: &&Seen| seen.is_fragment();
     let count = seen.iter().filter(pieces).count();
     ensure!(count == 0, "{count} pieces outside");
@@ -156,16 +156,7 @@ fn what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp() -> Result<()> {
     Ok(())
 }
 
-fn everything(tap: &Wiretap) -> Result<Vec<Seen>> {
-    let mut seen = Vec::new();
-    while let Some(packet) = tap.next()? {
-        seen.push(packet);
-    }
-    Ok(seen)
-}
-
 fn tshark_reads_what_goes_through_a_nat() -> Result<()> {
-    const CAPTURE: &str = "nat.pcap";
     let walk = Walk::behind_nat("mobile-nat")?;
     let tap = Wiretap::open(&walk.between)?;
     let near = walk.start_agent_with(0, "nat = \"detect\"\nkeepalive = \"10s\"")?;
@@ -181,14 +172,9 @@ fn tshark_reads_what_goes_through_a_nat() -> Result<()> {
         near.strata_text("metrics")
             .is_ok_and(|metrics| asked(&metrics))
     })?;
-    let mut seen = everything(&tap)?;
-    let file = walk.between.directory().join(CAPTURE);
-    write_capture(&file, &seen)?;
-    let read = |filter: &str, field: &str| {
-        let keys = walk.between.directory();
-        tshark::fields(&walk.between, keys, CAPTURE, &[], filter, field)
-    };
-    for (filter, field, expected) in [
+    let seen = tap.rest()?;
+    let capture = Capture::write(&walk.between, "nat.pcap", seen)?;
+    capture.has(&[
         // Whoever is gone may say so by ICMP, with the request in it.
         (
             "mip.type == 1 && mip.ext.utrq.subtype && !icmp",
@@ -202,29 +188,14 @@ fn tshark_reads_what_goes_through_a_nat() -> Result<()> {
         ("mip.type == 3", "mip.ext.utrp.keepalive", "77"),
         ("mip.type == 4", "mip.nattt.nexthdr", "4"),
         ("mip.type == 4 && icmp.type == 8", "mip.nattt.nexthdr", "4"),
-    ] {
-        let values = read(filter, field)?;
-        let is_right = |value: &String| value == expected;
-        ensure!(
-            !values.is_empty() && values.iter().all(is_right),
-            "{field} of {filter}: {values:?}"
-        );
-    }
+    ])?;
     let inside =
         format!("mip.type == 4 && ip.addr == {HOME_ADDRESS} && (isakmp || esp || udpencap)");
-    ensure!(!read(&inside, "ip.src")?.is_empty(), "no tunnel is inside");
-    let bare = read("ip.proto == 4 && !udp", "ip.src")?;
+    ensure!(
+        !capture.read(&inside, "ip.src")?.is_empty(),
+        "no tunnel is inside"
+    );
+    let bare = capture.read("ip.proto == 4 && !udp", "ip.src")?;
     ensure!(bare.is_empty(), "in IP: {bare:?}");
-    let malformed = "mip && _ws.malformed";
-    let found = read(malformed, "frame.number")?;
-    ensure!(found.is_empty(), "malformed: {found:?}");
-    // And it would say so: here an extension is said to be longer than the message.
-    let is_request = |seen: &&mut Seen| seen.is_udp_of(434, 1);
-    let request = seen.iter_mut().find(is_request);
-    let request = request.context("no request was seen")?;
-    request.octets[28 + 24 + 1] = 250;
-    write_capture(&file, &seen)?;
-    let found = read(malformed, "frame.number")?;
-    ensure!(!found.is_empty(), "what is malformed is not found");
-    Ok(())
+    capture.is_well_formed("mip")
 }

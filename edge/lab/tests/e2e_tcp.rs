@@ -9,7 +9,7 @@ use lab::plain;
 use lab::process::{DEADLINE, until};
 use lab::runner;
 use lab::transfer::transfer;
-use lab::wiretap::{Seen, Wiretap};
+use lab::wiretap::Wiretap;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -74,10 +74,7 @@ fn start(pair: &Pair, mobile: &str) -> Result<Tunnel> {
 /// The IP protocol of what was seen on the wire of the mobile node.
 fn protocols(tap: &Wiretap) -> Result<Vec<u8>> {
     let mobile: IpAddr = "10.3.0.2".parse()?;
-    let mut seen: Vec<Seen> = Vec::new();
-    while let Some(packet) = tap.next()? {
-        seen.push(packet);
-    }
+    let seen = tap.rest()?;
     let ours = seen
         .iter()
         .filter(|packet| [packet.source, packet.destination].contains(&mobile));

@@ -1,15 +1,13 @@
 //! The two daemons between which there is a tunnel, and a download by it that goes on while something happens.
 
 use super::{HOME_KEY, Walk, bound, registered};
-use crate::canary::Marked;
 use crate::daemon::Daemon;
-use crate::pair::{self, MOBILE, Terms};
+use crate::pair::{self, GATEWAY, MOBILE, Terms};
 use crate::process::DEADLINE;
-use crate::transfer::connect;
-use anyhow::{Result, bail};
+use crate::spis::sent_on;
+use crate::transfer::{in_parts, transfer};
+use anyhow::{Error, Result};
 use serde_json::Value;
-use std::io::Read;
-use std::net::{Shutdown, TcpStream};
 
 /// What is read before something happens, and after it.
 const PART: usize = 4_000_000;
@@ -37,7 +35,15 @@ impl Ends {
     /// # Errors
     /// As [`Ends::start`].
     pub fn start_with(walk: &Walk, home: Daemon, more: &str) -> Result<Self> {
-        let mobile = walk.start_mobile(HOME_KEY, more, Terms::PLAIN)?;
+        Self::start_on(walk, home, more, Terms::PLAIN)
+    }
+
+    /// The same with what the mobile node wants of zones.
+    ///
+    /// # Errors
+    /// As [`Ends::start`].
+    pub fn start_on(walk: &Walk, home: Daemon, more: &str, terms: Terms<'_>) -> Result<Self> {
+        let mobile = walk.start_mobile(HOME_KEY, more, terms)?;
         mobile.wait_until("status", DEADLINE, pair::is_up)?;
         home.wait_until("status", DEADLINE, pair::is_up)?;
         Ok(Self { home, mobile })
@@ -52,6 +58,17 @@ impl Ends {
         self.mobile.wait_until("status", DEADLINE, registered)?;
         let bound = |status: &Value| bound(status) == [care_of];
         self.home.wait_until("status", DEADLINE, bound).map(drop)
+    }
+
+    /// The SPIs of the slot that both send on, if it is this one: of home first the one that it receives on.
+    ///
+    /// # Errors
+    /// A daemon does not answer.
+    pub fn sealed_in(&self, slot: &str) -> Result<Option<[String; 2]>> {
+        let at = |end: &Daemon| Ok::<_, Error>(sent_on(&end.strata("status")?, slot));
+        let (home, mobile) = (at(&self.home)?, at(&self.mobile)?);
+        let agree = mobile.is_some_and(|[inward, outward]| home == Some([outward, inward]));
+        Ok(home.filter(|_| agree))
     }
 
     /// The SPIs of the tunnel at both ends, and how often it came up.
@@ -75,34 +92,16 @@ impl Ends {
 /// # Errors
 /// It does not, or what happens fails.
 pub fn download(walk: &Walk, mut happen: impl FnMut(usize) -> Result<()>) -> Result<()> {
-    let (out, mut inward) = connect(&walk.home, &walk.mobile, MOBILE[0])?;
-    for stream in [&out, &inward] {
-        stream.set_read_timeout(Some(DEADLINE))?;
-        stream.set_write_timeout(Some(DEADLINE))?;
-    }
-    let content = Marked::new(7);
-    std::thread::scope(|scope| {
-        let sending = scope.spawn(|| {
-            let mut out = out;
-            content.write_to(&mut out, 3 * PART as u64)?;
-            out.shutdown(Shutdown::Write)
-        });
-        let received = (0..3).try_for_each(|part| {
-            read_part(&mut inward, &content, part * PART)?;
-            if part < 2 { happen(part) } else { Ok(()) }
-        });
-        drop(inward);
-        let sent = sending.join().expect("a sender returns its errors");
-        received?;
-        Ok(sent?)
-    })
+    let hosts = (&walk.home, &walk.mobile);
+    in_parts(hosts, MOBILE[0], (3, PART), |read| happen(read - 1))
 }
 
-fn read_part(inward: &mut TcpStream, content: &Marked, from: usize) -> Result<()> {
-    let mut part = vec![0; PART];
-    inward.read_exact(&mut part)?;
-    match content.first_difference(from as u64, &part) {
-        Some(at) => bail!("octet {at} differs from the one sent"),
-        None => Ok(()),
-    }
+/// Some of the tunnel's TCP, one way and then the other.
+///
+/// # Errors
+/// It does not arrive.
+pub fn both_ways(walk: &Walk) -> Result<()> {
+    const OCTETS: u64 = 1_000_000;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], OCTETS)?;
+    transfer(&walk.home, &walk.mobile, MOBILE[0], OCTETS)
 }

@@ -5,7 +5,7 @@ use crate::daemon::Daemon;
 use crate::pair::{Terms, is_up};
 use crate::process::DEADLINE;
 use crate::testbed::Testbed;
-use crate::walk::{AGENTS, CARE_OF, HOME_KEY, Walk};
+use crate::walk::{HOME_KEY, Walk, tables};
 use anyhow::Result;
 use serde_json::Value;
 use std::num::NonZeroU64;
@@ -42,16 +42,9 @@ impl Network {
         for number in 1..PLACES {
             walk.set_link(number, false)?;
         }
-        let agent = |number| {
-            let more = neighbours(options, number);
-            walk.start_licensed_agent_with(number, &more)
-        };
-        let agents: Vec<_> = (0..PLACES).map(agent).collect::<Result<_>>()?;
+        let agents = walk.start_licensed_agents(|number| neighbours(options, number))?;
         let licences = licences(options);
-        let terms = Terms {
-            zones: "require",
-            licences: &licences,
-        };
+        let terms = Terms::requiring(&licences);
         let home = walk.start_home(terms)?;
         let mobile = walk.start_mobile(HOME_KEY, "", terms)?;
         mobile.wait_until("status", DEADLINE, is_up)?;
@@ -72,43 +65,26 @@ pub(super) fn keys(zones: &Value) -> usize {
 
 /// The licences in both ends' tables, and how they are handed over.
 fn licences(options: &Options) -> String {
-    let licence = |number: usize| {
-        let (node, at) = (AGENTS[number], CARE_OF[number]);
-        let at = match options.everywhere {
-            true => String::new(),
-            false => format!(", at = [\"{at}\"]"),
-        };
-        format!("{{ node = \"{node}\", zones = [\"headers\"], right = \"read\"{at} }}")
-    };
-    let all: Vec<_> = (0..PLACES).map(licence).collect();
-    let rest = match options.everywhere {
-        true => "shared = true".to_owned(),
-        false => format!("handover = \"{}\"", options.handover.name()),
-    };
-    format!("[{}]\n{rest}", all.join(", "))
+    let agents = 0..PLACES;
+    if options.everywhere {
+        let all: Vec<_> = agents.map(|agent| tables::licence(agent, None)).collect();
+        return format!("[{}]\nshared = true", all.join(", "));
+    }
+    let handover = format!("handover = \"{}\"", options.handover.name());
+    tables::licences(&agents.collect::<Vec<_>>(), &handover)
 }
 
 /// Where a mobile node may go from an agent: to each of the others, which either get keys beforehand or fetch them.
 fn neighbours(options: &Options, number: usize) -> String {
-    let others = (0..PLACES).filter(|other| *other != number);
+    let others: Vec<_> = (0..PLACES).filter(|other| *other != number).collect();
     match options.handover {
-        Handover::Pkd if !options.everywhere => {
-            let others: Vec<_> = others.map(|other| AGENTS[other]).collect();
-            format!("[handover]\nneighbours = {others:?}\n")
-        }
+        Handover::Pkd if !options.everywhere => tables::neighbours(&others),
         Handover::Dkm if !options.everywhere => {
-            others.map(|other| neighbour(number, other)).collect()
+            let others = others.into_iter();
+            others
+                .map(|other| tables::neighbour(number, other))
+                .collect()
         }
         Handover::Push | Handover::Pkd | Handover::Dkm => String::new(),
     }
-}
-
-/// What one agent says of another, from which it fetches keys and which fetches keys from it. The later one begins.
-fn neighbour(number: usize, other: usize) -> String {
-    let address = match number > other {
-        true => format!("address = \"{}\"\n", CARE_OF[other]),
-        false => String::new(),
-    };
-    let id = AGENTS[other];
-    format!("[neighbour.n{other}]\nid = \"{id}\"\npsk = \"node.psk\"\n{address}")
 }

@@ -33,11 +33,8 @@ pub(super) fn lengths(
     let _tunnel = tunnel(&pair, suite, family, terms)?;
     let tap = Wiretap::open(&pair.gateway)?;
     send(&pair, family, segments)?;
-    let mut seen = Vec::new();
     // What has arrived has passed the tap.
-    while let Some(packet) = tap.next()? {
-        seen.push(packet);
-    }
+    let seen = tap.rest()?;
     write_capture(&pair.gateway.directory().join(FILE), &seen)?;
     let [inside, outside] = [
         (MOBILE[place(family)], "tcp"),

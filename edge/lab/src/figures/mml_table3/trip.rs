@@ -5,8 +5,11 @@ use crate::daemon::Daemon;
 use crate::host::Host;
 use crate::pair::{GATEWAY, MOBILE, NODE_KEY, Terms};
 use crate::process::{DEADLINE, until};
+use crate::spis::held_in;
 use crate::testbed::Testbed;
-use crate::walk::{AGENTS, CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, UPLINKS, Walk, registered};
+use crate::walk::{
+    AGENTS, CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, UPLINKS, Walk, registered, tables,
+};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -56,16 +59,11 @@ impl Scheme {
         }
     }
 
-    /// What an agent says of the other one: that mobile nodes go there, or that keys come from there. The second begins.
+    /// What an agent says of the other one: that mobile nodes go there, or that keys come from there.
     fn neighbour(self, number: usize) -> String {
-        let other = AGENTS[1 - number];
         match self {
-            Self::Dkm => {
-                let begins = format!("address = \"{}\"\n", CARE_OF[0]);
-                let address = if number == 0 { "" } else { &begins };
-                format!("[neighbour.other]\nid = \"{other}\"\npsk = \"node.psk\"\n{address}")
-            }
-            _ => format!("[handover]\nneighbours = [\"{other}\"]\n"),
+            Self::Dkm => tables::neighbour(number, 1 - number),
+            _ => tables::neighbours(&[1 - number]),
         }
     }
 
@@ -113,14 +111,11 @@ impl Passage {
 /// What it takes to begin, and to be handed over.
 pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; 2]> {
     let handover = scheme.handover().filter(|_| zones);
-    let licences = handover.map(licences).unwrap_or_default();
-    let terms = match handover {
-        Some(_) => Terms {
-            zones: "require",
-            licences: &licences,
-        },
-        None => Terms::PLAIN,
-    };
+    let licences = handover.map(|handover| {
+        // Each agent may read the headers where it is.
+        tables::licences(&[0, 1], &format!("handover = \"{handover}\""))
+    });
+    let terms = licences.as_deref().map_or(Terms::PLAIN, Terms::requiring);
     let mut trip = Trip::prepare(scheme, terms)?;
     let over = Arc::new(AtomicBool::new(false));
     let talk = match scheme {
@@ -132,15 +127,6 @@ pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; 2]> {
     over.store(true, Relaxed);
     talking.join().expect("a sender does not panic");
     measured
-}
-
-/// Each agent may read the headers where it is.
-fn licences(handover: &str) -> String {
-    let one = |number: usize| {
-        let (node, at) = (AGENTS[number], CARE_OF[number]);
-        format!("{{ node = \"{node}\", zones = [\"headers\"], right = \"read\", at = [\"{at}\"] }}")
-    };
-    format!("[{}, {}]\nhandover = \"{handover}\"", one(0), one(1))
 }
 
 /// Packets for the mobile node, wherever it is, until it is over.
@@ -182,8 +168,7 @@ impl Trip {
         };
         let walk = Walk::in_bed(Testbed::new("trip")?, &[Some(hop); 2])?;
         walk.set_link(1, false)?;
-        let agent = |number| walk.start_licensed_agent_with(number, &scheme.neighbour(number));
-        let agents = vec![agent(0)?, agent(1)?];
+        let agents = walk.start_licensed_agents(|number| scheme.neighbour(number))?;
         walk.home.secret("node.psk", NODE_KEY)?;
         let home = walk.start_home(terms)?;
         let is_known = |status: &Value| {
@@ -273,7 +258,12 @@ impl Trip {
         }
     }
 
-    fn find(&self, agent: usize, after: Duration, held: Option<&BTreeSet<u32>>) -> Option<Passage> {
+    fn find(
+        &self,
+        agent: usize,
+        after: Duration,
+        held: Option<&BTreeSet<String>>,
+    ) -> Option<Passage> {
         let [mobile, home, agents @ ..] = &self.taps;
         let to: IpAddr = CARE_OF[agent].parse().ok()?;
         let is_request = |message: &&Message| {
@@ -283,7 +273,7 @@ impl Trip {
         let request = mobile.messages.iter().filter(later).find(is_request)?;
         let since = request.at;
         let readable = |spi: Option<u32>| match held {
-            Some(held) => spi.is_some_and(|spi| held.contains(&spi)),
+            Some(held) => spi.is_some_and(|spi| held.contains(&format!("{spi:08x}"))),
             None => true,
         };
         // What is fetched opens packets of an SA that was there before.
@@ -314,17 +304,8 @@ impl Trip {
     }
 }
 
-/// The SPIs whose keys an agent holds.
-fn held(agent: &Daemon) -> Result<BTreeSet<u32>> {
-    let answer: Value = serde_json::from_str(&agent.ask("zones", json!({}))?)?;
-    let held = answer["zones"]["held"].as_array();
-    let spis = held.into_iter().flatten().flat_map(|held| {
-        let keys = ["spi_from_gateway", "spi_to_gateway"];
-        keys.map(|key| {
-            held[key]
-                .as_str()
-                .and_then(|spi| u32::from_str_radix(spi, 16).ok())
-        })
-    });
-    Ok(spis.flatten().collect())
+/// The SPIs whose keys an agent holds, without a process for the question.
+fn held(agent: &Daemon) -> Result<BTreeSet<String>> {
+    let answer = agent.ask("zones", json!({}))?;
+    Ok(held_in(&serde_json::from_str(&answer)?))
 }
