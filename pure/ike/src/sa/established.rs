@@ -357,7 +357,13 @@ impl Established {
         self.forget_openings(ctx);
         let due = self.liveness(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
-            self.ask(Task::Liveness, core, ctx);
+            match core.requests.is_idle() {
+                true => self.ask(Task::Liveness, core, ctx),
+                false => {
+                    let attempts = ctx.config.timers.liveness_attempts;
+                    core.requests.press(attempts, ctx.now);
+                }
+            }
         }
         State::Established(self)
     }
@@ -408,12 +414,18 @@ impl Established {
         ages.map(renewal).chain(self.liveness(core, config)).min()
     }
 
-    /// Silence matters only while nothing is under way: a request that is not answered ends the SA
-    /// by itself.
+    /// After silence the peer is asked whether it is there. A request that is under way is such a question: from then on
+    /// it gets no more attempts than that.
     fn liveness(&self, core: &Core, config: &Directory) -> Option<Deadline> {
-        let quiet = core.requests.is_idle();
         let peer = core.peer(config)?;
-        quiet.then(|| liveness::deadline(self.heard, peer.liveness))?
+        let asks = core.requests.is_idle()
+            || !self.is_patient() && core.requests.may_exceed(config.timers.liveness_attempts);
+        asks.then(|| liveness::deadline(self.heard, peer.liveness))?
+    }
+
+    /// Whether it is the peer that decides where this SA goes, and needs the time to find a path.
+    fn is_patient(&self) -> bool {
+        self.mobike.as_ref().is_some_and(|mobike| !mobike.decides)
     }
 
     /// The peer does not answer.
@@ -890,9 +902,9 @@ impl Established {
 
     fn send(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
         let timers = &ctx.config.timers;
-        let attempts = match &self.mobike {
-            Some(mobike) if !mobike.decides => timers.patient_attempts,
-            _ => task.attempts(timers),
+        let attempts = match self.is_patient() {
+            true => timers.patient_attempts,
+            false => task.attempts(timers),
         };
         let payloads = match &task {
             Task::Liveness | Task::Whereabouts => self.liveness_payloads(core, ctx),

@@ -1,6 +1,7 @@
 //! Finding out that a peer is gone.
 
 use super::pair::{Pair, Side};
+use super::rekey::rekey_child;
 use super::*;
 use crate::DownReason;
 use std::time::Duration;
@@ -47,6 +48,43 @@ fn a_peer_that_is_gone_is_given_up_with_its_children() {
     );
     assert!(pair.left.children().is_empty());
     assert_eq!(pair.left.engine.poll_timeout(), None);
+}
+
+/// A request that was under way when the peer was killed is not waited for any longer than a question would be.
+#[test]
+fn a_request_under_way_is_a_question_as_well() {
+    let mut pair = asking();
+    pair.lost = 1000;
+    pair.pass(Duration::from_secs(20));
+    rekey_child(&mut pair, Side::Left);
+    // Ten seconds until the silence is long enough, then five attempts.
+    pair.pass(Duration::from_secs(24));
+    assert_eq!(pair.left.up(), 1);
+    pair.pass(Duration::from_secs(2));
+    let [&DownReason::PeerGone { attempts }] = pair.left.down_reasons()[..] else {
+        panic!("{:?}", pair.left.down_reasons());
+    };
+    assert!((6..16).contains(&attempts), "{attempts}");
+    assert!(pair.left.children().is_empty());
+}
+
+/// Who is heard of otherwise has all the time that a request may take.
+#[test]
+fn a_peer_that_is_heard_is_asked_as_often_as_otherwise() {
+    let mut pair = asking();
+    let id = pair.left.engine.sas().next().unwrap().id;
+    pair.lost = 1000;
+    rekey_child(&mut pair, Side::Left);
+    for _ in 0..6 {
+        pair.pass(Duration::from_secs(16));
+        pair.with(Side::Left, |engine, now| engine.note_inbound(id, now));
+        assert_eq!(pair.left.up(), 1);
+    }
+    pair.pass(Duration::from_secs(16));
+    assert_eq!(
+        pair.left.down_reasons(),
+        [&DownReason::PeerGone { attempts: 16 }]
+    );
 }
 
 #[test]

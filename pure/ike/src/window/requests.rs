@@ -137,6 +137,18 @@ impl Requests {
         }
     }
 
+    /// Whether any that is under way may be sent more than so many times more.
+    pub(crate) fn may_exceed(&self, attempts: u32) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| pending.attempts > pending.sent + attempts)
+    }
+
+    /// Whatever is under way asks whether anybody is there: so many times more, from a moment on.
+    pub(crate) fn press(&mut self, attempts: u32, now: Instant) {
+        self.hurry(attempts);
+        self.hasten(now);
+    }
+
     /// Whatever is under way is to be repeated in a moment, and from then on as if it had been sent for the first time.
     pub(crate) fn hasten(&mut self, now: Instant) {
         for pending in &mut self.pending {
