@@ -108,6 +108,7 @@ const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
 const WRITE: &str = "edge/lab/tests/e2e_write.rs";
 const HANDOVER: &str = "edge/lab/tests/e2e_handover.rs";
 const HOLDERS: &str = "edge/lab/tests/e2e_holders.rs";
+const LAB_WALKS: &str = "edge/lab/tests/e2e_walks.rs";
 const NODE_SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const NODE_HANDOVER: &str = "pure/node/tests/roaming/handover.rs";
 const NODE_ATTACKS: &str = "pure/node/tests/roaming/attacks.rs";
@@ -115,6 +116,7 @@ const NODE_WALKS: &str = "pure/node/tests/roaming/walks.rs";
 const IKE_SLOT: &str = "pure/ike/src/tests/slot.rs";
 const CONFIG_HANDOVER: &str = "edge/config/src/tests/handover.rs";
 const MIGRATION: &str = "pure/node/src/tests/migration.rs";
+const IKE_LIVENESS: &str = "pure/ike/src/tests/liveness.rs";
 const IKE_MIGRATION: &str = "pure/ike/src/tests/migration.rs";
 const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
 const INJECT_NODE: &str = "pure/node/src/tests/inject.rs";
@@ -1818,7 +1820,10 @@ pub const FEATURES: &[Feature] = &[
             "a_killed_gateway_comes_back_with_its_tunnel_and_its_licence",
         )]),
         refuses: NotNeeded("nothing is asked of anybody who could refuse"),
-        recovers: Tests(&[(LEAK, "nothing_leaks_while_the_peer_is_dead")]),
+        recovers: Tests(&[
+            (LEAK, "nothing_leaks_while_the_peer_is_dead"),
+            (IKE_LIVENESS, "a_request_under_way_is_a_question_as_well"),
+        ]),
     },
     Feature {
         name: "Nothing in clear",
@@ -2206,6 +2211,8 @@ pub const FEATURES: &[Feature] = &[
                 "whoever_restarts_is_read_again_where_the_mobile_node_is",
             ),
             (NODE_WALKS, "ten_thousand_walks_end_with_ends_that_agree"),
+            (LAB_WALKS, "walks_by_push_end_with_ends_that_agree"),
+            (LAB_WALKS, "walks_by_pkd_end_with_ends_that_agree"),
             (
                 IKE_SLOT,
                 "slots_come_and_go_on_a_network_that_loses_doubles_and_reorders",
@@ -2273,6 +2280,10 @@ pub const FEATURES: &[Feature] = &[
                 NODE_WALKS,
                 "ten_thousand_walks_among_agents_that_share_keys_end_with_ends_that_agree",
             ),
+            (
+                LAB_WALKS,
+                "walks_among_agents_that_share_keys_end_with_ends_that_agree",
+            ),
         ]),
     },
     Feature {
@@ -2322,6 +2333,7 @@ pub const FEATURES: &[Feature] = &[
                 "an_agent_that_is_gone_hands_on_nothing_and_delays_nothing",
             ),
             (HANDOVER, "with_dkm_keys_come_over_a_way_that_loses_much"),
+            (LAB_WALKS, "walks_by_dkm_end_with_ends_that_agree"),
             (
                 MIGRATION,
                 "two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys",

@@ -28,6 +28,7 @@ const ROAMING: &str = "pure/node/tests/roaming/attacks.rs";
 const HOLDERS: &str = "edge/lab/tests/e2e_holders.rs";
 const SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const MOVING: &str = "pure/node/tests/roaming/handover.rs";
+const LAB_WALKS: &str = "edge/lab/tests/e2e_walks.rs";
 const WALKS: &str = "pure/node/tests/roaming/walks.rs";
 const SLOT: &str = "pure/ike/src/tests/slot.rs";
 const MIGRATION: &str = "pure/node/src/tests/migration.rs";
@@ -439,6 +440,7 @@ pub const ZONES: &[Weakness] = &[
             ),
             (MOVING, "who_comes_back_finds_other_keys"),
             (WALKS, "ten_thousand_walks_end_with_ends_that_agree"),
+            (LAB_WALKS, "walks_by_push_end_with_ends_that_agree"),
         ]),
     },
     Weakness {
