@@ -31,6 +31,7 @@ pub mod bench;
 pub mod bystander;
 pub mod canary;
 pub mod certified;
+pub mod chatter;
 pub mod daemon;
 pub mod demo;
 pub mod duo;

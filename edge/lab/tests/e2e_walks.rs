@@ -7,8 +7,8 @@
 
 use anyhow::{Context, Result, ensure};
 use crypto::Rng;
+use lab::chatter::Chatter;
 use lab::daemon::Daemon;
-use lab::host::Host;
 use lab::pair::{self, GATEWAY, MOBILE, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
@@ -19,10 +19,8 @@ use lab::walk::{AGENTS, CARE_OF, Ends, Walk, tables};
 use lab::wiretap::{Seen, Wiretap};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::thread;
 use std::time::Duration;
 
 fn main() -> ExitCode {
@@ -136,14 +134,13 @@ fn walk(way: Way, seed: u8, happened: &mut Vec<Step>) -> Result<()> {
     let (ends, agents) = start(&walk, Terms::requiring(&licences), &more, |number| {
         way.tables(number)
     })?;
-    let chatter = Chatter::new(&walk)?;
+    let near = Chatter::start((&walk.mobile, MOBILE[0]), GATEWAY[0], PERIOD)?;
+    let _far = Chatter::start((&walk.home, GATEWAY[0]), MOBILE[0], PERIOD)?;
     let mut traveller = Traveller::new(&walk, way, seed, ends, agents)?;
     let hosts = (&walk.home, &walk.mobile);
-    chatter.meanwhile(|chatter| {
-        in_parts(hosts, MOBILE[0], (RESTS + 1, PART), |_| {
-            traveller.go_on(chatter, happened)?;
-            traveller.rest()
-        })
+    in_parts(hosts, MOBILE[0], (RESTS + 1, PART), |_| {
+        traveller.go_on(&near, happened)?;
+        traveller.rest()
     })
 }
 
@@ -237,7 +234,7 @@ impl<'a> Traveller<'a> {
             let step = Step::draw(&mut self.rng);
             happened.push(step);
             self.step(step).with_context(|| format!("{step:?}"))?;
-            chatter.wait_for(self.rng.u16() % STRIDE)?;
+            chatter.wait_for((self.rng.u16() % STRIDE).into())?;
             self.look()?;
         }
         Ok(())
@@ -369,78 +366,23 @@ fn restart(daemon: &mut Daemon) -> Result<()> {
 
 /// The ESP packets that have passed, by who sealed them, SPI and number: under the same there is only one.
 #[derive(Default)]
-struct Numbers(BTreeMap<(IpAddr, [u8; 8]), Vec<u8>>);
+struct Numbers(BTreeMap<(IpAddr, [u8; 8]), [u8; BEGIN]>);
+
+/// So much of a packet is looked at, which all of them have: others may follow that the kernel has not cut off yet.
+const BEGIN: usize = 64;
 
 impl Numbers {
     fn note(&mut self, seen: &Seen) -> Result<()> {
-        let Some(esp) = seen.esp() else {
+        let packet = seen.esp().and_then(|esp| esp.split_first_chunk());
+        let Some((header, begin)) =
+            packet.and_then(|(header, rest)| Some((header, rest.first_chunk()?)))
+        else {
             return Ok(());
         };
-        let (header, sealed) = esp.split_first_chunk().context("an ESP header")?;
-        let before = self
-            .0
-            .entry((seen.source, *header))
-            .or_insert_with(|| sealed.to_vec());
-        ensure!(
-            before.iter().zip(sealed).all(|(before, now)| before == now),
-            "{} seals under {header:02x?} twice",
-            seen.source
-        );
+        let who = seen.source;
+        let first = self.0.entry((who, *header)).or_insert(*begin);
+        ensure!(first == begin, "{who} seals under {header:02x?} twice");
         Ok(())
-    }
-}
-
-/// Datagrams both ways all the time, whether or not they arrive.
-struct Chatter {
-    sockets: [UdpSocket; 2],
-    sent: AtomicU32,
-    over: AtomicBool,
-}
-
-impl Chatter {
-    fn new(walk: &Walk) -> Result<Self> {
-        let socket = |host: &Host, address: &str| {
-            host.inside(|| Ok(UdpSocket::bind((address.parse::<IpAddr>()?, 0))?))
-        };
-        let [near, far] = [
-            socket(&walk.mobile, MOBILE[0])?,
-            socket(&walk.home, GATEWAY[0])?,
-        ];
-        near.connect(far.local_addr()?)?;
-        far.connect(near.local_addr()?)?;
-        Ok(Self {
-            sockets: [near, far],
-            sent: AtomicU32::new(0),
-            over: AtomicBool::new(false),
-        })
-    }
-
-    fn meanwhile(&self, happen: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
-        thread::scope(|scope| {
-            scope.spawn(|| self.send());
-            let happened = happen(self);
-            self.over.store(true, Relaxed);
-            happened
-        })
-    }
-
-    fn send(&self) {
-        while !self.over.load(Relaxed) {
-            for socket in &self.sockets {
-                // There may be no way out just then.
-                let _ = socket.send(&[0; 200]);
-            }
-            self.sent.fetch_add(1, Relaxed);
-            thread::sleep(PERIOD);
-        }
-    }
-
-    /// Until so many more were sent.
-    fn wait_for(&self, more: u16) -> Result<()> {
-        let goal = self.sent.load(Relaxed) + u32::from(more);
-        until("datagrams", DEADLINE, || {
-            Ok((self.sent.load(Relaxed) >= goal).then_some(()))
-        })
     }
 }
 
@@ -482,7 +424,8 @@ fn a_number_that_is_used_twice_is_found() -> Result<()> {
     }
     let sealed = seen.iter_mut().find(|seen| seen.esp().is_some());
     let sealed = sealed.context("nothing was sealed")?;
-    *sealed.octets.last_mut().context("an octet")? ^= 1;
+    // Behind the headers of IP, UDP and ESP.
+    sealed.octets[20 + 8 + 8] ^= 1;
     let found = numbers.note(sealed).err();
     found.context("it is not found").map(drop)
 }

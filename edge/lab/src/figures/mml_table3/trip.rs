@@ -1,6 +1,7 @@
 //! A mobile node that comes to one foreign agent and goes to another, with what each host says meanwhile.
 
 use super::wires::{Kind, Message, Tap};
+use crate::chatter::Chatter;
 use crate::daemon::Daemon;
 use crate::host::Host;
 use crate::pair::{GATEWAY, MOBILE, NODE_KEY, Terms};
@@ -13,10 +14,7 @@ use crate::walk::{
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// From each foreign agent home, one way.
@@ -117,35 +115,13 @@ pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; 2]> {
     });
     let terms = licences.as_deref().map_or(Terms::PLAIN, Terms::requiring);
     let mut trip = Trip::prepare(scheme, terms)?;
-    let over = Arc::new(AtomicBool::new(false));
-    let talk = match scheme {
+    // Packets for the mobile node, wherever it is.
+    let [from, to] = match scheme {
         Scheme::Pure => [HOME_AGENT, HOME_ADDRESS],
         _ => [GATEWAY[0], MOBILE[0]],
     };
-    let talking = talk_to_mobile(&trip.walk.home, talk, &over)?;
-    let measured = trip.measure(scheme, terms);
-    over.store(true, Relaxed);
-    talking.join().expect("a sender does not panic");
-    measured
-}
-
-/// Packets for the mobile node, wherever it is, until it is over.
-fn talk_to_mobile(
-    home: &Host,
-    [from, to]: [&str; 2],
-    over: &Arc<AtomicBool>,
-) -> Result<thread::JoinHandle<()>> {
-    let from: IpAddr = from.parse()?;
-    let socket = home.inside(|| Ok(UdpSocket::bind((from, 0))?))?;
-    let (to, over): (IpAddr, _) = (to.parse()?, over.clone());
-    Ok(thread::spawn(move || {
-        const DISCARD: u16 = 9;
-        while !over.load(Relaxed) {
-            // There may be no way to it yet.
-            let _ = socket.send_to(&[0; 64], (to, DISCARD));
-            thread::sleep(PERIOD);
-        }
-    }))
+    let _chatter = Chatter::start((&trip.walk.home, from), to, PERIOD)?;
+    trip.measure(scheme, terms)
 }
 
 struct Trip {
