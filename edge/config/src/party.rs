@@ -35,8 +35,8 @@ pub struct Party {
     /// of its own: whether there is one is said by `pfs`. There is no key of its own for that: who
     /// records now reads later what the weakest exchange protects.
     pub kems: Vec<Option<Kem>>,
-    /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s. Who does not answer five times,
-    /// in 16 seconds, to that or to what it was asked before, is gone.
+    /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s. Who answers neither that nor what
+    /// it was asked before, five more times, is gone.
     pub liveness: Duration,
     /// `ike_rekey`: how long keys of the IKE SA are used, 1 s to 24 h. Default 4 h.
     pub ike_rekey: Duration,

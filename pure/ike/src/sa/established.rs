@@ -360,8 +360,9 @@ impl Established {
             match core.requests.is_idle() {
                 true => self.ask(Task::Liveness, core, ctx),
                 false => {
-                    let attempts = ctx.config.timers.liveness_attempts;
-                    core.requests.press(attempts, ctx.now);
+                    let timers = &ctx.config.timers;
+                    let attempts = timers.liveness_attempts;
+                    core.requests.press(attempts, timers, ctx.now);
                 }
             }
         }

@@ -34,6 +34,12 @@ struct Pending {
     at: Instant,
 }
 
+impl Pending {
+    const fn may_exceed(&self, attempts: u32) -> bool {
+        self.attempts > self.sent + attempts
+    }
+}
+
 /// What time did to the requests that are under way.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
@@ -140,13 +146,17 @@ impl Requests {
     /// Whether any that is under way may be sent more than so many times more.
     pub(crate) fn may_exceed(&self, attempts: u32) -> bool {
         let mut pending = self.pending.iter();
-        pending.any(|pending| pending.attempts > pending.sent + attempts)
+        pending.any(|pending| pending.may_exceed(attempts))
     }
 
-    /// Whatever is under way asks whether anybody is there: so many times more, from a moment on.
-    pub(crate) fn press(&mut self, attempts: u32, now: Instant) {
-        self.hurry(attempts);
-        self.hasten(now);
+    /// Those that may be sent so many times more, and soon, but not more often than that.
+    pub(crate) fn press(&mut self, attempts: u32, timers: &Timers, now: Instant) {
+        let pending = self.pending.iter_mut();
+        for pending in pending.filter(|pending| pending.may_exceed(attempts)) {
+            pending.attempts = pending.sent + attempts;
+            pending.pause = Duration::ZERO;
+            pending.at = pending.at.min(now + timers.retransmit);
+        }
     }
 
     /// Whatever is under way is to be repeated in a moment, and from then on as if it had been sent for the first time.
@@ -293,6 +303,30 @@ mod tests {
         };
         assert_eq!(sent_at, [0, 1, 3, 6]);
         assert_eq!((gave_up.0, gave_up.1.since_origin().as_secs()), (4, 9));
+    }
+
+    /// Requests that follow a question are pressed one by one, and the question goes on as it was.
+    #[test]
+    fn what_is_pressed_is_sent_so_many_times_more_and_what_has_no_more_is_left_alone() {
+        let mut requests = Requests::new();
+        send(&mut requests, 5, Instant::ZERO);
+        for second in 0..3 {
+            send(&mut requests, 16, at(second));
+            assert!(requests.may_exceed(5));
+            requests.press(5, &timers(), at(second));
+            assert!(!requests.may_exceed(5));
+        }
+        let mut sent = [1; 4];
+        let gave_up = loop {
+            let now = requests.poll_timeout().unwrap().at;
+            match requests.handle_timeout(&timers(), now) {
+                Due::Again(datagrams) => sent[usize::from(datagrams[0][0])] += 1,
+                Due::GiveUp(sent) => break (sent, now),
+                Due::Nothing => panic!("the deadline was promised"),
+            }
+        };
+        // After pauses of 1, 2, 3, 3 and 3 seconds.
+        assert_eq!(gave_up, (5, at(12)), "{sent:?}");
     }
 
     #[test]

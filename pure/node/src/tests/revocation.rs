@@ -141,7 +141,8 @@ fn from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens() 
         world.deaf[peer] = true;
         license(&mut world, who, &[]);
         assert_eq!(world.nodes[LICENSED].transit_counters().segments, 1);
-        for _ in 0..50 {
+        // After three quarters of a minute it would be gone.
+        for _ in 0..25 {
             assert_eq!(
                 seal(&mut world, who),
                 (spi, true),
@@ -177,7 +178,8 @@ fn from_that_moment_on_everything_goes_on_the_opaque_sa_beside_a_fixed_map() {
         license(&mut world, who, &[]);
         let opaque = world.nodes[who].composite_sas()[0].opaque.unwrap().1;
         assert_ne!(opaque, zoned);
-        for _ in 0..50 {
+        // After three quarters of a minute it would be gone.
+        for _ in 0..25 {
             assert_eq!(seal(&mut world, who).0, opaque);
             world.run_for(Duration::from_secs(1));
         }
