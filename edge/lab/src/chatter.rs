@@ -1,5 +1,6 @@
 //! Datagrams all the time, whether or not they arrive: what is under way when something happens.
 
+use crate::bait::DISCARD;
 use crate::host::Host;
 use crate::process::{DEADLINE, until};
 use anyhow::Result;
@@ -8,9 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-/// Where nobody answers (RFC 863).
-const DISCARD: u16 = 9;
 
 /// Who sends them, until it is dropped.
 pub struct Chatter {
@@ -47,7 +45,7 @@ impl Chatter {
         })
     }
 
-    /// Waits until so many more were sent.
+    /// Waits until so many more were sent, or would have been if there were a way.
     ///
     /// # Errors
     /// They were not.

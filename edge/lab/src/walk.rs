@@ -274,6 +274,16 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         self.agents[number].stratad(&format!("{}{LICENSED}{more}", agent_config(number)))
     }
 
+    /// The same of all agents, each with tables of its own.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_licensed_agents(&self, more: impl Fn(usize) -> String) -> Result<Vec<Daemon>> {
+        let numbers = 0..self.agents.len();
+        let agents = numbers.map(|number| self.start_licensed_agent_with(number, &more(number)));
+        agents.collect()
+    }
+
     /// The home agent's daemon.
     ///
     /// # Errors
@@ -335,6 +345,21 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         self.start_mobile(HOME_KEY, &more, Terms::PLAIN)
     }
 
+    /// What the mobile node's daemon is told.
+    pub fn mobile_config(&self, more: &str, terms: Terms<'_>) -> String {
+        mobile_config(&INTERFACES[..self.agents.len()], more, terms)
+    }
+
+    /// The same with a configuration of its own.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`].
+    pub fn start_mobile_as(&self, key: &str, config: &str) -> Result<Daemon> {
+        self.mobile.secret("home.key", key)?;
+        self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+        self.mobile.stratad(config)
+    }
+
     /// Has the host between lead to a foreign agent's network, or not.
     ///
     /// # Errors
@@ -348,21 +373,6 @@ key = {{ spi = 4098, secret = "mobile.key" }}
                 .run(&format!("ip route del {network}"))
                 .map(drop),
         }
-    }
-
-    /// What that daemon is told.
-    pub fn mobile_config(&self, more: &str, terms: Terms<'_>) -> String {
-        mobile_config(&INTERFACES[..self.agents.len()], more, terms)
-    }
-
-    /// The same with a configuration of its own.
-    ///
-    /// # Errors
-    /// Those of [`Host::stratad`].
-    pub fn start_mobile_as(&self, key: &str, config: &str) -> Result<Daemon> {
-        self.mobile.secret("home.key", key)?;
-        self.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
-        self.mobile.stratad(config)
     }
 
     /// How many packets the wires that are not ideal have lost by their errors.
@@ -395,16 +405,6 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         netlink.link_down("outside")?;
         netlink.link_up("outside")?;
         nat.route("default", OUTSIDE[1])
-    }
-
-    /// The same of all agents, each with tables of its own.
-    ///
-    /// # Errors
-    /// Those of [`Host::stratad`].
-    pub fn start_licensed_agents(&self, more: impl Fn(usize) -> String) -> Result<Vec<Daemon>> {
-        let numbers = 0..self.agents.len();
-        let agents = numbers.map(|number| self.start_licensed_agent_with(number, &more(number)));
-        agents.collect()
     }
 
     /// Leaves the mobile node the link to one agent alone.
