@@ -497,8 +497,10 @@ impl Node {
                 let _ = self.ike.open_child(peer, slot, now);
             }
         }
+        let sent_on = tunnel.sent_on.and_then(|child| self.slot_of(child));
         for (slot, closes) in &mut tunnel.opened {
-            if !wanted.contains(slot) && closes.is_none() {
+            let is_left = !wanted.contains(slot) && sent_on != Some(slot.as_str());
+            if is_left && closes.is_none() {
                 *closes = Some(now + STRAGGLERS);
             }
         }

@@ -41,6 +41,33 @@ fn a_tunnel_is_up_as_soon_as_a_registration_has_led_it_home() {
     assert!(world.run_until(SECOND / 10, is_up));
 }
 
+/// The new node gets no keys of its own, so that both ends leave the slot after two seconds. It is closed only when what they
+/// sent in it until then has arrived, whatever overtakes it.
+#[test]
+fn by_dkm_a_slot_is_received_on_for_a_while_when_both_ends_have_left_it() {
+    let mut world = World::at(Policies::new(Handover::Dkm), 0);
+    world.silent_in = Some((HOME, KEY_DISTRIBUTE));
+    world.move_to(1);
+    assert!(world.run_until(20 * SECOND, |world| world.is_at(1)));
+    let left = world.slot(HOME);
+    assert!(left.is_some());
+    (world.wireless.delayed, world.wired.delayed) = (500, 500);
+    let mut sent = [Vec::new(), Vec::new()];
+    for seq in 0..800 {
+        sent[HOME].push(world.segment(MOBILE, seq));
+        sent[MOBILE].push(world.segment(HOME, seq));
+        world.run_for(SECOND / 200);
+    }
+    world.run_for(SECOND);
+    assert_ne!(world.slot(HOME), left);
+    for end in [MOBILE, HOME] {
+        let lost = sent[end]
+            .iter()
+            .filter(|sent| !world.delivered[end].contains(sent));
+        assert_eq!(lost.count(), 0, "{:?}", world.dropped);
+    }
+}
+
 /// SNOOP keeps what has not been acknowledged; what is not its node's any more it lets go of, and the next one begins anew.
 #[test]
 fn what_snoop_keeps_of_who_has_left_is_gone_and_the_next_one_has_its_own() {
