@@ -359,11 +359,7 @@ impl Established {
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
             match core.requests.is_idle() {
                 true => self.ask(Task::Liveness, core, ctx),
-                false => {
-                    let timers = &ctx.config.timers;
-                    let attempts = timers.liveness_attempts;
-                    core.requests.press(attempts, timers, ctx.now);
-                }
+                false => core.requests.press(&ctx.config.timers, ctx.now),
             }
         }
         State::Established(self)
