@@ -131,6 +131,15 @@ impl Daemon {
         write(&self.host, config, &self.socket).map(drop)
     }
 
+    /// Writes another configuration and has it read, and returns what is said to that.
+    ///
+    /// # Errors
+    /// As [`Daemon::configure`], or it is refused.
+    pub fn change(&self, config: &str) -> Result<String> {
+        self.configure(config)?;
+        self.strata_text("reload")
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()

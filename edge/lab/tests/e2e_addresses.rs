@@ -235,8 +235,7 @@ fn another_pool_gives_another_address_without_a_restart() -> Result<()> {
     let start = "auto";
     let mobile = pair.start_borrower(&pair.mobile, &Borrower { start, ..ALICE })?;
     ensure!(address(&mobile, "office")? == "10.9.0.1");
-    gateway.configure(&lender_config(&pair.gateway, r#"["10.19.0.0/24"]"#))?;
-    gateway.strata_text("reload")?;
+    gateway.change(&lender_config(&pair.gateway, r#"["10.19.0.0/24"]"#))?;
     let other = |status: &Value| pair::is_up(status) && inside(status, "office") == ["10.19.0.1"];
     mobile.wait_until("status", DEADLINE, other)?;
     ensure!(on_device(&pair.mobile)? == ["10.19.0.1/32"]);

@@ -162,8 +162,7 @@ fn another_word_needs_a_restart() -> Result<()> {
     let pair = Pair::new("aead")?;
     let tunnel = start(&pair, Terms::PLAIN, [NONE; 2])?;
     let [config, _] = configs(Terms::PLAIN, [THEIRS, NONE]);
-    tunnel.mobile.configure(&config)?;
-    let told = tunnel.mobile.strata_text("reload")?;
+    let told = tunnel.mobile.change(&config)?;
     ensure!(
         told.contains("node.aead") && told.contains("restart"),
         "{told}"

@@ -381,8 +381,7 @@ fn a_configuration_without_a_log_is_told_how_to_have_one() -> Result<()> {
     await_one(&scene.node, "taken")?;
     // From then on it has one, with what comes.
     let config = gateway_config(Terms::LICENSED);
-    gateway.configure(&format!("{config}{}", log(&scene.pair.gateway)))?;
-    let text = gateway.strata_text("reload")?;
+    let text = gateway.change(&format!("{config}{}", log(&scene.pair.gateway)))?;
     if !text.contains("~ audit.file none -> ") {
         bail!("{text}");
     }

@@ -170,8 +170,7 @@ fn one_is_refused_with_a_reason_and_the_other_stays() -> Result<()> {
     ensure!(text.contains("  child     voice, down\n"), "{text}");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)?;
     // It is asked for again until the other end has it.
-    tunnel.gateway.configure(&gateway(THEIRS))?;
-    tunnel.gateway.strata_text("reload")?;
+    tunnel.gateway.change(&gateway(THEIRS))?;
     await_both(&tunnel)?;
     transfer(&pair.mobile, &pair.gateway, VOICE, MB)
 }
@@ -215,8 +214,7 @@ fn tunnels_come_and_go_with_the_file_one_by_one() -> Result<()> {
         (&tunnel.gateway, gateway(&theirs)),
         (&tunnel.mobile, mobile(&ours)),
     ] {
-        daemon.configure(&config)?;
-        let said = daemon.strata_text("reload")?;
+        let said = daemon.change(&config)?;
         ensure!(
             said.contains(".child.video") && said.contains(".child.voice"),
             "{said}"

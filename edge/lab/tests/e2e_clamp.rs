@@ -132,8 +132,7 @@ fn a_reload_turns_it_on_for_the_next_connection() -> Result<()> {
     let (pair, behind, tunnel) = start(Terms::PLAIN, "clamp = false")?;
     stands_still(&pair, &behind)?;
     let [mobile, _] = configs(Terms::PLAIN, "");
-    tunnel.mobile.configure(&mobile)?;
-    let text = tunnel.mobile.strata_text("reload")?;
+    let text = tunnel.mobile.change(&mobile)?;
     let line = "~ tunnel.clamp false -> true (applied)";
     ensure!(text.contains(line), "{text}");
     transfer(&behind, &pair.gateway, GATEWAY[0], OCTETS)

@@ -117,22 +117,18 @@ fn a_reload_changes_whom_programs_ask() -> Result<()> {
     let mut mobile = bed.pair.mobile.stratad(&without)?;
     mobile.strata_text("up office --wait")?;
     ensure!(bed.is_restored()?, "nobody asked for another server");
-    let change = |config: &str| {
-        mobile.configure(config)?;
-        mobile.strata_text("reload")
-    };
-    change(&with)?;
+    mobile.change(&with)?;
     ensure!(bed.text()?.contains(SERVER), "{}", bed.text()?);
-    let text = change(&with.replace(SERVER, OTHER))?;
+    let text = mobile.change(&with.replace(SERVER, OTHER))?;
     let line = "~ tunnel.dns [10.8.0.53] -> [10.8.0.54] (applied)\n";
     ensure!(text.contains(line), "{text}");
     let now = bed.text()?;
     ensure!(now.contains(OTHER) && !now.contains(SERVER), "{now}");
-    change(&without)?;
+    mobile.change(&without)?;
     ensure!(bed.is_restored()?, "{}", bed.text()?);
     mobile.strata_text("down office")?;
     mobile.wait_until("status", DEADLINE, pair::is_down)?;
-    change(&with)?;
+    mobile.change(&with)?;
     ensure!(bed.is_restored()?, "asked without a tunnel");
     mobile.strata_text("up office --wait")?;
     bed.until_asked()?;

@@ -112,8 +112,7 @@ fn a_reload_gives_packets_another_class() -> Result<()> {
     ensure_outside(&pair, |_| 46)?;
     let before = tunnel.spis()?;
     let [mobile, _] = plain::configs(COPY, "");
-    tunnel.mobile.configure(&mobile)?;
-    let text = tunnel.mobile.strata_text("reload")?;
+    let text = tunnel.mobile.change(&mobile)?;
     ensure!(
         text.contains("~ peer.office.dscp 46 -> copy (applied)"),
         "{text}"

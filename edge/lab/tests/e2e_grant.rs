@@ -208,15 +208,13 @@ impl Scene {
 
     /// The gateway reads its configuration with these licences; gives what `strata` prints.
     fn license_gateway(&self, licences: &[(&str, &str)]) -> Result<String> {
-        let gateway = &self.tunnel.gateway;
-        gateway.configure(&self.chain.gateway_config(licences))?;
-        gateway.strata_text("reload")
+        let config = self.chain.gateway_config(licences);
+        self.tunnel.gateway.change(&config)
     }
 
     fn license_mobile(&self, licences: &[(&str, &str)]) -> Result<String> {
-        let mobile = &self.tunnel.mobile;
-        mobile.configure(&self.chain.mobile_config(licences))?;
-        mobile.strata_text("reload")
+        let config = self.chain.mobile_config(licences);
+        self.tunnel.mobile.change(&config)
     }
 
     /// The audit log of a daemon: what happened to whom.

@@ -236,8 +236,7 @@ fn a_licence_to_inject_that_is_taken_back_ends_during_an_outage() -> Result<()> 
     outage(&pair)?;
     wait_for_answers(&licensed, &tunnel, 2)?;
     let without = pair::gateway_config(Terms::ZONED);
-    tunnel.gateway.configure(&without)?;
-    tunnel.gateway.strata_text("reload")?;
+    tunnel.gateway.change(&without)?;
     connection.ends()
 }
 

@@ -340,8 +340,7 @@ fn a_reload_takes_a_grant_back() -> Result<()> {
     tunnel.up()?;
     ensure!(readable(&pair, PORT, 5)? == 5, "it is encrypted");
     let [_, without] = configs([""; 2]);
-    tunnel.gateway.configure(&without)?;
-    let told = tunnel.gateway.strata_text("reload")?;
+    let told = tunnel.gateway.change(&without)?;
     ensure!(told.contains("peer.alice.level.integrity"), "{told}");
     tunnel.up()?;
     tunnel.mobile.wait_until("zones", DEADLINE, |zones| {

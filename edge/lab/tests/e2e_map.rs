@@ -223,8 +223,7 @@ fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     let licence = format!("licences = {}", pair::HEADERS);
     let without = configs[1].replace(&licence, "licences = []");
     ensure!(without != configs[1], "no licence in {}", configs[1]);
-    tunnel.gateway.configure(&without)?;
-    tunnel.gateway.strata_text("reload")?;
+    tunnel.gateway.change(&without)?;
     licensed.wait_until("zones", DEADLINE, |zones| held(zones).is_empty())?;
     let before = segments(&licensed)?;
     ensure!(before > 0, "the node has read nothing");

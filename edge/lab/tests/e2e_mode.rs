@@ -511,8 +511,7 @@ fn a_mode_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     ensure_mode(&tunnel, "tunnel", "")?;
     let beet = BEET.configs();
     for (daemon, config) in [(&tunnel.gateway, &beet[1]), (&tunnel.mobile, &beet[0])] {
-        daemon.configure(config)?;
-        daemon.strata_text("reload")?;
+        daemon.change(config)?;
     }
     tunnel.up()?;
     let in_beet = |status: &Value| {

@@ -304,8 +304,7 @@ fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<
     let read = far.read(&mut [0; 1]).map_err(|error| error.kind());
     ensure!(read == Err(ErrorKind::WouldBlock), "{read:?}");
     let [mobile, _] = configs(Family::V4, Terms::PLAIN, OFF);
-    scene.tunnel.mobile.configure(&mobile)?;
-    scene.tunnel.mobile.strata_text("reload")?;
+    scene.tunnel.mobile.change(&mobile)?;
     far.set_nonblocking(false)?;
     Ok(far.read_exact(&mut [0; 15_000])?)
 }
@@ -458,8 +457,7 @@ fn a_reload_turns_it_on_and_off() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;
     let reload = |config: &str, line: &str| {
         let [mobile, _] = configs(Family::V4, Terms::PLAIN, config);
-        scene.tunnel.mobile.configure(&mobile)?;
-        let text = scene.tunnel.mobile.strata_text("reload")?;
+        let text = scene.tunnel.mobile.change(&mobile)?;
         ensure!(text.contains(line), "{text}");
         scene.pass()
     };

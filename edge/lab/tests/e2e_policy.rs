@@ -208,8 +208,7 @@ fn a_service_is_bypassed_and_what_is_beside_it_is_not() -> Result<()> {
         mobile.strata_text("up office --wait")?;
         only_services().context("the daemon is back")?;
         let config = pair::mobile_config(Family::V4, Terms::PLAIN, "manual");
-        mobile.configure(&format!("{config}{lock}"))?;
-        mobile.strata_text("reload")?;
+        mobile.change(&format!("{config}{lock}"))?;
         for address in BYPASSED {
             ensure!(!reaches(&bed, address, 9400)?, "it is bypassed still");
         }

@@ -50,10 +50,10 @@ fn a_tunnel_that_did_not_change_loses_no_packet_and_keeps_its_spis() -> Result<(
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
     let text = volleys(ends.0, ends.1, || {
         for _ in 0..5 {
-            change(&tunnel.gateway, &with_bob())?;
-            change(&tunnel.gateway, &gateway_config(Terms::ZONED))?;
+            tunnel.gateway.change(&with_bob())?;
+            tunnel.gateway.change(&gateway_config(Terms::ZONED))?;
         }
-        change(&tunnel.gateway, &with_bob())
+        tunnel.gateway.change(&with_bob())
     })?;
     for line in ["+ peer.bob", "~ peer.alice.liveness 1s -> 7s (applied)"] {
         ensure!(text.lines().any(|had| had == line), "no {line:?}: {text}");
@@ -144,7 +144,7 @@ fn what_needs_a_restart_is_told_until_it_is_done() -> Result<()> {
     let (pair, mut tunnel) = start(Terms::PLAIN)?;
     let other = format!("{}[listen]\nnat = 4501\n", gateway_config(Terms::PLAIN));
     for _ in 0..2 {
-        let text = change(&tunnel.gateway, &other)?;
+        let text = tunnel.gateway.change(&other)?;
         ensure!(
             text.contains("! listen.nat 4500 -> 4501 (needs a restart)\n"),
             "{text}"
@@ -161,7 +161,7 @@ fn what_needs_a_restart_is_told_until_it_is_done() -> Result<()> {
 
 fn a_removed_peer_goes_with_its_routes() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED)?;
-    change(&tunnel.gateway, &with_bob())?;
+    tunnel.gateway.change(&with_bob())?;
     let only_bob = gateway_config(Terms::ZONED);
     let (head, tail) = (
         only_bob.find("[peer.alice]"),
@@ -169,7 +169,7 @@ fn a_removed_peer_goes_with_its_routes() -> Result<()> {
     );
     let (head, tail) = (head.context("a peer")?, tail.context("a node")?);
     let only_bob = format!("{}{BOB}{}", &only_bob[..head], &only_bob[tail..]);
-    let text = change(&tunnel.gateway, &only_bob)?;
+    let text = tunnel.gateway.change(&only_bob)?;
     ensure!(text.contains("- peer.alice\n"), "{text}");
     ensure!(names(&tunnel.gateway.strata("status")?) == ["bob", "fa"]);
     tunnel.mobile.wait_until("status", DEADLINE, |status| {
@@ -194,7 +194,7 @@ fn an_added_peer_comes_up() -> Result<()> {
     let mobile = pair.mobile.stratad(&elsewhere)?;
     pair.mobile
         .secret("tunnel.psk", "a key between mobile node and gateway")?;
-    let text = change(&mobile, &office)?;
+    let text = mobile.change(&office)?;
     ensure!(text.contains("- peer.elsewhere\n+ peer.office\n"), "{text}");
     mobile.wait_until("status", DEADLINE, is_up)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
@@ -213,10 +213,10 @@ fn the_first_tunnel_and_the_last_come_and_go_with_the_device() -> Result<()> {
         BOB.replace("10.8.0.0/16", "10.9.0.0/16"),
     );
     for _ in 0..2 {
-        change(&between, &format!("{node}{own}"))?;
+        between.change(&format!("{node}{own}"))?;
         let routes = pair.between.run("ip route show table 7296")?;
         ensure!(routes.contains("dev strata0"), "{routes}");
-        change(&between, &node)?;
+        between.change(&node)?;
         let after = pair::traces(&pair.between)?;
         ensure!(after == before, "{before:#?}\n{after:#?}");
     }
@@ -255,7 +255,7 @@ fn policies_hold_at_once() -> Result<()> {
     let before = tunnel.spis()?;
     let discard = "[[policy]]\naction = \"discard\"\nremote = \"10.8.0.0/16\"\n";
     let config = mobile_config(Family::V4, Terms::PLAIN, "manual");
-    let text = change(&tunnel.mobile, &format!("{config}{discard}"))?;
+    let text = tunnel.mobile.change(&format!("{config}{discard}"))?;
     ensure!(text.contains("+ policy[0]\n"), "{text}");
     let discarded = |status: &Value| status["status"]["drops"]["esp_discard_policy"].is_u64();
     let socket = pair
@@ -263,7 +263,7 @@ fn policies_hold_at_once() -> Result<()> {
         .inside(|| Ok(UdpSocket::bind((MOBILE[0], 0))?))?;
     socket.send_to(b"nowhere", (GATEWAY[0], 9))?;
     tunnel.mobile.wait_until("status", DEADLINE, discarded)?;
-    change(&tunnel.mobile, &config)?;
+    tunnel.mobile.change(&config)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)?;
     ensure!(tunnel.spis()? == before, "other SPIs");
     Ok(())
@@ -272,15 +272,14 @@ fn policies_hold_at_once() -> Result<()> {
 fn the_log_says_as_much_as_it_is_told_to() -> Result<()> {
     let (_pair, mut tunnel) = start(Terms::PLAIN)?;
     let config = mobile_config(Family::V4, Terms::PLAIN, "manual");
-    change(
-        &tunnel.mobile,
-        &format!("{config}[log]\nlevel = \"error\"\n"),
-    )?;
+    tunnel
+        .mobile
+        .change(&format!("{config}[log]\nlevel = \"error\"\n"))?;
     let before = tunnel.mobile.process().log();
     tunnel.mobile.strata_text("down office")?;
     tunnel.mobile.wait_until("status", DEADLINE, is_down)?;
     ensure!(tunnel.mobile.process().log() == before, "it still talks");
-    change(&tunnel.mobile, &config)?;
+    tunnel.mobile.change(&config)?;
     tunnel.up()?;
     let after = tunnel.mobile.process().log();
     ensure!(
@@ -298,7 +297,7 @@ fn after_a_licence_is_removed_the_node_opens_nothing() -> Result<()> {
     let before = tunnel.spis()?;
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
     volleys(ends.0, ends.1, || {
-        let text = change(&tunnel.gateway, &gateway_config(Terms::ZONED))?;
+        let text = tunnel.gateway.change(&gateway_config(Terms::ZONED))?;
         let line = "~ peer.alice.licences [fa.example.net read headers] -> [] (by new keys)\n";
         ensure!(text.contains(line), "{text}");
         until("new keys at both ends", DEADLINE, || {
@@ -338,7 +337,7 @@ fn a_licensed_node_that_is_added_reads_from_then_on() -> Result<()> {
     let before = tunnel.spis()?;
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
     volleys(ends.0, ends.1, || {
-        change(&tunnel.gateway, &full)?;
+        tunnel.gateway.change(&full)?;
         licensed.wait_until("zones", DEADLINE, pair::holds_a_grant)
     })?;
     ensure!(tunnel.spis()? == before, "other SPIs");
@@ -361,15 +360,9 @@ fn with_bob() -> String {
     format!("{config}{BOB}")
 }
 
-/// Has a daemon read another configuration; gives what `strata` prints.
-fn change(daemon: &Daemon, config: &str) -> Result<String> {
-    daemon.configure(config)?;
-    daemon.strata_text("reload")
-}
-
 /// The same for a configuration with faults; gives the complaint.
 fn refused(daemon: &Daemon, config: &str) -> Result<String> {
-    match change(daemon, config) {
+    match daemon.change(config) {
         Ok(text) => bail!("it was accepted: {text}"),
         Err(error) => Ok(format!("{error:?}")),
     }

@@ -70,7 +70,7 @@ fn what_both_files_lock_is_never_seen() -> Result<()> {
     ];
     bait::lay_while(&pair.mobile, &GATEWAY, || {
         for file in files.iter().cycle().take(3 * files.len()) {
-            change(&mobile, file)?;
+            mobile.change(file)?;
         }
         mobile.wait_until("status", DEADLINE, pair::is_up)
     })?;
@@ -86,19 +86,19 @@ fn the_lock_is_what_the_file_says() -> Result<()> {
     no_leak(&look(&GATEWAY)?)?;
     leak(&look(&BEHIND)?)?;
 
-    change(&mobile, &format!("{}{BRANCH}", office(LOCKED)))?;
+    mobile.change(&format!("{}{BRANCH}", office(LOCKED)))?;
     no_leak(&look(&[GATEWAY, BEHIND].concat())?)?;
 
-    change(&mobile, &office(LOCKED))?;
+    mobile.change(&office(LOCKED))?;
     no_leak(&look(&GATEWAY)?)?;
     leak(&look(&BEHIND)?)?;
 
     let moved = office(LOCKED).replace("10.8.0.0/16", "10.9.0.0/16");
-    change(&mobile, &moved.replace("fd00:8::", "fd00:9::"))?;
+    mobile.change(&moved.replace("fd00:8::", "fd00:9::"))?;
     no_leak(&look(&BEHIND)?)?;
     leak(&look(&GATEWAY)?)?;
 
-    let text = change(&mobile, NO_TUNNEL)?;
+    let text = mobile.change(NO_TUNNEL)?;
     ensure!(text.contains("- peer.office\n"), "{text}");
     let rules = pair.mobile.run("nft list ruleset")?;
     ensure!(rules.is_empty(), "{rules}");
@@ -110,14 +110,14 @@ fn the_lock_is_what_the_file_says() -> Result<()> {
 fn a_lock_that_came_by_reload_outlives_the_daemon() -> Result<()> {
     let (pair, tap) = bed()?;
     let mut mobile = start(&pair, &office(""))?;
-    let text = change(&mobile, &office(LOCKED))?;
+    let text = mobile.change(&office(LOCKED))?;
     let line = "~ peer.office.leak stopped -> never (applied)\n";
     ensure!(text.contains(line), "{text}");
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
     mobile.stop()?;
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
     mobile.start_again()?;
-    change(&mobile, &office(""))?;
+    mobile.change(&office(""))?;
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
     mobile.stop()?;
     leak(&round(&pair.mobile, &tap, &GATEWAY)?)
@@ -133,7 +133,7 @@ fn a_refused_reload_leaves_the_lock_as_it_was() -> Result<()> {
         (strict + BRANCH, "rp_filter"),
         (office("leak = \"nevr\"\n"), "did you mean"),
     ] {
-        let Err(refusal) = change(&mobile, &file) else {
+        let Err(refusal) = mobile.change(&file) else {
             bail!("it was accepted: {file}");
         };
         let refusal = format!("{refusal:#}");
@@ -163,9 +163,4 @@ fn start(pair: &Pair, config: &str) -> Result<Daemon> {
     let daemon = pair.mobile.stratad(config)?;
     daemon.strata("status")?;
     Ok(daemon)
-}
-
-fn change(daemon: &Daemon, config: &str) -> Result<String> {
-    daemon.configure(config)?;
-    daemon.strata_text("reload")
 }

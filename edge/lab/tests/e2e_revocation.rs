@@ -183,8 +183,7 @@ fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
     let fixes = explained["attempt"]["fixes"].to_string();
     ensure!(fixes.contains("node.crl"), "{fixes}");
     // What has ended still counts for what it says, and says nothing of this certificate.
-    tunnel.gateway.configure(&gateway_with(CRL))?;
-    let text = tunnel.gateway.strata_text("reload")?;
+    let text = tunnel.gateway.change(&gateway_with(CRL))?;
     ensure!(
         text.contains("~ node.revocation strict -> relaxed"),
         "{text}"
@@ -193,8 +192,7 @@ fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
     warned(&tunnel, &pair.gateway, true)?;
     tunnel.mobile.strata_text("down office")?;
     openssl::list(&pair.gateway, "-crldays 30")?;
-    tunnel.gateway.configure(&gateway_with(STRICT))?;
-    tunnel.gateway.strata_text("reload")?;
+    tunnel.gateway.change(&gateway_with(STRICT))?;
     tunnel.up()?;
     warned(&tunnel, &pair.gateway, false)
 }

@@ -125,8 +125,7 @@ fn what_is_behind_the_gateway_goes_in_and_all_else_goes_beside() -> Result<()> {
     let line = "  routes    10.8.0.0/16: the peer says what is behind it\n";
     ensure!(text.contains(line), "{text}");
     // The control: the tunnel is the same, and would have carried both.
-    daemon.configure(&mobile("manual", ""))?;
-    let text = daemon.strata_text("reload")?;
+    let text = daemon.change(&mobile("manual", ""))?;
     let line = "~ peer.office.routes subnets -> remote (applied)";
     ensure!(text.contains(line), "{text}");
     ensure!(led_into_tunnel(&pair.mobile)? == ["default"]);
@@ -150,8 +149,7 @@ fn another_list_makes_other_routes_without_a_restart() -> Result<()> {
         (&["10.8.0.0/16"][..], true, false),
     ] {
         let subnets = format!("subnets = {list:?}");
-        daemon.configure(&gateway(&pair, EVERYTHING, &subnets))?;
-        let text = daemon.strata_text("reload")?;
+        let text = daemon.change(&gateway(&pair, EVERYTHING, &subnets))?;
         ensure!(text.contains("~ pool.office.subnets "), "{text}");
         led(&pair, &mobile, list)?;
         daemon.wait_until("status", DEADLINE, is_up)?;

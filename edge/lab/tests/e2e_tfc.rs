@@ -191,8 +191,7 @@ fn a_reload_turns_it_on_and_off() -> Result<()> {
     let before = tunnel.spis()?;
     for (line, change) in [(MTU, "off -> mtu"), (OFF, "mtu -> off")] {
         let [mobile, _] = configs(Terms::PLAIN, [line, MTU]);
-        tunnel.mobile.configure(&mobile)?;
-        let text = tunnel.mobile.strata_text("reload")?;
+        let text = tunnel.mobile.change(&mobile)?;
         let told = format!("~ peer.office.tfc {change} (applied)");
         ensure!(text.contains(&told), "{text}");
         match line {
@@ -299,8 +298,7 @@ fn silence_is_covered_by_packets_of_the_same_length() -> Result<()> {
 fn a_reload_covers_silence_and_octets_pass() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED, [MTU; 2])?;
     let [mobile, _] = configs(Terms::ZONED, [COVER, MTU]);
-    tunnel.mobile.configure(&mobile)?;
-    let text = tunnel.mobile.strata_text("reload")?;
+    let text = tunnel.mobile.change(&mobile)?;
     let told = "~ peer.office.cover none -> 50 (applied)";
     ensure!(text.contains(told), "{text}");
     lengths_of(&pair, 50)?;

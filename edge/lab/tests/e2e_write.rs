@@ -147,8 +147,7 @@ fn a_licence_to_write_that_is_taken_back_ends_while_packets_flow() -> Result<()>
     download.go_on()?;
     ensure!(download.window(&pair)? <= WINDOW);
     let without = mobile_config(Family::V4, Terms::ZONED, "manual");
-    tunnel.mobile.configure(&without)?;
-    tunnel.mobile.strata_text("reload")?;
+    tunnel.mobile.change(&without)?;
     until("a window that nobody lowers", DEADLINE, || {
         download.go_on()?;
         Ok((download.window(&pair)? > WINDOW).then_some(()))

@@ -334,8 +334,7 @@ fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     let (licensed, tunnel) = TRANSPORT.up_with_node(&pair, HEADERS)?;
     TRANSPORT.carry(&pair)?;
     let [_, without] = TRANSPORT.configs([ZONES; 2]);
-    tunnel.gateway.configure(&without)?;
-    tunnel.gateway.strata_text("reload")?;
+    tunnel.gateway.change(&without)?;
     licensed.wait_until("zones", DEADLINE, |zones| held(zones).is_empty())?;
     let before = pair::segments(&licensed)?;
     ensure!(before > 0, "the node has read nothing");
@@ -399,8 +398,7 @@ fn zones_that_come_with_a_reload_make_it_anew() -> Result<()> {
     BEET.carry(&pair)?;
     let [mobile, gateway] = BEET.configs([ZONES; 2]);
     for (daemon, config) in [(&tunnel.gateway, &gateway), (&tunnel.mobile, &mobile)] {
-        daemon.configure(config)?;
-        daemon.strata_text("reload")?;
+        daemon.change(config)?;
     }
     tunnel.mobile.strata_text("up office --wait")?;
     let zoned = |status: &Value| {
