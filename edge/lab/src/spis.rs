@@ -19,6 +19,21 @@ pub fn sent_on(status: &Value, slot: &str) -> Option<[String; 2]> {
     Some([spi("spi_in")?, spi("spi_out")?])
 }
 
+/// The same of both ends, by what they say, if they agree: of home first the one that it receives on.
+pub fn sealed_in(home: &Value, mobile: &Value, slot: &str) -> Option<[String; 2]> {
+    let [inward, outward] = sent_on(mobile, slot)?;
+    sent_on(home, slot).filter(|home| *home == [outward, inward])
+}
+
+/// Whether a node holds the keys of both these.
+///
+/// # Errors
+/// Those of [`Daemon::strata`].
+pub fn holds(node: &Daemon, spis: &[String; 2]) -> Result<bool> {
+    let held = held(node)?;
+    Ok(spis.iter().all(|spi| held.contains(spi)))
+}
+
 /// The SPIs whose keys a node holds.
 ///
 /// # Errors

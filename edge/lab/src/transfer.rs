@@ -22,21 +22,14 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// There is no connection, nothing arrives for half a minute, or what arrives is not what was sent.
 pub fn transfer(sender: &Host, receiver: &Host, address: &str, octets: u64) -> Result<()> {
-    let (out, mut inward) = connect(sender, receiver, address)?;
-    let stream = Marked::new(SEED);
-    thread::scope(|scope| {
-        let sending = scope.spawn(|| send(&stream, out, octets));
-        let received = compare(&stream, &mut inward);
-        // Or the sender would wait for a reader that has given up.
-        drop(inward);
-        let sent = sending.join().expect("a sender returns its errors");
-        let received = received.with_context(|| format!("from {}", sender.name()))?;
-        sent.with_context(|| format!("to {address}"))?;
-        match received == octets {
-            true => Ok(()),
-            false => bail!("{received} of {octets} octets arrived at {address}"),
-        }
-    })
+    let ends = connect(sender, receiver, address)?;
+    let (received, sent) = carry(ends, octets, compare);
+    let received = received.with_context(|| format!("from {}", sender.name()))?;
+    sent.with_context(|| format!("to {address}"))?;
+    match received == octets {
+        true => Ok(()),
+        false => bail!("{received} of {octets} octets arrived at {address}"),
+    }
 }
 
 /// Sends so many parts of so many octets from one host to an address of another, who reads them one by one; between two of
@@ -50,23 +43,36 @@ pub fn in_parts(
     (parts, length): (usize, usize),
     mut happen: impl FnMut(usize) -> Result<()>,
 ) -> Result<()> {
-    let (out, mut inward) = connect(sender, receiver, address)?;
+    let (out, inward) = connect(sender, receiver, address)?;
     inward.set_read_timeout(Some(DEADLINE))?;
     // Nothing is read as long as something happens.
     out.set_write_timeout(None)?;
-    let stream = Marked::new(SEED);
-    thread::scope(|scope| {
-        let sending = scope.spawn(|| send(&stream, out, (parts * length) as u64));
-        let received = (0..parts).try_for_each(|part| {
+    let octets = (parts * length) as u64;
+    let (received, sent) = carry((out, inward), octets, |stream, inward| {
+        (0..parts).try_for_each(|part| {
             if part > 0 {
                 happen(part)?;
             }
-            read_part(&stream, &mut inward, part * length, length)
-        });
+            read_part(stream, inward, part * length, length)
+        })
+    });
+    received.and(sent)
+}
+
+/// Sends so many octets into one end of a connection while somebody reads at the other; gives what became of both.
+fn carry<T>(
+    (out, mut inward): (TcpStream, TcpStream),
+    octets: u64,
+    read: impl FnOnce(&Marked, &mut TcpStream) -> Result<T>,
+) -> (Result<T>, Result<()>) {
+    let stream = Marked::new(SEED);
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| send(&stream, out, octets));
+        let received = read(&stream, &mut inward);
+        // Or the sender would wait for a reader that has given up.
         drop(inward);
         let sent = sending.join().expect("a sender returns its errors");
-        received?;
-        sent
+        (received, sent)
     })
 }
 

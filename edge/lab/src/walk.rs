@@ -54,6 +54,9 @@ pub const AGENTS: [&str; MOST_AGENTS] = [
 /// The mobile node's interfaces, in the same order.
 pub const INTERFACES: [&str; MOST_AGENTS] = ["m0", "m1", "m2", "m3"];
 
+/// A line of `[mobile_node]`, so that a home agent that has forgotten where it is hears it soon.
+pub const OFTEN: &str = "lifetime = \"10s\"";
+
 /// What mobile node and foreign agents share.
 const AGENT_KEY: &str = "a key between mobile node and foreign agents";
 

@@ -7,7 +7,7 @@ use lab::host::Host;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
-use lab::spis::{held, passed, sent_on, spi};
+use lab::spis::{held, holds, passed, sent_on, spi};
 use lab::transfer::transfer;
 use lab::volley::{Volleys, volleys};
 use lab::walk::{AGENTS, CARE_OF, Ends, Walk, both_ways, bound, registered, tables};
@@ -88,11 +88,8 @@ impl Route {
         more: &str,
         neighbours: impl Fn(usize) -> String,
     ) -> Result<Self> {
-        let agents = walk.start_licensed_agents(neighbours)?;
-        let home = walk.start_home_as(home)?;
-        // It might hear the other one first.
-        walk.set_link(1, false)?;
-        let ends = Ends::start_on(walk, home, more, Terms::requiring(mobile))?;
+        let terms = Terms::requiring(mobile);
+        let (ends, agents) = Ends::start_among(walk, home, (more, terms), neighbours)?;
         Ok(Self { ends, agents })
     }
 
@@ -111,9 +108,10 @@ impl Route {
         let slot = format!("@{}", AGENTS[number]);
         let what = format!("{} to read", AGENTS[number]);
         until(&what, DEADLINE, || {
-            let spis = self.ends.sealed_in(&slot)?;
-            let held = held(&self.agents[number])?;
-            Ok(spis.filter(|spis| spis.iter().all(|spi| held.contains(spi))))
+            let Some(spis) = self.ends.sealed_in(&slot)? else {
+                return Ok(None);
+            };
+            Ok(holds(&self.agents[number], &spis)?.then_some(spis))
         })
     }
 
@@ -143,11 +141,6 @@ impl Route {
             .mobile
             .wait_until("status", DEADLINE, one)
             .map(drop)
-    }
-
-    fn move_to(&self, walk: &Walk, number: usize) -> Result<()> {
-        walk.leave_link(number)?;
-        self.ends.is_at(CARE_OF[number])
     }
 }
 
@@ -186,7 +179,7 @@ fn pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it() -> Result
     let read = pair::segments(&route.agents[0])?;
     ensure!(read > 100, "the first has read {read} segments");
     let left = held(&route.agents[0])?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     let spis = route.is_read_by(1)?;
     ensure!(
         spis.iter().all(|spi| !left.contains(spi)),
@@ -228,7 +221,7 @@ fn with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi() -> Result<()
     let slot = children.iter().find(|child| child["name"] == next);
     let sent = slot.context("it waits")?["sent"]["packets"].clone();
     ensure!(sent == 0, "{sent} packets were sent before it was visited");
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     let spis = route.is_read_by(1)?;
     ensure!(
         spis.iter().all(|spi| prepared.contains(spi)),
@@ -246,7 +239,7 @@ fn a_slot_that_is_come_back_to_has_other_keys() -> Result<()> {
         let route = Route::start(&walk, handover, "")?;
         let mut all = BTreeSet::new();
         for number in [0, 1, 0, 1] {
-            route.move_to(&walk, number)?;
+            route.ends.move_to(&walk, number)?;
             let spis = route.is_read_by(number)?;
             ensure!(
                 spis.iter().all(|spi| all.insert(spi.clone())),
@@ -264,7 +257,7 @@ fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
     walk.check_reverse_paths("2")?;
     let route = Route::start(&walk, "pkd", "simultaneous = true")?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     route.is_read_by(1)?;
     volleys((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]), || {
         route.join(&walk, 0)?;
@@ -320,7 +313,7 @@ fn an_agent_that_heard_of_no_revocation_has_keys_of_nothing() -> Result<()> {
     let kept = held(&route.agents[0])?;
     ensure!(kept.len() == 2, "it holds {kept:?}");
     route.agents[0].process().signal(Signal::SIGSTOP)?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     let tap = Wiretap::open(&walk.mobile)?;
     route.is_read_by(1)?;
     both_ways(&walk)?;
@@ -342,7 +335,7 @@ fn a_node_that_the_mobile_node_does_not_license_gets_no_key() -> Result<()> {
         why.contains("offers to let fb.example.net read") && why.contains("`at`")
     };
     route.ends.mobile.wait_until("status", DEADLINE, told)?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     let tap = Wiretap::open(&walk.mobile)?;
     both_ways(&walk)?;
     ensure!(held(&route.agents[1])?.is_empty(), "it holds keys");
@@ -374,7 +367,7 @@ fn what_cannot_be_handed_over_is_told_with_the_fix() -> Result<()> {
 fn an_agent_that_was_killed_gets_its_keys_again() -> Result<()> {
     let walk = Walk::new("handover")?;
     let mut route = Route::start(&walk, "push", "")?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     route.is_read_by(1)?;
     route.agents[1].process().crash()?;
     route.agents[1].start_again()?;
@@ -390,7 +383,7 @@ fn keys_come_over_a_way_that_loses_much() -> Result<()> {
     let walk = Walk::with_hop("handover", pair::hop(2e-5))?;
     let route = Route::start(&walk, "push", "")?;
     for number in [0, 1, 0] {
-        route.move_to(&walk, number)?;
+        route.ends.move_to(&walk, number)?;
         route.is_read_by(number)?;
     }
     ensure!(walk.lost() > 0, "nothing was lost");
@@ -427,8 +420,7 @@ fn a_fixed_accelerator_reads_what_passes_it_and_nothing_else() -> Result<()> {
     }
     let spis = sent_on(&read(&gateway, true)?, slot).context("it is sent on")?;
     until("the keys of now", DEADLINE, || {
-        let held = held(&licensed)?;
-        Ok(spis.iter().all(|spi| held.contains(spi)).then_some(()))
+        Ok(holds(&licensed, &spis)?.then_some(()))
     })
 }
 
@@ -436,15 +428,11 @@ fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
     let walk = Walk::new("handover")?;
     let one = licences(&[0], "push");
     let route = Route::start_with(&walk, &one, &licences(&[0, 1], "push"), "")?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     ensure!(held(&route.agents[1])?.is_empty(), "it holds keys");
     let both = licences(&[0, 1], "push");
     let terms = Terms::requiring(&both);
-    route
-        .ends
-        .mobile
-        .configure(&walk.mobile_config("", terms))?;
-    route.ends.mobile.strata_text("reload")?;
+    route.ends.mobile.change(&walk.mobile_config("", terms))?;
     route.is_read_by(1)?;
     Ok(())
 }
@@ -459,7 +447,7 @@ fn with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before() -> Re
     let spis = route.is_read_by(0)?;
     route.agents[1].wait_until("status", DEADLINE, knows_its_neighbour)?;
     meanwhile(&walk, || {
-        route.move_to(&walk, 1)?;
+        route.ends.move_to(&walk, 1)?;
         route.serves(1, 0)
     })?;
     route.agents[1].wait_until("zones", DEADLINE, |zones| !pair::holds_a_grant(zones))?;
@@ -479,7 +467,7 @@ fn with_dkm_nobody_reads_behind_the_mobile_node() -> Result<()> {
     let route = Route::start_dkm(&walk)?;
     let mut all = BTreeSet::new();
     for number in [0, 1, 0] {
-        route.move_to(&walk, number)?;
+        route.ends.move_to(&walk, number)?;
         let spis = route.is_read_by(number)?;
         ensure!(
             spis.iter().all(|spi| all.insert(spi.clone())),
@@ -509,7 +497,7 @@ fn a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s() -> Result<()> {
     let rules = walk.home.file("blocked.nft", &table)?;
     walk.home.run(&format!("nft -f {}", rules.display()))?;
     let tap = Wiretap::open(&walk.mobile)?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     let mut volleys = Volleys::new((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]))?;
     let (mut moved, mut sealed) = (None, Vec::new());
     let later = until("packets of some seconds", DEADLINE, || {
@@ -556,7 +544,7 @@ fn an_agent_that_does_not_know_its_neighbour_gives_it_nothing() -> Result<()> {
     };
     let route = Route::start_as(&walk, &all, &home, "", one)?;
     route.is_read_by(0)?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     route.is_read_by(1)?;
     let told = |status: &Value| {
         let text = status.to_string();
@@ -570,7 +558,10 @@ fn an_agent_that_is_gone_hands_on_nothing_and_delays_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
     let mut route = Route::start_dkm(&walk)?;
     route.agents[0].process().signal(Signal::SIGSTOP)?;
-    let moved = route.move_to(&walk, 1).and_then(|()| route.is_read_by(1));
+    let moved = route
+        .ends
+        .move_to(&walk, 1)
+        .and_then(|()| route.is_read_by(1));
     route.agents[0].process().signal(Signal::SIGCONT)?;
     moved.map(drop)
 }
@@ -579,7 +570,7 @@ fn with_dkm_keys_come_over_a_way_that_loses_much() -> Result<()> {
     let walk = Walk::with_hop("handover", pair::hop(2e-5))?;
     let route = Route::start_dkm(&walk)?;
     for number in [1, 0, 1] {
-        route.move_to(&walk, number)?;
+        route.ends.move_to(&walk, number)?;
         route.is_read_by(number)?;
     }
     ensure!(walk.lost() > 0, "nothing was lost");

@@ -5,10 +5,10 @@ use lab::daemon::Daemon;
 use lab::pair::{self, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
-use lab::spis::{held, passed, sent_on};
+use lab::spis::{held, holds, passed, sent_on};
 use lab::testbed::Testbed;
 use lab::walk::tables::neighbours;
-use lab::walk::{AGENTS, CARE_OF, Ends, MOST_AGENTS, Walk, both_ways, tables};
+use lab::walk::{AGENTS, Ends, MOST_AGENTS, OFTEN, Walk, both_ways, tables};
 use lab::wiretap::Wiretap;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -43,9 +43,6 @@ fn licences(agents: &[usize], holders: &str) -> String {
 const TWO: &str = "holders = 2";
 const ALL: [usize; MOST_AGENTS] = [0, 1, 2, 3];
 
-/// So a home agent that has forgotten where the mobile node is hears it soon.
-const OFTEN: &str = "lifetime = \"10s\"";
-
 /// What the slot is called that these share.
 fn slot(agents: &[usize]) -> String {
     let names: Vec<_> = agents.iter().map(|agent| AGENTS[*agent]).collect();
@@ -76,10 +73,9 @@ impl Route {
         [mobile, home]: [&str; 2],
         neighbours: impl Fn(usize) -> String,
     ) -> Result<Self> {
-        let agents = walk.start_licensed_agents(neighbours)?;
-        let home = walk.start_home(Terms::requiring(home))?;
-        walk.leave_link(0)?;
-        let ends = Ends::start_on(walk, home, OFTEN, Terms::requiring(mobile))?;
+        let home = walk.home_config(Terms::requiring(home));
+        let terms = Terms::requiring(mobile);
+        let (ends, agents) = Ends::start_among(walk, &home, (OFTEN, terms), neighbours)?;
         Ok(Self { ends, agents })
     }
 
@@ -99,18 +95,12 @@ impl Route {
             };
             let mut holders = Vec::new();
             for (number, agent) in self.agents.iter().enumerate() {
-                let held = held(agent)?;
-                if spis.iter().all(|spi| held.contains(spi)) {
+                if holds(agent, &spis)? {
                     holders.push(number);
                 }
             }
             Ok((holders == readers).then_some(spis))
         })
-    }
-
-    fn move_to(&self, walk: &Walk, number: usize) -> Result<()> {
-        walk.leave_link(number)?;
-        self.ends.is_at(CARE_OF[number])
     }
 }
 
@@ -124,7 +114,7 @@ fn a_move_among_nodes_that_share_keys_is_no_other_spi_and_loses_nothing() -> Res
     let route = Route::start(&walk, |number| neighbours(&[1 - number]))?;
     let spis = route.is_read_by(&[0, 1])?;
     for number in [1, 0, 1] {
-        route.move_to(&walk, number)?;
+        route.ends.move_to(&walk, number)?;
         let before = pair::segments(&route.agents[number])?;
         both_ways(&walk)?;
         let read = pair::segments(&route.agents[number])? - before;
@@ -144,7 +134,7 @@ fn keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothin
     let mut kept = held(&route.agents[0])?;
     for number in [1, 2] {
         kept.extend(held(&route.agents[number - 1])?);
-        route.move_to(&walk, number)?;
+        route.ends.move_to(&walk, number)?;
         let now = route.is_read_by(&[number, number + 1])?;
         ensure!(
             now.iter().all(|spi| !spis.contains(spi)),
@@ -172,7 +162,7 @@ fn keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothin
         ensure!(opened == 0, "who was left has keys of {opened} SPIs");
     }
     // The last one names nobody, and has the keys already.
-    route.move_to(&walk, 3)?;
+    route.ends.move_to(&walk, 3)?;
     let now = route.is_read_by(&[2, 3])?;
     ensure!(now == spis, "{now:?} are not {spis:?}");
     Ok(())
@@ -199,8 +189,7 @@ fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
     route
         .ends
         .mobile
-        .configure(&walk.mobile_config(OFTEN, terms))?;
-    route.ends.mobile.strata_text("reload")?;
+        .change(&walk.mobile_config(OFTEN, terms))?;
     route.is_read_by(&[0, 1]).map(drop)
 }
 
@@ -233,7 +222,7 @@ fn more_neighbours_than_may_hold_keys_are_told() -> Result<()> {
     };
     route.ends.home.wait_until("status", DEADLINE, told)?;
     // To one of those that were left out: it gets new ones, and the first that it names.
-    route.move_to(&walk, 3)?;
+    route.ends.move_to(&walk, 3)?;
     let now = route.is_read_by(&[0, 3])?;
     ensure!(
         now.iter().all(|spi| !spis.contains(spi)),
@@ -254,7 +243,7 @@ fn a_neighbour_that_does_not_answer_delays_no_keys_and_gets_them_later() -> Resu
     route.is_read_by(&[0, 1])?;
     let before = held(&route.agents[0])?;
     route.agents[2].process().signal(Signal::SIGSTOP)?;
-    let moved = route.move_to(&walk, 1).and_then(|()| {
+    let moved = route.ends.move_to(&walk, 1).and_then(|()| {
         until("the second to read by new keys", DEADLINE, || {
             let sealed = sent_on(&route.ends.home.strata("status")?, &route.slot());
             let held = held(&route.agents[1])?;
@@ -277,7 +266,7 @@ fn shared_keys_come_over_a_way_that_loses_much() -> Result<()> {
     let route = Route::start(&walk, ring)?;
     route.is_read_by(&[0, 1])?;
     for (number, readers) in [(1, [1, 2]), (2, [0, 2]), (0, [0, 1])] {
-        route.move_to(&walk, number)?;
+        route.ends.move_to(&walk, number)?;
         route.is_read_by(&readers)?;
         both_ways(&walk)?;
     }
@@ -290,7 +279,7 @@ fn a_gateway_that_was_killed_gives_few_nodes_other_keys() -> Result<()> {
     let walk = chain()?;
     let mut route = Route::start(&walk, onward)?;
     route.is_read_by(&[0, 1])?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     let before = route.is_read_by(&[1, 2])?;
     route.ends.home.process().crash()?;
     route.ends.home.start_again()?;
@@ -306,15 +295,14 @@ fn a_node_that_is_taken_out_of_the_file_reads_nothing_more() -> Result<()> {
     let walk = Walk::in_bed(Testbed::new("holders")?, &[None; 3])?;
     let ring = |number: usize| neighbours(&[(number + 1) % 3]);
     let route = Route::start(&walk, ring)?;
-    route.move_to(&walk, 1)?;
+    route.ends.move_to(&walk, 1)?;
     route.is_read_by(&[1, 2])?;
     let kept = held(&route.agents[2])?;
     let others = licences(&[0, 1], TWO);
     route
         .ends
         .home
-        .configure(&walk.home_config(Terms::requiring(&others)))?;
-    route.ends.home.strata_text("reload")?;
+        .change(&walk.home_config(Terms::requiring(&others)))?;
     let gone = |status: &Value| sent_on(status, &slot(&[0, 1, 2])).is_none();
     for end in [&route.ends.home, &route.ends.mobile] {
         end.wait_until("status", DEADLINE, gone)?;
@@ -330,8 +318,7 @@ fn a_node_that_is_taken_out_of_the_file_reads_nothing_more() -> Result<()> {
     route
         .ends
         .mobile
-        .configure(&walk.mobile_config(OFTEN, terms))?;
-    route.ends.mobile.strata_text("reload")?;
+        .change(&walk.mobile_config(OFTEN, terms))?;
     route.is_read_in(&slot(&[0, 1]), &[1])?;
     Ok(())
 }

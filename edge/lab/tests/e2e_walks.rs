@@ -12,10 +12,10 @@ use lab::daemon::Daemon;
 use lab::pair::{self, GATEWAY, MOBILE, Terms};
 use lab::process::{DEADLINE, until};
 use lab::runner;
-use lab::spis::{held, spi};
+use lab::spis::{held, holds, sealed_in, spi};
 use lab::testbed::Testbed;
 use lab::transfer::in_parts;
-use lab::walk::{AGENTS, CARE_OF, Ends, Walk, both_ways, bound, registered, tables};
+use lab::walk::{AGENTS, CARE_OF, Ends, OFTEN, Walk, both_ways, bound, registered, tables};
 use lab::wiretap::{Seen, Wiretap};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,9 +54,6 @@ const ERRORS: f64 = 1e-6;
 /// How long it takes until all is well again, at the most: a gateway that was killed is missed after 20 seconds, and then
 /// nothing may have to be said again for long.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// So a home agent that has forgotten where the mobile node is hears it soon.
-const OFTEN: &str = "lifetime = \"10s\"";
 
 /// How many ways there are of handing keys over.
 const WAYS: u32 = 4;
@@ -135,9 +132,7 @@ fn walk(way: Way, seed: u32, happened: &mut Vec<Step>) -> Result<()> {
     walk.check_reverse_paths("2")?;
     let more = format!("{OFTEN}\nsimultaneous = {simultaneous}");
     let licences = way.licences();
-    let (ends, agents) = start(&walk, Terms::requiring(&licences), &more, |number| {
-        way.tables(number)
-    })?;
+    let (ends, agents) = start(&walk, &licences, &more, |number| way.tables(number))?;
     let near = Chatter::start((&walk.mobile, MOBILE[0]), GATEWAY[0], PERIOD)?;
     let _far = Chatter::start((&walk.home, GATEWAY[0]), MOBILE[0], PERIOD)?;
     let mut traveller = Traveller::new(&walk, way, seed, ends, agents)?;
@@ -148,18 +143,15 @@ fn walk(way: Way, seed: u32, happened: &mut Vec<Step>) -> Result<()> {
     })
 }
 
-/// Everybody is there, and the mobile node is at the first agent.
+/// Both ends have these licences.
 fn start(
     walk: &Walk,
-    terms: Terms<'_>,
+    licences: &str,
     more: &str,
     tables: impl Fn(usize) -> String,
 ) -> Result<(Ends, Vec<Daemon>)> {
-    let agents = walk.start_licensed_agents(tables)?;
-    let home = walk.start_home(terms)?;
-    walk.leave_link(0)?;
-    let ends = Ends::start_on(walk, home, more, terms)?;
-    Ok((ends, agents))
+    let terms = Terms::requiring(licences);
+    Ends::start_among(walk, &walk.home_config(terms), (more, terms), tables)
 }
 
 /// What happens on the way.
@@ -322,14 +314,12 @@ impl<'a> Traveller<'a> {
         if bound(&home) != there || registered(&mobile) != there {
             return Ok(false);
         }
-        let Some(spis) = self.ends.sealed_in(&self.way.slot(agent))? else {
+        let Some(spis) = sealed_in(&home, &mobile, &self.way.slot(agent)) else {
             return Ok(false);
         };
-        let held = held(&self.agents[agent])?;
         // By DKM both ends go on for two seconds in what another agent has had the keys of.
-        let is_lent = |spi: &str| self.way.handover == "dkm" && self.readers(spi).len() > 1;
-        let is_right = |spi: &String| held.contains(spi) && !is_lent(spi);
-        Ok(spis.iter().all(is_right))
+        let is_lent = |spi: &String| self.way.handover == "dkm" && self.readers(spi).len() > 1;
+        Ok(!spis.iter().any(is_lent) && holds(&self.agents[agent], &spis)?)
     }
 
     /// Which agents have ever had the keys of an SPI.
@@ -402,7 +392,7 @@ fn licences_that_hold_everywhere_are_found_to_be_read_behind() -> Result<()> {
         .map(|agent| tables::licence(agent, None))
         .collect();
     let licences = format!("[{}]\nshared = true", all.join(", "));
-    let (ends, agents) = start(&walk, Terms::requiring(&licences), OFTEN, |_| String::new())?;
+    let (ends, agents) = start(&walk, &licences, OFTEN, |_| String::new())?;
     for agent in &agents {
         agent.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
     }
@@ -422,7 +412,8 @@ fn licences_that_hold_everywhere_are_found_to_be_read_behind() -> Result<()> {
 /// And of a packet that is another one under the same number.
 fn a_number_that_is_used_twice_is_found() -> Result<()> {
     let walk = Walk::new("walks")?;
-    let (_ends, _agents) = start(&walk, Terms::PLAIN, "", |_| String::new())?;
+    let _agent = walk.start_agent(0)?;
+    let _ends = Ends::start(&walk, "")?;
     let tap = Wiretap::open(&walk.mobile)?;
     both_ways(&walk)?;
     let mut seen = tap.rest()?;

@@ -1,12 +1,12 @@
 //! The two daemons between which there is a tunnel, and a download by it that goes on while something happens.
 
-use super::{HOME_KEY, Walk, bound, registered};
+use super::{CARE_OF, HOME_KEY, Walk, bound, registered};
 use crate::daemon::Daemon;
 use crate::pair::{self, GATEWAY, MOBILE, Terms};
 use crate::process::DEADLINE;
-use crate::spis::sent_on;
+use crate::spis::sealed_in;
 use crate::transfer::{in_parts, transfer};
-use anyhow::{Error, Result};
+use anyhow::Result;
 use serde_json::Value;
 
 /// What is read before something happens, and after it.
@@ -49,6 +49,33 @@ impl Ends {
         Ok(Self { home, mobile })
     }
 
+    /// The same among foreign agents that are licensed nodes, each with tables of its own, which are given as well; the mobile
+    /// node is at the first one. Home is told this.
+    ///
+    /// # Errors
+    /// Those of [`Host::stratad`](crate::host::Host::stratad), or as [`Ends::start`].
+    pub fn start_among(
+        walk: &Walk,
+        home: &str,
+        (more, terms): (&str, Terms<'_>),
+        tables: impl Fn(usize) -> String,
+    ) -> Result<(Self, Vec<Daemon>)> {
+        let agents = walk.start_licensed_agents(tables)?;
+        let home = walk.start_home_as(home)?;
+        // It might hear another one first.
+        walk.leave_link(0)?;
+        Ok((Self::start_on(walk, home, more, terms)?, agents))
+    }
+
+    /// Has the mobile node go to a foreign agent, and leave all others.
+    ///
+    /// # Errors
+    /// The kernel refuses, or as [`Ends::is_at`].
+    pub fn move_to(&self, walk: &Walk, number: usize) -> Result<()> {
+        walk.leave_link(number)?;
+        self.is_at(CARE_OF[number])
+    }
+
     /// Waits until both know that the mobile node is at this place and at no other.
     ///
     /// # Errors
@@ -65,10 +92,8 @@ impl Ends {
     /// # Errors
     /// A daemon does not answer.
     pub fn sealed_in(&self, slot: &str) -> Result<Option<[String; 2]>> {
-        let at = |end: &Daemon| Ok::<_, Error>(sent_on(&end.strata("status")?, slot));
-        let (home, mobile) = (at(&self.home)?, at(&self.mobile)?);
-        let agree = mobile.is_some_and(|[inward, outward]| home == Some([outward, inward]));
-        Ok(home.filter(|_| agree))
+        let (home, mobile) = (self.home.strata("status")?, self.mobile.strata("status")?);
+        Ok(sealed_in(&home, &mobile, slot))
     }
 
     /// The SPIs of the tunnel at both ends, and how often it came up.

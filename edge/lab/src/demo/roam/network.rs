@@ -39,9 +39,7 @@ impl Network {
     pub fn build(bed: Testbed, options: &Options) -> Result<Self> {
         let walk = Walk::in_bed(bed, &[Some(HOP); PLACES])?;
         walk.mobile.sysctl("net.ipv4.tcp_rmem", ROOM)?;
-        for number in 1..PLACES {
-            walk.set_link(number, false)?;
-        }
+        walk.leave_link(0)?;
         let agents = walk.start_licensed_agents(|number| neighbours(options, number))?;
         let licences = licences(options);
         let terms = Terms::requiring(&licences);
