@@ -3,24 +3,21 @@
 use crate::drop::DropReason;
 use crate::ecn;
 use crate::foreign::Foreign;
-use crate::inbound::{Inbound, Share};
+use crate::inbound::Share;
 use crate::key::Unusable;
 use crate::lane::Lane;
-use crate::level::{self, LevelStatus, Opening};
+use crate::level::{self, LevelStatus};
 use crate::link::Link;
 use crate::order::Order;
-use crate::outbound::Outbound;
 use crate::packet::Packet;
-use crate::pair::Pair;
-use crate::policy::{Protected, Spd};
-use crate::prefetch::prefetch;
+use crate::policy::Spd;
+use crate::reach::{Elsewhere, Reach};
 use crate::report::{Counters, Report, SaTraffic};
 use crate::room::{Fit, PathMtu};
+use crate::sa::{Sa, SaStatus};
 use crate::scratch::Scratch;
 use crypto::Secret;
-use model::{
-    ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneAgreement, ZoneId,
-};
+use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::btree_map::Entry;
@@ -86,54 +83,6 @@ pub struct Worker {
     scratch: Scratch,
 }
 
-/// One child SA.
-struct Sa {
-    id: ChildSaId,
-    peer: String,
-    path: Path,
-    dscp: Dscp,
-    carries: Protected,
-    /// If it is one of several for the same traffic.
-    lane: Option<Lane>,
-    /// Whose header is left out, if one is.
-    pair: Option<Pair>,
-    /// Whether the peer takes padding behind datagrams.
-    takes_padding: bool,
-    inbound: Inbound,
-    /// Of the opaque SA beside, if there is one.
-    opaque: Option<Box<Inbound>>,
-    /// Of the SA beside for what comes without encryption, if anything may.
-    integrity: Option<Box<Opening>>,
-    outbound: Outbound,
-    /// To be reported when the first packet comes.
-    unconfirmed: bool,
-    /// Whether nothing was sealed since [`Worker::cover`] was last asked.
-    silent: bool,
-    /// Whether the ECN fields of all packets that came fit: the first that do not are reported.
-    fits: bool,
-    /// Its place among those that protect packets.
-    turn: Option<u64>,
-}
-
-/// What a worker knows of another one's SA: what goes on it, and whose it is.
-#[derive(Clone)]
-pub(crate) struct Elsewhere {
-    id: ChildSaId,
-    carries: Protected,
-    lane: Option<Lane>,
-    /// Its place among those that protect packets.
-    turn: Option<u64>,
-    owner: usize,
-}
-
-/// Which packets go on an SA.
-#[derive(Clone, Copy)]
-struct Reach<'a> {
-    carries: &'a Protected,
-    lane: Option<&'a Lane>,
-    is_elsewhere: bool,
-}
-
 /// What becomes of a datagram that is to be sealed.
 enum Outcome {
     /// It is a packet, to be sent this way.
@@ -142,27 +91,6 @@ enum Outcome {
     Answered,
     /// Another worker owns the SA that protects it.
     Elsewhere(usize),
-}
-
-/// How one SA stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SaStatus {
-    /// The SA.
-    pub id: ChildSaId,
-    /// SPI of packets to us.
-    pub inbound: Spi,
-    /// SPI of packets from us.
-    pub outbound: Spi,
-    /// Where its packets go.
-    pub path: Path,
-    /// Highest sequence number received, 0 before the first.
-    pub highest_received: u64,
-    /// Last sequence number sent, 0 before the first.
-    pub last_sent: u64,
-    /// When the last new authentic packet came.
-    pub last_inbound: Option<Instant>,
-    /// What it carried.
-    pub traffic: SaTraffic,
 }
 
 impl Worker {
@@ -203,33 +131,8 @@ impl Worker {
         let besides = sa.opaque.iter().chain(&sa.integrity);
         let besides: Vec<_> = besides.map(|beside| beside.inbound.spi).collect();
         self.are_free(spi, &besides)?;
-        let pair = Pair::of(&sa)?;
-        let (opaque, opaque_outbound) = opaque(&sa, pair)?.unzip();
-        let (integrity, integrity_outbound) = level::beside(&sa, pair)?.unzip();
-        let outbound = Outbound::new(&sa.outbound, sa.agreement.as_ref())?;
-        let mut installed = Sa {
-            pair,
-            id: sa.id,
-            path: sa.path,
-            takes_padding: sa.takes_padding,
-            lane: Lane::of(&sa),
-            dscp: self.classes.get(&sa.peer).copied().unwrap_or_default(),
-            peer: sa.peer,
-            inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
-            opaque: opaque.map(Box::new),
-            integrity: integrity.map(Box::new),
-            outbound: outbound
-                .between(pair)
-                .with(opaque_outbound, integrity_outbound),
-            carries: Protected {
-                local: sa.local,
-                remote: sa.remote,
-            },
-            unconfirmed: true,
-            silent: true,
-            fits: true,
-            turn: None,
-        };
+        let dscp = self.classes.get(&sa.peer).copied().unwrap_or_default();
+        let mut installed = Sa::new(sa, dscp)?;
         let choice = self.levels.get(&installed.peer);
         installed
             .outbound
@@ -715,22 +618,6 @@ impl Worker {
     }
 }
 
-/// Both directions of the opaque SA beside. There is one if the map is fixed, and only then.
-fn opaque(
-    sa: &ChildSa<Secret>,
-    pair: Option<Pair>,
-) -> Result<Option<(Inbound, Outbound)>, Unusable> {
-    let agreement = sa.agreement.as_ref().and_then(ZoneAgreement::opaque);
-    match (&sa.opaque, &agreement) {
-        (None, None) => Ok(None),
-        (Some(opaque), Some(_)) => Ok(Some((
-            Inbound::new(&opaque.inbound, agreement.as_ref())?,
-            Outbound::new(&opaque.outbound, agreement.as_ref())?.between(pair),
-        ))),
-        _ => Err(Unusable::Zones),
-    }
-}
-
 /// Turns a datagram that is too long into what its source is to hear.
 fn answer(packet: &mut Packet, longest: u16, counters: &mut Counters) -> Result<(), DropReason> {
     packet.make_checksum()?;
@@ -744,120 +631,5 @@ fn answer(packet: &mut Packet, longest: u16, counters: &mut Counters) -> Result<
 fn clamp(packet: &mut Packet, flow: &Flow, mtu: Option<u16>, counters: &mut Counters) {
     if let Some(mtu) = mtu.filter(|_| flow.protocol == tcp::PROTOCOL) {
         counters.clamped += u64::from(mss::clamp(packet.octets_mut(), mtu));
-    }
-}
-
-impl Elsewhere {
-    pub fn of(sa: &ChildSa<Secret>, owner: usize) -> Self {
-        Self {
-            id: sa.id,
-            carries: Protected {
-                local: sa.local.clone(),
-                remote: sa.remote.clone(),
-            },
-            lane: Lane::of(sa),
-            turn: None,
-            owner,
-        }
-    }
-}
-
-impl<'a> Reach<'a> {
-    const fn here(sa: &'a Sa) -> Self {
-        Self {
-            carries: &sa.carries,
-            lane: sa.lane.as_ref(),
-            is_elsewhere: false,
-        }
-    }
-
-    const fn elsewhere(sa: &'a Elsewhere) -> Self {
-        Self {
-            carries: &sa.carries,
-            lane: sa.lane.as_ref(),
-            is_elsewhere: true,
-        }
-    }
-}
-
-impl Sa {
-    /// What asks memory for the parts of an SA that a direction needs, and when they have come, for what they
-    /// point to.
-    const SEALING: [fn(&Self); 2] = [
-        |sa| {
-            prefetch(&sa.carries);
-            prefetch(&sa.path);
-            prefetch(&sa.outbound);
-            sa.inbound.prefetch_spi();
-        },
-        |sa| {
-            sa.carries.prefetch();
-            sa.outbound.cipher.prefetch();
-        },
-    ];
-    const OPENING: [fn(&Self); 2] = [prefetch, |sa| {
-        sa.carries.prefetch();
-        sa.inbound.prefetch();
-    }];
-
-    /// Has datagrams look like one of these sizes from now on, if that can be: only a whole datagram says
-    /// how long it is, and only a peer that was not told otherwise takes the rest off (RFC 4303 section
-    /// 2.7).
-    fn look_like(&mut self, sizes: Option<&Sizes>) -> Option<Report> {
-        let sizes = sizes.copied().filter(|_| self.pair.is_none());
-        self.outbound.sizes = sizes.filter(|_| self.takes_padding);
-        (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
-    }
-
-    /// The opening directions of the SAs beside.
-    fn besides(&self) -> impl Iterator<Item = &Inbound> {
-        let integrity = self.integrity.iter().map(|beside| &beside.inbound);
-        self.opaque.iter().map(Box::as_ref).chain(integrity)
-    }
-
-    /// What opens the packets with an SPI of ours.
-    fn opening(&mut self, spi: Spi) -> &mut Inbound {
-        let integrity = self.integrity.as_mut().map(|beside| &mut beside.inbound);
-        let mut besides = self.opaque.as_deref_mut().into_iter().chain(integrity);
-        let beside = besides.find(|beside| beside.spi() == spi);
-        beside.unwrap_or(&mut self.inbound)
-    }
-
-    /// Whether an authentic packet may have come as it did: all may that are encrypted.
-    fn admit(&mut self, header: Header, packet: &Packet, now: Instant) -> Result<(), DropReason> {
-        match &mut self.integrity {
-            Some(beside) if beside.inbound.spi() == header.spi => {
-                beside.admit(header.seq, packet.octets(), now)?;
-                beside.inbound.traffic.count(packet.len());
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// When a new authentic packet last came, on it or on one beside.
-    fn heard(&self) -> Option<Instant> {
-        let besides = self.besides().filter_map(|beside| beside.heard());
-        self.inbound.heard().max(besides.max())
-    }
-
-    fn traffic(&self) -> SaTraffic {
-        SaTraffic {
-            sealed: self.outbound.traffic,
-            opened: self.inbound.traffic,
-        }
-    }
-
-    fn status(&self) -> SaStatus {
-        SaStatus {
-            id: self.id,
-            inbound: self.inbound.spi(),
-            outbound: self.outbound.spi(),
-            path: self.path,
-            highest_received: self.inbound.highest(),
-            last_sent: self.outbound.used(),
-            last_inbound: self.heard(),
-            traffic: self.traffic(),
-        }
     }
 }

@@ -12,10 +12,11 @@
 
 use crate::packet::Packet;
 use crate::policy::Spd;
+use crate::reach::Elsewhere;
 use crate::report::{Counters, Report, SaTraffic};
 use crate::room::PathMtu;
 use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
-use crate::worker::{Elsewhere, Sink, Worker};
+use crate::worker::{Sink, Worker};
 use crate::{DropReason, LevelStatus, Link, Unusable};
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Dscp, Instant, LevelChoice, Path, Sizes, Spi};

@@ -1,0 +1,59 @@
+//! Which packets go on an SA, whoever owns it.
+
+use crate::lane::Lane;
+use crate::policy::Protected;
+use crate::sa::Sa;
+use crypto::Secret;
+use model::{ChildSa, ChildSaId};
+
+/// What a worker knows of another one's SA: what goes on it, and whose it is.
+#[derive(Clone)]
+pub(crate) struct Elsewhere {
+    pub(crate) id: ChildSaId,
+    pub(crate) carries: Protected,
+    pub(crate) lane: Option<Lane>,
+    /// Its place among those that protect packets.
+    pub(crate) turn: Option<u64>,
+    pub(crate) owner: usize,
+}
+
+/// Which packets go on an SA.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach<'a> {
+    pub(crate) carries: &'a Protected,
+    pub(crate) lane: Option<&'a Lane>,
+    pub(crate) is_elsewhere: bool,
+}
+
+impl Elsewhere {
+    pub(crate) fn of(sa: &ChildSa<Secret>, owner: usize) -> Self {
+        Self {
+            id: sa.id,
+            carries: Protected {
+                local: sa.local.clone(),
+                remote: sa.remote.clone(),
+            },
+            lane: Lane::of(sa),
+            turn: None,
+            owner,
+        }
+    }
+}
+
+impl<'a> Reach<'a> {
+    pub(crate) const fn here(sa: &'a Sa) -> Self {
+        Self {
+            carries: &sa.carries,
+            lane: sa.lane.as_ref(),
+            is_elsewhere: false,
+        }
+    }
+
+    pub(crate) const fn elsewhere(sa: &'a Elsewhere) -> Self {
+        Self {
+            carries: &sa.carries,
+            lane: sa.lane.as_ref(),
+            is_elsewhere: true,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! One child SA in service: what opens, what seals, and what is beside.
+
+use crate::drop::DropReason;
+use crate::inbound::Inbound;
+use crate::key::Unusable;
+use crate::lane::Lane;
+use crate::level::{self, Opening};
+use crate::outbound::Outbound;
+use crate::packet::Packet;
+use crate::pair::Pair;
+use crate::policy::Protected;
+use crate::prefetch::prefetch;
+use crate::report::{Report, SaTraffic};
+use crypto::Secret;
+use model::{ChildSa, ChildSaId, Dscp, Instant, Path, Sizes, Spi, ZoneAgreement};
+use wire::esp::Header;
+
+/// One child SA.
+pub(crate) struct Sa {
+    pub(crate) id: ChildSaId,
+    pub(crate) peer: String,
+    pub(crate) path: Path,
+    pub(crate) dscp: Dscp,
+    pub(crate) carries: Protected,
+    /// If it is one of several for the same traffic.
+    pub(crate) lane: Option<Lane>,
+    /// Whose header is left out, if one is.
+    pub(crate) pair: Option<Pair>,
+    /// Whether the peer takes padding behind datagrams.
+    pub(crate) takes_padding: bool,
+    pub(crate) inbound: Inbound,
+    /// Of the opaque SA beside, if there is one.
+    pub(crate) opaque: Option<Box<Inbound>>,
+    /// Of the SA beside for what comes without encryption, if anything may.
+    pub(crate) integrity: Option<Box<Opening>>,
+    pub(crate) outbound: Outbound,
+    /// To be reported when the first packet comes.
+    pub(crate) unconfirmed: bool,
+    /// Whether nothing was sealed since [`Worker::cover`](crate::Worker::cover) was last asked.
+    pub(crate) silent: bool,
+    /// Whether the ECN fields of all packets that came fit: the first that do not are reported.
+    pub(crate) fits: bool,
+    /// Its place among those that protect packets.
+    pub(crate) turn: Option<u64>,
+}
+
+/// How one SA stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaStatus {
+    /// The SA.
+    pub id: ChildSaId,
+    /// SPI of packets to us.
+    pub inbound: Spi,
+    /// SPI of packets from us.
+    pub outbound: Spi,
+    /// Where its packets go.
+    pub path: Path,
+    /// Highest sequence number received, 0 before the first.
+    pub highest_received: u64,
+    /// Last sequence number sent, 0 before the first.
+    pub last_sent: u64,
+    /// When the last new authentic packet came.
+    pub last_inbound: Option<Instant>,
+    /// What it carried.
+    pub traffic: SaTraffic,
+}
+
+impl Sa {
+    /// What asks memory for the parts of an SA that a direction needs, and when they have come, for what they
+    /// point to.
+    pub(crate) const SEALING: [fn(&Self); 2] = [
+        |sa| {
+            prefetch(&sa.carries);
+            prefetch(&sa.path);
+            prefetch(&sa.outbound);
+            sa.inbound.prefetch_spi();
+        },
+        |sa| {
+            sa.carries.prefetch();
+            sa.outbound.cipher.prefetch();
+        },
+    ];
+    pub(crate) const OPENING: [fn(&Self); 2] = [prefetch, |sa| {
+        sa.carries.prefetch();
+        sa.inbound.prefetch();
+    }];
+
+    /// One that protects nothing yet.
+    pub(crate) fn new(sa: ChildSa<Secret>, dscp: Dscp) -> Result<Self, Unusable> {
+        let pair = Pair::of(&sa)?;
+        let (opaque, opaque_outbound) = opaque(&sa, pair)?.unzip();
+        let (integrity, integrity_outbound) = level::beside(&sa, pair)?.unzip();
+        let outbound = Outbound::new(&sa.outbound, sa.agreement.as_ref())?;
+        Ok(Self {
+            pair,
+            id: sa.id,
+            path: sa.path,
+            takes_padding: sa.takes_padding,
+            lane: Lane::of(&sa),
+            dscp,
+            peer: sa.peer,
+            inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,
+            opaque: opaque.map(Box::new),
+            integrity: integrity.map(Box::new),
+            outbound: outbound
+                .between(pair)
+                .with(opaque_outbound, integrity_outbound),
+            carries: Protected {
+                local: sa.local,
+                remote: sa.remote,
+            },
+            unconfirmed: true,
+            silent: true,
+            fits: true,
+            turn: None,
+        })
+    }
+
+    /// Has datagrams look like one of these sizes from now on, if that can be: only a whole datagram says
+    /// how long it is, and only a peer that was not told otherwise takes the rest off (RFC 4303 section
+    /// 2.7).
+    pub(crate) fn look_like(&mut self, sizes: Option<&Sizes>) -> Option<Report> {
+        let sizes = sizes.copied().filter(|_| self.pair.is_none());
+        self.outbound.sizes = sizes.filter(|_| self.takes_padding);
+        (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
+    }
+
+    /// The opening directions of the SAs beside.
+    pub(crate) fn besides(&self) -> impl Iterator<Item = &Inbound> {
+        let integrity = self.integrity.iter().map(|beside| &beside.inbound);
+        self.opaque.iter().map(Box::as_ref).chain(integrity)
+    }
+
+    /// What opens the packets with an SPI of ours.
+    pub(crate) fn opening(&mut self, spi: Spi) -> &mut Inbound {
+        let integrity = self.integrity.as_mut().map(|beside| &mut beside.inbound);
+        let mut besides = self.opaque.as_deref_mut().into_iter().chain(integrity);
+        let beside = besides.find(|beside| beside.spi() == spi);
+        beside.unwrap_or(&mut self.inbound)
+    }
+
+    /// Whether an authentic packet may have come as it did: all may that are encrypted.
+    pub(crate) fn admit(
+        &mut self,
+        header: Header,
+        packet: &Packet,
+        now: Instant,
+    ) -> Result<(), DropReason> {
+        match &mut self.integrity {
+            Some(beside) if beside.inbound.spi() == header.spi => {
+                beside.admit(header.seq, packet.octets(), now)?;
+                beside.inbound.traffic.count(packet.len());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// When a new authentic packet last came, on it or on one beside.
+    pub(crate) fn heard(&self) -> Option<Instant> {
+        let besides = self.besides().filter_map(|beside| beside.heard());
+        self.inbound.heard().max(besides.max())
+    }
+
+    pub(crate) fn traffic(&self) -> SaTraffic {
+        SaTraffic {
+            sealed: self.outbound.traffic,
+            opened: self.inbound.traffic,
+        }
+    }
+
+    pub(crate) fn status(&self) -> SaStatus {
+        SaStatus {
+            id: self.id,
+            inbound: self.inbound.spi(),
+            outbound: self.outbound.spi(),
+            path: self.path,
+            highest_received: self.inbound.highest(),
+            last_sent: self.outbound.used(),
+            last_inbound: self.heard(),
+            traffic: self.traffic(),
+        }
+    }
+}
+
+/// Both directions of the opaque SA beside. There is one if the map is fixed, and only then.
+fn opaque(
+    sa: &ChildSa<Secret>,
+    pair: Option<Pair>,
+) -> Result<Option<(Inbound, Outbound)>, Unusable> {
+    let agreement = sa.agreement.as_ref().and_then(ZoneAgreement::opaque);
+    match (&sa.opaque, &agreement) {
+        (None, None) => Ok(None),
+        (Some(opaque), Some(_)) => Ok(Some((
+            Inbound::new(&opaque.inbound, agreement.as_ref())?,
+            Outbound::new(&opaque.outbound, agreement.as_ref())?.between(pair),
+        ))),
+        _ => Err(Unusable::Zones),
+    }
+}
