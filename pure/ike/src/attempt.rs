@@ -6,7 +6,7 @@
 
 use crate::config::{Config, Peer, PeerRole};
 use crate::directory::Directory;
-use crate::event::{DownReason, Refusal};
+use crate::down_reason::DownReason;
 use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::fragment::Uncut;
@@ -14,6 +14,7 @@ use crate::extension::ppk;
 use crate::extension::zones::{self, ZoneMap};
 use crate::menu::{EspMenu, IkeMenu};
 use crate::proposal::{offer_esp, offer_ike};
+use crate::refusal::Refusal;
 use crate::sa::Core;
 use crate::signature;
 use crypto::{Certificate, RawKey};

@@ -3,7 +3,7 @@
 //! [`ChildKeys`].
 
 use crate::config::{Peer, ZonePolicy};
-use crate::event::{DownReason, Refusal};
+use crate::down_reason::DownReason;
 use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
 use crate::extension::mode::{self, BadMode, Ends, Ground};
@@ -15,6 +15,7 @@ use crate::keys::{ChildKeys, own_first};
 use crate::menu::{EspMenu, group_named};
 use crate::policy::Policy;
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
+use crate::refusal::Refusal;
 use crate::selectors::{is_narrowed, narrow};
 use crate::spi::Fresh;
 use crypto::Secret;

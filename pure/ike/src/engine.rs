@@ -4,55 +4,44 @@
 use crate::config::Config;
 use crate::counters::DropReason;
 use crate::directory::Directory;
-use crate::event::{ApiMisuse, CannotMove, DownReason, Event, GrantRefusal};
-use crate::exchange::notify;
+use crate::down_reason::DownReason;
+use crate::event::Event;
 use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::fragment::Inbox;
 use crate::extension::intermediate::Said;
-use crate::extension::{cookie, padding, tcp};
+use crate::extension::{cookie, tcp};
 use crate::half_open::HalfOpen;
 use crate::menu::IkeMenu;
+use crate::misuse::{ApiMisuse, CannotMove};
 use crate::pool::Pools;
 use crate::roster::Roster;
-use crate::sa::await_auth::{AwaitAuth, Rejected};
 use crate::sa::init_sent::InitSent;
-use crate::sa::task::Task;
 use crate::sa::{Arrived, Beside, Context, Core, Output, Sa, State};
 use crate::spi;
 use crate::timeline::Timeline;
 use crate::window::{Requests, Responses};
 use crate::wishes::Wishes;
-use crypto::{Rng, Secret, UnixTime};
-use model::{
-    ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Lease, LeaseChange, Path,
-    Transmit,
-};
+use crypto::{Rng, UnixTime};
+use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::time::Duration;
-use wire::ike::{
-    Datagram, ExchangeType, Flags, Header, Message, NotifyType, Payload, RefusalCode, Token,
-    VERSION_2,
-};
-
-/// Unprotected answers to strangers of another version: not more often than this.
-const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
+use wire::ike::{Datagram, Header};
 
 /// The IKEv2 engine of one host. See the crate's documentation for how to drive it.
 pub struct Engine {
     pub(crate) config: Directory,
-    rng: Rng,
+    pub(crate) rng: Rng,
     spis: spi::Sequence,
     pub(crate) out: Output,
     pub(crate) pools: Pools,
     /// In boxes: what is in a map itself is moved about in it, and it keeps room for as much again.
     pub(crate) sas: BTreeMap<IkeSaId, Box<Sa>>,
-    by_spi: BTreeMap<u64, IkeSaId>,
+    pub(crate) by_spi: BTreeMap<u64, IkeSaId>,
     roster: Roster,
     pub(crate) half_open: HalfOpen,
-    cookies: cookie::Jar,
+    pub(crate) cookies: cookie::Jar,
     pub(crate) timeline: Timeline,
-    next_stray_answer: Instant,
+    pub(crate) next_stray_answer: Instant,
     /// Peers that are refused whoever begins.
     pub(crate) barred: BTreeSet<String>,
     pub(crate) wishes: Wishes,
@@ -153,72 +142,6 @@ impl Engine {
         for id in self.sas.keys().copied().collect::<Vec<_>>() {
             self.close(id, now);
         }
-    }
-
-    /// Gateway: hands a licensed node the keys of a composite SA. Ends in
-    /// [`Event::GrantAccepted`], [`Event::GrantRefused`] or the IKE SA's [`Event::IkeDown`].
-    pub fn distribute(&mut self, sa: IkeSaId, grant: Grant<Secret>, now: Instant) {
-        let (csa, number) = (grant.csa, grant.grant);
-        let sent = self.with_established(sa, now, |core, state, ctx| {
-            state.distribute(grant, core, ctx);
-        });
-        if sent.is_none() {
-            self.out.events.push_back(Event::GrantRefused {
-                sa,
-                csa,
-                grant: number,
-                why: GrantRefusal::NotEstablished,
-            });
-        }
-    }
-
-    /// Gateway: takes a grant back. Nobody waits for the acknowledgement (invariant 5).
-    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.ask(Task::Revoke(csa), core, ctx);
-        });
-    }
-
-    /// Licensed node: says to a gateway to which others mobile nodes may go from us, from now on.
-    pub fn tell_neighbours(&mut self, sa: IkeSaId, nodes: Vec<Identity>, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.tell_neighbours(nodes, core, ctx);
-        });
-    }
-
-    /// Licensed node: answers [`Event::Granted`], by the grant's composite SA and number: it is in
-    /// use, or why not.
-    pub fn answer_grant(
-        &mut self,
-        sa: IkeSaId,
-        name: (CsaId, u16),
-        refusal: Option<RefusalCode>,
-        now: Instant,
-    ) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.answer_grant(name, refusal, core, ctx);
-        });
-    }
-
-    /// Licensed node: asks a neighbour for keys with a token of a mobile node that has come to us. Ends in
-    /// [`Event::KeysAnswered`], or in the IKE SA's [`Event::IkeDown`].
-    pub fn request_keys(&mut self, sa: IkeSaId, token: Token, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.request_keys(token, core, ctx);
-        });
-    }
-
-    /// Licensed node: answers [`Event::KeysAsked`], by the nonce of its token.
-    pub fn answer_request(
-        &mut self,
-        sa: IkeSaId,
-        nonce: [u8; 16],
-        answer: &Result<Grant<Secret>, RefusalCode>,
-        now: Instant,
-    ) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.answer_request(nonce, answer, core, ctx);
-        });
     }
 
     /// Asks the peer for new keys of a child. Ends in [`Event::ChildRekeyed`], in
@@ -352,131 +275,6 @@ impl Engine {
         self.follow_redirects(now);
     }
 
-    /// A message with no SPI of ours: the first of an initiator, or nothing.
-    fn handle_first(&mut self, arrived: &Arrived<'_>, now: Instant) {
-        let header = *arrived.datagram.header();
-        let first = header.flags.initiator
-            && !header.flags.response
-            && header.exchange == ExchangeType::IKE_SA_INIT
-            && header.message_id == 0
-            && header.spi_i != 0;
-        let Datagram::Clear(request) = &arrived.datagram else {
-            return self.drop(DropReason::UnknownSa);
-        };
-        if !first {
-            return self.drop(DropReason::UnknownSa);
-        }
-        if self.by_spi.contains_key(&header.spi_i) {
-            return self.drop(DropReason::Reflected);
-        }
-        let from = arrived.path.remote.ip();
-        match self.half_open.find(arrived.path.remote, header.spi_i) {
-            Some(id) => self.answer_again(id, arrived),
-            None if self.half_open.is_full(from, &self.config.limits) => {
-                self.drop(DropReason::HalfOpenLimit);
-            }
-            None => {
-                // "In general, Cookies provide less value in the case of TCP encapsulation ... the
-                // Initiator's IP address has been verified" (RFC 9329 section 6.3).
-                let paid = arrived.path.is_stream() || self.cookies.is_paid(request, from);
-                match self.half_open.is_crowded(from, &self.config.limits) && !paid {
-                    true => self.ask_for_cookie(request, arrived, now),
-                    false => self.respond(request, paid, arrived, now),
-                }
-            }
-        }
-    }
-
-    fn respond(&mut self, request: &Message, paid: bool, arrived: &Arrived<'_>, now: Instant) {
-        let mut core = self.new_core(arrived.path, false, now);
-        core.spi_i = request.header.spi_i;
-        core.spi_r = self.fresh_spi();
-        let mut ctx = self.context(Beside::default(), now);
-        match AwaitAuth::begin(request, arrived.octets, paid, &mut core, &mut ctx) {
-            Ok(state) => {
-                self.out.counters.taken += 1;
-                let (remote, spi_i) = (core.path.remote, core.spi_i);
-                let id = self.insert(Box::new(Sa { core, state }));
-                self.half_open.insert(remote, spi_i, id);
-            }
-            Err(Rejected::Dropped(why)) => self.drop(why),
-            Err(Rejected::Answered(kind, data)) => {
-                self.drop(match kind {
-                    NotifyType::REDIRECT => DropReason::Redirected,
-                    _ => DropReason::Refused,
-                });
-                let Arrived { octets, path, .. } = *arrived;
-                self.answer_stray(&request.header, path, octets, notify(kind, data), now);
-            }
-            Err(Rejected::Unpaid) => self.ask_for_cookie(request, arrived, now),
-        }
-    }
-
-    /// Too many initiators have not proved who they are to keep something for one more that may
-    /// not even be where it says it is, or to send it more than it sent.
-    fn ask_for_cookie(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
-        let from = arrived.path.remote.ip();
-        let Some(cookie) = self.cookies.ask(request, from, &mut self.rng, now) else {
-            return self.drop(DropReason::WrongPayloads);
-        };
-        self.drop(DropReason::CookieWanted);
-        let Arrived { octets, path, .. } = *arrived;
-        self.answer_stray(&request.header, path, octets, cookie::payload(&cookie), now);
-    }
-
-    /// The first message came again: so does its answer, if it is the same message.
-    fn answer_again(&mut self, id: IkeSaId, arrived: &Arrived<'_>) {
-        let Some(sa) = self.sas.get_mut(&id) else {
-            return;
-        };
-        let responses = &mut sa.core.responses;
-        let arrival = responses.arrival(0, arrived.octets, arrived.path.remote);
-        self.context(Beside::default(), Instant::ZERO)
-            .answer_again(arrival, arrived.path);
-    }
-
-    /// IKEv1 is not answered. A version yet to come is told ours (RFC 7296 section 2.5), but rarely.
-    fn handle_other_version(&mut self, header: &Header, path: Path, octets: &[u8], now: Instant) {
-        if header.major_version() < 2 {
-            return self.drop(DropReason::OldVersion);
-        }
-        self.drop(DropReason::UnknownVersion);
-        let first = header.spi_r == 0 && !header.flags.response;
-        if first && self.next_stray_answer <= now {
-            self.next_stray_answer = now + STRAY_ANSWER_PAUSE;
-            let ours = vec![VERSION_2 >> 4];
-            let answer = notify(NotifyType::INVALID_MAJOR_VERSION, ours);
-            self.answer_stray(header, path, octets, answer, now);
-        }
-    }
-
-    /// An unprotected answer outside any IKE SA, unless it is longer than the question.
-    fn answer_stray(
-        &mut self,
-        request: &Header,
-        path: Path,
-        octets: &[u8],
-        payload: Payload,
-        now: Instant,
-    ) {
-        let flags = Flags {
-            initiator: !request.flags.initiator,
-            higher_version: false,
-            response: true,
-        };
-        let header = Header {
-            version: VERSION_2,
-            flags,
-            ..*request
-        };
-        let payloads = vec![payload];
-        let answer = Message { header, payloads }.encode();
-        if padding::is_enough(octets, &answer) {
-            let mut ctx = self.context(Beside::default(), now);
-            ctx.transmit(path, &answer);
-        }
-    }
-
     /// `new` was just authenticated: older SAs with the same peer may have to go, or it has.
     /// Whether it stays, and the SAs whose place it takes step by step, oldest first.
     fn replace_older(&mut self, new: IkeSaId, now: Instant) -> (bool, Vec<IkeSaId>) {
@@ -589,7 +387,7 @@ impl Engine {
         Some((sa.core.peer.clone()?, contact, sa.core.path.remote.ip()))
     }
 
-    fn insert(&mut self, sa: Box<Sa>) -> IkeSaId {
+    pub(crate) fn insert(&mut self, sa: Box<Sa>) -> IkeSaId {
         let id = sa.core.id;
         self.by_spi.insert(sa.core.own_spi(), id);
         self.roster.enter(&sa.core);
@@ -598,7 +396,7 @@ impl Engine {
         id
     }
 
-    fn new_core(&mut self, path: Path, initiator: bool, now: Instant) -> Core {
+    pub(crate) fn new_core(&mut self, path: Path, initiator: bool, now: Instant) -> Core {
         let id = self.out.sa_id();
         Core {
             id,
@@ -623,7 +421,7 @@ impl Engine {
     }
 
     /// An SPI that is not zero and not in use.
-    fn fresh_spi(&mut self) -> u64 {
+    pub(crate) fn fresh_spi(&mut self) -> u64 {
         loop {
             let spi = self.rng.u64();
             if spi != 0 && !self.by_spi.contains_key(&spi) {
@@ -632,7 +430,7 @@ impl Engine {
         }
     }
 
-    const fn context(&mut self, beside: Beside, now: Instant) -> Context<'_> {
+    pub(crate) const fn context(&mut self, beside: Beside, now: Instant) -> Context<'_> {
         Context {
             config: &self.config,
             barred: &self.barred,
@@ -647,36 +445,7 @@ impl Engine {
         }
     }
 
-    const fn drop(&mut self, why: DropReason) {
+    pub(crate) const fn drop(&mut self, why: DropReason) {
         self.out.counters.drop(why);
-    }
-}
-
-#[cfg(test)]
-impl Engine {
-    /// Sends a protected request as no task would.
-    pub(crate) fn request_raw(
-        &mut self,
-        sa: IkeSaId,
-        exchange: ExchangeType,
-        payloads: Vec<Payload>,
-        now: Instant,
-    ) {
-        self.with_established(sa, now, |core, state, ctx| {
-            core.request(&mut state.keys.cipher, exchange, payloads, 1, ctx);
-        })
-        .expect("the SA is up");
-    }
-
-    /// Opens a protected message without handling it.
-    pub(crate) fn open_raw(&self, sa: IkeSaId, message: &[u8]) -> Message {
-        let up = self.sas[&sa].established().expect("the SA is up");
-        match Datagram::decode(message) {
-            Ok(Datagram::Sealed(sealed)) => {
-                let content = up.keys.cipher.open(&sealed).expect("genuine");
-                content.message(sealed.header).expect("readable")
-            }
-            other => panic!("not protected: {other:?}"),
-        }
     }
 }

@@ -5,10 +5,12 @@
 //!
 //! An [`Engine`]'s methods are of four kinds.
 //!
-//! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`],
+//! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`], [`Engine::bar`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`], [`Engine::distribute`], [`Engine::revoke`], [`Engine::tell_neighbours`],
-//!   [`Engine::note_inbound`], [`Engine::restore_leases`].
+//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::reauthenticate`], [`Engine::redirect`],
+//!   [`Engine::move_to`], [`Engine::probe`], [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`],
+//!   [`Engine::revoke`], [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
+//!   [`Engine::tell_neighbours`], [`Engine::note_inbound`], [`Engine::set_wall_clock`], [`Engine::restore_leases`].
 //! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
 //!   [`Engine::handle_disconnected`] for a stream that is lost, [`Engine::handle_timeout`] when the
 //!   deadline came. They never fail; what happened is told by
@@ -30,13 +32,16 @@
 //! verified. The responder never repeats a message on its own. What strangers cost is bounded in
 //! number and time.
 
+mod advice;
 mod attempt;
 mod auth;
+mod bad_proof;
 mod child;
 mod cipher;
 mod config;
 mod counters;
 mod directory;
+mod down_reason;
 mod engine;
 mod event;
 mod exchange;
@@ -44,16 +49,19 @@ mod extension;
 mod half_open;
 mod keys;
 mod menu;
+mod misuse;
 mod policy;
 mod pool;
 mod proposal;
 mod reconfigure;
+mod refusal;
 mod roster;
 mod sa;
 mod selectors;
 mod signature;
 mod spi;
 mod status;
+mod stranger;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -61,16 +69,15 @@ mod window;
 mod wishes;
 
 pub use attempt::{Attempt, End, Offer};
+pub use bad_proof::BadProof;
 pub use config::{
     Addressing, ChildPolicy, Config, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole,
     Slot, Stance, Timers, ZonePolicy,
 };
 pub use counters::{Counters, DropReason};
+pub use down_reason::{DownReason, PeerMisbehaved};
 pub use engine::Engine;
-pub use event::{
-    ApiMisuse, BadProof, CannotMove, CannotReauthenticate, CannotRedirect, DownReason, Event,
-    GrantRefusal, KeyRefusal, PeerMisbehaved, Refusal, UnknownChild,
-};
+pub use event::Event;
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
 pub use extension::migration::{is_signed, sign_token, token_key};
@@ -81,6 +88,8 @@ pub use extension::ppk::{BadPpk, Ppk};
 pub use extension::redirect::Elsewhere;
 pub use extension::slot::{is_slot, name as slot_name};
 pub use extension::tcp::Tcp;
+pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
 pub use pool::Pool;
+pub use refusal::{GrantRefusal, KeyRefusal, Refusal};
 pub use signature::{Credential, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

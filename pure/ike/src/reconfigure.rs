@@ -7,10 +7,11 @@
 //! carries something else is deleted alone, a slot that is gone as well. Other licences take new keys of the children and no more. So are those whose peer has proved itself by
 //! a certificate that is revoked now; anything else about certificates was settled when they began.
 
+use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
 use crate::directory::Directory;
+use crate::down_reason::DownReason;
 use crate::engine::Engine;
-use crate::event::{BadProof, DownReason};
 use crate::sa::Sa;
 use model::{IkeSaId, Instant};
 

@@ -11,9 +11,9 @@
 //! of: whatever is wrong then is answered alike.
 
 use crate::auth::{Claim, PeerProved};
+use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
 use crate::directory::Directory;
-use crate::event::BadProof;
 use crate::exchange::{find, find_notify, notify};
 use crypto::{Certificate, Name, PublicKey, RawKey, SignatureAlgorithm, TrustStore, UnixTime};
 use model::Identity;

@@ -2,8 +2,8 @@
 
 use crate::attempt::Attempt;
 use crate::counters::Counters;
+use crate::down_reason::DownReason;
 use crate::engine::Engine;
-use crate::event::DownReason;
 use crate::extension::nat::Nat;
 use crate::extension::overlap::Windows;
 use crate::sa::{Sa, State};

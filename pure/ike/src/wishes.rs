@@ -4,7 +4,7 @@
 //! also if the peer began the IKE SA; who is told to close one deletes it and lets the peer make none.
 
 use crate::engine::Engine;
-use crate::event::UnknownChild;
+use crate::misuse::UnknownChild;
 use model::{IkeSaId, Instant};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //! section 5). Checked before any handler sees a message, so that handlers find what they need and
 //! find it once. Payloads that are not listed may be there in any number; nobody looks at them.
 
-use crate::event::PeerMisbehaved;
+use crate::down_reason::PeerMisbehaved;
 use wire::ike::{ExchangeType, MAX_PAYLOADS, Message, Payload, PayloadType};
 
 /// One kind of message.

@@ -14,8 +14,8 @@
 //! old one is there to fall back to until the peer deletes it.
 
 use crate::engine::Engine;
-use crate::event::CannotMove;
 use crate::exchange::{find_notify, notify};
+use crate::misuse::CannotMove;
 use crate::sa::Sa;
 use crate::sa::established::Established;
 use model::{IkeSaId, Instant, Path};

@@ -10,9 +10,9 @@
 //! other address of the initiator's.
 
 use crate::config::Addressing;
-use crate::event::Refusal;
 use crate::exchange::find;
 use crate::pool::{Pool, Pools};
+use crate::refusal::Refusal;
 use crate::selectors::narrow;
 use crypto::UnixTime;
 use model::{Identity, IkeSaId, InnerAddresses, TrafficSelector};

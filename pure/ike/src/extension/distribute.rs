@@ -5,16 +5,70 @@
 //! What a grant may contain is decided by who composes it; here only the form is checked, and that
 //! the sender is the node's gateway and the receiver the gateway's node.
 
-use crate::event::GrantRefusal;
+use crate::Engine;
+use crate::event::Event;
 use crate::exchange::{find, find_notify, first_error, notifies, notify};
+use crate::refusal::GrantRefusal;
+use crate::sa::task::Task;
 use crypto::Secret;
-use model::{CsaId, Grant, GrantHalf, Identity, NODE_SUITE, Onward, Right, ZoneId, ZoneSuite};
+use model::{
+    CsaId, Grant, GrantHalf, Identity, IkeSaId, Instant, NODE_SUITE, Onward, Right, ZoneId,
+    ZoneSuite,
+};
 use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
     TOKEN_ZONE, decode_csa, decode_licences, decode_nodes, encode_csa, encode_licences,
     encode_nodes,
 };
 use wire::zoned::{INJECTION_ZONE, OVERLAY_ZONE};
+
+/// Commands.
+impl Engine {
+    /// Gateway: hands a licensed node the keys of a composite SA. Ends in
+    /// [`Event::GrantAccepted`], [`Event::GrantRefused`] or the IKE SA's [`Event::IkeDown`].
+    pub fn distribute(&mut self, sa: IkeSaId, grant: Grant<Secret>, now: Instant) {
+        let (csa, number) = (grant.csa, grant.grant);
+        let sent = self.with_established(sa, now, |core, state, ctx| {
+            state.distribute(grant, core, ctx);
+        });
+        if sent.is_none() {
+            self.out.events.push_back(Event::GrantRefused {
+                sa,
+                csa,
+                grant: number,
+                why: GrantRefusal::NotEstablished,
+            });
+        }
+    }
+
+    /// Gateway: takes a grant back. Nobody waits for the acknowledgement (invariant 5).
+    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.ask(Task::Revoke(csa), core, ctx);
+        });
+    }
+
+    /// Licensed node: says to a gateway to which others mobile nodes may go from us, from now on.
+    pub fn tell_neighbours(&mut self, sa: IkeSaId, nodes: Vec<Identity>, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.tell_neighbours(nodes, core, ctx);
+        });
+    }
+
+    /// Licensed node: answers [`Event::Granted`], by the grant's composite SA and number: it is in
+    /// use, or why not.
+    pub fn answer_grant(
+        &mut self,
+        sa: IkeSaId,
+        name: (CsaId, u16),
+        refusal: Option<RefusalCode>,
+        now: Instant,
+    ) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.answer_grant(name, refusal, core, ctx);
+        });
+    }
+}
 
 /// The request that hands out a grant.
 pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {

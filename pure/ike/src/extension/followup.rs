@@ -12,7 +12,7 @@
 //! the last answer had in ADDITIONAL_KEY_EXCHANGE. An end that does not know it any more says
 //! STATE_NOT_FOUND; then all of it has failed, and may be begun anew.
 
-use crate::event::PeerMisbehaved;
+use crate::down_reason::PeerMisbehaved;
 use crate::exchange::{find_notify, key_exchange, notify};
 use crate::extension::intermediate::{self, Asked};
 use crypto::Secret;

@@ -12,14 +12,39 @@
 //! another slot or for other keys of the same. The MAC is over who may ask besides, and whoever verifies it takes the peer of
 //! the IKE SA for that. Whether a token is new and not too old, its owner knows.
 
-use crate::event::KeyRefusal;
+use crate::Engine;
 use crate::exchange::{find_notify, first_error, notify};
 use crate::extension::distribute;
+use crate::refusal::KeyRefusal;
 use crypto::{Prf, Secret, equal};
-use model::{CsaId, Grant, Identity, NODE_SUITE};
+use model::{CsaId, Grant, Identity, IkeSaId, Instant, NODE_SUITE};
 use wire::ike::{Message, NotifyType, Payload, RefusalCode, Token, encode_nodes};
 
 const PRF: Prf = Prf::HmacSha256;
+
+/// Commands.
+impl Engine {
+    /// Licensed node: asks a neighbour for keys with a token of a mobile node that has come to us. Ends in
+    /// [`Event::KeysAnswered`], or in the IKE SA's [`Event::IkeDown`].
+    pub fn request_keys(&mut self, sa: IkeSaId, token: Token, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.request_keys(token, core, ctx);
+        });
+    }
+
+    /// Licensed node: answers [`Event::KeysAsked`], by the nonce of its token.
+    pub fn answer_request(
+        &mut self,
+        sa: IkeSaId,
+        nonce: [u8; 16],
+        answer: &Result<Grant<Secret>, RefusalCode>,
+        now: Instant,
+    ) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.answer_request(nonce, answer, core, ctx);
+        });
+    }
+}
 
 /// The key of the tokens that a licensed node takes, from the root of a slot.
 pub fn token_key(root: &Secret, holder: &Identity) -> Secret {

@@ -17,7 +17,7 @@
 
 use super::nat::Nat;
 use super::zones;
-use crate::event::DownReason;
+use crate::down_reason::DownReason;
 use crate::exchange::{find_notify, notify};
 use crate::policy::Policy;
 use crate::selectors::narrow;

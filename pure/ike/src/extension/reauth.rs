@@ -12,9 +12,11 @@
 //! SA stays until its time is over, and it is tried again. How the old one leaves is in
 //! `sa/leaving.rs`.
 
+use crate::down_reason::DownReason;
 use crate::engine::Engine;
-use crate::event::{ApiMisuse, CannotReauthenticate, DownReason, Event};
+use crate::event::Event;
 use crate::exchange::{find_notify, notify};
+use crate::misuse::{ApiMisuse, CannotReauthenticate};
 use crate::sa::Sa;
 use crate::sa::established::Established;
 use model::{ChildSa, IkeSaId, Instant};

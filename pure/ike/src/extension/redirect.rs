@@ -11,10 +11,12 @@
 //! (section 7). It never follows a name, as there is nobody here to ask for its address.
 
 use crate::config::{Config, Peer};
+use crate::down_reason::DownReason;
 use crate::engine::Engine;
-use crate::event::{CannotRedirect, DownReason, Event};
+use crate::event::Event;
 use crate::exchange::{find_notify, notify};
 use crate::extension::tcp;
+use crate::misuse::CannotRedirect;
 use crate::sa::{Context, Core};
 use model::{IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, VecDeque};

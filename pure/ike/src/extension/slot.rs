@@ -21,9 +21,9 @@
 //! To us they are as children with a table of their own, and have names that no table can have.
 
 use crate::config::{Peer, Slot};
-use crate::event::Refusal;
 use crate::exchange::{find_notify, notify};
 use crate::policy::Policy;
+use crate::refusal::Refusal;
 use model::{Identity, ZoneAgreement};
 use std::collections::BTreeSet;
 use wire::ike::{Message, NotifyType, Payload, decode_nodes, encode_nodes};

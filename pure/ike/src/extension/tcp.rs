@@ -19,8 +19,9 @@
 //! the address (section 7.1) say more. It is cut by nobody, so there are no fragments (section 7.5).
 
 use crate::config::{NATT_PORT, Peer, Timers};
+use crate::down_reason::DownReason;
 use crate::engine::Engine;
-use crate::event::{DownReason, Event};
+use crate::event::Event;
 use crate::sa::established::Established;
 use crate::sa::task::Task;
 use crate::sa::{Context, Core, Sa, State};

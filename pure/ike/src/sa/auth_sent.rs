@@ -9,7 +9,7 @@ use super::{Arrived, Context, Core, State};
 use crate::auth::{Claim, PeerProved};
 use crate::child::Offer;
 use crate::config::{Config, Peer, PeerRole};
-use crate::event::DownReason;
+use crate::down_reason::DownReason;
 use crate::exchange::auth::Proof;
 use crate::exchange::{first_error, notify};
 use crate::extension::configuration::{self, Inside};

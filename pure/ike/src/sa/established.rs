@@ -1,10 +1,11 @@
 //! Both ends proved who they are: requests of either side, as many at a time as the other one takes.
 
-use super::children::{Age, Children, Due, Life, lifetimes};
+use super::children::{Age, Children, Due, lifetimes};
 use super::cloning::Aside;
 use super::closing::{Closing, Lingering};
 use super::heir::Heir;
 use super::leaving::{self, Leaving};
+use super::offered::Offered;
 use super::opening::Opening;
 use super::protected::Complaint;
 use super::queue::Queue;
@@ -14,9 +15,9 @@ use super::upkeep::Upkeep;
 use super::{Arrived, Context, Core, State};
 use crate::attempt::End;
 use crate::child::Terms;
-use crate::config::PeerRole;
 use crate::directory::Directory;
-use crate::event::{CannotRedirect, DownReason, Event, GrantRefusal, PeerMisbehaved, Refusal};
+use crate::down_reason::{DownReason, PeerMisbehaved};
+use crate::event::Event;
 use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
 use crate::extension::configuration::Inside;
@@ -24,18 +25,14 @@ use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::mode::Ground;
 use crate::extension::nat::{self, Nat};
-use crate::extension::{
-    clone, delete, distribute, liveness, migration, overlap, redirect, resource,
-};
+use crate::extension::{clone, distribute, liveness, migration, resource};
 use crate::keys::ProvedKeys;
-use crypto::{Secret, UnixTime};
-use model::{
-    ChildSaId, CsaId, Deadline, Grant, Identity, IkeSaId, InnerAddresses, Instant, Path, Spi,
-};
+use crate::refusal::Refusal;
+use crypto::UnixTime;
+use model::{ChildSaId, CsaId, Deadline, IkeSaId, InnerAddresses, Instant, Path};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::time::Duration;
-use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload, RefusalCode};
+use wire::ike::{ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct Established {
     pub(crate) keys: ProvedKeys,
@@ -88,48 +85,6 @@ pub(crate) struct Established {
     pub(super) grants: BTreeSet<CsaId>,
     /// Licensed node: grants and requests that our owner has not answered yet.
     pub(super) offered: Vec<Offered>,
-}
-
-/// A request that our owner has to answer.
-pub(super) struct Offered {
-    question: Question,
-    octets: Vec<u8>,
-    path: Path,
-}
-
-/// Which one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
-    /// Whether a grant can be used: its composite SA and its number.
-    Grant((CsaId, u16)),
-    /// Whether a neighbour gets keys, by the nonce of its token.
-    Keys([u8; 16]),
-}
-
-impl Offered {
-    pub(super) fn new(question: Question, arrived: &Arrived<'_>) -> Self {
-        Self {
-            question,
-            octets: arrived.octets.to_vec(),
-            path: arrived.path,
-        }
-    }
-
-    pub(super) fn answer(
-        &self,
-        state: &mut Established,
-        answer: Vec<Payload>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
-        let datagram = Datagram::decode(&self.octets).expect("it was decoded when it came");
-        let arrived = Arrived {
-            datagram,
-            octets: &self.octets,
-            path: self.path,
-        };
-        state.respond(answer, &arrived, core, ctx);
-    }
 }
 
 /// What is known at the beginning.
@@ -264,56 +219,6 @@ impl Established {
     pub(crate) fn ask(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
         self.queue.push(task);
         self.send_next(core, ctx);
-    }
-
-    /// Keys go to licensed nodes that understand the exchange, to nobody else.
-    pub(crate) fn distribute(
-        &mut self,
-        grant: Grant<Secret>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
-        let licensed = core
-            .peer(ctx.config)
-            .is_some_and(|peer| matches!(peer.role, PeerRole::Licensed));
-        match licensed && self.private {
-            true => self.ask(Task::Distribute(Box::new(grant)), core, ctx),
-            false => ctx.event(task::refused(&grant, GrantRefusal::NotLicensed, core)),
-        }
-    }
-
-    /// Sends the peer to another gateway.
-    pub(crate) fn redirect(
-        &mut self,
-        to: IpAddr,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> Result<(), CannotRedirect> {
-        if self.contact.ours {
-            return Err(CannotRedirect::NotTheirs);
-        }
-        if !self.willing {
-            return Err(CannotRedirect::NotWilling);
-        }
-        self.ask(Task::Redirect(to), core, ctx);
-        Ok(())
-    }
-
-    /// The gateway sends us to another one: this SA goes when that there is up.
-    fn note_redirect(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
-        if !self.contact.ours || self.is_leaving() {
-            return;
-        }
-        match redirect::sent(request, &[], core, ctx) {
-            Some(Ok(to)) => core.follow_redirect(to, true, ctx),
-            Some(Err(why)) => {
-                ctx.refused(
-                    Some(core.name()),
-                    Refusal::RedirectNotFollowed(Box::new(why)),
-                );
-            }
-            None => {}
-        }
     }
 
     /// The peer gave a sign of life.
@@ -643,171 +548,6 @@ impl Established {
         }
     }
 
-    fn handle_informational(
-        mut self: Box<Self>,
-        request: &Message,
-        arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
-        let fatal = first_error(request).filter(|kind| is_fatal(*kind));
-        let closes = delete::closes_ike_sa(request);
-        let deleted = self.delete_children(request, ctx);
-        let childless = !deleted.is_empty() && self.children.is_over();
-        self.take_back(request, core, ctx);
-        self.note_neighbours(request, core, ctx);
-        self.note_lifetime(request, core, ctx);
-        self.note_redirect(request, core, ctx);
-        core.overlap(overlap::announced(request), ctx.config);
-        let mut answer: Vec<_> = delete::paired(deleted).into_iter().collect();
-        answer.extend(self.answer_mobike(request, arrived, core, ctx));
-        self.respond(answer, arrived, core, ctx);
-        match (fatal, closes, childless) {
-            (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
-                let why = core.proof_refused(request, None, ctx);
-                self.end(why, core, ctx)
-            }
-            (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),
-            (None, true, _) => match self.inherit(core, ctx) {
-                Ok(()) => State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger)),
-                Err(state) => state.deleted(core, ctx),
-            },
-            (None, false, true) => self.close(DownReason::ChildDeleted, core, ctx),
-            (None, false, false) => {
-                self.send_next(core, ctx);
-                State::Established(self)
-            }
-        }
-    }
-
-    /// Licensed node: a grant came. Only our gateway may send one, and our owner has to say whether
-    /// it can be used.
-    fn take_grant(
-        &mut self,
-        request: &Message,
-        arrived: &Arrived<'_>,
-        core: &Core,
-        ctx: &mut Context<'_>,
-    ) -> Result<(), RefusalCode> {
-        let peer = core.peer(ctx.config);
-        let peer = peer.ok_or(RefusalCode::NOT_THE_GATEWAY)?;
-        let role = match peer.role {
-            PeerRole::Gateway => None,
-            PeerRole::Licensed => Some(RefusalCode::NOT_A_LICENSED_NODE),
-            PeerRole::Vpn { .. } | PeerRole::Neighbour => Some(RefusalCode::NOT_THE_GATEWAY),
-        };
-        if let Some(code) = role {
-            ctx.refused(Some(peer.name.clone()), Refusal::NotOurGateway);
-            return Err(code);
-        }
-        let grant = distribute::read(request).ok_or(RefusalCode::INVALID_GRANT)?;
-        let known = self.grants.contains(&grant.csa);
-        let held = self.grants.len() + self.offered.len();
-        if !known && held >= ctx.config.limits.grants {
-            return Err(RefusalCode::TOO_MANY_GRANTS);
-        }
-        let question = Question::Grant(distribute::name(request));
-        self.offered.push(Offered::new(question, arrived));
-        let (sa, gateway) = (core.id, peer.identity.clone());
-        ctx.event(Event::Granted { sa, gateway, grant });
-        Ok(())
-    }
-
-    /// Licensed node: what became of a grant that came; a refused one is not held any more.
-    pub(crate) fn answer_grant(
-        &mut self,
-        name: (CsaId, u16),
-        refusal: Option<RefusalCode>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
-        let Some(offered) = self.take_offered(Question::Grant(name)) else {
-            return;
-        };
-        match refusal {
-            None => self.grants.insert(name.0),
-            Some(_) => self.grants.remove(&name.0),
-        };
-        offered.answer(self, vec![distribute::reply(name, refusal)], core, ctx);
-    }
-
-    pub(super) fn take_offered(&mut self, question: Question) -> Option<Offered> {
-        let asked = |offered: &Offered| offered.question == question;
-        let at = self.offered.iter().position(asked)?;
-        Some(self.offered.remove(at))
-    }
-
-    /// Licensed node: grants are taken back.
-    fn take_back(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
-        if !self.private {
-            return;
-        }
-        for csa in distribute::revoked(request) {
-            if self.grants.remove(&csa) {
-                ctx.event(Event::Revoked { sa: core.id, csa });
-            }
-        }
-    }
-
-    /// Gateway: a licensed node says to which others mobile nodes may go from it.
-    fn note_neighbours(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
-        let peer = core.peer(ctx.config).filter(|_| self.private);
-        let node = peer.filter(|peer| peer.role == PeerRole::Licensed);
-        let said = node.and_then(|node| Some((node, distribute::said_neighbours(request)?)));
-        if let Some((node, neighbours)) = said {
-            let node = node.identity.clone();
-            ctx.event(Event::Neighbours { node, neighbours });
-        }
-    }
-
-    /// Licensed node: the gateway is told to which others mobile nodes may go from us; nobody else is.
-    pub(crate) fn tell_neighbours(
-        &mut self,
-        nodes: Vec<Identity>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
-        let peer = core.peer(ctx.config);
-        if self.private && peer.is_some_and(|peer| peer.role == PeerRole::Gateway) {
-            self.ask(Task::Neighbours(nodes), core, ctx);
-        }
-    }
-
-    /// The children that a request deletes; gives our inbound SPIs of them.
-    fn delete_children(&mut self, request: &Message, ctx: &mut Context<'_>) -> Vec<Spi> {
-        let mut deleted = Vec::new();
-        for spi in delete::children(request) {
-            let Some(child) = self.children.by_outbound(spi) else {
-                self.note_unknown(spi);
-                continue;
-            };
-            let (id, inbound, life) = (child.id, child.inbound, child.life);
-            match life {
-                Life::Current(_) => {
-                    let name = child.name.clone();
-                    self.put_off(name.as_deref(), ctx);
-                    self.lose_child(id, ctx);
-                }
-                Life::Replaced { .. } | Life::Deleting => self.children.straggle(Some(id), ctx),
-                Life::Straggling(_) => {}
-            }
-            // One that we are deleting ourselves is left out of the answer (section 1.4.1).
-            if life != Life::Deleting {
-                deleted.push(inbound);
-            }
-        }
-        deleted
-    }
-
-    /// The peer deletes what we do not have: it may be what we wait for.
-    fn note_unknown(&mut self, spi: Spi) {
-        for task in self.queue.running_mut() {
-            if let Some(request) = task.child_mut() {
-                request.note_deleted(spi);
-            }
-        }
-    }
-
     /// One that was replaced has been there long enough, or is not wanted any more.
     pub(super) fn delete_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
         if let Some(inbound) = self.children.get_mut(id).map(|child| child.inbound) {
@@ -916,15 +656,4 @@ impl Established {
         );
         self.queue.run(id, task);
     }
-}
-
-/// Errors that end the SA even outside a response (RFC 7296 section 2.21.2: in the INFORMATIONAL
-/// exchange that follows IKE_AUTH).
-const fn is_fatal(kind: NotifyType) -> bool {
-    matches!(
-        kind,
-        NotifyType::AUTHENTICATION_FAILED
-            | NotifyType::INVALID_SYNTAX
-            | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD
-    )
 }

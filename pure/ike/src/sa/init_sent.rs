@@ -9,7 +9,7 @@ use super::kem_sent::KemSent;
 use super::{Arrived, Context, Core, State};
 use crate::attempt::Offer;
 use crate::counters::DropReason;
-use crate::event::{DownReason, Refusal};
+use crate::down_reason::DownReason;
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
 use crate::extension::fragment::{self, Parcel};
@@ -18,6 +18,7 @@ use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk
 use crate::keys::{Inputs, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
+use crate::refusal::Refusal;
 use crate::signature;
 use crypto::{KeyPair, Rng, Secret};
 use model::{Group, Kem, Suite};

@@ -5,7 +5,7 @@
 
 use super::auth_sent::{AuthSent, uncut};
 use super::{Arrived, Context, Core, State};
-use crate::event::{DownReason, PeerMisbehaved};
+use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::exchange::{first_error, key_exchange};
 use crate::extension::intermediate::Asked;
 use model::Kem;

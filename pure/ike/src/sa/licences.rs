@@ -11,8 +11,9 @@ use super::established::Established;
 use super::{Context, Core};
 use crate::child::Terms;
 use crate::config::ZonePolicy;
-use crate::event::{DownReason, Refusal};
+use crate::down_reason::DownReason;
 use crate::extension::zones;
+use crate::refusal::Refusal;
 use model::{ChildSaId, Instant, Licence, ZoneAgreement};
 
 /// Has a child renewed at once that was agreed on with other licences of ours than those of now.

@@ -17,10 +17,13 @@
 use super::established::Established;
 use super::task::Task;
 use super::{Arrived, Context, Core};
-use crate::event::{CannotMove, DownReason, Event, PeerMisbehaved, Refusal};
+use crate::down_reason::{DownReason, PeerMisbehaved};
+use crate::event::Event;
 use crate::exchange::{find_notify, first_error, notify};
 use crate::extension::mobike::{self, Cookie};
 use crate::extension::nat;
+use crate::misuse::CannotMove;
+use crate::refusal::Refusal;
 use model::Path;
 use wire::ike::{Message, NotifyType, Payload};
 

@@ -1,11 +1,13 @@
 //! Two licensed nodes: each asks the other for keys with a token of a mobile node (`extension/migration.rs`).
 
-use super::established::{Established, Offered, Question};
+use super::established::Established;
+use super::offered::{Offered, Question};
 use super::task::Task;
 use super::{Arrived, Context, Core};
 use crate::config::PeerRole;
-use crate::event::{Event, KeyRefusal};
+use crate::event::Event;
 use crate::extension::migration;
+use crate::refusal::KeyRefusal;
 use crypto::Secret;
 use model::Grant;
 use wire::ike::{Message, RefusalCode, Token};

@@ -12,11 +12,12 @@ use super::established::Established;
 use super::task::Task;
 use super::{Context, Core};
 use crate::child::{self, Offer, Terms};
-use crate::event::{Event, Refusal};
+use crate::event::Event;
 use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
 use crate::extension::{resource, slot};
 use crate::menu::{EspMenu, groups_of};
+use crate::refusal::Refusal;
 use model::ChildSaId;
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 

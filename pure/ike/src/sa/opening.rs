@@ -14,9 +14,10 @@ use super::established::Established;
 use super::task::Task;
 use super::{Context, Core};
 use crate::child::Agreed;
-use crate::event::{DownReason, Refusal};
+use crate::down_reason::DownReason;
 use crate::exchange::{first_error, notify};
 use crate::extension::followup::{self, MOST_FORGOTTEN, Series};
+use crate::refusal::Refusal;
 use model::{ChildSaId, Instant};
 use wire::ike::{Message, NotifyType, Payload};
 

@@ -4,10 +4,11 @@
 use super::{Arrived, Context, Core};
 use crate::cipher::Cipher;
 use crate::counters::DropReason;
-use crate::event::{PeerMisbehaved, Refusal};
+use crate::down_reason::PeerMisbehaved;
 use crate::exchange::{first_error, rules};
 use crate::extension::fragment::{Limit, Parcel};
 use crate::extension::intermediate;
+use crate::refusal::Refusal;
 use crate::window::Arrival;
 use crypto::sha256;
 use model::Path;

@@ -14,11 +14,13 @@ use super::task::Task;
 use super::{Context, Core, licences};
 use crate::child::{Offer, Terms};
 use crate::config::Lifetimes;
-use crate::event::{DownReason, Event, Refusal};
+use crate::down_reason::DownReason;
+use crate::event::Event;
 use crate::exchange::create_child::{about, wanted_group};
 use crate::exchange::{first_error, notify};
 use crate::extension::resource;
 use crate::menu::{EspMenu, groups_of};
+use crate::refusal::Refusal;
 use model::{ChildSa, ChildSaId, Spi};
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 

@@ -19,7 +19,8 @@ use super::heir::Heir;
 use super::task::Task;
 use super::{Arrived, Context, Core, Sa, State};
 use crate::directory::Directory;
-use crate::event::{DownReason, Event, Refusal};
+use crate::down_reason::DownReason;
+use crate::event::Event;
 use crate::exchange::create_child::{Nonce, Offered, Renewal, wanted_group};
 use crate::exchange::{first_error, notify};
 use crate::extension::clone;
@@ -27,6 +28,7 @@ use crate::extension::followup::Series;
 use crate::keys::ProvedKeys;
 use crate::menu::{IkeMenu, group_id, group_named, groups_of};
 use crate::proposal::{check_successor, choose_successor, offer_successor};
+use crate::refusal::Refusal;
 use model::Path;
 use wire::ike::{GroupId, Message, NotifyType, Payload};
 

@@ -3,7 +3,7 @@
 use super::pair::{Flying, LEFT, NatBox, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
-use crate::event::PeerMisbehaved;
+use crate::down_reason::PeerMisbehaved;
 use crate::{CannotMove, DownReason, Event};
 use model::{IkeSaId, Path};
 use std::net::{IpAddr, SocketAddr};

@@ -3,7 +3,8 @@
 use crate::Engine;
 use crate::cipher::Cipher;
 use crate::sa::{Sa, State};
-use wire::ike::{Content, Datagram, Fragment, Header, Message, PayloadType};
+use model::{IkeSaId, Instant};
+use wire::ike::{Content, Datagram, ExchangeType, Fragment, Header, Message, Payload, PayloadType};
 
 impl Engine {
     /// What is inside a protected message for one of this engine's IKE SAs.
@@ -24,6 +25,32 @@ impl Engine {
         let mut sas = self.sas.values_mut();
         let sa = sas.find(|sa| (sa.core.spi_i, sa.core.spi_r) == spis)?;
         Some(cipher_mut(sa)?.seal(message))
+    }
+
+    /// Sends a protected request as no task would.
+    pub(crate) fn request_raw(
+        &mut self,
+        sa: IkeSaId,
+        exchange: ExchangeType,
+        payloads: Vec<Payload>,
+        now: Instant,
+    ) {
+        self.with_established(sa, now, |core, state, ctx| {
+            core.request(&mut state.keys.cipher, exchange, payloads, 1, ctx);
+        })
+        .expect("the SA is up");
+    }
+
+    /// Opens a protected message without handling it.
+    pub(crate) fn open_raw(&self, sa: IkeSaId, message: &[u8]) -> Message {
+        let up = self.sas[&sa].established().expect("the SA is up");
+        match Datagram::decode(message) {
+            Ok(Datagram::Sealed(sealed)) => {
+                let content = up.keys.cipher.open(&sealed).expect("genuine");
+                content.message(sealed.header).expect("readable")
+            }
+            other => panic!("not protected: {other:?}"),
+        }
     }
 }
 

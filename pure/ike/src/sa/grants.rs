@@ -1,0 +1,119 @@
+//! Gateway and licensed node: the one gives keys and takes them back, the other says who its neighbours are
+//! (`extension/distribute.rs`).
+
+use super::established::Established;
+use super::offered::{Offered, Question};
+use super::task::{self, Task};
+use super::{Arrived, Context, Core};
+use crate::config::PeerRole;
+use crate::event::Event;
+use crate::extension::distribute;
+use crate::refusal::{GrantRefusal, Refusal};
+use crypto::Secret;
+use model::{CsaId, Grant, Identity};
+use wire::ike::{Message, RefusalCode};
+
+impl Established {
+    /// Keys go to licensed nodes that understand the exchange, to nobody else.
+    pub(crate) fn distribute(
+        &mut self,
+        grant: Grant<Secret>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let licensed = core
+            .peer(ctx.config)
+            .is_some_and(|peer| matches!(peer.role, PeerRole::Licensed));
+        match licensed && self.private {
+            true => self.ask(Task::Distribute(Box::new(grant)), core, ctx),
+            false => ctx.event(task::refused(&grant, GrantRefusal::NotLicensed, core)),
+        }
+    }
+
+    /// Licensed node: a grant came. Only our gateway may send one, and our owner has to say whether
+    /// it can be used.
+    pub(super) fn take_grant(
+        &mut self,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), RefusalCode> {
+        let peer = core.peer(ctx.config);
+        let peer = peer.ok_or(RefusalCode::NOT_THE_GATEWAY)?;
+        let role = match peer.role {
+            PeerRole::Gateway => None,
+            PeerRole::Licensed => Some(RefusalCode::NOT_A_LICENSED_NODE),
+            PeerRole::Vpn { .. } | PeerRole::Neighbour => Some(RefusalCode::NOT_THE_GATEWAY),
+        };
+        if let Some(code) = role {
+            ctx.refused(Some(peer.name.clone()), Refusal::NotOurGateway);
+            return Err(code);
+        }
+        let grant = distribute::read(request).ok_or(RefusalCode::INVALID_GRANT)?;
+        let known = self.grants.contains(&grant.csa);
+        let held = self.grants.len() + self.offered.len();
+        if !known && held >= ctx.config.limits.grants {
+            return Err(RefusalCode::TOO_MANY_GRANTS);
+        }
+        let question = Question::Grant(distribute::name(request));
+        self.offered.push(Offered::new(question, arrived));
+        let (sa, gateway) = (core.id, peer.identity.clone());
+        ctx.event(Event::Granted { sa, gateway, grant });
+        Ok(())
+    }
+
+    /// Licensed node: what became of a grant that came; a refused one is not held any more.
+    pub(crate) fn answer_grant(
+        &mut self,
+        name: (CsaId, u16),
+        refusal: Option<RefusalCode>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let Some(offered) = self.take_offered(Question::Grant(name)) else {
+            return;
+        };
+        match refusal {
+            None => self.grants.insert(name.0),
+            Some(_) => self.grants.remove(&name.0),
+        };
+        offered.answer(self, vec![distribute::reply(name, refusal)], core, ctx);
+    }
+
+    /// Licensed node: grants are taken back.
+    pub(super) fn take_back(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+        if !self.private {
+            return;
+        }
+        for csa in distribute::revoked(request) {
+            if self.grants.remove(&csa) {
+                ctx.event(Event::Revoked { sa: core.id, csa });
+            }
+        }
+    }
+
+    /// Licensed node: the gateway is told to which others mobile nodes may go from us; nobody else is.
+    pub(crate) fn tell_neighbours(
+        &mut self,
+        nodes: Vec<Identity>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let peer = core.peer(ctx.config);
+        if self.private && peer.is_some_and(|peer| peer.role == PeerRole::Gateway) {
+            self.ask(Task::Neighbours(nodes), core, ctx);
+        }
+    }
+
+    /// Gateway: a licensed node says to which others mobile nodes may go from it.
+    pub(super) fn note_neighbours(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+        let peer = core.peer(ctx.config).filter(|_| self.private);
+        let node = peer.filter(|peer| peer.role == PeerRole::Licensed);
+        let said = node.and_then(|node| Some((node, distribute::said_neighbours(request)?)));
+        if let Some((node, neighbours)) = said {
+            let node = node.identity.clone();
+            ctx.event(Event::Neighbours { node, neighbours });
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The peer says something by INFORMATIONAL: what is deleted, who may read no more, where it is (RFC 7296 section 1.4).
+
+use super::children::Life;
+use super::closing::Lingering;
+use super::established::Established;
+use super::{Arrived, Context, Core, State};
+use crate::down_reason::DownReason;
+use crate::exchange::first_error;
+use crate::extension::{delete, overlap};
+use model::Spi;
+use wire::ike::{Message, NotifyType};
+
+impl Established {
+    pub(super) fn handle_informational(
+        mut self: Box<Self>,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let fatal = first_error(request).filter(|kind| is_fatal(*kind));
+        let closes = delete::closes_ike_sa(request);
+        let deleted = self.delete_children(request, ctx);
+        let childless = !deleted.is_empty() && self.children.is_over();
+        self.take_back(request, core, ctx);
+        self.note_neighbours(request, core, ctx);
+        self.note_lifetime(request, core, ctx);
+        self.note_redirect(request, core, ctx);
+        core.overlap(overlap::announced(request), ctx.config);
+        let mut answer: Vec<_> = delete::paired(deleted).into_iter().collect();
+        answer.extend(self.answer_mobike(request, arrived, core, ctx));
+        self.respond(answer, arrived, core, ctx);
+        match (fatal, closes, childless) {
+            (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
+                let why = core.proof_refused(request, None, ctx);
+                self.end(why, core, ctx)
+            }
+            (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),
+            (None, true, _) => match self.inherit(core, ctx) {
+                Ok(()) => State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger)),
+                Err(state) => state.deleted(core, ctx),
+            },
+            (None, false, true) => self.close(DownReason::ChildDeleted, core, ctx),
+            (None, false, false) => {
+                self.send_next(core, ctx);
+                State::Established(self)
+            }
+        }
+    }
+
+    /// The children that a request deletes; gives our inbound SPIs of them.
+    fn delete_children(&mut self, request: &Message, ctx: &mut Context<'_>) -> Vec<Spi> {
+        let mut deleted = Vec::new();
+        for spi in delete::children(request) {
+            let Some(child) = self.children.by_outbound(spi) else {
+                self.note_unknown(spi);
+                continue;
+            };
+            let (id, inbound, life) = (child.id, child.inbound, child.life);
+            match life {
+                Life::Current(_) => {
+                    let name = child.name.clone();
+                    self.put_off(name.as_deref(), ctx);
+                    self.lose_child(id, ctx);
+                }
+                Life::Replaced { .. } | Life::Deleting => self.children.straggle(Some(id), ctx),
+                Life::Straggling(_) => {}
+            }
+            // One that we are deleting ourselves is left out of the answer (section 1.4.1).
+            if life != Life::Deleting {
+                deleted.push(inbound);
+            }
+        }
+        deleted
+    }
+
+    /// The peer deletes what we do not have: it may be what we wait for.
+    fn note_unknown(&mut self, spi: Spi) {
+        for task in self.queue.running_mut() {
+            if let Some(request) = task.child_mut() {
+                request.note_deleted(spi);
+            }
+        }
+    }
+}
+
+/// Errors that end the SA even outside a response (RFC 7296 section 2.21.2: in the INFORMATIONAL
+/// exchange that follows IKE_AUTH).
+const fn is_fatal(kind: NotifyType) -> bool {
+    matches!(
+        kind,
+        NotifyType::AUTHENTICATION_FAILED
+            | NotifyType::INVALID_SYNTAX
+            | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD
+    )
+}

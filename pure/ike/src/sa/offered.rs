@@ -1,0 +1,56 @@
+//! Requests that our owner has to answer: they wait here.
+
+use super::established::Established;
+use super::{Arrived, Context, Core};
+use model::{CsaId, Path};
+use wire::ike::{Datagram, Payload};
+
+/// A request that our owner has to answer.
+pub(super) struct Offered {
+    question: Question,
+    octets: Vec<u8>,
+    path: Path,
+}
+
+/// Which one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Whether a grant can be used: its composite SA and its number.
+    Grant((CsaId, u16)),
+    /// Whether a neighbour gets keys, by the nonce of its token.
+    Keys([u8; 16]),
+}
+
+impl Offered {
+    pub(super) fn new(question: Question, arrived: &Arrived<'_>) -> Self {
+        Self {
+            question,
+            octets: arrived.octets.to_vec(),
+            path: arrived.path,
+        }
+    }
+
+    pub(super) fn answer(
+        &self,
+        state: &mut Established,
+        answer: Vec<Payload>,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let datagram = Datagram::decode(&self.octets).expect("it was decoded when it came");
+        let arrived = Arrived {
+            datagram,
+            octets: &self.octets,
+            path: self.path,
+        };
+        state.respond(answer, &arrived, core, ctx);
+    }
+}
+
+impl Established {
+    pub(super) fn take_offered(&mut self, question: Question) -> Option<Offered> {
+        let asked = |offered: &Offered| offered.question == question;
+        let at = self.offered.iter().position(asked)?;
+        Some(self.offered.remove(at))
+    }
+}

@@ -1,0 +1,46 @@
+//! The peer of an SA that is up goes to another gateway (`extension/redirect.rs`).
+
+use super::established::Established;
+use super::task::Task;
+use super::{Context, Core};
+use crate::extension::redirect;
+use crate::misuse::CannotRedirect;
+use crate::refusal::Refusal;
+use std::net::IpAddr;
+use wire::ike::Message;
+
+impl Established {
+    /// Sends the peer to another gateway.
+    pub(crate) fn redirect(
+        &mut self,
+        to: IpAddr,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), CannotRedirect> {
+        if self.contact.ours {
+            return Err(CannotRedirect::NotTheirs);
+        }
+        if !self.willing {
+            return Err(CannotRedirect::NotWilling);
+        }
+        self.ask(Task::Redirect(to), core, ctx);
+        Ok(())
+    }
+
+    /// The gateway sends us to another one: this SA goes when that there is up.
+    pub(super) fn note_redirect(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+        if !self.contact.ours || self.is_leaving() {
+            return;
+        }
+        match redirect::sent(request, &[], core, ctx) {
+            Some(Ok(to)) => core.follow_redirect(to, true, ctx),
+            Some(Err(why)) => {
+                ctx.refused(
+                    Some(core.name()),
+                    Refusal::RedirectNotFollowed(Box::new(why)),
+                );
+            }
+            None => {}
+        }
+    }
+}
