@@ -18,8 +18,8 @@ pub struct Config {
     pub credential: Option<Credential>,
     /// Whose certificates we believe.
     pub trust: TrustStore,
-    /// VPN peers, licensed nodes we give keys to, gateways whose grants we take. A VPN peer or a
-    /// licensed node with an address is one we connect to.
+    /// VPN peers, licensed nodes we give keys to, gateways whose grants we take, and neighbours, which ask us for keys and
+    /// we them. Whoever of them has an address is one we connect to, but for a gateway.
     pub peers: Vec<Peer>,
     /// Names of the peers to bring up from the start and to keep up.
     pub start: Vec<String>,

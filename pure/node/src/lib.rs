@@ -5,9 +5,12 @@
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::open_child`], [`Node::close_child`], [`Node::rekey`], [`Node::reauthenticate`],
-//!   [`Node::redirect`], [`Node::move_peer`], [`Node::reconfigure`], [`Node::shutdown`]) say what the
-//!   operator wants. Whoever has [`Node::set_recording`] on answers each [`Event::Giving`] by [`Node::give`].
+//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::open_child`], [`Node::close_child`], [`Node::withdraw`],
+//!   [`Node::rekey`], [`Node::reauthenticate`], [`Node::redirect`], [`Node::move_peer`], [`Node::hand_over`],
+//!   [`Node::choose_level`], [`Node::reconfigure`], [`Node::deregister`], [`Node::shutdown`]) say what the operator
+//!   wants, and [`Node::set_wall_clock`], [`Node::set_time_of_day`], [`Node::restore_leases`] and
+//!   [`Node::set_key_log`] what the system knows. Whoever has [`Node::set_recording`] on answers each
+//!   [`Event::Giving`] by [`Node::give`].
 //! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
 //!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
 //!   the routes allow to [`Node::handle_ways`], streams that are lost to [`Node::handle_disconnected`],
@@ -15,8 +18,9 @@
 //!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
 //!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node). Where silence is
 //!   covered, [`Node::cover`] follows each timeout.
-//!   What comes by Mobile IP's sockets goes to [`Node::handle_discovery`] and [`Node::handle_registration`], and packets in its
-//!   tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see [`mobile_ip`].
+//!   Interfaces of Mobile IP that come and go are told by [`Node::handle_link`]. What comes by its sockets goes to
+//!   [`Node::handle_discovery`] and [`Node::handle_registration`], and packets in its tunnels through
+//!   [`Node::encapsulate`] and [`Node::decapsulate`]: see [`mobile_ip`].
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`], [`Node::poll_registration`],
 //!   [`Node::poll_transmit`], [`Node::poll_resend`] and [`Node::poll_event`] in this order until they are empty, then ask
 //!   [`Node::poll_timeout`] when to come back. What is said to a mobile node by its new way cannot come before the reply

@@ -1,8 +1,8 @@
 //! Mobile IPv4 (RFC 5944) beside the tunnels: one of its three engines, if the configuration wants one.
 //!
-//! A tunnel is made between addresses that stay: it is within what is carried here, and a move is nothing to it. So
-//! neither `ike` nor `esp` is asked or told anything by this engine. Who wants to know where a mobile node is, as
-//! a later distribution of keys will, hears it from [`Event`] where engines are asked for their events.
+//! A tunnel is made between addresses that stay: it is within what is carried here, and a move is nothing to it. What is said
+//! here is of use elsewhere: `junction.rs` has requests repeated when there is a way, `whereabouts.rs` hears where a
+//! mobile node is, and `migration.rs` sends tokens along with its requests.
 
 mod part;
 

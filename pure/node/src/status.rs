@@ -3,11 +3,12 @@
 use crate::config::{Inside, Peer};
 use crate::node::{Child, Node};
 use crate::{GrantState, TransitCounters};
+use crypto::Secret;
 use esp::Traffic;
 use ike::{SaStatus, Windows, is_slot};
 use model::{
-    Carrier, ChildSaId, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Lease, Licence,
-    Mode, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
+    Carrier, ChildSa, ChildSaId, CsaId, Exchanges, Identity, InnerAddresses, Instant, Kem, Lease,
+    Licence, Mode, Signal, Spi, TrafficSelector, ZoneAgreement, ZoneId,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -94,6 +95,30 @@ pub struct ChildStatus {
     pub received: Traffic,
     /// What was sealed.
     pub sent: Traffic,
+}
+
+impl ChildStatus {
+    /// That of one that has carried nothing yet.
+    pub(crate) fn new(child: &ChildSa<Secret>) -> Self {
+        Self {
+            name: child.name.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            zoned: child.agreement.is_some(),
+            esn: child.outbound.keys.is_extended(),
+            exchanges: child.exchanges.clone(),
+            mode: child.mode,
+            draining: false,
+            waiting: false,
+            local: child.local.clone(),
+            remote: child.remote.clone(),
+            path: child.path,
+            path_mtu: None,
+            mtu: None,
+            received: Traffic::default(),
+            sent: Traffic::default(),
+        }
+    }
 }
 
 /// One composite SA of this endpoint.

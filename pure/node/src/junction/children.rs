@@ -1,0 +1,210 @@
+//! Children come up, take each other's place step by step, and end.
+
+use crate::config::Role;
+use crate::node::{Child, Node};
+use crate::status::ChildStatus;
+use crate::succession::Heir;
+use crate::{Ending, Event, KeyLog, keylog};
+use crypto::Secret;
+use ike::is_slot;
+use model::{ChildSa, ChildSaId, Identity, Instant};
+
+impl Node {
+    pub(super) fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
+        self.events.push_back(Event::ChildUp {
+            peer: child.peer.clone(),
+            child: child.name.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            zoned: child.agreement.is_some(),
+            mode: child.mode,
+        });
+        let id = child.id;
+        if child.resource.is_some_and(|number| number > 0) || is_slot(child.name.as_deref()) {
+            self.succession.begin(id, beside(&child), now);
+            return self.install(child, None, now);
+        }
+        self.install(child, None, now);
+        self.prefer(id);
+    }
+
+    /// A child takes the place of another, step by step.
+    pub(super) fn child_rekeyed(&mut self, old: ChildSaId, child: ChildSa<Secret>, now: Instant) {
+        self.events.push_back(Event::ChildRekeyed {
+            peer: child.peer.clone(),
+            child: child.name.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            exchanges: child.exchanges.clone(),
+        });
+        let before = self.children.get(&old);
+        let heir = Heir {
+            old: Some(old),
+            anew: before.is_some_and(|before| before.ike != child.ike),
+            ..beside(&child)
+        };
+        let new = child.id;
+        self.succession.begin(new, heir, now);
+        self.set_draining(old, true);
+        self.install(child, Some(old), now);
+        self.limit_others(new, now);
+    }
+
+    /// One that was replaced is deleted: its successor carries everything from now on. One without is
+    /// missed when nothing of it can come any more.
+    pub(super) fn child_retired(&mut self, old: ChildSaId) {
+        if let Some(new) = self.succession.heir_of(old) {
+            self.prefer(new);
+        }
+        self.workers.retire(old);
+        if let Some(child) = self.children.get_mut(&old) {
+            child.retired = true;
+            self.whereabouts.stir(&child.peer);
+        }
+    }
+
+    fn set_draining(&mut self, child: ChildSaId, draining: bool) {
+        if let Some(child) = self.children.get_mut(&child) {
+            child.status.draining = draining;
+        }
+    }
+
+    /// Sends on those successors from now on that peers and licensed nodes are ready for.
+    pub(super) fn switch(&mut self, now: Instant) {
+        let is_awaited = |peer: &str, node: &Identity| self.whereabouts.is_awaited(peer, node);
+        let settled = |id| self.grants.settled(id, is_awaited);
+        for id in self.succession.ready(settled, now) {
+            self.prefer(id);
+        }
+    }
+
+    /// Sends on a child from now on. On a slot only where its node is, and then before the first child.
+    pub(crate) fn prefer(&mut self, id: ChildSaId) {
+        self.succession.settle(id);
+        let Some(child) = self.children.get(&id) else {
+            return;
+        };
+        if is_slot(child.status.name.as_deref()) {
+            return self.whereabouts.stir(&child.peer);
+        }
+        if !self.grants.is_closed(id) {
+            self.workers.prefer(id);
+        }
+        if let Some(slot) = self.whereabouts.sent_on(&child.peer) {
+            self.workers.prefer(slot);
+        }
+    }
+
+    /// Enters a child in every book; packets that come on it are opened from now on.
+    pub(super) fn install(&mut self, child: ChildSa<Secret>, old: Option<ChildSaId>, now: Instant) {
+        if self.key_log {
+            let lines = keylog::esp_lines(&child);
+            self.events.extend(
+                lines
+                    .into_iter()
+                    .map(|line| Event::KeyLog(KeyLog::Esp(line))),
+            );
+        }
+        let name = child.name.as_deref();
+        let licensed = self.peers.iter().filter(|node| {
+            node.role == Role::Licensed && self.is_given(&child.peer, name, &node.identity)
+        });
+        let licensed: Vec<_> = licensed
+            .map(|node| (node.name.clone(), node.identity.clone()))
+            .collect();
+        let onward = self.onward(&child.peer, name);
+        self.grants.enter(
+            (&child, onward),
+            old,
+            licensed.iter().map(|(name, node)| (name, node)),
+            &mut self.rng,
+            now,
+        );
+        if is_slot(name) {
+            self.whereabouts.stir(&child.peer);
+        }
+        self.licensed(&child);
+        let status = ChildStatus::new(&child);
+        let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
+        let zoned = child.agreement.is_some();
+        if let Err(unusable) = self.workers.install_beside(child) {
+            self.refused(Some(peer), unusable.to_string(), now);
+            return self.ike.close(ike, now);
+        }
+        self.cover.begin(&peer, now);
+        self.children.insert(
+            id,
+            Child {
+                peer,
+                ike,
+                heard: None,
+                retired: false,
+                status,
+            },
+        );
+        self.measure(id);
+        // Nobody is owed keys of an SA without zones.
+        if zoned {
+            self.limit(id, Ending::Reconfigured, now);
+            for (node, _) in &licensed {
+                self.distribute(node, now);
+            }
+        }
+    }
+
+    pub(super) fn child_down(&mut self, id: ChildSaId, why: Ending, now: Instant) {
+        let heir = self.succession.heir_of(id);
+        if let Some(new) = heir {
+            self.prefer(new);
+        }
+        // What was to take the place of another and never did leaves it where it was.
+        let before = self.succession.predecessor(id);
+        if let Some(old) = before {
+            self.set_draining(old, false);
+        }
+        self.succession.settle(id);
+        self.workers.remove(id);
+        let replaced = self.children.get(&id);
+        let replaced = replaced.is_some_and(|child| child.status.draining);
+        self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);
+        if let Some(child) = self.children.remove(&id) {
+            self.whereabouts.forget(&child.peer, id);
+            if self.children.values().all(|other| other.peer != child.peer) {
+                self.cover.end(&child.peer);
+            }
+            // One that was replaced is missed by nobody, nor is one where there is still that whose place
+            // it was to take, or had taken.
+            let missed = !child.status.draining && heir.or(before).is_none();
+            let missed = missed && !self.is_relieved(&child);
+            if missed {
+                self.events.push_back(Event::ChildDown {
+                    peer: child.peer,
+                    child: child.status.name,
+                });
+            }
+        }
+    }
+
+    /// Whether a child that is gone leaves another one in its place: that of the IKE SA that its own was
+    /// cloned from, which carries all again.
+    fn is_relieved(&mut self, gone: &Child) -> bool {
+        let same = |child: &&mut Child| {
+            let name = (&child.peer, &child.status.name) == (&gone.peer, &gone.status.name);
+            name && child.ike != gone.ike && child.status.draining
+        };
+        let mut others = self.children.values_mut();
+        let other = others.find(same);
+        other.map(|other| other.status.draining = false).is_some()
+    }
+}
+
+/// A child for traffic that others carry as long as it cannot.
+fn beside(child: &ChildSa<Secret>) -> Heir {
+    let agreement = child.agreement.as_ref();
+    Heir {
+        old: None,
+        ours: child.initiator,
+        anew: false,
+        licensed: agreement.is_some_and(|agreement| !agreement.licences.is_empty()),
+    }
+}

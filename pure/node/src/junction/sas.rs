@@ -1,0 +1,170 @@
+//! IKE SAs come up, take each other's place, and end.
+
+use super::ending;
+use crate::node::Node;
+use crate::{Dropped, Ending, Event, KeyLog, keylog};
+use model::{IkeSaId, Instant};
+use std::net::{IpAddr, SocketAddr};
+
+impl Node {
+    pub(super) fn ike_up(&mut self, sa: IkeSaId, peer: String, now: Instant) {
+        self.wishes.up(&peer, sa, now);
+        self.log_ike_keys(sa);
+        self.events.push_back(Event::PeerUp { peer: peer.clone() });
+        self.whereabouts.stir(&peer);
+        self.tell_neighbours(sa, now);
+        self.distribute(&peer, now);
+    }
+
+    pub(super) fn ike_replaced(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, now: Instant) {
+        self.log_ike_keys(sa);
+        self.go_by(old, sa, &peer, now);
+        self.events.push_back(Event::Reauthenticated { peer });
+    }
+
+    /// What went by the old one goes by the new one from now on. The old one's children and grants stay
+    /// until it is down.
+    fn go_by(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, now: Instant) {
+        self.wishes.up(peer, sa, now);
+        self.whereabouts.stir(peer);
+        self.grants.node_lost(old, now);
+        self.distribute(peer, now);
+    }
+
+    /// There is another one, which carries nothing yet.
+    pub(super) fn ike_cloned(&mut self, old: IkeSaId, sa: IkeSaId, peer: String) {
+        self.log_ike_keys(sa);
+        if let Some(lent) = self.inside.get(&old).cloned() {
+            self.inside.insert(sa, lent);
+        }
+        self.events.push_back(Event::Cloned { peer });
+    }
+
+    /// It carries all that the other one did.
+    pub(super) fn handed_over(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, now: Instant) {
+        self.moving.hand_over(old, sa);
+        self.go_by(old, sa, &peer, now);
+        let path = self.ike.sa(sa).map(|sa| sa.path);
+        self.events
+            .extend(path.map(|path| Event::HandedOver { peer, path }));
+    }
+
+    /// What was being made is made at another gateway. What is up stays until it is.
+    pub(super) fn redirected(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: IpAddr) {
+        self.begun_instead(old, sa, &peer);
+        self.events.push_back(Event::Redirected { peer, to });
+    }
+
+    /// What was being made is made in a stream.
+    pub(super) fn fell_back(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: SocketAddr) {
+        self.begun_instead(old, sa, &peer);
+        self.events.push_back(Event::FellBack { peer, to });
+    }
+
+    fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str) {
+        let entry = self.wishes.get(peer);
+        if entry.is_some_and(|entry| entry.sa == Some(old) && entry.up_since.is_none()) {
+            self.wishes.started(peer, sa);
+        }
+    }
+
+    pub(super) fn ike_down(
+        &mut self,
+        sa: IkeSaId,
+        peer: String,
+        why: &ike::DownReason,
+        now: Instant,
+    ) {
+        let ending = ending(why);
+        let why = why.to_string();
+        let children: Vec<_> = self
+            .children
+            .iter()
+            .filter(|(_, child)| child.ike == sa)
+            .map(|(id, _)| *id)
+            .collect();
+        children
+            .into_iter()
+            .for_each(|child| self.child_down(child, ending.clone(), now));
+        let lent = self.inside.remove(&sa);
+        for held in self.transit.gateway_lost(sa) {
+            self.dropped(held, Dropped::GatewayGone);
+        }
+        for (lost, node) in self.grants.node_lost(sa, now) {
+            self.events.push_back(Event::GrantEnded {
+                sa: lost,
+                node,
+                given: true,
+                why: Ending::NodeGone(why.clone()),
+            });
+        }
+        self.moving.forget(sa);
+        self.fall_back(&peer, sa, now);
+        self.whereabouts.stir(&peer);
+        if self.established(&peer).is_some_and(|other| other != sa) {
+            self.keep_inside(&peer, lent);
+        } else {
+            self.wishes.down(&peer, Some(sa), why.clone(), now);
+            let peer = peer.clone();
+            self.events.push_back(Event::PeerDown { peer, why });
+        }
+        self.distribute(&peer, now);
+    }
+
+    /// An IKE SA is gone that another has the place of. By that one the peer may lend other addresses.
+    fn keep_inside(&mut self, peer: &str, gone: Option<(String, ike::Inside)>) {
+        let kept = self.inside.values().find(|(name, _)| name == peer);
+        if let (Some((_, gone)), Some((_, kept))) = (gone, kept)
+            && gone != *kept
+        {
+            let (peer, addresses) = (peer.to_owned(), kept.addresses);
+            self.events.push_back(Event::Configured { peer, addresses });
+        }
+    }
+
+    /// Of two IKE SAs that were made at once, or cloned, the one that goes may be the one that came last,
+    /// or that grants went by.
+    fn fall_back(&mut self, peer: &str, gone: IkeSaId, now: Instant) {
+        let entry = self.wishes.get(peer);
+        let without = entry.is_some_and(|entry| entry.sa.is_none_or(|sa| sa == gone));
+        let is_up = |sa: &ike::SaStatus| {
+            sa.since.is_some() && !sa.leaving && sa.peer.as_deref() == Some(peer)
+        };
+        let other = self.ike.sas().find(is_up).map(|sa| sa.id);
+        if let Some(other) = other.filter(|_| without) {
+            self.wishes.up(peer, other, now);
+        }
+    }
+
+    pub(super) fn configured(&mut self, sa: IkeSaId, peer: String, inside: ike::Inside) {
+        let addresses = inside.addresses;
+        self.inside.insert(sa, (peer.clone(), inside));
+        self.events.push_back(Event::Configured { peer, addresses });
+    }
+
+    pub(super) fn ike_rekeyed(&mut self, sa: IkeSaId, peer: String) {
+        self.log_ike_keys(sa);
+        self.events.push_back(Event::IkeRekeyed { peer });
+    }
+
+    pub(crate) fn established(&self, name: &str) -> Option<IkeSaId> {
+        self.wishes
+            .get(name)
+            .filter(|entry| entry.up_since.is_some())?
+            .sa
+    }
+
+    /// Name of the peer whose IKE SA this is, be it the newest or not.
+    pub(crate) fn name(&self, sa: IkeSaId) -> Option<String> {
+        self.ike.sa(sa)?.peer
+    }
+
+    /// Tells the keys of an IKE SA, if keys are to be told.
+    pub(crate) fn log_ike_keys(&mut self, sa: IkeSaId) {
+        let keys = self.ike.key_log(sa).filter(|_| self.key_log);
+        if let Some(keys) = keys {
+            let line = keylog::ike_line(&keys).map(KeyLog::Ike);
+            self.events.extend(line.map(Event::KeyLog));
+        }
+    }
+}

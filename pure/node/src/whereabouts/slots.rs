@@ -1,0 +1,220 @@
+//! The slots of one tunnel: which are asked for, which is sent on, and which are closed.
+
+use super::Tunnel;
+use crate::Event;
+use crate::node::{Child, Node};
+use ike::{Slot, is_slot};
+use model::{ChildSaId, Identity, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long a slot that was left is received on.
+const STRAGGLERS: Duration = Duration::from_secs(2);
+
+/// How often is looked by which of several ways a mobile node sends.
+const GLANCE: Duration = Duration::from_millis(200);
+
+impl Node {
+    /// The slots of a peer's tunnel.
+    pub(crate) fn slots(&self, peer: &str) -> &[Slot] {
+        self.peer(peer).map_or(&[], |peer| &peer.slots)
+    }
+
+    /// Those that are for any of these nodes, as these are ordered.
+    fn slots_of<'a>(&'a self, peer: &str, nodes: &'a [Identity]) -> impl Iterator<Item = &'a Slot> {
+        let slots = self.slots(peer);
+        let of = move |node: &Identity| slots.iter().find(|slot| slot.nodes.contains(node));
+        let first = move |(at, node): (usize, &'a Identity)| {
+            let slot = of(node)?;
+            let earlier = nodes[..at].iter().any(|other| slot.nodes.contains(other));
+            (!earlier).then_some(slot)
+        };
+        nodes.iter().enumerate().filter_map(first)
+    }
+
+    /// What these are called.
+    fn slot_names(&self, peer: &str, nodes: &[Identity]) -> BTreeSet<String> {
+        let slots = self.slots_of(peer, nodes);
+        slots.map(|slot| slot.name.clone()).collect()
+    }
+
+    /// A slot that is left may be one that the other end has sent on and we have not: its keys may be another node's as well.
+    pub(super) fn spend_unused(&self, peer: &str, tunnel: &mut Tunnel, here: &[Identity]) {
+        let stays = self.slot_names(peer, here);
+        let mut left = self.slot_names(peer, &tunnel.here);
+        left.retain(|slot| !stays.contains(slot));
+        for (id, child) in &self.children {
+            let named = child.status.name.as_ref();
+            let is_left = child.peer == peer && named.is_some_and(|name| left.contains(name));
+            if is_left && tunnel.sent_on != Some(*id) {
+                tunnel.spent.entry(*id).or_insert(false);
+            }
+        }
+    }
+
+    /// Leaves a slot in time whose keys another node may have. If nothing comes of the move the other end hears of that by
+    /// being asked for new keys, and by nothing else.
+    pub(super) fn leave_tokened(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
+        let Some(tokened) = &mut tunnel.tokened else {
+            return;
+        };
+        let child = tokened.child;
+        let is_used = tunnel.sent_on == Some(child);
+        tokened.asks |= tokened.asks_at.take_if(|at| *at <= now).is_some();
+        let here = self.slot_names(peer, &tunnel.here);
+        let stays = is_used && self.slot_of(child).is_some_and(|slot| here.contains(slot));
+        if let Some(state) = self.children.get(&child)
+            && stays
+            && std::mem::take(&mut tokened.asks)
+        {
+            self.ike.rekey_child(state.ike, child, now);
+        }
+        let over = tunnel.tokened.take_if(|tokened| tokened.until <= now);
+        if over.is_some() && is_used {
+            tunnel.spent.insert(child, false);
+        }
+    }
+
+    /// Asks for the slots that are wanted, for new keys of those that are spent, and closes others. Only those of
+    /// nodes that we can give keys to: any others are for the peer to see to.
+    pub(super) fn tend_slots(
+        &mut self,
+        peer: &str,
+        near: &[Identity],
+        tunnel: &mut Tunnel,
+        now: Instant,
+    ) {
+        let wanted = self.slot_names(peer, near);
+        for slot in &wanted {
+            let closes = tunnel.opened.insert(slot.clone(), None);
+            if closes.is_none() {
+                // Who has places has their slots.
+                let _ = self.ike.open_child(peer, slot, now);
+            }
+        }
+        let sent_on = tunnel.sent_on.and_then(|child| self.slot_of(child));
+        for (slot, closes) in &mut tunnel.opened {
+            let is_left = !wanted.contains(slot) && sent_on != Some(slot.as_str());
+            if is_left && closes.is_none() {
+                *closes = Some(now + STRAGGLERS);
+            }
+        }
+        let due = |_: &String, closes: &mut Option<Instant>| closes.is_some_and(|at| at <= now);
+        let closed: Vec<_> = tunnel.opened.extract_if(.., due).collect();
+        for (slot, _) in closed {
+            let _ = self.ike.close_child(peer, &slot, now);
+        }
+    }
+
+    /// Asks for new keys of slots that are spent and wanted again: at once where we give them to nodes, otherwise when the
+    /// other end has had its time for that.
+    pub(super) fn renew_spent(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
+        tunnel.asks_at.take_if(|at| *at <= now);
+        let asks = tunnel.asks_at.is_none();
+        let here = self.slot_names(peer, &tunnel.here);
+        for (spent, renewed) in &mut tunnel.spent {
+            let child = self.children.get(spent);
+            let child = child.filter(|child| !child.status.draining && !*renewed);
+            let is_wanted = |slot: &String| {
+                let gives = matches!(tunnel.opened.get(slot), Some(None));
+                gives || asks && here.contains(slot)
+            };
+            if let Some(child) = child
+                && child.status.name.as_ref().is_some_and(is_wanted)
+            {
+                *renewed = true;
+                self.ike.rekey_child(child.ike, *spent, now);
+            }
+        }
+    }
+
+    /// Sends on the slot of where the tunnel passes, if there is one that can be sent on.
+    pub(super) fn choose_slot(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
+        let ready = self.slots_of(peer, &tunnel.here).filter_map(|slot| {
+            let child = self.ready_child(peer, &slot.name, &tunnel.spent)?;
+            let serves = self.serves(slot, child, &tunnel.here);
+            serves.then(|| (child, self.workers.last_inbound(child)))
+        });
+        let ready: Vec<_> = ready.collect();
+        tunnel.glance = (ready.len() > 1).then(|| now + GLANCE);
+        // Of several the one that was heard last; the first of them if none was.
+        let chosen = ready
+            .into_iter()
+            .reduce(|best, next| match next.1 > best.1 {
+                true => next,
+                false => best,
+            });
+        tunnel
+            .migrates_until
+            .take_if(|until| *until <= now || chosen.is_some());
+        let migrates = tunnel.migrates_until.is_some();
+        let migrating = tunnel
+            .sent_on
+            .filter(|child| migrates && !tunnel.spent.contains_key(child));
+        let chosen = chosen.map(|(child, _)| child).or(migrating);
+        let node = chosen.and_then(|child| self.node_of(peer, child, &tunnel.here));
+        if chosen != tunnel.sent_on {
+            self.send_on(peer, chosen, tunnel);
+        } else if node == tunnel.sealed_for {
+            return;
+        }
+        tunnel.sealed_for.clone_from(&node);
+        let peer = peer.to_owned();
+        self.events.push_back(Event::SealedFor { peer, node });
+    }
+
+    /// Leaves the slot that is sent on for another one, or for the first child.
+    fn send_on(&mut self, peer: &str, chosen: Option<ChildSaId>, tunnel: &mut Tunnel) {
+        if let Some(left) = tunnel.sent_on {
+            self.workers.retire(left);
+            if self.slot_of(left) != chosen.and_then(|child| self.slot_of(child)) {
+                tunnel.spent.insert(left, false);
+                // It may be wanted again, with other keys.
+                self.whereabouts.stirred.insert(peer.to_owned());
+            }
+        }
+        if let Some(chosen) = chosen {
+            self.workers.prefer(chosen);
+        }
+        tunnel.sent_on = chosen;
+    }
+
+    /// The node that a slot's child is for: of several that share it the one where the tunnel is.
+    fn node_of(&self, peer: &str, child: ChildSaId, here: &[Identity]) -> Option<Identity> {
+        let slot = self.peer(peer)?.slot(self.slot_of(child)?)?;
+        let here = here.iter().find(|node| slot.nodes.contains(node));
+        here.or(slot.nodes.first()).cloned()
+    }
+
+    /// The newest child of a slot that is not spent, and that peer and node are ready for.
+    fn ready_child(
+        &self,
+        peer: &str,
+        slot: &str,
+        spent: &BTreeMap<ChildSaId, bool>,
+    ) -> Option<ChildSaId> {
+        let mut children = self.slot_children(peer, slot);
+        let found =
+            children.find(|(id, _)| !spent.contains_key(id) && !self.succession.is_waiting(*id));
+        found.map(|(id, _)| id)
+    }
+
+    /// The children of a slot that are not retired, the newest first.
+    pub(crate) fn slot_children<'a>(
+        &'a self,
+        peer: &'a str,
+        slot: &'a str,
+    ) -> impl Iterator<Item = (ChildSaId, &'a Child)> {
+        let children = self.children.iter().rev();
+        let its = children.filter(move |(_, child)| {
+            let named = child.peer == peer && child.status.name.as_deref() == Some(slot);
+            named && !child.retired
+        });
+        its.map(|(id, child)| (*id, child))
+    }
+
+    fn slot_of(&self, child: ChildSaId) -> Option<&str> {
+        let name = self.children.get(&child)?.status.name.as_deref();
+        name.filter(|name| is_slot(Some(name)))
+    }
+}
