@@ -1,6 +1,7 @@
 //! The daemon's end of its API: requests to commands, the node's state to answers.
 
 use crate::explain::explain;
+use crate::facts::Facts;
 use crate::inside::Inside;
 use crate::keylog::Keys;
 use crate::outlet::Losses;
@@ -22,7 +23,7 @@ use std::time::Duration;
 /// The socket, and the questions that are still open.
 pub struct Api {
     server: Server,
-    facts: view::Facts,
+    facts: Facts,
     waiting: Vec<Waiting>,
     reloads: Vec<Reload>,
 }
@@ -50,7 +51,7 @@ impl Api {
         let server = Server::bind(&config.socket)?;
         Ok(Self {
             server,
-            facts: view::Facts::new(config, now),
+            facts: Facts::new(config, now),
             waiting: Vec::new(),
             reloads: Vec::new(),
         })

@@ -178,7 +178,33 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             ..Record::default()
         },
         Event::GrantDropped { held, why } => dropped(held, *why),
-        _ => return None,
+        // Its line is that of `Giving`.
+        Event::TokenGiven { .. } => return None,
+        Event::PeerUp { .. }
+        | Event::Reauthenticated { .. }
+        | Event::Cloned { .. }
+        | Event::HandedOver { .. }
+        | Event::Redirected { .. }
+        | Event::FellBack { .. }
+        | Event::SealedFor { .. }
+        | Event::PeerDown { .. }
+        | Event::Configured { .. }
+        | Event::ChildUp { .. }
+        | Event::ChildRekeyed { .. }
+        | Event::IkeRekeyed { .. }
+        | Event::EcnUnused { .. }
+        | Event::Unpadded { .. }
+        | Event::LevelSpent { .. }
+        | Event::LevelRefused { .. }
+        | Event::ChildDown { .. }
+        | Event::PairLearnt { .. }
+        | Event::PathMtu { .. }
+        | Event::PathMtuForged { .. }
+        | Event::PathMoved { .. }
+        | Event::WaysWanted
+        | Event::Refused { .. }
+        | Event::MobileIp(_)
+        | Event::KeyLog(_) => return None,
     };
     Some(Record {
         time: today.rfc3339(),

@@ -1,36 +1,36 @@
-//! The loop: wait for a descriptor or a deadline, hand what came to the node, carry out what the
-//! node says. One thread, no locks; everything it waits for is in one set.
+//! The loop: wait for a descriptor or a deadline, hand what came to the node (`intake.rs`), carry out what the
+//! node says (`outcome.rs`). One thread, no locks; everything it waits for is in one set.
 //!
 //! A packet travels so: read from the TUN (or from UDP port 4500) into a batch of buffers that
 //! live as long as the daemon, sealed (or opened) in place by the node, sent (or written) by
-//! [`Outlet`].
+//! [`Outlet`](crate::outlet::Outlet).
+
+mod intake;
+mod outcome;
 
 use crate::api::Api;
-use crate::audit::{self, Audit};
-use crate::batch::{self, Arrived, BATCH, TURNS, fill};
-use crate::crew::{Crew, Word};
-use crate::faults::{self, Faults, Spec, Step, Way};
+use crate::audit::Audit;
+use crate::batch::{self, Arrived};
+use crate::crew::Crew;
+use crate::faults::{Faults, Spec};
 use crate::host::Host;
-use crate::inside::Inside;
 use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::log::Log;
-use crate::outlet::{Losses, Outlet};
+use crate::outlet::Losses;
 use crate::streams::Streams;
 use crate::{mobile, reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
 use control::{Failure, Reload, Response};
-use model::{Instant, Lease, Path, Transmit};
-use node::{Event, Node, Packet, Side, Verdict};
-use os::poll::{Interest, Ready};
+use model::{Instant, Lease};
+use node::{Node, Packet, Side};
+use os::poll::Interest;
 use os::signals::Signal;
 use os::{Poller, Signals, clock, crash, divert, entropy};
 use std::io;
 use std::num::NonZeroU8;
 use store::Store;
-use wire::ecn::Ecn;
-use wire::esp::Datagram;
 
 /// What is waited for. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, those that
 /// take streams from `LISTEN`, those of Mobile IPv4 from `MOBILE`, and streams from `STREAM`.
@@ -323,35 +323,6 @@ impl Daemon {
         mobile.map_or(Ok(()), |mobile| mobile.watch(&self.poller, token::MOBILE))
     }
 
-    fn handle(&mut self, ready: Ready, now: Instant) {
-        match ready.token {
-            token::SIGNALS => {}
-            token::API => self.serve(now),
-            token::CHANGES => self.read_changes(now),
-            token::CREW => self.hear(now),
-            token::TUNNEL => self.read_tunnel(now),
-            token::WIRED => self.read_side(Side::Wired, now),
-            token::WIRELESS => self.read_side(Side::Wireless, now),
-            token if token < token::NATT => self.read_ike((token - token::IKE) as usize, now),
-            token if token < token::ESP => {
-                self.read_natt((token - token::NATT) as usize, now);
-            }
-            token if token < token::LISTEN => self.read_esp((token - token::ESP) as usize, now),
-            token if token < token::MOBILE => {
-                let listener = (token - token::LISTEN) as usize;
-                self.streams.accept(listener, &self.poller, now);
-            }
-            token if token < token::STREAM => {
-                if let Some(mobile) = &mut self.host.mobile {
-                    let (node, batch) = (&mut self.node, &mut self.batch[..]);
-                    let (losses, broken) = (&mut self.losses, &mut self.broken);
-                    mobile.handle(token - token::MOBILE, node, batch, losses, broken);
-                }
-            }
-            _ => self.read_stream(ready, now),
-        }
-    }
-
     /// What the time of day is used for: certificates, registrations, and tokens for keys.
     fn tell_time(&mut self, now: Instant) {
         self.node.set_wall_clock(config::today());
@@ -364,399 +335,6 @@ impl Daemon {
             mobile.look(&mut self.node, (&self.poller, token::MOBILE), now);
         }
     }
-
-    fn serve(&mut self, now: Instant) {
-        self.losses.streams = self.streams.counts;
-        if let Some(faults) = &self.faults {
-            self.losses.faults = faults.counts();
-        }
-        let mut losses = self.losses;
-        losses.add(&self.crew.losses());
-        self.api.serve(&mut self.node, &mut self.keys, &losses, now);
-        while let Some(asked) = self.api.poll_reload() {
-            let response = self.reload(asked.dry_run, now);
-            self.api.reloaded(&asked, &response);
-        }
-    }
-
-    /// What other threads have for this one. That their worker has reports is seen by the node's deadline.
-    fn hear(&mut self, now: Instant) {
-        self.crew.listen();
-        while let Some(word) = self.crew.poll_word() {
-            match word {
-                Word::Message(path, message) => self.node.handle_datagram(path, &message, now),
-                Word::Stream(path, packet) => self.streams.pass(path, &packet),
-                Word::TooLong(path) => measure(&mut self.node, &self.host, path, now),
-                Word::Broken(why) => self.broken = Some(why),
-            }
-        }
-        self.streams.flush(&self.poller);
-    }
-
-    /// Addresses or routes are others: perhaps a tunnel has to take another way.
-    fn read_changes(&mut self, now: Instant) {
-        match self.host.changes.any() {
-            Ok(true) => {
-                self.look(now);
-                self.tell_ways(now);
-            }
-            Ok(false) => {}
-            Err(error) => {
-                let what = "the kernel's news of addresses";
-                self.losses.not_read(what, &error, &mut self.broken);
-            }
-        }
-    }
-
-    fn tell_ways(&mut self, now: Instant) {
-        let remotes = self.node.remotes();
-        if remotes.is_empty() {
-            return;
-        }
-        match self.host.ways(&self.config, &remotes) {
-            Ok(ways) => self.node.handle_ways(&ways, now),
-            Err(error) => tracing::warn!("tunnels stay where they are: {error}"),
-        }
-    }
-
-    /// Inner datagrams: sealed and sent.
-    fn read_tunnel(&mut self, now: Instant) {
-        for _ in 0..TURNS {
-            let Some(tunnel) = &mut self.host.tunnel else {
-                return;
-            };
-            let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
-            let ends = self.host.ends();
-            let (losses, faults) = (&mut self.losses, &mut self.faults);
-            let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
-            self.node.seal(&mut self.batch[..filled], &mut outlet, now);
-            for path in outlet.finish() {
-                measure(&mut self.node, &self.host, path, now);
-            }
-            self.streams.flush(&self.poller);
-            if let Some(error) = failed {
-                let name = self.host.tunnel.as_ref().map(|tunnel| tunnel.tun.name());
-                let what = name.unwrap_or("the tunnel");
-                return self.losses.not_read(what, &error, &mut self.broken);
-            }
-        }
-    }
-
-    /// Port 500: IKE alone.
-    fn read_ike(&mut self, index: usize, now: Instant) {
-        let (node, udp) = (&mut self.node, &mut self.host.sockets.ike[index]);
-        for _ in 0..TURNS {
-            let read = udp.recv(|arrival, payload| {
-                let take = |path, message: &[u8]| node.handle_datagram(path, message, now);
-                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
-            });
-            if let Err(error) = read {
-                let what = "the socket for IKE";
-                return self.losses.not_read(what, &error, &mut self.broken);
-            }
-        }
-    }
-
-    /// Port 4500: ESP, and IKE behind the non-ESP marker. One system call may bring more packets
-    /// than a batch holds.
-    fn read_natt(&mut self, index: usize, now: Instant) {
-        for _ in 0..TURNS {
-            let mut arrived = std::mem::take(&mut self.arrived);
-            let node = &mut self.node;
-            let read = self.host.sockets.natt[index].recv(|arrival, payload| {
-                let ecn = Ecn::from_bits(arrival.ecn);
-                let take = |path, payload: &[u8]| {
-                    sort(node, &mut arrived, (path, ecn), payload, now);
-                };
-                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
-            });
-            self.open(arrived, now);
-            if let Err(error) = read {
-                let what = "the socket for ESP";
-                return self.losses.not_read(what, &error, &mut self.broken);
-            }
-        }
-    }
-
-    /// Protocol 50: ESP alone.
-    fn read_esp(&mut self, index: usize, now: Instant) {
-        for _ in 0..TURNS {
-            let mut arrived = std::mem::take(&mut self.arrived);
-            let read = self.host.sockets.esp[index].recv(|arrival, payload| {
-                let ecn = Ecn::from_bits(arrival.ecn);
-                let take = |path, packet: &[u8]| arrived.push(path, ecn, packet);
-                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
-            });
-            self.open(arrived, now);
-            if let Err(error) = read {
-                let what = "the socket for protocol 50";
-                return self.losses.not_read(what, &error, &mut self.broken);
-            }
-        }
-    }
-
-    /// A stream: the same as on port 4500.
-    fn read_stream(&mut self, ready: Ready, now: Instant) {
-        let before = self.useful();
-        let mut arrived = std::mem::take(&mut self.arrived);
-        let node = &mut self.node;
-        let take = |path, message: &[u8]| {
-            sort(node, &mut arrived, (path, Ecn::NotEct), message, now);
-        };
-        let messages = self.streams.handle(ready, &self.poller, take);
-        self.open(arrived, now);
-        let useful = self.useful() != before;
-        self.streams.judge(ready.token, messages, useful);
-    }
-
-    /// Messages that were of any use so far.
-    fn useful(&self) -> u64 {
-        let esp = self.node.esp_counters();
-        self.node.ike_counters().taken + esp.opened.packets + esp.dummies()
-    }
-
-    fn open(&mut self, mut arrived: Arrived, now: Instant) {
-        let ends = self.host.ends();
-        let (losses, faults) = (&mut self.losses, &mut self.faults);
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
-        self.node.open(arrived.packets(), &mut outlet, now);
-        outlet.finish();
-        arrived.clear();
-        self.arrived = arrived;
-    }
-
-    /// Sends dummies where there was silence.
-    fn cover(&mut self, now: Instant) {
-        let Some(packet) = self.batch.first_mut() else {
-            return;
-        };
-        let ends = self.host.ends();
-        let (losses, faults) = (&mut self.losses, &mut self.faults);
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
-        self.node.cover(packet, &mut outlet);
-        for path in outlet.finish() {
-            measure(&mut self.node, &self.host, path, now);
-        }
-        self.streams.flush(&self.poller);
-    }
-
-    /// Transit packets of others, at a licensed node.
-    fn read_side(&mut self, from: Side, now: Instant) {
-        let Some(divert) = &mut self.host.divert else {
-            return;
-        };
-        let (passage, side) = (&mut divert.passage, os_side(from));
-        let mut read = 0;
-        while read < TURNS * BATCH {
-            let count = match passage.recv(side) {
-                Ok(count) => count,
-                Err(error) => {
-                    let what = passage.device(side).name();
-                    self.losses.not_read(what, &error, &mut self.broken);
-                    break;
-                }
-            };
-            for index in 0..count {
-                let packet = passage.packet(index);
-                if self.node.transit(from, packet, now) == Verdict::Forward {
-                    passage.pass(index);
-                }
-                while let Some((to, packet)) = self.node.poll_resend() {
-                    passage.send(os_side(to), &packet);
-                }
-            }
-            read += count;
-        }
-        self.losses.forwarded += passage.flush();
-    }
-
-    /// Carries out what the node has to say, and what it says to that.
-    fn carry_out(&mut self, now: Instant) {
-        loop {
-            self.follow_registrations(now);
-            self.keep_leases();
-            while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
-                if path.is_stream() {
-                    self.streams.send(path, &payload, &self.poller, now);
-                    continue;
-                }
-                // IKE learns of congestion by loss, and asks again.
-                let header = (Ecn::NotEct.bits(), false);
-                let send = |path, payload: &[u8]| {
-                    self.losses.send(&self.host.sockets, path, header, payload);
-                };
-                faults::pass(&mut self.faults, Way::Out, path, &payload, send);
-            }
-            while let Some((to, packet)) = self.node.poll_resend() {
-                if let Some(divert) = &mut self.host.divert {
-                    divert.passage.send(os_side(to), &packet);
-                }
-            }
-            if let Some(divert) = &mut self.host.divert {
-                self.losses.forwarded += divert.passage.flush();
-            }
-            if let Some(event) = self.node.poll_event() {
-                self.note(event, now);
-            } else if let Some(lost) = self.streams.poll_lost() {
-                self.node.handle_disconnected(lost, now);
-            } else {
-                return;
-            }
-        }
-    }
-
-    /// Has registrations leave first, and then the kernel lead packets as they say: the answer to one and the first message
-    /// that follows it may come at once, and what is said to that goes the new way.
-    fn follow_registrations(&mut self, now: Instant) {
-        let Some(mobile) = &mut self.host.mobile else {
-            return;
-        };
-        mobile.carry_out(&mut self.node, &mut self.losses);
-        while let Some(event) = self.node.poll_event() {
-            self.note(event, now);
-        }
-    }
-
-    /// Remembers what was lent before the answer leaves that says so. If that fails it is lent all
-    /// the same: nobody else gets the address while this daemon runs, and when it does not no tunnel
-    /// is left that could carry it. Only who has which would be forgotten.
-    fn keep_leases(&mut self) {
-        let changes: Vec<_> = std::iter::from_fn(|| self.node.poll_lease()).collect();
-        let Some(store) = self.store.as_ref().filter(|_| !changes.is_empty()) else {
-            return;
-        };
-        let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
-        if let Err(error) = kept.and_then(|()| Ok(store.keep(&changes)?)) {
-            tracing::error!("who has which address will be forgotten at a restart: {error}");
-            self.losses.leases += 1;
-        }
-        crash::point("pool-lease-kept");
-    }
-
-    /// Tells an event to the log, or does what it asks for.
-    fn note(&mut self, event: Event, now: Instant) {
-        match event {
-            Event::PairLearnt {
-                from,
-                source,
-                destination,
-            } => self.learn(from, source, destination),
-            Event::WaysWanted => self.tell_ways(now),
-            Event::Giving { ref sa, grant, .. } => {
-                let recorded = self.record(&event, now);
-                let required = self.audit.is_required();
-                let recorded = if required { recorded } else { Ok(()) };
-                self.node.give(sa.csa, grant, recorded, now);
-            }
-            Event::KeyLog(line) => {
-                if let Err(error) = self.keys.write(&line) {
-                    tracing::error!("a key cannot be written for analysis: {error}");
-                    self.losses.keys += 1;
-                }
-            }
-            event => {
-                // It has been told, and nothing hangs on it.
-                let _ = self.record(&event, now);
-                self.journal.tell(&event, now);
-                if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
-                    mobile.note(event);
-                } else if let Event::Configured { peer, .. } = &event {
-                    let taken = self.take_inside();
-                    self.api.tell_routes(peer);
-                    self.insist(taken, peer, now);
-                } else if let Event::PeerDown { .. } = event {
-                    if let Err(error) = self.take_inside() {
-                        tracing::error!("the device keeps addresses that nobody lends us: {error}");
-                    }
-                } else if let Event::ChildUp { peer, .. } = &event {
-                    let taken = faults::step(&mut self.faults, Step::Child);
-                    self.insist(taken, peer, now);
-                    self.resolve();
-                    self.skip_numbers();
-                } else if let Event::ChildDown { .. } = event {
-                    self.resolve();
-                } else if let Event::ChildRekeyed { .. } = event {
-                    crash::point("rekey-child-done");
-                    self.skip_numbers();
-                } else if let Event::IkeRekeyed { .. } = event {
-                    crash::point("rekey-ike-done");
-                }
-            }
-        }
-    }
-
-    /// If faults are asked for that come late.
-    fn skip_numbers(&mut self) {
-        if let Some(number) = self.faults.as_ref().and_then(Faults::numbers) {
-            self.node.skip_numbers(number);
-        }
-    }
-
-    /// Opens the audit log, be it once more. Keys that were not given for want of it are given then.
-    fn open_audit(&mut self, settings: Option<config::Audit>, now: Instant) {
-        if let Err(error) = self.audit.open(settings.as_ref()) {
-            let _ = self.not_recorded(&error);
-        }
-        self.node.set_recording(self.audit.is_on(), now);
-    }
-
-    /// Writes down what becomes of licences and keys; errors with the reason for a person.
-    fn record(&mut self, event: &Event, now: Instant) -> Result<(), String> {
-        let Some(record) = audit::record(event, config::today(), now) else {
-            return Ok(());
-        };
-        let kept = self.audit.keep(&record);
-        kept.map_err(|error| self.not_recorded(&error))
-    }
-
-    fn not_recorded(&mut self, error: &io::Error) -> String {
-        let what = match self.audit.is_required() {
-            true => "no key is given, as `required` says",
-            false => "keys are given all the same",
-        };
-        let why = format!("the audit log cannot be written: {error}");
-        tracing::error!("{why}; {what}; make room for `file` in [audit], then `strata reload`");
-        self.losses.audit += 1;
-        why
-    }
-
-    fn take_inside(&mut self) -> Result<(), os::Error> {
-        let inside = Inside::of(&self.node, &self.config);
-        let taken = self.host.take(&self.config, inside, &mut self.faults);
-        self.api.lead(&self.config, self.host.inside());
-        taken
-    }
-
-    /// A tunnel that this system did not take up is ended at both ends, rather than left half done:
-    /// without its address, for one, it would be of no use, and nobody would see why.
-    fn insist(&mut self, taken: Result<(), os::Error>, peer: &str, now: Instant) {
-        if let Err(error) = taken {
-            let why = format!("this system could not take up the tunnel: {error}");
-            self.node.withdraw(peer, why, now);
-        }
-    }
-
-    /// A name that cannot be resolved is no reason to lose a tunnel.
-    fn resolve(&mut self) {
-        let up = self.node.has_tunnel();
-        if up {
-            crash::point("tunnel-up");
-        }
-        let faults = &mut self.faults;
-        let tunnel = self.host.tunnel.as_mut();
-        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up, faults)) {
-            tracing::error!("the name servers are not those of `dns`: {error}");
-        }
-    }
-
-    fn learn(&mut self, from: Side, source: std::net::IpAddr, destination: std::net::IpAddr) {
-        let Some(divert) = &mut self.host.divert else {
-            return;
-        };
-        if let Err(error) = divert.learn(os_side(from), source, destination) {
-            tracing::warn!("fragments between {source} and {destination} may overtake: {error}");
-        }
-    }
 }
 
 /// The file of leases, for who lends.
@@ -764,30 +342,6 @@ fn open_store(config: &Config) -> Result<Option<(Store, Vec<Lease>)>, store::Err
     match config.pools.is_empty() {
         true => Ok(None),
         false => Store::open(&config.store).map(Some),
-    }
-}
-
-/// A packet was too long for a path: the node is told what the system knows of it.
-fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
-    match host.path_mtu(path) {
-        Ok(mtu) => node.handle_path_mtu(path, mtu, now),
-        // It is no longer ours, or has no route: nothing is too long for it.
-        Err(error) => tracing::debug!("what {} takes is not known: {error}", path.remote),
-    }
-}
-
-/// What came on port 4500, or in a stream: IKE is handled at once, and ESP with all that came with it.
-fn sort(
-    node: &mut Node,
-    arrived: &mut Arrived,
-    (path, ecn): (Path, Ecn),
-    payload: &[u8],
-    now: Instant,
-) {
-    match Datagram::of(payload) {
-        Datagram::Ike(message) => node.handle_datagram(path, message, now),
-        Datagram::Keepalive => {}
-        Datagram::Esp(packet) => arrived.push(path, ecn, packet),
     }
 }
 

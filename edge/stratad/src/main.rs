@@ -9,6 +9,7 @@ mod batch;
 mod crew;
 mod daemon;
 mod explain;
+mod facts;
 mod faults;
 mod host;
 mod inside;

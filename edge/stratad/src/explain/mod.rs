@@ -7,7 +7,8 @@ mod certificate;
 mod compare;
 mod remedy;
 
-use crate::view::{self, Facts};
+use crate::facts::Facts;
+use crate::view;
 use control::{Account, Explain, Outcome, RefusedGrant};
 use model::Instant;
 use node::{Attempt, End, GrantState, Node, PeerState, PeerStatus, Refusal};

@@ -1,0 +1,273 @@
+//! What came by a descriptor is read, and handed to the node.
+
+use super::{Daemon, os_side, token};
+use crate::batch::{Arrived, BATCH, TURNS, fill};
+use crate::crew::Word;
+use crate::faults::{self, Way};
+use crate::host::Host;
+use crate::outlet::Outlet;
+use model::{Instant, Path};
+use node::{Node, Side, Verdict};
+use os::poll::Ready;
+use wire::ecn::Ecn;
+use wire::esp::Datagram;
+
+impl Daemon {
+    pub(super) fn handle(&mut self, ready: Ready, now: Instant) {
+        match ready.token {
+            token::SIGNALS => {}
+            token::API => self.serve(now),
+            token::CHANGES => self.read_changes(now),
+            token::CREW => self.hear(now),
+            token::TUNNEL => self.read_tunnel(now),
+            token::WIRED => self.read_side(Side::Wired, now),
+            token::WIRELESS => self.read_side(Side::Wireless, now),
+            token if token < token::NATT => self.read_ike((token - token::IKE) as usize, now),
+            token if token < token::ESP => {
+                self.read_natt((token - token::NATT) as usize, now);
+            }
+            token if token < token::LISTEN => self.read_esp((token - token::ESP) as usize, now),
+            token if token < token::MOBILE => {
+                let listener = (token - token::LISTEN) as usize;
+                self.streams.accept(listener, &self.poller, now);
+            }
+            token if token < token::STREAM => {
+                if let Some(mobile) = &mut self.host.mobile {
+                    let (node, batch) = (&mut self.node, &mut self.batch[..]);
+                    let (losses, broken) = (&mut self.losses, &mut self.broken);
+                    mobile.handle(token - token::MOBILE, node, batch, losses, broken);
+                }
+            }
+            _ => self.read_stream(ready, now),
+        }
+    }
+
+    fn serve(&mut self, now: Instant) {
+        self.losses.streams = self.streams.counts;
+        if let Some(faults) = &self.faults {
+            self.losses.faults = faults.counts();
+        }
+        let mut losses = self.losses;
+        losses.add(&self.crew.losses());
+        self.api.serve(&mut self.node, &mut self.keys, &losses, now);
+        while let Some(asked) = self.api.poll_reload() {
+            let response = self.reload(asked.dry_run, now);
+            self.api.reloaded(&asked, &response);
+        }
+    }
+
+    /// What other threads have for this one. That their worker has reports is seen by the node's deadline.
+    fn hear(&mut self, now: Instant) {
+        self.crew.listen();
+        while let Some(word) = self.crew.poll_word() {
+            match word {
+                Word::Message(path, message) => self.node.handle_datagram(path, &message, now),
+                Word::Stream(path, packet) => self.streams.pass(path, &packet),
+                Word::TooLong(path) => measure(&mut self.node, &self.host, path, now),
+                Word::Broken(why) => self.broken = Some(why),
+            }
+        }
+        self.streams.flush(&self.poller);
+    }
+
+    /// Addresses or routes are others: perhaps a tunnel has to take another way.
+    fn read_changes(&mut self, now: Instant) {
+        match self.host.changes.any() {
+            Ok(true) => {
+                self.look(now);
+                self.tell_ways(now);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                let what = "the kernel's news of addresses";
+                self.losses.not_read(what, &error, &mut self.broken);
+            }
+        }
+    }
+
+    pub(super) fn tell_ways(&mut self, now: Instant) {
+        let remotes = self.node.remotes();
+        if remotes.is_empty() {
+            return;
+        }
+        match self.host.ways(&self.config, &remotes) {
+            Ok(ways) => self.node.handle_ways(&ways, now),
+            Err(error) => tracing::warn!("tunnels stay where they are: {error}"),
+        }
+    }
+
+    /// Inner datagrams: sealed and sent.
+    fn read_tunnel(&mut self, now: Instant) {
+        for _ in 0..TURNS {
+            let Some(tunnel) = &mut self.host.tunnel else {
+                return;
+            };
+            let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
+            let ends = self.host.ends();
+            let (losses, faults) = (&mut self.losses, &mut self.faults);
+            let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+            self.node.seal(&mut self.batch[..filled], &mut outlet, now);
+            for path in outlet.finish() {
+                measure(&mut self.node, &self.host, path, now);
+            }
+            self.streams.flush(&self.poller);
+            if let Some(error) = failed {
+                let name = self.host.tunnel.as_ref().map(|tunnel| tunnel.tun.name());
+                let what = name.unwrap_or("the tunnel");
+                return self.losses.not_read(what, &error, &mut self.broken);
+            }
+        }
+    }
+
+    /// Port 500: IKE alone.
+    fn read_ike(&mut self, index: usize, now: Instant) {
+        let (node, udp) = (&mut self.node, &mut self.host.sockets.ike[index]);
+        for _ in 0..TURNS {
+            let read = udp.recv(|arrival, payload| {
+                let take = |path, message: &[u8]| node.handle_datagram(path, message, now);
+                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
+            });
+            if let Err(error) = read {
+                let what = "the socket for IKE";
+                return self.losses.not_read(what, &error, &mut self.broken);
+            }
+        }
+    }
+
+    /// Port 4500: ESP, and IKE behind the non-ESP marker. One system call may bring more packets
+    /// than a batch holds.
+    fn read_natt(&mut self, index: usize, now: Instant) {
+        for _ in 0..TURNS {
+            let mut arrived = std::mem::take(&mut self.arrived);
+            let node = &mut self.node;
+            let read = self.host.sockets.natt[index].recv(|arrival, payload| {
+                let ecn = Ecn::from_bits(arrival.ecn);
+                let take = |path, payload: &[u8]| {
+                    sort(node, &mut arrived, (path, ecn), payload, now);
+                };
+                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
+            });
+            self.open(arrived, now);
+            if let Err(error) = read {
+                let what = "the socket for ESP";
+                return self.losses.not_read(what, &error, &mut self.broken);
+            }
+        }
+    }
+
+    /// Protocol 50: ESP alone.
+    fn read_esp(&mut self, index: usize, now: Instant) {
+        for _ in 0..TURNS {
+            let mut arrived = std::mem::take(&mut self.arrived);
+            let read = self.host.sockets.esp[index].recv(|arrival, payload| {
+                let ecn = Ecn::from_bits(arrival.ecn);
+                let take = |path, packet: &[u8]| arrived.push(path, ecn, packet);
+                faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
+            });
+            self.open(arrived, now);
+            if let Err(error) = read {
+                let what = "the socket for protocol 50";
+                return self.losses.not_read(what, &error, &mut self.broken);
+            }
+        }
+    }
+
+    /// A stream: the same as on port 4500.
+    fn read_stream(&mut self, ready: Ready, now: Instant) {
+        let before = self.useful();
+        let mut arrived = std::mem::take(&mut self.arrived);
+        let node = &mut self.node;
+        let take = |path, message: &[u8]| {
+            sort(node, &mut arrived, (path, Ecn::NotEct), message, now);
+        };
+        let messages = self.streams.handle(ready, &self.poller, take);
+        self.open(arrived, now);
+        let useful = self.useful() != before;
+        self.streams.judge(ready.token, messages, useful);
+    }
+
+    /// Messages that were of any use so far.
+    fn useful(&self) -> u64 {
+        let esp = self.node.esp_counters();
+        self.node.ike_counters().taken + esp.opened.packets + esp.dummies()
+    }
+
+    fn open(&mut self, mut arrived: Arrived, now: Instant) {
+        let ends = self.host.ends();
+        let (losses, faults) = (&mut self.losses, &mut self.faults);
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+        self.node.open(arrived.packets(), &mut outlet, now);
+        outlet.finish();
+        arrived.clear();
+        self.arrived = arrived;
+    }
+
+    /// Sends dummies where there was silence.
+    pub(super) fn cover(&mut self, now: Instant) {
+        let Some(packet) = self.batch.first_mut() else {
+            return;
+        };
+        let ends = self.host.ends();
+        let (losses, faults) = (&mut self.losses, &mut self.faults);
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+        self.node.cover(packet, &mut outlet);
+        for path in outlet.finish() {
+            measure(&mut self.node, &self.host, path, now);
+        }
+        self.streams.flush(&self.poller);
+    }
+
+    /// Transit packets of others, at a licensed node.
+    fn read_side(&mut self, from: Side, now: Instant) {
+        let Some(divert) = &mut self.host.divert else {
+            return;
+        };
+        let (passage, side) = (&mut divert.passage, os_side(from));
+        let mut read = 0;
+        while read < TURNS * BATCH {
+            let count = match passage.recv(side) {
+                Ok(count) => count,
+                Err(error) => {
+                    let what = passage.device(side).name();
+                    self.losses.not_read(what, &error, &mut self.broken);
+                    break;
+                }
+            };
+            for index in 0..count {
+                let packet = passage.packet(index);
+                if self.node.transit(from, packet, now) == Verdict::Forward {
+                    passage.pass(index);
+                }
+                while let Some((to, packet)) = self.node.poll_resend() {
+                    passage.send(os_side(to), &packet);
+                }
+            }
+            read += count;
+        }
+        self.losses.forwarded += passage.flush();
+    }
+}
+
+/// A packet was too long for a path: the node is told what the system knows of it.
+fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
+    match host.path_mtu(path) {
+        Ok(mtu) => node.handle_path_mtu(path, mtu, now),
+        // It is no longer ours, or has no route: nothing is too long for it.
+        Err(error) => tracing::debug!("what {} takes is not known: {error}", path.remote),
+    }
+}
+
+/// What came on port 4500, or in a stream: IKE is handled at once, and ESP with all that came with it.
+fn sort(
+    node: &mut Node,
+    arrived: &mut Arrived,
+    (path, ecn): (Path, Ecn),
+    payload: &[u8],
+    now: Instant,
+) {
+    match Datagram::of(payload) {
+        Datagram::Ike(message) => node.handle_datagram(path, message, now),
+        Datagram::Keepalive => {}
+        Datagram::Esp(packet) => arrived.push(path, ecn, packet),
+    }
+}

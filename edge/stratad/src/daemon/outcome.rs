@@ -1,0 +1,202 @@
+//! What the node says is carried out: what leaves, what is remembered, what the system has to know.
+
+use super::{Daemon, os_side};
+use crate::audit;
+use crate::faults::{self, Faults, Step, Way};
+use crate::inside::Inside;
+use model::{Instant, Transmit};
+use node::{Event, Side};
+use os::crash;
+use std::io;
+use std::net::IpAddr;
+use wire::ecn::Ecn;
+
+impl Daemon {
+    /// Carries out what the node has to say, and what it says to that.
+    pub(super) fn carry_out(&mut self, now: Instant) {
+        loop {
+            self.follow_registrations(now);
+            self.keep_leases();
+            while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
+                if path.is_stream() {
+                    self.streams.send(path, &payload, &self.poller, now);
+                    continue;
+                }
+                // IKE learns of congestion by loss, and asks again.
+                let header = (Ecn::NotEct.bits(), false);
+                let send = |path, payload: &[u8]| {
+                    self.losses.send(&self.host.sockets, path, header, payload);
+                };
+                faults::pass(&mut self.faults, Way::Out, path, &payload, send);
+            }
+            while let Some((to, packet)) = self.node.poll_resend() {
+                if let Some(divert) = &mut self.host.divert {
+                    divert.passage.send(os_side(to), &packet);
+                }
+            }
+            if let Some(divert) = &mut self.host.divert {
+                self.losses.forwarded += divert.passage.flush();
+            }
+            if let Some(event) = self.node.poll_event() {
+                self.note(event, now);
+            } else if let Some(lost) = self.streams.poll_lost() {
+                self.node.handle_disconnected(lost, now);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Has registrations leave first, and then the kernel lead packets as they say: the answer to one and the first message
+    /// that follows it may come at once, and what is said to that goes the new way.
+    fn follow_registrations(&mut self, now: Instant) {
+        let Some(mobile) = &mut self.host.mobile else {
+            return;
+        };
+        mobile.carry_out(&mut self.node, &mut self.losses);
+        while let Some(event) = self.node.poll_event() {
+            self.note(event, now);
+        }
+    }
+
+    /// Remembers what was lent before the answer leaves that says so. If that fails it is lent all
+    /// the same: nobody else gets the address while this daemon runs, and when it does not no tunnel
+    /// is left that could carry it. Only who has which would be forgotten.
+    fn keep_leases(&mut self) {
+        let changes: Vec<_> = std::iter::from_fn(|| self.node.poll_lease()).collect();
+        let Some(store) = self.store.as_ref().filter(|_| !changes.is_empty()) else {
+            return;
+        };
+        let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
+        if let Err(error) = kept.and_then(|()| Ok(store.keep(&changes)?)) {
+            tracing::error!("who has which address will be forgotten at a restart: {error}");
+            self.losses.leases += 1;
+        }
+        crash::point("pool-lease-kept");
+    }
+
+    /// Tells an event to the log, or does what it asks for.
+    fn note(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::PairLearnt {
+                from,
+                source,
+                destination,
+            } => self.learn(from, source, destination),
+            Event::WaysWanted => self.tell_ways(now),
+            Event::Giving { ref sa, grant, .. } => {
+                let recorded = self.record(&event, now);
+                let required = self.audit.is_required();
+                let recorded = if required { recorded } else { Ok(()) };
+                self.node.give(sa.csa, grant, recorded, now);
+            }
+            Event::KeyLog(line) => {
+                if let Err(error) = self.keys.write(&line) {
+                    tracing::error!("a key cannot be written for analysis: {error}");
+                    self.losses.keys += 1;
+                }
+            }
+            event => {
+                // It has been told, and nothing hangs on it.
+                let _ = self.record(&event, now);
+                self.journal.tell(&event, now);
+                if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
+                    mobile.note(event);
+                } else if let Event::Configured { peer, .. } = &event {
+                    let taken = self.take_inside();
+                    self.api.tell_routes(peer);
+                    self.insist(taken, peer, now);
+                } else if let Event::PeerDown { .. } = event {
+                    if let Err(error) = self.take_inside() {
+                        tracing::error!("the device keeps addresses that nobody lends us: {error}");
+                    }
+                } else if let Event::ChildUp { peer, .. } = &event {
+                    let taken = faults::step(&mut self.faults, Step::Child);
+                    self.insist(taken, peer, now);
+                    self.resolve();
+                    self.skip_numbers();
+                } else if let Event::ChildDown { .. } = event {
+                    self.resolve();
+                } else if let Event::ChildRekeyed { .. } = event {
+                    crash::point("rekey-child-done");
+                    self.skip_numbers();
+                } else if let Event::IkeRekeyed { .. } = event {
+                    crash::point("rekey-ike-done");
+                }
+            }
+        }
+    }
+
+    /// If faults are asked for that come late.
+    fn skip_numbers(&mut self) {
+        if let Some(number) = self.faults.as_ref().and_then(Faults::numbers) {
+            self.node.skip_numbers(number);
+        }
+    }
+
+    /// Opens the audit log, be it once more. Keys that were not given for want of it are given then.
+    pub(super) fn open_audit(&mut self, settings: Option<config::Audit>, now: Instant) {
+        if let Err(error) = self.audit.open(settings.as_ref()) {
+            let _ = self.not_recorded(&error);
+        }
+        self.node.set_recording(self.audit.is_on(), now);
+    }
+
+    /// Writes down what becomes of licences and keys; errors with the reason for a person.
+    fn record(&mut self, event: &Event, now: Instant) -> Result<(), String> {
+        let Some(record) = audit::record(event, config::today(), now) else {
+            return Ok(());
+        };
+        let kept = self.audit.keep(&record);
+        kept.map_err(|error| self.not_recorded(&error))
+    }
+
+    fn not_recorded(&mut self, error: &io::Error) -> String {
+        let what = match self.audit.is_required() {
+            true => "no key is given, as `required` says",
+            false => "keys are given all the same",
+        };
+        let why = format!("the audit log cannot be written: {error}");
+        tracing::error!("{why}; {what}; make room for `file` in [audit], then `strata reload`");
+        self.losses.audit += 1;
+        why
+    }
+
+    fn take_inside(&mut self) -> Result<(), os::Error> {
+        let inside = Inside::of(&self.node, &self.config);
+        let taken = self.host.take(&self.config, inside, &mut self.faults);
+        self.api.lead(&self.config, self.host.inside());
+        taken
+    }
+
+    /// A tunnel that this system did not take up is ended at both ends, rather than left half done:
+    /// without its address, for one, it would be of no use, and nobody would see why.
+    fn insist(&mut self, taken: Result<(), os::Error>, peer: &str, now: Instant) {
+        if let Err(error) = taken {
+            let why = format!("this system could not take up the tunnel: {error}");
+            self.node.withdraw(peer, why, now);
+        }
+    }
+
+    /// A name that cannot be resolved is no reason to lose a tunnel.
+    pub(super) fn resolve(&mut self) {
+        let up = self.node.has_tunnel();
+        if up {
+            crash::point("tunnel-up");
+        }
+        let faults = &mut self.faults;
+        let tunnel = self.host.tunnel.as_mut();
+        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up, faults)) {
+            tracing::error!("the name servers are not those of `dns`: {error}");
+        }
+    }
+
+    fn learn(&mut self, from: Side, source: IpAddr, destination: IpAddr) {
+        let Some(divert) = &mut self.host.divert else {
+            return;
+        };
+        if let Err(error) = divert.learn(os_side(from), source, destination) {
+            tracing::warn!("fragments between {source} and {destination} may overtake: {error}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Who is where, by Mobile IP.
+
+use super::refused;
+use crate::facts::Facts;
+use control::{MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor};
+use model::Instant;
+use node::{Node, mobile_ip};
+
+/// The part that we take, and what was refused last.
+pub fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
+    let (status, refusal) = node.mobile_ip()?;
+    let left = |until: Option<Instant>| until.map(|until| until.since(now).as_secs());
+    let part = match status {
+        mobile_ip::Status::MobileNode {
+            home,
+            home_agent,
+            registrations,
+            route,
+        } => MobilePart::MobileNode {
+            home_address: home,
+            home_agent,
+            registrations: registrations
+                .into_iter()
+                .map(|one| MobileRegistration {
+                    agent: one.at.agent,
+                    care_of: one.at.care_of,
+                    interface: facts.interface(one.at.interface),
+                    sends: route == Some(one.at),
+                    since_seconds: now.since(one.since).as_secs(),
+                    left_seconds: left(one.until),
+                })
+                .collect(),
+        },
+        mobile_ip::Status::ForeignAgent { care_of, visitors } => MobilePart::ForeignAgent {
+            care_of,
+            visitors: visitors
+                .into_iter()
+                .map(|stay| MobileVisitor {
+                    home_address: stay.visitor.home,
+                    home_agent: stay.visitor.home_agent,
+                    in_udp: stay.is_in_udp,
+                    left_seconds: left(stay.until),
+                    gone_to: stay.gone_to,
+                })
+                .collect(),
+        },
+        mobile_ip::Status::HomeAgent { address, homes } => MobilePart::HomeAgent {
+            address,
+            mobiles: homes
+                .into_iter()
+                .map(|(home_address, bindings)| MobileHome {
+                    home_address,
+                    bindings: bindings
+                        .into_iter()
+                        .map(|place| MobileBinding {
+                            care_of: place.care_of,
+                            udp: place.udp,
+                            left_seconds: left(place.until),
+                        })
+                        .collect(),
+                })
+                .collect(),
+        },
+    };
+    let last_refusal = refusal.map(|refusal| refused(refusal, now));
+    Some(MobileIp { part, last_refusal })
+}
