@@ -1,4 +1,4 @@
-//! Everybody we speak IKE with, and the two kinds of them that carry no traffic of ours.
+//! Everybody we speak IKE with, and the three kinds of them that carry no traffic of ours.
 
 use crate::Psk;
 use crate::psk::psk;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// What `[peer.NAME]`, `[licensed.NAME]`, `[gateway.NAME]` and `[neighbour.NAME]` have in common.
 #[derive(Clone, Debug)]
 pub struct Party {
-    /// The table's name, unique among all three kinds.
+    /// The table's name, unique among all four kinds.
     pub name: String,
     /// `id`: who it has to prove to be, octet by octet.
     pub identity: Identity,

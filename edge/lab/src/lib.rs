@@ -4,8 +4,8 @@
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
 //! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time; [`vigil`] keeps
 //!   the machine awake for it, [`bystander`] sees whether it was.
-//! * [`pair`], [`plain`], [`certified`], [`transfer`], [`wiretap`], [`strongswan`], [`libreswan`], [`origin`], [`duo`],
-//!   [`openssl`], [`account`]: what end-to-end tests are made of.
+//! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`], [`spis`], [`wiretap`], [`tshark`],
+//!   [`strongswan`], [`libreswan`], [`origin`], [`duo`], [`openssl`], [`account`]: what end-to-end tests are made of.
 //! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the demo that walks.
 //! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
 //! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
@@ -18,6 +18,7 @@
 //!   data plane in memory, for whoever times it.
 //! * `legacy`: the algorithms that papers were measured with, if the feature of this name is on.
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
+//! * [`histogram`]: durations by how many there are; [`interrupt`]: Ctrl-C, so that what was made is taken down.
 //! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
 //!   before the first thread starts.
 //!

@@ -141,7 +141,7 @@ pub enum Question {
     Leases,
     /// Explain why a peer is up or not, and which line to change
     Explain {
-        /// Name of a [peer.NAME], [licensed.NAME] or [gateway.NAME]
+        /// Name of a [peer.NAME], [licensed.NAME], [gateway.NAME] or [neighbour.NAME]
         peer: String,
     },
     /// Write the keys of new SAs for Wireshark: whoever reads them reads everything

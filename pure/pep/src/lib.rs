@@ -1,5 +1,10 @@
-//! What a licensed node does with the TCP headers it may see: SNOOP (Balakrishnan et al., 1995;
-//! over multi-layered IPsec in *Mobile multi-layered IPsec*, section 5.1.2).
+//! What a licensed node does with the TCP headers it may see: it repairs losses ([`Snoop`]), says which windows are to be
+//! lower ([`Regulator`]), and what is said in the name of an end that is silent ([`StandIn`]). The last two only say what;
+//! `esp` seals it.
+//!
+//! # SNOOP
+//!
+//! It is that of Balakrishnan et al. (1995), over multi-layered IPsec (*Mobile multi-layered IPsec*, section 5.1.2).
 //!
 //! A TCP sender takes every loss for congestion and halves its rate. On a wireless hop most losses
 //! are bit errors. The node before that hop keeps the packets of each connection until the
@@ -12,7 +17,7 @@
 //!              ◄──────────────────────── Verdict  ◄───────────── acknowledgements
 //! ```
 //!
-//! # Contract
+//! ## Contract
 //!
 //! * Packets are repeated, never made or changed: what [`Snoop::poll_transmit`] gives is octet for
 //!   octet what [`Segment::sealed`] once was. So a sealed packet goes out under its own ESP
@@ -30,7 +35,7 @@
 //!   duplicate acknowledgement; these echoes are counted and not taken for losses.
 //! * Memory is bounded by [`Config`]: connections, packets of one connection, octets of all.
 //!
-//! # How it works
+//! ## How it works
 //!
 //! *Loss* is proved, not guessed: a packet is lost if one sent after it has arrived and it has not.
 //! `repair.rs` says how that one rule covers SACK, duplicate counts, partial acknowledgements and
@@ -46,7 +51,7 @@
 //! one when the hole is filled (RFC 7323 section 4.3), and so a sender that had gone into recovery
 //! after all sees that its retransmission was not needed and undoes the reduction (RFC 3522).
 //!
-//! # Limits
+//! ## Limits
 //!
 //! * The original does not cache what finds the wireless queue full, so that congestion shows. A
 //!   node that forwards through the kernel cannot see that queue. What stands in for it is

@@ -8,7 +8,7 @@ pub const PROTOCOL: u8 = 50;
 pub const NATT_PORT: u16 = 4500;
 /// Octets of SPI and sequence number.
 pub const HEADER_LEN: usize = 8;
-/// Octets of every ICV so far.
+/// Octets of the ICV of an AEAD.
 pub const ICV_LEN: usize = 16;
 /// SPIs below this one are reserved (RFC 4303 section 2.1).
 pub const FIRST_SPI: Spi = Spi(256);
