@@ -16,6 +16,8 @@ const SOLICITATION: u8 = 10;
 pub const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 /// See [`ALL_HOSTS`].
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
+/// Every mobility agent of a link (RFC 5944 section 2.3).
+pub const ALL_AGENTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
 
 /// What stays on the link. A router that is asked may also say 255.
 pub const LINK_ONLY: u8 = 1;
@@ -29,6 +31,16 @@ pub enum Role {
     Router,
 }
 
+impl Role {
+    /// Whom its messages are sent to, besides everybody.
+    const fn groups(self) -> &'static [Ipv4Addr] {
+        match self {
+            Self::Host => &[ALL_HOSTS],
+            Self::Router => &[ALL_ROUTERS, ALL_AGENTS],
+        }
+    }
+}
+
 /// Both messages on one interface. They are heard whether or not the kernel has a route back to who said them.
 pub struct Discovery(Vicinity);
 
@@ -38,17 +50,19 @@ impl Discovery {
     /// # Errors
     /// [`Error::NoEthernet`]; there is no such interface; CAP_NET_RAW is missing.
     pub fn open(interface: &str, role: Role) -> Result<Self, Error> {
-        let (kind, group) = match role {
-            Role::Host => (ADVERTISEMENT, ALL_HOSTS),
-            Role::Router => (SOLICITATION, ALL_ROUTERS),
+        let kind = match role {
+            Role::Host => ADVERTISEMENT,
+            Role::Router => SOLICITATION,
         };
         let wanted = Wanted {
             protocol: ICMP,
             field: Field::Kind(kind),
         };
         let vicinity = Vicinity::open(interface, wanted)?;
-        let joined = vicinity.join(group);
-        joined.map_err(Error::os(format!("joining {group} on {interface}")))?;
+        for group in role.groups() {
+            let joined = vicinity.join(*group);
+            joined.map_err(Error::os(format!("joining {group} on {interface}")))?;
+        }
         Ok(Self(vicinity))
     }
 
@@ -94,5 +108,21 @@ impl Discovery {
 impl AsFd for Discovery {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "All mobility agents MUST process packets that they receive addressed to the Mobile-Agents multicast group, at
+    /// address 224.0.0.11" (RFC 5944 section 2.3).
+    #[test]
+    fn an_agent_listens_to_the_group_of_all_routers_and_to_that_of_all_agents() {
+        let [routers, agents] = Role::Router.groups() else {
+            panic!("two groups");
+        };
+        assert_eq!(routers.to_string(), "224.0.0.2");
+        assert_eq!(agents.to_string(), "224.0.0.11");
     }
 }

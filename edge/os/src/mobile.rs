@@ -23,6 +23,8 @@ pub use visitors::Visitors;
 
 use crate::netlink::{Route, Rule, Via};
 use crate::{Bulk, Error, Family, Netlink, Prefix, sysctl};
+use nix::ifaddrs::getifaddrs;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
@@ -53,6 +55,13 @@ const OUTER: u16 = 20;
 const METRIC: u32 = 10;
 const SPARE_METRIC: u32 = 11;
 const BLACKHOLE_METRIC: u32 = 4096;
+
+/// The addresses of the host itself in the calling thread's network namespace.
+pub fn own_addresses() -> Result<BTreeSet<Ipv4Addr>, Error> {
+    let all = getifaddrs().map_err(Error::os("listing this host's addresses"))?;
+    let addresses = all.filter_map(|one| Some(one.address?.as_sockaddr_in()?.ip()));
+    Ok(addresses.collect())
+}
 
 /// Removes what a predecessor left, on a machine that is none of the three any more.
 pub fn remove_leftovers() -> Result<(), Error> {

@@ -102,25 +102,34 @@ impl Mobile {
         }
     }
 
-    /// Interfaces may have come or gone.
+    /// Interfaces may have come or gone, or the host's addresses.
     pub fn look(&mut self, node: &mut Node, watched: (&Poller, u64), now: Instant) {
-        if let Self::MobileNode(mobile) = self {
-            mobile.look(node, watched, now);
+        match self {
+            Self::MobileNode(mobile) => mobile.look(node, watched, now),
+            Self::ForeignAgent(agent) => agent.look(node),
+            Self::HomeAgent(_) => {}
         }
     }
 
     /// Sends what the node has to say to agents.
     pub fn carry_out(&mut self, node: &mut Node, losses: &mut Losses) {
-        while let Some(transmit) = node.poll_registration() {
-            let sent = match self {
-                Self::MobileNode(mobile) => mobile.send(&transmit),
-                Self::ForeignAgent(agent) => agent.send(&transmit),
-                Self::HomeAgent(agent) => agent.send(&transmit),
-            };
+        let mut note = |sent: io::Result<()>| {
             if let Err(error) = sent {
                 tracing::debug!("cannot send a registration or an advertisement: {error}");
                 losses.sent += 1;
             }
+        };
+        if let Self::ForeignAgent(agent) = self {
+            while let Some((station, reply)) = node.poll_reply() {
+                note(agent.reply(station, &reply));
+            }
+        }
+        while let Some(transmit) = node.poll_registration() {
+            note(match self {
+                Self::MobileNode(mobile) => mobile.send(&transmit),
+                Self::ForeignAgent(agent) => agent.send(&transmit),
+                Self::HomeAgent(agent) => agent.send(&transmit),
+            });
         }
     }
 

@@ -11,13 +11,14 @@ pub(crate) use part::MobileIp;
 use crate::Node;
 use model::Instant;
 use part::Engine;
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use wire::ecn::Ecn;
 
 pub use mobility::mobile_ip::{
     Algorithm, Arrival, Association, Attachment, Dropped, Envelope, ForeignAgentConfig,
     ForeignEvent, HomeAgentConfig, HomeEvent, Keepalives, MobileEvent, MobileNodeConfig, Nat,
-    NtpTime, Place, Registration, Remote, Replay, TakenOut, Transmit, TunnelDrop, Visitor,
+    NtpTime, Place, Registration, Remote, Replay, Station, TakenOut, Transmit, TunnelDrop, Visitor,
 };
 pub use wire::mobile_ip::{Lifetime, PORT, TunnelData, message};
 
@@ -111,6 +112,14 @@ impl Node {
         true
     }
 
+    /// Tells a foreign agent which addresses are the host's own: nobody is at home there.
+    pub fn set_own_addresses(&mut self, addresses: BTreeSet<Ipv4Addr>) {
+        let part = self.mobile_ip.as_mut().map(|part| &mut part.engine);
+        if let Some(Engine::ForeignAgent(agent)) = part {
+            agent.set_own(addresses);
+        }
+    }
+
     // Inputs.
 
     /// An ICMP message came on a link from one of Mobile IP's interfaces: a router says that it is here, or is asked.
@@ -140,6 +149,21 @@ impl Node {
             Some(Engine::ForeignAgent(agent)) => agent.handle_datagram(arrival, octets, now),
             Some(Engine::HomeAgent(agent)) => agent.handle_datagram(arrival, octets, now),
             None => {}
+        }
+        self.drain(now);
+    }
+
+    /// The same where visitors of a foreign agent are, from this station of their link. Agents are not believed from there.
+    pub fn handle_nearby(
+        &mut self,
+        arrival: &Arrival,
+        station: Station,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        let part = self.mobile_ip.as_mut().map(|part| &mut part.engine);
+        if let Some(Engine::ForeignAgent(agent)) = part {
+            agent.handle_nearby(arrival, station, octets, now);
         }
         self.drain(now);
     }
@@ -198,6 +222,15 @@ impl Node {
             Engine::MobileNode(node) => node.poll_transmit(),
             Engine::ForeignAgent(agent) => agent.poll_transmit(),
             Engine::HomeAgent(agent) => agent.poll_transmit(),
+        }
+    }
+
+    /// The next of a foreign agent's answers to who asked on the link of visitors, and the station that it asked from. To
+    /// be polled before [`Self::poll_registration`], which gives them without it.
+    pub fn poll_reply(&mut self) -> Option<(Option<Station>, Transmit)> {
+        match &mut self.mobile_ip.as_mut()?.engine {
+            Engine::ForeignAgent(agent) => agent.poll_reply(),
+            Engine::MobileNode(_) | Engine::HomeAgent(_) => None,
         }
     }
 

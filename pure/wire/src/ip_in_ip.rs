@@ -77,13 +77,41 @@ impl Outer {
     /// The header around a datagram on its way from one end of a tunnel to the other.
     pub fn around(
         datagram: &[u8],
-        (source, destination): (Ipv4Addr, Ipv4Addr),
+        ends: (Ipv4Addr, Ipv4Addr),
         egress: Egress,
     ) -> Result<Self, Refusal> {
         let header = whole(datagram)?;
-        if header.source() == IpAddr::V4(destination) {
+        if header.source() == IpAddr::V4(ends.1) {
             return Err(Refusal::Loop);
         }
+        Self::of(&header, datagram, ends, egress)
+    }
+
+    /// The same in UDP (RFC 3519 section 4.2). Nobody may cut it, for pieces do not come through a NAT: what has no room
+    /// is cut before ([`crate::fragments`]), as section 4.8 has it.
+    ///
+    /// The other end may be the address of a NAT, which is that of many hosts: what comes from there need not come from
+    /// where the tunnel ends.
+    pub fn around_in_udp(
+        datagram: &[u8],
+        ends: (Ipv4Addr, Ipv4Addr),
+        egress: Egress,
+    ) -> Result<Self, Refusal> {
+        let outer = Self::of(&whole(datagram)?, datagram, ends, egress)?;
+        let total_len = outer.total_len.checked_add(UDP_LEN as u16);
+        Ok(Self {
+            total_len: total_len.ok_or(Refusal::TooLong)?,
+            dont_fragment: true,
+            ..outer
+        })
+    }
+
+    fn of(
+        header: &Header<'_>,
+        datagram: &[u8],
+        (source, destination): (Ipv4Addr, Ipv4Addr),
+        egress: Egress,
+    ) -> Result<Self, Refusal> {
         let total_len = u16::try_from(header.total_len() + HEADER_LEN);
         let ecn = match egress {
             Egress::PassesMarks => Ecn::of(datagram),
@@ -95,17 +123,6 @@ impl Outer {
             tos: header.tos() & !0x03 | ecn.bits(),
             dont_fragment: !header.may_be_fragmented(),
             total_len: total_len.map_err(|_| Refusal::TooLong)?,
-        })
-    }
-
-    /// The same in UDP (RFC 3519 section 4.2). Nobody may cut it, for pieces do not come through a NAT: what has no room
-    /// is cut before ([`crate::fragments`]), as section 4.8 has it.
-    pub fn in_udp(self) -> Result<Self, Refusal> {
-        let total_len = self.total_len.checked_add(UDP_LEN as u16);
-        Ok(Self {
-            total_len: total_len.ok_or(Refusal::TooLong)?,
-            dont_fragment: true,
-            ..self
         })
     }
 
@@ -224,6 +241,15 @@ mod tests {
         let ends = (ENDS.0, Ipv4Addr::new(10, 0, 0, 1));
         let refused = Outer::around(&datagram(0, 0, 64), ends, Egress::Unknown);
         assert_eq!(refused, Err(Refusal::Loop));
+    }
+
+    #[test]
+    fn a_datagram_from_the_address_of_a_nat_goes_to_whoever_is_behind_it() {
+        let ends = (ENDS.0, Ipv4Addr::new(10, 0, 0, 1));
+        let outer = Outer::around_in_udp(&datagram(0, 0, 64), ends, Egress::Unknown).unwrap();
+        assert_eq!(outer.destination, ends.1);
+        assert_eq!(usize::from(outer.total_len), 24 + HEADER_LEN + UDP_LEN);
+        assert!(outer.dont_fragment);
     }
 
     #[test]

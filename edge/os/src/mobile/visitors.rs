@@ -9,10 +9,11 @@
 
 use super::{
     AWAY, BLACKHOLE_METRIC, DEVICE, METRIC, VISITOR_PRIORITY, away, host, lead_to_hosts,
-    open_device, remove_all,
+    open_device, own_addresses, remove_all,
 };
 use crate::netlink::{Route, Rule, Via};
 use crate::{Bulk, Error, Family, LinkAddress, Netlink};
+use nix::errno::Errno;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The TUN, and the rules and routes around it.
@@ -45,8 +46,12 @@ impl Visitors {
 
     /// A visitor is here, at this station of the link. That it was before, perhaps at another one, does no harm, and mends
     /// what others changed or went with the interface.
+    ///
+    /// # Errors
+    /// The address is the host's own: what the host sends would go into the tunnel, and what is for it to the visitor.
     pub fn admit(&self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
-        let admitted = self.lead().and_then(|()| self.lead_to(home, link));
+        let admitted =
+            (refuse_own(home).and_then(|()| self.lead())).and_then(|()| self.lead_to(home, link));
         if admitted.is_err() {
             // The first failure is what is told.
             let _ = self.dismiss(home);
@@ -83,6 +88,15 @@ impl Visitors {
 
     fn reached(&self, home: Ipv4Addr) -> Route {
         host(home, Via::Device(self.interface.clone()), METRIC)
+    }
+}
+
+/// The address may have become the host's own since its visitor came.
+fn refuse_own(home: Ipv4Addr) -> Result<(), Error> {
+    let doing = format!("leading {home}, which is an address of this host, to a visitor");
+    match own_addresses()?.contains(&home) {
+        true => Err(Error::os(doing)(Errno::EADDRINUSE)),
+        false => Ok(()),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The foreign agent's end: visitors are on its link, where no route leads to them before they are registered; home
 //! agents are wherever routes lead.
 //!
-//! Where on the link a visitor is, its requests say. That of a visitor which is served is believed to stay where it was
-//! when it came: another station that has its address cannot take its packets.
+//! Where on the link a visitor is, the request says that its home agent has accepted: the node keeps the station with the
+//! request, and gives it back. Another station that has its address cannot take its packets.
 //!
-//! Neighbours speak from port 434 to port 434. Of what comes there by routes theirs alone is of interest: requests of
-//! visitors, which the kernel may take for its own, are there as well.
+//! Neighbours speak from port 434 to port 434. Of what comes there by routes their notices alone are of interest: what is
+//! said on the link of visitors, which the kernel may take for its own, is there as well.
 
 use super::home_agent::{routed, send_routed};
 use super::tunnel::Tunnel;
@@ -13,14 +13,13 @@ use super::{NotRead, each_message, outer_mtu, setup};
 use crate::batch::TURNS;
 use crate::outlet::Losses;
 use model::Instant;
-use node::mobile_ip::{Arrival, ForeignEvent, PORT, Transmit};
+use node::mobile_ip::{Arrival, ForeignEvent, PORT, Station, Transmit, message};
 use node::{Node, Packet};
 use os::discovery::Role;
 use os::mobile::Visitors;
 use os::poll::Interest;
 use os::routes::MARK;
 use os::{Datagrams, Discovery, Ends, Error, LinkAddress, Nearby, Poller};
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -32,9 +31,6 @@ const NEIGHBOURS: u64 = 3;
 const TUNNEL: u64 = 4;
 const DEVICE: u64 = 5;
 
-/// Stations that are remembered of those that are no visitors yet.
-const STATIONS: usize = 1024;
-
 /// Its sockets, and what it leads.
 pub struct ForeignAgent {
     address: Ipv4Addr,
@@ -44,9 +40,6 @@ pub struct ForeignAgent {
     neighbours: Option<Box<Neighbours>>,
     /// To home agents, from another port than 434: that is for visitors.
     tunnel: Tunnel,
-    /// Where those are that ask, and those that came.
-    asking: BTreeMap<Ipv4Addr, LinkAddress>,
-    here: BTreeMap<Ipv4Addr, LinkAddress>,
 }
 
 /// Other foreign agents, if there are any.
@@ -70,8 +63,6 @@ impl ForeignAgent {
             nearby,
             neighbours: Neighbours::open(terms)?,
             tunnel,
-            asking: BTreeMap::new(),
-            here: BTreeMap::new(),
         })
     }
 
@@ -123,22 +114,26 @@ impl ForeignAgent {
     }
 
     fn read_visitors(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
-        let asking = &mut self.asking;
         each_message(|| {
             self.nearby.recv(|ends, port, octets| {
-                if asking.len() >= STATIONS {
-                    asking.clear();
-                }
-                asking.insert(ends.source, ends.link);
+                let LinkAddress(station) = ends.link;
                 let arrival = Arrival {
                     interface: setup::INTERFACE,
                     source: SocketAddrV4::new(ends.source, port),
                     destination: ends.destination,
                     ttl: ends.ttl,
                 };
-                node.handle_registration(&arrival, octets, now);
+                node.handle_nearby(&arrival, Station(station), octets, now);
             })
         })
+    }
+
+    /// The host's addresses may be others.
+    pub fn look(&self, node: &mut Node) {
+        match os::mobile::own_addresses() {
+            Ok(addresses) => node.set_own_addresses(addresses),
+            Err(error) => tracing::warn!("cannot see which addresses are our own: {error}"),
+        }
     }
 
     pub fn send(&self, transmit: &Transmit) -> io::Result<()> {
@@ -160,47 +155,47 @@ impl ForeignAgent {
                 let socket = theirs.map_or(self.tunnel.udp(), |neighbours| &neighbours.socket);
                 send_routed(socket, transmit)
             }
+            // It is for a station: see [`Self::reply`].
+            Transmit::Udp { .. } => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
+    /// Answers who has asked on the link, at the station that it has asked from.
+    pub fn reply(&self, station: Option<Station>, transmit: &Transmit) -> io::Result<()> {
+        let (
+            Some(Station(station)),
             Transmit::Udp {
                 source,
                 destination,
                 ttl,
                 octets,
                 ..
-            } => {
-                let station = self.asking.get(destination.ip());
-                let station = station.or_else(|| self.here.get(destination.ip()));
-                let ends = Ends {
-                    source: *source.ip(),
-                    destination: *destination.ip(),
-                    link: *station.ok_or(io::ErrorKind::AddrNotAvailable)?,
-                    ttl: *ttl,
-                };
-                self.nearby.send(ends, destination.port(), octets)
-            }
-        }
+            },
+        ) = (station, transmit)
+        else {
+            return self.send(transmit);
+        };
+        let ends = Ends {
+            source: *source.ip(),
+            destination: *destination.ip(),
+            link: LinkAddress(station),
+            ttl: *ttl,
+        };
+        self.nearby.send(ends, destination.port(), octets)
     }
 
-    pub fn note(&mut self, event: &ForeignEvent) -> Result<(), Error> {
+    pub fn note(&self, event: &ForeignEvent) -> Result<(), Error> {
         match event {
-            ForeignEvent::Came(visitor) | ForeignEvent::Followed(visitor) => {
-                if let Some(&link) = self.asking.get(&visitor.home) {
-                    self.here.insert(visitor.home, link);
-                }
-                self.admit(visitor.home)
-            }
-            ForeignEvent::Renewed(visitor) => self.admit(visitor.home),
+            ForeignEvent::Came(visitor)
+            | ForeignEvent::Renewed(visitor)
+            | ForeignEvent::Followed(visitor) => match visitor.station {
+                Some(Station(station)) => self.visitors.admit(visitor.home, LinkAddress(station)),
+                None => Ok(()),
+            },
             // The engine says for each packet where it goes.
             ForeignEvent::Gone { .. } | ForeignEvent::Unheard(_) => Ok(()),
-            ForeignEvent::Left(visitor) => {
-                self.here.remove(&visitor.home);
-                self.visitors.dismiss(visitor.home)
-            }
+            ForeignEvent::Left(visitor) => self.visitors.dismiss(visitor.home),
         }
-    }
-
-    fn admit(&self, home: Ipv4Addr) -> Result<(), Error> {
-        let station = self.here.get(&home);
-        station.map_or(Ok(()), |&link| self.visitors.admit(home, link))
     }
 
     pub fn close(self) -> Result<(), Error> {
@@ -224,7 +219,9 @@ impl Neighbours {
         for _ in 0..TURNS {
             self.socket.recv(|arrival, octets| {
                 let arrival = routed(arrival.path);
-                let is_theirs = |arrival: &Arrival| addresses.contains(arrival.source.ip());
+                let is_notice = octets.first() == Some(&message::EXPERIMENT);
+                let is_theirs =
+                    |arrival: &Arrival| is_notice && addresses.contains(arrival.source.ip());
                 if let Some(arrival) = arrival.filter(is_theirs) {
                     node.handle_registration(&arrival, octets, now);
                 }

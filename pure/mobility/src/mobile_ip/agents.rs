@@ -4,10 +4,16 @@ use model::Instant;
 use std::cmp::Reverse;
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use wire::mobile_ip::{Advertisement, AgentFlags, Lifetime};
+use wire::mobile_ip::{Advertisement, Agent, AgentFlags, Lifetime};
 
-/// More than these are not remembered: advertisements are anybody's.
+/// More than these are not remembered on an interface: advertisements are anybody's.
 const MOST: usize = 16;
+/// No advertisement is believed for longer: the most that a router may say (RFC 1256 section 4.1).
+const LONGEST_BELIEVED: Duration = Duration::from_secs(9_000);
+/// An agent in use that now says less than before is waited for as long as it said before, and no longer than this.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A shorter registration is of no use: between its renewal, at three quarters, and its end no second request fits.
+const SHORTEST: Lifetime = Lifetime(5);
 /// For how long an agent that denied or was silent is left alone at first, and at most.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(300);
@@ -27,11 +33,14 @@ pub struct Attachment {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     pub(super) at: Attachment,
-    /// The longest registration that it accepts, as it advertises or has said.
-    pub(super) lifetime: Lifetime,
+    /// The longest registration that it accepts, as it advertised last.
+    advertised: Lifetime,
+    /// The same as it said when it denied a longer one.
+    limit: Option<Lifetime>,
     is_busy: bool,
     sequence: u16,
     since: Instant,
+    last: Instant,
     until: Instant,
     /// How often it was of no use, and until when it is left alone for that.
     strikes: u32,
@@ -47,7 +56,7 @@ pub(super) enum News {
     Rebooted,
     /// No foreign agent that is of use.
     Useless,
-    /// There are too many.
+    /// There are too many: for this one another was forgotten, or it was not taken itself.
     TooMany,
 }
 
@@ -57,12 +66,14 @@ pub(super) struct Agents(Vec<Heard>);
 
 impl Agents {
     /// Somebody advertises itself. One that is in use cannot be advertised away: what says so may be a
-    /// forgery, and one that is gone is soon not heard any more.
+    /// forgery, and one that is gone is soon not heard any more. Where there are too many, those that are
+    /// to be kept are.
     pub(super) fn hear(
         &mut self,
         (interface, address): (u32, Ipv4Addr),
         advertisement: &Advertisement,
         is_used: bool,
+        is_kept: impl Fn(Attachment) -> bool,
         now: Instant,
     ) -> News {
         let Some(agent) = &advertisement.agent else {
@@ -78,42 +89,28 @@ impl Agents {
             }
             return News::None;
         }
-        let until = now + advertisement.lifetime();
-        let is_busy = agent.flags.has(AgentFlags::BUSY);
+        if agent.registration_lifetime < SHORTEST {
+            return News::Useless;
+        }
+        let until = now + advertisement.lifetime().min(LONGEST_BELIEVED);
         let is_it = |heard: &&mut Heard| heard.at.is(interface, address);
         if let Some(heard) = self.0.iter_mut().find(is_it) {
-            let rebooted = agent.sequence < heard.sequence && agent.sequence < 256;
-            let care_of_is_gone = !agent.care_of.contains(&heard.at.care_of);
-            if care_of_is_gone && is_used {
-                // Not what we are registered through: whoever that was is not heard any more by this.
-                return News::None;
-            }
-            if care_of_is_gone {
-                heard.at.care_of = care_of;
-            }
-            heard.sequence = agent.sequence;
-            heard.is_busy = is_busy;
-            heard.until = until;
-            return if rebooted { News::Rebooted } else { News::None };
+            return heard.hear_again(agent, care_of, is_used, (until, now));
         }
-        if self.0.len() >= MOST {
+        let is_full = self.are_full(interface);
+        if is_full && !self.replace_one(interface, is_kept) {
             return News::TooMany;
         }
-        self.0.push(Heard {
-            at: Attachment {
-                interface,
-                agent: address,
-                care_of,
-            },
-            lifetime: agent.registration_lifetime,
-            is_busy,
-            sequence: agent.sequence,
-            since: now,
-            until,
-            strikes: 0,
-            rests: None,
-        });
-        News::None
+        let at = Attachment {
+            interface,
+            agent: address,
+            care_of,
+        };
+        self.0.push(Heard::new(at, agent, (until, now)));
+        match is_full {
+            true => News::TooMany,
+            false => News::None,
+        }
     }
 
     /// Forgets those that were not heard for as long as they said.
@@ -123,6 +120,27 @@ impl Agents {
 
     pub(super) fn forget_interface(&mut self, interface: u32) {
         self.0.retain(|heard| heard.at.interface != interface);
+    }
+
+    fn are_full(&self, interface: u32) -> bool {
+        let on_it = self
+            .0
+            .iter()
+            .filter(|heard| heard.at.interface == interface);
+        on_it.count() >= MOST
+    }
+
+    /// Forgets the one that is the least of use, so that a flood locks nobody out, and says whether there is one:
+    /// the one most struck, and of these the one that was not heard for longest.
+    fn replace_one(&mut self, interface: u32, is_kept: impl Fn(Attachment) -> bool) -> bool {
+        let can_go = |heard: &&Heard| heard.at.interface == interface && !is_kept(heard.at);
+        let candidates = self.0.iter().filter(can_go);
+        let least = candidates.max_by_key(|heard| (heard.strikes, Reverse(heard.last)));
+        let Some(at) = least.map(|heard| heard.at) else {
+            return false;
+        };
+        self.forget(at.interface, at.agent);
+        true
     }
 
     fn forget(&mut self, interface: u32, address: Ipv4Addr) {
@@ -163,21 +181,25 @@ impl Agents {
             let rest = FIRST_REST * 2_u32.pow(heard.strikes.min(5));
             heard.strikes += 1;
             heard.rests = Some(now + rest.min(LONGEST_REST));
+            heard.limit = None;
         }
     }
 
     /// One is of use.
     pub(super) fn praise(&mut self, at: Attachment) {
         if let Some(heard) = self.find(at) {
-            (heard.strikes, heard.rests) = (0, None);
+            (heard.strikes, heard.rests, heard.limit) = (0, None, None);
         }
     }
 
-    /// One accepts nothing that is longer.
-    pub(super) fn limit(&mut self, at: Attachment, lifetime: Lifetime) {
+    /// One accepts nothing that is longer, it says; whether that is of use is returned. Nobody has proved it, so it
+    /// ends with the request that is granted or fails. Advertisements do not end it: an agent that contradicts
+    /// itself would be asked in vain for ever.
+    pub(super) fn limit(&mut self, at: Attachment, lifetime: Lifetime) -> bool {
         if let Some(heard) = self.find(at) {
-            heard.lifetime = heard.lifetime.min(lifetime);
+            heard.limit = Some(lifetime);
         }
+        lifetime >= SHORTEST
     }
 
     /// When something changes without a message, after now.
@@ -189,6 +211,57 @@ impl Agents {
 
     fn find(&mut self, at: Attachment) -> Option<&mut Heard> {
         self.0.iter_mut().find(|heard| heard.at == at)
+    }
+}
+
+impl Heard {
+    fn new(at: Attachment, agent: &Agent, (until, now): (Instant, Instant)) -> Self {
+        Self {
+            at,
+            advertised: agent.registration_lifetime,
+            limit: None,
+            is_busy: agent.flags.has(AgentFlags::BUSY),
+            sequence: agent.sequence,
+            since: now,
+            last: now,
+            until,
+            strikes: 0,
+            rests: None,
+        }
+    }
+
+    fn hear_again(
+        &mut self,
+        agent: &Agent,
+        care_of: Ipv4Addr,
+        is_used: bool,
+        (until, now): (Instant, Instant),
+    ) -> News {
+        let rebooted = agent.sequence < self.sequence && agent.sequence < 256;
+        let care_of_is_gone = !agent.care_of.contains(&self.at.care_of);
+        if care_of_is_gone && is_used {
+            // Not what we are registered through: whoever that was is not heard any more by this.
+            return News::None;
+        }
+        if care_of_is_gone {
+            self.at.care_of = care_of;
+        }
+        self.sequence = agent.sequence;
+        self.is_busy = agent.flags.has(AgentFlags::BUSY);
+        self.advertised = agent.registration_lifetime;
+        self.last = now;
+        self.until = match is_used {
+            // A forgery makes it neither gone at once nor there for long after it was left.
+            true => until.max(self.until.min(now + PATIENCE)),
+            false => until,
+        };
+        if rebooted { News::Rebooted } else { News::None }
+    }
+
+    /// The longest registration that it accepts, as far as is known.
+    pub(super) fn lifetime(&self) -> Lifetime {
+        self.limit
+            .map_or(self.advertised, |limit| limit.min(self.advertised))
     }
 }
 

@@ -7,7 +7,11 @@
 mod admission;
 mod handover;
 mod newcomers;
+mod replies;
+mod station;
 mod udp;
+
+pub use station::Station;
 
 use super::beacon::Beacon;
 use super::limiter::Limiter;
@@ -22,10 +26,9 @@ use newcomers::Newcomers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
-use wire::ip_in_ip::Egress;
 use wire::mobile_ip::{
     Advertisement, Agent, AgentFlags, Between, Code, Enclosure, Extensions, Lifetime, PORT, Reply,
-    Request, Solicitation, UdpTunnelReply, message,
+    Request, Solicitation, message,
 };
 
 /// What visitors have given us waits to be polled; so much of it at most.
@@ -76,6 +79,8 @@ pub struct Visitor {
     pub home_agent: Ipv4Addr,
     /// Where it is.
     pub interface: u32,
+    /// At which station there, by the request that was granted; `None` if nobody has said how that came.
+    pub station: Option<Station>,
 }
 
 /// What has become of a visitor.
@@ -117,8 +122,11 @@ pub struct ForeignAgent {
     is_behind_nat: bool,
     /// Home agents of which nothing comes by tunnels in UDP, since they last accepted somebody.
     unheard: BTreeSet<Ipv4Addr>,
+    /// The host's own addresses.
+    own: BTreeSet<Ipv4Addr>,
     counters: Counters,
     transmits: VecDeque<Transmit>,
+    replies: VecDeque<(Option<Station>, Transmit)>,
     events: VecDeque<ForeignEvent>,
     enclosed: VecDeque<Vec<u8>>,
 }
@@ -154,12 +162,23 @@ impl ForeignAgent {
             limiter: Limiter::default(),
             is_behind_nat: false,
             unheard: BTreeSet::new(),
+            own: BTreeSet::new(),
             counters: Counters::default(),
             transmits: VecDeque::new(),
+            replies: VecDeque::new(),
             events: VecDeque::new(),
             enclosed: VecDeque::new(),
             config,
         }
+    }
+
+    // Commands.
+
+    /// These are the addresses of the host itself, besides those that it was told at its beginning: nobody is at home
+    /// there, and who was is not any more.
+    pub fn set_own(&mut self, addresses: BTreeSet<Ipv4Addr>) {
+        addresses.iter().for_each(|address| self.leave(*address));
+        self.own = addresses;
     }
 
     // Inputs.
@@ -178,16 +197,40 @@ impl ForeignAgent {
         self.handle_timeout(now);
     }
 
-    /// A UDP datagram came for port 434.
+    /// A UDP datagram came for port 434 by routes, from a home agent or another foreign agent; or a request from a
+    /// visitor of which nobody says at which station it is.
     pub fn handle_datagram(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
         self.counters.received += 1;
         self.handle_timeout(now);
         let handled = match octets.first() {
-            Some(&message::REQUEST) => self.request(arrival, octets, now),
+            Some(&message::REQUEST) => self.request(arrival, None, octets, now),
             Some(&message::REPLY) => self.reply(arrival, octets, now),
             Some(&message::EXPERIMENT) => self.notice(arrival, octets, now),
             _ => Err(Dropped::UnknownType),
         };
+        self.note(handled);
+    }
+
+    /// The same from this station of the link where visitors are. Anybody there can name any source, so what agents say
+    /// is not believed from there.
+    pub fn handle_nearby(
+        &mut self,
+        arrival: &Arrival,
+        station: Station,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        self.counters.received += 1;
+        self.handle_timeout(now);
+        let handled = match octets.first() {
+            Some(&message::REQUEST) => self.request(arrival, Some(station), octets, now),
+            Some(&(message::REPLY | message::EXPERIMENT)) => Err(Dropped::OtherInterface),
+            _ => Err(Dropped::UnknownType),
+        };
+        self.note(handled);
+    }
+
+    fn note(&mut self, handled: Result<(), Dropped>) {
         if let Err(reason) = handled {
             self.counters.drop(reason);
         }
@@ -213,7 +256,14 @@ impl ForeignAgent {
 
     /// The next message to be sent.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.transmits.pop_front()
+        let transmit = self.transmits.pop_front();
+        transmit.or_else(|| self.poll_reply().map(|(_, reply)| reply))
+    }
+
+    /// The next of those that are for who has asked, and the station that it has asked from. To be polled before
+    /// [`Self::poll_transmit`], which gives them without it.
+    pub fn poll_reply(&mut self) -> Option<(Option<Station>, Transmit)> {
+        self.replies.pop_front()
     }
 
     /// What has happened.
@@ -316,7 +366,13 @@ impl ForeignAgent {
 
     // Requests.
 
-    fn request(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) -> Result<(), Dropped> {
+    fn request(
+        &mut self,
+        arrival: &Arrival,
+        station: Option<Station>,
+        octets: &[u8],
+        now: Instant,
+    ) -> Result<(), Dropped> {
         if arrival.interface != self.config.interface {
             return Err(Dropped::OtherInterface);
         }
@@ -325,6 +381,7 @@ impl ForeignAgent {
         let waiting = Waiting {
             request,
             mobile: arrival.source,
+            station,
             here: if is_ours {
                 self.config.care_of
             } else {
@@ -332,12 +389,16 @@ impl ForeignAgent {
             },
             since: now,
         };
+        // At most one of both is of the mobile node itself, and one that it has asked by is not given up for another.
+        if self.pending.has_lookalike(&waiting) {
+            return Err(Dropped::NotAuthenticMobile);
+        }
         match self.accept(&waiting, extensions, arrival.ttl) {
             Ok(end) => {
                 self.pass_on(waiting, octets[..end].to_vec());
                 self.take_enclosed(extensions);
                 // That nobody is told is no reason not to be registered.
-                self.pass_note(&request, extensions, now)
+                self.pass_note(&waiting, extensions, now)
             }
             Err(code) => {
                 self.deny(&waiting, code, now);
@@ -373,100 +434,23 @@ impl ForeignAgent {
         }
     }
 
-    // Replies.
-
-    fn reply(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) -> Result<(), Dropped> {
-        let (reply, extensions) = Reply::parse(octets).map_err(|_| Dropped::Malformed)?;
-        let waiting = self.pending.find(reply.home, reply.identification);
-        let waiting = waiting.ok_or(Dropped::Unsolicited)?;
-        let request = &waiting.request;
-        if *arrival.source.ip() != request.home_agent {
-            return Err(Dropped::WrongSource);
-        }
-        self.pending.remove(request);
-        let key = self.config.home_keys.get(&request.home_agent);
-        let key = key.filter(|_| !request.is_deregistration());
-        let proof = key.map(|key| key.verify(extensions, Between::ForeignHome));
-        if proof == Some(None) {
-            self.deny(&waiting, Code::ForeignHomeAuthentication, now);
-            return Err(Dropped::NotAuthenticForeign);
-        }
-        let proved = proof.flatten().map(|proof| extensions.before(&proof));
-        let udp = UdpTunnelReply::find(proved.unwrap_or(extensions));
-        let Some(authorization) = extensions.only(Between::MobileHome) else {
-            self.deny(&waiting, Code::ForeignPoorlyFormedReply, now);
-            return Err(Dropped::Malformed);
-        };
-        if !reply.code.is_accepted() {
-            self.counters.deny(reply.code);
-        } else if let Err(code) = self.update(request, (&reply, udp), now) {
-            self.deny(&waiting, code, now);
-            return Ok(());
-        } else {
-            self.counters.accepted += 1;
-        }
-        self.send(&waiting, octets[..authorization.end()].to_vec());
-        Ok(())
-    }
-
-    /// Brings the list of visitors to what an accepted reply says (section 3.7.3.2). While it was on its way,
-    /// its place may have been taken.
-    fn update(
-        &mut self,
-        request: &Request,
-        (reply, udp): (&Reply, Option<UdpTunnelReply>),
-        now: Instant,
-    ) -> Result<(), Code> {
-        let lifetime = reply.lifetime.min(request.lifetime);
-        if lifetime.is_none() {
-            // Another agent's care-of address may be given up through us.
-            if [self.config.care_of, request.home].contains(&request.care_of) {
-                self.leave(request.home);
-            }
-            return Ok(());
-        }
-        let visitor = Visitor {
-            home: request.home,
-            home_agent: request.home_agent,
-            interface: self.config.interface,
-        };
-        let until = lifetime.min(self.config.lifetime).duration();
-        let entry = Entry {
-            visitor,
-            until: until.map(|lasting| now + lasting),
-            registration: request.identification,
-            gone: None,
-        };
-        let known = self.visitors.get(&visitor.home).map(|entry| entry.visitor);
-        if known.is_some_and(|known| known != visitor) {
-            return Err(Code::ForeignProhibited);
-        }
-        if known.is_none() && self.visitors.len() >= self.config.visitors {
-            return Err(Code::ForeignResources);
-        }
-        let is_keyed = self.config.home_keys.contains_key(&visitor.home_agent);
-        // One that shares a key was configured as one of ours, which passes marks on (RFC 6040 section 4.3).
-        let egress = if is_keyed {
-            Egress::PassesMarks
-        } else {
-            Egress::Unknown
-        };
-        let tunnel = self.tunnel_to(visitor.home_agent, udp, now);
-        self.tunnel.insert(visitor.home, tunnel, egress);
-        self.visitors.insert(visitor.home, entry);
-        self.events.push_back(match known {
-            None => ForeignEvent::Came(visitor),
-            Some(_) => ForeignEvent::Renewed(visitor),
-        });
-        Ok(())
-    }
+    // Visitors.
 
     fn leave(&mut self, home: Ipv4Addr) {
         self.unfollow(home);
         if let Some(entry) = self.visitors.remove(&home) {
             self.tunnel.remove(home);
             self.events.push_back(ForeignEvent::Left(entry.visitor));
+            let home_agent = entry.visitor.home_agent;
+            if !self.serves_somebody_of(home_agent) {
+                self.unheard.remove(&home_agent);
+            }
         }
+    }
+
+    fn serves_somebody_of(&self, home_agent: Ipv4Addr) -> bool {
+        let mut visitors = self.visitors();
+        visitors.any(|visitor| visitor.home_agent == home_agent)
     }
 
     // Answers.
@@ -485,19 +469,20 @@ impl ForeignAgent {
         self.send(waiting, reply.encode());
     }
 
-    /// Sends a reply to a mobile node on our link, at its home address (section 3.7.2.3).
+    /// Sends a reply to a mobile node on our link, at its home address (section 3.7.2.3) and where it has asked.
     fn send(&mut self, waiting: &Waiting, mut octets: Vec<u8>) {
         let home = waiting.request.home;
         if let Some(key) = self.config.mobile_keys.get(&home) {
             key.sign(&mut octets, Between::MobileForeign);
         }
-        self.transmits.push_back(Transmit::Udp {
+        let reply = Transmit::Udp {
             interface: Some(self.config.interface),
             source: SocketAddrV4::new(waiting.here, PORT),
             destination: SocketAddrV4::new(home, waiting.mobile.port()),
             ttl: NEIGHBOUR,
             octets,
-        });
+        };
+        self.replies.push_back((waiting.station, reply));
     }
 }
 

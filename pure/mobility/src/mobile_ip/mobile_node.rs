@@ -8,20 +8,20 @@
 //! Whoever is left and shares a key with it is told by a note in the next request, so that it sends on what still
 //! comes ([`wire::mobile_ip::Note`]).
 
+mod reply;
+mod request;
+
 use super::agents::{Agents, Heard, News};
 use super::attempt::{Attempt, SPACING};
 use super::freshness::Maker;
 use super::search::Search;
-use super::transmit::NEIGHBOUR;
 use super::{Association, Counters, Dropped, NtpTime, Transmit, is_host};
 use crypto::Rng;
 use model::{Deadline, Instant};
+use request::Wish;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{Ipv4Addr, SocketAddrV4};
-use wire::mobile_ip::{
-    Advertisement, Between, Code, Enclosure, Extensions, Lifetime, PORT, Party, Reply, Request,
-    RequestFlags, Solicitation,
-};
+use std::net::Ipv4Addr;
+use wire::mobile_ip::{Advertisement, Code, Lifetime, Solicitation};
 
 pub use super::agents::Attachment;
 
@@ -189,11 +189,11 @@ impl MobileNode {
     }
 
     /// Gives an agent something with the request that is under way to it: octets of no more than
-    /// [`Enclosure::LONGEST`], that mean nothing here. Before the next [`Self::poll_transmit`] they go with the request
-    /// that waits there, and later with a repetition: nothing waits for them.
-    pub fn enclose(&mut self, at: Attachment, octets: Vec<u8>) {
+    /// [`wire::mobile_ip::Enclosure::LONGEST`], that mean nothing here. Before the next [`Self::poll_transmit`] they go
+    /// with the request that waits there, and later with a repetition: nothing waits for them.
+    pub fn enclose(&mut self, at: Attachment, octets: Vec<u8>) -> bool {
         let Some(mut attempt) = self.attempt.take_if(|attempt| attempt.at == at) else {
-            return;
+            return false;
         };
         attempt.enclosed.push(octets);
         let (written, noted) = self.write(&attempt.request, at, &attempt.enclosed, self.now);
@@ -207,6 +207,7 @@ impl MobileNode {
         }
         (attempt.octets, attempt.noted) = (written, noted);
         self.attempt = Some(attempt);
+        true
     }
 
     // Inputs.
@@ -356,13 +357,23 @@ impl MobileNode {
         if !is_host(source) || source == self.config.home {
             return Err(Dropped::WrongSource);
         }
-        let is_it = |held: &&mut Held| held.at.interface == interface && held.at.agent == source;
-        let mut held = self.held.iter_mut().find(is_it);
+        let is_it = |at: Attachment| at.interface == interface && at.agent == source;
+        let is_used = self.held.iter().any(|held| is_it(held.at));
+        let others = [
+            self.farewell,
+            self.attempt.as_ref().map(|attempt| attempt.at),
+        ];
+        let is_held = |at| self.held.iter().any(|held| held.at == at);
+        let is_kept = |at| is_held(at) || others.contains(&Some(at));
         let place = (interface, source);
-        match self.agents.hear(place, &advertisement, held.is_some(), now) {
+        let news = self
+            .agents
+            .hear(place, &advertisement, is_used, is_kept, now);
+        match news {
             News::None => {}
             News::Rebooted => {
-                if let Some(held) = &mut held {
+                let held = self.held.iter_mut().find(|held| is_it(held.at));
+                if let Some(held) = held {
                     held.renew = Some(now);
                 }
             }
@@ -370,129 +381,6 @@ impl MobileNode {
             News::TooMany => return Err(Dropped::TooManyAgents),
         }
         Ok(())
-    }
-
-    // Replies.
-
-    fn reply(
-        &mut self,
-        interface: u32,
-        source: Ipv4Addr,
-        octets: &[u8],
-        now: Instant,
-    ) -> Result<(), Dropped> {
-        let (reply, extensions) = Reply::parse(octets).map_err(|_| Dropped::Malformed)?;
-        let attempt = self.attempt.as_ref().ok_or(Dropped::Unsolicited)?;
-        let (at, request, noted) = (attempt.at, attempt.request, attempt.noted);
-        if (at.interface, at.agent) != (interface, source) {
-            return Err(Dropped::WrongSource);
-        }
-        // Of the "most recent Registration Request" (section 3.6.2.1).
-        let is_answer = reply.identification as u32 == request.identification as u32;
-        if reply.home != request.home || !is_answer {
-            return Err(Dropped::Unsolicited);
-        }
-        self.authenticate(at, &reply, extensions)?;
-        let sent = attempt.sent;
-        self.attempt = None;
-        self.not_before = sent + SPACING;
-        if reply.code.party() == Party::HomeAgent {
-            let is_refused = reply.code == Code::HomeIdentification;
-            self.identifications
-                .learn(reply.identification, is_refused, now);
-        }
-        match reply.code.is_accepted() {
-            true => {
-                self.accepted(at, &request, &reply, (sent, now));
-                self.left.take_if(|left| Some(left.at) == noted);
-            }
-            false => self.denied(at, &request, &reply, now),
-        }
-        Ok(())
-    }
-
-    /// Whether it comes from whom it seems to come from (section 3.6.2.1).
-    fn authenticate(
-        &self,
-        at: Attachment,
-        reply: &Reply,
-        extensions: Extensions<'_>,
-    ) -> Result<(), Dropped> {
-        if let Some(key) = self.config.agent_keys.get(&at.agent) {
-            let proof = key.verify(extensions, Between::MobileForeign);
-            proof.ok_or(Dropped::NotAuthenticForeign)?;
-        }
-        if reply.code.party() == Party::HomeAgent {
-            let proof = self.config.key.verify(extensions, Between::MobileHome);
-            proof.ok_or(Dropped::NotAuthenticMobile)?;
-        }
-        Ok(())
-    }
-
-    /// "Equivalent to the mobile node starting a timer for the granted Lifetime at the time it sent the
-    /// Registration Request" (section 3.6.2.2).
-    fn accepted(
-        &mut self,
-        at: Attachment,
-        request: &Request,
-        reply: &Reply,
-        (sent, now): (Instant, Instant),
-    ) {
-        self.counters.accepted += 1;
-        self.resynchronisations = 0;
-        if request.is_deregistration() {
-            self.end(true);
-            return;
-        }
-        self.agents.praise(at);
-        self.search.succeed(at.interface);
-        let lasting = reply.lifetime.min(request.lifetime).duration();
-        let is_alone = reply.code == Code::AcceptedAlone;
-        self.is_single |= is_alone && self.config.simultaneous;
-        let stays = request.flags.has(RequestFlags::SIMULTANEOUS) && !is_alone;
-        self.replaces = false;
-        self.release(|held| held.at != at && !stays);
-        let before = self.held.iter().find(|held| held.at == at).copied();
-        self.held.retain(|held| held.at != at);
-        self.held.push(Held {
-            at,
-            since: before.map_or(now, |before| before.since),
-            until: lasting.map(|lasting| sent + lasting),
-            renew: lasting.map(|lasting| sent + lasting * 3 / 4),
-            registration: request.identification,
-        });
-        self.events.push_back(match before {
-            None => MobileEvent::Registered(at),
-            Some(_) => MobileEvent::Renewed(at),
-        });
-    }
-
-    fn denied(&mut self, at: Attachment, request: &Request, reply: &Reply, now: Instant) {
-        let code = reply.code;
-        self.counters.deny(code);
-        self.events.push_back(MobileEvent::Denied { at, code });
-        self.resynchronisations += 1;
-        let can_be_mended = match code {
-            Code::HomeIdentification => true,
-            Code::ForeignLifetime if !reply.lifetime.is_none() => {
-                self.agents.limit(at, reply.lifetime);
-                reply.lifetime < request.lifetime
-            }
-            Code::HomeTooManyBindings => {
-                // What is bound there is not what we know of.
-                self.replaces = true;
-                request.flags.has(RequestFlags::SIMULTANEOUS)
-            }
-            _ => false,
-        };
-        if can_be_mended && self.resynchronisations <= MOST_RESYNCHRONISATIONS {
-            return;
-        }
-        self.resynchronisations = 0;
-        self.agents.strike(at, now);
-        if self.stage == Stage::Leaving {
-            self.end(false);
-        }
     }
 
     // What is to be done.
@@ -533,32 +421,6 @@ impl MobileNode {
         }
     }
 
-    fn retry(&mut self, now: Instant) {
-        let Some(mut attempt) = self.attempt.take_if(|attempt| attempt.next <= now) else {
-            return;
-        };
-        let is_other = |heard: &Heard| heard.at != attempt.at;
-        let there_are_others = self.usable(now).iter().any(is_other);
-        if attempt.is_hopeless(there_are_others) {
-            self.events.push_back(MobileEvent::Silent(attempt.at));
-            self.agents.strike(attempt.at, now);
-            self.not_before = attempt.sent + SPACING;
-            if self.stage == Stage::Leaving {
-                self.end(false);
-            }
-            return;
-        }
-        if self.identifications.renews() {
-            attempt.request.identification = self.identifications.next(&mut self.rng, now);
-            let enclosed = &attempt.enclosed;
-            (attempt.octets, attempt.noted) =
-                self.write(&attempt.request, attempt.at, enclosed, now);
-        }
-        attempt.repeat(now);
-        self.send(attempt.at, attempt.octets.clone());
-        self.attempt = Some(attempt);
-    }
-
     /// Begins the next request, if one is due and may be.
     fn plan(&mut self, now: Instant) {
         if self.attempt.is_some() || now < self.not_before || self.stage == Stage::Gone {
@@ -566,38 +428,16 @@ impl MobileNode {
         }
         if self.stage == Stage::Leaving {
             if let Some(at) = self.farewell {
-                self.begin(at, Lifetime::NONE, now);
+                self.begin(at, Wish::ToLeave, now);
             }
             return;
         }
         let is_due = |heard: &Heard| self.due(heard.at).is_some_and(|due| due <= now);
         let wanted = self.wanted(now).into_iter().find(is_due);
         if let Some(heard) = wanted {
-            self.begin(heard.at, heard.lifetime.min(self.config.lifetime), now);
+            let lifetime = heard.lifetime().min(self.config.lifetime);
+            self.begin(heard.at, Wish::ToStay(lifetime), now);
         }
-    }
-
-    fn begin(&mut self, at: Attachment, lifetime: Lifetime, now: Instant) {
-        let is_beside = self.held.iter().any(|held| held.at != at);
-        let mut flags = RequestFlags::REVERSE_TUNNEL;
-        let ends = lifetime.is_none();
-        if is_beside && !self.is_single && !self.replaces && !ends {
-            flags = flags | RequestFlags::SIMULTANEOUS;
-        }
-        let request = Request {
-            flags,
-            lifetime,
-            home: self.config.home,
-            home_agent: self.config.home_agent,
-            // "In the special case in which a mobile node wishes to deregister all care-of addresses".
-            care_of: if ends { self.config.home } else { at.care_of },
-            identification: self.identifications.next(&mut self.rng, now),
-        };
-        let written = self.write(&request, at, &[], now);
-        self.send(at, written.0.clone());
-        let stays = flags.has(RequestFlags::SIMULTANEOUS);
-        self.asked = (!ends && !stays && !self.is_held(at)).then_some(at);
-        self.attempt = Some(Attempt::new(at, request, written, now));
     }
 
     fn solicit(&mut self, now: Instant) {
@@ -683,61 +523,5 @@ impl MobileNode {
         self.stage = Stage::Gone;
         self.events
             .push_back(MobileEvent::Deregistered { confirmed });
-    }
-
-    /// The octets of a request, and for whom there is a note in it.
-    fn write(
-        &self,
-        request: &Request,
-        at: Attachment,
-        enclosed: &[Vec<u8>],
-        now: Instant,
-    ) -> (Vec<u8>, Option<Attachment>) {
-        let mut octets = request.encode();
-        self.config.key.sign(&mut octets, Between::MobileHome);
-        for enclosed in enclosed {
-            Enclosure(enclosed).append(&mut octets);
-        }
-        let previous = self.previous(request, at, now);
-        if let Some((previous, key)) = previous {
-            let of = (previous.at.care_of, previous.registration);
-            key.append_note(&mut octets, of, (request.home, at.care_of));
-        }
-        if let Some(key) = self.config.agent_keys.get(&at.agent) {
-            key.sign(&mut octets, Between::MobileForeign);
-        }
-        (octets, previous.map(|(previous, _)| previous.at))
-    }
-
-    /// The registration through another agent that is over by this request, or was before, if there is a key with
-    /// that agent.
-    fn previous(
-        &self,
-        request: &Request,
-        at: Attachment,
-        now: Instant,
-    ) -> Option<(Held, &Association)> {
-        if request.is_deregistration() {
-            return None;
-        }
-        let stay = request.flags.has(RequestFlags::SIMULTANEOUS);
-        let mut held = self.held.iter().filter(|held| !stay && held.at != at);
-        let is_over = |left: &Held| left.until.is_some_and(|until| until <= now);
-        let left = self
-            .left
-            .filter(|left| left.at != at && !self.is_held(left.at) && !is_over(left));
-        let previous = held.next().copied().or(left)?;
-        let key = self.config.agent_keys.get(&previous.at.agent)?;
-        Some((previous, key))
-    }
-
-    fn send(&mut self, at: Attachment, octets: Vec<u8>) {
-        self.transmits.push_back(Transmit::Udp {
-            interface: Some(at.interface),
-            source: SocketAddrV4::new(self.config.home, PORT),
-            destination: SocketAddrV4::new(at.agent, PORT),
-            ttl: NEIGHBOUR,
-            octets,
-        });
     }
 }

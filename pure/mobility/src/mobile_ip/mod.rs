@@ -42,7 +42,7 @@ mod tunnel;
 
 pub use clock::NtpTime;
 pub use counters::{Counters, Dropped};
-pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Visitor};
+pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Station, Visitor};
 pub use freshness::Replay;
 pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent, Place};
 pub use key::{Algorithm, Association};

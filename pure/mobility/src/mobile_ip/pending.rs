@@ -1,5 +1,6 @@
 //! Requests that a foreign agent has passed on and that nobody has answered yet (RFC 5944 section 3.7.1).
 
+use super::Station;
 use model::Instant;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -12,11 +13,13 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(7);
 const MOST_OF_ONE: usize = 4;
 
 /// A request that waits for its reply.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) request: Request,
     /// Where it came from.
     pub(super) mobile: SocketAddrV4,
+    /// From which station of our link, if that is known.
+    pub(super) station: Option<Station>,
     /// Which of our addresses it came to, if that was one.
     pub(super) here: Ipv4Addr,
     pub(super) since: Instant,
@@ -35,6 +38,21 @@ impl Pending {
             waiting: Vec::new(),
             most,
         }
+    }
+
+    /// Whether another waits whose reply would be taken for the reply to this one. One that is the same in everything, for
+    /// the mobile node repeats itself or the link does, is not another.
+    pub(super) fn has_lookalike(&self, newcomer: &Waiting) -> bool {
+        let same = |one: &&Waiting| is_same(one, &newcomer.request);
+        let since = newcomer.since;
+        let mut all = self.waiting.iter().filter(same);
+        all.any(|one| Waiting { since, ..*one } != *newcomer)
+    }
+
+    /// Whether somebody asks this home agent.
+    pub(super) fn asks(&self, home_agent: Ipv4Addr) -> bool {
+        let mut all = self.waiting.iter();
+        all.any(|one| one.request.home_agent == home_agent)
     }
 
     /// Makes room for one more: in the place of the same request, of an older one of the same mobile node,

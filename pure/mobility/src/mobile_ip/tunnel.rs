@@ -145,11 +145,14 @@ impl Envelope {
         (here, there): (Ipv4Addr, Remote),
         egress: Egress,
     ) -> Result<Self, Refusal> {
-        let outer = Outer::around(datagram, (here, there.address()), egress)?;
+        let ends = (here, there.address());
         Ok(match there {
-            Remote::Ip(_) => Self { outer, port: None },
+            Remote::Ip(_) => Self {
+                outer: Outer::around(datagram, ends, egress)?,
+                port: None,
+            },
             Remote::Udp(end) => Self {
-                outer: outer.in_udp()?,
+                outer: Outer::around_in_udp(datagram, ends, egress)?,
                 port: Some(end.port()),
             },
         })

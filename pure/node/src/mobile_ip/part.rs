@@ -111,9 +111,10 @@ impl MobileIp {
     }
 
     /// Gives that agent something.
-    pub(crate) fn enclose(&mut self, at: Attachment, octets: Vec<u8>) {
-        if let Engine::MobileNode(node) = &mut self.engine {
-            node.enclose(at, octets);
+    pub(crate) fn enclose(&mut self, at: Attachment, octets: Vec<u8>) -> bool {
+        match &mut self.engine {
+            Engine::MobileNode(node) => node.enclose(at, octets),
+            Engine::ForeignAgent(_) | Engine::HomeAgent(_) => false,
         }
     }
 

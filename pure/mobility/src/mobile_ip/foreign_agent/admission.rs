@@ -27,6 +27,7 @@ impl ForeignAgent {
         }
         self.check_delivery(request, extensions, ttl)?;
         self.check_agents(request)?;
+        self.check_home(request)?;
         self.check_room(request)?;
         Ok(end)
     }
@@ -71,6 +72,30 @@ impl ForeignAgent {
             return Err(Code::ForeignCareOf);
         }
         Ok(())
+    }
+
+    /// The host's packets go where visitors are, by their home addresses: so nobody is at home where an agent is, lest
+    /// its packets go to whoever says so.
+    fn check_home(&self, request: &Request) -> Result<(), Code> {
+        let (home, config) = (request.home, &self.config);
+        let is_ours = home == config.address || home == config.care_of || self.own.contains(&home);
+        let is_an_agents = config.home_agents.contains(&home)
+            || config.home_keys.contains_key(&home)
+            || config.neighbours.contains_key(&home);
+        // Anybody can ask with any home agent, so that keeps nobody away who has proved itself.
+        let is_known = self.visitors.contains_key(&home) || config.mobile_keys.contains_key(&home);
+        let is_asked = !is_known && self.pending.asks(home);
+        match is_ours || is_an_agents || is_asked || self.takes_an_agents_place(request) {
+            true => Err(Code::ForeignProhibited),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether somebody would be at home where a home agent is whose tunnels end here.
+    pub(super) fn takes_an_agents_place(&self, request: &Request) -> bool {
+        request.home == request.home_agent
+            || self.visitors.contains_key(&request.home_agent)
+            || self.serves_somebody_of(request.home)
     }
 
     fn check_room(&mut self, request: &Request) -> Result<(), Code> {

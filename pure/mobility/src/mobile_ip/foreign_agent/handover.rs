@@ -8,13 +8,13 @@
 //! the new one then gives them to whoever asked, for its neighbour has vouched for that.
 
 use super::newcomers::Told;
-use super::{ForeignAgent, ForeignEvent, Gone, Visitor};
+use super::{ForeignAgent, ForeignEvent, Gone, Visitor, Waiting};
 use crate::mobile_ip::transmit::ROUTED;
 use crate::mobile_ip::{Arrival, Dropped, Transmit};
 use model::Instant;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
-use wire::mobile_ip::{Between, Extensions, Lifetime, Note, Notice, PORT, Request, Step};
+use wire::mobile_ip::{Between, Extensions, Lifetime, Note, Notice, PORT, Step};
 
 /// For so long packets are sent after a mobile node at the most: what is under way is there by then, and a
 /// registration that is denied has it back here.
@@ -26,10 +26,11 @@ impl ForeignAgent {
     /// Tells a neighbour what a note says, if there is one for it in a request that is passed on.
     pub(super) fn pass_note(
         &mut self,
-        request: &Request,
+        waiting: &Waiting,
         extensions: Extensions<'_>,
         now: Instant,
     ) -> Result<(), Dropped> {
+        let request = &waiting.request;
         let Some(note) = Note::find(extensions).filter(|_| !request.is_deregistration()) else {
             return Ok(());
         };
@@ -57,6 +58,7 @@ impl ForeignAgent {
             home,
             home_agent: request.home_agent,
             interface: self.config.interface,
+            station: waiting.station,
         };
         let told = Told::new(visitor, &note, octets, now);
         self.newcomers.insert(identification, told);

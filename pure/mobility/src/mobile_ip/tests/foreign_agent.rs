@@ -1,3 +1,6 @@
+mod keepalive;
+mod link;
+
 use super::*;
 use wire::mobile_ip::{Solicitation, append_authentication};
 

@@ -472,6 +472,7 @@ fn who_is_followed_and_never_comes_has_left() {
         home: HOME,
         home_agent: HOME_AGENT,
         interface: AIR,
+        station: Some(STATION),
     };
     assert_eq!(events(&mut world, 1), [ForeignEvent::Followed(visitor)]);
     let mut back = datagram(HOME, PEER);

@@ -25,6 +25,8 @@ pub(super) const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The interface of foreign agents where visitors are, and another.
 pub(super) const AIR: u32 = 3;
 pub(super) const WIRE: u32 = 2;
+/// Where a mobile node is on the link of a foreign agent.
+pub(super) const STATION: Station = Station([2, 0, 0, 0, 0, 7]);
 /// The interfaces of the mobile node, the preferred first.
 pub(super) const WLAN: [u32; 2] = [7, 8];
 

@@ -27,6 +27,7 @@ fn a_mobile_node_that_hears_an_agent_is_registered_through_it() {
         home: HOME,
         home_agent: HOME_AGENT,
         interface: AIR,
+        station: Some(STATION),
     };
     let came = ForeignEvent::Came(visitor);
     assert_eq!(world.foreign[0].poll_event(), Some(came));

@@ -84,6 +84,18 @@ fn what_comes_from_where_a_tunnel_ends_is_not_sent_back_into_it() {
     assert_eq!(tunnel.counters().dropped[&looped], 1);
 }
 
+/// The address of a NAT is that of everybody behind it, so that rule is none for tunnels in UDP.
+#[test]
+fn what_comes_from_behind_the_nat_where_a_tunnel_ends_goes_into_it() {
+    let to = Remote::Udp(SocketAddrV4::new(agent(1), 20_345));
+    let mut tunnel = home(&[End { to, ..end(1) }]);
+    let mut ports = Vec::new();
+    let sent = tunnel.encapsulate(&datagram(agent(1), HOME), |envelope| {
+        ports.push(envelope.port);
+    });
+    assert_eq!((sent, ports), (Ok(()), vec![Some(20_345)]));
+}
+
 #[test]
 fn what_a_mobile_node_sends_comes_out_of_its_own_tunnel() {
     let mut tunnel = home(&[end(1)]);

@@ -301,7 +301,12 @@ impl World {
                     }
                     Transmit::Udp { source, octets, .. } => {
                         let arrival = arrival(*source.ip(), agent(number as u8));
-                        foreign.handle_datagram(&arrival, &octets, now);
+                        match from {
+                            Node::Mobile => foreign.handle_nearby(&arrival, STATION, &octets, now),
+                            Node::Foreign(_) | Node::Home => {
+                                foreign.handle_datagram(&arrival, &octets, now);
+                            }
+                        }
                     }
                 }
             }

@@ -34,6 +34,9 @@ struct Stay {
     egress: Egress,
     /// Of a tunnel in UDP.
     keepalive: Option<Keepalive>,
+    /// When something last came from the home agent for it, and when the first keepalive left after that.
+    heard: Option<Instant>,
+    asked: Option<Instant>,
     /// The care-of address of where it has gone.
     gone: Option<Ipv4Addr>,
 }
@@ -73,6 +76,8 @@ impl VisitorTunnel {
             home_agent,
             egress,
             keepalive,
+            heard: None,
+            asked: None,
             gone: None,
         };
         self.visitors.insert(home, stay);
@@ -145,9 +150,8 @@ impl VisitorTunnel {
             let is_home = stay.as_ref().map(|stay| stay.home_agent == from);
             match (is_home, self.followed.get(&home)) {
                 (Some(true), _) => {
-                    let keepalive = stay.as_mut().and_then(|stay| stay.keepalive.as_mut());
-                    if let Some(keepalive) = keepalive {
-                        keepalive.note_heard(now);
+                    if let Some(stay) = &mut stay {
+                        stay.note_heard(now);
                     }
                     Ok(gone)
                 }
@@ -189,14 +193,16 @@ impl VisitorTunnel {
 
     /// What tunnels want that were not in use.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Waning> {
-        let mut all = Vec::new();
+        let (mut all, mut silent) = (Vec::new(), Vec::new());
         for (&home, stay) in &mut self.visitors {
             let (Remote::Udp(home_agent), Some(keepalive)) = (stay.home_agent, &mut stay.keepalive)
             else {
                 continue;
             };
-            all.extend(keepalive.due(now).map(|due| match due {
-                Due::Ask(sequence) => {
+            match keepalive.due(now) {
+                None => {}
+                Some(Due::Ask(sequence)) => {
+                    stay.asked.get_or_insert(now);
                     self.counters.keepalives.sent += 1;
                     let echo = Echo {
                         sequence,
@@ -204,15 +210,35 @@ impl VisitorTunnel {
                     };
                     let mut octets = TunnelData::IP_IN_UDP.octets().to_vec();
                     octets.extend(echo.request(home, *home_agent.ip()));
-                    Waning::Ask(home_agent, octets)
+                    all.push(Waning::Ask(home_agent, octets));
                 }
-                Due::Lost => {
-                    self.counters.keepalives.lost += 1;
-                    Waning::Lost(home)
-                }
-            }));
+                Some(Due::Lost) => silent.push((home, stay.home_agent, stay.asked.take())),
+            }
+        }
+        for (home, home_agent, asked) in silent {
+            if self.hears(home_agent, asked.unwrap_or(now)) {
+                self.let_wane(home);
+            } else {
+                self.counters.keepalives.lost += 1;
+                all.push(Waning::Lost(home));
+            }
         }
         all
+    }
+
+    /// Whether something has come from a home agent since then, for anybody. All share one mapping of the NAT, which
+    /// is then still there.
+    fn hears(&self, home_agent: Remote, since: Instant) -> bool {
+        let mut theirs = self.visitors.values();
+        theirs.any(|stay| stay.home_agent == home_agent && stay.heard >= Some(since))
+    }
+
+    /// The home agent answers others, and has no tunnel here for this one: it is registered elsewhere. Asking on would end
+    /// in nothing but that all of them register again, which RFC 3519 section 4.10 has for a mapping that is lost.
+    fn let_wane(&mut self, home: Ipv4Addr) {
+        if let Some(stay) = self.visitors.get_mut(&home) {
+            stay.keepalive = None;
+        }
     }
 
     /// When that is to be asked again.
@@ -224,5 +250,16 @@ impl VisitorTunnel {
     /// What happened to packets.
     pub const fn counters(&self) -> &TunnelCounters {
         &self.counters
+    }
+}
+
+impl Stay {
+    /// Something came for it from its home agent.
+    const fn note_heard(&mut self, now: Instant) {
+        self.heard = Some(now);
+        self.asked = None;
+        if let Some(keepalive) = &mut self.keepalive {
+            keepalive.note_heard(now);
+        }
     }
 }

@@ -1,0 +1,130 @@
+//! Several visitors of one home agent, behind a NAT: they share one mapping of it (RFC 3519 section 4.10).
+
+use super::*;
+use wire::ecn::Ecn;
+use wire::mobile_ip::{UdpTunnelReply, echo};
+
+const SECOND_HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 8);
+
+/// An agent with two visitors, of one home agent.
+fn visited() -> ForeignAgent {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        nat: Nat::Detect,
+        keepalive: Some(Duration::from_secs(20)),
+        lifetime: Lifetime::INFINITE,
+        ..foreign_config(1)
+    });
+    for home in [HOME, SECOND_HOME] {
+        let asked = Request {
+            home,
+            lifetime: Lifetime::INFINITE,
+            ..request(1, at(0))
+        };
+        let here = Arrival {
+            interface: AIR,
+            ttl: 255,
+            ..arrival(home, agent(1))
+        };
+        foreign.handle_nearby(&here, STATION, &signed(&asked), at(0));
+        let mut reply = reply_signed(&Reply::to(&asked, Code::Accepted));
+        let udp = UdpTunnelReply {
+            code: UdpTunnelReply::WILL,
+            forced: false,
+            keepalive: 0,
+        };
+        udp.append(&mut reply);
+        answer(&mut foreign, &reply, at(0));
+    }
+    assert!(foreign.is_in_udp(HOME) && foreign.is_in_udp(SECOND_HOME));
+    datagrams(|| foreign.poll_transmit());
+    foreign
+}
+
+/// What happened in so many minutes.
+struct Seen {
+    /// How often the agent began to count its advertisements anew.
+    begins: usize,
+    unheard: Vec<Ipv4Addr>,
+    /// How many keepalives left for each of both.
+    asked: [usize; 2],
+}
+
+/// The home agent answers keepalives of these.
+fn seen(foreign: &mut ForeignAgent, answered: &[Ipv4Addr], minutes: u64) -> Seen {
+    let (mut begins, mut asked, mut unheard) = (0, [0; 2], Vec::new());
+    while let Some(due) = foreign
+        .poll_timeout()
+        .filter(|due| due.at <= at(minutes * 60_000))
+    {
+        foreign.handle_timeout(due.at);
+        while let Some(transmit) = foreign.poll_transmit() {
+            let (octets, home_agent) = match transmit {
+                Transmit::Icmp { octets, .. } => {
+                    let agent = Advertisement::parse(&octets).unwrap().agent.unwrap();
+                    begins += usize::from(agent.sequence == 0);
+                    continue;
+                }
+                Transmit::Udp {
+                    octets,
+                    destination,
+                    ..
+                } => (octets, destination),
+            };
+            let (front, inner) = octets.split_at(4);
+            let home = wire::ip_in_ip::whole(inner).unwrap().source();
+            let number = [HOME, SECOND_HOME].iter().position(|one| *one == home);
+            asked[number.unwrap()] += 1;
+            let mut inner = inner.to_vec();
+            if answered.iter().any(|one| *one == home) && echo::answer(&mut inner, HOME_AGENT) {
+                let mut octets = [front, &inner].concat();
+                let from = Remote::Udp(home_agent);
+                let taken = foreign
+                    .tunnel()
+                    .decapsulate(from, Ecn::NotEct, &mut octets, due.at);
+                assert_eq!(taken, Ok(None), "it is the answer");
+            }
+        }
+        while let Some(event) = foreign.poll_event() {
+            if let ForeignEvent::Unheard(visitor) = event {
+                unheard.push(visitor.home);
+            }
+        }
+    }
+    Seen {
+        begins,
+        unheard,
+        asked,
+    }
+}
+
+/// The home agent takes no keepalives of who is registered elsewhere, and answers those of the other: so the mapping is
+/// there.
+#[test]
+fn a_visitor_that_is_registered_elsewhere_has_nobody_else_register_again() {
+    let mut foreign = visited();
+    let seen = seen(&mut foreign, &[SECOND_HOME], 10);
+    assert_eq!((seen.begins, seen.unheard), (1, vec![]));
+    assert_eq!(seen.asked[0], 4, "its keepalives have ended");
+    assert_eq!(seen.asked[1], 30, "those of the other have not");
+    assert_eq!(foreign.tunnel_counters().keepalives.lost, 0);
+}
+
+#[test]
+fn a_mapping_that_is_lost_is_lost_for_all_and_has_them_register_again_once() {
+    let mut foreign = visited();
+    let seen = seen(&mut foreign, &[], 10);
+    assert_eq!(seen.begins, 2);
+    assert!(seen.unheard.contains(&HOME) && seen.unheard.contains(&SECOND_HOME));
+}
+
+#[test]
+fn a_home_agent_is_forgotten_with_the_last_of_its_visitors() {
+    let mut foreign = visited();
+    seen(&mut foreign, &[], 2);
+    let nobody = "unheard: {}";
+    assert!(!format!("{foreign:?}").contains(nobody));
+    foreign.set_own([HOME].into());
+    assert!(!format!("{foreign:?}").contains(nobody), "one is here");
+    foreign.set_own([SECOND_HOME].into());
+    assert!(format!("{foreign:?}").contains(nobody));
+}

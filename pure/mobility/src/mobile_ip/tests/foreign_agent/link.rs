@@ -1,0 +1,377 @@
+//! Who is on the link of visitors can say anything there, in anybody's name and from any station.
+
+use super::*;
+use wire::mobile_ip::{Notice, Step};
+
+/// Another station on the link.
+const OTHER: Station = Station([2, 0, 0, 0, 0, 9]);
+/// A home agent of somebody who means no good.
+const FALSE_HOME_AGENT: Ipv4Addr = agent(9);
+
+fn from_link(source: Ipv4Addr) -> Arrival {
+    Arrival {
+        interface: AIR,
+        ttl: 255,
+        ..arrival(source, agent(1))
+    }
+}
+
+fn ask_from(foreign: &mut ForeignAgent, station: Station, request: &Request, now: Instant) {
+    foreign.handle_nearby(&from_link(request.home), station, &signed(request), now);
+}
+
+fn accept(foreign: &mut ForeignAgent, request: &Request, now: Instant) {
+    let reply = reply_signed(&Reply::to(request, Code::Accepted));
+    let from = arrival(request.home_agent, agent(1));
+    foreign.handle_datagram(&from, &reply, now);
+}
+
+/// A visitor is registered, who has asked from there.
+fn registered_at(foreign: &mut ForeignAgent, station: Station, request: &Request, now: Instant) {
+    ask_from(foreign, station, request, now);
+    accept(foreign, request, now);
+    datagrams(|| foreign.poll_transmit());
+}
+
+fn visited() -> ForeignAgent {
+    let mut foreign = foreign();
+    registered_at(&mut foreign, STATION, &request(1, at(0)), at(0));
+    foreign.poll_event();
+    foreign
+}
+
+/// Where it is said that a visitor is.
+fn told(foreign: &mut ForeignAgent) -> Option<Station> {
+    match foreign.poll_event() {
+        Some(ForeignEvent::Came(visitor) | ForeignEvent::Renewed(visitor)) => visitor.station,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn home_agents(foreign: &ForeignAgent) -> Vec<Ipv4Addr> {
+    foreign
+        .visitors()
+        .map(|visitor| visitor.home_agent)
+        .collect()
+}
+
+fn dropped(foreign: &ForeignAgent, reason: Dropped) -> u64 {
+    let dropped = &foreign.counters().dropped;
+    dropped.get(&reason).copied().unwrap_or_default()
+}
+
+fn leaving(now: Instant) -> Request {
+    Request {
+        lifetime: Lifetime::NONE,
+        ..request(1, now)
+    }
+}
+
+#[test]
+fn what_agents_say_is_not_believed_from_the_link_of_visitors() {
+    let mut foreign = visited();
+    let forged = leaving(at(1));
+    let mut octets = forged.encode();
+    octets.extend([32, 6, 0, 0, 1, 2, 3, 4]);
+    foreign.handle_nearby(&from_link(HOME), OTHER, &octets, at(1));
+    let notice = Notice {
+        step: Step::Told,
+        lifetime: Lifetime::NONE,
+        home: HOME,
+        identification: 1,
+    };
+    for octets in [
+        reply_signed(&Reply::to(&forged, Code::Accepted)),
+        notice.encode(),
+    ] {
+        foreign.handle_nearby(&from_link(HOME_AGENT), OTHER, &octets, at(2));
+    }
+    assert_eq!(dropped(&foreign, Dropped::OtherInterface), 2);
+    assert_eq!(foreign.visitors().count(), 1);
+}
+
+/// It would be a visitor whom no home agent has granted anything.
+#[test]
+fn a_reply_from_the_link_of_visitors_grants_nothing() {
+    let mut foreign = foreign();
+    let asked = request(1, at(0));
+    ask_from(&mut foreign, OTHER, &asked, at(0));
+    let forged = reply_signed(&Reply::to(&asked, Code::Accepted));
+    foreign.handle_nearby(&from_link(HOME_AGENT), OTHER, &forged, at(1));
+    assert_eq!(foreign.visitors().count(), 0);
+    accept(&mut foreign, &asked, at(2));
+    assert_eq!(foreign.visitors().count(), 1);
+}
+
+#[test]
+fn an_accepted_reply_ends_a_visit_only_if_its_own_lifetime_is_none() {
+    let mut foreign = visited();
+    let asked = leaving(at(1));
+    let granted = Reply {
+        lifetime: Lifetime(300),
+        ..Reply::to(&asked, Code::Accepted)
+    };
+    ask_from(&mut foreign, STATION, &asked, at(1));
+    datagrams(|| foreign.poll_transmit());
+    answer(&mut foreign, &reply_signed(&granted), at(1));
+    let told = only_reply(|| foreign.poll_transmit());
+    assert_eq!(told.code, Code::ForeignPoorlyFormedReply);
+    assert_eq!(foreign.visitors().count(), 1);
+    registered_at(&mut foreign, STATION, &leaving(at(2)), at(2));
+    assert_eq!(foreign.visitors().count(), 0);
+}
+
+/// Section 3.7.3.2: that it is zero counts, whatever was asked for.
+#[test]
+fn a_visit_ends_with_a_reply_that_grants_no_time() {
+    let mut foreign = visited();
+    let renewal = request(1, at(1));
+    let none = Reply {
+        lifetime: Lifetime::NONE,
+        ..Reply::to(&renewal, Code::Accepted)
+    };
+    ask_from(&mut foreign, STATION, &renewal, at(1));
+    answer(&mut foreign, &reply_signed(&none), at(1));
+    assert_eq!(foreign.visitors().count(), 0);
+}
+
+#[test]
+fn a_home_agent_need_not_prove_itself_only_where_somebody_leaves_or_is_denied_that() {
+    for (lifetime, code, unproved, visitors) in [
+        (Lifetime(300), Code::Accepted, 1, 1),
+        (Lifetime(300), Code::HomeProhibited, 0, 1),
+        (Lifetime::NONE, Code::Accepted, 0, 0),
+    ] {
+        let mut foreign = foreign_with(ForeignAgentConfig {
+            home_keys: BTreeMap::from([(HOME_AGENT, foreign_home())]),
+            ..foreign_config(1)
+        });
+        let asked = request(1, at(0));
+        ask_from(&mut foreign, STATION, &asked, at(0));
+        let mut proved = reply_signed(&Reply::to(&asked, Code::Accepted));
+        foreign_home().sign(&mut proved, Between::ForeignHome);
+        answer(&mut foreign, &proved, at(0));
+        let asked = leaving(at(1));
+        ask_from(&mut foreign, STATION, &asked, at(1));
+        let reply = Reply {
+            lifetime,
+            ..Reply::to(&asked, code)
+        };
+        answer(&mut foreign, &reply_signed(&reply), at(1));
+        assert_eq!(dropped(&foreign, Dropped::NotAuthenticForeign), unproved);
+        assert_eq!(foreign.visitors().count(), visitors, "{code}");
+    }
+}
+
+// Homes.
+
+#[test]
+fn nobody_is_at_home_where_the_host_or_an_agent_is() {
+    let config = ForeignAgentConfig {
+        care_of: agent(2),
+        home_agents: vec![HOME_AGENT, agent(3)],
+        home_keys: BTreeMap::from([(agent(4), foreign_home())]),
+        neighbours: BTreeMap::from([(agent(5), between_agents())]),
+        ..foreign_config(1)
+    };
+    let mut foreign = foreign_with(config);
+    foreign.set_own([agent(6)].into());
+    let asked = Request {
+        care_of: agent(2),
+        ..request(1, at(0))
+    };
+    for number in 1..=6 {
+        let home = agent(number);
+        ask_from(&mut foreign, OTHER, &Request { home, ..asked }, at(0));
+        let denied = only_reply(|| foreign.poll_transmit());
+        assert_eq!(denied.code, Code::ForeignProhibited, "{home}");
+    }
+    ask_from(
+        &mut foreign,
+        OTHER,
+        &Request {
+            home: HOME_AGENT,
+            ..asked
+        },
+        at(0),
+    );
+    let denied = only_reply(|| foreign.poll_transmit());
+    assert_eq!(denied.code, Code::ForeignProhibited);
+    ask_from(&mut foreign, STATION, &asked, at(0));
+    assert_eq!(datagrams(|| foreign.poll_transmit()), [signed(&asked)]);
+}
+
+/// Its packets to the home agent would go to whoever says so.
+#[test]
+fn nobody_is_at_home_where_the_home_agent_of_another_is() {
+    let taking = Request {
+        home: HOME_AGENT,
+        home_agent: FALSE_HOME_AGENT,
+        ..request(1, at(1))
+    };
+    let mut asked = foreign();
+    ask_from(&mut asked, STATION, &request(1, at(0)), at(0));
+    datagrams(|| asked.poll_transmit());
+    for mut foreign in [visited(), asked] {
+        ask_from(&mut foreign, OTHER, &taking, at(1));
+        let denied = only_reply(|| foreign.poll_transmit());
+        assert_eq!(denied.code, Code::ForeignProhibited);
+    }
+}
+
+#[test]
+fn a_visitor_is_nobodys_home_agent() {
+    let mut foreign = visited();
+    let asked = Request {
+        home: Ipv4Addr::new(10, 66, 0, 8),
+        home_agent: HOME,
+        ..request(1, at(1))
+    };
+    ask_from(&mut foreign, OTHER, &asked, at(1));
+    let denied = only_reply(|| foreign.poll_transmit());
+    assert_eq!(denied.code, Code::ForeignProhibited);
+}
+
+#[test]
+fn the_place_of_a_home_agent_is_not_taken_by_who_has_asked_first_and_is_answered_last() {
+    let mut foreign = foreign();
+    let taking = Request {
+        home: HOME_AGENT,
+        home_agent: FALSE_HOME_AGENT,
+        ..request(1, at(0))
+    };
+    ask_from(&mut foreign, OTHER, &taking, at(0));
+    registered_at(&mut foreign, STATION, &request(1, at(1)), at(1));
+    accept(&mut foreign, &taking, at(2));
+    let denied = only_reply(|| foreign.poll_transmit());
+    assert_eq!(denied.code, Code::ForeignProhibited);
+    assert_eq!(home_agents(&foreign), [HOME_AGENT]);
+}
+
+/// Anybody can ask, with whatever address as its home agent's.
+#[test]
+fn who_proves_itself_is_not_kept_away_by_who_calls_it_a_home_agent() {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        mobile_keys: BTreeMap::from([(HOME, mobile_foreign(1))]),
+        ..foreign_config(1)
+    });
+    let calling = Request {
+        home: Ipv4Addr::new(10, 66, 0, 8),
+        home_agent: HOME,
+        ..request(1, at(0))
+    };
+    ask_from(&mut foreign, OTHER, &calling, at(0));
+    datagrams(|| foreign.poll_transmit());
+    let asked = request(1, at(1));
+    let mut octets = signed(&asked);
+    mobile_foreign(1).sign(&mut octets, Between::MobileForeign);
+    foreign.handle_nearby(&from_link(HOME), STATION, &octets, at(1));
+    assert_eq!(datagrams(|| foreign.poll_transmit()), [signed(&asked)]);
+}
+
+#[test]
+fn who_is_at_home_where_the_host_itself_comes_to_be_has_left() {
+    let mut foreign = visited();
+    foreign.set_own([HOME].into());
+    assert!(matches!(foreign.poll_event(), Some(ForeignEvent::Left(_))));
+    assert_eq!(foreign.visitors().count(), 0);
+}
+
+// Stations.
+
+/// A mobile node with two interfaces registers again by the other one.
+#[test]
+fn a_visitor_is_at_the_station_of_the_request_that_was_granted_last() {
+    let mut foreign = foreign();
+    for (millis, station) in [(0, STATION), (1, OTHER), (2, STATION)] {
+        let asked = request(1, at(millis));
+        ask_from(&mut foreign, station, &asked, at(millis));
+        accept(&mut foreign, &asked, at(millis));
+        assert_eq!(told(&mut foreign), Some(station));
+        let (to, _) = foreign.poll_reply().unwrap();
+        assert_eq!(to, Some(station), "and has the reply there");
+    }
+}
+
+/// Neither what nobody grants, nor what is no request at all.
+#[test]
+fn what_comes_in_a_visitors_name_while_it_is_asked_for_does_not_move_it() {
+    let mut foreign = foreign();
+    let asked = request(1, at(0));
+    ask_from(&mut foreign, STATION, &asked, at(0));
+    ask_from(&mut foreign, OTHER, &request(1, at(1)), at(1));
+    for octets in [&[][..], &[1], &[200; 30]] {
+        foreign.handle_nearby(&from_link(HOME), OTHER, octets, at(1));
+    }
+    accept(&mut foreign, &asked, at(2));
+    assert_eq!(told(&mut foreign), Some(STATION));
+    assert_eq!(foreign.poll_reply().unwrap().0, Some(STATION));
+}
+
+#[test]
+fn a_copy_of_the_request_that_was_granted_moves_nobody() {
+    let mut foreign = visited();
+    let copy = request(1, at(0));
+    ask_from(&mut foreign, OTHER, &copy, at(1));
+    accept(&mut foreign, &copy, at(1));
+    assert_eq!(told(&mut foreign), Some(STATION));
+}
+
+#[test]
+fn however_many_ask_who_is_served_has_a_station() {
+    let mut foreign = foreign();
+    let asked = request(1, at(0));
+    ask_from(&mut foreign, STATION, &asked, at(0));
+    for number in 0..2_000_u32 {
+        let stranger = Request {
+            home: Ipv4Addr::from_bits(0x0a42_1000 + number),
+            ..request(1, at(1))
+        };
+        ask_from(&mut foreign, OTHER, &stranger, at(1));
+    }
+    accept(&mut foreign, &asked, at(2));
+    assert_eq!(told(&mut foreign), Some(STATION));
+}
+
+// Lookalikes.
+
+/// The reply to the one would be taken for the reply to the other.
+#[test]
+fn a_request_that_looks_like_one_that_waits_does_not_take_its_place() {
+    let mut foreign = visited();
+    let renewal = request(1, at(1));
+    ask_from(&mut foreign, STATION, &renewal, at(1));
+    datagrams(|| foreign.poll_transmit());
+    let other_half = renewal.identification ^ 1 << 32;
+    for (station, lookalike) in [
+        (STATION, leaving(at(1))),
+        (
+            STATION,
+            Request {
+                identification: other_half,
+                ..renewal
+            },
+        ),
+        (OTHER, renewal),
+    ] {
+        ask_from(&mut foreign, station, &lookalike, at(2));
+    }
+    assert_eq!(dropped(&foreign, Dropped::NotAuthenticMobile), 3);
+    assert!(datagrams(|| foreign.poll_transmit()).is_empty());
+    accept(&mut foreign, &renewal, at(3));
+    assert_eq!(told(&mut foreign), Some(STATION));
+    let until = at(3) + Duration::from_secs(300);
+    assert_eq!(foreign.until(HOME), Some(until));
+}
+
+#[test]
+fn a_request_that_is_repeated_unchanged_is_passed_on_again() {
+    let mut foreign = foreign();
+    let asked = request(1, at(0));
+    for millis in [0, 1_000] {
+        ask_from(&mut foreign, STATION, &asked, at(millis));
+        let sent = datagrams(|| foreign.poll_transmit());
+        assert_eq!(sent, [signed(&asked)]);
+    }
+    assert_eq!(dropped(&foreign, Dropped::NotAuthenticMobile), 0);
+}
