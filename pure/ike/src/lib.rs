@@ -7,7 +7,7 @@
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`], [`Engine::bar`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::reauthenticate`], [`Engine::redirect`],
+//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::release_child`], [`Engine::reauthenticate`], [`Engine::redirect`],
 //!   [`Engine::move_to`], [`Engine::probe`], [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`],
 //!   [`Engine::revoke`], [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
 //!   [`Engine::tell_neighbours`], [`Engine::note_inbound`], [`Engine::set_wall_clock`], [`Engine::restore_leases`].

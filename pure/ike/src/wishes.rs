@@ -8,24 +8,40 @@ use crate::misuse::UnknownChild;
 use model::{IkeSaId, Instant};
 use std::collections::BTreeMap;
 
-/// By the names of peer and child: whether it is to be up.
+/// By the names of peer and child.
 #[derive(Default)]
-pub(crate) struct Wishes(BTreeMap<(String, String), bool>);
+pub(crate) struct Wishes(BTreeMap<(String, String), Wish>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// It is to be up.
+    Open,
+    /// It is not to be up, whoever asks for it.
+    Closed,
+    /// We have no use for it. The peer may.
+    Released,
+}
 
 impl Wishes {
-    /// What was said of a child; nothing can be said of the first alone.
+    /// Whether we want a child up, if that was said; nothing can be said of the first alone.
     pub(crate) fn of(&self, peer: &str, child: Option<&str>) -> Option<bool> {
+        self.get(peer, child).map(|wish| wish == Wish::Open)
+    }
+
+    /// Whether the peer may not have it either.
+    pub(crate) fn is_closed(&self, peer: &str, child: Option<&str>) -> bool {
+        self.get(peer, child) == Some(Wish::Closed)
+    }
+
+    fn get(&self, peer: &str, child: Option<&str>) -> Option<Wish> {
         let key = (peer.to_owned(), child?.to_owned());
         self.0.get(&key).copied()
     }
 
-    pub(crate) fn is_closed(&self, peer: &str, child: Option<&str>) -> bool {
-        self.of(peer, child) == Some(false)
-    }
-
     /// All that was closed is as the configuration has it.
     pub(crate) fn let_in(&mut self, peer: &str) {
-        self.0.retain(|(of, _), open| of != peer || *open);
+        self.0
+            .retain(|(of, _), wish| of != peer || *wish != Wish::Closed);
     }
 
     pub(crate) fn retain(&mut self, keeps: impl Fn(&str, &str) -> bool) {
@@ -43,7 +59,7 @@ impl Engine {
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
-        self.wish(peer, child, true)?;
+        self.wish(peer, child, Wish::Open)?;
         for sa in self.up_with(peer) {
             self.with_established(sa, now, |core, up, ctx| {
                 up.retry(Some(child));
@@ -61,20 +77,32 @@ impl Engine {
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
-        self.wish(peer, child, false)?;
+        self.wish(peer, child, Wish::Closed)?;
+        self.drop_children(peer, &[child.to_owned()], now);
+        Ok(())
+    }
+
+    /// Deletes a child beside the first that we have asked for and do not need any more. The peer may ask for it.
+    pub fn release_child(
+        &mut self,
+        peer: &str,
+        child: &str,
+        now: Instant,
+    ) -> Result<(), UnknownChild> {
+        self.wish(peer, child, Wish::Released)?;
         self.drop_children(peer, &[child.to_owned()], now);
         Ok(())
     }
 }
 
 impl Engine {
-    fn wish(&mut self, peer: &str, child: &str, open: bool) -> Result<(), UnknownChild> {
+    fn wish(&mut self, peer: &str, child: &str, wish: Wish) -> Result<(), UnknownChild> {
         let known = self.config.peer(peer);
         known
             .and_then(|peer| peer.policy(Some(child)))
             .ok_or(UnknownChild)?;
         let key = (peer.to_owned(), child.to_owned());
-        self.wishes.0.insert(key, open);
+        self.wishes.0.insert(key, wish);
         Ok(())
     }
 

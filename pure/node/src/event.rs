@@ -1,5 +1,6 @@
 //! What a node tells its driver.
 
+use crate::migration::TOKEN;
 use crate::{HeldGrant, KeyLog, Side, mobile_ip};
 use model::{
     CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
@@ -329,4 +330,11 @@ pub enum Event {
     MobileIp(mobile_ip::Event),
     /// A line for Wireshark's key tables; only if the configuration asked for it.
     KeyLog(KeyLog),
+}
+
+impl Event {
+    /// Whether it waits for a record of a token, which is to leave with what is polled next.
+    pub const fn is_of_token(&self) -> bool {
+        matches!(self, Self::Giving { grant: TOKEN, .. })
+    }
 }

@@ -153,6 +153,16 @@ impl Migration {
         self.clock = Some((time, now));
     }
 
+    /// What time it is, if a token is good at it. So nobody has it remembered for longer than that.
+    fn timely(&self, token: &Token, now: Instant) -> Result<u32, NoKeys> {
+        let seconds = self.seconds(now).ok_or(NoKeys::NoClock)?;
+        let left = seconds_left(token.expiry, seconds).ok_or(NoKeys::Stale)?;
+        match left <= GOOD_FOR + APART {
+            true => Ok(seconds),
+            false => Err(NoKeys::Stale),
+        }
+    }
+
     fn seconds(&self, now: Instant) -> Option<u32> {
         let (time, at) = self.clock?;
         Some(time.plus(now.since(at)).seconds())
@@ -327,7 +337,10 @@ impl Node {
         let child = self.children.get(&given.child);
         let peer = child.map(|child| child.peer.clone());
         if let (Some(part), Some(peer)) = (&mut self.mobile_ip, peer) {
-            part.enclose(given.at, given.octets);
+            if !part.enclose(given.at, given.octets) {
+                // The agent has answered, or is asked no more: nobody ever has this token.
+                return;
+            }
             self.whereabouts.note_token(&peer, given.child, now);
             self.events.push_back(given.told);
         }
@@ -345,27 +358,22 @@ impl Node {
                 now,
             );
         };
-        let seconds = self.migration.seconds(now);
-        let taken = seconds.ok_or(NoKeys::NoClock);
-        let taken = taken.and_then(|seconds| self.migration.shown.take(&token, seconds));
-        match taken {
-            Err(NoKeys::Used) => return,
-            Err(why) => return self.missed(None, format!("a visitor: {why}"), now),
-            Ok(()) => {}
-        }
         let mut peers = self.peers.iter();
         let neighbour =
             peers.find(|peer| (&peer.role, &peer.identity) == (&Role::Neighbour, &token.holder));
         let name = neighbour.map(|peer| peer.name.clone());
-        match name.as_deref().and_then(|name| self.established(name)) {
-            Some(sa) => self.ike.request_keys(sa, token, now),
-            None => {
-                let why = format!(
-                    "a visitor comes from {}, of which we get no keys: there is no [neighbour.NAME] of it, or it is not up",
-                    token.holder
-                );
-                self.missed(name, why, now);
-            }
+        let Some(sa) = name.as_deref().and_then(|name| self.established(name)) else {
+            let why = format!(
+                "a visitor comes from {}, of which we get no keys: there is no [neighbour.NAME] of it, or it is not up",
+                token.holder
+            );
+            return self.missed(name, why, now);
+        };
+        let timely = self.migration.timely(&token, now);
+        match timely.and_then(|seconds| self.migration.shown.take(&token, seconds)) {
+            Err(NoKeys::Used) => {}
+            Err(why) => self.missed(None, format!("a visitor: {why}"), now),
+            Ok(()) => self.ike.request_keys(sa, token, now),
         }
     }
 
@@ -454,11 +462,7 @@ impl Node {
             is_signed(token, &onward.key, asker).then_some((held, grant, &onward.licences))
         });
         let (held, grant, licences) = proved.next().ok_or(NoKeys::Wrong)?;
-        let seconds = self.migration.seconds(now).ok_or(NoKeys::NoClock)?;
-        let left = seconds_left(token.expiry, seconds).ok_or(NoKeys::Stale)?;
-        if left > GOOD_FOR + APART {
-            return Err(NoKeys::Stale);
-        }
+        let seconds = self.migration.timely(token, now)?;
         let may_have = |zone: ZoneId| {
             let mut licences = licences.iter();
             token.zones.contains(&zone)

@@ -53,6 +53,7 @@ impl Node {
         self.workers.make_opaque(child);
         if self.grants.is_closed(child) {
             self.workers.retire(child);
+            self.whereabouts.stir(&gone.sa.peer);
         }
         self.take_back(gone, why, now);
     }

@@ -100,6 +100,11 @@ impl Succession {
         }
     }
 
+    /// An SA is not to be sent on any more. Those before it are waited for as before.
+    pub fn withdraw(&mut self, id: ChildSaId) {
+        self.0.remove(&id);
+    }
+
     /// The SAs that can be sent on now. `granted` says of each whether its nodes hold their keys, or
     /// that there are none to give keys to.
     pub fn ready(

@@ -201,8 +201,22 @@ impl Whereabouts {
 
     /// A licensed node has said where mobile nodes may go from it.
     pub(crate) fn note_neighbours(&mut self, node: Identity, neighbours: Vec<Identity>) {
-        self.neighbours.insert(node, neighbours);
-        self.stir_all();
+        let stirred = self.tunnels.iter().filter(|(peer, tunnel)| {
+            self.handover(peer) == Some(Handover::Pkd) && tunnel.here.contains(&node)
+        });
+        let stirred: Vec<_> = stirred.map(|(peer, _)| peer.clone()).collect();
+        if self.neighbours.get(&node) != Some(&neighbours) {
+            self.neighbours.insert(node, neighbours);
+            self.stirred.extend(stirred);
+        }
+    }
+
+    /// A licensed node is there anew. If it has neighbours it says so.
+    pub(crate) fn forget_neighbours(&mut self, node: &Identity) {
+        if self.neighbours.contains_key(node) {
+            self.note_neighbours(node.clone(), Vec::new());
+            self.neighbours.remove(node);
+        }
     }
 
     /// The slot's child that a peer's packets go on, if they do.
@@ -369,7 +383,7 @@ impl Node {
         self.whereabouts.note_end(peer, tunnel.end, None);
         for slot in tunnel.opened.keys() {
             // It may be gone already.
-            let _ = self.ike.close_child(peer, slot, now);
+            let _ = self.ike.release_child(peer, slot, now);
         }
         tunnel
             .sent_on

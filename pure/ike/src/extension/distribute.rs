@@ -9,7 +9,6 @@ use crate::Engine;
 use crate::event::Event;
 use crate::exchange::{find, find_notify, first_error, notifies, notify};
 use crate::refusal::GrantRefusal;
-use crate::sa::task::Task;
 use crypto::Secret;
 use model::{
     CsaId, Grant, GrantHalf, Identity, IkeSaId, Instant, NODE_SUITE, Onward, Right, ZoneId,
@@ -44,7 +43,7 @@ impl Engine {
     /// Gateway: takes a grant back. Nobody waits for the acknowledgement (invariant 5).
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
-            state.ask(Task::Revoke(csa), core, ctx);
+            state.revoke(csa, core, ctx);
         });
     }
 

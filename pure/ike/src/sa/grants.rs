@@ -30,6 +30,13 @@ impl Established {
         }
     }
 
+    /// A grant is taken back. Where its keys wait to leave they do not any more.
+    pub(crate) fn revoke(&mut self, csa: CsaId, core: &mut Core, ctx: &mut Context<'_>) {
+        let is_given = |task: &Task| matches!(task, Task::Distribute(grant) if grant.csa == csa);
+        self.queue.withdraw(is_given);
+        self.ask(Task::Revoke(csa), core, ctx);
+    }
+
     /// Licensed node: a grant came. Only our gateway may send one, and our owner has to say whether
     /// it can be used.
     pub(super) fn take_grant(
@@ -102,6 +109,9 @@ impl Established {
     ) {
         let peer = core.peer(ctx.config);
         if self.private && peer.is_some_and(|peer| peer.role == PeerRole::Gateway) {
+            // What was to be said before is not so any more.
+            self.queue
+                .withdraw(|task| matches!(task, Task::Neighbours(_)));
             self.ask(Task::Neighbours(nodes), core, ctx);
         }
     }

@@ -152,8 +152,8 @@ impl Established {
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
         // Or it is not wanted any more.
-        let closed = ctx.wishes.is_closed(&core.name(), name.as_deref());
-        let Some((peer, policy)) = policy.filter(|_| !closed) else {
+        let wanted = ctx.wishes.of(&core.name(), name.as_deref()).unwrap_or(true);
+        let Some((peer, policy)) = policy.filter(|_| wanted) else {
             return self.ask(Task::DeleteChild(None, spi), core, ctx);
         };
         let terms = (peer, &policy, self.addresses);

@@ -19,6 +19,8 @@ pub(super) enum Subject {
     NewChild,
     /// The keys of a composite SA, for a licensed node.
     Csa(CsaId),
+    /// Who our neighbours are.
+    Neighbours,
     /// Nothing that another task could be about.
     Nothing,
 }
@@ -29,7 +31,7 @@ impl Subject {
         match (self, other) {
             (Self::Whole, _) | (_, Self::Whole) => true,
             (Self::Nothing, _) | (_, Self::Nothing) => false,
-            (Self::Child(_) | Self::NewChild | Self::Csa(_), _) => self == other,
+            (Self::Child(_) | Self::NewChild | Self::Csa(_) | Self::Neighbours, _) => self == other,
         }
     }
 }
@@ -50,6 +52,11 @@ impl Queue {
     /// A task that comes before all that waits.
     pub(super) fn push_first(&mut self, task: Task) {
         self.waiting.push_front(task);
+    }
+
+    /// Takes out all such tasks that wait.
+    pub(super) fn withdraw(&mut self, such: impl Fn(&Task) -> bool) {
+        self.waiting.retain(|task| !such(task));
     }
 
     /// Takes out the first task that may be under way together with those that are.
@@ -166,6 +173,16 @@ mod tests {
         assert!(queue.finish(101).is_some() && run(&mut queue).is_empty());
         assert!(queue.finish(100).is_some());
         assert_eq!(run(&mut queue), [Subject::Child(one)]);
+    }
+
+    /// The last one counts, so they arrive in order.
+    #[test]
+    fn what_is_said_of_neighbours_is_said_one_after_the_other() {
+        let mut queue = queue([Task::Neighbours(Vec::new()), Task::Neighbours(Vec::new())]);
+        assert_eq!(run(&mut queue), [Subject::Neighbours]);
+        assert!(run(&mut queue).is_empty());
+        queue.withdraw(|task| matches!(task, Task::Neighbours(_)));
+        assert!(queue.finish(100).is_some() && run(&mut queue).is_empty());
     }
 
     #[test]

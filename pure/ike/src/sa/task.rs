@@ -85,11 +85,10 @@ impl Task {
     /// What it is about, by which it is known what may be under way beside it.
     pub(super) const fn subject(&self) -> Subject {
         match self {
-            Self::Liveness
-            | Self::Whereabouts
-            | Self::Window(_)
-            | Self::Neighbours(_)
-            | Self::RequestKeys(_) => Subject::Nothing,
+            Self::Liveness | Self::Whereabouts | Self::Window(_) | Self::RequestKeys(_) => {
+                Subject::Nothing
+            }
+            Self::Neighbours(_) => Subject::Neighbours,
             // A successor that never carried anything has no name.
             Self::DeleteChild(None, _) => Subject::Nothing,
             Self::DeleteChild(Some(child), _) => Subject::Child(*child),

@@ -7,7 +7,8 @@ use super::zones::zoned;
 use super::*;
 use crate::exchange::notify;
 use crate::extension::slot::name;
-use crate::{Event, Slot};
+use crate::{Engine, Event, Slot};
+use model::Instant;
 use wire::ike::{ExchangeType, NotifyType, Payload, encode_nodes};
 
 const A: &str = "a.example.net";
@@ -89,6 +90,45 @@ fn a_slot_is_not_there_before_somebody_asks_for_it() {
     assert!(agree(&pair, &[None, Some(&slot_of(A)), Some(&slot_of(B))]));
     close(&mut pair, A);
     assert!(agree(&pair, &[None, Some(&slot_of(B))]));
+}
+
+/// Who has no use for a slot any more does not keep the other end from having one: that may give its node keys as well.
+#[test]
+fn a_slot_that_is_released_may_be_made_by_the_other_end() {
+    let mut pair = connected(&[A], &[A]);
+    let released = |pair: &mut Pair, release: fn(&mut Engine, &str, Instant)| {
+        pair.with(Side::Right, |engine, now| release(engine, &slot_of(A), now));
+        pair.pass(Duration::from_secs(10));
+        assert!(agree(pair, &[None]));
+    };
+    let asked = |pair: &mut Pair| {
+        pair.with(Side::Left, |engine, now| {
+            engine.open_child("gateway", &slot_of(A), now)
+        })
+    };
+    open(&mut pair, A);
+    released(&mut pair, |engine, slot, now| {
+        engine.release_child("mobile", slot, now).unwrap();
+    });
+    assert_eq!(asked(&mut pair), Ok(()));
+    pair.settle();
+    assert!(agree(&pair, &[None, Some(&slot_of(A))]));
+    // Control: what is closed is refused.
+    released(&mut pair, |engine, slot, now| {
+        engine.close_child("mobile", slot, now).unwrap();
+    });
+}
+
+/// Nor does it stay if it comes when it is wanted no more.
+#[test]
+fn a_slot_that_is_released_while_it_is_asked_for_does_not_stay() {
+    let mut pair = connected(&[A], &[A]);
+    pair.with(Side::Right, |engine, now| {
+        engine.open_child("mobile", &slot_of(A), now).unwrap();
+        engine.release_child("mobile", &slot_of(A), now).unwrap();
+    });
+    pair.pass(Duration::from_secs(100));
+    assert!(agree(&pair, &[None]));
 }
 
 /// Invariants 1 and 5 of DESIGN section 4: what one node learns is of no use with the child of another.

@@ -114,6 +114,28 @@ fn there_is_one_request_at_a_time_with_a_peer_that_says_nothing() {
     assert_eq!(widths(&mut pair), [(8, 1), (1, 1)]);
 }
 
+/// What is taken back while it waits behind others never leaves: the node gets no key that it may not have any more.
+#[test]
+fn a_grant_that_is_taken_back_while_it_waits_does_not_leave() {
+    let (mut pair, id) = granting(1);
+    distribute(&mut pair, id, (1..=3).map(|csa| of(csa, 1)));
+    for csa in [1, 3] {
+        pair.with(Side::Left, |engine, now| engine.revoke(id, CsaId(csa), now));
+    }
+    pair.settle();
+    let (came, accepted) = exchanged(&pair);
+    // The first was under way.
+    assert_eq!(
+        (came, accepted),
+        (vec![(1, 1), (2, 1)], vec![(1, 1), (2, 1)])
+    );
+    let revoked = pair.right.events.iter().filter_map(|event| match event {
+        Event::Revoked { csa, .. } => Some(csa.0),
+        _ => None,
+    });
+    assert_eq!(revoked.collect::<Vec<_>>(), [1]);
+}
+
 #[test]
 fn grants_take_one_round_trip_together_where_they_took_one_each() {
     for (window, trips) in [(1, 8), (3, 3), (8, 1)] {

@@ -57,6 +57,8 @@ impl Node {
             self.prefer(new);
         }
         self.workers.retire(old);
+        // Of two that were made at once it may be the one that goes, and never was sent on.
+        self.succession.withdraw(old);
         if let Some(child) = self.children.get_mut(&old) {
             child.retired = true;
             self.whereabouts.stir(&child.peer);
@@ -78,6 +80,12 @@ impl Node {
         }
     }
 
+    /// Whether it is neither deleted nor one whose payload somebody could read who has no licence any more.
+    pub(crate) fn may_be_sent_on(&self, id: ChildSaId) -> bool {
+        let child = self.children.get(&id);
+        child.is_some_and(|child| !child.retired) && !self.grants.is_closed(id)
+    }
+
     /// Sends on a child from now on. On a slot only where its node is, and then before the first child.
     pub(crate) fn prefer(&mut self, id: ChildSaId) {
         self.succession.settle(id);
@@ -87,10 +95,11 @@ impl Node {
         if is_slot(child.status.name.as_deref()) {
             return self.whereabouts.stir(&child.peer);
         }
-        if !self.grants.is_closed(id) {
+        if self.may_be_sent_on(id) {
             self.workers.prefer(id);
         }
-        if let Some(slot) = self.whereabouts.sent_on(&child.peer) {
+        let slot = self.whereabouts.sent_on(&child.peer);
+        if let Some(slot) = slot.filter(|slot| self.may_be_sent_on(*slot)) {
             self.workers.prefer(slot);
         }
     }
@@ -165,7 +174,8 @@ impl Node {
         self.succession.settle(id);
         self.workers.remove(id);
         let replaced = self.children.get(&id);
-        let replaced = replaced.is_some_and(|child| child.status.draining);
+        let replaced =
+            replaced.is_some_and(|child| child.status.draining || self.is_doubled(id, child));
         self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);
         if let Some(child) = self.children.remove(&id) {
             self.whereabouts.forget(&child.peer, id);
@@ -174,7 +184,7 @@ impl Node {
             }
             // One that was replaced is missed by nobody, nor is one where there is still that whose place
             // it was to take, or had taken.
-            let missed = !child.status.draining && heir.or(before).is_none();
+            let missed = !replaced && heir.or(before).is_none();
             let missed = missed && !self.is_relieved(&child);
             if missed {
                 self.events.push_back(Event::ChildDown {
@@ -183,6 +193,14 @@ impl Node {
                 });
             }
         }
+    }
+
+    /// Whether there is another one for the same: of two that were made at once one goes.
+    fn is_doubled(&self, id: ChildSaId, child: &Child) -> bool {
+        self.children.iter().any(|(other, beside)| {
+            let same = (&beside.peer, &beside.status.name) == (&child.peer, &child.status.name);
+            same && *other != id && !beside.retired && !beside.status.draining
+        })
     }
 
     /// Whether a child that is gone leaves another one in its place: that of the IKE SA that its own was

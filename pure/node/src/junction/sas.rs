@@ -12,6 +12,9 @@ impl Node {
         self.log_ike_keys(sa);
         self.events.push_back(Event::PeerUp { peer: peer.clone() });
         self.whereabouts.stir(&peer);
+        if let Some(identity) = self.peer(&peer).map(|peer| peer.identity.clone()) {
+            self.whereabouts.forget_neighbours(&identity);
+        }
         self.tell_neighbours(sa, now);
         self.distribute(&peer, now);
     }

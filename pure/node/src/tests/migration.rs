@@ -801,3 +801,50 @@ fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_n
     }
     assert_eq!(quartet.counters(NEXT).missed, 2);
 }
+
+/// Nor can they fill what it remembers with tokens of which it could not ask, or that would be good for years.
+#[test]
+fn tokens_of_strangers_leave_room_for_those_of_mobile_nodes() {
+    let mut quartet = Quartet::new();
+    let now = quartet.now;
+    for number in 0..300_u16 {
+        let strange = quartet.token(NEXT, |token| {
+            token.nonce[..2].copy_from_slice(&number.to_be_bytes());
+            match number % 2 {
+                0 => token.holder = NAMES[GATEWAY].parse().unwrap(),
+                _ => token.expiry = token.expiry.wrapping_add(1 << 30),
+            }
+        });
+        quartet.nodes[NEXT].show_token(&strange.encode(), now);
+    }
+    assert_eq!(quartet.counters(NEXT).missed, 300);
+    quartet.go_on();
+    quartet.run_for(1000);
+    assert_eq!(quartet.counters(NEXT).taken, 1);
+}
+
+/// A token that is recorded when the agent has answered leaves with nothing: so it is none, and no key has to be left for it.
+#[test]
+fn a_token_that_is_recorded_too_late_is_given_to_nobody() {
+    let counted = |quartet: &Quartet| {
+        let count =
+            |is_it: fn(&&Event) -> bool| quartet.events[MOBILE].iter().filter(is_it).count();
+        let given = |event: &&Event| matches!(event, Event::TokenGiven { .. });
+        (count(|event| event.is_of_token()), count(given))
+    };
+    let recording = || {
+        let mut quartet = Quartet::new();
+        let now = quartet.now;
+        quartet.nodes[MOBILE].set_recording(true, now);
+        quartet
+    };
+    // Here registrations are answered at once, and events are looked at later.
+    let mut quartet = recording();
+    quartet.go_on();
+    quartet.run_for(3000);
+    assert_eq!(counted(&quartet), (1, 0));
+    // Control: one that has to be repeated has it.
+    let mut quartet = recording();
+    quartet.try_in_vain(1500);
+    assert_eq!(counted(&quartet), (1, 1));
+}

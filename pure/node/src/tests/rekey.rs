@@ -104,6 +104,33 @@ fn a_stream_without_zones_or_licences_loses_nothing_either() {
     }
 }
 
+/// As when both timers have run out while neither heard the other. Of the two children that come of it one goes, which the
+/// end that made it has never had: nothing is sent on it, and it is no end of the tunnel.
+#[test]
+fn when_rekeys_cross_a_stream_loses_nothing_and_no_tunnel_is_down() {
+    for stance in [Stance::Refuse, Stance::Require] {
+        let policies = Policies {
+            stance,
+            mobile: Vec::new(),
+            ..without_snoop()
+        };
+        let mut world = World::connected(policies);
+        let mut sent = 0;
+        for _ in 0..8 {
+            rekey(&mut world, GATEWAY, Rekey::Children);
+            rekey(&mut world, MOBILE, Rekey::Children);
+            sent += stream(&mut world, sent, Duration::from_secs(4));
+        }
+        world.run_for(Duration::from_secs(1));
+        for who in [MOBILE, GATEWAY] {
+            assert_eq!(world.dropped[who], [], "at host {who}");
+            assert_eq!(world.delivered[who].len(), sent as usize, "at host {who}");
+            let down = |event: &&Event| matches!(event, Event::ChildDown { .. });
+            assert_eq!(world.events[who].iter().filter(down).count(), 0);
+        }
+    }
+}
+
 /// The licensed node's IKE SA is gone: nobody waits for it longer than two seconds.
 #[test]
 fn a_licensed_node_that_is_away_holds_nobody_up() {

@@ -43,11 +43,55 @@ fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
 
 /// Negative control: what may be about any of them has all of them looked at.
 #[test]
-fn neighbours_of_a_node_may_be_about_every_tunnel() {
+fn other_places_may_be_about_every_tunnel() {
     let mut whereabouts = crowd();
-    let node = "fa.example.net".parse().unwrap();
-    whereabouts.note_neighbours(node, Vec::new());
+    let places = whereabouts.places.clone();
+    whereabouts.set(places);
     assert_eq!(whereabouts.stirred.len(), MANY.into());
+}
+
+/// However often a node says so: it is about the tunnels there whose keys go ahead of mobile nodes, if it is new.
+#[test]
+fn neighbours_of_a_node_have_the_tunnels_there_looked_at_and_no_others() {
+    let mut whereabouts = crowd();
+    let [here, next]: [Identity; 2] =
+        ["fa.example.net", "fb.example.net"].map(|node| node.parse().unwrap());
+    for (name, handover) in [("mobile1", Handover::Pkd), ("mobile2", Handover::Push)] {
+        whereabouts.places.get_mut(name).unwrap().handover = handover;
+        let tunnel = whereabouts.tunnels.entry(name.to_owned()).or_default();
+        tunnel.here = vec![here.clone()];
+    }
+    let mut told = |neighbours: &[Identity]| {
+        whereabouts.note_neighbours(here.clone(), neighbours.to_vec());
+        std::mem::take(&mut whereabouts.stirred)
+    };
+    assert_eq!(
+        told(std::slice::from_ref(&next)),
+        ["mobile1".to_owned()].into()
+    );
+    assert!(
+        told(std::slice::from_ref(&next)).is_empty(),
+        "it is not new"
+    );
+    assert_eq!(told(&[]), ["mobile1".to_owned()].into());
+}
+
+/// It may have none any more, and says nothing then.
+#[test]
+fn a_node_that_is_there_anew_has_no_neighbours_until_it_says_so() {
+    let mut whereabouts = crowd();
+    let [here, next]: [Identity; 2] =
+        ["fa.example.net", "fb.example.net"].map(|node| node.parse().unwrap());
+    let places = Places {
+        handover: Handover::Pkd,
+        nodes: vec![(next.clone(), Vec::new())],
+        ..Places::default()
+    };
+    let here = [here];
+    whereabouts.note_neighbours(here[0].clone(), vec![next.clone()]);
+    assert_eq!(whereabouts.near(&places, &here), [here[0].clone(), next]);
+    whereabouts.forget_neighbours(&here[0]);
+    assert_eq!(whereabouts.near(&places, &here), here);
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Node {
         let due = |_: &String, closes: &mut Option<Instant>| closes.is_some_and(|at| at <= now);
         let closed: Vec<_> = tunnel.opened.extract_if(.., due).collect();
         for (slot, _) in closed {
-            let _ = self.ike.close_child(peer, &slot, now);
+            let _ = self.ike.release_child(peer, &slot, now);
         }
     }
 
@@ -148,9 +148,9 @@ impl Node {
             .migrates_until
             .take_if(|until| *until <= now || chosen.is_some());
         let migrates = tunnel.migrates_until.is_some();
-        let migrating = tunnel
-            .sent_on
-            .filter(|child| migrates && !tunnel.spent.contains_key(child));
+        let migrating = tunnel.sent_on.filter(|child| {
+            migrates && !tunnel.spent.contains_key(child) && self.may_be_sent_on(*child)
+        });
         let chosen = chosen.map(|(child, _)| child).or(migrating);
         let node = chosen.and_then(|child| self.node_of(peer, child, &tunnel.here));
         if chosen != tunnel.sent_on {
@@ -193,10 +193,11 @@ impl Node {
         slot: &str,
         spent: &BTreeMap<ChildSaId, bool>,
     ) -> Option<ChildSaId> {
-        let mut children = self.slot_children(peer, slot);
-        let found =
-            children.find(|(id, _)| !spent.contains_key(id) && !self.succession.is_waiting(*id));
-        found.map(|(id, _)| id)
+        let mut children = self.slot_children(peer, slot).map(|(id, _)| id);
+        children.find(|id| {
+            let is_new = !spent.contains_key(id) && !self.succession.is_waiting(*id);
+            is_new && self.may_be_sent_on(*id)
+        })
     }
 
     /// The children of a slot that are not retired, the newest first.

@@ -1,6 +1,6 @@
 //! What each way of handing keys over does, and does not.
 
-use super::hosts::{AGENT, HOME, MOBILE, Policies};
+use super::hosts::{AGENT, HOME, MOBILE, Policies, config};
 use super::world::World;
 use node::{Event, Handover};
 use std::time::Duration;
@@ -103,6 +103,37 @@ fn what_is_sealed_between_a_move_and_new_keys_no_node_reads() {
     assert_eq!(world.unread(1), 2);
     world.silent_in = None;
     assert!(world.run_until(30 * SECOND, |world| world.readers() == [Some(1); 2]));
+}
+
+/// Keys of a payload that somebody had a licence for are for nothing that is sealed later (invariants 4 and 5): neither where
+/// they were used, nor where they wait for the mobile node.
+#[test]
+fn a_slot_whose_payload_is_not_licensed_any_more_is_sealed_in_no_more() {
+    for place in [0, 1] {
+        let policies = Policies::new(Handover::Pkd);
+        let licensed = Policies {
+            payload: true,
+            ..policies.clone()
+        };
+        let mut world = World::at(licensed, 0);
+        world.run_for(10 * SECOND);
+        let before = world.slot(HOME);
+        assert!(before.is_some());
+        // There are no new keys for as long as the gateway is not answered.
+        world.silent_in = Some((MOBILE, CREATE_CHILD_SA));
+        let told = config(HOME, &policies);
+        world.command(HOME, |node, now| node.reconfigure(told, now));
+        if place == 1 {
+            world.move_to(place);
+            assert!(world.run_until(20 * SECOND, |world| world.is_at(place)));
+        }
+        // A child whose keys nobody had is made anew meanwhile, and is sent on then.
+        world.run_for(SECOND);
+        assert_eq!(world.slot(HOME), None, "at {place}");
+        world.silent_in = None;
+        assert!(world.run_until(60 * SECOND, |world| world.slot(HOME).is_some()));
+        assert_ne!(world.slot(HOME), before);
+    }
 }
 
 #[test]

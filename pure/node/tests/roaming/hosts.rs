@@ -54,6 +54,8 @@ pub struct Policies {
     pub licensed: [Vec<usize>; 2],
     /// How long keys of packets live.
     pub child_lifetime: Duration,
+    /// Whether agents may read payloads as well.
+    pub payload: bool,
 }
 
 impl Policies {
@@ -65,6 +67,7 @@ impl Policies {
             simultaneous: false,
             licensed: [vec![0, 1, 2], vec![0, 1, 2]],
             child_lifetime: Lifetimes::default().child,
+            payload: false,
         }
     }
 
@@ -87,7 +90,17 @@ impl Policies {
     fn slots(&self, end: usize) -> Vec<Slot> {
         let agents = &self.licensed[end];
         match self.holders[end] {
-            None => slots(agents),
+            None => {
+                let zones = if self.payload { 1..=2 } else { 1..=1 };
+                let slot = |agent: &usize| {
+                    let licences = zones.clone().map(|zone| Licence {
+                        zone: ZoneId(zone),
+                        ..licence(agent)
+                    });
+                    Slot::new(identity(AGENT + agent), licences, &self::zones())
+                };
+                agents.iter().map(slot).collect()
+            }
             Some(_) => {
                 let nodes = agents.iter().map(|agent| identity(AGENT + agent)).collect();
                 let licences = agents.iter().map(licence);
@@ -255,11 +268,6 @@ fn zones() -> ZonePolicy {
         licences: Vec::new(),
         level: None,
     }
-}
-
-fn slots(agents: &[usize]) -> Vec<Slot> {
-    let slot = |agent: &usize| Slot::new(identity(AGENT + agent), [licence(agent)], &zones());
-    agents.iter().map(slot).collect()
 }
 
 fn licence(agent: &usize) -> Licence {
