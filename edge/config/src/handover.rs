@@ -108,6 +108,26 @@ pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence
     Some((everywhere, slots))
 }
 
+/// `handover`: when nodes get their keys.
+pub(crate) fn handover(value: &Value<'_>, slots: &[Slot]) -> Option<Handover> {
+    let handover = value.choice(&Handover::CHOICES)?;
+    let reads = |slot: &Slot| {
+        slot.rights()
+            .filter(|(_, right)| *right == Right::Read)
+            .count()
+    };
+    let all: usize = slots.iter().map(reads).sum();
+    let fewest = slots.iter().map(reads).min().unwrap_or_default();
+    // Each node is told what all others may have of its keys.
+    match handover == Handover::Dkm && all - fewest > MOST_SHARED {
+        true => value.fault(
+            "more licences have places than a node can be told that hands keys on, so some nodes would get none from others",
+            "with `\"dkm\"` license 33 nodes to read at most, fewer where each has several zones; or write `handover = \"pkd\"`",
+        ),
+        false => Some(handover),
+    }
+}
+
 /// The slots, together those of nodes that may do the same.
 pub(crate) fn groups(slots: &[Slot]) -> Vec<Vec<&Slot>> {
     let mut groups: Vec<Vec<&Slot>> = Vec::new();

@@ -84,7 +84,7 @@ impl ZonePolicy {
                 "no licence holds in one place alone, so nothing is handed over",
                 "write where each node is into its licence, like `at = [\"198.51.100.2\"]`, or remove `handover`",
             ),
-            false => value.choice(&Handover::CHOICES),
+            false => handover::handover(value, &slots),
         });
         let holders = table.optional("holders", |value| {
             handover::holders(value, handover, (&licences, &slots))

@@ -222,3 +222,26 @@ fn neighbours_are_those_of_a_licensed_node() {
     let told = fault(&format!("{node}{divert}{many}"));
     assert!(told.contains("32 at most"), "{told}");
 }
+
+/// What a node is told that hands keys on has room for so many (`MAX_LICENCES` of the wire).
+#[test]
+fn with_dkm_there_are_no_more_licences_than_a_node_can_be_told() {
+    let list = |count: usize| {
+        let at = |number| {
+            let (node, place) = (
+                format!("f{number}.example.net"),
+                format!("192.0.2.{number}"),
+            );
+            licence(&node, &format!(", at = [\"{place}\"]"))
+        };
+        let all: Vec<_> = (1..=count).map(at).collect();
+        format!("licences = [{}]\n", all.join(", "))
+    };
+    assert_eq!(
+        zones(&format!("{}handover = \"dkm\"\n", list(33))).handover,
+        Handover::Dkm
+    );
+    zones(&format!("{}handover = \"pkd\"\n", list(34)));
+    let told = fault(&with(&format!("{}handover = \"dkm\"\n", list(34))));
+    assert!(told.contains("33 nodes"), "{told}");
+}
