@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         a_fixed_accelerator_reads_what_passes_it_and_nothing_else,
         a_licence_that_comes_by_reload_is_one_in_its_place,
         with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before,
+        with_dkm_keys_come_as_soon_where_a_record_is_required,
         with_dkm_nobody_reads_behind_the_mobile_node,
         a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s,
         an_agent_that_does_not_know_its_neighbour_gives_it_nothing,
@@ -440,20 +441,37 @@ fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
 /// The gateway gives it none: it does not know it. So what it reads it reads by those of its neighbour, for two seconds.
 fn with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before() -> Result<()> {
     let walk = Walk::new("handover")?;
+    borrows(&walk, "")
+}
+
+/// A token leaves with its registration although it is on the disk before.
+fn with_dkm_keys_come_as_soon_where_a_record_is_required() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let file = walk.mobile.directory().join("audit.jsonl");
+    let log = format!("[audit]\nfile = \"{}\"\nrequired = true\n", file.display());
+    borrows(&walk, &log)?;
+    let log = std::fs::read_to_string(&file)?;
+    let given = |line: &&str| line.contains("\"given\"") && line.contains(AGENTS[1]);
+    ensure!(log.lines().filter(given).count() == 1, "{log}");
+    Ok(())
+}
+
+/// With this in the mobile node's file.
+fn borrows(walk: &Walk, more: &str) -> Result<()> {
     let all = licences(&[0, 1], "dkm");
     let home = walk.home_config(Terms::requiring(&all));
     let (home, _) = home.split_once("[licensed.fb]").context("a table")?;
-    let route = Route::start_as(&walk, &all, home, "", neighbour)?;
+    let route = Route::start_as(walk, &all, home, more, neighbour)?;
     let spis = route.is_read_by(0)?;
     route.agents[1].wait_until("status", DEADLINE, knows_its_neighbour)?;
-    meanwhile(&walk, || {
-        route.ends.move_to(&walk, 1)?;
+    meanwhile(walk, || {
+        route.ends.move_to(walk, 1)?;
         route.serves(1, 0)
     })?;
     route.agents[1].wait_until("zones", DEADLINE, |zones| !pair::holds_a_grant(zones))?;
     let before = pair::segments(&route.agents[1])?;
     let tap = Wiretap::open(&walk.mobile)?;
-    both_ways(&walk)?;
+    both_ways(walk)?;
     let read = pair::segments(&route.agents[1])? - before;
     ensure!(read == 0, "it has read {read} segments more");
     let passed = passed(&tap)?;

@@ -33,6 +33,8 @@ const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "pure/ike/src/tests/fragment.rs";
 const FLOOD: &str = "edge/lab/tests/e2e_flood.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
+const FORGERIES: &str = "pure/mobility/src/mobile_ip/tests/mobile_node/forgeries.rs";
+const LINK: &str = "pure/mobility/src/mobile_ip/tests/foreign_agent/link.rs";
 const HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
 const INSIDER: &str = "pure/node/tests/insider/main.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
@@ -995,6 +997,60 @@ pub const WEAKNESSES: &[Weakness] = &[
             (
                 TUNNELS_IN_UDP,
                 "what_is_added_behind_the_authentication_of_agents_is_not_looked_at",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 85,
+        seen: "RFC 5944 section 5.1",
+        what: "an advertisement that nobody authenticates, by which a mobile node deregisters itself, hears no other agent, or leaves one that serves it",
+        answer: Tests(&[
+            (
+                FORGERIES,
+                "an_advertised_registration_lifetime_of_zero_deregisters_nobody",
+            ),
+            (
+                FORGERIES,
+                "a_grant_of_nothing_ends_a_registration_and_not_the_mobile_node",
+            ),
+            (
+                FORGERIES,
+                "a_limit_that_nobody_has_proved_ends_with_the_registration_that_it_made_short",
+            ),
+            (
+                FORGERIES,
+                "a_flood_of_advertisements_locks_no_genuine_agent_out",
+            ),
+            (
+                FORGERIES,
+                "an_agent_in_use_cannot_be_advertised_away_with_a_short_lifetime",
+            ),
+            (
+                FORGERIES,
+                "an_agent_in_use_cannot_be_advertised_to_be_there_when_it_is_left",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 86,
+        seen: "RFC 5944 section 3.7",
+        what: "a station on the link of a foreign agent that answers for a home agent, takes another one's packets over, or is at home where it is not",
+        answer: Tests(&[
+            (LINK, "a_reply_from_the_link_of_visitors_grants_nothing"),
+            (
+                LINK,
+                "what_agents_say_is_not_believed_from_the_link_of_visitors",
+            ),
+            (LINK, "a_visit_ends_with_a_reply_that_grants_no_time"),
+            (LINK, "nobody_is_at_home_where_the_host_or_an_agent_is"),
+            (LINK, "nobody_is_at_home_where_the_home_agent_of_another_is"),
+            (
+                LINK,
+                "what_comes_in_a_visitors_name_while_it_is_asked_for_does_not_move_it",
+            ),
+            (
+                LINK,
+                "a_request_that_looks_like_one_that_waits_does_not_take_its_place",
             ),
         ]),
     },

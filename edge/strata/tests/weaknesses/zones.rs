@@ -32,6 +32,7 @@ const LAB_WALKS: &str = "edge/lab/tests/e2e_walks.rs";
 const WALKS: &str = "pure/node/tests/roaming/walks.rs";
 const SLOT: &str = "pure/ike/src/tests/slot.rs";
 const MIGRATION: &str = "pure/node/src/tests/migration.rs";
+const WINDOW: &str = "pure/ike/src/tests/window.rs";
 const WRITE: &str = "edge/lab/tests/e2e_write.rs";
 const WRITING: &str = "pure/node/src/tests/write.rs";
 
@@ -595,6 +596,40 @@ pub const ZONES: &[Weakness] = &[
             (
                 MIGRATION,
                 "a_node_that_both_ends_license_for_another_zone_gets_none_of_these",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 36,
+        seen: "somebody on the link of an agent",
+        what: "fills what it remembers of tokens, so that it asks for no keys by those of mobile nodes",
+        answer: Tests(&[
+            (
+                MIGRATION,
+                "tokens_of_strangers_leave_room_for_those_of_mobile_nodes",
+            ),
+            (
+                MIGRATION,
+                "what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_no_more",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 37,
+        seen: "a node whose licence is gone",
+        what: "reads what is sealed with keys that it had before, or gets some that waited for it",
+        answer: Tests(&[
+            (
+                MOVING,
+                "a_slot_whose_payload_is_not_licensed_any_more_is_sealed_in_no_more",
+            ),
+            (
+                REVOCATION,
+                "where_the_payload_was_licensed_nothing_is_sealed_until_there_are_new_keys",
+            ),
+            (
+                WINDOW,
+                "a_grant_that_is_taken_back_while_it_waits_does_not_leave",
             ),
         ]),
     },

@@ -48,12 +48,24 @@ impl Daemon {
     }
 
     /// Has registrations leave first, and then the kernel lead packets as they say: the answer to one and the first message
-    /// that follows it may come at once, and what is said to that goes the new way.
+    /// that follows it may come at once, and what is said to that goes the new way. A token for keys goes with its
+    /// registration, so that is recorded before.
     fn follow_registrations(&mut self, now: Instant) {
+        if self.host.mobile.is_none() {
+            return;
+        }
+        let mut events = Vec::new();
+        while let Some(event) = self.node.poll_event() {
+            match event.is_of_token() {
+                true => self.note(event, now),
+                false => events.push(event),
+            }
+        }
         let Some(mobile) = &mut self.host.mobile else {
             return;
         };
         mobile.carry_out(&mut self.node, &mut self.losses);
+        events.into_iter().for_each(|event| self.note(event, now));
         while let Some(event) = self.node.poll_event() {
             self.note(event, now);
         }
