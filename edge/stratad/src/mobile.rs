@@ -106,7 +106,7 @@ impl Mobile {
     pub fn look(&mut self, node: &mut Node, watched: (&Poller, u64), now: Instant) {
         match self {
             Self::MobileNode(mobile) => mobile.look(node, watched, now),
-            Self::ForeignAgent(agent) => agent.look(node),
+            Self::ForeignAgent(agent) => agent.look(node, now),
             Self::HomeAgent(_) => {}
         }
     }

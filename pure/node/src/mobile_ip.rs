@@ -113,10 +113,11 @@ impl Node {
     }
 
     /// Tells a foreign agent which addresses are the host's own: nobody is at home there.
-    pub fn set_own_addresses(&mut self, addresses: BTreeSet<Ipv4Addr>) {
+    pub fn set_own_addresses(&mut self, addresses: BTreeSet<Ipv4Addr>, now: Instant) {
         let part = self.mobile_ip.as_mut().map(|part| &mut part.engine);
         if let Some(Engine::ForeignAgent(agent)) = part {
             agent.set_own(addresses);
+            self.drain(now);
         }
     }
 

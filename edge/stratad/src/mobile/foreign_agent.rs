@@ -129,9 +129,9 @@ impl ForeignAgent {
     }
 
     /// The host's addresses may be others.
-    pub fn look(&self, node: &mut Node) {
+    pub fn look(&self, node: &mut Node, now: Instant) {
         match os::mobile::own_addresses() {
-            Ok(addresses) => node.set_own_addresses(addresses),
+            Ok(addresses) => node.set_own_addresses(addresses, now),
             Err(error) => tracing::warn!("cannot see which addresses are our own: {error}"),
         }
     }

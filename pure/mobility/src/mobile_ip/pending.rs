@@ -49,12 +49,6 @@ impl Pending {
         all.any(|one| Waiting { since, ..*one } != *newcomer)
     }
 
-    /// Whether somebody asks this home agent.
-    pub(super) fn asks(&self, home_agent: Ipv4Addr) -> bool {
-        let mut all = self.waiting.iter();
-        all.any(|one| one.request.home_agent == home_agent)
-    }
-
     /// Makes room for one more: in the place of the same request, of an older one of the same mobile node,
     /// or, for somebody who is served already, of a stranger's. `false` if there is none.
     pub(super) fn make_room(

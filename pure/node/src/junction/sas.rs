@@ -8,11 +8,13 @@ use std::net::{IpAddr, SocketAddr};
 
 impl Node {
     pub(super) fn ike_up(&mut self, sa: IkeSaId, peer: String, now: Instant) {
+        let is_new = self.established(&peer).is_none();
         self.wishes.up(&peer, sa, now);
         self.log_ike_keys(sa);
         self.events.push_back(Event::PeerUp { peer: peer.clone() });
         self.whereabouts.stir(&peer);
-        if let Some(identity) = self.peer(&peer).map(|peer| peer.identity.clone()) {
+        let known = self.peer(&peer).filter(|_| is_new);
+        if let Some(identity) = known.map(|peer| peer.identity.clone()) {
             self.whereabouts.forget_neighbours(&identity);
         }
         self.tell_neighbours(sa, now);

@@ -82,10 +82,8 @@ impl ForeignAgent {
         let is_an_agents = config.home_agents.contains(&home)
             || config.home_keys.contains_key(&home)
             || config.neighbours.contains_key(&home);
-        // Anybody can ask with any home agent, so that keeps nobody away who has proved itself.
-        let is_known = self.visitors.contains_key(&home) || config.mobile_keys.contains_key(&home);
-        let is_asked = !is_known && self.pending.asks(home);
-        match is_ours || is_an_agents || is_asked || self.takes_an_agents_place(request) {
+        // Of home agents that are asked, whom anybody can name, it is seen to when one of them has answered.
+        match is_ours || is_an_agents || self.takes_an_agents_place(request) {
             true => Err(Code::ForeignProhibited),
             false => Ok(()),
         }

@@ -72,7 +72,8 @@ impl ForeignAgent {
         }
         let known = self.visitors.get(&request.home).copied();
         let is_anothers = |entry: Entry| entry.visitor.home_agent != request.home_agent;
-        if known.is_some_and(is_anothers) || self.takes_an_agents_place(request) {
+        let is_ours = self.own.contains(&request.home);
+        if is_ours || known.is_some_and(is_anothers) || self.takes_an_agents_place(request) {
             return Err(Code::ForeignProhibited);
         }
         if known.is_none() && self.visitors.len() >= self.config.visitors {

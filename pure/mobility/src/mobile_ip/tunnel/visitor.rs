@@ -32,8 +32,10 @@ pub struct VisitorTunnel {
 struct Stay {
     home_agent: Remote,
     egress: Egress,
-    /// Of a tunnel in UDP.
+    /// Of a tunnel in UDP, until it is lost: then whoever is still here registers again.
     keepalive: Option<Keepalive>,
+    /// Since when it is there.
+    since: Option<Instant>,
     /// When something last came from the home agent for it, and when the first keepalive left after that.
     heard: Option<Instant>,
     asked: Option<Instant>,
@@ -76,6 +78,7 @@ impl VisitorTunnel {
             home_agent,
             egress,
             keepalive,
+            since: keepalive.map(|keepalive| keepalive.since()),
             heard: None,
             asked: None,
             gone: None,
@@ -212,13 +215,14 @@ impl VisitorTunnel {
                     octets.extend(echo.request(home, *home_agent.ip()));
                     all.push(Waning::Ask(home_agent, octets));
                 }
-                Some(Due::Lost) => silent.push((home, stay.home_agent, stay.asked.take())),
+                Some(Due::Lost) => {
+                    stay.keepalive = None;
+                    silent.push((home, *stay));
+                }
             }
         }
-        for (home, home_agent, asked) in silent {
-            if self.hears(home_agent, asked.unwrap_or(now)) {
-                self.let_wane(home);
-            } else {
+        for (home, stay) in silent {
+            if !self.is_elsewhere(&stay) {
                 self.counters.keepalives.lost += 1;
                 all.push(Waning::Lost(home));
             }
@@ -226,19 +230,16 @@ impl VisitorTunnel {
         all
     }
 
-    /// Whether something has come from a home agent since then, for anybody. All share one mapping of the NAT, which
-    /// is then still there.
-    fn hears(&self, home_agent: Remote, since: Instant) -> bool {
+    /// Whether a visitor whose home agent is silent is registered elsewhere: then something has come from there for another
+    /// one meanwhile, by a mapping of the NAT that is no newer, and all share one. RFC 3519 section 4.10 has them register
+    /// again where that is lost, and not here.
+    fn is_elsewhere(&self, silent: &Stay) -> bool {
+        let last = silent.heard.or(silent.since);
         let mut theirs = self.visitors.values();
-        theirs.any(|stay| stay.home_agent == home_agent && stay.heard >= Some(since))
-    }
-
-    /// The home agent answers others, and has no tunnel here for this one: it is registered elsewhere. Asking on would end
-    /// in nothing but that all of them register again, which RFC 3519 section 4.10 has for a mapping that is lost.
-    fn let_wane(&mut self, home: Ipv4Addr) {
-        if let Some(stay) = self.visitors.get_mut(&home) {
-            stay.keepalive = None;
-        }
+        theirs.any(|stay| {
+            let is_same = stay.home_agent == silent.home_agent && stay.since <= last;
+            is_same && silent.asked.is_some() && stay.heard >= silent.asked
+        })
     }
 
     /// When that is to be asked again.

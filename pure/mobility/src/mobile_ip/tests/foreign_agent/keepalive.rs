@@ -15,29 +15,34 @@ fn visited() -> ForeignAgent {
         ..foreign_config(1)
     });
     for home in [HOME, SECOND_HOME] {
-        let asked = Request {
-            home,
-            lifetime: Lifetime::INFINITE,
-            ..request(1, at(0))
-        };
-        let here = Arrival {
-            interface: AIR,
-            ttl: 255,
-            ..arrival(home, agent(1))
-        };
-        foreign.handle_nearby(&here, STATION, &signed(&asked), at(0));
-        let mut reply = reply_signed(&Reply::to(&asked, Code::Accepted));
-        let udp = UdpTunnelReply {
-            code: UdpTunnelReply::WILL,
-            forced: false,
-            keepalive: 0,
-        };
-        udp.append(&mut reply);
-        answer(&mut foreign, &reply, at(0));
+        register(&mut foreign, home, 0);
     }
-    assert!(foreign.is_in_udp(HOME) && foreign.is_in_udp(SECOND_HOME));
-    datagrams(|| foreign.poll_transmit());
     foreign
+}
+
+fn register(foreign: &mut ForeignAgent, home: Ipv4Addr, milliseconds: u64) {
+    let now = at(milliseconds);
+    let asked = Request {
+        home,
+        lifetime: Lifetime::INFINITE,
+        ..request(1, now)
+    };
+    let here = Arrival {
+        interface: AIR,
+        ttl: 255,
+        ..arrival(home, agent(1))
+    };
+    foreign.handle_nearby(&here, STATION, &signed(&asked), now);
+    let mut reply = reply_signed(&Reply::to(&asked, Code::Accepted));
+    let udp = UdpTunnelReply {
+        code: UdpTunnelReply::WILL,
+        forced: false,
+        keepalive: 0,
+    };
+    udp.append(&mut reply);
+    answer(foreign, &reply, now);
+    assert!(foreign.is_in_udp(home));
+    datagrams(|| foreign.poll_transmit());
 }
 
 /// What happened in so many minutes.
@@ -115,6 +120,22 @@ fn a_mapping_that_is_lost_is_lost_for_all_and_has_them_register_again_once() {
     let seen = seen(&mut foreign, &[], 10);
     assert_eq!(seen.begins, 2);
     assert!(seen.unheard.contains(&HOME) && seen.unheard.contains(&SECOND_HOME));
+}
+
+/// One that has registered meanwhile has a newer mapping, and is heard by that: the other one's may be lost all the same.
+#[test]
+fn a_mapping_that_is_lost_is_missed_though_another_visitor_has_a_new_one() {
+    // Its first advertisements have left by then.
+    let registered = || {
+        let mut foreign = visited();
+        register(&mut foreign, SECOND_HOME, 10_000);
+        foreign
+    };
+    let lost = seen(&mut registered(), &[SECOND_HOME], 10);
+    assert_eq!((lost.begins, lost.unheard), (1, vec![HOME]));
+    assert_eq!(lost.asked[0], 4, "no more is asked");
+    let there = seen(&mut registered(), &[HOME, SECOND_HOME], 10);
+    assert_eq!((there.begins, there.unheard), (0, vec![]));
 }
 
 #[test]
