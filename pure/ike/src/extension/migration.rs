@@ -25,14 +25,14 @@ const PRF: Prf = Prf::HmacSha256;
 /// Commands.
 impl Engine {
     /// Licensed node: asks a neighbour for keys with a token of a mobile node that has come to us. Ends in
-    /// [`Event::KeysAnswered`], or in the IKE SA's [`Event::IkeDown`].
+    /// [`Event::KeysAnswered`](crate::Event::KeysAnswered), or in the IKE SA's [`Event::IkeDown`](crate::Event::IkeDown).
     pub fn request_keys(&mut self, sa: IkeSaId, token: Token, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.request_keys(token, core, ctx);
         });
     }
 
-    /// Licensed node: answers [`Event::KeysAsked`], by the nonce of its token.
+    /// Licensed node: answers [`Event::KeysAsked`](crate::Event::KeysAsked), by the nonce of its token.
     pub fn answer_request(
         &mut self,
         sa: IkeSaId,
