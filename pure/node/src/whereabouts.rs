@@ -201,14 +201,15 @@ impl Whereabouts {
 
     /// A licensed node has said where mobile nodes may go from it.
     pub(crate) fn note_neighbours(&mut self, node: Identity, neighbours: Vec<Identity>) {
+        if self.neighbours.get(&node) == Some(&neighbours) {
+            return;
+        }
         let stirred = self.tunnels.iter().filter(|(peer, tunnel)| {
             self.handover(peer) == Some(Handover::Pkd) && tunnel.here.contains(&node)
         });
         let stirred: Vec<_> = stirred.map(|(peer, _)| peer.clone()).collect();
-        if self.neighbours.get(&node) != Some(&neighbours) {
-            self.neighbours.insert(node, neighbours);
-            self.stirred.extend(stirred);
-        }
+        self.stirred.extend(stirred);
+        self.neighbours.insert(node, neighbours);
     }
 
     /// A licensed node is there anew. If it has neighbours it says so.

@@ -131,18 +131,20 @@ fn nodes_that_may_do_the_same_share_keys_where_the_file_says_so() {
     );
 }
 
-#[test]
-fn how_many_share_keys_makes_sense_or_is_told_with_the_fix() {
-    let at = |number: usize| {
+/// So many nodes, each in a place of its own, that may do the same.
+fn list(count: usize) -> String {
+    let at = |number| {
         licence(
             &format!("f{number}.example.net"),
             &format!(", at = [\"192.0.2.{number}\"]"),
         )
     };
-    let list = |count: usize| {
-        let all: Vec<_> = (1..=count).map(at).collect();
-        format!("licences = [{}]\n", all.join(", "))
-    };
+    let all: Vec<_> = (1..=count).map(at).collect();
+    format!("licences = [{}]\n", all.join(", "))
+}
+
+#[test]
+fn how_many_share_keys_makes_sense_or_is_told_with_the_fix() {
     let pkd = "handover = \"pkd\"\n";
     for (lines, words) in [
         (format!("{}{pkd}holders = 1\n", list(2)), "2"),
@@ -226,17 +228,6 @@ fn neighbours_are_those_of_a_licensed_node() {
 /// What a node is told that hands keys on has room for so many (`MAX_LICENCES` of the wire).
 #[test]
 fn with_dkm_there_are_no_more_licences_than_a_node_can_be_told() {
-    let list = |count: usize| {
-        let at = |number| {
-            let (node, place) = (
-                format!("f{number}.example.net"),
-                format!("192.0.2.{number}"),
-            );
-            licence(&node, &format!(", at = [\"{place}\"]"))
-        };
-        let all: Vec<_> = (1..=count).map(at).collect();
-        format!("licences = [{}]\n", all.join(", "))
-    };
     assert_eq!(
         zones(&format!("{}handover = \"dkm\"\n", list(33))).handover,
         Handover::Dkm

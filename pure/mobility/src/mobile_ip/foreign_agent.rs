@@ -200,15 +200,7 @@ impl ForeignAgent {
     /// A UDP datagram came for port 434 by routes, from a home agent or another foreign agent; or a request from a
     /// visitor of which nobody says at which station it is.
     pub fn handle_datagram(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
-        self.counters.received += 1;
-        self.handle_timeout(now);
-        let handled = match octets.first() {
-            Some(&message::REQUEST) => self.request(arrival, None, octets, now),
-            Some(&message::REPLY) => self.reply(arrival, octets, now),
-            Some(&message::EXPERIMENT) => self.notice(arrival, octets, now),
-            _ => Err(Dropped::UnknownType),
-        };
-        self.note(handled);
+        self.handle(arrival, None, octets, now);
     }
 
     /// The same from this station of the link where visitors are. Anybody there can name any source, so what agents say
@@ -220,20 +212,7 @@ impl ForeignAgent {
         octets: &[u8],
         now: Instant,
     ) {
-        self.counters.received += 1;
-        self.handle_timeout(now);
-        let handled = match octets.first() {
-            Some(&message::REQUEST) => self.request(arrival, Some(station), octets, now),
-            Some(&(message::REPLY | message::EXPERIMENT)) => Err(Dropped::OtherInterface),
-            _ => Err(Dropped::UnknownType),
-        };
-        self.note(handled);
-    }
-
-    fn note(&mut self, handled: Result<(), Dropped>) {
-        if let Err(reason) = handled {
-            self.counters.drop(reason);
-        }
+        self.handle(arrival, Some(station), octets, now);
     }
 
     /// Does what is due.
@@ -362,6 +341,25 @@ impl ForeignAgent {
             destination: ALL_HOSTS,
             octets: advertisement.encode(),
         });
+    }
+
+    // Messages.
+
+    fn handle(&mut self, arrival: &Arrival, station: Option<Station>, octets: &[u8], now: Instant) {
+        self.counters.received += 1;
+        self.handle_timeout(now);
+        let handled = match (octets.first(), station) {
+            (Some(&message::REQUEST), _) => self.request(arrival, station, octets, now),
+            (Some(&(message::REPLY | message::EXPERIMENT)), Some(_)) => {
+                Err(Dropped::OtherInterface)
+            }
+            (Some(&message::REPLY), None) => self.reply(arrival, octets, now),
+            (Some(&message::EXPERIMENT), None) => self.notice(arrival, octets, now),
+            _ => Err(Dropped::UnknownType),
+        };
+        if let Err(reason) = handled {
+            self.counters.drop(reason);
+        }
     }
 
     // Requests.

@@ -18,7 +18,6 @@ const TRIES: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keepalive {
     interval: Duration,
-    since: Instant,
     sent: Instant,
     heard: Instant,
     /// Echo requests without an answer, and when the last of them left.
@@ -44,18 +43,12 @@ impl Keepalive {
         let interval = ours.into_iter().chain(told).min().unwrap_or(DEFAULT);
         Self {
             interval: interval.max(SHORTEST),
-            since: now,
             sent: now,
             heard: now,
             tries: 0,
             asked: now,
             sequence: 0,
         }
-    }
-
-    /// Since when there is that tunnel.
-    pub(super) const fn since(&self) -> Instant {
-        self.since
     }
 
     /// Something left by the tunnel.

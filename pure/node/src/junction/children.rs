@@ -198,8 +198,8 @@ impl Node {
     /// Whether there is another one for the same: of two that were made at once one goes.
     fn is_doubled(&self, id: ChildSaId, child: &Child) -> bool {
         self.children.iter().any(|(other, beside)| {
-            let same = (&beside.peer, &beside.status.name) == (&child.peer, &child.status.name);
-            same && *other != id && !beside.retired && !beside.status.draining
+            let is_used = !beside.retired && !beside.status.draining;
+            *other != id && beside.is_for_the_same(child) && is_used
         })
     }
 
@@ -207,12 +207,17 @@ impl Node {
     /// cloned from, which carries all again.
     fn is_relieved(&mut self, gone: &Child) -> bool {
         let same = |child: &&mut Child| {
-            let name = (&child.peer, &child.status.name) == (&gone.peer, &gone.status.name);
-            name && child.ike != gone.ike && child.status.draining
+            child.is_for_the_same(gone) && child.ike != gone.ike && child.status.draining
         };
         let mut others = self.children.values_mut();
         let other = others.find(same);
         other.map(|other| other.status.draining = false).is_some()
+    }
+}
+
+impl Child {
+    fn is_for_the_same(&self, other: &Self) -> bool {
+        (&self.peer, &self.status.name) == (&other.peer, &other.status.name)
     }
 }
 

@@ -61,6 +61,15 @@ fn without_snoop() -> Policies {
     }
 }
 
+/// A tunnel that nobody has a licence for.
+fn unlicensed(stance: Stance) -> World {
+    World::connected(Policies {
+        stance,
+        mobile: Vec::new(),
+        ..without_snoop()
+    })
+}
+
 #[test]
 fn a_stream_loses_nothing_through_twenty_rekeys_and_the_node_reads_all_of_it() {
     let mut world = World::connected(without_snoop());
@@ -94,12 +103,7 @@ fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
 #[test]
 fn a_stream_without_zones_or_licences_loses_nothing_either() {
     for stance in [Stance::Refuse, Stance::Require] {
-        let policies = Policies {
-            stance,
-            mobile: Vec::new(),
-            ..without_snoop()
-        };
-        let mut world = World::connected(policies);
+        let mut world = unlicensed(stance);
         assert_eq!(stream_through_rekeys(&mut world), 1 + 16);
     }
 }
@@ -109,12 +113,7 @@ fn a_stream_without_zones_or_licences_loses_nothing_either() {
 #[test]
 fn when_rekeys_cross_a_stream_loses_nothing_and_no_tunnel_is_down() {
     for stance in [Stance::Refuse, Stance::Require] {
-        let policies = Policies {
-            stance,
-            mobile: Vec::new(),
-            ..without_snoop()
-        };
-        let mut world = World::connected(policies);
+        let mut world = unlicensed(stance);
         let mut sent = 0;
         for _ in 0..8 {
             rekey(&mut world, GATEWAY, Rekey::Children);

@@ -3,6 +3,7 @@
 use super::{ForeignAgent, Waiting};
 use crate::mobile_ip::is_host;
 use crate::mobile_ip::transmit::NEIGHBOUR;
+use std::net::Ipv4Addr;
 use wire::mobile_ip::{Between, Code, Extensions, Request, RequestFlags, kind};
 
 impl ForeignAgent {
@@ -78,15 +79,20 @@ impl ForeignAgent {
     /// its packets go to whoever says so.
     fn check_home(&self, request: &Request) -> Result<(), Code> {
         let (home, config) = (request.home, &self.config);
-        let is_ours = home == config.address || home == config.care_of || self.own.contains(&home);
         let is_an_agents = config.home_agents.contains(&home)
             || config.home_keys.contains_key(&home)
             || config.neighbours.contains_key(&home);
         // Of home agents that are asked, whom anybody can name, it is seen to when one of them has answered.
-        match is_ours || is_an_agents || self.takes_an_agents_place(request) {
+        match self.is_ours(home) || is_an_agents || self.takes_an_agents_place(request) {
             true => Err(Code::ForeignProhibited),
             false => Ok(()),
         }
+    }
+
+    /// Whether an address is the host's own.
+    pub(super) fn is_ours(&self, address: Ipv4Addr) -> bool {
+        let told = [self.config.address, self.config.care_of];
+        told.contains(&address) || self.own.contains(&address)
     }
 
     /// Whether somebody would be at home where a home agent is whose tunnels end here.

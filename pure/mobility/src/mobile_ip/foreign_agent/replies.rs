@@ -72,7 +72,7 @@ impl ForeignAgent {
         }
         let known = self.visitors.get(&request.home).copied();
         let is_anothers = |entry: Entry| entry.visitor.home_agent != request.home_agent;
-        let is_ours = self.own.contains(&request.home);
+        let is_ours = self.is_ours(request.home);
         if is_ours || known.is_some_and(is_anothers) || self.takes_an_agents_place(request) {
             return Err(Code::ForeignProhibited);
         }
@@ -103,7 +103,7 @@ impl ForeignAgent {
             Egress::Unknown
         };
         let tunnel = self.tunnel_to(visitor.home_agent, udp, now);
-        self.tunnel.insert(visitor.home, tunnel, egress);
+        self.tunnel.insert(visitor.home, tunnel, egress, now);
         self.visitors.insert(visitor.home, entry);
         self.events.push_back(match known {
             None => ForeignEvent::Came(visitor),

@@ -34,7 +34,7 @@ fn home(ends: &[End]) -> HomeTunnel {
 fn visitor() -> VisitorTunnel {
     let mut tunnel = VisitorTunnel::new(agent(1), &mut Rng::from_seed([1; 32]));
     let to = (Remote::Ip(HOME_AGENT), None);
-    tunnel.insert(HOME, to, Egress::Unknown);
+    tunnel.insert(HOME, to, Egress::Unknown, Instant::ZERO);
     tunnel
 }
 

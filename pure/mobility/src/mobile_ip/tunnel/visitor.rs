@@ -35,7 +35,7 @@ struct Stay {
     /// Of a tunnel in UDP, until it is lost: then whoever is still here registers again.
     keepalive: Option<Keepalive>,
     /// Since when it is there.
-    since: Option<Instant>,
+    since: Instant,
     /// When something last came from the home agent for it, and when the first keepalive left after that.
     heard: Option<Instant>,
     asked: Option<Instant>,
@@ -73,12 +73,13 @@ impl VisitorTunnel {
         home: Ipv4Addr,
         (home_agent, keepalive): (Remote, Option<Keepalive>),
         egress: Egress,
+        now: Instant,
     ) {
         let stay = Stay {
             home_agent,
             egress,
             keepalive,
-            since: keepalive.map(|keepalive| keepalive.since()),
+            since: now,
             heard: None,
             asked: None,
             gone: None,
@@ -234,7 +235,7 @@ impl VisitorTunnel {
     /// one meanwhile, by a mapping of the NAT that is no newer, and all share one. RFC 3519 section 4.10 has them register
     /// again where that is lost, and not here.
     fn is_elsewhere(&self, silent: &Stay) -> bool {
-        let last = silent.heard.or(silent.since);
+        let last = silent.heard.unwrap_or(silent.since);
         let mut theirs = self.visitors.values();
         theirs.any(|stay| {
             let is_same = stay.home_agent == silent.home_agent && stay.since <= last;
