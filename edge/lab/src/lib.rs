@@ -19,8 +19,7 @@
 //! * `legacy`: the algorithms that papers were measured with, if the feature of this name is on.
 //! * [`obstacle`]: what keeps a machine from all this, with the fix.
 //! * [`histogram`]: durations by how many there are; [`interrupt`]: Ctrl-C, so that what was made is taken down.
-//! * [`runner`]: `main` of a test program, because entering a namespace of our own has to happen
-//!   before the first thread starts.
+//! * [`runner`] and the attribute [`test`]: tests in processes and namespaces of their own.
 //!
 //! Devices, addresses and routes are made through `os`, not by tools of the system. Everything
 //! dies with the process that made it.
@@ -69,3 +68,5 @@ pub mod volley;
 pub mod walk;
 pub mod wire;
 pub mod wiretap;
+
+pub use lab_test::test;

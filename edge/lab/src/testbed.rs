@@ -106,11 +106,16 @@ pub fn remove_all() {
     // A daemon makes the folders of its files where they are not, and with them those above. One that does not
     // stop is killed when we end, and may have made them anew.
     let _ = process::stop_children(STOP);
+    remove_of(std::process::id());
+}
+
+/// Removes what the testbeds of a process have in the temporary directory.
+pub(crate) fn remove_of(process: u32) {
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
     let ours = entries.flatten().filter(|entry| {
         let name = entry.file_name();
         let parts: Vec<_> = name.to_str().unwrap_or_default().split('-').collect();
-        matches!(parts[..], ["strata", .., pid, _] if pid == std::process::id().to_string())
+        matches!(parts[..], ["strata", .., pid, _] if pid == process.to_string())
     });
     for entry in ours {
         // Who is still at work may put a file into a folder that was empty a moment ago, but not

@@ -65,11 +65,11 @@ fn has_test(text: &str, name: &str) -> bool {
     let Some(at) = text.find(&head) else {
         return false;
     };
-    let attributed = text[..at].trim_end().ends_with("#[test]");
-    let listed = text[..at]
-        .lines()
-        .any(|line| line.trim().trim_end_matches(',') == name);
-    attributed || listed
+    let before = text[..at].trim_end().lines().next_back();
+    before.is_some_and(|line| {
+        let line = line.trim();
+        line == "#[test]" || line.starts_with("#[lab::test")
+    })
 }
 
 /// Tests as a page below `docs/` names them, by their files.
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn a_function_that_nobody_runs_is_no_test() {
         assert!(has_test("    #[test]\n    fn it_works() {", "it_works"));
-        let listed = "lab::tests![\n  it_works,\n]\nfn it_works() -> Result<()> {";
-        assert!(has_test(listed, "it_works"));
+        let apart = "#[lab::test(alone)]\nfn it_works() -> Result<()> {";
+        assert!(has_test(apart, "it_works"));
         assert!(!has_test("fn it_works() -> Result<()> {", "it_works"));
         assert!(!has_test("// it_works, it_works", "it_works"));
         assert!(!has_test("#[test]\nfn it_works_too() {", "it_works"));

@@ -3,7 +3,7 @@
 //! less than a second.
 //!
 //! What is thrown comes from a conversation with the very keys that the host has, so a change of
-//! one octet is all that keeps it from being genuine. `STRATA_FLOOD=N` throws N at each state.
+//! one octet is all that keeps it from being genuine. The suite throws a part of them, its long form all.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 
@@ -30,12 +30,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use world::{Flight, GATEWAY, LICENSED, MOBILE, Policies, World};
 
-const WARM_UP: u64 = 50_000;
+const WARM_UP: u64 = 20_000;
 
 /// A million in less than the time after which any state changes by itself.
 const PAUSE: Duration = Duration::from_micros(1);
 
-const MOST_GROWTH: i64 = 1 << 20;
+/// Octets that memory may grow by: far less than what each of the fewest datagrams would leave.
+const MOST_GROWTH: i64 = 1 << 18;
 
 /// Numbers that are random enough to break things, and cheap.
 struct Dice(u64);
@@ -215,7 +216,7 @@ fn is_granted(world: &World) -> bool {
 }
 
 fn stands(world: World, who: usize) {
-    let count = std::env::var("STRATA_FLOOD").map_or(1_000_000, |n| n.parse().unwrap());
+    let count = effort::count("flood", 50_000, 1_000_000);
     let mut siege = Siege::new(world, who);
     siege.throw(WARM_UP);
     let before = memory::in_use();

@@ -12,7 +12,7 @@ const HEAD: &str = "# Interoperability\n\n\
     ESP in user space; `kernel` is this machine's with the ESP of a Linux kernel (user-mode Linux). The witness \
     is the peer whose account it is. Where a kernel is named besides, its own count for each SA \
     (`ip -s xfrm state`) has grown by 1 MB each way. libreswan 5.2 on that kernel has tests of its own \
-    (`edge/lab/tests/interop_libreswan.rs`).\n\n\
+    (`edge/lab/tests/e2e/interop/libreswan.rs`).\n\n\
     No public peer was found for:\n\n\
     * zones and licences, which are ours;\n\
     * BEET mode: strongSwan says and answers it to its own kind only;\n\
@@ -21,7 +21,7 @@ const HEAD: &str = "# Interoperability\n\n\
     * children for each resource (RFC 9611): strongSwan has them from 6.0.2 on, which is not in Debian 13;\n\
     * TCP encapsulation (RFC 9329): strongSwan has none, and libreswan leaves it to the kernel, of which \
     Debian's user-mode Linux is built without it (`CONFIG_INET_ESPINTCP`); tshark is its witness \
-    (`edge/lab/tests/interop_tcp.rs`).\n\n\
+    (`edge/lab/tests/e2e/interop/tcp.rs`).\n\n\
     | | peer | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
     |---|---|---|---|---|---|---|---|---|---|\n";
 

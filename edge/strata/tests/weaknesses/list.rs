@@ -31,20 +31,20 @@ const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
 const AUTHENTIC: &str = "pure/esp/tests/data_plane/authentic.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "pure/ike/src/tests/fragment.rs";
-const FLOOD: &str = "edge/lab/tests/e2e_flood.rs";
+const FLOOD: &str = "edge/lab/tests/e2e/operate/flood.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const FORGERIES: &str = "pure/mobility/src/mobile_ip/tests/mobile_node/forgeries.rs";
 const LINK: &str = "pure/mobility/src/mobile_ip/tests/foreign_agent/link.rs";
 const HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
 const INSIDER: &str = "pure/node/tests/insider/main.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
-const LEAK: &str = "edge/lab/tests/e2e_leak.rs";
+const LEAK: &str = "edge/lab/tests/e2e/operate/leak.rs";
 const LOSS: &str = "pure/ike/src/tests/loss.rs";
 const MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const ADDRESSES: &str = "pure/ike/src/extension/mobike.rs";
 const NAT: &str = "pure/ike/src/tests/nat.rs";
 const OURS: &str = "pure/ike/src/tests/weaknesses.rs";
-const PMTU: &str = "edge/lab/tests/e2e_pmtu.rs";
+const PMTU: &str = "edge/lab/tests/e2e/traffic/pmtu.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
 const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
 const PLAIN: &str = "pure/esp/src/plain.rs";
@@ -55,7 +55,7 @@ const REPLAY: &str = "pure/esp/src/replay.rs";
 const SELECTORS: &str = "pure/ike/src/selectors.rs";
 const SIGNATURE: &str = "pure/crypto/src/signature.rs";
 const STATES: &str = "pure/node/tests/flood.rs";
-const SUITES: &str = "edge/lab/tests/interop_suites.rs";
+const SUITES: &str = "edge/lab/tests/e2e/interop/suites.rs";
 const TUNNELS_IN_UDP: &str = "pure/mobility/src/mobile_ip/tests/nat.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
 const WINDOW: &str = "pure/ike/src/tests/window.rs";
@@ -339,7 +339,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "the same, by many of them",
         answer: Tests(&[(
             FLOOD,
-            "a_million_malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+            "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
         )]),
     },
     Weakness {
@@ -349,7 +349,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests(&[
             (
                 FLOOD,
-                "a_million_malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+                "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
             ),
             (STATES, "a_responder_with_somebody_half_open"),
             (STATES, "a_responder_that_is_up"),
@@ -361,7 +361,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "each malformed packet leaked memory",
         answer: Tests(&[(
             FLOOD,
-            "a_million_malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+            "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
         )]),
     },
     Weakness {

@@ -8,7 +8,7 @@ const ACKS: &str = "pure/pep/tests/hostile.rs";
 const AGREEMENT: &str = "pure/ike/src/tests/zones.rs";
 const CLASSIFY: &str = "pure/wire/src/classify.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
-const INJECT: &str = "edge/lab/tests/e2e_inject.rs";
+const INJECT: &str = "edge/lab/tests/e2e/zones/inject.rs";
 const INJECTING: &str = "pure/node/src/tests/inject.rs";
 const INJECTION: &str = "pure/esp/tests/data_plane/injection.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
@@ -16,24 +16,24 @@ const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
 const IKE_LEVEL: &str = "pure/ike/src/tests/level.rs";
 const LEVEL: &str = "pure/esp/tests/data_plane/level.rs";
 const LEDGER: &str = "pure/node/src/tests/ledger.rs";
-const LICENCE: &str = "edge/lab/tests/e2e_licence.rs";
+const LICENCE: &str = "edge/lab/tests/e2e/zones/licence.rs";
 const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
 const FIXED: &str = "pure/esp/tests/data_plane/fixed.rs";
 const OVERLAY: &str = "pure/esp/tests/data_plane/overlay.rs";
 const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
-const TFC: &str = "edge/lab/tests/e2e_tfc.rs";
-const HANDOVER: &str = "edge/lab/tests/e2e_handover.rs";
+const TFC: &str = "edge/lab/tests/e2e/traffic/tfc.rs";
+const HANDOVER: &str = "edge/lab/tests/e2e/mobility/handover.rs";
 const ROAMING: &str = "pure/node/tests/roaming/attacks.rs";
-const HOLDERS: &str = "edge/lab/tests/e2e_holders.rs";
+const HOLDERS: &str = "edge/lab/tests/e2e/mobility/holders.rs";
 const SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const MOVING: &str = "pure/node/tests/roaming/handover.rs";
-const LAB_WALKS: &str = "edge/lab/tests/e2e_walks.rs";
+const LAB_WALKS: &str = "edge/lab/tests/e2e/mobility/walks.rs";
 const WALKS: &str = "pure/node/tests/roaming/walks.rs";
 const SLOT: &str = "pure/ike/src/tests/slot.rs";
 const MIGRATION: &str = "pure/node/src/tests/migration.rs";
 const WINDOW: &str = "pure/ike/src/tests/window.rs";
-const WRITE: &str = "edge/lab/tests/e2e_write.rs";
+const WRITE: &str = "edge/lab/tests/e2e/zones/write.rs";
 const WRITING: &str = "pure/node/src/tests/write.rs";
 
 /// Everything.
@@ -440,7 +440,7 @@ pub const ZONES: &[Weakness] = &[
                 "an_agent_that_ignores_revoke_has_the_key_of_nothing_that_comes_later",
             ),
             (MOVING, "who_comes_back_finds_other_keys"),
-            (WALKS, "ten_thousand_walks_end_with_ends_that_agree"),
+            (WALKS, "walks_end_with_ends_that_agree"),
             (LAB_WALKS, "walks_by_push_end_with_ends_that_agree"),
         ]),
     },
@@ -507,7 +507,7 @@ pub const ZONES: &[Weakness] = &[
             ),
             (
                 WALKS,
-                "ten_thousand_walks_among_agents_that_share_keys_end_with_ends_that_agree",
+                "walks_among_agents_that_share_keys_end_with_ends_that_agree",
             ),
         ]),
     },
@@ -581,7 +581,7 @@ pub const ZONES: &[Weakness] = &[
                 HANDOVER,
                 "with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before",
             ),
-            (WALKS, "ten_thousand_walks_end_with_ends_that_agree"),
+            (WALKS, "walks_end_with_ends_that_agree"),
         ]),
     },
     Weakness {

@@ -4,8 +4,8 @@
 //! for another.
 //!
 //! The operations on whole nodes, with a licensed one and its grants, are in `node`; here it is the
-//! exchanges that meet in every order. Ten thousand walks take half a minute; a million, or one that
-//! failed: `STRATA_WALKS=FIRST,COUNT cargo test -p ike walk`.
+//! exchanges that meet in every order. Others than those of the suite, or one that failed:
+//! `STRATA_WALKS=FIRST,COUNT cargo test -p ike --lib walk`.
 
 use super::mobike::{CELL, roaming, to};
 use super::pair::{Host, LEFT, Pair, Side, keys_of};
@@ -303,14 +303,6 @@ impl Walk {
     }
 }
 
-/// First and count.
-fn wanted() -> (u32, u32) {
-    let text = std::env::var("STRATA_WALKS").unwrap_or_default();
-    let (first, count) = text.split_once(',').unwrap_or(("0", "10000"));
-    let expect = "STRATA_WALKS=FIRST,COUNT";
-    (first.parse().expect(expect), count.parse().expect(expect))
-}
-
 fn walk(number: u32) {
     let mut walk = Walk::new(number);
     walk.pair.initiate(Side::Left);
@@ -328,11 +320,12 @@ fn walk(number: u32) {
 
 #[test]
 fn whatever_meets_in_any_order_both_ends_agree_and_every_sa_ends() {
-    let (first, count) = wanted();
+    let walks = effort::runs("walks", 500, 10_000);
+    let walks = walks.start as u32..walks.end as u32;
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     std::thread::scope(|scope| {
         for thread in 0..threads {
-            let mine = (first + thread..first + count).step_by(threads as usize);
+            let mine = (walks.start + thread..walks.end).step_by(threads as usize);
             scope.spawn(move || mine.for_each(walk));
         }
     });

@@ -4,7 +4,7 @@
 //!
 //! A failure ends in the shortest list of operations that still fails; it goes into `FOUND`, under
 //! a name that says what was wrong. Other seeds and more lists:
-//! `STRATA_OPERATIONS=SEED,LISTS cargo test -p node operations`.
+//! `STRATA_OPERATIONS=SEED,LISTS cargo test -p node --lib operations`.
 
 use super::clone;
 use super::ledger::Ledger;
@@ -352,18 +352,11 @@ fn run(operations: &[Operation]) {
     trial.settle();
 }
 
-/// Seed and number of lists.
-fn wanted() -> (u64, u32) {
-    let text = std::env::var("STRATA_OPERATIONS").unwrap_or_default();
-    let (seed, lists) = text.split_once(',').unwrap_or(("1", "150"));
-    let expect = "STRATA_OPERATIONS=SEED,LISTS";
-    (seed.parse().expect(expect), lists.parse().expect(expect))
-}
-
 #[test]
 fn whatever_happens_in_any_order_both_ends_agree_in_the_end() {
-    let (seed, lists) = wanted();
-    println!("seed {seed}, {lists} lists of operations");
+    // The first number is the seed.
+    let lists = effort::runs("operations", 40, 1_000);
+    let (seed, lists) = (lists.start, (lists.end - lists.start) as u32);
     let mut octets = [0; 32];
     octets[..8].copy_from_slice(&seed.to_be_bytes());
     let config = Config {

@@ -6,8 +6,8 @@ use super::world::{Hop, World};
 use node::{Handover, Rekey};
 use std::time::Duration;
 
-/// How many walks the suite makes, together with those of other threads.
-const WALKS: u64 = 10_000;
+/// Walks of the suite and of its long form.
+const WALKS: [u64; 2] = [300, 10_000];
 const THREADS: u64 = 4;
 
 /// The ways of handing keys over, each of which has its share.
@@ -26,14 +26,16 @@ const STEPS: u32 = 12;
 const HOLDERS: usize = 2;
 
 #[test]
-fn ten_thousand_walks_end_with_ends_that_agree() {
-    walk_all(|seed| Policies::new(WAYS[seed as usize % WAYS.len()]));
+fn walks_end_with_ends_that_agree() {
+    walk_all("roaming_walks", |seed| {
+        Policies::new(WAYS[seed as usize % WAYS.len()])
+    });
 }
 
 /// As often with agents that share keys: few of them ever have those of anything.
 #[test]
-fn ten_thousand_walks_among_agents_that_share_keys_end_with_ends_that_agree() {
-    walk_all(|seed| {
+fn walks_among_agents_that_share_keys_end_with_ends_that_agree() {
+    walk_all("roaming_shared_walks", |seed| {
         let mut policies = Policies::shared(HOLDERS);
         if seed % 2 == 0 {
             // More are near than may hold the keys.
@@ -43,12 +45,15 @@ fn ten_thousand_walks_among_agents_that_share_keys_end_with_ends_that_agree() {
     });
 }
 
-fn walk_all(policies: impl Fn(u64) -> Policies + Sync) {
+fn walk_all(name: &str, policies: impl Fn(u64) -> Policies + Sync) {
     let policies = &policies;
+    let [few, all] = WALKS;
+    let walks = effort::runs(name, few, all);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
+            let walks = walks.clone();
             scope.spawn(move || {
-                let mine = (0..WALKS).filter(|seed| seed % THREADS == thread);
+                let mine = walks.filter(|seed| seed % THREADS == thread);
                 mine.for_each(|seed| walk(policies(seed), seed));
             });
         }

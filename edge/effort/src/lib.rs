@@ -1,0 +1,62 @@
+//! How far a test counts that could go on for hours: walks, operations, datagrams.
+//!
+//! The suite takes the first few, which are the same every time. `STRATA_LONG=1`, which
+//! `./x test --long` sets, takes all. `STRATA_WALKS=FIRST,COUNT` takes others of what is called
+//! `walks`, for a failure that a long run has named.
+
+use std::ops::Range;
+
+/// Numbers of the runs to make: the first `few`, or `all`, or those that a variable named after
+/// `name` asks for. Prints them, so that the output of a test has its seeds.
+///
+/// # Panics
+/// The variable is not `FIRST,COUNT`.
+pub fn runs(name: &str, few: u64, all: u64) -> Range<u64> {
+    let variable = format!("STRATA_{}", name.to_uppercase());
+    let wanted = std::env::var(&variable).ok();
+    let is_long = std::env::var_os("STRATA_LONG").is_some();
+    let runs = range(
+        &variable,
+        wanted.as_deref(),
+        if is_long { all } else { few },
+    );
+    println!("{name}: {} to {} of {all}", runs.start, runs.end);
+    runs
+}
+
+/// How many there are of them.
+///
+/// # Panics
+/// As [`runs`].
+pub fn count(name: &str, few: u64, all: u64) -> u64 {
+    let runs = runs(name, few, all);
+    runs.end - runs.start
+}
+
+fn range(variable: &str, wanted: Option<&str>, usual: u64) -> Range<u64> {
+    let Some(wanted) = wanted else {
+        return 0..usual;
+    };
+    let numbers = wanted.split_once(',').and_then(|(first, count)| {
+        let (first, count): (u64, u64) = (first.parse().ok()?, count.parse().ok()?);
+        Some(first..first.checked_add(count)?)
+    });
+    numbers.unwrap_or_else(|| panic!("{variable}={wanted}: write {variable}=FIRST,COUNT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_chooses_other_runs() {
+        assert_eq!(range("STRATA_WALKS", None, 300), 0..300);
+        assert_eq!(range("STRATA_WALKS", Some("7,2"), 300), 7..9);
+    }
+
+    #[test]
+    #[should_panic(expected = "write STRATA_WALKS=FIRST,COUNT")]
+    fn a_variable_that_cannot_be_read_is_refused_with_its_form() {
+        range("STRATA_WALKS", Some("20"), 300);
+    }
+}

@@ -1,0 +1,102 @@
+//! The command line of a test program: names to filter by, `--exact`, `--skip`, `--list`,
+//! `--nocapture` and `--test-threads` as the standard harness has them; `--busy`, `--quiet` and
+//! `--alone` for tests of these kinds only; and `--here`, with which the runner starts itself. No test is ignored,
+//! so `--ignored` chooses none. Other options have no effect.
+
+use super::{Company, Test};
+use std::thread::available_parallelism;
+
+/// Tests that the command line asks for, and how to run them.
+#[derive(Default)]
+pub(super) struct Choice {
+    names: Vec<String>,
+    skipped: Vec<String>,
+    exact: bool,
+    only_ignored: bool,
+    kinds: Vec<Company>,
+    pub list: bool,
+    pub here: bool,
+    pub no_capture: bool,
+    pub threads: usize,
+}
+
+impl Choice {
+    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Self {
+        let processors = available_parallelism().map_or(2, usize::from);
+        let mut choice = Self {
+            threads: 2 * processors,
+            ..Self::default()
+        };
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--exact" => choice.exact = true,
+                "--ignored" => choice.only_ignored = true,
+                "--list" => choice.list = true,
+                "--here" => choice.here = true,
+                "--busy" => choice.kinds.push(Company::Busy),
+                "--quiet" => choice.kinds.push(Company::Quiet),
+                "--alone" => choice.kinds.push(Company::None),
+                "--skip" => choice.skipped.extend(arguments.next()),
+                "--test-threads" => {
+                    let threads = arguments.next().and_then(|number| number.parse().ok());
+                    choice.threads = threads.unwrap_or(choice.threads).max(1);
+                }
+                "--nocapture" | "--no-capture" => (choice.no_capture, choice.threads) = (true, 1),
+                "--format" | "--color" | "-Z" => drop(arguments.next()),
+                option if option.starts_with('-') => {}
+                name => choice.names.push(name.to_owned()),
+            }
+        }
+        choice
+    }
+
+    pub fn takes(&self, test: &Test) -> bool {
+        let name = test.name();
+        let fits = |pattern: &String| match self.exact {
+            true => name == pattern,
+            false => name.contains(pattern.as_str()),
+        };
+        !self.only_ignored
+            && (self.kinds.is_empty() || self.kinds.contains(&test.company))
+            && (self.names.is_empty() || self.names.iter().any(fits))
+            && !self.skipped.iter().any(fits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(arguments: &str) -> Vec<&'static str> {
+        let words = arguments.split_whitespace().map(str::to_owned);
+        let choice = Choice::from_arguments(words);
+        let test = |path| Test::new(path, || Ok(()));
+        let tests = [
+            test("e2e::wire::rate"),
+            test("e2e::wire::rate_and_delay"),
+            test("e2e::wire::loss").alone(),
+        ];
+        let taken = tests.iter().filter(|test| choice.takes(test));
+        taken.map(Test::name).collect()
+    }
+
+    #[test]
+    fn the_command_line_chooses_tests_as_cargo_does() {
+        let [rate, delay, loss] = ["wire::rate", "wire::rate_and_delay", "wire::loss"];
+        assert_eq!(chosen(""), [rate, delay, loss]);
+        assert_eq!(chosen("rate"), [rate, delay]);
+        assert_eq!(chosen("wire::rate --exact"), [rate]);
+        assert_eq!(chosen("--skip delay"), [rate, loss]);
+        assert_eq!(chosen("--test-threads 1 loss --nocapture"), [loss]);
+        assert!(chosen("--ignored").is_empty());
+    }
+
+    #[test]
+    fn tests_of_a_kind_can_be_chosen() {
+        assert_eq!(chosen("--alone"), ["wire::loss"]);
+        assert_eq!(chosen("--busy loss").len(), 0);
+        assert_eq!(chosen("--busy").len(), 2);
+        assert_eq!(chosen("--busy --alone").len(), 3);
+    }
+}

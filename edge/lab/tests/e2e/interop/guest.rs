@@ -1,0 +1,368 @@
+//! strongSwan at the other end that leaves ESP to a Linux kernel: what is carried then is carried by a
+//! kernel's ESP, which is shown by what nothing passes.
+
+use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
+use lab::duo::{DEADLINE, Duo, OURS, THEIRS};
+use lab::guest::{self, Carried, Guest};
+use lab::host::Host;
+use lab::origin::Origin;
+use lab::pair::{is_down, is_up, refusal};
+use lab::process::until;
+use lab::strongswan::{Charon, Connection};
+use lab::wiretap::Wiretap;
+use model::Suite;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::UdpSocket;
+
+const OCTETS: u64 = 5_000_000;
+
+/// Of each suite.
+const FEW: u64 = 300_000;
+
+/// ESP without UDP, where the peer says the same.
+const BARE: &str = "[listen]\nencapsulation = \"nat\"\n";
+
+/// The SA in which our packets arrive there.
+const INBOUND: &str = "src 192.0.2.1 dst 192.0.2.2";
+
+/// That in which the kernel's packets arrive here.
+const OUTBOUND: &str = "src 192.0.2.2 dst 192.0.2.1";
+
+/// Both ends have so many packets left to the end of the first cycle of their numbers.
+const LEFT: u64 = 100;
+
+/// Algorithms for it that nobody has agreed on.
+const OTHERS: [&str; 2] = [
+    "aead rfc4106(gcm(aes)) 0x00112233445566778899aabbccddeeff00112233 128",
+    "aead rfc7539esp(chacha20,poly1305) 0x00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff00112233 128",
+];
+
+#[lab::test(repeated)]
+fn a_kernels_esp_carries_octets_each_way() -> Result<()> {
+    let (duo, strata, charon) = start()?;
+    strata.strata("up theirs --wait")?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
+    charon.rekey()?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)
+}
+
+/// Neither end sees a NAT, so the kernel's SAs have no encapsulation, and a tap sees none.
+#[lab::test(repeated)]
+fn a_kernels_esp_without_udp_carries_octets_each_way() -> Result<()> {
+    let ours = format!("{OURS}{BARE}");
+    let encap = false;
+    let (duo, mut strata, charon) = start_with(&ours, &Connection { encap, ..THEIRS })?;
+    let tap = Wiretap::open(&duo.ours)?;
+    charon.initiate()?;
+    strata.wait_until("status", DEADLINE, is_up)?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
+    charon.rekey()?;
+    strata
+        .process()
+        .wait_for_log("tunnel has new keys", DEADLINE)?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
+    charon.terminate()?;
+    strata.wait_until("status", DEADLINE, is_down)?;
+    strata.strata("up theirs --wait")?;
+    duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
+    let states = guest(&charon)?.run("ip xfrm state list")?;
+    ensure!(!states.contains("espinudp"), "{states}");
+    let (mut with, mut without) = (0, 0);
+    while let Some(packet) = tap.next()? {
+        with += usize::from(packet.esp().is_some());
+        without += usize::from(packet.esp_without_udp().is_some());
+    }
+    ensure!(
+        without > 1000 && with == 0,
+        "{with} with UDP, {without} without"
+    );
+    Ok(())
+}
+
+#[lab::test(repeated, limit(600))]
+fn every_suite_is_carried_by_a_kernel_with_udp_and_without() -> Result<()> {
+    let mut spare = Some(Guest::boot()?);
+    for suite in Suite::ALL {
+        for (encap, listen) in [(true, ""), (false, BARE)] {
+            let guest = spare.take().context("the last one kept it")?;
+            let carried = carries(&suite.to_string(), encap, listen, guest);
+            spare = Some(carried.with_context(|| format!("{suite}, UDP: {encap}"))?);
+        }
+    }
+    Ok(())
+}
+
+/// Gives the guest back.
+fn carries(suite: &str, encap: bool, listen: &str, guest: Guest) -> Result<Guest> {
+    let ours = format!("{OURS}suite = \"{suite}\"\n{listen}");
+    let ike = format!("{suite}-prfsha256-x25519");
+    let theirs = Connection {
+        ike: &ike,
+        esp: suite,
+        encap,
+        ..THEIRS
+    };
+    let (duo, strata, charon) = meet(&ours, &theirs, guest)?;
+    strata.strata("up theirs --wait")?;
+    let guest = charon.guest().context("charon is not in a guest")?;
+    duo.carry_by_kernel(guest, FEW)?;
+    let states = guest.run("ip xfrm state list")?;
+    ensure!(states.contains("espinudp") == encap, "{states}");
+    drop((strata, duo));
+    let guest = charon.into_guest().context("charon is not in a guest")?;
+    guest.clear()?;
+    Ok(guest)
+}
+
+/// The same SA put there again by hand is the control: what comes to nothing does so for the key.
+#[lab::test(repeated)]
+fn with_another_key_or_suite_in_the_kernel_nothing_passes() -> Result<()> {
+    let (duo, strata, charon) = start()?;
+    strata.strata("up theirs --wait")?;
+    let guest = guest(&charon)?;
+    let agreed = inbound(guest)?;
+    let (near, far) = (
+        socket(&duo.ours, "10.1.0.1")?,
+        socket(&duo.theirs, "10.2.0.1")?,
+    );
+    near.connect(far.local_addr()?)?;
+    let mut arrived = BTreeSet::new();
+    for (turn, algorithm, passes) in [
+        (0, agreed.algorithm.as_str(), true),
+        (1, OTHERS[0], false),
+        (2, OTHERS[1], false),
+        (3, agreed.algorithm.as_str(), true),
+    ] {
+        agreed.replace(guest, algorithm)?;
+        let before = refused(guest)?;
+        // Again and again, for a guest without time may lose what comes to its devices.
+        let verdict = until("what the kernel makes of it", DEADLINE, || {
+            near.send(&[turn])?;
+            let carried = guest::growth(&Carried::new(), &guest.carried()?)[INBOUND] > 0;
+            let more = refused(guest)? > before;
+            Ok((carried || more).then_some((carried, more)))
+        })?;
+        ensure!(verdict == (passes, !passes), "{algorithm}: {verdict:?}");
+        if passes {
+            until("a datagram behind it", DEADLINE, || {
+                arrived.extend(datagrams(&far));
+                Ok(arrived.contains(&turn).then_some(()))
+            })?;
+        }
+    }
+    ensure!(arrived == BTreeSet::from([0, 3]), "{arrived:?}");
+    Ok(())
+}
+
+/// Does not wait.
+fn socket(host: &Host, address: &str) -> Result<UdpSocket> {
+    let socket = host.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// The first octet of each that is there.
+fn datagrams(socket: &UdpSocket) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(|| {
+        let mut octet = [0];
+        socket.recv(&mut octet).ok().map(|_| octet[0])
+    })
+}
+
+/// Our SA goes on from just before 2^32 because it is told to, the kernel's because it is put there again with
+/// such a number.
+#[lab::test(repeated, limit(600))]
+fn extended_numbers_of_every_suite_go_beyond_32_bits_both_ways() -> Result<()> {
+    let mut spare = Some(Guest::boot()?);
+    for suite in Suite::ALL {
+        let guest = spare.take().context("the last one kept it")?;
+        let carried = goes_beyond(&suite.to_string(), guest);
+        spare = Some(carried.with_context(|| suite.to_string())?);
+    }
+    Ok(())
+}
+
+/// Gives the guest back.
+fn goes_beyond(suite: &str, guest: Guest) -> Result<Guest> {
+    let ours = format!("{OURS}suite = \"{suite}\"\nesn = true\n");
+    let (ike, esp) = (format!("{suite}-prfsha256-x25519"), format!("{suite}-esn"));
+    let theirs = Connection {
+        ike: &ike,
+        esp: &esp,
+        ..THEIRS
+    };
+    let last = (1 << 32) - LEFT;
+    let faults = format!("numbers={last}");
+    let origin = Origin::Guest(guest);
+    let duo = Duo::with("guest", None, origin.guest())?;
+    let (strata, charon) = duo.start_told(&ours, &["--faults", &faults], origin, &theirs)?;
+    strata.strata("up theirs --wait")?;
+    ensure!(has_extended(&strata)?);
+    let guest = charon.guest().context("charon is not in a guest")?;
+    // Both halves of what it takes next are in its account.
+    state(guest, OUTBOUND)?.begin_after(guest, last)?;
+    duo.carry_by_kernel(guest, FEW)?;
+    for (sa, word) in [(INBOUND, "seq-hi 0x1,"), (OUTBOUND, "oseq-hi 0x1")] {
+        let account = guest.run(&format!("ip -s xfrm state list {sa}"))?;
+        let crossed = account.contains("flag") && account.contains("esn");
+        ensure!(crossed && account.contains(word), "{account}");
+    }
+    drop((strata, duo));
+    let guest = charon.into_guest().context("charon is not in a guest")?;
+    guest.clear()?;
+    Ok(guest)
+}
+
+fn has_extended(strata: &Daemon) -> Result<bool> {
+    let status = strata.strata("status")?;
+    let children = lab::pair::children(&status);
+    let child = children.first().context("no child")?;
+    Ok(child["esn"] == true)
+}
+
+/// The control: what strongSwan proposes by itself.
+#[lab::test(repeated)]
+fn a_kernel_that_is_not_to_have_extended_numbers_gets_none() -> Result<()> {
+    let ours = format!("{OURS}esn = true\n");
+    let (duo, strata, charon) = start_with(&ours, &THEIRS)?;
+    strata.strata("up theirs --wait")?;
+    ensure!(!has_extended(&strata)?);
+    duo.carry_by_kernel(guest(&charon)?, FEW)?;
+    let states = guest(&charon)?.run("ip xfrm state list")?;
+    ensure!(!states.contains("esn"), "{states}");
+    Ok(())
+}
+
+#[lab::test(repeated)]
+fn a_kernel_that_is_to_have_no_others_is_refused_with_the_fix() -> Result<()> {
+    let theirs = Connection {
+        esp: "aes128gcm16-esn",
+        ..THEIRS
+    };
+    let (_duo, strata, charon) = start_with(OURS, &theirs)?;
+    ensure!(charon.initiate().is_err(), "it does without");
+    let told = |status: &Value| refusal(status).contains("extended sequence numbers");
+    strata.wait_until("status", DEADLINE, told)?;
+    let explained = strata.strata_text("explain theirs")?;
+    ensure!(explained.contains("`esn = true`"), "{explained}");
+    Ok(())
+}
+
+#[lab::test(repeated)]
+fn a_guest_that_is_dropped_leaves_no_process() -> Result<()> {
+    let guest = Guest::boot()?;
+    guest.run("sleep 60 &")?;
+    let folder = guest.run("cat /proc/cmdline")?;
+    let folder = folder
+        .split_whitespace()
+        .find(|word| word.starts_with("uml_dir="));
+    let folder = folder.context("it has no folder")?.to_owned();
+    ensure!(processes_of(&folder)? > 1, "it has no processes");
+    drop(guest);
+    // They die together, but not before whoever has killed them has seen the first one dead.
+    until("the end of all its processes", DEADLINE, || {
+        Ok((processes_of(&folder)? == 0).then_some(()))
+    })
+}
+
+/// Both daemons, not yet connected.
+fn start() -> Result<(Duo, Daemon, Charon)> {
+    start_with(OURS, &THEIRS)
+}
+
+fn start_with(ours: &str, theirs: &Connection<'_>) -> Result<(Duo, Daemon, Charon)> {
+    meet(ours, theirs, Guest::boot()?)
+}
+
+fn meet(ours: &str, theirs: &Connection<'_>, guest: Guest) -> Result<(Duo, Daemon, Charon)> {
+    let origin = Origin::Guest(guest);
+    let duo = Duo::with("guest", None, origin.guest())?;
+    let (strata, charon) = duo.start_with(ours, origin, theirs)?;
+    Ok((duo, strata, charon))
+}
+
+fn guest(charon: &Charon) -> Result<&Guest> {
+    charon.guest().context("charon is not in a guest")
+}
+
+/// What the kernel knows of an SA.
+struct Sa {
+    spi: String,
+    reqid: String,
+    algorithm: String,
+    ends: String,
+}
+
+fn inbound(guest: &Guest) -> Result<Sa> {
+    state(guest, INBOUND)
+}
+
+fn state(guest: &Guest, ends: &str) -> Result<Sa> {
+    let states = guest.run(&format!("ip xfrm state list {ends}"))?;
+    let algorithms = states.lines().map(str::trim).filter(|line| {
+        let kinds = ["aead ", "auth-trunc ", "enc "];
+        kinds.iter().any(|kind| line.starts_with(kind))
+    });
+    let algorithm = algorithms.collect::<Vec<_>>().join(" ");
+    let words: Vec<_> = states.split_whitespace().collect();
+    let after = |name: &str, count: usize| {
+        let at = words.iter().position(|word| *word == name);
+        let words = at.and_then(|at| words.get(at + 1..=at + count));
+        let words = words.map(|words| words.join(" "));
+        words.with_context(|| format!("no {name} in {states}"))
+    };
+    Ok(Sa {
+        spi: after("spi", 1)?,
+        reqid: after("reqid", 1)?,
+        algorithm,
+        ends: ends.to_owned(),
+    })
+}
+
+impl Sa {
+    /// Puts it there again with this algorithm and nothing carried.
+    fn replace(&self, guest: &Guest, algorithm: &str) -> Result<()> {
+        self.put(guest, algorithm, "")
+    }
+
+    /// Puts it there again with extended numbers, of which this is the last that was sent.
+    fn begin_after(&self, guest: &Guest, number: u64) -> Result<()> {
+        let (upper, lower) = (number >> 32, number as u32);
+        let numbers = format!("flag esn replay-oseq {lower} replay-oseq-hi {upper}");
+        self.put(guest, &self.algorithm, &numbers)
+    }
+
+    fn put(&self, guest: &Guest, algorithm: &str, numbers: &str) -> Result<()> {
+        let Self {
+            spi, reqid, ends, ..
+        } = self;
+        let sa = format!("{ends} proto esp spi {spi}");
+        let algorithm = algorithm.replace('(', "\\(").replace(')', "\\)");
+        guest.run(&format!(
+            "ip xfrm state delete {sa} && ip xfrm state add {sa} reqid {reqid} mode tunnel \
+             replay-window 32 {numbers} {algorithm} encap espinudp 4500 4500 0.0.0.0"
+        ))?;
+        Ok(())
+    }
+}
+
+/// How many packets the kernel found to be no ESP of an SA that it has.
+fn refused(guest: &Guest) -> Result<u64> {
+    let counters = guest.run("cat /proc/net/xfrm_stat")?;
+    let count = counters.lines().find_map(|line| {
+        let count = line.strip_prefix("XfrmInStateProtoError")?;
+        count.trim().parse().ok()
+    });
+    count.with_context(|| counters.clone())
+}
+
+/// How many processes have this word in their command line.
+fn processes_of(word: &str) -> Result<usize> {
+    let commands = fs::read_dir("/proc")?.flatten();
+    let commands = commands.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let ours = commands.filter(|command| String::from_utf8_lossy(command).contains(word));
+    Ok(ours.count())
+}

@@ -1,0 +1,104 @@
+//! Strata with two versions of strongSwan, one of them also on a kernel that has ESP, each pair of
+//! choices in some cell; with `STRATA_CELLS=all` all combinations.
+//!
+//! Writes `interop.md` into the target folder: which cell has which witness. With `UPDATE_DOCS` set it is
+//! written to `docs/` instead; without, the test fails if the page there has other cells.
+
+use anyhow::{Result, ensure};
+use lab::guest::Guest;
+use lab::matrix::{Cell, meet, table};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// Cells at once: in each of them both ends wait for most of the time.
+const AT_ONCE: usize = 3;
+
+/// What was seen of the cells: their witnesses, and what failed.
+type Seen<'c> = BTreeMap<usize, (&'c Cell, Result<String>)>;
+
+#[lab::test(limit(900))]
+fn each_pair_of_choices_meets_in_some_cell() -> Result<()> {
+    let is_full = std::env::var("STRATA_CELLS").is_ok_and(|cells| cells == "all");
+    let cells = if is_full {
+        Cell::all()
+    } else {
+        Cell::pairwise()
+    };
+    let seen = play(&cells);
+    let witnesses = seen
+        .values()
+        .map(|(cell, outcome)| (*cell, outcome.as_deref().ok()));
+    write(&table::page(witnesses), !is_full)?;
+    let failed = seen.values().filter(|(_, outcome)| outcome.is_err());
+    let failed: Vec<_> = failed.map(|(cell, _)| cell.to_string()).collect();
+    ensure!(failed.is_empty(), "failed twice: {failed:#?}");
+    Ok(())
+}
+
+/// Plays each cell, several at once.
+fn play(cells: &[Cell]) -> Seen<'_> {
+    let queue = Mutex::new(cells.iter().enumerate());
+    let seen = Mutex::new(Seen::new());
+    let next = || {
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.next()
+    };
+    let work = || {
+        let mut spare = None;
+        while let Some((number, cell)) = next() {
+            let outcome = meet_in(cell, &mut spare);
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.insert(number, (cell, outcome));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(work);
+        }
+    });
+    seen.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Plays a cell, and once more if it fails, which is told.
+fn meet_in(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
+    let mut attempt = |word: &str| {
+        let start = Instant::now();
+        let outcome = meet(cell, spare);
+        let seconds = start.elapsed().as_secs_f64();
+        match &outcome {
+            Ok(_) => println!("cell {cell}: ok{word} ({seconds:.1} s)"),
+            Err(error) => println!("cell {cell}: FAILED{word} ({seconds:.1} s)\n{error:#}"),
+        }
+        outcome
+    };
+    attempt("").or_else(|_| attempt(", repeated"))
+}
+
+/// Writes the page, or compares it with the one in `docs`: only if it `is_whole`.
+fn write(page: &str, is_whole: bool) -> Result<()> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interop.md");
+    if is_whole && std::env::var_os("UPDATE_DOCS").is_some() {
+        return Ok(std::fs::write(docs, page)?);
+    }
+    let path = folder().join("interop.md");
+    std::fs::write(&path, page)?;
+    println!("{}", path.display());
+    if is_whole {
+        let known = table::cells(&std::fs::read_to_string(docs)?);
+        ensure!(
+            known == table::cells(page),
+            "docs/interop.md has other cells: run `UPDATE_DOCS=1 ./x interop`"
+        );
+    }
+    Ok(())
+}
+
+/// The folder that everything built is in.
+fn folder() -> PathBuf {
+    let executable = std::env::current_exe().unwrap_or_default();
+    let folder = executable.ancestors().nth(3);
+    folder.map_or_else(std::env::temp_dir, Path::to_owned)
+}

@@ -1,0 +1,10 @@
+//! What measures: the emulated link, the demo, benchmarks and figures, and the testbed itself.
+
+mod bench;
+mod canary;
+mod demo;
+mod demo_roam;
+mod emulator;
+mod figures;
+mod readme;
+mod testbed;

@@ -1,0 +1,426 @@
+//! Mobile IPv4 (RFC 5944): a mobile node keeps its address, and with it its tunnel, wherever it is.
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::pair::{self, GATEWAY, MOBILE, Terms};
+use lab::process::DEADLINE;
+use lab::transfer::transfer;
+use lab::volley::{Volleys, volleys};
+use lab::walk::{
+    CARE_OF, Capture, Ends, HOME_ADDRESS, HOME_AGENT, HOME_KEY, NEIGHBOUR_KEY, Walk, bound,
+    download, refusal, registered, sent_on,
+};
+use lab::wiretap::{Seen, Wiretap};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+const MB: usize = 1_000_000;
+
+/// What is between the mobile node and home is heard, but does not answer.
+const DISCARD: u16 = 9;
+
+#[lab::test]
+fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("1")?;
+    let _agents = [walk.start_agent(0)?, walk.start_agent(1)?];
+    let mut ends = Ends::start(&walk, "")?;
+    ends.is_at(CARE_OF[0])?;
+    let before = ends.tunnel()?;
+    download(&walk, |part| {
+        let (up, there) = [(false, CARE_OF[1]), (true, CARE_OF[0])][part];
+        walk.set_link(0, up)?;
+        ends.is_at(there)
+    })?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    let metrics = ends.home.strata_text("metrics")?;
+    ensure!(metrics.contains("strata_mobile_places 1"), "{metrics}");
+    let shown = ends.mobile.strata_text("status")?;
+    let agent = format!("agent     {} on m0", CARE_OF[0]);
+    ensure!(shown.contains(&agent), "{shown}");
+    Ok(())
+}
+
+/// A better agent comes, and later the link to the first one goes: packets come by both as long as both are there.
+#[lab::test]
+fn with_simultaneous_bindings_a_move_loses_nothing() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("2")?;
+    let _far = walk.start_agent(1)?;
+    let mut ends = Ends::start(&walk, "simultaneous = true")?;
+    ends.is_at(CARE_OF[1])?;
+    let before = ends.tunnel()?;
+    let (near, far) = ((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]));
+    let _near = volleys(near, far, || {
+        let near = walk.start_agent(0)?;
+        let both = |status: &Value| registered(status) == CARE_OF[..2];
+        ends.mobile.wait_until("status", DEADLINE, both)?;
+        let bound = |status: &Value| bound(status).len() == 2;
+        ends.home.wait_until("status", DEADLINE, bound)?;
+        Ok(near)
+    })?;
+    volleys(near, far, || {
+        walk.set_link(1, false)?;
+        ends.is_at(CARE_OF[0])
+    })?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    Ok(())
+}
+
+#[lab::test]
+fn home_is_told_when_the_daemon_stops() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let before = pair::traces(&walk.mobile)?;
+    let _agent = walk.start_agent(0)?;
+    let mut ends = Ends::start(&walk, "")?;
+    ends.mobile.stop()?;
+    let log = ends.mobile.process().log();
+    ensure!(
+        log.contains("the home agent knows that we are gone"),
+        "{log}"
+    );
+    let status = ends.home.strata("status")?;
+    ensure!(bound(&status).is_empty(), "{status}");
+    let left = pair::traces(&walk.mobile)?;
+    ensure!(left == before, "left behind: {left:?}, of {before:?}");
+    Ok(())
+}
+
+#[lab::test]
+fn another_key_is_not_registered() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let _agent = walk.start_agent(0)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let other = "a key that nobody else has";
+    let mobile = walk.start_mobile(other, "", Terms::PLAIN)?;
+    let why = "does not find the mobile node authentic";
+    let denied = |status: &Value| refusal(status).contains(why);
+    let status = home.wait_until("status", DEADLINE, denied)?;
+    ensure!(bound(&status).is_empty(), "{status}");
+    let unproved = |status: &Value| refusal(status).contains("did not prove itself");
+    let status = mobile.wait_until("status", DEADLINE, unproved)?;
+    ensure!(registered(&status).is_empty(), "{status}");
+    let shown = mobile.strata_text("status")?;
+    ensure!(shown.contains("not registered"), "{shown}");
+    let metrics = home.strata_text("metrics")?;
+    let counter = "strata_mobile_registrations_total{code=\"131\"}";
+    ensure!(metrics.contains(counter), "{metrics}");
+    Ok(())
+}
+
+#[lab::test]
+fn a_foreign_agent_that_dies_is_left_for_another() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let (mut near, _far) = (walk.start_agent(0)?, walk.start_agent(1)?);
+    let mut ends = Ends::start(&walk, "")?;
+    ends.is_at(CARE_OF[0])?;
+    let before = ends.tunnel()?;
+    near.process().crash()?;
+    ends.is_at(CARE_OF[1])?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    Ok(())
+}
+
+#[lab::test]
+fn two_ways_at_once_are_refused_where_reverse_paths_are_strict() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    walk.check_reverse_paths("1")?;
+    let Err(refusal) = walk.start_mobile(HOME_KEY, "simultaneous = true", Terms::PLAIN) else {
+        bail!("it runs");
+    };
+    let refusal = format!("{refusal:?}");
+    ensure!(refusal.contains("rp_filter"), "{refusal}");
+    Ok(())
+}
+
+/// First the foreign agent, which begins to count its advertisements anew; then the home agent, which hears of it when
+/// the registration is renewed.
+#[lab::test]
+fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let mut agent = walk.start_agent(0)?;
+    let mut ends = Ends::start(&walk, "lifetime = \"10s\"")?;
+    ends.is_at(CARE_OF[0])?;
+    agent.process().crash()?;
+    agent.start_again()?;
+    let has_visitor = |status: &Value| {
+        let visitor = &status["status"]["mobile_ip"]["visitors"][0];
+        visitor["home_address"] == HOME_ADDRESS
+    };
+    agent.wait_until("status", DEADLINE, has_visitor)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ends.home.process().crash()?;
+    ends.home.start_again()?;
+    ends.is_at(CARE_OF[0])?;
+    let up = |status: &Value| pair::is_up(status);
+    ends.home.wait_until("status", DEADLINE, up)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
+}
+
+/// The mobile node has an address on the link and a route, as it would have anywhere: that is no way for what is to be in
+/// the tunnel.
+#[lab::test]
+fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let netlink = walk.mobile.netns().netlink()?;
+    netlink.add_address("m0", "198.51.100.7/24".parse()?)?;
+    walk.mobile.route("default", CARE_OF[0])?;
+    let _home = walk.start_home(Terms::PLAIN)?;
+    let tap = Wiretap::open(&walk.agents[0])?;
+    let mobile = walk.start_mobile(HOME_KEY, "", Terms::PLAIN)?;
+    let send = |from: &str, to: &str| {
+        walk.mobile.inside(|| {
+            // That there is no way is right.
+            let _ = UdpSocket::bind((from, 0))?.send_to(b"inside", (to, DISCARD));
+            Ok(())
+        })
+    };
+    for _ in 0..10 {
+        send(MOBILE[0], GATEWAY[0])?;
+        send("0.0.0.0", GATEWAY[0])?;
+    }
+    send("198.51.100.7", CARE_OF[0])?;
+    let is_marker =
+        |seen: &Seen| seen.has_text("inside") && seen.destination.to_string() == CARE_OF[0];
+    let seen = tap.read_until(DEADLINE, is_marker)?;
+    let clear = seen
+        .iter()
+        .find(|seen| pair::inside().iter().any(|prefix| seen.touches(*prefix)));
+    ensure!(clear.is_none(), "in clear: {clear:?}");
+    let _agent = walk.start_agent(0)?;
+    let there = |status: &Value| registered(status) == [CARE_OF[0]] && pair::is_up(status);
+    mobile.wait_until("status", DEADLINE, there)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
+}
+
+/// Of the messages that go through it, every third or so is lost.
+#[lab::test]
+fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
+    let hop = sim::Settings {
+        rate: std::num::NonZeroU64::new(20_000_000),
+        delay: Duration::from_millis(20),
+        queue: 100,
+        bit_error_rate: 1.0 / 3000.0,
+    };
+    let walk = Walk::with_hop("mobile", hop)?;
+    let _agent = walk.start_agent(0)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let more = "lifetime = \"10s\"\nreplay = \"timestamps\"";
+    let mobile = walk.start_mobile(HOME_KEY, more, Terms::PLAIN)?;
+    let here = |status: &Value| registered(status) == [CARE_OF[0]];
+    mobile.wait_until("status", DEADLINE, here)?;
+    let known = |status: &Value| bound(status) == [CARE_OF[0]];
+    home.wait_until("status", DEADLINE, known)?;
+    ensure!(walk.lost() > 0, "nothing was lost");
+    Ok(())
+}
+
+/// The way from agent to agent takes less than what a tunnel's packet has. Those that may be cut are, and put together by
+/// the home agent; where the mobile node wants to know, it learns how long they may be.
+#[lab::test]
+fn who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told() -> Result<()> {
+    const ROOM: u32 = 1300;
+    let walk = Walk::new("mobile")?;
+    for (host, device) in [(&walk.agents[0], "up"), (&walk.between, "a0")] {
+        host.netns().netlink()?.set_mtu(device, ROOM)?;
+    }
+    let _agent = walk.start_agent(0)?;
+    let mut ends = Ends::start(&walk, "")?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    ends.mobile.stop()?;
+    let config = std::fs::read_to_string(walk.mobile.directory().join("strata.toml"))?;
+    let config = config.replace("[tunnel]\n", "[tunnel]\npath_mtu = \"icmp\"\n");
+    let (config, _) = config.split_once("[control]").context("a [control]")?;
+    let mobile = walk.mobile.stratad(config)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    let knows = |status: &Value| {
+        let outside = pair::children(status)[0]["path_mtu"].as_u64();
+        outside == Some(u64::from(ROOM) - 20)
+    };
+    mobile.wait_until("status", DEADLINE, knows).map(drop)
+}
+
+#[lab::test]
+fn a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let agent = walk.start_licensed_agent(0)?;
+    let _home = walk.start_home(Terms::LICENSED)?;
+    let mobile = walk.start_mobile(HOME_KEY, "", Terms::LICENSED)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    agent.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)?;
+    transfer(&walk.home, &walk.mobile, MOBILE[0], MB as u64)?;
+    let segments = pair::segments(&agent)?;
+    ensure!(segments > 100, "it has seen {segments} segments");
+    Ok(())
+}
+
+/// So long what home sends is under way, in which the mobile node moves.
+fn far() -> sim::Settings {
+    sim::Settings {
+        rate: std::num::NonZeroU64::new(100_000_000),
+        delay: Duration::from_millis(400),
+        queue: 1000,
+        bit_error_rate: 0.0,
+    }
+}
+
+/// Numbered datagrams that leave home together.
+struct Burst {
+    home: UdpSocket,
+    mobile: UdpSocket,
+}
+
+impl Burst {
+    /// How many there are: a socket has room for all of them, should nobody have time to read.
+    const DATAGRAMS: u32 = 60;
+
+    fn new(walk: &Walk) -> Result<Self> {
+        let bind = |host: &lab::host::Host, address: &'static str| {
+            host.inside(|| Ok(UdpSocket::bind((address, 0))?))
+        };
+        let home = bind(&walk.home, GATEWAY[0])?;
+        let mobile = bind(&walk.mobile, MOBILE[0])?;
+        home.connect(mobile.local_addr()?)?;
+        mobile.set_read_timeout(Some(DEADLINE))?;
+        Ok(Self { home, mobile })
+    }
+
+    fn leave(&self, first: u32) -> Result<()> {
+        for number in first..first + Self::DATAGRAMS {
+            let mut datagram = [0; 500];
+            datagram[..4].copy_from_slice(&number.to_be_bytes());
+            self.home.send(&datagram)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all of a burst, and gives how many others came before the last of them.
+    fn arrive(&self, first: u32) -> Result<usize> {
+        let mut missing: BTreeSet<_> = (first..first + Self::DATAGRAMS).collect();
+        let mut others = 0;
+        while !missing.is_empty() {
+            let mut datagram = [0; 500];
+            let read = self.mobile.recv(&mut datagram);
+            read.with_context(|| format!("{} of a burst are missing", missing.len()))?;
+            let [a, b, c, d, ..] = datagram;
+            others += usize::from(!missing.remove(&u32::from_be_bytes([a, b, c, d])));
+        }
+        Ok(others)
+    }
+}
+
+/// What home has sent before it hears of the move is where the mobile node is not any more.
+#[lab::test]
+fn what_is_under_way_when_a_mobile_node_moves_is_sent_after_it() -> Result<()> {
+    let walk = Walk::far_from_home("mobile", far())?;
+    let near = walk.start_neighbour(0, NEIGHBOUR_KEY)?;
+    let _far = walk.start_neighbour(1, NEIGHBOUR_KEY)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mobile = walk.start_mobile_with_keys()?;
+    let mut ends = Ends { home, mobile };
+    ends.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    ends.is_at(CARE_OF[0])?;
+    let before = ends.tunnel()?;
+    let burst = Burst::new(&walk)?;
+    burst.leave(0)?;
+    walk.set_link(0, false)?;
+    burst.arrive(0)?;
+    let gone = |status: &Value| sent_on(status) == Some(CARE_OF[1]);
+    near.wait_until("status", DEADLINE, gone)?;
+    let shown = near.strata_text("status")?;
+    let told = format!("packets are sent on to {}", CARE_OF[1]);
+    ensure!(shown.contains(&told), "{shown}");
+    let metrics = near.strata_text("metrics")?;
+    let counter = "strata_mobile_packets_total{direction=\"sent_on\"} ";
+    let (_, count) = metrics.split_once(counter).context("a count")?;
+    let count: u32 = count.lines().next().unwrap_or_default().parse()?;
+    ensure!(count >= Burst::DATAGRAMS, "{count} were sent on");
+    ends.is_at(CARE_OF[1])?;
+    ensure!(ends.tunnel()? == before, "the tunnel was made anew");
+    // Some seconds later the agent that was left has done with it.
+    let over = |status: &Value| sent_on(status).is_none();
+    near.wait_until("status", DEADLINE, over)?;
+    burst.leave(Burst::DATAGRAMS)?;
+    burst.arrive(Burst::DATAGRAMS).map(drop)
+}
+
+/// The keys that they have for each other differ: what was under way is lost, and both say why.
+#[lab::test]
+fn agents_that_do_not_believe_each_other_send_nothing_on() -> Result<()> {
+    let walk = Walk::far_from_home("mobile", far())?;
+    let near = walk.start_neighbour(0, NEIGHBOUR_KEY)?;
+    let far = walk.start_neighbour(1, "another key than the first one has")?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mobile = walk.start_mobile_with_keys()?;
+    let ends = Ends { home, mobile };
+    ends.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    ends.is_at(CARE_OF[0])?;
+    let burst = Burst::new(&walk)?;
+    burst.leave(0)?;
+    walk.set_link(0, false)?;
+    ends.is_at(CARE_OF[1])?;
+    for (agent, why) in [
+        (&near, "the foreign agent did not prove itself"),
+        (
+            &far,
+            "the agent that the mobile node comes from does not answer",
+        ),
+    ] {
+        agent.wait_until("status", DEADLINE, |status| refusal(status) == why)?;
+    }
+    burst.leave(Burst::DATAGRAMS)?;
+    let others = burst.arrive(Burst::DATAGRAMS)?;
+    ensure!(others == 0, "{others} were sent on");
+    Ok(())
+}
+
+/// Nothing reaches the agent that is left until its neighbour has spoken in vain.
+#[lab::test]
+fn a_notice_that_is_lost_is_said_again() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let near = walk.start_neighbour(0, NEIGHBOUR_KEY)?;
+    let _far = walk.start_neighbour(1, NEIGHBOUR_KEY)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mobile = walk.start_mobile_with_keys()?;
+    let ends = Ends { home, mobile };
+    ends.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    ends.is_at(CARE_OF[0])?;
+    walk.set_way(0, false)?;
+    walk.set_link(0, false)?;
+    ends.is_at(CARE_OF[1])?;
+    walk.set_way(0, true)?;
+    let gone = |status: &Value| sent_on(status) == Some(CARE_OF[1]);
+    near.wait_until("status", DEADLINE, gone).map(drop)
+}
+
+/// What agents and mobile node say to each other is what Wireshark knows, and so is the tunnel.
+#[lab::test]
+fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
+    let walk = Walk::new("mobile")?;
+    let agent = walk.start_agent(0)?;
+    let tap = Wiretap::open(&walk.agents[0])?;
+    let _ends = Ends::start(&walk, "")?;
+    let mut volleys = Volleys::new((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]))?;
+    volleys.fly()?;
+    let status = agent.strata("status")?;
+    let visitor = &status["status"]["mobile_ip"]["visitors"][0];
+    ensure!(visitor["home_address"] == HOME_ADDRESS, "{status}");
+    let seen = tap.rest()?;
+    let capture = Capture::write(&walk.agents[0], "registration.pcap", seen)?;
+    capture.has(&[
+        ("mip.type == 1", "mip.homeaddr", HOME_ADDRESS),
+        ("mip.type == 1", "mip.haaddr", HOME_AGENT),
+        ("mip.type == 1", "mip.coa", CARE_OF[0]),
+        ("mip.type == 3", "mip.code", "0"),
+        ("mip.type == 3", "mip.homeaddr", HOME_ADDRESS),
+        ("icmp.type == 9", "icmp.mip.coa", CARE_OF[0]),
+    ])?;
+    let tunnelled = capture.read("ip.proto == 4", "ip.src")?;
+    ensure!(!tunnelled.is_empty(), "nothing was in a tunnel");
+    capture.is_well_formed("mip || icmp.type == 9")
+}

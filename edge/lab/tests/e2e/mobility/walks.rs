@@ -1,0 +1,424 @@
+//! Random walks between networks, whose links go down for real: whatever happens on the way, at every rest both ends
+//! agree, the session lives, no number was used twice, and nobody reads who was left.
+//!
+//! A seed chooses what happens. When that is in the course of an exchange is the machine's affair, so that no two runs are
+//! the same: what goes wrong once in many walks is looked for on virtual time (`pure/node/tests/roaming/walks.rs`), or with
+//! The suite makes one of each kind, its long form twenty.
+
+use anyhow::{Context, Result, ensure};
+use crypto::Rng;
+use lab::chatter::Chatter;
+use lab::daemon::Daemon;
+use lab::pair::{self, GATEWAY, MOBILE, Terms};
+use lab::process::{DEADLINE, until};
+use lab::spis::{held, holds, sealed_in, spi};
+use lab::testbed::Testbed;
+use lab::transfer::in_parts;
+use lab::walk::{AGENTS, CARE_OF, Ends, OFTEN, Walk, both_ways, bound, registered, tables};
+use lab::wiretap::{Seen, Wiretap};
+use nix::sys::signal::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// How many agents there are.
+const PLACES: usize = 3;
+
+/// How often it rests on a walk, and how much happens between two rests at the most.
+const RESTS: usize = 4;
+const STEPS: u16 = 5;
+
+/// What the one TCP connection of a walk carries from one rest to the next.
+const PART: usize = 500_000;
+
+/// From one datagram to the next, of which there are so many between two things that happen at the most.
+const PERIOD: Duration = Duration::from_millis(2);
+const STRIDE: u16 = 1000;
+
+/// A share of the bits that is wrong, on the agents' ways home: one packet in a hundred is lost.
+const ERRORS: f64 = 1e-6;
+
+/// How long it takes until all is well again, at the most: a gateway that was killed is missed after 20 seconds, and then
+/// nothing may have to be said again for long.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// How many ways there are of handing keys over.
+const WAYS: u32 = 4;
+
+/// How keys come, and how many agents may have the same.
+#[derive(Clone, Copy)]
+struct Way {
+    handover: &'static str,
+    most: usize,
+}
+
+impl Way {
+    fn licences(self) -> String {
+        let handover = format!("handover = \"{}\"", self.handover);
+        let more = match self.most {
+            1 => handover,
+            most => format!("{handover}\nholders = {most}"),
+        };
+        tables::licences(&[0, 1, 2], &more)
+    }
+
+    /// What an agent says of the others.
+    fn tables(self, number: usize) -> String {
+        let others = (0..PLACES).filter(|other| *other != number);
+        match (self.handover, self.most) {
+            ("dkm", _) => others
+                .map(|other| tables::neighbour(number, other))
+                .collect(),
+            ("pkd", 1) => tables::neighbours(&others.collect::<Vec<_>>()),
+            ("pkd", _) => tables::neighbours(&[(number + 1) % PLACES]),
+            _ => String::new(),
+        }
+    }
+
+    /// The slot that both ends send on for an agent.
+    fn slot(self, number: usize) -> String {
+        match self.most {
+            1 => format!("@{}", AGENTS[number]),
+            _ => format!("@{}", AGENTS[..PLACES].join("+")),
+        }
+    }
+}
+
+#[lab::test(limit(400))]
+fn walks_by_push_end_with_ends_that_agree() -> Result<()> {
+    walk_all(0, "push", 1)
+}
+
+#[lab::test(limit(400))]
+fn walks_by_pkd_end_with_ends_that_agree() -> Result<()> {
+    walk_all(1, "pkd", 1)
+}
+
+#[lab::test(limit(400))]
+fn walks_by_dkm_end_with_ends_that_agree() -> Result<()> {
+    walk_all(2, "dkm", 1)
+}
+
+#[lab::test(limit(400))]
+fn walks_among_agents_that_share_keys_end_with_ends_that_agree() -> Result<()> {
+    walk_all(3, "pkd", 2)
+}
+
+/// Walks whose seeds begin with this one.
+fn walk_all(first: u32, handover: &'static str, most: usize) -> Result<()> {
+    let way = Way { handover, most };
+    let walks = effort::runs("namespace_walks", 1, 20);
+    let mut seeds = walks.map(|walk| first + walk as u32 * WAYS);
+    seeds.try_for_each(|seed| {
+        let mut happened = Vec::new();
+        let walked = walk(way, seed, &mut happened);
+        walked.with_context(|| format!("walk {seed}: {happened:?}"))
+    })
+}
+
+fn walk(way: Way, seed: u32, happened: &mut Vec<Step>) -> Result<()> {
+    // Each way with several bindings and with one.
+    let simultaneous = (seed / WAYS + seed).is_multiple_of(2);
+    let walk = Walk::in_bed(Testbed::new("walks")?, &[Some(pair::hop(ERRORS)); PLACES])?;
+    walk.check_reverse_paths("2")?;
+    let more = format!("{OFTEN}\nsimultaneous = {simultaneous}");
+    let licences = way.licences();
+    let (ends, agents) = start(&walk, &licences, &more, |number| way.tables(number))?;
+    let near = Chatter::start((&walk.mobile, MOBILE[0]), GATEWAY[0], PERIOD)?;
+    let _far = Chatter::start((&walk.home, GATEWAY[0]), MOBILE[0], PERIOD)?;
+    let mut traveller = Traveller::new(&walk, way, seed, ends, agents)?;
+    let hosts = (&walk.home, &walk.mobile);
+    in_parts(hosts, MOBILE[0], (RESTS + 1, PART), |_| {
+        traveller.go_on(&near, happened)?;
+        traveller.rest()
+    })
+}
+
+/// Both ends have these licences.
+fn start(
+    walk: &Walk,
+    licences: &str,
+    more: &str,
+    tables: impl Fn(usize) -> String,
+) -> Result<(Ends, Vec<Daemon>)> {
+    let terms = Terms::requiring(licences);
+    Ends::start_among(walk, &walk.home_config(terms), (more, terms), tables)
+}
+
+/// What happens on the way.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The mobile node goes to another network: one link comes up, and all others go down.
+    Move(usize),
+    /// A link goes down or comes up.
+    Link(usize),
+    /// An agent is killed, and is there again.
+    Restart(usize),
+    /// The same of the gateway, which is the home agent.
+    RestartHome,
+    /// An agent hears nothing any more, or hears again.
+    Deafen(usize),
+    /// There is no way from home to an agent any more, or there is again.
+    Cut(usize),
+    /// One end is told to make keys anew.
+    Rekey(usize, &'static str),
+}
+
+impl Step {
+    fn draw(rng: &mut Rng) -> Self {
+        let agent = usize::from(rng.u16()) % PLACES;
+        match rng.u16() % 10 {
+            0..=3 => Self::Move(agent),
+            4 => Self::Link(agent),
+            5 => Self::Restart(agent),
+            6 => Self::RestartHome,
+            7 => Self::Deafen(agent),
+            8 => Self::Cut(agent),
+            _ => {
+                let what = ["rekey", "rekey --ike", "reauth"];
+                Self::Rekey(agent % 2, what[usize::from(rng.u16()) % what.len()])
+            }
+        }
+    }
+}
+
+/// Who is on the way, and what a witness on its links has seen of it.
+struct Traveller<'a> {
+    walk: &'a Walk,
+    way: Way,
+    rng: Rng,
+    ends: Ends,
+    agents: Vec<Daemon>,
+    links: [bool; PLACES],
+    deaf: [bool; PLACES],
+    cut: [bool; PLACES],
+    tap: Wiretap,
+    numbers: Numbers,
+    /// The SPIs whose keys each agent ever had.
+    keys: [BTreeSet<String>; PLACES],
+}
+
+impl<'a> Traveller<'a> {
+    fn new(walk: &'a Walk, way: Way, seed: u32, ends: Ends, agents: Vec<Daemon>) -> Result<Self> {
+        let mut octets = [0; 32];
+        octets[..4].copy_from_slice(&seed.to_be_bytes());
+        Ok(Self {
+            walk,
+            way,
+            rng: Rng::from_seed(octets),
+            ends,
+            agents,
+            links: [true, false, false],
+            deaf: [false; PLACES],
+            cut: [false; PLACES],
+            tap: Wiretap::open(&walk.mobile)?,
+            numbers: Numbers::default(),
+            keys: Default::default(),
+        })
+    }
+
+    /// Some steps, of which none waits for what comes of the one before.
+    fn go_on(&mut self, chatter: &Chatter, happened: &mut Vec<Step>) -> Result<()> {
+        for _ in 0..=self.rng.u16() % STEPS {
+            let step = Step::draw(&mut self.rng);
+            happened.push(step);
+            self.step(step).with_context(|| format!("{step:?}"))?;
+            chatter.wait_for((self.rng.u16() % STRIDE).into())?;
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step) -> Result<()> {
+        match step {
+            Step::Move(agent) => self.move_to(agent)?,
+            Step::Link(agent) => {
+                self.links[agent] = !self.links[agent];
+                self.walk.set_link(agent, self.links[agent])?;
+            }
+            Step::Restart(agent) => {
+                restart(&mut self.agents[agent])?;
+                self.deaf[agent] = false;
+            }
+            Step::RestartHome => restart(&mut self.ends.home)?,
+            Step::Deafen(agent) => self.deafen(agent, !self.deaf[agent])?,
+            Step::Cut(agent) => self.cut(agent, !self.cut[agent])?,
+            Step::Rekey(end, what) => {
+                let (daemon, peer) =
+                    [(&self.ends.mobile, "office"), (&self.ends.home, "alice")][end];
+                // There may be nothing to make anew just then.
+                if let Err(why) = daemon.strata_text(&format!("{what} {peer}")) {
+                    ensure!(why.to_string().contains("exit status: 1"), "{why:#}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn move_to(&mut self, agent: usize) -> Result<()> {
+        self.links = [false; PLACES];
+        self.links[agent] = true;
+        self.walk.leave_link(agent)
+    }
+
+    fn deafen(&mut self, agent: usize, deaf: bool) -> Result<()> {
+        self.deaf[agent] = deaf;
+        let signal = if deaf {
+            Signal::SIGSTOP
+        } else {
+            Signal::SIGCONT
+        };
+        self.agents[agent].process().signal(signal)
+    }
+
+    fn cut(&mut self, agent: usize, cut: bool) -> Result<()> {
+        if self.cut[agent] == cut {
+            return Ok(());
+        }
+        self.cut[agent] = cut;
+        self.walk.set_way(agent, !cut)
+    }
+
+    /// All is well again, and the mobile node is somewhere.
+    fn rest(&mut self) -> Result<()> {
+        let agent = usize::from(self.rng.u16()) % PLACES;
+        for number in 0..PLACES {
+            self.deafen(number, false)?;
+            self.cut(number, false)?;
+        }
+        self.move_to(agent)?;
+        until(&format!("rest at {}", AGENTS[agent]), PATIENCE, || {
+            self.look()?;
+            Ok(self.is_settled_at(agent)?.then_some(()))
+        })?;
+        // What was under way is through.
+        both_ways(self.walk)?;
+        self.readers_are_few(agent)
+    }
+
+    /// Whether both ends know where the mobile node is, and seal for the agent there, which holds the keys of what they
+    /// seal in.
+    fn is_settled_at(&self, agent: usize) -> Result<bool> {
+        let home = self.ends.home.strata("status")?;
+        let mobile = self.ends.mobile.strata("status")?;
+        let there = [CARE_OF[agent]];
+        if bound(&home) != there || registered(&mobile) != there {
+            return Ok(false);
+        }
+        let Some(spis) = sealed_in(&home, &mobile, &self.way.slot(agent)) else {
+            return Ok(false);
+        };
+        // By DKM both ends go on for two seconds in what another agent has had the keys of.
+        let is_lent = |spi: &String| self.way.handover == "dkm" && self.readers(spi).len() > 1;
+        Ok(!spis.iter().any(is_lent) && holds(&self.agents[agent], &spis)?)
+    }
+
+    /// Which agents have ever had the keys of an SPI.
+    fn readers(&self, spi: &str) -> Vec<&'static str> {
+        let all = self.keys.iter().zip(AGENTS);
+        let readers = all.filter(|(keys, _)| keys.contains(spi));
+        readers.map(|(_, agent)| agent).collect()
+    }
+
+    /// What passes now can be read by the agent where the mobile node is, and by no more than may share its keys.
+    fn readers_are_few(&mut self, agent: usize) -> Result<()> {
+        self.look()?;
+        both_ways(self.walk)?;
+        let passed = self.look()?;
+        ensure!(!passed.is_empty(), "nothing has passed");
+        for spi in passed {
+            let (readers, here) = (self.readers(&spi), AGENTS[agent]);
+            ensure!(
+                readers.contains(&here) && readers.len() <= self.way.most,
+                "{readers:?} have had keys of {spi} with the mobile node at {here}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes down what has passed, whose SPIs it gives, and who has keys.
+    fn look(&mut self) -> Result<BTreeSet<String>> {
+        let seen = self.tap.rest()?;
+        for (number, agent) in self.agents.iter().enumerate() {
+            if !self.deaf[number] {
+                self.keys[number].extend(held(agent)?);
+            }
+        }
+        seen.iter().try_for_each(|seen| self.numbers.note(seen))?;
+        Ok(seen.iter().filter_map(spi).collect())
+    }
+}
+
+fn restart(daemon: &mut Daemon) -> Result<()> {
+    daemon.process().crash()?;
+    daemon.start_again()
+}
+
+/// The ESP packets that have passed, by who sealed them, SPI and number: under the same there is only one.
+#[derive(Default)]
+struct Numbers(BTreeMap<(IpAddr, [u8; 8]), [u8; BEGIN]>);
+
+/// So much of a packet is looked at, which all of them have: others may follow that the kernel has not cut off yet.
+const BEGIN: usize = 64;
+
+impl Numbers {
+    fn note(&mut self, seen: &Seen) -> Result<()> {
+        let packet = seen.esp().and_then(|esp| esp.split_first_chunk());
+        let Some((header, begin)) =
+            packet.and_then(|(header, rest)| Some((header, rest.first_chunk()?)))
+        else {
+            return Ok(());
+        };
+        let who = seen.source;
+        let first = self.0.entry((who, *header)).or_insert(*begin);
+        ensure!(first == begin, "{who} seals under {header:02x?} twice");
+        Ok(())
+    }
+}
+
+/// The same verdict where agents keep what they have: each may read wherever the mobile node is.
+#[lab::test]
+fn licences_that_hold_everywhere_are_found_to_be_read_behind() -> Result<()> {
+    let walk = Walk::in_bed(Testbed::new("walks")?, &[None; PLACES])?;
+    let all: Vec<_> = (0..PLACES)
+        .map(|agent| tables::licence(agent, None))
+        .collect();
+    let licences = format!("[{}]\nshared = true", all.join(", "));
+    let (ends, agents) = start(&walk, &licences, OFTEN, |_| String::new())?;
+    for agent in &agents {
+        agent.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    }
+    let way = Way {
+        handover: "push",
+        most: 1,
+    };
+    let mut traveller = Traveller::new(&walk, way, 0, ends, agents)?;
+    traveller.move_to(1)?;
+    traveller.ends.is_at(CARE_OF[1])?;
+    let found = traveller.readers_are_few(1).err();
+    let found = found.context("nobody is found to read behind")?.to_string();
+    ensure!(found.contains(AGENTS[0]), "{found}");
+    Ok(())
+}
+
+/// And of a packet that is another one under the same number.
+#[lab::test]
+fn a_number_that_is_used_twice_is_found() -> Result<()> {
+    let walk = Walk::new("walks")?;
+    let _agent = walk.start_agent(0)?;
+    let _ends = Ends::start(&walk, "")?;
+    let tap = Wiretap::open(&walk.mobile)?;
+    both_ways(&walk)?;
+    let mut seen = tap.rest()?;
+    let mut numbers = Numbers::default();
+    // One that the network has doubled is no other one.
+    for seen in seen.iter().chain(&seen) {
+        numbers.note(seen)?;
+    }
+    let sealed = seen.iter_mut().find(|seen| seen.esp().is_some());
+    let sealed = sealed.context("nothing was sealed")?;
+    // Behind the headers of IP, UDP and ESP.
+    sealed.octets[20 + 8 + 8] ^= 1;
+    let found = numbers.note(sealed).err();
+    found.context("it is not found").map(drop)
+}

@@ -1,0 +1,412 @@
+//! Each failure of two daemons, and what `strata explain` says of it at either end.
+
+use anyhow::{Result, bail, ensure};
+use lab::account::{expect_fix, expect_row, row, wait, wait_for};
+use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both};
+use lab::daemon::Daemon;
+use lab::openssl::{EC, GOOD, Order, authority};
+use lab::pair::{
+    HEADERS, LICENSED, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, licensed_config,
+    mobile_config,
+};
+use os::Family;
+use serde_json::Value;
+
+/// The mobile node's and the gateway's configuration.
+fn configs(terms: Terms<'_>) -> [String; 2] {
+    let mobile = mobile_config(Family::V4, terms, "auto");
+    [mobile, gateway_config(terms)]
+}
+
+#[lab::test]
+fn a_tunnel_that_is_up() -> Result<()> {
+    let (pair, tunnel) = start(configs(Terms::PLAIN))?;
+    for (daemon, peer) in ends(&tunnel) {
+        let explained = wait(daemon, peer, "up")?;
+        let attempt = &explained["attempt"];
+        expect_row(attempt, "who it is", "fits")?;
+        expect_row(attempt, "prefixes here", "fits")?;
+        ensure!(attempt["fixes"] == serde_json::json!([]), "{attempt}");
+        let text = daemon.strata_text(&format!("explain {peer}"))?;
+        ensure!(text.contains("it is up") && !text.contains("<=="), "{text}");
+    }
+    drop(pair);
+    Ok(())
+}
+
+#[lab::test]
+fn suites_without_a_common_one() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let mobile = with(&mobile, "suite = \"aes128gcm16\"");
+    // What another peer may use is not refused before it is known who asks.
+    let gateway = gateway.replace("psk = ", "suite = \"aes256gcm16\"\npsk = ");
+    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
+    // The initiator heard an error that proves nothing, so it goes on trying.
+    let explained = wait_for(&tunnel.mobile, "office", |explained| {
+        row(&explained["attempt"], "IKE cipher")["verdict"] == "suspect"
+    })?;
+    expect_fix(&explained["attempt"], "peer.office.suite", &mobile, "")?;
+    let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
+    let stranger = &explained["stranger"];
+    expect_row(stranger, "IKE cipher", "differs")?;
+    expect_fix(
+        stranger,
+        "peer.alice.suite",
+        &gateway,
+        "suite = \"aes128gcm16\"",
+    )?;
+    let text = tunnel.gateway.strata_text("explain alice")?;
+    ensure!(text.contains("AES_GCM_16-128"), "{text}");
+    ensure!(text.contains("<== this differs"), "{text}");
+    Ok(())
+}
+
+/// The same cipher, but another HMAC over it.
+#[lab::test]
+fn suites_without_a_common_hmac() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let mobile = with(&mobile, "suite = \"aes128-sha256\"");
+    let gateway = gateway.replace("psk = ", "suite = \"aes128-sha512\"\npsk = ");
+    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
+    let explained = wait_for(&tunnel.mobile, "office", |explained| {
+        row(&explained["attempt"], "IKE cipher")["verdict"] == "suspect"
+    })?;
+    expect_fix(&explained["attempt"], "peer.office.suite", &mobile, "")?;
+    let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
+    let stranger = &explained["stranger"];
+    expect_row(stranger, "IKE integrity", "differs")?;
+    let fix = "suite = \"aes128-sha256\"";
+    expect_fix(stranger, "peer.alice.suite", &gateway, fix)
+}
+
+/// Another peer may use that group, so it is refused only when it is known who asks.
+#[lab::test]
+fn groups_without_a_common_one() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let mobile = with(&mobile, "groups = \"p256\"");
+    let gateway = with(&gateway, "groups = \"x25519\"");
+    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
+    let explained = wait(&tunnel.gateway, "alice", "failed")?;
+    let attempt = &explained["attempt"];
+    expect_row(attempt, "IKE cipher", "fits")?;
+    expect_row(attempt, "key exchange", "differs")?;
+    expect_fix(attempt, "peer.alice.groups", &gateway, "groups = \"p256\"")?;
+    let explained = wait(&tunnel.mobile, "office", "failed")?;
+    expect_fix(&explained["attempt"], "peer.office.groups", &mobile, "")
+}
+
+#[lab::test]
+fn another_key() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let pair = Pair::new("explain")?;
+    pair.gateway
+        .secret("tunnel.psk", "a key that nobody else has")?;
+    pair.gateway.secret("node.psk", "a key that nobody needs")?;
+    let gateway_daemon = pair.gateway.stratad(&gateway)?;
+    let mobile_daemon = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let explained = wait(&mobile_daemon, "office", "failed")?;
+    expect_row(&explained["attempt"], "proof", "differs")
+        .or_else(|_| expect_row(&explained["attempt"], "proof", "suspect"))?;
+    expect_fix(
+        &explained["attempt"],
+        "peer.office.psk",
+        &mobile,
+        "the same key",
+    )?;
+    let explained = wait(&gateway_daemon, "alice", "failed")?;
+    expect_row(&explained["attempt"], "proof", "differs")?;
+    expect_row(&explained["attempt"], "who it is", "fits")?;
+    expect_fix(
+        &explained["attempt"],
+        "peer.alice.psk",
+        &gateway,
+        "the same key",
+    )
+}
+
+#[lab::test]
+fn an_identity_that_nobody_has() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let mobile = mobile.replace("alice@example.net", "alise@example.net");
+    let (_pair, tunnel) = start([mobile, gateway.clone()])?;
+    let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
+    let stranger = &explained["stranger"];
+    ensure!(
+        row(stranger, "who it is")["theirs"] == "alise@example.net",
+        "{stranger}"
+    );
+    expect_fix(
+        stranger,
+        "peer.alice.id",
+        &gateway,
+        "id = \"alise@example.net\"",
+    )?;
+    ensure!(explained["attempt"].is_null(), "{explained}");
+    let explained = wait(&tunnel.mobile, "office", "failed")?;
+    let reason = explained["attempt"]["reason"].as_str().unwrap_or("");
+    ensure!(reason.contains("alise@example.net"), "{reason}");
+    Ok(())
+}
+
+#[lab::test]
+fn another_identity_than_the_one_expected() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let mobile = mobile.replace("gw.example.net", "gateway.example.net");
+    let (_pair, tunnel) = start([mobile, gateway.clone()])?;
+    let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
+    let stranger = &explained["stranger"];
+    expect_row(stranger, "who we are", "differs")?;
+    expect_fix(
+        stranger,
+        "node.id",
+        &gateway,
+        "id = \"gateway.example.net\"",
+    )
+}
+
+#[lab::test]
+fn selectors_without_a_common_packet() -> Result<()> {
+    let [mobile, gateway] = configs(Terms::PLAIN);
+    let remote = "remote = [\"10.1.0.2/32\", \"fd00:1::2/128\"]";
+    ensure!(gateway.contains(remote), "{gateway}");
+    let gateway = gateway.replace(remote, "remote = [\"10.2.0.2/32\"]");
+    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
+    let explained = wait(&tunnel.gateway, "alice", "failed")?;
+    let attempt = &explained["attempt"];
+    expect_row(attempt, "prefixes here", "fits")?;
+    expect_row(attempt, "prefixes there", "differs")?;
+    let write = "remote = [\"10.1.0.2/32\", \"fd00:1::2/128\"]";
+    expect_fix(attempt, "peer.alice.remote", &gateway, write)?;
+    let explained = wait(&tunnel.mobile, "office", "failed")?;
+    expect_row(&explained["attempt"], "prefixes here", "suspect")?;
+    expect_fix(&explained["attempt"], "peer.office.local", &mobile, "")
+}
+
+#[lab::test]
+fn zones_that_only_one_end_requires() -> Result<()> {
+    let [_, zoned] = configs(Terms::ZONED);
+    let [plain, _] = configs(Terms::PLAIN);
+    let (_pair, tunnel) = start([plain.clone(), zoned.clone()])?;
+    let explained = wait(&tunnel.gateway, "alice", "failed")?;
+    expect_row(&explained["attempt"], "zones", "differs")?;
+    expect_fix(
+        &explained["attempt"],
+        "peer.alice.zones",
+        &zoned,
+        "zones = \"accept\"",
+    )?;
+    let explained = wait(&tunnel.mobile, "office", "failed")?;
+    expect_row(&explained["attempt"], "zones", "suspect")?;
+    expect_fix(
+        &explained["attempt"],
+        "peer.office.zones",
+        &plain,
+        "zones = \"require\"",
+    )
+}
+
+#[lab::test]
+fn a_licence_that_only_one_end_gives() -> Result<()> {
+    let [mobile, _] = configs(Terms::LICENSED);
+    let [_, gateway] = configs(Terms::ZONED);
+    let (_pair, tunnel) = start([mobile.clone(), gateway])?;
+    let explained = wait(&tunnel.mobile, "office", "up")?;
+    let attempt = &explained["attempt"];
+    expect_row(attempt, "zones", "fits")?;
+    let remarks = attempt["remarks"].to_string();
+    ensure!(remarks.contains(LICENSED), "{remarks}");
+    expect_fix(attempt, "peer.office.licences", &mobile, LICENSED)
+}
+
+#[lab::test]
+fn certificates_that_are_believed() -> Result<()> {
+    let (_pair, tunnel) = both(GOOD)?;
+    tunnel.up()?;
+    for (daemon, peer) in ends(&tunnel) {
+        let explained = wait(daemon, peer, "up")?;
+        let attempt = &explained["attempt"];
+        expect_row(attempt, "proof", "fits")?;
+        expect_row(attempt, "its certificate", "fits")?;
+        // What a peer makes of ours it says by being up.
+        expect_row(attempt, "our certificate", "unknown")?;
+        let wanted = row(attempt, "its certificate")["ours"].to_string();
+        ensure!(wanted.contains(&format!("by CN={CA}")), "{wanted}");
+        ensure!(attempt["fixes"] == serde_json::json!([]), "{attempt}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn an_expired_certificate() -> Result<()> {
+    let (_pair, tunnel) = both(Order {
+        validity: "-startdate 20200101000000Z -enddate 20200201000000Z",
+        ..GOOD
+    })?;
+    let [mobile, gateway] = refused(&tunnel)?;
+    let theirs = row(&gateway, "its certificate");
+    ensure!(
+        theirs["theirs"].to_string().contains("until 2020-02-01"),
+        "{theirs}"
+    );
+    expect_row(&gateway, "who it is", "fits")?;
+    expect_row(&gateway, "its certificate", "differs")?;
+    ensure!(
+        gateway["fixes"]
+            .to_string()
+            .contains("issue its certificate anew"),
+        "{gateway}"
+    );
+    expect_row(&mobile, "our certificate", "suspect")?;
+    expect_fix(
+        &mobile,
+        "node.cert",
+        MOBILE_CONFIG,
+        "issue it for alice@example.net",
+    )
+}
+
+#[lab::test]
+fn a_certificate_of_an_unknown_ca() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    authority(&pair.gateway, EC, CA)?;
+    authority(&pair.mobile, EC, "Another CA")?;
+    let gateway = certified::start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
+    let mobile = certified::start(&pair.mobile, ALICE, GOOD, MOBILE_CONFIG)?;
+    let [mobile, gateway] = refused(&Tunnel { mobile, gateway })?;
+    expect_row(&gateway, "its certificate", "differs")?;
+    let add = "add the CA `CN=Another CA`";
+    expect_fix(&gateway, "node.ca", GATEWAY_CONFIG, add)?;
+    expect_row(&mobile, "our certificate", "suspect")?;
+    let there = format!("{add} to `ca` there");
+    ensure!(mobile["fixes"][0]["change"] == there, "{mobile}");
+    expect_fix(&mobile, "node.cert", MOBILE_CONFIG, "intermediates")
+}
+
+#[lab::test]
+fn a_psk_where_a_certificate_is_expected() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    authority(&pair.gateway, EC, CA)?;
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    let config = mobile_config(Family::V4, Terms::PLAIN, "manual");
+    let mobile = pair.mobile.stratad(&config)?;
+    let gateway = certified::start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
+    let [mobile, gateway] = refused(&Tunnel { mobile, gateway })?;
+    expect_row(&gateway, "proof", "differs")?;
+    let proof = row(&gateway, "proof");
+    ensure!(
+        proof["ours"] == "a certificate" && proof["theirs"] == "a pre-shared key",
+        "{proof}"
+    );
+    expect_fix(&gateway, "peer.alice.psk", GATEWAY_CONFIG, "add the line")?;
+    expect_row(&mobile, "proof", "suspect")?;
+    expect_fix(&mobile, "peer.office.psk", &config, "the same key")
+}
+
+/// Who wants only pre-shared keys says of no signature that it verifies it, so the proof never
+/// leaves; that is learnt from an answer which proves nothing, so it is tried again.
+#[lab::test]
+fn a_certificate_where_a_psk_is_expected() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    authority(&pair.mobile, EC, CA)?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    let mobile = certified::start(&pair.mobile, ALICE, GOOD, MOBILE_CONFIG)?;
+    mobile.strata_text("up office")?;
+    let explained = wait_for(&mobile, "office", |explained| {
+        !explained["attempt"]["remarks"][0].is_null()
+    })?;
+    let attempt = &explained["attempt"];
+    expect_row(attempt, "our certificate", "suspect")?;
+    expect_fix(attempt, "node.cert", MOBILE_CONFIG, "the other kind")?;
+    expect_fix(attempt, "peer.office.psk", MOBILE_CONFIG, "add the line")
+}
+
+#[lab::test]
+fn no_answer_at_all() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let explained = wait_for(&mobile, "office", |explained| {
+        explained["attempt"]["tries"].as_u64() > Some(2)
+    })?;
+    let attempt = &explained["attempt"];
+    ensure!(attempt["outcome"] == "trying", "{attempt}");
+    ensure!(attempt["remote"] == "192.0.2.1:500", "{attempt}");
+    let config = mobile_config(Family::V4, Terms::PLAIN, "auto");
+    expect_fix(attempt, "peer.office.address", &config, "192.0.2.1")?;
+    let text = mobile.strata_text("explain office")?;
+    ensure!(text.contains("UDP ports 500 and 4500"), "{text}");
+    Ok(())
+}
+
+/// It stands in the right place with the right key, but knows the gateway as something else.
+#[lab::test]
+fn a_node_that_refuses_a_grant() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    let terms = Terms {
+        zones: "require",
+        licences: HEADERS,
+    };
+    let tunnel = pair.start(Family::V4, terms, terms)?;
+    pair.between
+        .secret("node.psk", "a key between gateway and licensed node")?;
+    let node =
+        licensed_config(LICENSED).replace("[gateway.gw]", "[licensed.gw]\naddress = \"192.0.2.1\"");
+    let _between = pair.between.stratad(&node)?;
+    tunnel.up()?;
+    for peer in ["alice", "fa"] {
+        let explained = wait_for(&tunnel.gateway, peer, |explained| {
+            !explained["refused_grants"][0].is_null()
+        })?;
+        let refused = &explained["refused_grants"][0];
+        ensure!(refused["node"] == LICENSED, "{refused}");
+        let reason = refused["reason"].as_str().unwrap_or("");
+        ensure!(reason.contains("[gateway.NAME]"), "{reason}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn a_peer_that_nobody_knows_is_told_with_those_known() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?;
+    let Err(error) = mobile.strata_text("explain offfice") else {
+        bail!("somebody was explained who does not exist");
+    };
+    let text = format!("{error:?}");
+    ensure!(text.contains("name one of: office"), "{text}");
+    let text = mobile.strata_text("explain office")?;
+    ensure!(text.contains("nothing was tried"), "{text}");
+    Ok(())
+}
+
+/// Both ends with these configurations; the mobile node connects by itself.
+fn start([mobile, gateway]: [String; 2]) -> Result<(Pair, Tunnel)> {
+    let pair = Pair::new("explain")?;
+    for host in [&pair.mobile, &pair.gateway] {
+        host.secret("tunnel.psk", "a key between mobile node and gateway")?;
+    }
+    pair.gateway.secret("node.psk", "a key that nobody needs")?;
+    let gateway = pair.gateway.stratad(&gateway)?;
+    let mobile = pair.mobile.stratad(&mobile)?;
+    Ok((pair, Tunnel { mobile, gateway }))
+}
+
+/// What both ends tell of a tunnel that does not come up.
+fn refused(tunnel: &Tunnel) -> Result<[Value; 2]> {
+    tunnel.mobile.strata_text("up office")?;
+    let mobile = wait(&tunnel.mobile, "office", "failed")?;
+    let gateway = wait(&tunnel.gateway, "alice", "failed")?;
+    Ok([mobile, gateway].map(|explained| explained["attempt"].clone()))
+}
+
+fn ends(tunnel: &Tunnel) -> [(&Daemon, &'static str); 2] {
+    [(&tunnel.mobile, "office"), (&tunnel.gateway, "alice")]
+}
+
+/// A line more in the first table of a peer.
+fn with(config: &str, line: &str) -> String {
+    config.replacen(
+        "psk = \"tunnel.psk\"",
+        &format!("psk = \"tunnel.psk\"\n{line}"),
+        1,
+    )
+}

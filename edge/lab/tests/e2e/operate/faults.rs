@@ -1,0 +1,285 @@
+//! `stratad --faults`: with datagrams that are lost, doubled, replayed and damaged on both ways the
+//! daemons come up, carry every octet and count each fault; and where a step by which a tunnel is put
+//! into the system fails, nothing of it is left, a person is told why, and the next attempt succeeds.
+
+use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
+use lab::lending::{ALICE, Borrower, POOL, borrower_config, lender_config, on_device};
+use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms};
+use lab::process::until;
+use lab::transfer::transfer;
+use os::Family;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Handshakes begin anew when what nothing protects yet was damaged.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const OCTETS: u64 = 200_000;
+
+/// Of each kind, on both ways of both daemons: an eighth of all datagrams never arrives.
+const ROUGH: &str = "drop=3,duplicate=3,replay=3,corrupt=3";
+
+/// Why a plain packet that somebody repeated or damaged is dropped on arrival.
+const REFUSED: [&str; 7] = [
+    "esp_replayed",
+    "esp_too_old",
+    "esp_bad_icv",
+    "esp_unknown_spi",
+    "esp_reserved_spi",
+    "esp_sequence_zero",
+    "esp_runt",
+];
+
+/// Steps without which there is no tunnel, and of which nothing stays.
+const STEPS: [&str; 3] = ["address", "route", "child"];
+
+/// Who asks for an address as soon as it runs.
+const BORROWER: Borrower = Borrower {
+    start: "auto",
+    ..ALICE
+};
+
+/// Both ends of a plain tunnel that is up, one seed each.
+fn rough(pair: &Pair) -> Result<(Daemon, Daemon)> {
+    for (host, secret) in [
+        (&pair.mobile, "tunnel.psk"),
+        (&pair.gateway, "tunnel.psk"),
+        (&pair.gateway, "node.psk"),
+    ] {
+        host.secret(secret, TUNNEL_KEY)?;
+    }
+    let faults = |seed| format!("seed={seed},{ROUGH}");
+    let gateway = pair::gateway_config(Terms::PLAIN);
+    let gateway = pair
+        .gateway
+        .stratad_with(&gateway, &["--faults", &faults(1)])?;
+    let mobile = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
+    let mobile = pair
+        .mobile
+        .stratad_with(&mobile, &["--faults", &faults(2)])?;
+    for daemon in [&mobile, &gateway] {
+        daemon.wait_until("status", PATIENCE, pair::is_up)?;
+    }
+    Ok((mobile, gateway))
+}
+
+/// Who asks for an address and has a step fail so often. There is a lock only where something leaks
+/// otherwise.
+fn borrower(pair: &Pair, step: &str, times: u32) -> Result<Daemon> {
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    let leak = if step == "lock" {
+        "leak = \"never\"\n"
+    } else {
+        ""
+    };
+    let config = format!("{}{leak}", borrower_config(&BORROWER));
+    let faults = format!("fail={step}:{times}");
+    pair.mobile.stratad_with(&config, &["--faults", &faults])
+}
+
+/// Datagrams that a status counts under these prefixes.
+fn counted(status: &Value, prefixes: &[&str]) -> u64 {
+    let drops = status["status"]["drops"].as_object();
+    let counts = drops.into_iter().flatten().filter_map(|(name, count)| {
+        let named = prefixes.iter().any(|prefix| name.starts_with(prefix));
+        count.as_u64().filter(|_| named)
+    });
+    counts.sum()
+}
+
+/// Packets that all of a tunnel's children carried, `sent` or `received`.
+fn carried(status: &Value, way: &str) -> u64 {
+    let children = pair::children(status).into_iter();
+    children
+        .filter_map(|child| child[way]["packets"].as_u64())
+        .sum()
+}
+
+#[lab::test]
+fn a_tunnel_comes_up_and_carries_everything_through_faults_of_every_kind() -> Result<()> {
+    let pair = Pair::new("faults")?;
+    let (mobile, gateway) = rough(&pair)?;
+    for (near, far) in MOBILE.into_iter().zip(GATEWAY) {
+        transfer(&pair.mobile, &pair.gateway, far, OCTETS)?;
+        transfer(&pair.gateway, &pair.mobile, near, OCTETS)?;
+    }
+    for daemon in [&mobile, &gateway] {
+        let status = daemon.strata("status")?;
+        for way in ["in", "out"] {
+            for kind in ["dropped", "duplicated", "replayed", "corrupted"] {
+                let kind = format!("system_fault_{way}_{kind}");
+                ensure!(counted(&status, &[&kind]) > 0, "no {kind}: {status}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The faults are all on the gateway's side of the wire, and of ESP alone: then the counts of both ends
+/// can be held against each other, to the packet.
+#[lab::test]
+fn every_damaged_or_repeated_packet_is_counted_and_none_is_delivered() -> Result<()> {
+    let pair = Pair::new("faults")?;
+    pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+    pair.gateway.secret("node.psk", TUNNEL_KEY)?;
+    let faults = "seed=3,only=esp,in.drop=3,in.duplicate=5,in.replay=5,in.corrupt=5";
+    let config = pair::gateway_config(Terms::PLAIN);
+    let gateway = pair.gateway.stratad_with(&config, &["--faults", faults])?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?;
+    mobile.strata_text("up office --wait")?;
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 5 * OCTETS)?;
+    let done = |status: &Value, kind: &str| counted(status, &[&format!("system_fault_in_{kind}")]);
+    // What is under way arrives.
+    until("every packet to be accounted for", DEADLINE, || {
+        let (mobile, gateway) = (mobile.strata("status")?, gateway.strata("status")?);
+        let lost = done(&gateway, "dropped") + done(&gateway, "corrupted");
+        let delivered = carried(&gateway, "received") + lost == carried(&mobile, "sent");
+        let refused =
+            done(&gateway, "corrupted") + done(&gateway, "duplicated") + done(&gateway, "replayed");
+        let dropped = counted(&gateway, &REFUSED) == refused;
+        Ok((delivered && dropped).then_some(()))
+    })
+    .with_context(|| {
+        format!(
+            "{:?} {:?}",
+            mobile.strata("status"),
+            gateway.strata("status")
+        )
+    })?;
+    let status = gateway.strata("status")?;
+    for kind in ["dropped", "duplicated", "replayed", "corrupted"] {
+        ensure!(done(&status, kind) > 10, "hardly any {kind}: {status}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn keys_are_renewed_through_faults() -> Result<()> {
+    let pair = Pair::new("faults")?;
+    let (mut mobile, _gateway) = rough(&pair)?;
+    for (verb, told) in [
+        ("rekey office", "tunnel has new keys"),
+        ("rekey office --ike", "IKE SA has new keys"),
+    ] {
+        mobile.strata_text(verb)?;
+        mobile.process().wait_for_log(told, PATIENCE)?;
+        transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
+    }
+    Ok(())
+}
+
+/// The step fails again and again. When the operator has had enough, all is as it was before.
+#[lab::test]
+fn a_tunnel_that_the_system_does_not_take_up_is_ended_and_nothing_is_left() -> Result<()> {
+    for step in STEPS {
+        let pair = Pair::new("faults")?;
+        let gateway = pair.start_lender(POOL)?;
+        let before = pair::traces(&pair.mobile)?;
+        let mut mobile = borrower(&pair, step, u32::MAX)?;
+        let told = |status: &Value| pair::refusal(status).contains("could not take up the tunnel");
+        let status = mobile.wait_until("status", DEADLINE, told)?;
+        ensure!(
+            pair::refusal(&status).contains("on purpose"),
+            "{step}: {status}"
+        );
+        mobile.strata_text("down office")?;
+        for daemon in [&mobile, &gateway] {
+            let down = daemon.wait_until("status", DEADLINE, pair::is_down);
+            down.with_context(|| format!("{step}: half of it is left"))?;
+        }
+        let left = on_device(&pair.mobile)?;
+        ensure!(left.is_empty(), "{step} leaves {left:?}");
+        ensure!(
+            mobile
+                .process()
+                .log()
+                .contains("could not take up the tunnel")
+        );
+        mobile.stop()?;
+        let after = pair::traces(&pair.mobile)?;
+        ensure!(after == before, "{step}: {before:#?}, then {after:#?}");
+        // The control: it was the fault that kept it down.
+        mobile.start_again()?;
+        mobile.wait_until("status", DEADLINE, pair::is_up)?;
+        ensure!(!on_device(&pair.mobile)?.is_empty(), "{step}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn the_attempt_after_one_that_failed_succeeds() -> Result<()> {
+    for step in STEPS.into_iter().chain(["lock"]) {
+        let pair = Pair::new("faults")?;
+        let _gateway = pair.start_lender(POOL)?;
+        let mut mobile = borrower(&pair, step, 1)?;
+        mobile
+            .process()
+            .wait_for_log("could not take up the tunnel", DEADLINE)?;
+        mobile.wait_until("status", DEADLINE, pair::is_up)?;
+        transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
+        let status = mobile.strata("status")?;
+        ensure!(pair::children(&status).len() == 1, "{step}: {status}");
+    }
+    Ok(())
+}
+
+/// The end that did not begin fails, and the other one tries again.
+#[lab::test]
+fn a_tunnel_that_the_gateway_cannot_take_up_is_ended_at_both_ends() -> Result<()> {
+    let pair = Pair::new("faults")?;
+    pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+    let config = lender_config(&pair.gateway, POOL);
+    let arguments = ["--faults", "fail=child:1"];
+    let mut gateway = pair.gateway.stratad_with(&config, &arguments)?;
+    let mobile = pair.start_borrower(&pair.mobile, &BORROWER)?;
+    gateway
+        .process()
+        .wait_for_log("could not take up the tunnel", DEADLINE)?;
+    for daemon in [&mobile, &gateway] {
+        daemon.wait_until("status", DEADLINE, pair::is_up)?;
+    }
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)
+}
+
+/// Name servers that are not asked, and a lease that is not remembered, are told; the tunnel stays.
+#[lab::test]
+fn what_only_serves_a_tunnel_fails_without_it() -> Result<()> {
+    let pair = Pair::new("faults")?;
+    pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+    let config = lender_config(&pair.gateway, POOL);
+    let arguments = ["--faults", "fail=lease:1"];
+    let mut gateway = pair.gateway.stratad_with(&config, &arguments)?;
+    let resolver = pair.mobile.file("resolv.conf", "nameserver 192.0.2.53\n")?;
+    let keys = format!(
+        "[tunnel]\ndns = [\"10.8.0.53\"]\nresolver = \"{}\"\n",
+        resolver.display()
+    );
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    let config = borrower_config(&BORROWER).replace("[tunnel]\n", &keys);
+    let arguments = ["--faults", "fail=resolver:1"];
+    let mut mobile = pair.mobile.stratad_with(&config, &arguments)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    mobile
+        .process()
+        .wait_for_log("the name servers are not those of `dns`", DEADLINE)?;
+    gateway
+        .process()
+        .wait_for_log("will be forgotten at a restart", DEADLINE)?;
+    ensure!(counted(&gateway.strata("status")?, &["system_store"]) == 1);
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)
+}
+
+#[lab::test]
+fn a_fault_that_does_not_exist_is_refused() -> Result<()> {
+    let pair = Pair::new("faults")?;
+    let config = pair::mobile_config(Family::V4, Terms::PLAIN, "manual");
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    let started = pair.mobile.stratad_with(&config, &["--faults", "lose=3"]);
+    let told = started.err().context("it runs")?;
+    ensure!(
+        format!("{told:#}").contains("`lose=3` is no fault"),
+        "{told:#}"
+    );
+    Ok(())
+}

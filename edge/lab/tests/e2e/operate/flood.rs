@@ -1,0 +1,204 @@
+//! A gateway that is sent very many malformed datagrams counts each of them, does not grow, and
+//! makes the next tunnel within a second.
+
+use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
+use lab::pair::{self, DEADLINE, Pair, Terms, Tunnel};
+use lab::process::until;
+use serde_json::{Value, json};
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::Instant;
+
+const WARM_UP: u64 = 20_000;
+/// Datagrams of the suite and of its long form.
+const COUNTS: [u64; 2] = [50_000, 1_000_000];
+
+/// What the kernel keeps for a socket until the daemon reads it.
+const BURST: u64 = 128;
+
+/// Octets that the gateway may grow by: less than what each of the fewest datagrams would leave.
+const MOST_GROWTH: u64 = 1 << 20;
+
+#[lab::test]
+fn malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel() -> Result<()> {
+    let pair = Pair::new("flood")?;
+    let tunnel = pair.start_up(Terms::ZONED)?;
+    let mut flood = Flood::new(&pair)?;
+    flood.throw(&tunnel, WARM_UP)?;
+    let before = resident(&tunnel.gateway)?;
+    let [few, all] = COUNTS;
+    let count = effort::count("datagrams", few, all);
+    flood.throw(&tunnel, count)?;
+    let growth = resident(&tunnel.gateway)?.saturating_sub(before);
+    println!("{count} datagrams, {growth} octets more");
+    ensure!(growth < MOST_GROWTH, "{growth} octets more");
+
+    tunnel.mobile.strata_text("down office")?;
+    let down = |status: &Value| pair::children(status).is_empty();
+    tunnel.gateway.wait_until("status", DEADLINE, down)?;
+    let begun = Instant::now();
+    tunnel.mobile.strata_text("up office --wait")?;
+    println!("the next honest set-up took {:?}", begun.elapsed());
+    Ok(())
+}
+
+/// Genuine packets of some day, and where damaged copies of them are sent from.
+struct Flood {
+    socket: UdpSocket,
+    /// With the port that each is for.
+    seeds: Vec<(u16, Vec<u8>)>,
+    dice: u64,
+}
+
+impl Flood {
+    fn new(pair: &Pair) -> Result<Self> {
+        let socket = pair
+            .between
+            .inside(|| Ok(UdpSocket::bind("192.0.2.2:0")?))?;
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+        let mut seeds = Vec::new();
+        for (name, port, marker, skipped) in [
+            ("ike_message", 500, &[][..], 0),
+            ("ike_message", 4500, &[0; 4][..], 0),
+            // The first octet of these is for the fuzzer.
+            ("zone_map", 4500, &[][..], 1),
+        ] {
+            for file in fs::read_dir(folder.join(name))? {
+                let octets = fs::read(file?.path())?;
+                seeds.push((port, [marker, &octets[skipped..]].concat()));
+            }
+        }
+        let dice = 0x5eed_0000_0000_0001;
+        Ok(Self {
+            socket,
+            seeds,
+            dice,
+        })
+    }
+
+    /// Sends so many, never more at once than the kernel keeps, and waits until they are counted:
+    /// they, and what the mobile node sent meanwhile, and nothing else.
+    fn throw(&mut self, tunnel: &Tunnel, count: u64) -> Result<()> {
+        let gateway = &tunnel.gateway;
+        let (begun, honest) = (counted(gateway)?, genuine(&tunnel.mobile)?);
+        let mut thrown = 0;
+        while thrown < count {
+            let burst = BURST.min(count - thrown);
+            for _ in 0..burst {
+                let (port, octets) = self.damaged();
+                self.socket.send_to(&octets, ("192.0.2.1", port))?;
+            }
+            thrown += burst;
+            let what = format!("the count of {thrown} datagrams");
+            until(&what, DEADLINE, || {
+                let counted = counted(gateway)?;
+                Ok((counted >= begun + thrown).then_some(()))
+            })?;
+        }
+        until("a count that is exact", DEADLINE, || {
+            let honest = genuine(&tunnel.mobile)? - honest;
+            Ok((counted(gateway)? == begun + thrown + honest).then_some(()))
+        })
+    }
+
+    fn damaged(&mut self) -> (u16, Vec<u8>) {
+        let index = self.roll(self.seeds.len());
+        let (port, mut octets) = self.seeds[index].clone();
+        let len = octets.len();
+        match self.roll(4) {
+            // At least two: a single octet may be a keepalive, which is nobody's to count.
+            0 => octets.truncate(2 + self.roll(len - 2)),
+            1 => octets
+                .iter_mut()
+                .for_each(|octet| *octet = self.roll(256) as u8),
+            _ => {
+                for _ in 0..=self.roll(6) {
+                    let at = self.roll(len);
+                    octets[at] ^= 1 + self.roll(255) as u8;
+                }
+            }
+        }
+        (port, octets)
+    }
+
+    fn roll(&mut self, below: usize) -> usize {
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        (self.dice >> 8) as usize % below
+    }
+}
+
+/// Everything that arrived from outside, by the daemon's own count.
+fn counted(daemon: &Daemon) -> Result<u64> {
+    let metrics = Metrics::of(daemon)?;
+    let received = metrics.sum("strata_ike_datagrams_total", &["received"]);
+    let handled = metrics.sum("strata_ike_datagrams_total", &["taken", "answered_again"]);
+    let dropped = metrics.sum_without("strata_ike_dropped_total", &[]);
+    ensure!(
+        received == handled + dropped,
+        "{received} received, but {handled} handled and {dropped} dropped"
+    );
+    let opened = metrics.sum("strata_esp_packets_total", &["opened"]);
+    Ok(received + opened + metrics.sum_without("strata_esp_dropped_total", OUTBOUND))
+}
+
+/// What an honest daemon has sent.
+fn genuine(daemon: &Daemon) -> Result<u64> {
+    let metrics = Metrics::of(daemon)?;
+    let ike = metrics.sum("strata_ike_datagrams_total", &["sent"]);
+    Ok(ike + metrics.sum("strata_esp_packets_total", &["sealed"]))
+}
+
+/// Reasons for dropping what was on its way out.
+const OUTBOUND: &[&str] = &[
+    "datagram_malformed",
+    "discard_policy",
+    "bypass_not_routed",
+    "no_sa",
+    "no_policy",
+    "sequence_exhausted",
+    "too_big",
+];
+
+/// Counters as a daemon tells them.
+struct Metrics(String);
+
+impl Metrics {
+    fn of(daemon: &Daemon) -> Result<Self> {
+        daemon.ask("metrics", json!({})).map(Self)
+    }
+
+    /// Of one name, those with one of these labels.
+    fn sum(&self, name: &str, labels: &[&str]) -> u64 {
+        let chosen = |(label, count)| labels.contains(&label).then_some(count);
+        self.samples(name).filter_map(chosen).sum()
+    }
+
+    /// Of one name, all but those with one of these labels.
+    fn sum_without(&self, name: &str, labels: &[&str]) -> u64 {
+        let chosen = |(label, count)| (!labels.contains(&label)).then_some(count);
+        self.samples(name).filter_map(chosen).sum()
+    }
+
+    /// Lines as `name{kind="label"} 5`, in JSON, which escapes quotes and ends of lines.
+    fn samples<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
+        let lines = self.0.split("\\n");
+        lines.filter_map(move |line| {
+            let (_, rest) = line.strip_prefix(name)?.split_once("=\\\"")?;
+            let (label, count) = rest.split_once("\\\"} ")?;
+            Some((label, count.parse().ok()?))
+        })
+    }
+}
+
+/// Octets of memory that the daemon has in use.
+fn resident(daemon: &Daemon) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid()))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    let kib: u64 = kib.context("the kernel tells VmRSS")?.parse()?;
+    Ok(kib << 10)
+}

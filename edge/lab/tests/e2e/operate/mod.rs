@@ -1,0 +1,13 @@
+//! What operators do and meet: logs, diagnosis, faults, floods, leaks, reload, the service.
+
+mod audit;
+mod crash;
+mod dns;
+mod doctor;
+mod explain;
+mod faults;
+mod flood;
+mod leak;
+mod reload;
+mod relock;
+mod service;

@@ -1,0 +1,19 @@
+//! IKE between `strata` and `stratad`: authentication, keys, addresses, policy, recovery.
+
+mod addresses;
+mod children;
+mod clone;
+mod kem;
+mod pki;
+mod policy;
+mod ppk;
+mod pubkey;
+mod reauth;
+mod recovery;
+mod redirect;
+mod refusal;
+mod rekey;
+mod renewal;
+mod resource;
+mod revocation;
+mod window;

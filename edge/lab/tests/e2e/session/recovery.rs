@@ -1,0 +1,223 @@
+//! Whatever dies comes back by itself, and whatever ends leaves nothing behind.
+
+use anyhow::{Result, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms, Tunnel};
+use lab::process::until;
+use lab::transfer::transfer;
+use nix::sys::signal::Signal;
+use os::Family;
+use serde_json::Value;
+use std::fs;
+
+const OCTETS: u64 = 1_000_000;
+
+/// A device that is gone can be read from for ever: without an end that is a busy loop.
+#[lab::test]
+fn a_daemon_whose_device_is_removed_ends_with_the_reason() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let before = traces(&pair)?;
+    let mut tunnel = start_by_itself(&pair, Terms::PLAIN)?;
+    pair.mobile.run("ip link del strata0")?;
+    let status = tunnel.mobile.process().wait(DEADLINE)?;
+    let log = tunnel.mobile.process().log();
+    ensure!(!status.success(), "{status}: {log}");
+    ensure!(log.contains("strata0 was removed"), "{log}");
+    let nobody = |status: &Value| pair::children(status).is_empty();
+    tunnel.gateway.wait_until("status", DEADLINE, nobody)?;
+    tunnel.gateway.stop()?;
+    same(&before, &traces(&pair)?)
+}
+
+/// As by Ctrl-Z, and then `fg`.
+#[lab::test]
+fn whoever_is_suspended_while_he_waits_gets_his_answer() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?;
+    let asking = mobile.command("up office --wait")?;
+    let mut asking = pair.mobile.start("asking", asking)?;
+    mobile.wait_until("status", DEADLINE, |status| {
+        pair::peer(status)["state"] == "connecting"
+    })?;
+    let stat = format!("/proc/{}/stat", asking.pid());
+    asking.signal(Signal::SIGSTOP)?;
+    until("it is suspended", DEADLINE, || {
+        Ok(fs::read_to_string(&stat)?.contains(") T ").then_some(()))
+    })?;
+    asking.signal(Signal::SIGCONT)?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    let status = asking.wait(DEADLINE)?;
+    ensure!(status.success(), "{status}: {}", asking.log());
+    Ok(())
+}
+
+#[lab::test]
+fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let mut tunnel = start_by_itself(&pair, Terms::PLAIN)?;
+    tunnel.mobile.process().crash()?;
+    tunnel.mobile.start_again()?;
+    tunnel.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    each_way(&pair)?;
+    // The gateway has understood that the old SA belongs to a dead process.
+    let one = |status: &Value| pair::children(status).len() == 1;
+    tunnel.gateway.wait_until("status", DEADLINE, one).map(drop)
+}
+
+#[lab::test]
+fn a_killed_licensed_node_comes_back_with_its_licence() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let mut licensed = pair.start_licensed(pair::LICENSED)?;
+    let _tunnel = start_by_itself(&pair, Terms::LICENSED)?;
+    licensed.wait_until("zones", DEADLINE, holds_keys)?;
+    licensed.process().crash()?;
+    // Nobody diverts packets now: they take the ordinary way.
+    each_way(&pair)?;
+    licensed.start_again()?;
+    licensed.wait_until("zones", DEADLINE, holds_keys)?;
+    each_way(&pair)
+}
+
+#[lab::test]
+fn a_killed_gateway_comes_back_with_its_tunnel_and_its_licence() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let licensed = pair.start_licensed(pair::LICENSED)?;
+    let mut tunnel = start_by_itself(&pair, Terms::LICENSED)?;
+    let before = licensed.wait_until("zones", DEADLINE, holds_keys)?;
+    tunnel.gateway.process().crash()?;
+    tunnel.gateway.start_again()?;
+    let old = names(&before);
+    let renewed = |zones: &Value| names(zones).iter().any(|name| !old.contains(name));
+    licensed.wait_until("zones", DEADLINE, renewed)?;
+    tunnel.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    each_way(&pair)
+}
+
+#[lab::test]
+fn what_a_killed_daemon_left_is_gone_after_the_next_start_and_stop() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let before = traces(&pair)?;
+    let mut licensed = pair.start_licensed(pair::LICENSED)?;
+    let mut tunnel = start_by_itself(&pair, Terms::LICENSED)?;
+    licensed.wait_until("zones", DEADLINE, holds_keys)?;
+    for daemon in daemons(&mut tunnel, &mut licensed) {
+        daemon.process().crash()?;
+    }
+    ensure!(
+        traces(&pair)? != before,
+        "a killed daemon leaves at least its black hole"
+    );
+    for daemon in daemons(&mut tunnel, &mut licensed) {
+        daemon.start_again()?;
+    }
+    tunnel.mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    for daemon in daemons(&mut tunnel, &mut licensed) {
+        daemon.stop()?;
+    }
+    same(&before, &traces(&pair)?)
+}
+
+#[lab::test]
+fn sigterm_of_the_mobile_node_takes_the_gateways_end_down() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let mut tunnel = pair.start_up(Terms::PLAIN)?;
+    tunnel.mobile.stop()?;
+    tunnel
+        .gateway
+        .wait_until("status", DEADLINE, pair::is_down)
+        .map(drop)
+}
+
+#[lab::test]
+fn sigterm_of_the_gateway_takes_the_mobile_nodes_end_down() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let mut tunnel = pair.start_up(Terms::PLAIN)?;
+    tunnel.gateway.stop()?;
+    let no_children = |status: &Value| pair::children(status).is_empty();
+    tunnel
+        .mobile
+        .wait_until("status", DEADLINE, no_children)
+        .map(drop)
+}
+
+#[lab::test]
+fn sigterm_leaves_no_device_rule_route_or_socket() -> Result<()> {
+    let pair = Pair::new("recovery")?;
+    let before = traces(&pair)?;
+    let mut licensed = pair.start_licensed(pair::LICENSED)?;
+    let mut tunnel = start_by_itself(&pair, Terms::LICENSED)?;
+    licensed.wait_until("zones", DEADLINE, holds_keys)?;
+    each_way(&pair)?;
+    let during = traces(&pair)?;
+    for (host, (before, during)) in hosts(&pair).iter().zip(before.iter().zip(&during)) {
+        ensure!(
+            before != during,
+            "nothing to leave behind on {}",
+            host.name()
+        );
+    }
+    for daemon in daemons(&mut tunnel, &mut licensed) {
+        daemon.stop()?;
+        let socket = daemon.socket();
+        ensure!(!socket.exists(), "{} is still there", socket.display());
+    }
+    same(&before, &traces(&pair)?)
+}
+
+/// The tunnel as it comes up without a person.
+fn start_by_itself(pair: &Pair, terms: Terms<'_>) -> Result<Tunnel> {
+    let gateway = pair.start_gateway(terms)?;
+    let mobile = pair.start_mobile(Family::V4, terms, "auto")?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    gateway.wait_until("status", DEADLINE, pair::is_up)?;
+    Ok(Tunnel { mobile, gateway })
+}
+
+fn each_way(pair: &Pair) -> Result<()> {
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
+    transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
+}
+
+fn holds_keys(zones: &Value) -> bool {
+    !names(zones).is_empty()
+}
+
+/// The composite SAs whose keys a licensed node holds.
+fn names(zones: &Value) -> Vec<Value> {
+    let held = zones["zones"]["held"].as_array();
+    held.map_or_else(Vec::new, |held| {
+        held.iter().map(|held| held["csa"].clone()).collect()
+    })
+}
+
+fn hosts(pair: &Pair) -> [&Host; 3] {
+    [&pair.mobile, &pair.between, &pair.gateway]
+}
+
+fn daemons<'a>(tunnel: &'a mut Tunnel, licensed: &'a mut Daemon) -> [&'a mut Daemon; 3] {
+    [&mut tunnel.mobile, licensed, &mut tunnel.gateway]
+}
+
+fn traces(pair: &Pair) -> Result<Vec<Vec<String>>> {
+    hosts(pair).into_iter().map(pair::traces).collect()
+}
+
+fn same(before: &[Vec<String>], after: &[Vec<String>]) -> Result<()> {
+    let differ = |(before, after): (&Vec<String>, &Vec<String>)| {
+        let left: Vec<_> = after
+            .iter()
+            .filter(|line| !before.contains(line))
+            .cloned()
+            .collect();
+        let lost: Vec<_> = before
+            .iter()
+            .filter(|line| !after.contains(line))
+            .cloned()
+            .collect();
+        (left, lost)
+    };
+    let all: Vec<_> = before.iter().zip(after).map(differ).collect();
+    ensure!(before == after, "(left, lost) for each host: {all:#?}");
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! A gateway sends its peers to another one: the host between is the other one here, with the same
+//! identity and key.
+
+use anyhow::{Result, ensure};
+use lab::daemon::Daemon;
+use lab::duo::{Duo, OURS, THEIRS};
+use lab::pair::{
+    self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms, is_down, is_up, mobile_config,
+    refusal,
+};
+use lab::strongswan::Connection;
+use lab::transfer::transfer;
+use lab::volley::volleys;
+use serde_json::Value;
+
+/// The other gateway.
+const OTHER: &str = "10.3.0.1";
+
+/// What the mobile node adds to its peer.
+const LISTED: &str = "redirect = [\"10.3.0.0/24\"]";
+
+/// The mobile node, the gateway and the other one, not connected. `more` stands in the gateway's
+/// configuration, `listed` in the mobile node's.
+fn start(more: &str, listed: &str) -> Result<(Pair, [Daemon; 3])> {
+    let pair = Pair::new("redirect")?;
+    let config = pair::gateway_config(Terms::PLAIN);
+    let alone = config.split("[licensed.fa]").next().unwrap_or_default();
+    for host in [&pair.mobile, &pair.gateway, &pair.between] {
+        host.secret("tunnel.psk", TUNNEL_KEY)?;
+    }
+    let gateway = pair.gateway.stratad(&format!("{alone}{more}"))?;
+    let other = pair.between.stratad(alone)?;
+    let mobile = mobile_config(os::Family::V4, Terms::PLAIN, "manual");
+    let mobile = pair.mobile.stratad(&format!("{mobile}{listed}\n"))?;
+    Ok((pair, [mobile, gateway, other]))
+}
+
+/// The tunnel goes to the other gateway, and octets pass each way.
+fn is_there(pair: &Pair, [mobile, gateway, other]: &[Daemon; 3]) -> Result<()> {
+    mobile.wait_until("status", DEADLINE, |status| {
+        is_up(status) && pair::peer(status)["remote"].to_string().contains(OTHER)
+    })?;
+    other.wait_until("status", DEADLINE, is_up)?;
+    gateway.wait_until("status", DEADLINE, |status| !is_up(status))?;
+    transfer(&pair.mobile, &pair.between, GATEWAY[0], 1_000_000)?;
+    transfer(&pair.between, &pair.mobile, MOBILE[0], 1_000_000)
+}
+
+fn sent(when: &str) -> Result<()> {
+    let redirect = format!("[redirect]\nto = \"{OTHER}\"\nwhen = \"{when}\"\n");
+    let (pair, mut daemons) = start(&redirect, LISTED)?;
+    daemons[0].strata("up office")?;
+    is_there(&pair, &daemons)?;
+    let told = format!("sends us to {OTHER}");
+    daemons[0].process().wait_for_log(&told, DEADLINE)
+}
+
+#[lab::test]
+fn a_peer_is_sent_away_at_its_first_message() -> Result<()> {
+    sent("init")
+}
+
+#[lab::test]
+fn a_peer_is_sent_away_when_it_has_proved_who_it_is() -> Result<()> {
+    sent("auth")
+}
+
+/// The tunnel is never down: there is another before it goes.
+#[lab::test]
+fn strata_redirect_empties_a_gateway() -> Result<()> {
+    let (pair, daemons) = start("", LISTED)?;
+    daemons[0].strata("up office --wait")?;
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 1_000_000)?;
+    let asked = daemons[1].strata_text(&format!("redirect alice {OTHER}"))?;
+    ensure!(asked.contains("asked to go elsewhere"), "{asked}");
+    is_there(&pair, &daemons)?;
+    daemons[1].wait_until("status", DEADLINE, is_down).map(drop)
+}
+
+#[lab::test]
+fn an_address_that_is_not_listed_is_told_with_the_fix() -> Result<()> {
+    let (pair, daemons) = start("", "redirect = [\"10.4.0.0/24\"]")?;
+    let [mobile, gateway, _] = &daemons;
+    mobile.strata("up office --wait")?;
+    let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
+    volleys(ends.0, ends.1, || {
+        gateway.strata_text(&format!("redirect alice {OTHER}"))?;
+        let told = |status: &Value| {
+            is_up(status) && refusal(status).contains("`redirect` in its table does not list")
+        };
+        mobile.wait_until("status", DEADLINE, told)
+    })
+    .map(drop)
+}
+
+#[lab::test]
+fn what_cannot_be_sent_away_is_refused_with_the_fix() -> Result<()> {
+    let (_pair, daemons) = start("", "")?;
+    let [mobile, gateway, _] = &daemons;
+    let to_other = |name: &str| format!("redirect {name} {OTHER}");
+    gateway.refuses(&to_other("nobody"), "strata status")?;
+    gateway.refuses(&to_other("alice"), "wait until it connects")?;
+    mobile.strata("up office --wait")?;
+    gateway.refuses(&to_other("alice"), "list 10.3.0.1 in `redirect`")?;
+    mobile.refuses(&to_other("office"), "write another `address`")
+}
+
+/// It follows unless it is told not to. The other gateway is ours as well, at its other address. Only at
+/// its first message: sent away by the answer to IKE_AUTH, charon 5.9.8 frees something twice.
+#[lab::test]
+fn strongswan_goes_where_it_is_sent() -> Result<()> {
+    let duo = Duo::new("redirect")?;
+    duo.ours.run("ip address add 192.0.2.3/24 dev eth0")?;
+    let ours = OURS
+        .replace("address = \"192.0.2.2\"\n", "")
+        .replace("start = \"manual\"\n", "");
+    let ours = format!("{ours}[redirect]\nto = \"192.0.2.3\"\nwhen = \"init\"\n");
+    let peer_address = "192.0.2.1";
+    let theirs = Connection {
+        peer_address,
+        ..THEIRS
+    };
+    let (strata, mut charon) = duo.start(&ours, &theirs)?;
+    // swanctl gives up waiting where charon begins anew.
+    let _ = charon.initiate();
+    charon.wait_until(DEADLINE, |sas| {
+        sas.contains("remote-host=192.0.2.3") && sas.contains("state=INSTALLED")
+    })?;
+    strata.wait_until("status", DEADLINE, |status| {
+        status["status"]["peers"][0]["state"] == "up"
+    })?;
+    transfer(&duo.theirs, &duo.ours, "10.1.0.1", 1_000_000)?;
+    let log = charon.process().log();
+    ensure!(log.contains("N(REDIR)"), "{log}");
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! Packets through tunnels: modes, offload, MTU, marks, padding, encapsulation.
+
+mod aead;
+mod clamp;
+mod dscp;
+mod ecn;
+mod encapsulation;
+mod esn;
+mod fragment;
+mod mode;
+mod offload;
+mod pmtu;
+mod selectors;
+mod tcp;
+mod tfc;
+mod transfer;
+mod workers;

@@ -1,0 +1,474 @@
+//! Path MTU discovery: a hop on the way takes less than the links at both ends. Who says so is the kernel
+//! between, who has to hear it are sockets of the kernel behind the mobile node, and whether packets
+//! were cut is counted by the kernels where they arrive.
+
+use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::pair::{self, BEHIND, DEADLINE, GATEWAY, Pair, Terms, Tunnel};
+use lab::plain;
+use lab::process::until;
+use lab::transfer::{connect, transfer};
+use model::Path;
+use os::{Datagrams, Family};
+use serde_json::Value;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+const OCTETS: u64 = 1_000_000;
+
+/// What the hop takes, and what of it is left for a datagram: without IPv4 and UDP headers, SPI, number,
+/// ICV and trailer.
+const NARROW: u32 = 1400;
+const ROOM: u16 = 1346;
+/// The same in two zones: a map of up to seven words, a next header, and two ICVs.
+const ZONED_ROOM: u16 = 1400 - 28 - 8 - 28 - 1 - 32;
+
+const ON: &str = "clamp = false\npath_mtu = \"icmp\"";
+const OFF: &str = "clamp = false";
+
+/// More than what passes until everybody knows.
+const FEW: u64 = 150;
+
+/// Counts what arrives in pieces, before they are put together.
+const COUNTERS: &str = "table inet pieces {
+  chain came {
+    type filter hook prerouting priority -450
+    iifname \"eth0\" ip frag-off & 0x3fff != 0 counter
+    iifname \"eth0\" exthdr frag exists counter
+  }
+}
+";
+
+/// A router that does not say that something is too long.
+const SILENT: &str = "table inet silent {
+  chain out {
+    type filter hook output priority 0
+    icmp type destination-unreachable icmp code frag-needed counter drop
+  }
+}
+";
+
+/// How many packets rules have counted.
+fn counted(rules: &str) -> u64 {
+    let counts = rules.split("counter packets ").skip(1);
+    let counts = counts.filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+    counts.sum()
+}
+
+/// The mobile node is a router for a host behind it.
+fn configs(outer: Family, terms: Terms<'_>, tunnel: &str) -> [String; 2] {
+    let network = "\"10.1.0.0/24\", \"fd00:1::/64\"";
+    let hosts = "\"10.1.0.2/32\", \"fd00:1::2/128\"";
+    let mobile = pair::mobile_config(outer, terms, "manual");
+    let gateway = pair::gateway_config(terms);
+    let table = |config: String| plain::in_table(&config, "[tunnel]", tunnel);
+    [
+        table(mobile).replace(
+            &format!("local = [{hosts}]"),
+            &format!("local = [{network}]"),
+        ),
+        table(gateway).replace(
+            &format!("remote = [{hosts}]"),
+            &format!("remote = [{network}]"),
+        ),
+    ]
+}
+
+/// The wire between the router and the gateway.
+fn narrow(pair: &Pair, mtu: u32) -> Result<()> {
+    for (host, device) in [(&pair.between, "wired"), (&pair.gateway, "eth0")] {
+        host.netns().netlink()?.set_mtu(device, mtu)?;
+    }
+    Ok(())
+}
+
+/// A tunnel that is up, through such a wire, and the host behind.
+struct Scene {
+    pair: Pair,
+    behind: Host,
+    tunnel: Tunnel,
+}
+
+impl Scene {
+    fn new(outer: Family, terms: Terms<'_>, tunnel: &str) -> Result<Self> {
+        Self::of(Pair::new("pmtu")?, outer, terms, tunnel, NARROW)
+    }
+
+    fn of(pair: Pair, outer: Family, terms: Terms<'_>, config: &str, mtu: u32) -> Result<Self> {
+        narrow(&pair, mtu)?;
+        let behind = pair.add_host_behind_mobile()?;
+        for host in [&pair.mobile, &pair.gateway] {
+            host.file("pieces.nft", COUNTERS)?;
+            host.run("nft -f pieces.nft")?;
+        }
+        for host in [&pair.mobile, &pair.gateway] {
+            host.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+        }
+        pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+        let [mobile, gateway] = configs(outer, terms, config);
+        let tunnel = Tunnel {
+            gateway: pair.gateway.stratad(&gateway)?,
+            mobile: pair.mobile.stratad(&mobile)?,
+        };
+        tunnel.up()?;
+        Ok(Self {
+            pair,
+            behind,
+            tunnel,
+        })
+    }
+
+    /// Octets each way, and inside both families. A kernel that has heard how long datagrams may be tells
+    /// the other one when it connects, so in each family another end is the first to try.
+    fn pass(&self) -> Result<()> {
+        let there = |address| transfer(&self.behind, &self.pair.gateway, address, OCTETS);
+        let back = |address| transfer(&self.pair.gateway, &self.behind, address, OCTETS);
+        there(GATEWAY[0])?;
+        back(BEHIND[1])?;
+        there(GATEWAY[1])?;
+        back(BEHIND[0])
+    }
+
+    /// How many pieces arrived at the gateway and at the mobile node.
+    fn pieces(&self) -> Result<[u64; 2]> {
+        let came =
+            |host: &Host| -> Result<u64> { Ok(counted(&host.run("nft list table inet pieces")?)) };
+        Ok([came(&self.pair.gateway)?, came(&self.pair.mobile)?])
+    }
+
+    /// What each end knows.
+    fn known(&self) -> Result<[Value; 2]> {
+        Ok([known(&self.tunnel.mobile)?, known(&self.tunnel.gateway)?])
+    }
+
+    /// A socket behind the mobile node, the way to one at the gateway, and that one.
+    fn sockets(&self, family: usize) -> Result<(Datagrams, Path, Datagrams)> {
+        let near = bind(&self.behind, BEHIND[family])?;
+        let far = bind(&self.pair.gateway, GATEWAY[family])?;
+        let path = Path::udp(near.local(), far.local());
+        Ok((near, path, far))
+    }
+
+    /// What the kernel behind knows of the way to the gateway.
+    fn heard(&self, path: Path) -> Result<u16> {
+        self.behind.inside(|| Ok(os::path_mtu(path, None)?))
+    }
+
+    /// Sends datagrams of 1380 octets that nobody may cut until the kernel refuses them.
+    fn insist(&self, family: usize) -> Result<u16> {
+        let (near, path, _far) = self.sockets(family)?;
+        let payload = vec![7; 1380 - HEADERS[family]];
+        until("a word from the tunnel", DEADLINE, || {
+            match near.send_whole(path, 0, &payload) {
+                Err(error) if os::is_too_long(&error) => Ok(Some(())),
+                sent => Ok(sent.map(|()| None)?),
+            }
+        })?;
+        self.heard(path)
+    }
+}
+
+/// Of IP and UDP.
+const HEADERS: [usize; 2] = [28, 48];
+
+fn bind(host: &Host, address: &str) -> Result<Datagrams> {
+    let address: IpAddr = address.parse()?;
+    host.inside(|| Ok(Datagrams::udp(SocketAddr::new(address, 0), None)?))
+}
+
+/// What a daemon tells of its tunnel: the longest datagram, and the longest packet.
+fn known(daemon: &Daemon) -> Result<Value> {
+    let status = daemon.strata("status")?;
+    let child = pair::children(&status).pop().context("no tunnel")?;
+    Ok(serde_json::json!([child["mtu"], child["path_mtu"]]))
+}
+
+fn count(daemon: &Daemon, what: &str) -> Result<u64> {
+    let status = daemon.strata("status")?;
+    let count = &status["status"]["path_mtu"][what];
+    count.as_u64().with_context(|| status.to_string())
+}
+
+#[lab::test]
+fn without_it_packets_are_cut_on_their_way() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;
+    scene.pass()?;
+    let [there, back] = scene.pieces()?;
+    ensure!(there > 10 * FEW && back > 10 * FEW, "{there}, {back}");
+    ensure!(scene.known()? == [(); 2].map(|()| serde_json::json!([null, null])));
+    Ok(())
+}
+
+/// All that is sent arrives, hardly anything in pieces, and both ends know why.
+fn go_whole(scene: &Scene, room: u16) -> Result<()> {
+    scene.pass()?;
+    let [there, back] = scene.pieces()?;
+    ensure!(there < FEW && back < FEW, "{there}, {back} pieces");
+    let known = scene.known()?;
+    let expected = serde_json::json!([room, NARROW]);
+    ensure!(known.iter().all(|known| *known == expected), "{known:?}");
+    // From then on it is none at all.
+    scene.pass()?;
+    ensure!(scene.pieces()? == [there, back], "{:?}", scene.pieces()?);
+    let text = scene.tunnel.mobile.strata_text("status")?;
+    let line = format!("mtu       {room}, of {NARROW} outside");
+    ensure!(text.contains(&line), "{text}");
+    Ok(())
+}
+
+#[lab::test]
+fn packets_go_whole_through_a_narrow_hop() -> Result<()> {
+    let mut scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
+    go_whole(&scene, ROOM)?;
+    let log = scene.tunnel.mobile.process().log();
+    let line = "peer office: the way there takes packets of 1400 octets, datagrams of 1346";
+    ensure!(log.matches(line).count() == 1, "{log}");
+    // But for those that a source sends while it is being told.
+    let mut status = scene.tunnel.mobile.strata("status")?;
+    if let Some(drops) = status["status"]["drops"].as_object_mut() {
+        drops.remove("esp_too_long");
+    }
+    pair::no_drops(&status)
+}
+
+#[lab::test]
+fn packets_go_whole_through_a_narrow_hop_in_zones() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::ZONED, ON)?;
+    go_whole(&scene, ZONED_ROOM)
+}
+
+#[lab::test]
+fn packets_go_whole_through_a_narrow_hop_over_ipv6() -> Result<()> {
+    let scene = Scene::new(Family::V6, Terms::PLAIN, ON)?;
+    go_whole(&scene, ROOM - 20)
+}
+
+/// It is the router before the narrow hop, and what it opens is as whole as all else.
+#[lab::test]
+fn a_licensed_node_passes_on_what_is_whole_and_says_what_is_too_long() -> Result<()> {
+    let pair = Pair::new("pmtu")?;
+    let licensed = pair.start_licensed(pair::LICENSED)?;
+    let scene = Scene::of(pair, Family::V4, Terms::LICENSED, ON, NARROW)?;
+    let holds = |zones: &Value| zones["zones"]["held"][0].is_object();
+    licensed.wait_until("zones", DEADLINE, holds)?;
+    go_whole(&scene, ZONED_ROOM)?;
+    ensure!(pair::segments(&licensed)? > 0, "it has seen nothing");
+    Ok(())
+}
+
+#[lab::test]
+fn a_narrow_hop_that_loses_packets_is_passed() -> Result<()> {
+    let hop = sim::Settings {
+        rate: None,
+        delay: Duration::from_millis(2),
+        queue: 1000,
+        bit_error_rate: 5e-6,
+    };
+    let pair = Pair::with_lossy_hop("pmtu", hop)?;
+    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, NARROW)?;
+    go_whole(&scene, ROOM)
+}
+
+/// Nothing but routers can say it. That is why it is off unless somebody wants it, and how it is seen.
+#[lab::test]
+fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
+    scene.pair.between.file("silent.nft", SILENT)?;
+    scene.pair.between.run("nft -f silent.nft")?;
+    let (mut near, mut far) = connect(&scene.behind, &scene.pair.gateway, GATEWAY[0])?;
+    near.write_all(&[7; 15_000])?;
+    // TCP sends ten segments at once, and then the first of them again and again.
+    until("the third try", DEADLINE, || {
+        let rules = scene.pair.between.run("nft list table inet silent")?;
+        Ok((counted(&rules) >= 13).then_some(()))
+    })?;
+    far.set_nonblocking(true)?;
+    let read = far.read(&mut [0; 1]).map_err(|error| error.kind());
+    ensure!(read == Err(ErrorKind::WouldBlock), "{read:?}");
+    let [mobile, _] = configs(Family::V4, Terms::PLAIN, OFF);
+    scene.tunnel.mobile.change(&mobile)?;
+    far.set_nonblocking(false)?;
+    Ok(far.read_exact(&mut [0; 15_000])?)
+}
+
+#[lab::test]
+fn sources_hear_how_long_datagrams_may_be() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
+    for family in [0, 1] {
+        ensure!(scene.insist(family)? == ROOM, "family {family}");
+        // What they hear is true: to the octet, and without pieces.
+        let (near, path, mut far) = scene.sockets(family)?;
+        let before = scene.pieces()?;
+        let payload = vec![7; usize::from(ROOM) - HEADERS[family]];
+        near.send_whole(path, 0, &payload)?;
+        until("the longest datagram", DEADLINE, || {
+            let mut came = None;
+            let _ = far.recv(|_, octets| came = Some(octets.len()));
+            Ok(came)
+        })?;
+        ensure!(scene.pieces()? == before);
+    }
+    ensure!(count(&scene.tunnel.mobile, "too_long")? >= 2);
+    Ok(())
+}
+
+/// IPv4 alone knows such datagrams; they are cut outside, for that needs no second number.
+#[lab::test]
+fn a_datagram_that_may_be_cut_passes() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
+    scene.insist(0)?;
+    let (near, mut far) = (
+        bind(&scene.behind, "10.1.0.130")?,
+        bind(&scene.pair.gateway, "10.8.0.1")?,
+    );
+    let path = Path::udp(near.local(), far.local());
+    near.send(path, 0, &[7; 1352])?;
+    until("the datagram", DEADLINE, || {
+        let mut came = None;
+        let _ = far.recv(|_, octets| came = Some(octets.len()));
+        Ok(came.filter(|len| *len == 1352))
+    })?;
+    Ok(())
+}
+
+#[lab::test]
+fn connections_that_begin_later_fit_from_their_beginning() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::PLAIN, "path_mtu = \"icmp\"")?;
+    scene.insist(0)?;
+    let before = count(&scene.tunnel.mobile, "too_long")?;
+    // The family of which the kernel behind has heard nothing.
+    transfer(&scene.behind, &scene.pair.gateway, GATEWAY[1], OCTETS)?;
+    let after = count(&scene.tunnel.mobile, "too_long")?;
+    ensure!(before == after, "{before}, {after}");
+    Ok(())
+}
+
+#[lab::test]
+fn below_the_least_of_ipv6_packets_are_cut_and_all_arrives() -> Result<()> {
+    let pair = Pair::new("pmtu")?;
+    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1300)?;
+    scene.pass()?;
+    ensure!(scene.insist(1)? == 1280);
+    let expected = serde_json::json!([1280, 1300]);
+    let known = scene.known()?;
+    ensure!(known.iter().all(|known| *known == expected), "{known:?}");
+    Ok(())
+}
+
+/// Destination Unreachable, code 4, in the name of the router, about a packet of the mobile node's to the
+/// gateway: all of it can be guessed.
+fn forge(pair: &Pair, mtu: u16) -> Result<()> {
+    let [high, low] = mtu.to_be_bytes();
+    let mut message = vec![3, 4, 0, 0, 0, 0, high, low];
+    message.extend([0x45, 0, 5, 0, 0, 1, 0x40, 0, 64, 17, 0, 0]);
+    message.extend([10, 3, 0, 2, 192, 0, 2, 1]);
+    message.extend([0x11, 0x94, 0x11, 0x94, 4, 0, 0, 0]);
+    let sum = wire::checksum::Sum::default().with(&message).finish();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    pair.between.inside(|| {
+        let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
+        let to: SocketAddr = "10.3.0.2:0".parse()?;
+        Ok(raw.send_to(&message, &to.into()).map(drop)?)
+    })
+}
+
+/// What the attacker says is in the kernel, whatever that makes of it.
+fn await_forged(scene: &Scene, forged: u16) -> Result<u16> {
+    let path = Path::udp("10.3.0.2:4500".parse()?, "192.0.2.1:4500".parse()?);
+    until("the forged word", DEADLINE, || {
+        forge(&scene.pair, forged)?;
+        let host = &scene.pair.mobile;
+        let mtu = host.inside(|| Ok(os::path_mtu(path, Some(os::routes::MARK))?))?;
+        Ok((mtu < 1500).then_some(mtu))
+    })
+}
+
+/// An attacker who is not on the way says that it takes next to nothing. Zero says nothing, and 68 is what
+/// no path is any more, and is not believed.
+#[lab::test]
+fn a_forged_router_makes_nothing_stand_still() -> Result<()> {
+    let pair = Pair::new("pmtu")?;
+    let mut scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
+    forge(&scene.pair, 0)?;
+    scene.pass()?;
+    ensure!(scene.known()?[0] == serde_json::json!([null, null]));
+    ensure!(count(&scene.tunnel.mobile, "disbelieved")? == 0);
+    await_forged(&scene, 68)?;
+    scene.pass()?;
+    ensure!(scene.known()?[0] == serde_json::json!([null, null]));
+    ensure!(count(&scene.tunnel.mobile, "disbelieved")? == 1);
+    ensure!(scene.pieces()? == [0, 0], "{:?}", scene.pieces()?);
+    let log = scene.tunnel.mobile.process().log();
+    ensure!(log.contains("less than any way takes"), "{log}");
+    Ok(())
+}
+
+/// What could be is believed as far as 1280 octets inside, and not even cut: nobody on the way has to.
+#[lab::test]
+fn a_forged_router_that_could_be_one_costs_some_octets_of_each_packet() -> Result<()> {
+    let pair = Pair::new("pmtu")?;
+    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
+    // Before anything went whole nobody listens.
+    scene.pass()?;
+    ensure!(await_forged(&scene, 600)? == 600);
+    scene.pass()?;
+    ensure!(scene.known()?[0] == serde_json::json!([1280, 600]));
+    let [there, back] = scene.pieces()?;
+    ensure!(there == 0 && back == 0, "{there}, {back} pieces");
+    Ok(())
+}
+
+#[lab::test]
+fn what_is_known_of_a_path_stays_there_when_the_tunnel_moves() -> Result<()> {
+    let pair = Pair::new("pmtu")?;
+    pair.add_second_wire()?;
+    for (host, device) in [(&pair.between, "wireless"), (&pair.mobile, "eth0")] {
+        host.netns().netlink()?.set_mtu(device, NARROW)?;
+    }
+    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
+    scene.pass()?;
+    let narrow = serde_json::json!([ROOM, NARROW]);
+    let unknown = serde_json::json!([null, null]);
+    for (from, expected) in [("10.4.0.2", unknown), ("10.3.0.2", narrow)] {
+        scene
+            .tunnel
+            .mobile
+            .strata(&format!("move office --from {from}"))?;
+        let known = known(&scene.tunnel.mobile)?;
+        ensure!(known == expected, "{from}: {known}");
+        scene.pass()?;
+        ensure!(self::known(&scene.tunnel.mobile)? == expected, "{from}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn a_reload_turns_it_on_and_off() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;
+    let reload = |config: &str, line: &str| {
+        let [mobile, _] = configs(Family::V4, Terms::PLAIN, config);
+        let text = scene.tunnel.mobile.change(&mobile)?;
+        ensure!(text.contains(line), "{text}");
+        scene.pass()
+    };
+    reload(ON, "~ tunnel.path_mtu off -> icmp (applied)")?;
+    ensure!(known(&scene.tunnel.mobile)? == serde_json::json!([ROOM, NARROW]));
+    reload(OFF, "~ tunnel.path_mtu icmp -> off (applied)")?;
+    ensure!(known(&scene.tunnel.mobile)? == serde_json::json!([null, null]));
+    Ok(())
+}
+
+#[lab::test]
+fn what_turns_it_on_is_one_of_two_words() -> Result<()> {
+    let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;
+    for (bad, fix) in [("\"on\"", "icmp"), ("1400", "quotes")] {
+        let config = format!("path_mtu = {bad}");
+        let [mobile, _] = configs(Family::V4, Terms::PLAIN, &config);
+        scene.tunnel.mobile.configure(&mobile)?;
+        scene.tunnel.mobile.refuses("reload", fix)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Cargo compiles a package again for each set of features that it is asked for with, and which set
+//! that is depends on what else is built. The commands of the suite ask for the same sets.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// A package and how it is compiled: name and version, kind of target, and `build` or `check`.
+type Unit = (String, String, String);
+
+/// Sets of features by what has them.
+type Built = BTreeMap<Unit, BTreeSet<String>>;
+
+/// What cargo would compile, as it tells with a feature that is not stable yet.
+fn compiled(built: &mut Built, arguments: &str) {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .env("RUSTC_BOOTSTRAP", "1")
+        .args(arguments.split(' '))
+        .args(["--offline", "--unit-graph", "-Zunstable-options"])
+        .output()
+        .expect("cargo runs this test");
+    let graph: Value = serde_json::from_slice(&output.stdout).expect("the graph is JSON");
+    let units = graph["units"].as_array().expect("a graph has units");
+    let libraries = units.iter().filter(|unit| {
+        let kinds = unit["target"]["kind"].to_string();
+        let mode = &unit["mode"];
+        (mode == "build" || mode == "check") && kinds.contains("lib")
+    });
+    for unit in libraries {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let key = (
+            text(&unit["pkg_id"]),
+            unit["target"]["kind"].to_string(),
+            text(&unit["mode"]),
+        );
+        let set = format!("{} {}", unit["features"], unit["profile"]["opt_level"]);
+        built.entry(key).or_default().insert(set);
+    }
+}
+
+/// Packages of which there is more than one set, by name and version.
+fn twice(commands: &[&str]) -> Vec<String> {
+    let mut built = Built::new();
+    commands
+        .iter()
+        .for_each(|command| compiled(&mut built, command));
+    let several = built.into_iter().filter(|(_, sets)| sets.len() > 1);
+    let name = |(id, ..): Unit| id.rsplit(['/', '#']).next().unwrap_or_default().to_owned();
+    several.map(|(unit, _)| name(unit)).collect()
+}
+
+/// What build scripts and macros share with programs, in another form.
+const ALLOWED: [&str; 1] = ["libc@"];
+
+#[test]
+fn no_library_is_compiled_twice() {
+    let mut twice = twice(&[
+        "build --workspace --all-targets",
+        "test --workspace --lib --bins",
+        "test --workspace --test e2e",
+        "check --workspace --all-targets",
+        "doc --workspace --no-deps",
+    ]);
+    twice.retain(|name| !ALLOWED.iter().any(|allowed| name.starts_with(allowed)));
+    assert!(
+        twice.is_empty(),
+        "these have other features in another command: {twice:?}. Name the missing ones in edge/pages/Cargo.toml"
+    );
+}
+
+/// Negative control: a part of the workspace has fewer features.
+#[test]
+fn a_part_of_the_workspace_is_compiled_again() {
+    let twice = twice(&[
+        "build --workspace --all-targets",
+        "build -p strata -p stratad",
+    ]);
+    assert!(
+        twice.iter().any(|name| name.starts_with("bitflags@")),
+        "{twice:?}"
+    );
+}
