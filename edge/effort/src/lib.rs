@@ -1,13 +1,12 @@
-//! How far a test counts that could go on for hours: walks, operations, datagrams.
+//! Counts for tests that could run for hours: walks, operations, datagrams.
 //!
-//! The suite takes the first few, which are the same every time. `STRATA_LONG=1`, which
-//! `./x test --long` sets, takes all. `STRATA_WALKS=FIRST,COUNT` takes others of what is called
-//! `walks`, for a failure that a long run has named.
+//! The suite runs the first few, the same each time; `STRATA_LONG=1` (`./x test --long`) runs all.
+//! `STRATA_WALKS=FIRST,COUNT` repeats runs of the test named `walks`, such as one that failed.
 
 use std::ops::Range;
 
-/// Numbers of the runs to make: the first `few`, or `all`, or those that a variable named after
-/// `name` asks for. Prints them, so that the output of a test has its seeds.
+/// Returns the numbers of the runs to make: the first `few`, or `all`, or those that the variable
+/// named after `name` asks for. Prints them, so that the output of a test has its seeds.
 ///
 /// # Panics
 /// The variable is not `FIRST,COUNT`.
@@ -24,7 +23,7 @@ pub fn runs(name: &str, few: u64, all: u64) -> Range<u64> {
     runs
 }
 
-/// How many there are of them.
+/// Returns the length of [`runs`].
 ///
 /// # Panics
 /// As [`runs`].

@@ -81,7 +81,7 @@ pub fn find_binary(name: &str) -> Result<PathBuf, Obstacle> {
         .map(|directory| directory.join(name))
         .find(|candidate| candidate.is_file())
         .ok_or_else(|| {
-            let fix = format!("run `cargo build -p {name}`, or set STRATA_BIN_DIR to its folder");
+            let fix = "run `cargo build --workspace --bins`, or set STRATA_BIN_DIR to its folder";
             Obstacle::new(format!("{name} is not built"), fix)
         })
 }

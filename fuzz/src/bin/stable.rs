@@ -1,7 +1,7 @@
 //! Fuzzing without a nightly compiler, for so many seconds with each target: the seeds, changed at
 //! random. It sees no coverage, so it finds less than `./x fuzz`, but it finds it everywhere.
 //!
-//! `cargo run --no-default-features --features engines --bin stable -- SECONDS [TARGET]`
+//! `cargo run -p fuzz --bin stable -- SECONDS [TARGET]`
 
 use fuzz::{ENGINES, READERS, Target};
 use std::fs;
@@ -14,7 +14,10 @@ fn main() {
     let seconds = Duration::from_secs(seconds.expect("usage: stable SECONDS [TARGET]"));
     let wanted = arguments.next();
     let targets = READERS.iter().chain(ENGINES);
-    for target in targets.filter(|(name, _)| wanted.as_deref().is_none_or(|only| only == *name)) {
+    let targets = targets.filter(|(name, _)| wanted.as_deref().is_none_or(|only| only == *name));
+    let targets: Vec<_> = targets.collect();
+    assert!(!targets.is_empty(), "there is no target {wanted:?}");
+    for target in targets {
         fuzz_for(*target, seconds);
     }
 }
@@ -24,13 +27,16 @@ fn fuzz_for((name, run): Target, time: Duration) {
     let mut dice = Dice(0x5eed_0000_0000_0001);
     let begun = Instant::now();
     let mut executions = 0_u64;
-    while begun.elapsed() < time {
+    while executions < LEAST || begun.elapsed() < time {
         let octets = changed(&seeds, &mut dice);
         run_or_tell(name, run, &octets);
         executions += 1;
     }
     println!("{name}: {executions} executions");
 }
+
+/// Executions of a target even if its time is over.
+const LEAST: u64 = 1000;
 
 /// Runs it; if it panics, the octets are kept.
 fn run_or_tell(name: &str, run: fn(&[u8]), octets: &[u8]) {

@@ -8,10 +8,10 @@ use std::process::Command;
 /// A package and how it is compiled: name and version, kind of target, and `build` or `check`.
 type Unit = (String, String, String);
 
-/// Sets of features by what has them.
+/// Feature sets of each unit.
 type Built = BTreeMap<Unit, BTreeSet<String>>;
 
-/// What cargo would compile, as it tells with a feature that is not stable yet.
+/// Adds the units that cargo would compile, from its unstable `--unit-graph`.
 fn compiled(built: &mut Built, arguments: &str) {
     let output = Command::new(env!("CARGO"))
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -20,6 +20,11 @@ fn compiled(built: &mut Built, arguments: &str) {
         .args(["--offline", "--unit-graph", "-Zunstable-options"])
         .output()
         .expect("cargo runs this test");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let graph: Value = serde_json::from_slice(&output.stdout).expect("the graph is JSON");
     let units = graph["units"].as_array().expect("a graph has units");
     let libraries = units.iter().filter(|unit| {
@@ -50,22 +55,39 @@ fn twice(commands: &[&str]) -> Vec<String> {
     several.map(|(unit, _)| name(unit)).collect()
 }
 
-/// What build scripts and macros share with programs, in another form.
-const ALLOWED: [&str; 1] = ["libc@"];
+/// Packages that build scripts and macros share with programs, but not their features or optimization.
+const ALLOWED: [&str; 3] = ["libc@", "num-conv@", "time-core@"];
+
+/// Commands of `.ci/phases`, without the options that change no feature.
+const COMMANDS: [&str; 5] = [
+    "build --workspace --bins --tests",
+    "test --workspace --exclude fuzz --lib --bins",
+    "test --workspace --test e2e",
+    "clippy --workspace --bins --tests",
+    "doc --workspace --no-deps",
+];
+
+#[test]
+fn these_are_the_commands_of_the_suite() {
+    let phases = include_str!("../../../.ci/phases")
+        .replace(" --locked", "")
+        .replace(" --no-fail-fast", "");
+    for command in COMMANDS {
+        assert!(phases.contains(command), "{command}");
+    }
+}
 
 #[test]
 fn no_library_is_compiled_twice() {
-    let mut twice = twice(&[
-        "build --workspace --all-targets",
-        "test --workspace --lib --bins",
-        "test --workspace --test e2e",
-        "check --workspace --all-targets",
-        "doc --workspace --no-deps",
-    ]);
+    // Clippy compiles what `check` does.
+    let commands = COMMANDS.map(|command| command.replace("clippy", "check"));
+    let commands: Vec<_> = commands.iter().map(String::as_str).collect();
+    let mut twice = twice(&commands);
     twice.retain(|name| !ALLOWED.iter().any(|allowed| name.starts_with(allowed)));
     assert!(
         twice.is_empty(),
-        "these have other features in another command: {twice:?}. Name the missing ones in edge/pages/Cargo.toml"
+        "commands of the suite compile these with different features: {twice:?}. \
+         Add the missing features to `edge/pages/Cargo.toml`"
     );
 }
 
@@ -73,7 +95,7 @@ fn no_library_is_compiled_twice() {
 #[test]
 fn a_part_of_the_workspace_is_compiled_again() {
     let twice = twice(&[
-        "build --workspace --all-targets",
+        "build --workspace --bins --tests",
         "build -p strata -p stratad",
     ]);
     assert!(

@@ -48,7 +48,9 @@ fn x_alone_lists_its_verbs_with_a_sentence_each() {
     let output = x("", &[]);
     assert!(output.status.success());
     let listed = text(&output.stdout);
-    for verb in ["demo", "build", "test", "check", "formal", "fuzz"] {
+    for verb in [
+        "demo", "build", "test", "bench", "interop", "check", "formal", "fuzz", "mutants",
+    ] {
         let line = listed
             .lines()
             .find(|line| line.split_whitespace().next() == Some(verb));

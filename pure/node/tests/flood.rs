@@ -1,9 +1,9 @@
-//! A host that is sent a million malformed, mutilated and repeated datagrams, in every state it can
+//! A host that is sent malformed, mutilated and repeated datagrams, in every state it can
 //! be in: each of them is counted once, its memory does not grow, and the next honest set-up takes
 //! less than a second.
 //!
 //! What is thrown comes from a conversation with the very keys that the host has, so a change of
-//! one octet is all that keeps it from being genuine. The suite throws a part of them, its long form all.
+//! one octet is all that keeps it from being genuine. The suite sends 50,000, its long form a million.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 
@@ -35,7 +35,7 @@ const WARM_UP: u64 = 20_000;
 /// A million in less than the time after which any state changes by itself.
 const PAUSE: Duration = Duration::from_micros(1);
 
-/// Octets that memory may grow by: far less than what each of the fewest datagrams would leave.
+/// Octets that memory may grow by: a leak of 6 per datagram exceeds it.
 const MOST_GROWTH: i64 = 1 << 18;
 
 /// Numbers that are random enough to break things, and cheap.

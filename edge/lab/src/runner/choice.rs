@@ -1,7 +1,7 @@
 //! The command line of a test program: names to filter by, `--exact`, `--skip`, `--list`,
-//! `--nocapture` and `--test-threads` as the standard harness has them; `--busy`, `--quiet` and
-//! `--alone` for tests of these kinds only; and `--here`, with which the runner starts itself. No test is ignored,
-//! so `--ignored` chooses none. Other options have no effect.
+//! `--nocapture` and `--test-threads` as the standard harness has them; `--company busy,quiet,none`
+//! for tests that tolerate this; and `--here`, with which the runner starts itself. No test is
+//! ignored, so `--ignored` chooses none. Other options have no effect.
 
 use super::{Company, Test};
 use std::thread::available_parallelism;
@@ -13,7 +13,7 @@ pub(super) struct Choice {
     skipped: Vec<String>,
     exact: bool,
     only_ignored: bool,
-    kinds: Vec<Company>,
+    companies: Vec<Company>,
     pub list: bool,
     pub here: bool,
     pub no_capture: bool,
@@ -27,16 +27,26 @@ impl Choice {
             threads: 2 * processors,
             ..Self::default()
         };
-        let mut arguments = arguments;
+        // `--skip=NAME` is the same as `--skip NAME`.
+        let split = arguments.flat_map(|argument| match argument.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => {
+                vec![option.to_owned(), value.to_owned()]
+            }
+            _ => vec![argument],
+        });
+        let mut arguments = split;
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--exact" => choice.exact = true,
                 "--ignored" => choice.only_ignored = true,
                 "--list" => choice.list = true,
                 "--here" => choice.here = true,
-                "--busy" => choice.kinds.push(Company::Busy),
-                "--quiet" => choice.kinds.push(Company::Quiet),
-                "--alone" => choice.kinds.push(Company::None),
+                "--company" => {
+                    let words = arguments.next().unwrap_or_default();
+                    choice
+                        .companies
+                        .extend(words.split(',').filter_map(company));
+                }
                 "--skip" => choice.skipped.extend(arguments.next()),
                 "--test-threads" => {
                     let threads = arguments.next().and_then(|number| number.parse().ok());
@@ -58,9 +68,18 @@ impl Choice {
             false => name.contains(pattern.as_str()),
         };
         !self.only_ignored
-            && (self.kinds.is_empty() || self.kinds.contains(&test.company))
+            && (self.companies.is_empty() || self.companies.contains(&test.company))
             && (self.names.is_empty() || self.names.iter().any(fits))
             && !self.skipped.iter().any(fits)
+    }
+}
+
+fn company(word: &str) -> Option<Company> {
+    match word {
+        "busy" => Some(Company::Busy),
+        "quiet" => Some(Company::Quiet),
+        "none" => Some(Company::None),
+        _ => None,
     }
 }
 
@@ -89,14 +108,17 @@ mod tests {
         assert_eq!(chosen("wire::rate --exact"), [rate]);
         assert_eq!(chosen("--skip delay"), [rate, loss]);
         assert_eq!(chosen("--test-threads 1 loss --nocapture"), [loss]);
+        assert_eq!(chosen("--skip=rate --test-threads=1"), [loss]);
         assert!(chosen("--ignored").is_empty());
     }
 
     #[test]
     fn tests_of_a_kind_can_be_chosen() {
-        assert_eq!(chosen("--alone"), ["wire::loss"]);
-        assert_eq!(chosen("--busy loss").len(), 0);
-        assert_eq!(chosen("--busy").len(), 2);
-        assert_eq!(chosen("--busy --alone").len(), 3);
+        assert_eq!(chosen("--company none"), ["wire::loss"]);
+        assert_eq!(chosen("--company=busy loss").len(), 0);
+        assert_eq!(chosen("--company busy").len(), 2);
+        assert_eq!(chosen("--company busy,none").len(), 3);
+        // An option of the standard harness.
+        assert_eq!(chosen("--quiet").len(), 3);
     }
 }

@@ -6,11 +6,12 @@
 //!
 //! * Tests run two per processor, since most of them wait for most of their time. The longest
 //!   (by [`Test::limit`]) start first.
-//! * A test that judges what a link carries is [`Test::quiet`]: it runs after those, one per processor.
-//! * A test that judges how fast the machine is runs [`Test::alone`].
+//! * A test that measures a link is [`Test::quiet`]: quiet tests run next, one per processor.
+//! * A test that measures the machine runs [`Test::alone`], after these.
 //! * Tests of a module that look at one run of the product are [`Test::together`] in one process.
 //! * A test that exceeds its limit is killed and has failed.
-//! * A test against a foreign implementation may be [`Test::repeated`] once, which the result tells.
+//! * A test against a foreign implementation may be [`Test::repeated`] once; its result then ends in
+//!   `, repeated`.
 //!
 //! The output of a test is shown if it fails, or always with `--nocapture`. The command line is
 //! described in `choice`.
@@ -39,12 +40,12 @@ use unit::{Outcome, Unit};
 
 inventory::collect!(Test);
 
-/// What a test stands beside it.
+/// How many other tests a test tolerates at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Company {
-    /// More tests than processors.
+    /// Two tests per processor.
     Busy,
-    /// A test on each other processor.
+    /// One test per processor.
     Quiet,
     None,
 }
@@ -166,11 +167,12 @@ fn passes(test: &Test) -> bool {
         took: start.elapsed(),
         computed: computed().saturating_sub(begun),
     };
-    println!("{}", report::line(test.name(), passed, cost));
+    // What the test wrote last may lack its line end.
+    println!("\n{}", report::line(test.name(), passed, cost));
     passed
 }
 
-/// How long processors were at work for this process and for those that it started and that have ended.
+/// Returns the processor time of this process and of its children that have ended.
 fn computed() -> Duration {
     let who = [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN];
     let usage = who.into_iter().flat_map(getrusage);
@@ -180,7 +182,7 @@ fn computed() -> Duration {
         .sum()
 }
 
-/// Runs tests in processes of their own, those that stand most beside them first.
+/// Runs tests in processes of their own, the most tolerant first.
 fn run_apart(tests: &[&'static Test], choice: &Choice) -> bool {
     println!("\nrunning {} tests", tests.len());
     let report = Mutex::new(Report::default());
@@ -202,7 +204,7 @@ fn run_apart(tests: &[&'static Test], choice: &Choice) -> bool {
     report.passed()
 }
 
-/// Runs units on so many threads, the one with the highest limit first.
+/// Runs units on `threads` threads, the longest limit first.
 fn run_units(mut units: Vec<Unit>, threads: usize, choice: &Choice, report: &Mutex<Report>) {
     units.sort_by_key(|unit| std::cmp::Reverse(unit.limit()));
     let queue = Mutex::new(VecDeque::from(units));

@@ -17,7 +17,7 @@ pub(super) struct Report {
 pub(super) struct Line {
     pub name: &'static str,
     pub passed: bool,
-    /// What it cost, where it came to its end.
+    /// Its cost, if it ran to its end.
     pub cost: Option<Cost>,
 }
 
@@ -25,19 +25,23 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cost {
     pub took: Duration,
-    /// How long processors were at work for it.
+    /// Processor time.
     pub computed: Duration,
 }
 
 impl Report {
-    /// Prints and keeps what came of a unit, with its output if a test failed.
+    /// Prints and keeps the results of a unit, with its output if a test failed.
     pub fn add(&mut self, outcome: Outcome) {
-        if !outcome.passed() {
+        if !outcome.passed() && !outcome.was_shown {
             println!("\n---- {}\n{}----", outcome.names(), outcome.output);
         }
         if let Some(first) = &outcome.first {
             println!("\n---- {}, first attempt\n{first}----", outcome.names());
         }
+        // A test of many cells tells itself which of them it repeated.
+        let repeated = |line: &&str| line.starts_with("cell ") && line.contains(", repeated");
+        let cells = outcome.output.lines().filter(repeated);
+        cells.for_each(|line| println!("{line}"));
         for line in &outcome.lines {
             print!("{}", line.text());
             println!(
@@ -52,7 +56,7 @@ impl Report {
         self.results.extend(outcome.lines);
     }
 
-    /// Whether no test failed.
+    /// Returns true if no test failed.
     pub fn passed(&self) -> bool {
         self.results.iter().all(|line| line.passed)
     }
@@ -95,7 +99,7 @@ impl Line {
             let (took, computed) = cost.split_once(COMPUTING)?;
             let seconds = |text: &str| {
                 let seconds = text.strip_suffix(" s")?.parse().ok()?;
-                Some(Duration::from_secs_f64(seconds))
+                Duration::try_from_secs_f64(seconds).ok()
             };
             Some(Cost {
                 took: seconds(took)?,

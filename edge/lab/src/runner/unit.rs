@@ -5,10 +5,13 @@ use super::{Company, Test};
 use crate::process::until;
 use crate::testbed;
 use anyhow::Result;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
-use std::io::{Read, Seek};
-use std::process::{Command, Stdio};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// Tests that run in one process.
@@ -16,11 +19,13 @@ pub(super) struct Unit {
     tests: Vec<&'static Test>,
 }
 
-/// What came of a unit.
+/// The results of a unit.
 pub(super) struct Outcome {
     pub lines: Vec<Line>,
     /// Everything that its process wrote.
     pub output: String,
+    /// Whether the output was shown while the process ran.
+    pub was_shown: bool,
     /// Output of the first attempt, if this is the second.
     pub first: Option<String>,
 }
@@ -41,7 +46,7 @@ impl Unit {
         }
     }
 
-    /// That of the test which stands least.
+    /// The least tolerant company among its tests.
     pub fn company(&self) -> Company {
         let companies = self.tests.iter().map(|test| test.company);
         companies.max().unwrap_or(Company::Busy)
@@ -51,7 +56,7 @@ impl Unit {
         self.tests.iter().any(|test| test.repeated)
     }
 
-    /// Limits of its tests together; in the long form of the suite a hundred times that.
+    /// Sum of the limits of its tests, times 100 in the long form of the suite.
     pub fn limit(&self) -> Duration {
         let limit: Duration = self.tests.iter().map(|test| test.limit).sum();
         let is_long = std::env::var_os("STRATA_LONG").is_some();
@@ -61,43 +66,71 @@ impl Unit {
     /// Runs the process to its end, or kills it when its limit has passed.
     pub fn run(&self, no_capture: bool) -> Outcome {
         let mut output = String::new();
-        if let Err(error) = self.start(no_capture, &mut output) {
-            output.push_str(&format!("{error:#}\n"));
-        }
+        let ended = self.start(no_capture, &mut output);
         let names = self.tests.iter().map(|test| test.name());
+        let mut lines: Vec<_> = names.map(|name| Line::read(name, &output)).collect();
+        let all_passed = lines.iter().all(|line| line.passed);
+        let complaint = match ended {
+            Ok(status) if status.success() || !all_passed => None,
+            // Every test passed, and then the process failed.
+            Ok(status) => Some(format!("the process ended with {status}")),
+            Err(error) => Some(format!("{error:#}")),
+        };
+        if let Some(complaint) = complaint {
+            output.push_str(&format!("{complaint}\n"));
+            lines.iter_mut().for_each(|line| line.passed = false);
+        }
         Outcome {
-            lines: names.map(|name| Line::read(name, &output)).collect(),
+            lines,
             output,
+            was_shown: no_capture,
             first: None,
         }
     }
 
-    fn start(&self, no_capture: bool, output: &mut String) -> Result<()> {
-        let mut file = File::from(memfd_create(c"output", MFdFlags::MFD_CLOEXEC)?);
+    fn start(&self, no_capture: bool, output: &mut String) -> Result<ExitStatus> {
+        let file = File::from(memfd_create(c"output", MFdFlags::MFD_CLOEXEC)?);
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["--here", "--exact"])
             .args(self.tests.iter().map(|test| test.name()))
             .stdin(Stdio::null())
-            .stdout(file.try_clone()?);
-        if !no_capture {
-            command.stderr(file.try_clone()?);
-        }
+            .stdout(file.try_clone()?)
+            .stderr(file.try_clone()?);
         let mut child = command.spawn()?;
-        let ended = until("the test", self.limit(), || Ok(child.try_wait()?));
+        let mut octets = Vec::new();
+        let ended = until("the test", self.limit(), || {
+            let status = child.try_wait()?;
+            if no_capture {
+                let known = octets.len();
+                read_on(&file, &mut octets)?;
+                io::stdout().write_all(&octets[known..])?;
+            }
+            Ok(status)
+        });
         if ended.is_err() {
             child.kill()?;
             child.wait()?;
+        }
+        let exited = ended.as_ref().is_ok_and(|status| status.signal().is_none());
+        if !exited {
             testbed::remove_of(child.id());
         }
-        file.rewind()?;
-        let mut octets = Vec::new();
-        file.read_to_end(&mut octets)?;
+        read_on(&file, &mut octets)?;
         output.push_str(&String::from_utf8_lossy(&octets));
-        if no_capture {
-            print!("{output}");
+        ended
+    }
+}
+
+/// Appends what the file has beyond the known octets. Its offset stays: other processes write there.
+fn read_on(file: &File, octets: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        match file.read_at(&mut buffer, octets.len() as u64)? {
+            0 => return Ok(()),
+            count => octets.extend(&buffer[..count]),
         }
-        ended.map(drop)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Strata with two versions of strongSwan, one of them also on a kernel that has ESP, each pair of
-//! choices in some cell; with `STRATA_CELLS=all` all combinations.
+//! choices in some cell. The long form of the suite also plays about a hundred others, and
+//! `STRATA_CELLS=all` every combination.
 //!
 //! Writes `interop.md` into the target folder: which cell has which witness. With `UPDATE_DOCS` set it is
 //! written to `docs/` instead; without, the test fails if the page there has other cells.
@@ -16,20 +17,28 @@ use std::time::Instant;
 /// Cells at once: in each of them both ends wait for most of the time.
 const AT_ONCE: usize = 3;
 
+/// Step of the long form through all cells. It is prime, so that it reaches every level of every factor.
+const DISTANCE: usize = 89;
+
 /// What was seen of the cells: their witnesses, and what failed.
 type Seen<'c> = BTreeMap<usize, (&'c Cell, Result<String>)>;
 
 #[lab::test(limit(900))]
 fn each_pair_of_choices_meets_in_some_cell() -> Result<()> {
     let is_full = std::env::var("STRATA_CELLS").is_ok_and(|cells| cells == "all");
-    let cells = if is_full {
-        Cell::all()
-    } else {
-        Cell::pairwise()
-    };
+    let is_long = std::env::var_os("STRATA_LONG").is_some();
+    let mut cells = Cell::pairwise();
+    let mut shown = cells.len();
+    if is_full {
+        cells = Cell::all();
+        shown = cells.len();
+    } else if is_long {
+        cells.extend(Cell::all().into_iter().step_by(DISTANCE));
+    }
     let seen = play(&cells);
     let witnesses = seen
         .values()
+        .take(shown)
         .map(|(cell, outcome)| (*cell, outcome.as_deref().ok()));
     write(&table::page(witnesses), !is_full)?;
     let failed = seen.values().filter(|(_, outcome)| outcome.is_err());
@@ -62,7 +71,7 @@ fn play(cells: &[Cell]) -> Seen<'_> {
     seen.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plays a cell, and once more if it fails, which is told.
+/// Plays a cell, a second time if it fails.
 fn meet_in(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
     let mut attempt = |word: &str| {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What measures: the emulated link, the demo, benchmarks and figures, and the testbed itself.
+//! Measurements: the emulated link, the demo, benchmarks and figures, and the testbed itself.
 
 mod bench;
 mod canary;

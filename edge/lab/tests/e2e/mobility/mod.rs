@@ -1,4 +1,4 @@
-//! Ends that move: MOBIKE, Mobile IPv4, handover of keys, random walks.
+//! Mobility: MOBIKE, Mobile IPv4, handover of keys, random walks.
 
 mod handover;
 mod holders;

@@ -2,8 +2,8 @@
 //! agree, the session lives, no number was used twice, and nobody reads who was left.
 //!
 //! A seed chooses what happens. When that is in the course of an exchange is the machine's affair, so that no two runs are
-//! the same: what goes wrong once in many walks is looked for on virtual time (`pure/node/tests/roaming/walks.rs`), or with
-//! The suite makes one of each kind, its long form twenty.
+//! the same: rare faults are looked for on virtual time (`pure/node/tests/roaming/walks.rs`). The suite makes one walk of each
+//! kind, its long form ten.
 
 use anyhow::{Context, Result, ensure};
 use crypto::Rng;
@@ -107,12 +107,15 @@ fn walks_among_agents_that_share_keys_end_with_ends_that_agree() -> Result<()> {
 /// Walks whose seeds begin with this one.
 fn walk_all(first: u32, handover: &'static str, most: usize) -> Result<()> {
     let way = Way { handover, most };
-    let walks = effort::runs("namespace_walks", 1, 20);
+    let walks = effort::runs("namespace_walks", 1, 10);
     let mut seeds = walks.map(|walk| first + walk as u32 * WAYS);
     seeds.try_for_each(|seed| {
         let mut happened = Vec::new();
         let walked = walk(way, seed, &mut happened);
-        walked.with_context(|| format!("walk {seed}: {happened:?}"))
+        walked.with_context(|| {
+            let number = seed / WAYS;
+            format!("walk {seed} (STRATA_NAMESPACE_WALKS={number},1): {happened:?}")
+        })
     })
 }
 

@@ -1,4 +1,4 @@
-//! What operators do and meet: logs, diagnosis, faults, floods, leaks, reload, the service.
+//! Operation: logs, diagnosis, faults, floods, leaks, reload, the service.
 
 mod audit;
 mod crash;

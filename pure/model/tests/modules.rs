@@ -1,0 +1,86 @@
+//! A source file that no module names is compiled by nobody, and its tests never run.
+
+use std::fs::{read_dir, read_to_string};
+use std::path::{Path, PathBuf};
+
+/// All sources below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in read_dir(folder).expect("a folder of sources").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether cargo finds the file by itself: the root of a library, a program or a test.
+fn is_root(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+    ["main.rs", "lib.rs", "build.rs"]
+        .iter()
+        .any(|root| name == *root)
+        || ["tests", "bin", "fuzz_targets"]
+            .iter()
+            .any(|roots| folder == *roots)
+            && !path.components().any(|part| part.as_os_str() == "src")
+        || folder == "bin"
+}
+
+/// Whether a file beside or above it has `mod NAME;` for it, or names its path.
+fn is_named(path: &Path, paths: &str) -> bool {
+    let (own, folder) = match path.file_name().is_some_and(|name| name == "mod.rs") {
+        true => (path.parent().unwrap_or(path), path.ancestors().nth(2)),
+        false => (path, path.parent()),
+    };
+    let folder = folder.unwrap_or(path);
+    let stem = |path: &Path| {
+        path.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    let declaration = format!("mod {};", stem(own));
+    let beside = ["mod.rs", "lib.rs", "main.rs"].map(|name| folder.join(name));
+    let above = folder.with_extension("rs");
+    let named = |parent: &PathBuf| {
+        let text = read_to_string(parent).unwrap_or_default();
+        text.lines().any(|line| {
+            line.trim()
+                .trim_start_matches("pub ")
+                .trim_start_matches("pub(crate) ")
+                == declaration
+        })
+    };
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    beside.iter().chain([&above]).any(named)
+        || paths.contains(&format!("/{file}\"]"))
+        || paths.contains(&format!("\"{file}\"]"))
+}
+
+#[test]
+fn every_source_file_is_a_module() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    for folder in ["pure", "edge", "fuzz"] {
+        sources(&root.join(folder), &mut found);
+    }
+    let texts = found
+        .iter()
+        .map(|path| read_to_string(path).unwrap_or_default());
+    let paths: String = texts
+        .flat_map(|text| {
+            let named = text.lines().filter(|line| line.contains("#[path"));
+            named.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let orphans: Vec<_> = found
+        .iter()
+        .filter(|path| !is_root(path) && !is_named(path, &paths))
+        .collect();
+    assert!(orphans.is_empty(), "no `mod` names {orphans:#?}");
+    // Negative control.
+    assert!(!is_named(&root.join("pure/model/src/nowhere.rs"), &paths));
+}
