@@ -1,4 +1,4 @@
-//! What every fuzzer does with octets. A fuzzer with feedback calls one of [`TARGETS`], and so does
+//! Fuzz targets, in [`READERS`] and `ENGINES`. A fuzzer with feedback calls one of them, and so does
 //! the stable runner in `src/bin/stable.rs`.
 //!
 //! Readers of the wire need nothing but `wire`; those that need more are behind the feature

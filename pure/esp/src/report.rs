@@ -155,3 +155,45 @@ impl Counters {
         self.dropped[why as usize] += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each count is a multiple of its own of the scale, so that one added to another shows.
+    fn counted(scale: u64) -> Counters {
+        let mut multiple = 0;
+        let mut next = || {
+            multiple += scale;
+            multiple
+        };
+        let mut traffic = || Traffic {
+            packets: next(),
+            octets: next(),
+        };
+        Counters {
+            sealed: traffic(),
+            opened: traffic(),
+            padded: traffic(),
+            opaque: next(),
+            covered: next(),
+            clamped: next(),
+            too_long: next(),
+            written: next(),
+            injected: next(),
+            congestion: Congestion {
+                marked: next(),
+                dangerous: next(),
+                unused: next(),
+            },
+            dropped: std::array::from_fn(|_| next()),
+        }
+    }
+
+    #[test]
+    fn a_sum_has_every_count_of_both() {
+        let mut sum = counted(1);
+        sum.add(&counted(10));
+        assert_eq!(format!("{sum:?}"), format!("{:?}", counted(11)));
+    }
+}

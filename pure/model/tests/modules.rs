@@ -47,11 +47,10 @@ fn is_named(path: &Path, paths: &str) -> bool {
     let above = folder.with_extension("rs");
     let named = |parent: &PathBuf| {
         let text = read_to_string(parent).unwrap_or_default();
-        text.lines().any(|line| {
-            line.trim()
-                .trim_start_matches("pub ")
-                .trim_start_matches("pub(crate) ")
-                == declaration
+        let mut lines = text.lines().map(str::trim);
+        // Perhaps behind `pub` or `pub(super)`.
+        lines.any(|line| {
+            line == declaration || line.starts_with("pub") && line.ends_with(&declaration)
         })
     };
     let file = path.file_name().unwrap_or_default().to_string_lossy();

@@ -8,7 +8,11 @@ Files are those of decode.py, which says what the lines mean, with vectors that 
 and no extended numbers beside an HMAC, whose upper half it does not authenticate.
 """
 
+import logging
 import sys
+
+# It warns of interfaces without addresses, which a namespace of its own has.
+logging.getLogger("scapy").setLevel(logging.ERROR)
 
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
