@@ -33,14 +33,15 @@ pub struct ClientId(u64);
 /// Why there is no [`Server`].
 #[derive(Debug, thiserror::Error)]
 pub enum CannotListen {
-    /// Somebody answers on this socket.
-    #[error("another stratad is running: it answers on {}\n  fix: stop it first, or give this one another [control] socket", .0.display())]
+    /// Another daemon answers on this socket. A daemon has claimed its network namespace by then, so the other one serves
+    /// another namespace.
+    #[error("another stratad is running in another network namespace and answers on {}\n  fix: give each network namespace its own `socket` in [control]", .0.display())]
     Running(PathBuf),
     /// There is a file that is no socket.
-    #[error("{} is in the way and is not a socket\n  fix: remove it, or choose another [control] socket", .0.display())]
+    #[error("{} is in the way and is not a socket\n  fix: remove it, or name another `socket` in [control]", .0.display())]
     InTheWay(PathBuf),
     /// Everything else.
-    #[error("cannot listen on {}: {source}\n  fix: run as root, or choose a [control] socket in a folder you may write to", path.display())]
+    #[error("cannot listen on {}: {source}\n  fix: run as root, or name a `socket` in [control] whose folder you may write to", path.display())]
     Failed {
         /// The socket's path.
         path: PathBuf,

@@ -54,11 +54,19 @@ pub enum Error {
     NoTunRight,
     /// Another process has the device open.
     #[error(
-        "the interface {name} is in use by another process: stop the other stratad or choose another name"
+        "the interface {name} is in use by another process: stop that process, or choose another `name` in [tunnel]"
     )]
     TunBusy {
         /// The interface's name.
         name: String,
+    },
+    /// Another process has the claim ([`crate::Claim`]).
+    #[error(
+        "another {holder} serves this network namespace: stop it with `systemctl stop stratad`, or run this one in a network namespace of its own with `ip netns exec NAME stratad`"
+    )]
+    Claimed {
+        /// What it says of itself.
+        holder: String,
     },
     /// A capability is missing.
     #[error(

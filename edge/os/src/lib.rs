@@ -8,6 +8,7 @@
 
 mod bulk;
 mod changes;
+pub mod claim;
 pub mod clock;
 pub mod crash;
 mod cut;
@@ -46,6 +47,7 @@ mod waker;
 
 pub use bulk::{Bulk, SEGMENTS};
 pub use changes::Changes;
+pub use claim::Claim;
 pub use cut::Outline;
 pub use datagrams::{Arrival, Datagrams, MOST_AT_ONCE, is_too_long, path_mtu};
 pub use discovery::Discovery;

@@ -88,6 +88,20 @@ impl Netlink {
         link::mtu(&self.link(name)?).ok_or_else(|| missing(name))
     }
 
+    /// The text that was noted about an interface (`ip link set NAME alias TEXT`), if there is one.
+    pub fn alias(&self, name: &str) -> Result<Option<String>, Error> {
+        Ok(link::alias(&self.link(name)?))
+    }
+
+    /// Notes a text about an interface, of 254 octets at most.
+    pub fn set_alias(&self, name: &str, alias: &str) -> Result<(), Error> {
+        let mut message = link::message(self.index(name)?);
+        message
+            .attributes
+            .push(LinkAttribute::IfAlias(alias.to_owned()));
+        self.set_link(format!("naming the purpose of {name}"), message)
+    }
+
     /// The index of an interface by which packets can go now; `None` if it is down, has no carrier or is not there.
     pub fn running(&self, name: &str) -> Option<u32> {
         let header = self.link(name).ok()?.header;

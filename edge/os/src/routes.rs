@@ -15,7 +15,7 @@
 //! everybody who asks for the routes, and [`crate::lock`] holds them against everybody else.
 
 use crate::netlink::{Mark, Route, Rule, Via};
-use crate::{Error, Netlink, Prefix, crash, sysctl};
+use crate::{Error, Netlink, Prefix, claim, crash, sysctl};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -31,6 +31,9 @@ const SERVICE_PRIORITY: u32 = PRIORITY - 1;
 
 /// The table of everybody's routes.
 const MAIN: u32 = 254;
+
+/// The interface that packets to the host itself take.
+const LOOPBACK: &str = "lo";
 
 /// The firewall mark of packets that are not to enter the tunnel, to be given to [`crate::Datagrams`].
 pub const MARK: u32 = 0x7296;
@@ -112,14 +115,6 @@ impl Routes {
         })
     }
 
-    /// Whether routes lead into a tunnel: a daemon runs.
-    pub fn in_use() -> Result<bool, Error> {
-        let routes = Netlink::open()?.routes(TABLE)?;
-        Ok(routes
-            .iter()
-            .any(|route| matches!(route.via, Via::Device(_))))
-    }
-
     /// Removes what a predecessor left, on a machine that no longer has tunnels.
     pub fn remove_leftovers() -> Result<(), Error> {
         Netlink::open()?
@@ -159,8 +154,7 @@ impl Routes {
             return Ok(());
         }
         for interface in self.netlink.links()? {
-            if interface != "lo"
-                && interface != self.device
+            if ![LOOPBACK, claim::DEVICE, self.device.as_str()].contains(&interface.as_str())
                 && sysctl::strict_reverse_path(&interface)?
             {
                 return Err(Error::StrictReversePath { interface, peer });

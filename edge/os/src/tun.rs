@@ -16,6 +16,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
+/// The MTU that every link with IPv6 has (RFC 8200 section 5).
+const SHORTEST_MTU: u16 = 1280;
+
 /// A TUN device that is up; it and every route through it vanish when this is dropped.
 pub struct Tun {
     pub(crate) device: SyncDevice,
@@ -33,19 +36,7 @@ impl Tun {
     /// The same with virtio's header in front of each packet, if it may be one still to be cut into many, and
     /// perhaps with room for several queues ([`Tun::queue`]).
     pub(crate) fn make(name: &str, mtu: u16, uncut: bool, queues: bool) -> Result<Self, Error> {
-        // tun-rs would quietly make the device node; who may open it is not ours to decide.
-        if !Path::new("/dev/net/tun").exists() {
-            return Err(Error::NoTunDevice);
-        }
-        let device = DeviceBuilder::new()
-            .name(name)
-            .mtu(mtu)
-            .enable(false)
-            .with(|builder| {
-                builder.offload(uncut).multi_queue(queues);
-            })
-            .build_sync()
-            .map_err(|error| explain(error, name))?;
+        let device = build(name, mtu, uncut, queues)?;
         let failed = || Error::os(format!("bringing up {name}"));
         device.set_nonblocking(true).map_err(failed())?;
         let name = device.name().map_err(failed())?;
@@ -95,6 +86,41 @@ impl AsFd for Tun {
         // SAFETY: `device` owns the descriptor and outlives the borrow of `self`.
         unsafe { BorrowedFd::borrow_raw(self.device.as_raw_fd()) }
     }
+}
+
+/// A TUN device that stays down: its name is taken, and no packet passes.
+pub(crate) struct TunName {
+    _device: SyncDevice,
+}
+
+impl TunName {
+    /// Creates the device in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of [`Tun::open`].
+    pub(crate) fn reserve(name: &str) -> Result<Self, Error> {
+        let device = build(name, SHORTEST_MTU, false, false)?;
+        // Fails only where there is no IPv6. Otherwise it would have an address if something else brought it up.
+        let _no_ipv6 = sysctl::set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        Ok(Self { _device: device })
+    }
+}
+
+/// Creates a device that is down.
+fn build(name: &str, mtu: u16, uncut: bool, queues: bool) -> Result<SyncDevice, Error> {
+    // tun-rs would quietly make the device node; who may open it is not ours to decide.
+    if !Path::new("/dev/net/tun").exists() {
+        return Err(Error::NoTunDevice);
+    }
+    DeviceBuilder::new()
+        .name(name)
+        .mtu(mtu)
+        .enable(false)
+        .with(|builder| {
+            builder.offload(uncut).multi_queue(queues);
+        })
+        .build_sync()
+        .map_err(|error| explain(error, name))
 }
 
 /// Whether the TUN devices of this machine take many packets at once, with checksums still to be

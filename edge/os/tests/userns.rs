@@ -9,12 +9,12 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_dumpable;
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
-use os::{Error, NetNs, Netlink, Tun, netns};
+use os::{Claim, Error, NetNs, Netlink, Tun, netns};
 use std::process::{Command, ExitCode};
 
 type Case = (&'static str, fn());
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     ("root_gets_namespaces_of_its_own", becomes_root),
     ("an_ordinary_user_becomes_root_of_a_user_namespace", || {
         become_nobody();
@@ -31,6 +31,10 @@ const CASES: [Case; 5] = [
     (
         "a_missing_or_closed_tun_node_is_told_with_the_fix",
         closed_node,
+    ),
+    (
+        "an_ordinary_user_cannot_claim_a_namespace_and_sees_who_has",
+        cannot_claim,
     ),
 ];
 
@@ -110,6 +114,24 @@ fn closed_node() {
         let text = Tun::open("t0", 1500).err().unwrap().to_string();
         assert!(text.contains("chmod 666 /dev/net/tun"), "{text}");
     }
+}
+
+/// Nobody without the right to change routes keeps others from changing them.
+fn cannot_claim() {
+    netns::become_root_in_user_namespace().unwrap();
+    let holder = "stratad (process 1)";
+    let claim = Claim::take(holder).unwrap();
+    become_nobody();
+    if Uid::effective().is_root() {
+        return;
+    }
+    assert_eq!(Claim::holder().unwrap().as_deref(), Some(holder));
+    drop(claim);
+    match Claim::take("nobody").err() {
+        Some(Error::NoRight { .. } | Error::NoTunRight) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(Claim::holder().unwrap(), None);
 }
 
 /// Stays root in a user namespace (`unshare -Ur`), where there is nobody else to become.

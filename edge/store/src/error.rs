@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// Somebody has it open.
     #[error(
-        "{} is in use by another stratad: stop that one, or name another `file` in [store]",
+        "{} is in use by another stratad, in another network namespace: name a `file` for each of them in [store]",
         file.display()
     )]
     InUse {

@@ -44,8 +44,14 @@ fn verdict(response: &Response, waited: bool) -> Exit {
     }
 }
 
-/// Who finds no daemon may have come because something cannot be reached.
+/// Who finds no daemon may have come because something cannot be reached, or have asked on another socket.
 fn unanswered(error: &NoAnswer) -> Failure {
+    if let (NoAnswer::NotRunning(_), Ok(Some(holder))) = (error, os::Claim::holder()) {
+        return Failure::new(
+            format!("{error}; {holder} serves this network namespace"),
+            "give --socket the path that `socket` of [control] has in its file",
+        );
+    }
     let held = os::Routes::held().unwrap_or_default();
     if held.is_empty() || exit(error) != Exit::Unreachable {
         return Failure::new(error.to_string(), error.fix());

@@ -13,7 +13,7 @@ use crate::audit::Audit;
 use crate::batch::{self, Arrived};
 use crate::crew::Crew;
 use crate::faults::{Faults, Spec};
-use crate::host::Host;
+use crate::host::{self, Host};
 use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::log::Log;
@@ -27,7 +27,7 @@ use model::{Instant, Lease};
 use node::{Node, Packet, Side};
 use os::poll::Interest;
 use os::signals::Signal;
-use os::{Poller, Signals, clock, crash, divert, entropy};
+use os::{Claim, Poller, Signals, clock, crash, divert, entropy};
 use std::io;
 use std::num::NonZeroU8;
 use store::Store;
@@ -74,6 +74,8 @@ pub struct Daemon {
     faults: Option<Faults>,
     /// Why there is no going on.
     broken: Option<anyhow::Error>,
+    /// Released when everything has been taken out of the system.
+    _claim: Claim,
 }
 
 impl Daemon {
@@ -85,7 +87,8 @@ impl Daemon {
         );
         let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
-        // The API first: it tells whether another daemon runs with this configuration.
+        // Before anything is changed: what is there may be another daemon's.
+        let claim = host::claim(&config)?;
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
         let streams = Streams::open(&config, token::STREAM)?;
@@ -116,6 +119,7 @@ impl Daemon {
             arrived: Arrived::default(),
             faults: faults.map(|spec| Faults::new(spec, ike_port)),
             broken: None,
+            _claim: claim,
         };
         daemon.api.lead(&daemon.config, daemon.host.inside());
         daemon.open_audit(daemon.config.audit.clone(), now);

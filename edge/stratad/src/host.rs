@@ -1,6 +1,9 @@
 //! What the daemon puts into the system, and takes out again: the TUN with its addresses and
 //! routes, the UDP sockets, and on a licensed node the diversion of transit packets.
 //!
+//! All of it is done under the claim to the network namespace ([`claim`]): what is there of ours
+//! belongs to a predecessor that has ended, and not to another daemon at work.
+//!
 //! Opening first removes what a predecessor that was killed has left. A graceful [`Host::close`]
 //! leaves no device, route or rule behind, but for the lock of `leak = "never"`, which is there
 //! before everything else and stays until it is opened on purpose ([`unlock`]).
@@ -15,10 +18,13 @@ use model::Path;
 use node::Way;
 use os::resolver::Keeper;
 use os::routes::{MARK, Plan};
-use os::{Bulk, Changes, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, crash, lock};
+use os::{
+    Bulk, Changes, Claim, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, crash, lock,
+};
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
+use std::{path, process};
 
 /// Everything of ours in the system.
 pub struct Host {
@@ -51,9 +57,16 @@ pub struct Tunnel {
     asked: Vec<IpAddr>,
 }
 
+/// Claims the network namespace for the daemon with this configuration. One that serves it already is named.
+pub fn claim(config: &Config) -> Result<Claim, Error> {
+    let file = config.places.file();
+    let file = path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    Claim::take(&holder(&file.display().to_string()))
+}
+
 /// Closes what is protected before any daemon runs: at boot, before there is a network.
 pub fn lock(config: &Config) -> anyhow::Result<()> {
-    refuse_in_use()?;
+    let _claim = claim_between_daemons("--lock")?;
     let Some(lock) = plan::lock(config, &Inside::default()) else {
         anyhow::bail!("no peer has `leak = \"never\"`: add it to those that are to be locked");
     };
@@ -64,17 +77,33 @@ pub fn lock(config: &Config) -> anyhow::Result<()> {
 
 /// Opens what was locked. The configuration is not asked: it may be lost, or have changed.
 pub fn unlock() -> anyhow::Result<()> {
-    refuse_in_use()?;
+    let _claim = claim_between_daemons("--unlock")?;
     Divert::remove_leftovers()?;
     Routes::remove_leftovers()?;
     Ok(lock::remove()?)
 }
 
-fn refuse_in_use() -> anyhow::Result<()> {
-    match Routes::in_use()? {
-        true => anyhow::bail!("a stratad runs and guards its tunnel: stop it first"),
-        false => Ok(()),
+/// Claims the network namespace for a change that a running daemon would not survive, and that a daemon must not
+/// interrupt. Where there are no TUN devices no daemon runs, and what is locked can be unlocked all the same.
+fn claim_between_daemons(task: &str) -> anyhow::Result<Option<Claim>> {
+    let taken = match Claim::take(&holder(task)) {
+        Err(Error::NoTunDevice) => match Claim::holder()? {
+            Some(holder) => Err(Error::Claimed { holder }),
+            None => return Ok(None),
+        },
+        taken => taken,
+    };
+    match taken {
+        Err(Error::Claimed { holder }) => anyhow::bail!(
+            "{holder} runs and guards its tunnels\n  fix: stop it first, with `systemctl stop stratad`"
+        ),
+        taken => Ok(taken.map(Some)?),
     }
+}
+
+/// This process, for those that find the network namespace claimed.
+fn holder(task: &str) -> String {
+    format!("stratad (process {}, {task})", process::id())
 }
 
 impl Host {

@@ -47,6 +47,13 @@ pub(super) fn name(message: &LinkMessage) -> Option<String> {
     })
 }
 
+pub(super) fn alias(message: &LinkMessage) -> Option<String> {
+    message.attributes.iter().find_map(|a| match a {
+        LinkAttribute::IfAlias(alias) => Some(alias.clone()),
+        _ => None,
+    })
+}
+
 pub(super) fn mtu(message: &LinkMessage) -> Option<u32> {
     message.attributes.iter().find_map(|a| match a {
         LinkAttribute::Mtu(mtu) => Some(*mtu),

@@ -54,7 +54,7 @@ fn a_device_in_use_cannot_be_opened_again() {
     let error = second.err().unwrap();
     assert!(matches!(error, Error::TunBusy { .. }), "{error}");
     assert!(
-        error.to_string().contains("stop the other stratad"),
+        error.to_string().contains("stop that process"),
         "{error}"
     );
 }

@@ -11,7 +11,9 @@ mod network;
 use crate::output::{Exit, Output};
 use config::{Config, Error, Fault};
 use finding::{Finding, Verdict};
+use os::Claim;
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -19,18 +21,19 @@ use std::path::Path;
 pub fn run(file: &Path, socket: &Path, output: &Output) -> Exit {
     let (config, mut findings) = configuration(file);
     let socket = config.as_ref().map_or(socket, |config| &config.socket);
-    let runs = UnixStream::connect(socket).is_ok();
-    findings.push(Finding::good(
-        "daemon",
-        if runs {
-            "stratad runs"
-        } else {
-            "stratad does not run"
-        },
+    let holder = Claim::holder().unwrap_or_default();
+    let answers = match UnixStream::connect(socket) {
+        Ok(_) => true,
+        // Its socket is for root.
+        Err(error) => error.kind() == ErrorKind::PermissionDenied && holder.is_some(),
+    };
+    findings.push(daemon(answers, holder.as_deref(), socket));
+    findings.extend(machine::examine(
+        config.as_ref(),
+        answers || holder.is_some(),
     ));
-    findings.extend(machine::examine(config.as_ref(), runs));
     if let Some(config) = &config {
-        findings.extend(network::examine(config, runs));
+        findings.extend(network::examine(config, answers));
     }
     findings.sort_by_key(|finding| finding.verdict);
     print(&findings, output);
@@ -40,6 +43,24 @@ pub fn run(file: &Path, socket: &Path, output: &Output) -> Exit {
     {
         true => Exit::No,
         false => Exit::Done,
+    }
+}
+
+/// A daemon with another configuration serves this network namespace, or is just starting.
+fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
+    const CHECK: &str = "daemon";
+    match holder {
+        _ if answers => Finding::good(CHECK, "stratad runs"),
+        None => Finding::good(CHECK, "stratad does not run"),
+        Some(holder) => Finding::doubt(
+            CHECK,
+            format!(
+                "{holder} serves this network namespace and does not answer on {}",
+                socket.display()
+            ),
+            "a second stratad does not start here, because it would remove the routes of the first",
+            "name the file of the one that runs: strata doctor FILE (or: systemctl stop stratad)",
+        ),
     }
 }
 

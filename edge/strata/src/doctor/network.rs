@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use config::{Action, Config, Divert, Peer, ZONED_OVERHEAD};
-use os::{Family, Netlink, divert, sysctl};
+use os::{Family, Netlink, claim, divert, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
 /// What the longest plain packet has beyond the inner one with IPv6 outside; 20 fewer with IPv4.
@@ -46,6 +46,7 @@ fn reverse_paths(config: &Config) -> Vec<Finding> {
     let links = links.unwrap_or_default();
     let strict = links.iter().filter(|link| {
         *link != "lo"
+            && **link != claim::DEVICE
             && **link != config.tunnel.name
             && sysctl::strict_reverse_path(link).unwrap_or(false)
     });
@@ -185,7 +186,7 @@ fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
                 CHECK,
                 format!("no rule diverts what comes in at {interface}"),
                 "without rules on both sides nothing is repaired, and reverse-path checks drop packets",
-                "somebody removed it: systemctl restart strata",
+                "somebody removed it: systemctl restart stratad",
             )
         } else {
             Finding::good(CHECK, interface.clone())

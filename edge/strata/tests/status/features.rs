@@ -126,6 +126,7 @@ const LICENCE: &str = "edge/lab/tests/e2e/zones/licence.rs";
 const PKI: &str = "edge/lab/tests/e2e/session/pki.rs";
 const POOL: &str = "pure/ike/src/pool.rs";
 const SERVICE: &str = "edge/lab/tests/e2e/operate/service.rs";
+const SINGLE: &str = "edge/lab/tests/e2e/operate/single.rs";
 const POLICY: &str = "edge/lab/tests/e2e/session/policy.rs";
 const PPK: &str = "edge/lab/tests/e2e/session/ppk.rs";
 const KEM: &str = "edge/lab/tests/e2e/session/kem.rs";
@@ -1854,9 +1855,16 @@ pub const FEATURES: &[Feature] = &[
                 "without_nft_a_lock_is_refused_before_anything_is_set_up",
             ),
             (RELOCK, "a_refused_reload_leaves_the_lock_as_it_was"),
+            (SINGLE, "a_second_daemon_is_refused_and_the_first_goes_on"),
+            (SINGLE, "a_licensed_node_at_work_keeps_its_rules"),
+            (
+                SINGLE,
+                "without_tun_devices_a_lock_can_be_opened_unless_a_daemon_runs",
+            ),
         ]),
         recovers: Tests(&[
             (LEAK, "nothing_leaks_after_the_daemon_was_killed"),
+            (SINGLE, "after_kill_9_another_daemon_starts"),
             (LEAK, "nothing_leaks_while_a_killed_daemon_starts_again"),
             (LEAK, "a_start_without_the_key_opens_what_was_locked"),
             (RELOCK, "a_lock_that_came_by_reload_outlives_the_daemon"),
@@ -2650,8 +2658,12 @@ pub const FEATURES: &[Feature] = &[
         refuses: Tests(&[
             (REFUSAL, "a_cli_without_a_daemon_says_how_to_start_one"),
             (
-                REFUSAL,
-                "a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on",
+                SINGLE,
+                "two_namespaces_have_a_daemon_each_with_a_socket_of_its_own",
+            ),
+            (
+                SINGLE,
+                "status_and_doctor_name_a_daemon_that_has_another_socket",
             ),
             (COMMANDS, "what_the_daemon_refuses_ends_with_1"),
         ]),

@@ -53,6 +53,7 @@ const REFUSAL: &str = "pure/ike/src/tests/refusal.rs";
 const RAW_KEY: &str = "pure/crypto/src/raw_key.rs";
 const REPLAY: &str = "pure/esp/src/replay.rs";
 const SELECTORS: &str = "pure/ike/src/selectors.rs";
+const SINGLE: &str = "edge/lab/tests/e2e/operate/single.rs";
 const SIGNATURE: &str = "pure/crypto/src/signature.rs";
 const STATES: &str = "pure/node/tests/flood.rs";
 const SUITES: &str = "edge/lab/tests/e2e/interop/suites.rs";
@@ -1053,5 +1054,24 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "a_request_that_looks_like_one_that_waits_does_not_take_its_place",
             ),
         ]),
+    },
+    // Several programs that change one routing table.
+    Weakness {
+        number: 87,
+        seen: "Strata before 0.1.0",
+        what: "a second daemon removed the routes of the first as leftovers; its traffic left in clear, and `status` showed the tunnel up",
+        answer: Tests(&[
+            (SINGLE, "a_second_daemon_is_refused_and_the_first_goes_on"),
+            (SINGLE, "a_licensed_node_at_work_keeps_its_rules"),
+        ]),
+    },
+    Weakness {
+        number: 88,
+        seen: "any local user",
+        what: "a lock that every user may take keeps a daemon from starting",
+        answer: Tests(&[(
+            SINGLE,
+            "a_user_without_rights_cannot_keep_a_daemon_from_starting",
+        )]),
     },
 ];

@@ -11,3 +11,4 @@ mod leak;
 mod reload;
 mod relock;
 mod service;
+mod single;

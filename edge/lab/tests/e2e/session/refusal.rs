@@ -78,20 +78,6 @@ fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
 }
 
 #[lab::test]
-fn a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on() -> Result<()> {
-    let pair = Pair::new("refusal")?;
-    let first = pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?;
-    let end = run(&pair.mobile, stratad(&pair.mobile)?)?;
-    let socket = first.socket().display().to_string();
-    expect(
-        end,
-        FAILED,
-        &["another stratad is running", &socket, "fix: stop it"],
-    )?;
-    first.strata("status").map(drop)
-}
-
-#[lab::test]
 fn missing_rights_are_told_with_the_fix() -> Result<()> {
     // Root without capabilities is nobody in particular.
     let end = start_through("setpriv", &["--bounding-set", "-all", "--"])?;
