@@ -53,10 +53,7 @@ fn a_device_in_use_cannot_be_opened_again() {
     let second = namespace.enter(|| Tun::open("t0", 1500)).unwrap();
     let error = second.err().unwrap();
     assert!(matches!(error, Error::TunBusy { .. }), "{error}");
-    assert!(
-        error.to_string().contains("stop that process"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("stop that process"), "{error}");
 }
 
 #[test]
