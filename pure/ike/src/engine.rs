@@ -362,9 +362,14 @@ impl Engine {
     /// What is up with a peer.
     fn beside(&self, peer: &str) -> Beside {
         let up = self.sas_with(peer).filter_map(Sa::established);
-        up.fold(Beside::default(), |beside, up| Beside {
-            sas: beside.sas + 1,
-            children: beside.children + up.count_children(),
+        up.fold(Beside::default(), |mut beside, up| {
+            beside.sas += 1;
+            beside.children += up.count_children();
+            if let Some(old) = up.follows {
+                let names = up.current_names().into_iter();
+                beside.inherited.extend(names.map(|name| (old, name)));
+            }
+            beside
         })
     }
 
@@ -430,7 +435,7 @@ impl Engine {
         }
     }
 
-    pub(crate) const fn context(&mut self, beside: Beside, now: Instant) -> Context<'_> {
+    pub(crate) fn context(&mut self, beside: Beside, now: Instant) -> Context<'_> {
         Context {
             config: &self.config,
             barred: &self.barred,

@@ -144,12 +144,22 @@ pub(crate) struct Context<'a> {
 }
 
 /// What is up with a peer beside the IKE SA that is handling something.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
     /// IKE SAs.
     pub(crate) sas: usize,
     /// Their children.
     pub(crate) children: usize,
+    /// Names of current children of IKE SAs that follow another one, with that one.
+    pub(crate) inherited: Vec<(IkeSaId, Option<String>)>,
+}
+
+impl Context<'_> {
+    /// Whether a clone or a re-authenticated IKE SA has a child in the place of this one.
+    pub(crate) fn is_inherited(&self, sa: IkeSaId, name: Option<&str>) -> bool {
+        let mut inherited = self.beside.inherited.iter();
+        inherited.any(|(from, child)| *from == sa && child.as_deref() == name)
+    }
 }
 
 /// What waits to be polled.

@@ -115,7 +115,8 @@ impl Established {
         // One that is replaced is about to be deleted (section 2.25.1).
         let current = matches!(old.life, Life::Current(_));
         let (id, name, agreement) = (old.id, old.name.clone(), old.agreement.clone());
-        if !current || full || self.is_rekeying_ike() {
+        let inherited = ctx.is_inherited(core.id, name.as_deref());
+        if !current || inherited || full || self.is_rekeying_ike() {
             return later();
         }
         let policy = core.peer(ctx.config);
@@ -151,7 +152,9 @@ impl Established {
         let ended = |id| self.children.get(id).is_some_and(Child::is_ending);
         let dropped = self.children.current(name.as_deref()).is_none()
             && (ended(old) || rival.is_some_and(ended));
-        let Some((peer, policy)) = policy.filter(|_| !dropped) else {
+        // It would take the place of the child that another IKE SA has put into the place of the old one.
+        let inherited = ctx.is_inherited(core.id, name.as_deref());
+        let Some((peer, policy)) = policy.filter(|_| !dropped && !inherited) else {
             self.ask(Task::DeleteChild(None, spi), core, ctx);
             return Ok(());
         };
