@@ -19,14 +19,13 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn is_root(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
-    ["main.rs", "lib.rs", "build.rs"]
-        .iter()
-        .any(|root| name == *root)
-        || ["tests", "bin", "fuzz_targets"]
-            .iter()
-            .any(|roots| folder == *roots)
-            && !path.components().any(|part| part.as_os_str() == "src")
+    let is_source = path.components().any(|part| part.as_os_str() == "src");
+    let holds_roots = folder == "tests" || folder == "fuzz_targets";
+    name == "main.rs"
+        || name == "lib.rs"
+        || name == "build.rs"
         || folder == "bin"
+        || holds_roots && !is_source
 }
 
 /// Whether a file beside or above it has `mod NAME;` for it, or names its path.

@@ -40,7 +40,7 @@ use unit::{Outcome, Unit};
 
 inventory::collect!(Test);
 
-/// How many other tests a test tolerates at the same time.
+/// Number of other tests that a test tolerates at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Company {
     /// Two tests per processor.
@@ -167,7 +167,7 @@ fn passes(test: &Test) -> bool {
         took: start.elapsed(),
         computed: computed().saturating_sub(begun),
     };
-    // What the test wrote last may lack its line end.
+    // The last line of the test's output may lack its line feed.
     println!("\n{}", report::line(test.name(), passed, cost));
     passed
 }

@@ -4,7 +4,7 @@ use super::Outcome;
 use std::fmt;
 use std::time::Duration;
 
-/// How many of the slowest tests are named.
+/// Number of slowest tests to name.
 const SLOWEST: usize = 20;
 
 /// Results so far.
@@ -39,19 +39,12 @@ impl Report {
             println!("\n---- {}, first attempt\n{first}----", outcome.names());
         }
         // A test of many cells tells itself which of them it repeated.
-        let repeated = |line: &&str| line.starts_with("cell ") && line.contains(", repeated");
-        let cells = outcome.output.lines().filter(repeated);
+        let is_repeated = |line: &&str| line.starts_with("cell ") && line.contains(", repeated");
+        let cells = outcome.output.lines().filter(is_repeated);
         cells.for_each(|line| println!("{line}"));
+        let repeated = outcome.first.as_ref().map_or("", |_| ", repeated");
         for line in &outcome.lines {
-            print!("{}", line.text());
-            println!(
-                "{}",
-                if outcome.first.is_some() {
-                    ", repeated"
-                } else {
-                    ""
-                }
-            );
+            println!("{}{repeated}", line.text());
         }
         self.results.extend(outcome.lines);
     }
