@@ -440,6 +440,26 @@ pub enum Bench {
                             changes nothing."
     )]
     Sas(BenchSas),
+    /// Carry octets through a tunnel and set others up beside seven floods, and beside the same floods dropped
+    #[command(
+        after_help = "Exit status 1 if a set-up was not served. A goal that is missed changes \
+                            nothing."
+    )]
+    Flood(BenchFlood),
+}
+
+/// How long each flood lasts. Without options: 5 rounds of 3 s.
+#[derive(Debug, Group)]
+pub struct BenchFlood {
+    /// Measure less: one round of 1 s
+    #[arg(long)]
+    pub quick: bool,
+    /// Length of each turn [default: 3]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub seconds: Option<u32>,
+    /// Give the crowd another key, which must make it fail
+    #[arg(long)]
+    pub wrong_key: bool,
 }
 
 /// How many. Without options: 100000 tunnels, 24 rounds.

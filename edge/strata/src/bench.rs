@@ -1,12 +1,12 @@
 //! `strata bench`: hands what was typed to the lab, and prints what it measured.
 
-use crate::args::{Bench, BenchEsp, BenchIke, BenchPeers, BenchSas};
+use crate::args::{Bench, BenchEsp, BenchFlood, BenchIke, BenchPeers, BenchSas};
 use crate::output::{Exit, Output};
 use control::Failure;
 use ipsec_mb::IpsecMb;
 use lab::bench::esp;
 use lab::bench::ike::{self, Load, Options};
-use lab::bench::{peers, sas, soak};
+use lab::bench::{flood, peers, sas, soak};
 use lab::obstacle::Obstacle;
 use lab::plot::Plot;
 use lab::{interrupt, testbed};
@@ -74,6 +74,10 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             tell(&report, told, output)
         }),
         Bench::Sas(sas) => apart(|| sas::measure(&volleys(sas))).map(|report| {
+            let told = (report.is_complete(), report.body(), report.verdict());
+            tell(&report, told, output)
+        }),
+        Bench::Flood(flood) => apart(|| flood::measure(&floods(flood))).map(|report| {
             let told = (report.is_complete(), report.body(), report.verdict());
             tell(&report, told, output)
         }),
@@ -160,6 +164,15 @@ fn volleys(asked: &BenchSas) -> sas::Options {
     sas::Options {
         sas: asked.sas as usize,
         rounds: if asked.quick { QUICK_VOLLEYS } else { VOLLEYS },
+        wrong_key: asked.wrong_key,
+    }
+}
+
+fn floods(asked: &BenchFlood) -> flood::Options {
+    let (rounds, seconds) = if asked.quick { QUICK_TURNS } else { TURNS };
+    flood::Options {
+        rounds,
+        seconds: asked.seconds.unwrap_or(seconds),
         wrong_key: asked.wrong_key,
     }
 }

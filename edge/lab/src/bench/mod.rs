@@ -3,6 +3,7 @@
 //! machine has other figures. Only whether it lasts ([`soak`]) is the same everywhere.
 
 pub mod esp;
+pub mod flood;
 pub mod ike;
 pub mod peers;
 pub mod sas;
@@ -11,6 +12,7 @@ pub mod soak;
 mod cores;
 mod crowd;
 mod goal;
+mod iperf;
 mod memory;
 mod responder;
 

@@ -64,9 +64,14 @@ pub(super) struct Responder(Daemon);
 impl Responder {
     /// Starts it with a table for each of so many initiators, and waits until it hears them.
     pub fn start(host: &Host, initiators: usize) -> Result<Self> {
+        Self::start_with(host, initiators, "", "")
+    }
+
+    /// Starts it with more lines in `[node]`, and more tables.
+    pub fn start_with(host: &Host, initiators: usize, node: &str, tables: &str) -> Result<Self> {
         let key = std::str::from_utf8(KEY)?;
         host.secret("bench.psk", key)?;
-        let daemon = host.stratad(&config(initiators))?;
+        let daemon = host.stratad(&(config(initiators, node) + tables))?;
         // The API is there before the sockets for IKE are; it answers when both are.
         daemon.ask("version", json!({}))?;
         Ok(Self(daemon))
@@ -107,7 +112,7 @@ pub(super) fn identity_of(initiator: u32) -> Identity {
     named(&format!("{initiator}.bench"))
 }
 
-fn named(name: &str) -> Identity {
+pub(super) fn named(name: &str) -> Identity {
     name.parse().expect("a name is an identity")
 }
 
@@ -130,10 +135,11 @@ fn prefix(address: Ipv4Addr, length: u8) -> TrafficSelector {
 }
 
 /// A table for each initiator. Silence is not asked about while a run lasts.
-fn config(initiators: usize) -> String {
+fn config(initiators: usize, node: &str) -> String {
     let (protected, length) = PROTECTED;
-    let mut config =
-        format!("[node]\nid = \"{IDENTITY}\"\n[tunnel]\naddresses = [\"{INNER}/{length}\"]\n");
+    let mut config = format!(
+        "[node]\nid = \"{IDENTITY}\"\n{node}[tunnel]\naddresses = [\"{INNER}/{length}\"]\n"
+    );
     for number in 0..initiators as u32 {
         let inner = inner_address(number);
         // Writing to a String cannot fail.

@@ -1,9 +1,8 @@
 //! What is carried, and what that takes.
 
 use super::line::Line;
-use crate::host::Host;
+use crate::bench::iperf::{self, number};
 use crate::process::{DEADLINE, Process};
-use crate::testbed::find_command;
 use anyhow::{Context, Result, anyhow, ensure};
 use nix::unistd::{SysconfVar, sysconf};
 use serde_json::Value;
@@ -82,12 +81,11 @@ fn carry<T>(
 ) -> Result<(Value, f64, T)> {
     let mut why = None;
     for _ in 0..TRIES {
-        let _server = serve(line)?;
+        let _server = iperf::serve(&line.far, line.address)?;
         let before = busy()?;
-        let words = format!("--json --client {} --time {seconds} {load}", line.address);
-        let mut client = start(&line.near, &words)?;
+        let mut client = iperf::send(&line.near, line.address, seconds, load)?;
         let measured = beside(&mut client);
-        let told = said(&mut client, seconds)?;
+        let told = iperf::report(&mut client, seconds)?;
         why = match (&told["error"], measured) {
             (Value::Null, Ok(measured)) => return Ok((told, busy()? - before, measured)),
             (Value::Null, Err(error)) => Some(error),
@@ -95,33 +93,6 @@ fn carry<T>(
         };
     }
     Err(why.context("no tries")?)
-}
-
-fn serve(line: &Line) -> Result<Process> {
-    let words = format!("--server --one-off --forceflush --bind {}", line.address);
-    let mut server = start(&line.far, &words)?;
-    server.wait_for_log("Server listening", DEADLINE)?;
-    Ok(server)
-}
-
-/// It ends with an exit status of its own where it says in JSON what is wrong.
-fn said(client: &mut Process, seconds: u32) -> Result<Value> {
-    client.wait(DEADLINE + Duration::from_secs(seconds.into()))?;
-    let told = client.log();
-    serde_json::from_str(&told).with_context(|| format!("what iperf3 says is no JSON: {told}"))
-}
-
-fn start(host: &Host, words: &str) -> Result<Process> {
-    // What its predecessor said says nothing about it.
-    let _ = fs::remove_file(host.directory().join("iperf3.log"));
-    let mut command = host.command(find_command("iperf3", "iperf3")?);
-    command.args(words.split_whitespace());
-    host.start("iperf3", command)
-}
-
-fn number(told: &Value, place: &str) -> Result<f64> {
-    let number = told.pointer(place).and_then(Value::as_f64);
-    number.with_context(|| format!("iperf3 says nothing of {place}: {told}"))
 }
 
 /// The middle one, of as many as there are to be `more` of after so many.

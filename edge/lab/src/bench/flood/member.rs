@@ -1,0 +1,88 @@
+//! A peer that is in, and sends one request again and again, and damaged ones.
+
+use super::forge::{self, GATEWAY, PORT, drain};
+use super::scene::PLACE;
+use super::throttle::{Flood, Sent};
+use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
+use crate::bench::responder;
+use crate::host::Host;
+use crate::process::{DEADLINE, until};
+use anyhow::Result;
+use crypto::Secret;
+use ike::{Engine, Event, NATT_PORT};
+use model::Path;
+use os::{Datagrams, clock, entropy};
+use std::io;
+use std::net::SocketAddr;
+
+/// One of so many requests is as it was, the others are damaged.
+const WHOLE: u32 = 2;
+
+/// The peer.
+pub(super) struct Member {
+    udp: Datagrams,
+    path: Path,
+    /// Its IKE_AUTH, which was answered.
+    request: Vec<u8>,
+    sent: u32,
+}
+
+impl Member {
+    /// Waits until it is in, as the crowd's initiator of this number.
+    pub fn new(host: &Host, number: u32) -> Result<Self> {
+        let mut udp = forge::socket(host)?;
+        let path = Path::udp(
+            SocketAddr::from(([198, 19, 0, 1], PORT)),
+            SocketAddr::from((GATEWAY, NATT_PORT)),
+        );
+        let key = Secret::new(responder::KEY.to_vec());
+        let mut engine = Engine::new(
+            crowd::config(number, key, PORT, PLACE),
+            entropy::seed(),
+            clock::now(),
+        );
+        engine.initiate(PEER, path, clock::now())?;
+        let mut request = Vec::new();
+        until("a peer that is in", DEADLINE, || {
+            while let Some(transmit) = engine.poll_transmit() {
+                udp.send(transmit.path, 0, &transmit.payload)?;
+                request = transmit.payload;
+            }
+            drain(&mut udp, |path, octets| {
+                if let Some(message) = octets.strip_prefix(NON_ESP_MARKER) {
+                    engine.handle_datagram(path, message, clock::now());
+                }
+            })?;
+            let mut events = std::iter::from_fn(|| engine.poll_event());
+            let up = events.any(|event| matches!(event, Event::ChildUp(_)));
+            Ok(up.then_some(()))
+        })?;
+        Ok(Self {
+            udp,
+            path,
+            request,
+            sent: 0,
+        })
+    }
+}
+
+impl Flood for Member {
+    fn send(&mut self) -> Result<Sent> {
+        self.sent = self.sent.wrapping_add(1);
+        let mut octets = self.request.clone();
+        if !self.sent.is_multiple_of(WHOLE)
+            && let Some(last) = octets.last_mut()
+        {
+            *last ^= 1;
+        }
+        // A full buffer loses it, as any way may.
+        let _ = self.udp.send(self.path, 0, &octets);
+        Ok(Sent::datagram(octets.len()))
+    }
+
+    fn read(&mut self) -> io::Result<u64> {
+        let mut answers = 0;
+        drain(&mut self.udp, |_, _| answers += 1)?;
+        Ok(answers)
+    }
+}

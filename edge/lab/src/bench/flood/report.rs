@@ -1,0 +1,217 @@
+//! What was measured, and what it is held against.
+
+use super::{Kind, Round, Turn};
+use crate::bench::{Bound, Goal};
+use crate::experiment::median;
+use serde::Serialize;
+use std::time::Duration;
+
+/// A measurement, as `strata bench flood --json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Every flood.
+    pub rows: Vec<Row>,
+    /// Rounds of each.
+    pub rounds: usize,
+    /// Set-ups that were not served, beside their control, if there were any.
+    pub failure: Option<String>,
+    /// What is aimed at.
+    pub goals: Vec<Goal>,
+    /// Whether this is a release build; the figures of others say nothing.
+    pub optimised: bool,
+}
+
+/// What one flood takes. Values are medians of the rounds where nothing else is said.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The flood.
+    pub kind: Kind,
+    /// Packets a second.
+    pub packets_per_s: f64,
+    /// 10^6 bits a second.
+    pub mbps: f64,
+    /// Answers a second that it was given.
+    pub answers_per_s: f64,
+    /// Beside the flood, and beside the control.
+    pub flooded: Carried,
+    /// The same beside the control.
+    pub control: Carried,
+    /// TCP through the tunnel over that of the control of the same round.
+    pub ratio: f64,
+    /// The least of the rounds.
+    pub least_ratio: f64,
+    /// The most of the rounds.
+    pub most_ratio: f64,
+}
+
+/// What is carried and served.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Carried {
+    /// 10^9 bits a second of TCP through the tunnel.
+    pub gbps: f64,
+    /// Set-ups that began, in all rounds.
+    pub wanted: usize,
+    /// Set-ups that were served.
+    pub served: usize,
+    /// Milliseconds of a set-up, of all rounds.
+    pub p50_ms: Option<f64>,
+    /// 99 in 100 take no longer.
+    pub p99_ms: Option<f64>,
+    /// The longest.
+    pub most_ms: Option<f64>,
+}
+
+impl Report {
+    pub(super) fn new(measured: &[(Kind, Vec<Round>)]) -> Self {
+        let rows: Vec<_> = measured
+            .iter()
+            .filter_map(|(kind, rounds)| Row::new(*kind, rounds))
+            .collect();
+        let least = rows.iter().map(|row| row.ratio).reduce(f64::min);
+        let shares = rows.iter().map(|row| row.flooded.share());
+        let goals = vec![
+            Goal::new("TCP beside the worst flood", Bound::AtLeast, 0.9, least),
+            Goal::new(
+                "set-ups served beside the worst flood",
+                Bound::AtLeast,
+                1.0,
+                shares.reduce(f64::min),
+            ),
+        ];
+        Self {
+            rounds: measured.iter().map(|(_, rounds)| rounds.len()).max().unwrap_or(0),
+            failure: failure(measured),
+            rows,
+            goals,
+            optimised: !cfg!(debug_assertions),
+        }
+    }
+
+    /// Whether every set-up was served beside every flood.
+    pub const fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+}
+
+/// The first set-up that was not served, beside a control before a flood.
+fn failure(measured: &[(Kind, Vec<Round>)]) -> Option<String> {
+    let turns = |of: fn(&Round) -> &Turn, beside: &'static str| {
+        measured.iter().flat_map(move |(kind, rounds)| {
+            let name = kind.name();
+            rounds.iter().filter_map(move |round| {
+                let run = &of(round).setups;
+                let why = run.failure.as_ref()?;
+                let (up, wanted) = (run.up, run.wanted);
+                Some(format!("{up} of {wanted} set-ups beside {beside} of {name}: {why}"))
+            })
+        })
+    };
+    let mut controls = turns(|round| &round.control, "the control");
+    let mut floods = turns(|round| &round.flooded, "the flood");
+    controls.next().or_else(|| floods.next())
+}
+
+impl Row {
+    fn new(kind: Kind, rounds: &[Round]) -> Option<Self> {
+        let middle = |of: fn(&Round) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
+        let ratio = |round: &Round| round.flooded.gbps / round.control.gbps;
+        let ratios = rounds.iter().map(ratio);
+        Some(Self {
+            kind,
+            packets_per_s: middle(|round| round.flooded.poured.packets_per_s)?,
+            mbps: middle(|round| round.flooded.poured.mbps)?,
+            answers_per_s: middle(|round| round.flooded.poured.answers_per_s)?,
+            flooded: Carried::new(rounds, |round| &round.flooded)?,
+            control: Carried::new(rounds, |round| &round.control)?,
+            ratio: middle(ratio)?,
+            least_ratio: ratios.clone().reduce(f64::min)?,
+            most_ratio: ratios.reduce(f64::max)?,
+        })
+    }
+}
+
+impl Carried {
+    fn new(rounds: &[Round], turn: fn(&Round) -> &Turn) -> Option<Self> {
+        let turns = || rounds.iter().map(turn);
+        let mut took: Vec<Duration> = turns().flat_map(|turn| turn.setups.setups.clone()).collect();
+        took.sort_unstable();
+        let at = |share: f64| {
+            let place = (took.len() as f64 * share) as usize;
+            let took = took.get(place).or(took.last());
+            took.map(|took| took.as_secs_f64() * 1e3)
+        };
+        Some(Self {
+            gbps: median(&turns().map(|turn| turn.gbps).collect::<Vec<_>>())?,
+            wanted: turns().map(|turn| turn.setups.wanted).sum(),
+            served: took.len(),
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            most_ms: at(1.0),
+        })
+    }
+
+    /// Served of wanted.
+    fn share(self) -> f64 {
+        self.served as f64 / self.wanted.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::throttle::Poured;
+    use super::*;
+    use crate::bench::crowd::Run;
+
+    fn turn(gbps: f64, served: usize) -> Turn {
+        let run = Run {
+            wanted: 100,
+            up: served,
+            failure: (served < 100).then(|| "no end in 60 s".to_owned()),
+            setups: (1..=served as u64).map(Duration::from_millis).collect(),
+            ..Run::default()
+        };
+        let poured = Poured {
+            packets_per_s: 20_000.0,
+            mbps: 48.0,
+            answers_per_s: 3.0,
+        };
+        Turn {
+            gbps,
+            setups: run,
+            poured,
+        }
+    }
+
+    pub(in crate::bench::flood) fn report(served: usize) -> Report {
+        let round = |speed: f64| Round {
+            control: turn(2.0 * speed, 100),
+            flooded: turn(1.9 * speed, served),
+        };
+        let rounds = |_| vec![round(1.0), round(0.1), round(1.2)];
+        let measured: Vec<_> = Kind::ALL.map(|kind| (kind, rounds(kind))).into();
+        Report::new(&measured)
+    }
+
+    #[test]
+    fn ratios_are_of_a_round_and_tails_of_all() {
+        let report = report(100);
+        assert!(report.is_complete() && report.rows.len() == Kind::ALL.len());
+        let row = &report.rows[0];
+        assert!((row.ratio - 0.95).abs() < 1e-9, "{row:?}");
+        assert!((row.least_ratio - 0.95).abs() < 1e-9, "{row:?}");
+        assert_eq!(row.flooded.gbps, 1.9);
+        assert_eq!((row.flooded.served, row.flooded.wanted), (300, 300));
+        assert_eq!(row.flooded.p99_ms, Some(100.0));
+        assert_eq!(row.flooded.p50_ms, Some(51.0));
+        assert!(report.goals.iter().all(|goal| goal.reached));
+    }
+
+    #[test]
+    fn one_set_up_that_is_not_served_is_a_failure() {
+        let report = report(99);
+        assert!(!report.is_complete());
+        let why = report.failure.as_ref().unwrap();
+        assert!(why.contains("99 of 100") && why.contains("the flood"), "{why}");
+        assert!(!report.goals[1].reached);
+    }
+}

@@ -1,0 +1,163 @@
+//! The hosts, the tunnel that is up, and the rule that makes a control.
+
+use super::throttle::Flood;
+use super::{Kind, forge, member, stranger, streams};
+use crate::bench::crowd::{Crowd, Pace};
+use crate::bench::responder::{self, Place, Responder};
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::openssl::{self, EC, GOOD};
+use crate::pair::children;
+use crate::process::DEADLINE;
+use crate::testbed::Testbed;
+use crate::wire;
+use anyhow::{Result, ensure};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The gateway and the first of the crowd.
+pub(super) const PLACE: Place = Place {
+    responder: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+    first: Ipv4Addr::new(10, 64, 0, 2),
+};
+
+/// The gateway's address in the tunnel.
+pub(super) const INSIDE: &str = "10.8.0.1";
+
+/// What the gateway has besides the crowd: who carries, who may use every group, who may use certificates, a member
+/// with bad will, and streams.
+const MORE: &str = r#"
+[peer.near]
+id = "near.bench"
+psk = "bench.psk"
+local = ["10.8.0.0/16"]
+remote = ["10.9.0.2/32"]
+[peer.old]
+id = "old.bench"
+psk = "bench.psk"
+suite = "legacy"
+local = ["10.8.0.0/16"]
+remote = ["10.9.0.3/32"]
+[peer.certified]
+id = "certified.bench"
+local = ["10.8.0.0/16"]
+remote = ["10.9.0.4/32"]
+[listen]
+tcp = 4500
+"#;
+
+const NODE: &str = "cert = \"chain.pem\"\nkey = \"end.key\"\nca = [\"ca.pem\"]\n";
+
+const NEAR: &str = r#"
+[node]
+id = "near.bench"
+[tunnel]
+addresses = ["10.9.0.2/32"]
+[peer.gateway]
+address = "192.0.2.2"
+id = "responder.bench"
+psk = "bench.psk"
+local = ["10.9.0.2/32"]
+remote = ["10.8.0.0/16"]
+start = "manual"
+"#;
+
+/// Drops what the flooder sends before the gateway's sockets see it.
+const RULE: &str = "table inet control {\n  chain dropped {\n    type filter hook prerouting priority raw\n    \
+                    iifname \"flood\" drop\n  }\n}\n";
+
+/// Everything of one kind.
+pub(super) struct Scene {
+    kind: Kind,
+    /// A number that no initiator of the crowd has.
+    member: u32,
+    pub crowd: Crowd,
+    _carrier: Daemon,
+    _responder: Responder,
+    pub near: Host,
+    pub gateway: Host,
+    pub flooder: Host,
+    _bed: Testbed,
+}
+
+/// The gateway drops floods until this is dropped.
+pub(super) struct Rule(Host);
+
+impl Scene {
+    /// With a crowd of so many that can begin.
+    pub fn new(kind: Kind, setups: usize) -> Result<Self> {
+        let bed = Testbed::new("flood")?;
+        let [near, gateway, flooder] = ["near", "gateway", "flooder"].map(|name| bed.host(name));
+        let (near, gateway, flooder) = (near?, gateway?, flooder?);
+        connect(&near, &gateway, &flooder)?;
+        gateway.file("control.nft", RULE)?;
+        openssl::authority(&gateway, EC, "bench")?;
+        openssl::order(&gateway, "DNS:responder.bench", GOOD)?;
+        let responder = Responder::start_with(&gateway, setups + 2, NODE, MORE)?;
+        near.secret("bench.psk", std::str::from_utf8(responder::KEY)?)?;
+        let carrier = near.stratad(NEAR)?;
+        carrier.strata_text("up gateway --wait")?;
+        carrier.wait_until("status", DEADLINE, |status| !children(status).is_empty())?;
+        let mut crowd = Crowd::new(&near, PLACE)?;
+        let first = crowd.run(1, Pace::Queue(1))?;
+        let why = first.failure.unwrap_or_default();
+        ensure!(first.up == 1, "the first of the crowd does not come up: {why}");
+        Ok(Self {
+            kind,
+            member: u32::try_from(setups)? + 1,
+            crowd,
+            _carrier: carrier,
+            _responder: responder,
+            near,
+            gateway,
+            flooder,
+            _bed: bed,
+        })
+    }
+
+    /// A flood that has not begun.
+    pub fn flood(&self) -> Result<Box<dyn Flood>> {
+        let host = &self.flooder;
+        Ok(match self.kind {
+            Kind::PublicValues => Box::new(forge::Forged::public_values(host)?),
+            Kind::Spoofed => Box::new(forge::Forged::good(host)?),
+            Kind::Malformed => Box::new(forge::Forged::malformed(host)?),
+            Kind::HalfOpen => Box::new(stranger::HalfOpen::new(host)?),
+            Kind::Chains => Box::new(stranger::Chains::new(host)?),
+            Kind::Streams => Box::new(streams::Streams::new()),
+            Kind::Member => Box::new(member::Member::new(host, self.member)?),
+        })
+    }
+
+    /// Has the gateway drop floods before its sockets.
+    pub fn drop_floods(&self) -> Result<Rule> {
+        self.gateway.run("nft -f control.nft")?;
+        Ok(Rule(self.gateway.clone()))
+    }
+}
+
+impl Drop for Rule {
+    fn drop(&mut self) {
+        // Where the rule stays, the flood that follows is answered nothing, and the report shows it.
+        let _ = self.0.run("nft delete table inet control");
+    }
+}
+
+fn connect(near: &Host, gateway: &Host, flooder: &Host) -> Result<()> {
+    wire::veth(
+        near.end("eth0", &["192.0.2.1/24"]),
+        gateway.end("eth0", &["192.0.2.2/24"]),
+    )?;
+    wire::veth(
+        flooder.end("eth0", &["198.18.0.2/24", "2001:db8:e::2/64"]),
+        gateway.end("flood", &["198.18.0.1/24", "2001:db8:e::1/64"]),
+    )?;
+    // The whole network of a loopback device's IPv4 address is the host's own.
+    let crowd = near.netns().netlink()?;
+    crowd.add_address("lo", "10.64.0.1/14".parse()?)?;
+    let sources = flooder.netns().netlink()?;
+    sources.add_address("lo", "198.19.0.1/16".parse()?)?;
+    flooder.run("ip -6 route add local 2001:db8:f::/64 dev lo")?;
+    gateway.route("10.64.0.0/14", "192.0.2.1")?;
+    gateway.route("198.19.0.0/16", "198.18.0.2")?;
+    gateway.route("2001:db8:f::/64", "2001:db8:e::2")
+}

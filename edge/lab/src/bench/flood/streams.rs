@@ -1,0 +1,69 @@
+//! Connections to the port of IKE and ESP in TCP that never say anything.
+
+use super::forge::{GATEWAY, anywhere};
+use super::throttle::{Flood, Sent};
+use anyhow::Result;
+use crypto::Rng;
+use os::entropy;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+/// Connections that are held; the oldest is closed for the next.
+const HELD: usize = 1024;
+
+/// Packets of each, until it is closed again: SYN, ACK, FIN and its ACK.
+const PACKETS: u32 = 4;
+
+/// Octets of IP and TCP headers.
+const HEADERS: usize = 52;
+
+/// The connections.
+pub(super) struct Streams {
+    held: VecDeque<Socket>,
+    rng: Rng,
+}
+
+impl Streams {
+    pub fn new() -> Self {
+        Self {
+            held: VecDeque::new(),
+            rng: Rng::from_seed(entropy::seed()),
+        }
+    }
+}
+
+impl Flood for Streams {
+    fn send(&mut self) -> Result<Sent> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&SocketAddr::from((anywhere(&mut self.rng), 0)).into())?;
+        // It goes on in the kernel.
+        let _ = socket.connect(&SocketAddr::from((GATEWAY, ike::NATT_PORT)).into());
+        self.held.push_back(socket);
+        if self.held.len() > HELD {
+            self.held.pop_front();
+        }
+        Ok(Sent {
+            packets: PACKETS,
+            octets: PACKETS as usize * HEADERS,
+        })
+    }
+
+    /// Says how many were closed by the gateway: nothing is said in them.
+    fn read(&mut self) -> io::Result<u64> {
+        let before = self.held.len();
+        self.held.retain(|socket| {
+            let mut octet = [std::mem::MaybeUninit::uninit()];
+            match socket.recv(&mut octet) {
+                Ok(_) => false,
+                Err(error) => matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected
+                ),
+            }
+        });
+        Ok((before - self.held.len()) as u64)
+    }
+}
