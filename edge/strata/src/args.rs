@@ -1,8 +1,10 @@
 //! The command line.
 
 use crate::audit::Wanted;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, Subcommand};
 use control::Request;
+use lab::bench::flood::Kind as Flood;
 use model::Identity;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -457,9 +459,24 @@ pub struct BenchFlood {
     /// Length of each turn [default: 3]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=60))]
     pub seconds: Option<u32>,
+    /// Only these floods [default: all]
+    #[arg(long, value_name = "FLOOD", value_delimiter = ',', value_parser = flood())]
+    pub only: Vec<Flood>,
     /// Give the crowd another key, which must make it fail
     #[arg(long)]
     pub wrong_key: bool,
+}
+
+/// A flood by its word.
+fn flood() -> impl TypedValueParser<Value = Flood> {
+    let words = PossibleValuesParser::new(Flood::ALL.map(Flood::word));
+    words.try_map(|word| {
+        let named = |flood: &Flood| flood.word() == word;
+        Flood::ALL
+            .into_iter()
+            .find(named)
+            .ok_or("no flood has this name")
+    })
 }
 
 /// How many. Without options: 100000 tunnels, 24 rounds.

@@ -170,7 +170,12 @@ fn volleys(asked: &BenchSas) -> sas::Options {
 
 fn floods(asked: &BenchFlood) -> flood::Options {
     let (rounds, seconds) = if asked.quick { QUICK_TURNS } else { TURNS };
+    let kinds = match &asked.only[..] {
+        [] => flood::Kind::ALL.into(),
+        only => only.into(),
+    };
     flood::Options {
+        kinds,
         rounds,
         seconds: asked.seconds.unwrap_or(seconds),
         wrong_key: asked.wrong_key,

@@ -2943,4 +2943,21 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: NotNeeded("what it starts ends with it"),
     },
+    Feature {
+        name: "What floods take from a tunnel that is up and from honest set-ups",
+        keys: &[],
+        verbs: &["bench flood"],
+        works: Tests(&[(BENCH, "a_flood_has_a_control_and_the_json_has_stable_keys")]),
+        refuses: Tests(&[
+            (
+                BENCH,
+                "no_set_up_beside_a_flood_is_served_with_the_wrong_key",
+            ),
+            (
+                "edge/lab/src/bench/flood/report.rs",
+                "one_set_up_that_is_not_served_is_a_failure",
+            ),
+        ]),
+        recovers: NotNeeded("what it starts ends with it"),
+    },
 ];

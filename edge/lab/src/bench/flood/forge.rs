@@ -107,9 +107,8 @@ impl Flood for Forged {
             SocketAddr::from((anywhere(rng), PORT)),
             SocketAddr::from((GATEWAY, *port)),
         );
-        // A full buffer loses it, as any way may.
-        let _ = udp.send(path, 0, octets);
-        Ok(Sent::datagram(octets.len()))
+        let outcome = udp.send(path, 0, octets);
+        Ok(Sent::datagram(octets.len(), &outcome))
     }
 
     fn read(&mut self) -> io::Result<u64> {
@@ -165,8 +164,11 @@ pub(super) fn request(group: Group) -> Result<Message> {
         SocketAddr::from((GATEWAY, IKE_PORT)),
     );
     engine.initiate(PEER, path, now)?;
-    let sent = engine.poll_transmit().context("an initiator sends a request")?;
-    match Datagram::decode(&sent.payload)? {
+    let sent = engine
+        .poll_transmit()
+        .context("an initiator sends a request")?;
+    let octets = sent.payload.strip_prefix(NON_ESP_MARKER);
+    match Datagram::decode(octets.unwrap_or(&sent.payload))? {
         Datagram::Clear(message) => Ok(message),
         Datagram::Sealed(_) => bail!("the first message is sealed"),
     }

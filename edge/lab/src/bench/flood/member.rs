@@ -75,9 +75,8 @@ impl Flood for Member {
         {
             *last ^= 1;
         }
-        // A full buffer loses it, as any way may.
-        let _ = self.udp.send(self.path, 0, &octets);
-        Ok(Sent::datagram(octets.len()))
+        let outcome = self.udp.send(self.path, 0, &octets);
+        Ok(Sent::datagram(octets.len(), &outcome))
     }
 
     fn read(&mut self) -> io::Result<u64> {

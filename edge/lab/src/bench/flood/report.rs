@@ -79,7 +79,11 @@ impl Report {
             ),
         ];
         Self {
-            rounds: measured.iter().map(|(_, rounds)| rounds.len()).max().unwrap_or(0),
+            rounds: measured
+                .iter()
+                .map(|(_, rounds)| rounds.len())
+                .max()
+                .unwrap_or(0),
             failure: failure(measured),
             rows,
             goals,
@@ -102,7 +106,9 @@ fn failure(measured: &[(Kind, Vec<Round>)]) -> Option<String> {
                 let run = &of(round).setups;
                 let why = run.failure.as_ref()?;
                 let (up, wanted) = (run.up, run.wanted);
-                Some(format!("{up} of {wanted} set-ups beside {beside} of {name}: {why}"))
+                Some(format!(
+                    "{up} of {wanted} set-ups beside {beside} of {name}: {why}"
+                ))
             })
         })
     };
@@ -133,7 +139,9 @@ impl Row {
 impl Carried {
     fn new(rounds: &[Round], turn: fn(&Round) -> &Turn) -> Option<Self> {
         let turns = || rounds.iter().map(turn);
-        let mut took: Vec<Duration> = turns().flat_map(|turn| turn.setups.setups.clone()).collect();
+        let mut took: Vec<Duration> = turns()
+            .flat_map(|turn| turn.setups.setups.clone())
+            .collect();
         took.sort_unstable();
         let at = |share: f64| {
             let place = (took.len() as f64 * share) as usize;
@@ -211,7 +219,10 @@ pub(super) mod tests {
         let report = report(99);
         assert!(!report.is_complete());
         let why = report.failure.as_ref().unwrap();
-        assert!(why.contains("99 of 100") && why.contains("the flood"), "{why}");
+        assert!(
+            why.contains("99 of 100") && why.contains("the flood"),
+            "{why}"
+        );
         assert!(!report.goals[1].reached);
     }
 }

@@ -100,7 +100,10 @@ impl Scene {
         let mut crowd = Crowd::new(&near, PLACE)?;
         let first = crowd.run(1, Pace::Queue(1))?;
         let why = first.failure.unwrap_or_default();
-        ensure!(first.up == 1, "the first of the crowd does not come up: {why}");
+        ensure!(
+            first.up == 1,
+            "the first of the crowd does not come up: {why}"
+        );
         Ok(Self {
             kind,
             member: u32::try_from(setups)? + 1,
@@ -156,6 +159,8 @@ fn connect(near: &Host, gateway: &Host, flooder: &Host) -> Result<()> {
     crowd.add_address("lo", "10.64.0.1/14".parse()?)?;
     let sources = flooder.netns().netlink()?;
     sources.add_address("lo", "198.19.0.1/16".parse()?)?;
+    // IPv6 takes a source that is no address of a device only with this.
+    flooder.sysctl("net.ipv6.ip_nonlocal_bind", "1")?;
     flooder.run("ip -6 route add local 2001:db8:f::/64 dev lo")?;
     gateway.route("10.64.0.0/14", "192.0.2.1")?;
     gateway.route("198.19.0.0/16", "198.18.0.2")?;

@@ -67,9 +67,8 @@ impl Flood for HalfOpen {
             Some(paid) => paid,
             None => self.unpaid(),
         };
-        // A full buffer loses it, as any way may.
-        let _ = self.udp.send(path, 0, &octets);
-        Ok(Sent::datagram(octets.len() + 20))
+        let outcome = self.udp.send(path, 0, &octets);
+        Ok(Sent::datagram(octets.len(), &outcome))
     }
 
     fn read(&mut self) -> io::Result<u64> {
@@ -150,9 +149,8 @@ impl Flood for Chains {
             Some(transmit) => transmit,
             None => self.begin()?,
         };
-        // A full buffer loses it, as any way may.
-        let _ = self.udp.send(transmit.path, 0, &transmit.payload);
-        Ok(Sent::datagram(transmit.payload.len()))
+        let outcome = self.udp.send(transmit.path, 0, &transmit.payload);
+        Ok(Sent::datagram(transmit.payload.len(), &outcome))
     }
 
     fn read(&mut self) -> io::Result<u64> {

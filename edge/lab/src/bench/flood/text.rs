@@ -14,7 +14,9 @@ impl Report {
              with the milliseconds that 99 of 100 and the longest took.",
             self.rounds
         );
-        let names = row(["", "k/s", "Gb/s", "control", "ratio", "served", "p99", "max"]);
+        let names = row([
+            "", "k/s", "Gb/s", "control", "ratio", "served", "p99", "max",
+        ]);
         let table: String = self.rows.iter().map(line).collect();
         format!("{}\n{names}{table}", paragraph("", 0, &about))
     }
@@ -32,8 +34,14 @@ fn line(of: &Row) -> String {
         &format!("{:.1}", of.packets_per_s / 1e3),
         &format!("{:.2}", flooded.gbps),
         &format!("{:.2}", control.gbps),
-        &format!("{:.2} ({:.2}-{:.2})", of.ratio, of.least_ratio, of.most_ratio),
-        &format!("{:.3}", flooded.served as f64 / flooded.wanted.max(1) as f64),
+        &format!(
+            "{:.2} ({:.2}-{:.2})",
+            of.ratio, of.least_ratio, of.most_ratio
+        ),
+        &format!(
+            "{:.3}",
+            flooded.served as f64 / flooded.wanted.max(1) as f64
+        ),
         &goal::unit(flooded.p99_ms, "", 0),
         &goal::unit(flooded.most_ms, "", 0),
     ])

@@ -18,12 +18,15 @@ const STEP: Duration = Duration::from_micros(500);
 /// What is late by more than this is not made up for, in seconds.
 const LATENESS: f64 = 0.01;
 
+/// Octets of the headers of IPv4 and UDP.
+const HEADERS: usize = 28;
+
 /// Something that can be sent without end.
 pub(super) trait Flood: Send {
     /// Sends the next part, in the namespace of the flooder.
     ///
     /// # Errors
-    /// The flood cannot be made. What the kernel does not take is no error.
+    /// The flood cannot be made.
     fn send(&mut self) -> Result<Sent>;
 
     /// Reads what came back; gives how many answers there were.
@@ -53,17 +56,17 @@ pub struct Poured {
 }
 
 impl Sent {
-    /// One packet with so many octets behind UDP's header, over IPv4.
-    pub const fn datagram(payload: usize) -> Self {
+    /// One datagram with so many octets behind UDP's header; what the kernel does not take is not counted.
+    pub fn datagram(payload: usize, outcome: &io::Result<()>) -> Self {
         Self {
-            packets: 1,
-            octets: 28 + payload,
+            packets: u32::from(outcome.is_ok()),
+            octets: HEADERS + payload,
         }
     }
 
     /// Seconds until the next part is due.
     fn pause(self) -> f64 {
-        (f64::from(self.packets) / PACKETS).max(self.octets as f64 * 8.0 / BITS)
+        (f64::from(self.packets.max(1)) / PACKETS).max(self.octets as f64 * 8.0 / BITS)
     }
 }
 

@@ -407,3 +407,37 @@ fn command(words: &str) -> Result<Output> {
     command.arg("bench").args(words.split_whitespace());
     Ok(command.output()?)
 }
+
+#[lab::test(quiet)]
+fn a_flood_has_a_control_and_the_json_has_stable_keys() -> Result<()> {
+    let (output, report) = printed("flood --quick --only malformed,half-open")?;
+    let top = "failure goals optimised rounds rows";
+    ensure!(keys(&report) == top, "{output:?}");
+    let rows = report["rows"].as_array().context("rows is a list")?;
+    let kinds: Vec<_> = rows.iter().map(|row| &row["kind"]).collect();
+    ensure!(kinds == ["malformed", "half-open"], "{report}");
+    let row = "answers_per_s control flooded kind least_ratio mbps most_ratio packets_per_s ratio";
+    let carried = "gbps most_ms p50_ms p99_ms served wanted";
+    for each in rows {
+        ensure!(keys(each) == row, "{each}");
+        ensure!(keys(&each["flooded"]) == carried, "{each}");
+        ensure!(each["packets_per_s"].as_f64() > Some(1000.0), "{each}");
+        ensure!(each["control"]["gbps"].as_f64() > Some(0.0), "{each}");
+        // Nothing of the flood is there in the control, not even in a build that is slow.
+        ensure!(each["control"]["served"] == 200, "{each}");
+    }
+    // What is half-open was answered, so it was no flood that fails before the gateway.
+    ensure!(rows[1]["answers_per_s"].as_f64() > Some(0.0), "{report}");
+    ensure!(goals(&report)?.len() == 2, "{report}");
+    Ok(())
+}
+
+#[lab::test]
+fn no_set_up_beside_a_flood_is_served_with_the_wrong_key() -> Result<()> {
+    let (output, report) = printed("flood --quick --only spoofed --wrong-key")?;
+    ensure!(output.status.code() == Some(1), "{report}");
+    ensure!(report["rows"][0]["control"]["served"] == 0, "{report}");
+    let why = report["failure"].as_str().context("a reason")?;
+    ensure!(why.contains("the control") && why.contains("key"), "{why}");
+    Ok(())
+}
