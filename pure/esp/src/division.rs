@@ -178,3 +178,18 @@ impl Runs {
         Map::new(payload_zone, described, checksum_left_out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_part_is_no_run_and_divides_none() {
+        let mut runs = Runs::new();
+        for (zone, len) in [(1, 20), (2, 0), (1, 8)] {
+            runs.push(ZoneId(zone), len);
+        }
+        let zone = ZoneId(1);
+        assert_eq!(runs.runs[..runs.count], [Run { zone, len: 28 }]);
+    }
+}
