@@ -1,13 +1,17 @@
 //! Joining: packets of one flow that follow each other are made one packet that the kernel takes as such, and cuts
 //! again if it has to (what Linux calls GRO).
 //!
-//! Whatever is joined can be cut into what it was, but for the numbers of IPv4's fragments, which say nothing where
-//! there are none. Nothing that is wrong becomes right by that: a transport checksum that is in a packet is verified
-//! before anything is joined with it, and one that was [left](Checksum::Left) goes on being left.
+//! Whatever is joined can be cut into what it was. Nothing that is wrong becomes right by that: a transport checksum that
+//! is in a packet is verified before anything is joined with it, and one that was [left](Checksum::Left) goes on being
+//! left. Only the identification of an IPv4 packet that must not be fragmented may become another: "All devices that
+//! examine IPv4 headers MUST ignore" it (RFC 6864 section 4.1), and many hosts write the same into each, while a cut
+//! counts upwards. Packets that routers may fragment are joined only if they count upwards themselves.
 //!
-//! Packets of one flow keep their order. Whatever cannot be joined ends what was there of its flow.
+//! Packets of one flow keep their order. Whatever cannot be joined ends what was there of its flow, and a fragment, which
+//! shows no ports and may belong to any of them, ends all flows between its two addresses.
 
 use crate::virtio::{FRONT_LEN, Front, Kind};
+use std::net::IpAddr;
 use wire::checksum::{self, Checksum, Sum};
 use wire::ip::{Header, V6_HEADER_LEN};
 use wire::tcp::{self, Flags};
@@ -20,8 +24,8 @@ const LONGEST: usize = 65_535;
 pub(crate) struct Waiting {
     /// As many as there are flows count; the others are room for more.
     joins: Vec<Join>,
-    /// Whose packets these are, as far as 64 bits tell.
-    flows: Vec<u64>,
+    /// Whose packets these are.
+    flows: Vec<Tag>,
     /// How many packets that is.
     packets: usize,
     /// Whether the device takes datagrams that are joined.
@@ -47,7 +51,10 @@ impl Waiting {
     pub fn push(&mut self, packet: &[u8], checksum: Checksum) {
         self.packets += 1;
         let header = Header::parse(packet).ok();
-        let flow = header.as_ref().map_or(0, flow);
+        let flow = header.as_ref().map_or_else(Tag::default, Tag::of);
+        if header.as_ref().is_some_and(Header::is_fragment) {
+            self.end_all_between(flow.addresses);
+        }
         let header = header.filter(|header| header.total_len() == packet.len());
         let seam = header.and_then(|header| Seam::of(&header, self.joins_udp));
         let newest = self.flows.iter().rposition(|other| *other == flow);
@@ -61,6 +68,17 @@ impl Waiting {
         }
         self.joins[self.flows.len()].begin(packet, checksum, seam);
         self.flows.push(flow);
+    }
+
+    /// Joins nothing more with what waits of flows between these addresses.
+    fn end_all_between(&mut self, addresses: u64) {
+        let joins = self.joins.iter_mut().zip(&self.flows);
+        for (join, _) in joins.filter(|(_, flow)| flow.addresses == addresses) {
+            join.seam = join.seam.map(|seam| Seam {
+                open: false,
+                ..seam
+            });
+        }
     }
 
     /// Writes all that waits, in order, behind virtio's headers. Gives how many packets could not be written.
@@ -77,21 +95,40 @@ impl Waiting {
     }
 }
 
-/// Which flow a packet belongs to. Two may have the same number, which costs no more than what is not joined.
-fn flow(header: &Header<'_>) -> u64 {
+/// The flow of a packet, as far as 64 bits tell. Two may have the same, which costs no more than what is not joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tag {
+    /// Of both addresses.
+    addresses: u64,
+    /// Of all of it.
+    whole: u64,
+}
+
+impl Tag {
+    fn of(header: &Header<'_>) -> Self {
+        let flow = header.flow();
+        let ports = u64::from(flow.source_port) << 16 | u64::from(flow.destination_port);
+        let addresses = mix_address(mix_address(0, flow.source), flow.destination);
+        Self {
+            addresses,
+            whole: mix(mix(addresses, flow.protocol.into()), ports),
+        }
+    }
+}
+
+const fn mix(hash: u64, word: u64) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let flow = header.flow();
-    let mix = |hash: u64, word: u64| (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
-    let address = |hash, address| match address {
-        std::net::IpAddr::V4(v4) => mix(hash, v4.to_bits().into()),
-        std::net::IpAddr::V6(v6) => {
+    (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER)
+}
+
+fn mix_address(hash: u64, address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(v4) => mix(hash, v4.to_bits().into()),
+        IpAddr::V6(v6) => {
             let bits = v6.to_bits();
             mix(mix(hash, (bits >> 64) as u64), bits as u64)
         }
-    };
-    let ports = u64::from(flow.source_port) << 16 | u64::from(flow.destination_port);
-    let front = mix(flow.protocol.into(), ports);
-    address(address(front, flow.source), flow.destination)
+    }
 }
 
 /// Where a packet may be joined with others.
@@ -198,7 +235,8 @@ impl Join {
             && other.size <= seam.size
             && own.len() + other.size <= LONGEST
             && (seam.transport, seam.headers) == (other.transport, other.headers)
-            && are_alike(own, packet, &seam);
+            && are_alike(own, packet, &seam)
+            && self.counts_up_to(packet, &seam);
         if !follows || !is_right(own, self.checksum) || !is_right(packet, checksum) {
             return false;
         }
@@ -214,6 +252,15 @@ impl Join {
         seam.open = other.open && other.size == seam.size;
         self.seam = Some(seam);
         true
+    }
+
+    /// Whether an IPv4 packet has the identification that it gets when all are cut again: the next one, if a router may
+    /// fragment it.
+    fn counts_up_to(&self, packet: &[u8], seam: &Seam) -> bool {
+        const DONT_FRAGMENT: u8 = 0x40;
+        let id = |packet: &[u8]| u16::from_be_bytes([packet[4], packet[5]]);
+        let next = id(&self.octets[FRONT_LEN..]).wrapping_add(self.packets as u16);
+        seam.transport == V6_HEADER_LEN || packet[6] & DONT_FRAGMENT != 0 || id(packet) == next
     }
 
     /// What is written, with all that is to be said of it in front.
@@ -316,6 +363,7 @@ mod tests {
     use crate::sample::{KINDS, Sample, made};
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     type Packets = Vec<(Vec<u8>, Checksum)>;
 
@@ -353,17 +401,42 @@ mod tests {
         packets
     }
 
-    /// By their flows, in order, without the numbers of IPv4's fragments.
-    fn sorted(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        packets.sort_by_key(|packet| Header::parse(packet).map_or(0, |header| flow(&header)));
-        for packet in &mut packets {
-            if packet.first() == Some(&0x45) && packet.len() >= 20 {
-                let right = Header::parse(packet).is_ok_and(|header| header.checksum_is_right());
-                packet[4..6].fill(0);
-                packet[10..12].fill(u8::from(right));
-            }
-        }
+    fn tag(packet: &[u8]) -> Tag {
+        Header::parse(packet).map_or_else(|_| Tag::default(), |header| Tag::of(&header))
+    }
+
+    /// By their flows, in order, without the identification that says nothing.
+    fn sorted(packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let mut packets: Vec<_> = packets.into_iter().map(without_idle_id).collect();
+        packets.sort_by_key(|packet| tag(packet).whole);
         packets
+    }
+
+    fn without_idle_id(mut packet: Vec<u8>) -> Vec<u8> {
+        if packet.first() == Some(&0x45) && packet.len() >= 20 && packet[6] & 0x40 != 0 {
+            let right = Header::parse(&packet).is_ok_and(|header| header.checksum_is_right());
+            packet[4..6].fill(0);
+            packet[10..12].fill(u8::from(right));
+        }
+        packet
+    }
+
+    /// For each flow its packets and all fragments between its addresses, in order.
+    fn flows_among_fragments(packets: Vec<Vec<u8>>) -> BTreeMap<u64, Vec<Vec<u8>>> {
+        let packets: Vec<_> = packets.into_iter().map(without_idle_id).collect();
+        let is_fragment = |packet: &[u8]| Header::parse(packet).unwrap().is_fragment();
+        let flow = |packet: &Vec<u8>| {
+            let flow = tag(packet);
+            let belongs = |other: &&Vec<u8>| {
+                let other_flow = tag(other);
+                other_flow == flow || is_fragment(other) && other_flow.addresses == flow.addresses
+            };
+            (
+                flow.whole,
+                packets.iter().filter(belongs).cloned().collect(),
+            )
+        };
+        packets.iter().map(flow).collect()
     }
 
     fn row(kind: (bool, bool), count: u32) -> Packets {
@@ -519,6 +592,57 @@ mod tests {
         assert!(sorted(divided(&written)) == sorted(before));
     }
 
+    /// Lies that make fragments. Of IPv4: more follow, or it is a later one. Of IPv6: a fragment header follows.
+    const FRAGMENTS: [(bool, (usize, u8)); 3] =
+        [(false, (6, 0x20)), (false, (7, 5)), (true, (6, 44))];
+
+    #[test]
+    fn a_fragment_is_overtaken_by_no_datagram_between_its_addresses() {
+        for (six, lie) in FRAGMENTS {
+            for udp in [false, true] {
+                let mut packets = row((six, udp), 6);
+                let mut other = Sample::new((!six, udp), 0, 1000);
+                let others = (0..6).map(|turn| {
+                    other.number = turn * 1000;
+                    (other.packet(&[]), Checksum::Made)
+                });
+                let others: Packets = others.collect();
+                packets[3].0 = Sample::new((six, udp), 0, 1000).packet(&[lie]);
+                let both: Packets = packets
+                    .into_iter()
+                    .zip(others)
+                    .flat_map(<[_; 2]>::from)
+                    .collect();
+                let written = joined(&both);
+                assert_eq!(written.len(), 4, "{six} {udp} {lie:?}");
+                let before = both.into_iter().map(|(packet, _)| packet).collect();
+                let after = divided(&written);
+                assert!(flows_among_fragments(after) == flows_among_fragments(before));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_router_may_fragment_keeps_its_identification() {
+        let join = |df: u8, ids: [u16; 4]| {
+            let packets = (0..).zip(ids).map(|(turn, id)| {
+                let mut sample = Sample::new((false, true), turn * 1000, 1000);
+                sample.id = id;
+                (sample.packet(&[(6, df)]), Checksum::Made)
+            });
+            let packets: Packets = packets.collect();
+            let written = joined(&packets);
+            let before: Vec<_> = packets.into_iter().map(|(packet, _)| packet).collect();
+            assert!(df != 0 || divided(&written) == before);
+            written.len()
+        };
+        assert_eq!(join(0, [65_534, 65_535, 0, 1]), 1);
+        assert_eq!(join(0, [7, 7, 7, 7]), 4);
+        assert_eq!(join(0, [7, 8, 10, 11]), 2);
+        assert_eq!(join(0, [8, 7, 8, 9]), 2);
+        assert_eq!(join(0x40, [7, 7, 9, 1]), 1);
+    }
+
     #[test]
     fn nothing_is_longer_than_a_packet_may_be() {
         for kind in KINDS {
@@ -614,6 +738,41 @@ mod tests {
             prop_assert!(written.iter().all(|octets| octets.len() <= FRONT_LEN + LONGEST));
             let before = packets.into_iter().map(|(packet, _)| packet).collect();
             prop_assert!(sorted(divided(&written)) == sorted(before));
+        }
+
+        /// Datagrams with and without DF and with all kinds of identifications, in turns with each other and with
+        /// fragments.
+        #[test]
+        fn what_is_cut_again_is_what_came_among_fragments_too(
+            packets in vec(
+                (
+                    any::<(bool, bool)>(),
+                    0..2_u8,
+                    prop_oneof![8 => Just(1000_usize), 1 => 1..1500_usize],
+                    prop_oneof![4 => Just(None), 1 => any::<u16>().prop_map(Some)],
+                    prop_oneof![4 => Just(0_u8), 4 => Just(0x40), 1 => Just(0x20)],
+                    prop_oneof![9 => Just(0_u8), 1 => 1..9_u8],
+                ),
+                1..80,
+            ),
+        ) {
+            let mut counts = BTreeMap::new();
+            let packets = packets.iter().map(|(kind, port, payload, id, flags, offset)| {
+                let count: &mut u16 = counts.entry((kind, port)).or_default();
+                *count += 1;
+                let mut sample = Sample::new(*kind, u32::from(*count) * 1000, *payload);
+                (sample.port, sample.id) = (*port, id.unwrap_or(*count));
+                let lies = match (kind.0, offset) {
+                    (true, 0) => vec![],
+                    (true, _) => vec![(6, 44)],
+                    (false, _) => vec![(6, *flags), (7, *offset)],
+                };
+                (sample.packet(&lies), Checksum::Made)
+            });
+            let packets: Packets = packets.collect();
+            let after = divided(&joined(&packets));
+            let before = packets.into_iter().map(|(packet, _)| packet).collect();
+            prop_assert!(flows_among_fragments(after) == flows_among_fragments(before));
         }
     }
 }
