@@ -20,6 +20,9 @@ pub struct Status {
     /// Prefixes that are reached through the tunnel or not at all (`leak = "never"`).
     #[serde(default)]
     pub locked: Vec<String>,
+    /// Routes, rules, addresses and tables of the tunnel that another program removes, and that are no longer put back.
+    #[serde(default)]
+    pub removed: Vec<String>,
     /// Everybody of the configuration, sorted by name.
     pub peers: Vec<Peer>,
     /// How things are with Mobile IPv4, if we take part in it.

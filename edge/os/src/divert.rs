@@ -31,6 +31,9 @@ const ESP: u8 = 50;
 /// The priority of its rules: behind the local table, before that of [`crate::routes`].
 pub const PRIORITY: u32 = 7290;
 
+/// The metric of its routes, the only ones in their tables.
+const METRIC: u32 = 10;
+
 /// No packet is too long for the detour; what leaves is fragmented or refused on the real interface.
 const MTU: u16 = 65_535;
 
@@ -59,7 +62,7 @@ impl Side {
     }
 
     /// Name of its TUN.
-    const fn device(self) -> &'static str {
+    pub(crate) const fn device(self) -> &'static str {
         match self {
             Self::Wired => "strata-wired",
             Self::Wireless => "strata-wireless",
@@ -67,7 +70,7 @@ impl Side {
     }
 
     /// The routing table that leads into its TUN.
-    const fn table(self) -> u32 {
+    pub(crate) const fn table(self) -> u32 {
         match self {
             Self::Wired => 7291,
             Self::Wireless => 7292,
@@ -105,6 +108,7 @@ pub struct Divert {
     wired: String,
     wireless: String,
     families: Vec<Family>,
+    clear_tcp: bool,
     pairs: BTreeSet<Pair>,
 }
 
@@ -133,18 +137,56 @@ impl Divert {
             netlink.mtu(interface)?;
         }
         remove_all(&netlink)?;
-        let tun = |side| open_tun(&netlink, side, options.offload);
+        let tun = |side| open_tun(side, options.offload);
         let divert = Self {
             passage: Passage::new(tun(Side::Wired)?, tun(Side::Wireless)?),
             wired: options.wired.to_owned(),
             wireless: options.wireless.to_owned(),
             netlink,
             families,
+            clear_tcp: options.clear_tcp,
             pairs: BTreeSet::new(),
         };
-        divert.add_routes()?;
-        divert.add_rules(options.clear_tcp)?;
+        divert.restore()?;
         Ok(divert)
+    }
+
+    /// What ought to be there and is not, as ip(8) writes it.
+    pub fn missing(&self) -> Result<Vec<String>, Error> {
+        let mut missing = Vec::new();
+        for side in Side::ALL {
+            let (name, address) = (side.device(), Prefix::host(side.address()));
+            if !self.netlink.is_up(name)? {
+                missing.push(format!("link {name} up"));
+            }
+            if !self.netlink.addresses(name)?.contains(&address) {
+                missing.push(format!("address {address} dev {name}"));
+            }
+        }
+        let routes = self.netlink.absent_routes(self.routes())?;
+        missing.extend(routes.iter().map(|route| format!("route {route}")));
+        let rules = self.netlink.absent_rules(self.rules())?;
+        missing.extend(rules.iter().map(|rule| format!("rule {rule}")));
+        Ok(missing)
+    }
+
+    /// Puts that there.
+    pub fn restore(&self) -> Result<(), Error> {
+        for side in Side::ALL {
+            let (name, address) = (side.device(), Prefix::host(side.address()));
+            self.netlink.link_up(name)?;
+            if !self.netlink.addresses(name)?.contains(&address) {
+                self.netlink.add_address(name, address)?;
+            }
+        }
+        for route in self.netlink.absent_routes(self.routes())? {
+            self.netlink.replace_route(&route)?;
+        }
+        for rule in self.netlink.absent_rules(self.rules())? {
+            self.netlink.add_rule(&rule)?;
+            crash::point("divert-rule-added");
+        }
+        Ok(())
     }
 
     /// Removes what a predecessor left, on a machine that no longer diverts.
@@ -190,7 +232,7 @@ impl Divert {
         let pair = Pair::new(from, source, destination);
         if self.pairs.remove(&pair) {
             for rule in self.pair_rules(pair) {
-                self.netlink.delete_rule(&rule)?;
+                self.netlink.drop_rule(&rule)?;
             }
         }
         Ok(())
@@ -210,40 +252,32 @@ impl Divert {
         }
     }
 
-    fn add_routes(&self) -> Result<(), Error> {
-        for (side, &family) in self.each_side_and_family() {
-            self.netlink.add_route(&Route {
-                table: side.table(),
-                ..Route::new(
-                    Prefix::everything(family),
-                    Via::Device(side.device().into()),
-                )
-            })?;
-        }
-        Ok(())
+    fn routes(&self) -> Vec<Route> {
+        let route = |(side, family): (Side, &Family)| Route {
+            table: side.table(),
+            metric: METRIC,
+            ..Route::new(
+                Prefix::everything(*family),
+                Via::Device(side.device().into()),
+            )
+        };
+        self.each_side_and_family().map(route).collect()
     }
 
-    fn add_rules(&self, clear_tcp: bool) -> Result<(), Error> {
+    fn rules(&self) -> Vec<Rule> {
+        let mut rules = Vec::new();
         for (side, &family) in self.each_side_and_family() {
             let rule = self.rule(side, family);
-            let mut rules = vec![
-                rule.clone()
-                    .protocol(UDP)
-                    .destination_ports(NAT_TRAVERSAL..=NAT_TRAVERSAL),
-                rule.clone()
-                    .protocol(UDP)
-                    .source_ports(NAT_TRAVERSAL..=NAT_TRAVERSAL),
+            let port = NAT_TRAVERSAL..=NAT_TRAVERSAL;
+            rules.extend([
+                rule.clone().protocol(UDP).destination_ports(port.clone()),
+                rule.clone().protocol(UDP).source_ports(port),
                 rule.clone().protocol(ESP),
-            ];
-            if clear_tcp {
-                rules.push(rule.protocol(TCP));
-            }
-            for rule in rules {
-                self.netlink.add_rule(&rule)?;
-                crash::point("divert-rule-added");
-            }
+            ]);
+            rules.extend(self.clear_tcp.then(|| rule.protocol(TCP)));
         }
-        Ok(())
+        rules.extend(self.pairs.iter().flat_map(|pair| self.pair_rules(*pair)));
+        rules
     }
 
     fn pair_rules(&self, Pair { wired, wireless }: Pair) -> [Rule; 2] {
@@ -278,12 +312,11 @@ impl Pair {
     }
 }
 
-fn open_tun(netlink: &Netlink, side: Side, offload: bool) -> Result<Bulk, Error> {
+fn open_tun(side: Side, offload: bool) -> Result<Bulk, Error> {
     let tun = Bulk::open(side.device(), MTU, offload, false)?;
     // Our own device needs no check of reverse paths; that of `all` may still be in force.
     sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", tun.name()), "0")?;
     crash::point("divert-device-made");
-    netlink.add_address(tun.name(), Prefix::host(side.address()))?;
     Ok(tun)
 }
 

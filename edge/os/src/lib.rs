@@ -46,7 +46,7 @@ mod virtio;
 mod waker;
 
 pub use bulk::{Bulk, SEGMENTS};
-pub use changes::Changes;
+pub use changes::{Changes, News};
 pub use claim::Claim;
 pub use cut::Outline;
 pub use datagrams::{Arrival, Datagrams, MOST_AT_ONCE, is_too_long, path_mtu};

@@ -28,6 +28,9 @@ use std::net::{IpAddr, SocketAddr};
 /// Name of the table, in the family `inet`.
 const TABLE: &str = "strata";
 
+/// The table, as nft(8) names it.
+pub const NAME: &str = "table inet strata";
+
 /// What is locked. The mark of packets that may pass is that of [`crate::routes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
@@ -159,14 +162,38 @@ pub fn remove() -> Result<(), Error> {
     program::run("nft", &["-f", "-"], &rules).map(drop)
 }
 
+/// The table with its chains as nft writes it, without counts and what packets add to it; `None` if there is none. Two
+/// that are equal do the same.
+pub fn listing() -> Result<Option<String>, Error> {
+    if !is_possible() || !is_set()? {
+        return Ok(None);
+    }
+    let what = ["--stateless", "--terse", "list", "table", "inet", TABLE];
+    program::run("nft", &what, "").map(Some)
+}
+
+/// Whether a notification of nftables is about the table.
+pub(crate) fn is_changed_by(octets: &[u8]) -> bool {
+    /// Octets of the headers of netlink (RFC 3549 section 2.3.2) and nfnetlink.
+    const HEADERS: usize = 16 + 4;
+    /// Octets of an attribute's length and type.
+    const ATTRIBUTE: usize = 4;
+    // Messages about tables and what is in them begin with the attribute of type 1, which is the table's name.
+    let name = octets.get(HEADERS + ATTRIBUTE..).unwrap_or_default();
+    let name = name.strip_prefix(TABLE.as_bytes());
+    name.is_some_and(|rest| rest.first() == Some(&0))
+}
+
+fn is_set() -> Result<bool, Error> {
+    let tables = program::run("nft", &["list", "tables", "inet"], "")?;
+    let ours = format!("table inet {TABLE}");
+    Ok(tables.lines().any(|line| line == ours))
+}
+
 /// What the lock has dropped; `None` if nothing is locked.
 pub fn stopped() -> Result<Option<Stopped>, Error> {
     require_nft()?;
-    let tables = program::run("nft", &["list", "tables", "inet"], "")?;
-    if !tables
-        .lines()
-        .any(|line| line == format!("table inet {TABLE}"))
-    {
+    if !is_set()? {
         return Ok(None);
     }
     let listing = program::run("nft", &["list", "counters", "table", "inet", TABLE], "")?;

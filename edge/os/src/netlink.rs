@@ -9,6 +9,7 @@
 mod link;
 mod message;
 mod neighbour;
+pub(crate) mod removal;
 mod route;
 mod rule;
 mod way;
@@ -25,6 +26,7 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::RangeInclusive;
 use tokio::runtime::{Builder, Runtime};
@@ -67,6 +69,11 @@ impl Netlink {
     pub fn set_most_segments(&self, name: &str, segments: u32) -> Result<(), Error> {
         let message = link::most_segments(self.index(name)?, segments);
         self.set_link(format!("limiting what {name} has to cut"), message)
+    }
+
+    /// Whether an interface is up.
+    pub fn is_up(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.link(name)?.header.flags.contains(LinkFlags::Up))
     }
 
     /// Takes an interface down, and with it the routes through it.
@@ -147,6 +154,14 @@ impl Netlink {
         self.change(doing, Message::DelAddress(message), 0)
     }
 
+    /// Takes an address from an interface that may have lost it already.
+    pub fn drop_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
+        match self.delete_address(name, address) {
+            Err(error) if error.raw_os_error() == Some(Errno::EADDRNOTAVAIL as i32) => Ok(()),
+            deleted => deleted,
+        }
+    }
+
     /// The addresses of an interface.
     pub fn addresses(&self, name: &str) -> Result<Vec<Prefix>, Error> {
         let index = self.index(name)?;
@@ -194,6 +209,17 @@ impl Netlink {
         Ok(routes)
     }
 
+    /// Those of these routes that are not there.
+    pub(crate) fn absent_routes(&self, mut wanted: Vec<Route>) -> Result<Vec<Route>, Error> {
+        let tables: BTreeSet<_> = wanted.iter().map(|route| route.table).collect();
+        let mut present = BTreeSet::new();
+        for table in tables {
+            present.extend(self.routes(table)?);
+        }
+        wanted.retain(|route| !present.contains(route));
+        Ok(wanted)
+    }
+
     /// Adds a rule. There must be none exactly like it.
     pub fn add_rule(&self, rule: &Rule) -> Result<(), Error> {
         let message = Message::NewRule(rule.message());
@@ -235,6 +261,13 @@ impl Netlink {
     pub fn rules(&self) -> Result<Vec<Rule>, Error> {
         let messages = self.rule_messages()?;
         Ok(messages.iter().filter_map(Rule::parse).collect())
+    }
+
+    /// Those of these rules that are not there.
+    pub(crate) fn absent_rules(&self, mut wanted: Vec<Rule>) -> Result<Vec<Rule>, Error> {
+        let present = self.rules()?;
+        wanted.retain(|rule| !present.contains(rule));
+        Ok(wanted)
     }
 
     /// Removes what a predecessor left that could not tidy up: every rule with one of these

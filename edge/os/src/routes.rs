@@ -29,6 +29,9 @@ pub const PRIORITY: u32 = 7296;
 /// The priority of the rules that lead bypassed services to the main table: before that one.
 const SERVICE_PRIORITY: u32 = PRIORITY - 1;
 
+/// Those of all rules here.
+pub(crate) const PRIORITIES: RangeInclusive<u32> = SERVICE_PRIORITY..=PRIORITY;
+
 /// The table of everybody's routes.
 const MAIN: u32 = 254;
 
@@ -117,9 +120,7 @@ impl Routes {
 
     /// Removes what a predecessor left, on a machine that no longer has tunnels.
     pub fn remove_leftovers() -> Result<(), Error> {
-        Netlink::open()?
-            .cleanup(TABLE, SERVICE_PRIORITY..=PRIORITY)
-            .map(drop)
+        Netlink::open()?.cleanup(TABLE, PRIORITIES).map(drop)
     }
 
     /// Makes the table say exactly this. Source addresses must have been given to an interface
@@ -138,9 +139,21 @@ impl Routes {
         self.lead(&plan.services)?;
         let kept = |route: &&Route| wanted.iter().any(|other| same(route, other));
         for route in present.iter().filter(|route| !kept(route)) {
-            self.netlink.delete_route(route)?;
+            self.netlink.drop_route(route)?;
         }
         Ok(())
+    }
+
+    /// The routes and rules of this plan that are not there, as ip(8) writes them.
+    pub fn missing(&self, plan: &Plan) -> Result<Vec<String>, Error> {
+        let routes = self.netlink.absent_routes(self.routes(plan))?.into_iter();
+        let routes = routes.map(|route| format!("route {route}"));
+        let rules = self
+            .netlink
+            .absent_rules(rules(&plan.services))?
+            .into_iter();
+        let rules = rules.map(|rule| format!("rule {rule}"));
+        Ok(routes.chain(rules).collect())
     }
 
     /// Fails if packets from a peer at this outer address would be dropped on arrival: reverse
@@ -153,21 +166,16 @@ impl Routes {
         if !protected || bypassed || peer.is_ipv6() {
             return Ok(());
         }
-        for interface in self.netlink.links()? {
-            if ![LOOPBACK, claim::DEVICE, self.device.as_str()].contains(&interface.as_str())
-                && sysctl::strict_reverse_path(&interface)?
-            {
-                return Err(Error::StrictReversePath { interface, peer });
-            }
+        let mut strict = strict_interfaces(&self.netlink, &self.device)?;
+        match strict.pop() {
+            Some(interface) => Err(Error::StrictReversePath { interface, peer }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Opens the prefixes again: removes all routes and rules.
     pub fn close(self) -> Result<(), Error> {
-        self.netlink
-            .cleanup(TABLE, SERVICE_PRIORITY..=PRIORITY)
-            .map(drop)
+        self.netlink.cleanup(TABLE, PRIORITIES).map(drop)
     }
 
     fn routes(&self, plan: &Plan) -> Vec<Route> {
@@ -195,13 +203,7 @@ impl Routes {
 
     /// Leads all packets here but those of services that are bypassed.
     fn lead(&self, services: &[Service]) -> Result<(), Error> {
-        let present = self.netlink.rules()?;
-        let families = sysctl::families();
-        let here = families.map(|family| {
-            let rule = Rule::new(family, PRIORITY, TABLE);
-            rule.mark(Mark::IsNot(MARK))
-        });
-        let wanted: Vec<_> = here.chain(services.iter().map(Service::rule)).collect();
+        let (wanted, present) = (rules(services), self.netlink.rules()?);
         for rule in wanted.iter().filter(|rule| !present.contains(rule)) {
             self.netlink.add_rule(rule)?;
             crash::point("rule-added");
@@ -209,9 +211,29 @@ impl Routes {
         let ours = |rule: &&Rule| rule.priority == SERVICE_PRIORITY;
         for rule in present.iter().filter(ours) {
             if !wanted.contains(rule) {
-                self.netlink.delete_rule(rule)?;
+                self.netlink.drop_rule(rule)?;
             }
         }
         Ok(())
     }
+}
+
+/// The interfaces by which packets of a peer may arrive and that check reverse paths strictly. By loopback, the claim and
+/// the TUN of this name none arrive.
+pub fn strict_interfaces(netlink: &Netlink, device: &str) -> Result<Vec<String>, Error> {
+    let ours = [LOOPBACK, claim::DEVICE, device];
+    let links = netlink.links()?.into_iter();
+    let others = links.filter(|interface| !ours.contains(&interface.as_str()));
+    let strict =
+        others.map(|interface| Ok(sysctl::strict_reverse_path(&interface)?.then_some(interface)));
+    strict.filter_map(Result::transpose).collect()
+}
+
+/// The rules that lead all packets here but those of services that are bypassed.
+fn rules(services: &[Service]) -> Vec<Rule> {
+    let here = sysctl::families().map(|family| {
+        let rule = Rule::new(family, PRIORITY, TABLE);
+        rule.mark(Mark::IsNot(MARK))
+    });
+    here.chain(services.iter().map(Service::rule)).collect()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How long the daemon may take for what it does not have to wait for itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks, prints, and says how it ended.
 pub fn ask(socket: &Path, request: &Request, output: &Output) -> Exit {

@@ -62,6 +62,11 @@ impl Api {
         self.facts.reconfigure(config);
     }
 
+    /// Warns until the next [`Api::reconfigure`] of what another program removes and the daemon no longer puts back.
+    pub fn give_up(&mut self, removed: Vec<String>) {
+        self.facts.removed = removed;
+    }
+
     /// Speaks of what is led into the tunnels now.
     pub fn lead(&mut self, config: &Config, inside: Option<&Inside>) {
         self.facts

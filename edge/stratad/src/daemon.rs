@@ -18,6 +18,7 @@ use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::log::Log;
 use crate::outlet::Losses;
+use crate::restorer::Restorer;
 use crate::streams::Streams;
 use crate::{mobile, reload, setup};
 use anyhow::{Context, Result};
@@ -64,6 +65,7 @@ pub struct Daemon {
     audit: Audit,
     losses: Losses,
     journal: Journal,
+    restorer: Restorer,
     /// Where leases are remembered, once there are pools.
     store: Option<Store>,
     poller: Poller,
@@ -112,6 +114,7 @@ impl Daemon {
             audit: Audit::default(),
             losses: Losses::default(),
             journal: Journal::default(),
+            restorer: Restorer::default(),
             store,
             poller: Poller::new()?,
             signals,
@@ -146,6 +149,7 @@ impl Daemon {
                 self.node.poll_timeout(),
                 self.api.poll_timeout(),
                 self.streams.poll_timeout(),
+                self.restorer.poll_timeout(),
             ];
             let deadline = deadlines.into_iter().flatten().min();
             self.poller
@@ -164,6 +168,9 @@ impl Daemon {
                 self.cover(now);
             }
             self.streams.handle_timeout(|| self.node.streams(), now);
+            if self.restorer.is_due(now) {
+                self.put_back(now);
+            }
             self.carry_out(now);
             self.api.settle(&self.node, now);
         }
@@ -238,6 +245,7 @@ impl Daemon {
             self.node.restore_leases(leases);
             self.store = Some(store);
         }
+        self.restorer = Restorer::default();
         self.api.reconfigure(&new);
         self.api.lead(&new, self.host.inside());
         self.log.set(new.log);
@@ -300,7 +308,9 @@ impl Daemon {
         let read = Interest::Read;
         self.poller.add(&self.signals, token::SIGNALS, read)?;
         self.poller.add(&self.api, token::API, read)?;
-        self.poller.add(&self.host.changes, token::CHANGES, read)?;
+        for changes in self.host.changes.descriptors() {
+            self.poller.add(&changes, token::CHANGES, read)?;
+        }
         self.poller.add(&self.crew, token::CREW, read)?;
         if let Some(tunnel) = &self.host.tunnel {
             self.poller.add(&tunnel.tun, token::TUNNEL, read)?;

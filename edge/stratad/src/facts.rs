@@ -2,7 +2,7 @@
 
 use crate::inside::Inside;
 use crate::view::texts;
-use crate::{plan, setup};
+use crate::{plan, restorer, setup};
 use config::{Config, Mobility, Places, Routing};
 use control::{PeerKind, Role, Routes, RoutesReason};
 use crypto::{Certificate, RevocationList};
@@ -21,6 +21,8 @@ pub struct Facts {
     lists: Vec<RevocationList>,
     /// What leaves by tunnels or not at all.
     pub locked: Vec<String>,
+    /// What another program removes and the daemon no longer puts back.
+    pub removed: Vec<String>,
     /// The addresses that we lend.
     pub pools: Vec<node::Pool>,
     /// Since when we run.
@@ -73,6 +75,7 @@ impl Facts {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            removed: Vec::new(),
             certificates: config.certificates().cloned().collect(),
             lists: config.lists.clone(),
             pools: setup::pools(config),
@@ -112,7 +115,9 @@ impl Facts {
     pub fn warnings(&self) -> Vec<String> {
         let expiry = config::expiry(&self.certificates, &self.lists, config::today());
         let expiry = expiry.iter().map(ToString::to_string);
-        expiry.chain(self.warnings.iter().cloned()).collect()
+        let removed = (!self.removed.is_empty()).then(|| restorer::warning(&self.removed));
+        let others = expiry.chain(self.warnings.iter().cloned());
+        removed.into_iter().chain(others).collect()
     }
 
     /// Our certificates and those of CAs.

@@ -38,6 +38,8 @@ pub struct Host {
     pub changes: Changes,
     /// Our part in Mobile IPv4, if we take one.
     pub mobile: Option<Mobile>,
+    /// What nftables listed of the lock when it was last set; `None` if nothing is locked.
+    locked: Option<String>,
     netlink: Netlink,
 }
 
@@ -109,8 +111,9 @@ fn holder(task: &str) -> String {
 impl Host {
     /// Sets everything up, or says what stands in the way and what to do.
     pub fn open(config: &Config) -> Result<Self, Error> {
-        if let Some(lock) = plan::lock(config, &Inside::default()) {
-            lock.set()?;
+        let lock = plan::lock(config, &Inside::default());
+        let locked = set(lock.as_ref())?;
+        if lock.is_some() {
             crash::point("lock-set");
         }
         // Before the sockets, which may be bound to its home address, and before what it forwards is diverted.
@@ -127,8 +130,9 @@ impl Host {
             tunnel: None,
             sockets,
             divert: None,
-            changes: Changes::watch()?,
+            changes: Changes::watch(&config.tunnel.name)?,
             mobile,
+            locked,
             netlink: Netlink::open()?,
         };
         match host.open_devices(config) {
@@ -172,9 +176,13 @@ impl Host {
     /// last.
     pub fn reconfigure(&mut self, config: &Config) -> Result<(), Error> {
         let lock = plan::lock(config, self.inside().unwrap_or(&Inside::default()));
-        lock.as_ref().map_or(Ok(()), Lock::set)?;
+        self.locked = set(lock.as_ref())?;
+        self.divert.as_ref().map_or(Ok(()), Divert::restore)?;
         match (&mut self.tunnel, config.peers.is_empty()) {
-            (Some(tunnel), false) => tunnel.lead(config)?,
+            (Some(tunnel), false) => {
+                tunnel.equip(config)?;
+                tunnel.lead(config)?;
+            }
             (None, false) => self.tunnel = Some(Tunnel::open(config)?),
             (tunnel, true) => {
                 if let Some(mut tunnel) = tunnel.take() {
@@ -201,17 +209,40 @@ impl Host {
         if tunnel.inside == inside {
             return Ok(());
         }
-        if let Some(lock) = plan::lock(config, &inside) {
+        let lock = plan::lock(config, &inside);
+        if lock.is_some() {
             faults::step(faults, Step::Lock)?;
-            lock.set()?;
         }
+        self.locked = set(lock.as_ref())?;
         let taken = tunnel.take(config, inside, faults);
-        if taken.is_err()
-            && let Some(lock) = plan::lock(config, &tunnel.inside)
-        {
-            lock.set()?;
+        if taken.is_err() {
+            self.locked = set(plan::lock(config, &tunnel.inside).as_ref())?;
         }
         taken
+    }
+
+    /// What this host ought to have for its roles and does not, because another program removed it.
+    pub fn missing(&self, config: &Config) -> Result<Vec<String>, Error> {
+        let tunnel = self.tunnel.as_ref();
+        let mut missing = tunnel.map_or(Ok(Vec::new()), |tunnel| tunnel.missing(config))?;
+        let divert = self.divert.as_ref();
+        missing.extend(divert.map_or(Ok(Vec::new()), Divert::missing)?);
+        if self.locked.is_some() && self.locked != lock::listing()? {
+            missing.push(format!("nftables {}", lock::NAME));
+        }
+        Ok(missing)
+    }
+
+    /// Puts that back. The lock comes first: it holds while routes are missing. What cannot be put back keeps nothing else
+    /// from it.
+    pub fn restore(&mut self, config: &Config) -> Result<(), Error> {
+        let nothing = Inside::default();
+        let lock = plan::lock(config, self.inside().unwrap_or(&nothing));
+        let locked = set(lock.as_ref()).map(|locked| self.locked = locked);
+        let tunnel = self.tunnel.as_ref();
+        let routes = tunnel.map_or(Ok(()), |tunnel| tunnel.restore(config));
+        let divert = self.divert.as_ref().map_or(Ok(()), Divert::restore);
+        locked.and(routes).and(divert)
     }
 
     /// What peers lend us and tell us.
@@ -269,16 +300,6 @@ impl Tunnel {
         let tun = Bulk::open(&config.tunnel.name, config.tunnel.mtu, offload, queues)?;
         crash::point("tun-made");
         let netlink = Netlink::open()?;
-        for address in &config.tunnel.addresses {
-            netlink.add_address(
-                tun.name(),
-                Prefix {
-                    address: address.address(),
-                    length: address.length(),
-                },
-            )?;
-            crash::point("address-given");
-        }
         let routes = Routes::open(tun.name())?;
         let left = Routes::held()?;
         let mut tunnel = Self {
@@ -291,8 +312,49 @@ impl Tunnel {
             servers: Vec::new(),
             asked: Vec::new(),
         };
+        tunnel.equip(config)?;
         tunnel.lead(config)?;
         Ok(tunnel)
+    }
+
+    /// Has the device up and with its addresses.
+    fn equip(&self, config: &Config) -> Result<(), Error> {
+        let name = self.tun.name();
+        self.netlink.link_up(name)?;
+        for address in self.missing_addresses(config)? {
+            self.netlink.add_address(name, address)?;
+            crash::point("address-given");
+        }
+        Ok(())
+    }
+
+    /// Puts back what is missing. Nothing else is a reason to leave it out, as it would be at a start.
+    fn restore(&self, config: &Config) -> Result<(), Error> {
+        let equipped = self.equip(config);
+        equipped.and(self.routes.set(&self.plan))
+    }
+
+    /// What [`Tunnel::restore`] would put back, in the words of ip(8).
+    fn missing(&self, config: &Config) -> Result<Vec<String>, Error> {
+        let name = self.tun.name();
+        let up = (!self.netlink.is_up(name)?).then(|| format!("link {name} up"));
+        let addresses = self.missing_addresses(config)?.into_iter();
+        let addresses = addresses.map(|address| format!("address {address} dev {name}"));
+        let routes = self.routes.missing(&self.plan)?;
+        Ok(up.into_iter().chain(addresses).chain(routes).collect())
+    }
+
+    /// Addresses of the file and of peers that the device does not have.
+    fn missing_addresses(&self, config: &Config) -> Result<Vec<Prefix>, Error> {
+        let present = self.netlink.addresses(self.tun.name())?;
+        let own = config.tunnel.addresses.iter().map(|own| Prefix {
+            address: own.address(),
+            length: own.length(),
+        });
+        let lent = lent(config, &self.inside).into_iter();
+        let mut wanted: Vec<_> = own.chain(lent.map(Prefix::from)).collect();
+        wanted.retain(|address| !present.contains(address));
+        Ok(wanted)
     }
 
     /// Leads what a configuration protects into the tunnel, and nothing else. Its name servers are
@@ -317,14 +379,8 @@ impl Tunnel {
         inside: Inside,
         faults: &mut Option<Faults>,
     ) -> Result<(), Error> {
-        let own = config.tunnel.addresses.iter().map(|own| own.address());
-        let own: Vec<_> = own.collect();
-        let lent = |inside: &Inside| -> Vec<IpAddr> {
-            let lent = inside.addresses();
-            lent.filter(|address| !own.contains(address)).collect()
-        };
         let before = std::mem::replace(&mut self.inside, inside);
-        let (old, new) = (lent(&before), lent(&self.inside));
+        let (old, new) = (lent(config, &before), lent(config, &self.inside));
         let added: Vec<_> = new.iter().filter(|new| !old.contains(new)).collect();
         if let Err(error) = self.give(config, &added, faults) {
             self.inside = before;
@@ -335,7 +391,7 @@ impl Tunnel {
         }
         for address in old.iter().filter(|old| !new.contains(old)) {
             self.netlink
-                .delete_address(self.tun.name(), (*address).into())?;
+                .drop_address(self.tun.name(), (*address).into())?;
             crash::point("leased-address-taken");
         }
         Ok(())
@@ -361,12 +417,10 @@ impl Tunnel {
     fn give_back(&mut self, config: &Config, addresses: &[&IpAddr]) -> Result<(), Error> {
         self.lead(config)?;
         let name = self.tun.name();
-        let present = self.netlink.addresses(name)?;
-        let given = addresses.iter().map(|address| Prefix::from(**address));
-        for prefix in given.filter(|prefix| present.contains(prefix)) {
-            self.netlink.delete_address(name, prefix)?;
-        }
-        Ok(())
+        addresses.iter().try_for_each(|address| {
+            let address = Prefix::from(**address);
+            self.netlink.drop_address(name, address)
+        })
     }
 
     /// Has programs ask the name servers behind the tunnel while it is up.
@@ -400,4 +454,22 @@ impl Tunnel {
         };
         routes.and(resolver)
     }
+}
+
+/// Locks what there is to lock, and remembers how that looks.
+fn set(lock: Option<&Lock>) -> Result<Option<String>, Error> {
+    match lock {
+        Some(lock) => lock.set().and_then(|()| lock::listing()),
+        None => Ok(None),
+    }
+}
+
+/// The addresses that peers lend us and that the file does not give the device anyway.
+fn lent(config: &Config, inside: &Inside) -> Vec<IpAddr> {
+    let own = |address: &IpAddr| {
+        let mut own = config.tunnel.addresses.iter();
+        own.any(|own| own.address() == *address)
+    };
+    let lent = inside.addresses();
+    lent.filter(|address| !own(address)).collect()
 }

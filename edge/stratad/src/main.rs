@@ -21,6 +21,7 @@ mod mobile;
 mod outlet;
 mod plan;
 mod reload;
+mod restorer;
 mod setup;
 mod sockets;
 mod streams;

@@ -30,6 +30,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         uptime_seconds: now.since(facts.started).as_secs(),
         warnings: facts.warnings(),
         locked: facts.locked.clone(),
+        removed: facts.removed.clone(),
         peers,
         mobile_ip: mobile_ip(facts, node, now),
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 pub(super) use rtnetlink::packet_route::route::RouteMessage;
 
 /// One entry of a routing table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     /// The destinations it is for.
     pub prefix: Prefix,
@@ -27,7 +27,7 @@ pub struct Route {
 }
 
 /// What a route does with a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Via {
     /// It leaves through this interface.
     Device(String),

@@ -2,7 +2,7 @@ use crate::line::{
     PATIENCE, address, await_datagram, await_readable, bind, give, ip, path, rules_and_routes,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use os::divert::{Options, Side};
+use os::divert::{self, Options, Side};
 use os::netlink::{Route, Via};
 use os::{Datagrams, Divert, Error, Family, NetNs, Prefix, netns};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -66,6 +66,39 @@ pub const OPTIONS: Options<'_> = Options {
     clear_tcp: false,
     offload: true,
 };
+
+#[test]
+fn what_another_program_removes_is_missing_and_put_back() {
+    let row = Row::new("0");
+    let mut divert = row.divert();
+    for (from, to) in [("10.1.0.1", "10.2.0.1"), ("fd01::1", "fd02::1")] {
+        divert.learn(Side::Wireless, ip(from), ip(to)).unwrap();
+    }
+    let netlink = row.node.netlink().unwrap();
+    let address = |name: &str| netlink.addresses(name).unwrap()[0];
+    let removals: [&dyn Fn(); 3] = [
+        &|| {
+            let rules = divert::PRIORITY..=divert::PRIORITY;
+            assert!(netlink.cleanup(7291, rules).unwrap() > 0);
+        },
+        &|| netlink.link_down("strata-wireless").unwrap(),
+        &|| {
+            netlink
+                .drop_address("strata-wired", address("strata-wired"))
+                .unwrap()
+        },
+    ];
+    let before = (netlink.rules().unwrap(), netlink.routes(7291).unwrap());
+    for (turn, removal) in removals.into_iter().enumerate() {
+        assert_eq!(divert.missing().unwrap(), [""; 0], "before {turn}");
+        removal();
+        assert_ne!(divert.missing().unwrap(), [""; 0], "{turn}");
+        divert.restore().unwrap();
+    }
+    assert_eq!(divert.missing().unwrap(), [""; 0]);
+    let after = (netlink.rules().unwrap(), netlink.routes(7291).unwrap());
+    assert_eq!((after.0.len(), after.1), (before.0.len(), before.1));
+}
 
 /// A packet as the licensed node sees it.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod bulk;
+mod changes;
 mod claim;
 mod divert;
 mod esp;

@@ -1,9 +1,8 @@
 use crate::line::{PATIENCE, give};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use os::netlink::{Mark, Route, Rule, Via};
-use os::{Changes, Family, NetNs, Netlink, Prefix, netns};
+use os::{Changes, Family, NetNs, Netlink, News, Prefix, netns};
 use std::net::IpAddr;
-use std::os::fd::AsFd;
 
 const REMOTE: &str = "192.0.2.1";
 const MARK: u32 = 0x7296;
@@ -81,8 +80,8 @@ fn the_way_is_that_of_marked_packets() {
 #[test]
 fn every_change_of_addresses_and_routes_is_told_and_nothing_else() {
     let (host, _network, netlink) = host();
-    let changes = host.enter(Changes::watch).unwrap().unwrap();
-    assert!(!changes.any().unwrap());
+    let changes = host.enter(|| Changes::watch("t0")).unwrap().unwrap();
+    assert_eq!(changes.read().unwrap(), News::default());
     let happen: [&dyn Fn(); 3] = [
         &|| give(&host, "e0", &["10.3.0.9/24"]),
         &|| default_by(&netlink, "10.4.0.1", Route::MAIN, 4000),
@@ -95,8 +94,11 @@ fn every_change_of_addresses_and_routes_is_told_and_nothing_else() {
 }
 
 fn await_change(changes: &Changes) {
-    let mut wanted = [PollFd::new(changes.as_fd(), PollFlags::POLLIN)];
+    let wanted = changes.descriptors();
+    let mut wanted: Vec<_> = wanted
+        .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+        .collect();
     let timeout = PollTimeout::try_from(PATIENCE).unwrap();
     assert_eq!(poll(&mut wanted, timeout), Ok(1), "no change is told");
-    assert!(changes.any().unwrap());
+    assert!(changes.read().unwrap().ways);
 }

@@ -8,8 +8,10 @@ mod finding;
 mod machine;
 mod network;
 
+use crate::answer::PATIENCE;
 use crate::output::{Exit, Output};
 use config::{Config, Error, Fault};
+use control::{Client, Request, Response};
 use finding::{Finding, Verdict};
 use os::Claim;
 use serde_json::{Value, json};
@@ -28,6 +30,7 @@ pub fn run(file: &Path, socket: &Path, output: &Output) -> Exit {
         Err(error) => error.kind() == ErrorKind::PermissionDenied && holder.is_some(),
     };
     findings.push(daemon(answers, holder.as_deref(), socket));
+    findings.extend(installed(socket));
     findings.extend(machine::examine(
         config.as_ref(),
         answers || holder.is_some(),
@@ -62,6 +65,26 @@ fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
             "name the file of the one that runs: strata doctor FILE (or: systemctl stop stratad)",
         ),
     }
+}
+
+/// The daemon puts back what other programs remove of its routes, rules and filters, until they do it too often. Only
+/// one that answers knows.
+fn installed(socket: &Path) -> Option<Finding> {
+    const CHECK: &str = "installed";
+    let client = Client::connect(socket);
+    let answer = client.and_then(|mut client| client.ask(&Request::Status, PATIENCE));
+    let Ok(Response::Status(status)) = answer else {
+        return None;
+    };
+    Some(match status.removed.as_slice() {
+        [] => Finding::good(CHECK, "routes, rules and filters are as stratad set them"),
+        removed => Finding::fail(
+            CHECK,
+            format!("another program keeps removing: {}", removed.join(", ")),
+            "stratad no longer puts it back, and packets of protected prefixes may leave in clear",
+            "keep that program from changing what it did not install, then: strata reload",
+        ),
+    })
 }
 
 fn print(findings: &[Finding], output: &Output) {

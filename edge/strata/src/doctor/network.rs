@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use config::{Action, Config, Divert, Peer, ZONED_OVERHEAD};
-use os::{Family, Netlink, claim, divert, sysctl};
+use os::{Family, Netlink, divert, routes, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
 /// What the longest plain packet has beyond the inner one with IPv6 outside; 20 fewer with IPv4.
@@ -42,15 +42,11 @@ fn reverse_paths(config: &Config) -> Vec<Finding> {
     if !config.peers.iter().any(is_inside) {
         return vec![Finding::good(CHECK, "no peer's own address is protected")];
     }
-    let links = Netlink::open().and_then(|netlink| netlink.links());
-    let links = links.unwrap_or_default();
-    let strict = links.iter().filter(|link| {
-        *link != "lo"
-            && **link != claim::DEVICE
-            && **link != config.tunnel.name
-            && sysctl::strict_reverse_path(link).unwrap_or(false)
-    });
+    let strict = Netlink::open()
+        .and_then(|netlink| routes::strict_interfaces(&netlink, &config.tunnel.name));
     let mut findings: Vec<_> = strict
+        .unwrap_or_default()
+        .iter()
         .map(|link| {
             Finding::fail(
                 CHECK,
@@ -186,7 +182,7 @@ fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
                 CHECK,
                 format!("no rule diverts what comes in at {interface}"),
                 "without rules on both sides nothing is repaired, and reverse-path checks drop packets",
-                "somebody removed it: systemctl restart stratad",
+                "another program removed it: strata reload",
             )
         } else {
             Finding::good(CHECK, interface.clone())

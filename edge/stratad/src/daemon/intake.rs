@@ -70,14 +70,18 @@ impl Daemon {
         self.streams.flush(&self.poller);
     }
 
-    /// Addresses or routes are others: perhaps a tunnel has to take another way.
+    /// Addresses or routes are others: perhaps a tunnel has to take another way, or has lost its own.
     fn read_changes(&mut self, now: Instant) {
-        match self.host.changes.any() {
-            Ok(true) => {
-                self.look(now);
-                self.tell_ways(now);
+        match self.host.changes.read() {
+            Ok(news) => {
+                if news.removed {
+                    self.restorer.suspect(now);
+                }
+                if news.ways {
+                    self.look(now);
+                    self.tell_ways(now);
+                }
             }
-            Ok(false) => {}
             Err(error) => {
                 let what = "the kernel's news of addresses";
                 self.losses.not_read(what, &error, &mut self.broken);

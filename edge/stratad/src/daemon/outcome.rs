@@ -4,6 +4,7 @@ use super::{Daemon, os_side};
 use crate::audit;
 use crate::faults::{self, Faults, Step, Way};
 use crate::inside::Inside;
+use crate::restorer::{self, Verdict};
 use model::{Instant, Transmit};
 use node::{Event, Side};
 use os::crash;
@@ -200,6 +201,29 @@ impl Daemon {
         let tunnel = self.host.tunnel.as_mut();
         if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up, faults)) {
             tracing::error!("the name servers are not those of `dns`: {error}");
+        }
+    }
+
+    /// Puts back what other programs removed, or warns that it is put back no more. What cannot be compared may be
+    /// missing as well.
+    pub(super) fn put_back(&mut self, now: Instant) {
+        let missing = self.host.missing(&self.config);
+        let missing = missing.unwrap_or_else(|error| vec![error.to_string()]);
+        let missing = restorer::shorten(missing);
+        match self.restorer.judge(missing.is_empty(), now) {
+            Verdict::Intact => {}
+            Verdict::Restore => {
+                let list = missing.join(", ");
+                tracing::warn!("another program removed, and stratad puts back: {list}");
+                if let Err(error) = self.host.restore(&self.config) {
+                    tracing::error!("it cannot be put back: {error}");
+                    self.restorer.suspect(now);
+                }
+            }
+            Verdict::GiveUp => {
+                tracing::error!("{}", restorer::warning(&missing));
+                self.api.give_up(missing);
+            }
         }
     }
 

@@ -10,5 +10,6 @@ mod flood;
 mod leak;
 mod reload;
 mod relock;
+mod restore;
 mod service;
 mod single;
