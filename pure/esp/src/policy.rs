@@ -5,7 +5,6 @@
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
 use model::{Flow, TrafficSelector};
-use std::net::IpAddr;
 
 /// What a policy does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,22 +42,18 @@ impl Protected {
 
     /// Whether a packet from us is meant.
     pub(crate) fn covers_outbound(&self, flow: &Flow) -> bool {
-        any(&self.local, flow, flow.source, flow.source_port)
-            && any(&self.remote, flow, flow.destination, flow.destination_port)
+        covers(&self.local, &self.remote, flow)
     }
 
     /// Whether a packet to us is meant (RFC 4301 section 5.2 step 4).
     pub(crate) fn covers_inbound(&self, flow: &Flow) -> bool {
-        any(&self.remote, flow, flow.source, flow.source_port)
-            && any(&self.local, flow, flow.destination, flow.destination_port)
+        covers(&self.remote, &self.local, flow)
     }
 }
 
-fn any(selectors: &[TrafficSelector], flow: &Flow, address: IpAddr, port: u16) -> bool {
-    let port = flow.ports_visible.then_some(port);
-    selectors
-        .iter()
-        .any(|selector| selector.contains(address, flow.protocol, port))
+fn covers(from: &[TrafficSelector], to: &[TrafficSelector], flow: &Flow) -> bool {
+    from.iter().any(|selector| selector.covers_source(flow))
+        && to.iter().any(|selector| selector.covers_destination(flow))
 }
 
 /// The policies of a host.
@@ -80,15 +75,8 @@ impl Spd {
 
     /// Whether an outbound packet may look for an SA.
     pub(crate) fn admit(&self, flow: &Flow) -> Result<(), DropReason> {
-        let far_end = std::slice::from_ref;
-        let policy = self.policies.iter().find(|policy| {
-            any(
-                far_end(&policy.remote),
-                flow,
-                flow.destination,
-                flow.destination_port,
-            )
-        });
+        let mut policies = self.policies.iter();
+        let policy = policies.find(|policy| policy.remote.covers_destination(flow));
         match policy.map(|policy| policy.action) {
             Some(Action::Bypass) => Err(DropReason::BypassNotRouted),
             Some(Action::Discard) => Err(DropReason::DiscardPolicy),
@@ -165,5 +153,30 @@ mod tests {
         };
         let inbound = flow([10, 8, 0, 1]);
         assert!(protected.covers_inbound(&inbound) && !protected.covers_outbound(&inbound));
+    }
+    /// RFC 4301 section 4.4.1.3: what either end may send is said by its own selectors.
+    #[test]
+    fn echo_requests_go_one_way_and_their_replies_the_other() {
+        let only = |kind: u16, address| TrafficSelector {
+            protocol: 1,
+            ports: kind..=kind,
+            ..prefix(address, 16)
+        };
+        let protected = Protected {
+            local: vec![only(0x0800, [10, 1, 0, 0])],
+            remote: vec![only(0, [10, 8, 0, 0])],
+        };
+        let message = |from: [u8; 4], to: [u8; 4], kind| Flow {
+            source: from.into(),
+            protocol: 1,
+            source_port: kind,
+            destination_port: kind,
+            ..flow(to)
+        };
+        let (ours, theirs) = ([10, 1, 0, 1], [10, 8, 0, 1]);
+        assert!(protected.covers_outbound(&message(ours, theirs, 0x0800)));
+        assert!(!protected.covers_outbound(&message(ours, theirs, 0)));
+        assert!(protected.covers_inbound(&message(theirs, ours, 0)));
+        assert!(!protected.covers_inbound(&message(theirs, ours, 0x0800)));
     }
 }

@@ -16,7 +16,7 @@ use crate::menu::{EspMenu, group_named};
 use crate::policy::Policy;
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::refusal::Refusal;
-use crate::selectors::{is_narrowed, narrow};
+use crate::selectors::{can_carry, is_narrowed, narrow};
 use crate::spi::Fresh;
 use crypto::Secret;
 use model::{
@@ -262,7 +262,8 @@ impl Offer {
                 "traffic selectors without the address inside",
             ));
         }
-        Ok(ends)
+        let none = DownReason::NotOffered("traffic selectors that no packet matches");
+        can_carry(&ends.0, &ends.1).then_some(ends).ok_or(none)
     }
 }
 
@@ -287,8 +288,11 @@ pub(crate) fn meant<'p>(
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let fits = |policy: &Policy<'_>| {
         let (local, remote) = lent(peer, addresses, policy.local, policy.remote);
-        let theirs = narrow(offer.initiator, &remote);
-        !theirs.is_empty() && !narrow(offer.responder, &local).is_empty()
+        let (theirs, ours) = (
+            narrow(offer.initiator, &remote),
+            narrow(offer.responder, &local),
+        );
+        can_carry(&ours, &theirs)
     };
     let meant = |policy: &Policy<'_>| {
         !slot::is_slot(policy.name) && (resource || !resource::is_additional(policy.name))
@@ -386,10 +390,8 @@ fn common(
         return Err((NotifyType::TS_UNACCEPTABLE, why));
     }
     ground.is_pair(policy.mode, &ends).map_err(bad_mode)?;
-    if ends.0.is_empty() || ends.1.is_empty() {
-        return Err((NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors));
-    }
-    Ok(ends)
+    let none = (NotifyType::TS_UNACCEPTABLE, Refusal::TrafficSelectors);
+    can_carry(&ends.0, &ends.1).then_some(ends).ok_or(none)
 }
 
 fn bad_mode(why: BadMode) -> (NotifyType, Refusal) {

@@ -6,8 +6,8 @@ use model::TrafficSelector;
 /// More selectors than this are not answered; the rest of the traffic is simply not agreed.
 const MAX_SELECTORS: usize = 64;
 
-/// The parts of the offer that the policy allows, without those that another one covers. Empty if
-/// there are none.
+/// The parts of the offer that the policy allows, without those that another one covers and those that
+/// no packet matches. Empty if there are none.
 pub(crate) fn narrow(
     offered: &[TrafficSelector],
     policy: &[TrafficSelector],
@@ -15,7 +15,8 @@ pub(crate) fn narrow(
     let mut agreed: Vec<TrafficSelector> = Vec::new();
     let pairs = offered
         .iter()
-        .flat_map(|offer| policy.iter().filter_map(|rule| offer.intersection(rule)));
+        .flat_map(|offer| policy.iter().filter_map(|rule| offer.intersection(rule)))
+        .filter(TrafficSelector::is_matchable);
     for part in pairs {
         if agreed.iter().any(|have| covers(have, &part)) {
             continue;
@@ -33,6 +34,19 @@ pub(crate) fn narrow(
 pub(crate) fn is_narrowed(answer: &[TrafficSelector], offered: &[TrafficSelector]) -> bool {
     let inside = |part: &TrafficSelector| offered.iter().any(|offer| covers(offer, part));
     !answer.is_empty() && answer.iter().all(inside)
+}
+
+/// Whether an SA of these selectors can carry anything: one of each end is of the same family and
+/// protocol as one of the other end.
+pub(crate) fn can_carry(local: &[TrafficSelector], remote: &[TrafficSelector]) -> bool {
+    let matchable = |selectors: &&TrafficSelector| selectors.is_matchable();
+    let mut local = local.iter().filter(matchable);
+    local.any(|local| {
+        remote
+            .iter()
+            .filter(matchable)
+            .any(|far| local.reaches(far))
+    })
 }
 
 fn covers(outer: &TrafficSelector, inner: &TrafficSelector) -> bool {
@@ -86,5 +100,50 @@ mod tests {
             .collect();
         let policy = prefixes(&["0.0.0.0/0"]);
         assert_eq!(narrow(&offered, &policy).len(), MAX_SELECTORS);
+    }
+
+    fn ranged(protocol: u8, ports: std::ops::RangeInclusive<u16>) -> TrafficSelector {
+        TrafficSelector {
+            protocol,
+            ports,
+            ..prefix("10.1.0.0/16")
+        }
+    }
+
+    /// RFC 7296 section 3.13.1: "For protocols for which port is undefined (including protocol 0) [...]
+    /// this field MUST be zero".
+    #[test]
+    fn a_selector_that_no_packet_matches_is_left_out() {
+        let policy = prefixes(&["10.0.0.0/8"]);
+        let echo = ranged(1, 0x0800..=0x0800);
+        for protocol in [0, 4, 41, 47, 50, 51, 89, 112, 255] {
+            let (dead, alive) = (ranged(protocol, 80..=80), ranged(protocol, 0..=u16::MAX));
+            assert!(narrow(&[dead.clone()], &policy).is_empty());
+            assert_eq!(narrow(&[dead, echo.clone()], &policy), [echo.clone()]);
+            assert_eq!(narrow(&[alive.clone()], &policy), [alive]);
+        }
+        // With the protocol from the policy it is one of TCP.
+        let any = ranged(0, 80..=80);
+        let web = narrow(&[any], &[ranged(6, 0..=u16::MAX)]);
+        assert_eq!(web, [ranged(6, 80..=80)]);
+    }
+
+    #[test]
+    fn ends_without_a_protocol_or_family_in_common_carry_nothing() {
+        let (tcp, udp) = (ranged(6, 0..=u16::MAX), ranged(17, 0..=u16::MAX));
+        let (all, v6) = (prefix("10.8.0.0/16"), prefix("::/0"));
+        assert!(can_carry(&[tcp.clone()], &[udp.clone(), all.clone()]));
+        assert!(can_carry(
+            &[ranged(1, 0x0800..=0x0800)],
+            &[ranged(1, 0..=0)]
+        ));
+        for (local, remote) in [
+            (&[tcp.clone()][..], &[udp][..]),
+            (&[v6.clone()], &[all]),
+            (&[tcp], &[]),
+            (&[ranged(50, 1..=2)], &[v6]),
+        ] {
+            assert!(!can_carry(local, remote));
+        }
     }
 }

@@ -4,6 +4,15 @@ use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+/// Protocols with a port at each end: TCP, UDP and SCTP.
+const WITH_PORTS: [u8; 3] = [6, 17, 132];
+/// ICMP, whose type and code selectors take for a port.
+const ICMP: u8 = 1;
+/// ICMPv6, of which they do the same.
+const ICMPV6: u8 = 58;
+/// The Mobility Header of IPv6, whose type selectors take for a port.
+const MOBILITY: u8 = 135;
+
 /// What of a packet selectors look at. Ports are 0 where the protocol has none or they are not
 /// visible (fragments).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,12 +23,20 @@ pub struct Flow {
     pub destination: IpAddr,
     /// IP protocol of the transport header.
     pub protocol: u8,
-    /// Source port.
+    /// Source port. Of ICMP the type and code, and of a Mobility Header the type (RFC 7296 section
+    /// 3.13.1).
     pub source_port: u16,
-    /// Destination port.
+    /// Destination port, or the same of ICMP and of a Mobility Header.
     pub destination_port: u16,
     /// Whether the ports could be read.
     pub ports_visible: bool,
+}
+
+impl Flow {
+    /// Whether packets of its protocol have a port at each end.
+    pub fn has_ports(&self) -> bool {
+        WITH_PORTS.contains(&self.protocol)
+    }
 }
 
 /// One traffic selector: a protocol (0 is any), a range of ports and a range of addresses.
@@ -70,10 +87,57 @@ impl TrafficSelector {
     /// selectors that take every port (RFC 4301 section 7.1).
     #[inline]
     pub fn contains(&self, address: IpAddr, protocol: u8, port: Option<u16>) -> bool {
-        let any_port = self.ports == (0..=u16::MAX);
-        (self.protocol == 0 || self.protocol == protocol)
-            && within(self.first, address, self.last)
-            && port.map_or(any_port, |port| any_port || self.ports.contains(&port))
+        let takes = || port.is_some_and(|port| self.ports.contains(&port));
+        self.has(address, protocol) && (self.takes_every_port() || takes())
+    }
+
+    /// Whether the source of a packet lies inside.
+    #[inline]
+    pub fn covers_source(&self, flow: &Flow) -> bool {
+        let port = flow.ports_visible.then_some(flow.source_port);
+        self.contains(flow.source, flow.protocol, port)
+    }
+
+    /// Whether the destination of a packet lies inside. The type of an ICMP message or Mobility
+    /// Header is a question for the source alone: the selector of the other end says what that end
+    /// may send (RFC 4301 section 4.4.1.3).
+    #[inline]
+    pub fn covers_destination(&self, flow: &Flow) -> bool {
+        let port = flow.ports_visible.then_some(flow.destination_port);
+        match flow.protocol {
+            MOBILITY | ICMP | ICMPV6 => self.has(flow.destination, flow.protocol),
+            _ => self.contains(flow.destination, flow.protocol, port),
+        }
+    }
+
+    #[inline]
+    fn has(&self, address: IpAddr, protocol: u8) -> bool {
+        (self.protocol == 0 || self.protocol == protocol) && within(self.first, address, self.last)
+    }
+
+    #[inline]
+    fn takes_every_port(&self) -> bool {
+        self.ports == (0..=u16::MAX)
+    }
+
+    /// Whether there are packets that it matches: a range of ports is of a protocol that has them,
+    /// or that shows a type in their place.
+    pub fn is_matchable(&self) -> bool {
+        let (first, last) = (*self.ports.start(), *self.ports.end());
+        match self.protocol {
+            _ if self.takes_every_port() => true,
+            // The type is in the upper eight bits, and the lower ones are zero.
+            MOBILITY => first <= last && first.div_ceil(256) <= last / 256,
+            ICMP | ICMPV6 => first <= last,
+            protocol => WITH_PORTS.contains(&protocol) && first <= last,
+        }
+    }
+
+    /// Whether packets may go from what this matches to what another one matches.
+    pub fn reaches(&self, other: &Self) -> bool {
+        let protocols = [self.protocol, other.protocol];
+        let same = protocols.contains(&0) || self.protocol == other.protocol;
+        same && same_family(self.first, other.first)
     }
 
     /// What both selectors speak of, if anything (RFC 7296 section 2.9).
@@ -170,10 +234,25 @@ impl fmt::Display for TrafficSelector {
         if self.protocol != 0 {
             write!(f, " protocol {}", self.protocol)?;
         }
-        if self.ports != (0..=u16::MAX) {
-            write!(f, " ports {}-{}", self.ports.start(), self.ports.end())?;
+        let (first, last) = (*self.ports.start(), *self.ports.end());
+        match self.protocol {
+            _ if self.takes_every_port() => Ok(()),
+            ICMP | ICMPV6 => show_types(first, last, f),
+            MOBILITY => write!(f, " types {}-{}", first.div_ceil(256), last / 256),
+            _ => write!(f, " ports {first}-{last}"),
         }
-        Ok(())
+    }
+}
+
+/// Types and codes of ICMP from one to another, in the order of their numbers.
+fn show_types(first: u16, last: u16, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let ([first, first_code], [last, last_code]) = (first.to_be_bytes(), last.to_be_bytes());
+    match (first == last, first_code, last_code) {
+        (true, 0, u8::MAX) => write!(f, " type {first}"),
+        (true, a, b) if a == b => write!(f, " type {first} code {a}"),
+        (true, a, b) => write!(f, " type {first} codes {a}-{b}"),
+        (false, 0, u8::MAX) => write!(f, " types {first}-{last}"),
+        (false, a, b) => write!(f, " type {first} code {a} to type {last} code {b}"),
     }
 }
 
@@ -228,13 +307,78 @@ mod tests {
         );
     }
 
+    fn ranged(protocol: u8, ports: RangeInclusive<u16>) -> TrafficSelector {
+        TrafficSelector {
+            protocol,
+            ports,
+            ..prefix("10.0.0.0/8")
+        }
+    }
+
+    fn flow(protocol: u8, ports: Option<[u16; 2]>) -> Flow {
+        let [source_port, destination_port] = ports.unwrap_or_default();
+        Flow {
+            source: [10, 0, 0, 1].into(),
+            destination: [10, 0, 0, 2].into(),
+            protocol,
+            source_port,
+            destination_port,
+            ports_visible: ports.is_some(),
+        }
+    }
+
     #[test]
     fn an_unseen_port_matches_only_selectors_that_take_every_port() {
-        let mut web = prefix("10.0.0.0/8");
-        let address = "10.0.0.1".parse().unwrap();
-        assert!(web.contains(address, 6, None));
-        web.ports = 80..=80;
-        assert!(!web.contains(address, 6, None));
-        assert!(web.contains(address, 6, Some(80)));
+        let fragment = flow(6, None);
+        let (all, web) = (ranged(0, 0..=u16::MAX), ranged(0, 80..=80));
+        assert!(all.covers_source(&fragment) && all.covers_destination(&fragment));
+        assert!(!web.covers_source(&fragment) && !web.covers_destination(&fragment));
+        let request = flow(6, Some([40_000, 80]));
+        assert!(!web.covers_source(&request) && web.covers_destination(&request));
+    }
+
+    /// RFC 4301 sections 4.4.1.1 and 4.4.1.3.
+    #[test]
+    fn the_type_of_a_message_is_asked_of_the_end_that_sends_it() {
+        for protocol in [1, 58, 135] {
+            let [echo, reply] = [0x0800, 0].map(|kind| flow(protocol, Some([kind; 2])));
+            let only_echo = ranged(protocol, 0x0800..=0x08ff);
+            assert!(only_echo.covers_source(&echo) && !only_echo.covers_source(&reply));
+            assert!(only_echo.covers_destination(&echo) && only_echo.covers_destination(&reply));
+            let fragment = flow(protocol, None);
+            assert!(!only_echo.covers_source(&fragment));
+            assert!(ranged(protocol, 0..=u16::MAX).covers_source(&fragment));
+        }
+    }
+
+    #[test]
+    fn a_range_of_ports_is_matchable_only_where_packets_show_ports_or_types() {
+        for protocol in 0..=u8::MAX {
+            let shows = [1, 6, 17, 58, 132, 135].contains(&protocol);
+            assert!(ranged(protocol, 0..=u16::MAX).is_matchable());
+            assert_eq!(ranged(protocol, 0x0800..=0x08ff).is_matchable(), shows);
+            #[expect(clippy::reversed_empty_ranges, reason = "OPAQUE of RFC 7296")]
+            let opaque = ranged(protocol, u16::MAX..=0);
+            assert!(!opaque.is_matchable());
+        }
+        assert!(!ranged(135, 0x0501..=0x05ff).is_matchable());
+        assert!(ranged(135, 0x0500..=0x0500).is_matchable());
+    }
+
+    #[test]
+    fn types_and_codes_are_shown_as_such() {
+        for (protocol, ports, shown) in [
+            (1, 0x0800..=0x0800, "protocol 1 type 8 code 0"),
+            (1, 0x0300..=0x03ff, "protocol 1 type 3"),
+            (58, 0x0101..=0x0104, "protocol 58 type 1 codes 1-4"),
+            (1, 0..=0x08ff, "protocol 1 types 0-8"),
+            (1, 3..=0x0801, "protocol 1 type 0 code 3 to type 8 code 1"),
+            (135, 0x0500..=0x0600, "protocol 135 types 5-6"),
+            (6, 80..=80, "protocol 6 ports 80-80"),
+            (1, 0..=u16::MAX, "protocol 1"),
+        ] {
+            let text = ranged(protocol, ports).to_string();
+            assert_eq!(text, format!("10.0.0.0/8 {shown}"));
+        }
     }
 }

@@ -29,7 +29,7 @@ pub fn covers(class: &Class, datagram: &[u8]) -> bool {
 fn has_port(class: &Class, flow: &Flow) -> bool {
     let ports = [flow.source_port, flow.destination_port];
     class.ports.is_none_or(|named| {
-        flow.ports_visible && ports.into_iter().any(|port| named.contains(port))
+        flow.has_ports() && flow.ports_visible && ports.into_iter().any(|port| named.contains(port))
     })
 }
 

@@ -13,6 +13,11 @@ pub const V6_HEADER_LEN: usize = 40;
 
 /// SCTP, whose ports are where those of TCP and UDP are (RFC 9260 section 3.1).
 const SCTP: u8 = 132;
+/// ICMP and ICMPv6: selectors take type and code for a port.
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const ICMPV6: u8 = 58;
+/// The Mobility Header (RFC 6275), of which they take the type.
+const MOBILITY: u8 = 135;
 
 /// A packet whose header lies inside the octets it was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,11 +222,14 @@ pub fn flow_between(
     protocol: u8,
     transport: &[u8],
 ) -> Flow {
-    let ports = match protocol {
-        tcp::PROTOCOL | udp::PROTOCOL | SCTP => transport.first_chunk(),
+    let ports = match (protocol, transport) {
+        (tcp::PROTOCOL | udp::PROTOCOL | SCTP, _) => transport.first_chunk().copied(),
+        (ICMP | ICMPV6, [kind, code, ..]) => Some([*kind, *code, *kind, *code]),
+        // Payload Proto, Header Len, MH Type (RFC 6275 section 6.1.1).
+        (MOBILITY, [_, _, kind, ..]) => Some([*kind, 0, *kind, 0]),
         _ => None,
     };
-    let [a, b, c, d] = ports.copied().unwrap_or_default();
+    let [a, b, c, d] = ports.unwrap_or_default();
     Flow {
         source,
         destination,
@@ -333,6 +341,26 @@ mod tests {
             assert!(header.is_fragment() && header.protocol() == 17);
             assert!(!header.flow().ports_visible);
         }
+    }
+
+    /// RFC 7296 section 3.13.1.
+    #[test]
+    fn type_and_code_of_a_message_stand_for_its_ports() {
+        let ends = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let port = |protocol, transport: &[u8]| {
+            let flow = flow_between(ends, protocol, transport);
+            assert_eq!(flow.source_port, flow.destination_port);
+            flow.ports_visible.then_some(flow.source_port)
+        };
+        assert_eq!(port(1, &[3, 4, 0, 0]), Some(0x0304));
+        assert_eq!(port(58, &[128, 0, 0, 0]), Some(0x8000));
+        assert_eq!(port(135, &[59, 1, 5, 0, 0, 0]), Some(0x0500));
+        for (protocol, transport) in [(1, &[3][..]), (58, &[]), (135, &[59, 1]), (47, &[8; 8])] {
+            assert_eq!(port(protocol, transport), None);
+        }
+        let mut fragment = V4;
+        (fragment[6], fragment[9]) = (0x20, 1);
+        assert!(!Header::parse(&fragment).unwrap().flow().ports_visible);
     }
 
     #[test]

@@ -5,12 +5,9 @@
 //! and what comes out of it from there passes every check of reverse paths.
 
 use crate::checksum::Sum;
-use crate::ip::{Header, V4_HEADER_LEN, V6_HEADER_LEN};
+use crate::ip::{Header, ICMP, ICMPV6, V4_HEADER_LEN, V6_HEADER_LEN};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// ICMP and ICMPv6.
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 /// Type, code, checksum, and what depends on them.
 const ICMP_LEN: usize = 8;
 /// As much of the datagram is in it as fits what every host takes (RFC 1812 section 4.3.2.3).
