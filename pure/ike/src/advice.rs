@@ -120,6 +120,19 @@ pub(crate) fn child_advice(notify: NotifyType) -> &'static str {
     }
 }
 
+/// What a person can do about new keys that were refused.
+pub(crate) fn rekey_advice(notify: NotifyType) -> &'static str {
+    match notify {
+        NotifyType::NO_PROPOSAL_CHOSEN => {
+            "nothing in common: compare `suite`, `groups` and, for a tunnel, `pfs` at both ends, and `kem` where there is any"
+        }
+        NotifyType::INVALID_KE_PAYLOAD => {
+            "it wants a group that is not in `groups` here: write one of both ends there, or for a tunnel `pfs = false`"
+        }
+        notify => child_advice(notify),
+    }
+}
+
 /// What a person can do about a clone that was refused.
 pub(crate) fn clone_advice(notify: NotifyType) -> &'static str {
     match notify {

@@ -44,6 +44,7 @@ reasons! {
     Refused = "refused", "it asks for what we do not have, and was told so";
     RepeatedElsewhere = "repeated_elsewhere", "its answer would be more octets than came from that address";
     RepeatedTooOften = "repeated_too_often", "its answer was already sent again often enough";
+    TooMuch = "too_much", "it holds more payloads, or more of something in one of them, than are read";
     Unauthenticated = "unauthenticated", "it is not protected though it has to be";
     UnexpectedExchange = "unexpected_exchange", "its exchange has no place in this state";
     UnknownSa = "unknown_sa", "it belongs to no IKE SA";

@@ -265,6 +265,6 @@ pub enum PeerMisbehaved {
     #[error("it answered a check of its address with another cookie")]
     Cookie,
     /// Its protected request needs something unknown.
-    #[error("a request holds a critical payload of an unknown type")]
+    #[error("a message holds a critical payload of an unknown type")]
     UnsupportedCritical,
 }

@@ -25,6 +25,7 @@ use crypto::{Rng, UnixTime};
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use wire::codec::Malformed;
 use wire::ike::{Datagram, Header};
 
 /// The IKEv2 engine of one host. See the crate's documentation for how to drive it.
@@ -200,8 +201,10 @@ impl Engine {
         if header.major_version() != 2 {
             return self.handle_other_version(&header, path, payload, now);
         }
-        let Ok(datagram) = Datagram::decode(payload) else {
-            return self.drop(DropReason::MalformedMessage);
+        let datagram = match Datagram::decode(payload) {
+            Ok(datagram) => datagram,
+            Err(Malformed::TooMany(_)) => return self.drop(DropReason::TooMuch),
+            Err(_) => return self.drop(DropReason::MalformedMessage),
         };
         let own_spi = match header.flags.initiator {
             true => header.spi_r,

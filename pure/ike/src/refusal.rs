@@ -2,7 +2,7 @@
 
 use crate::advice::{
     advice, besides, child_advice, clone_advice, either, grant_advice, kem_too, key_advice,
-    numbers, offers, tunnel,
+    numbers, offers, rekey_advice, tunnel,
 };
 use crate::bad_proof::BadProof;
 use crate::down_reason::{DownReason, PeerMisbehaved};
@@ -92,7 +92,7 @@ pub enum Refusal {
         kems: Vec<Option<Kem>>,
     },
     /// No proposal of its child SA fits.
-    #[error("it offers no ESP suite that is allowed here: {} {} is; compare `suite` and `esn` at both ends", either(.allowed), numbers(*.esn))]
+    #[error("it offers no ESP suite that is allowed here: {} {} is; compare `suite`, `groups` and `esn` at both ends", either(.allowed), numbers(*.esn))]
     NoEspProposal {
         /// What we allow.
         allowed: Vec<Suite>,
@@ -175,9 +175,14 @@ pub enum Refusal {
     NotOurGateway,
     /// The peer makes no new keys.
     #[error(
-        "it refused new keys ({0}): the old ones are used until their lifetime is over, then all is made anew; compare `suite` and `rekey` at both ends"
+        "it refused new keys ({notify}); {}; it is asked again ever more rarely, the old ones are used until their lifetime is over, and then all is made anew", rekey_advice(*.0), notify = .0
     )]
     RekeyRefused(NotifyType),
+    /// The peer makes new keys of a tunnel from those of the IKE SA alone.
+    #[error(
+        "it refused a key exchange for the tunnel's keys, which now come from the IKE SA alone: compare `pfs`, `groups` and `kem` at both ends, or write `pfs = false` here"
+    )]
+    ExchangeRefused,
     /// No new IKE SA came about that would take the place of the one there is.
     #[error(
         "it could not be authenticated anew; the tunnel stays as it is until `reauth` and a quarter are over, and it is tried again: {0}"

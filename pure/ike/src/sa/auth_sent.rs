@@ -110,7 +110,12 @@ impl AuthSent {
         match core.accept_unproved(&self.keys.cipher, arrived, ctx) {
             None => State::AuthSent(self),
             Some(Err(complaint)) => core.gone(DownReason::Misbehaved(complaint.why), ctx),
-            Some(Ok(response)) => self.conclude(&response, core, ctx),
+            Some(Ok(mut response)) => {
+                if !self.private {
+                    response.forget_private();
+                }
+                self.conclude(&response, core, ctx)
+            }
         }
     }
 

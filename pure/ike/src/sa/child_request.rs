@@ -5,13 +5,14 @@ use super::{Context, Core};
 use crate::child::{self, Agreed, Offer, Terms};
 use crate::config::Peer;
 use crate::down_reason::DownReason;
-use crate::exchange::create_child::{Nonce, Offered, Renewal, rekey_sa, renewal};
+use crate::exchange::create_child::{Nonce, Offered, Renewal, rekey_sa, renewal, wanted_group};
 use crate::exchange::notify;
 use crate::extension::followup::Series;
 use crate::extension::intermediate::Asked;
 use crate::keys::ProvedKeys;
-use crate::menu::groups_of;
+use crate::menu::{EspMenu, groups_of};
 use crate::policy::Policy;
+use crate::proposal::choose_esp;
 use crate::refusal::Refusal;
 use crypto::Rng;
 use model::{ChildSaId, InnerAddresses, Spi, ZoneAgreement};
@@ -27,8 +28,63 @@ pub(crate) struct ChildRequest {
     rival: Option<Rival>,
     /// What the peer has deleted meanwhile and we did not know, by the SPIs it receives on.
     deleted: Vec<Spi>,
-    /// The group was already corrected once.
-    pub(super) corrected: bool,
+    attempt: Attempt,
+}
+
+/// The key exchange that a request begins with, and what a refusal may still change about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attempt {
+    /// Its group, if there is a key exchange.
+    pub(super) group: Option<GroupId>,
+    /// Whether the peer may name another group.
+    correctable: bool,
+    /// Whether it may be left out.
+    omissible: bool,
+    /// Whether it was.
+    omitted: bool,
+}
+
+impl Attempt {
+    /// The first request for a child.
+    pub(super) fn first(peer: &Peer, policy: &Policy<'_>) -> Self {
+        let group = groups_of(peer).first().copied();
+        Self {
+            group: group.filter(|_| policy.pfs),
+            correctable: true,
+            // Where an additional key exchange is required, the group is not offered beside NONE.
+            omissible: policy.pfs && peer.kems.contains(&None),
+            omitted: false,
+        }
+    }
+
+    /// The groups it offers.
+    pub(super) fn groups(self, peer: &Peer) -> Vec<GroupId> {
+        self.group.map_or_else(Vec::new, |_| groups_of(peer))
+    }
+
+    /// The request after a refusal: in the group that the peer names, or without a key exchange,
+    /// which the refused one offered as well. `None` if neither is left.
+    fn after(self, error: NotifyType, response: &Message, peer: &Peer) -> Option<Self> {
+        let is_other = |group: &GroupId| Some(*group) != self.group;
+        let ours = groups_of(peer);
+        let wanted = wanted_group(response).filter(|group| ours.contains(group) && is_other(group));
+        match error {
+            NotifyType::INVALID_KE_PAYLOAD if self.correctable && wanted.is_some() => Some(Self {
+                group: wanted,
+                correctable: false,
+                ..self
+            }),
+            NotifyType::INVALID_KE_PAYLOAD | NotifyType::NO_PROPOSAL_CHOSEN if self.omissible => {
+                Some(Self {
+                    group: None,
+                    omissible: false,
+                    omitted: true,
+                    ..self
+                })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// How far it is.
@@ -79,14 +135,14 @@ impl ChildRequest {
     /// `old` is the child whose place it is to take, by the SPI we receive on.
     pub(super) fn new(
         offer: Offer,
-        group: Option<GroupId>,
+        attempt: Attempt,
         old: Option<Spi>,
         terms: (&Peer, &Policy<'_>, Option<InnerAddresses>),
         rng: &mut Rng,
     ) -> Self {
         let (peer, policy, addresses) = terms;
         let nonce: Nonce = rng.array();
-        let key = group.and_then(|group| Offered::new(group, rng));
+        let key = attempt.group.and_then(|group| Offered::new(group, rng));
         let public = key.as_ref().map(Offered::payload);
         let named = old.map(rekey_sa).into_iter();
         let child = offer.payloads((peer, policy), addresses);
@@ -96,8 +152,19 @@ impl ChildRequest {
             stage: Stage::Asked { offer, nonce, key },
             rival: None,
             deleted: Vec::new(),
-            corrected: false,
+            attempt,
         }
+    }
+
+    /// What to ask for instead, after a refusal.
+    pub(super) fn after(
+        &self,
+        error: NotifyType,
+        response: &Message,
+        peer: &Peer,
+    ) -> Option<Attempt> {
+        let asked = !self.is_following();
+        asked.then(|| self.attempt.after(error, response, peer))?
     }
 
     pub(super) const fn exchange(&self) -> ExchangeType {
@@ -105,6 +172,11 @@ impl ChildRequest {
             Stage::Asked { .. } => ExchangeType::CREATE_CHILD_SA,
             Stage::Following { .. } => ExchangeType::IKE_FOLLOWUP_KE,
         }
+    }
+
+    /// Whether the peer refused it with a key exchange before.
+    pub(super) const fn is_without_exchange(&self) -> bool {
+        self.attempt.omitted && self.attempt.group.is_none()
     }
 
     /// Whether the peer agreed, and it goes on with another key exchange.
@@ -150,6 +222,7 @@ impl ChildRequest {
         keys: &ProvedKeys,
     ) -> Result<Settled, DownReason> {
         let rival = self.rival.as_ref();
+        let attempt = self.attempt;
         let (agreed, series, stays) = match self.stage {
             Stage::Asked { offer, nonce, key } => {
                 let (agreed, lower) = agree((offer, nonce, key), terms, response, keys)?;
@@ -173,7 +246,7 @@ impl ChildRequest {
             (false, false) => Settled::Stops,
             (false, true) => {
                 let rest = (self.rival, self.deleted);
-                let next = follow(agreed, series, rest, response);
+                let next = follow((agreed, attempt), series, rest, response);
                 let unnamed = DownReason::NotOffered("the name of a key exchange");
                 Settled::Follows(Box::new(next.ok_or(unnamed)?))
             }
@@ -213,7 +286,7 @@ fn agree(
 
 /// The request for the next key exchange. `None` if the peer did not say what names it.
 fn follow(
-    agreed: Box<Agreed>,
+    (agreed, attempt): (Box<Agreed>, Attempt),
     mut series: Series,
     (rival, deleted): (Option<Rival>, Vec<Spi>),
     response: &Message,
@@ -229,11 +302,44 @@ fn follow(
         },
         rival,
         deleted,
-        corrected: true,
+        attempt,
     })
 }
 
+/// The group of a request's public value, if it is one of ours: who selects NONE "MUST ignore the
+/// initiator's KE payload" (RFC 7296 section 3.3.6). `Err` names the group of an acceptable proposal
+/// where the public value is of another.
+fn usable_group(theirs: &Renewal<'_>, peer: &Peer) -> Result<Option<GroupId>, GroupId> {
+    let Some(key) = theirs.key else {
+        return Ok(None);
+    };
+    let chosen = |groups| {
+        let choice = choose_esp(theirs.proposals, &EspMenu::of(peer, groups), Spi(0));
+        choice.and_then(|choice| choice.group)
+    };
+    let ours = groups_of(peer);
+    let is_ours = ours.contains(&key.group);
+    if is_ours && chosen(vec![key.group]).is_some() {
+        return Ok(Some(key.group));
+    }
+    let same = is_ours.then_some(key.group);
+    chosen(ours).map_or(Ok(same), Err)
+}
+
 impl Established {
+    /// Tells once that the peer makes only children without a key exchange of their own.
+    pub(super) fn note_exchange(
+        &mut self,
+        request: &ChildRequest,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) {
+        if request.is_without_exchange() && !self.upkeep.is_without_exchange {
+            self.upkeep.is_without_exchange = true;
+            ctx.refused(Some(core.name()), Refusal::ExchangeRefused);
+        }
+    }
+
     /// Answers a request for a child. `before` is what was agreed about zones by the one whose place
     /// it takes.
     pub(super) fn agree_on_child(
@@ -249,13 +355,12 @@ impl Established {
         let peer = peer.ok_or_else(|| refuse(NotifyType::NO_ADDITIONAL_SAS))?;
         let theirs = Renewal::read(request);
         let theirs = theirs.ok_or_else(|| refuse(NotifyType::INVALID_SYNTAX))?;
-        let ours = groups_of(peer);
-        if let Some(key) = theirs.key.filter(|key| !ours.contains(&key.group)) {
-            let wanted = ours.first().unwrap_or(&key.group).0.to_be_bytes();
-            return Err(notify(NotifyType::INVALID_KE_PAYLOAD, wanted.to_vec()));
-        }
+        let group = usable_group(&theirs, peer).map_err(|wanted| {
+            let wanted = wanted.0.to_be_bytes().to_vec();
+            notify(NotifyType::INVALID_KE_PAYLOAD, wanted)
+        })?;
         let nonce: Nonce = ctx.rng.array();
-        let key = theirs.key.and_then(|key| Offered::new(key.group, ctx.rng));
+        let key = group.and_then(|group| Offered::new(group, ctx.rng));
         let public = key.as_ref().map(Offered::payload);
         let exchanged = key.zip(theirs.key).map(|(ours, theirs)| ours.agree(theirs));
         if matches!(exchanged, Some(None)) {

@@ -19,6 +19,7 @@ use crate::event::Event;
 use crypto::Rng;
 use model::{ChildSaId, Instant, Licence, Mode, Spi, ZoneAgreement};
 use std::time::Duration;
+use wire::ike::NotifyType;
 
 /// So many of one line that we replaced are drained at once; then the oldest has had its time.
 const MOST_DRAINED: usize = 4;
@@ -26,6 +27,9 @@ const MOST_DRAINED: usize = 4;
 /// Keys are used for a quarter longer than their lifetime, but at least for so long, while the peer
 /// cannot or does not want to make new ones.
 const LEAST_GRACE: Duration = Duration::from_secs(60);
+
+/// Pauses between requests that the peer refuses grow to this.
+const LAST_PAUSE: Duration = Duration::from_secs(300);
 
 /// The children, oldest first.
 #[derive(Default)]
@@ -70,6 +74,10 @@ pub(crate) struct Age {
     pub(crate) renew_at: Option<Instant>,
     /// When they must not be used any longer.
     pub(crate) over_at: Option<Instant>,
+    /// Requests in vain.
+    failures: u32,
+    /// The refusal that was told last.
+    told: Option<NotifyType>,
 }
 
 /// What a child's time has come for.
@@ -98,13 +106,22 @@ impl Age {
         Self {
             renew_at: Some(now + lifetime * permille / 1000),
             over_at: Some(now + lifetime + LEAST_GRACE.max(lifetime / 4)),
+            ..Self::default()
         }
     }
 
-    /// The peer could not do it just now.
+    /// The peer could not do it just now, or does not want to: each pause is twice as long as the one
+    /// before.
     pub(crate) fn try_again(&mut self, timers: &Timers, rng: &mut Rng, now: Instant) {
         let permille = 1000 + rng.u32() % 1000;
-        self.renew_at = Some(now + timers.retry * permille / 1000);
+        let pause = timers.retry.saturating_mul(1 << self.failures.min(16));
+        self.failures = self.failures.saturating_add(1);
+        self.renew_at = Some(now + pause.min(LAST_PAUSE) * permille / 1000);
+    }
+
+    /// Whether a refusal is another one than the last that was told.
+    pub(crate) fn is_news(&mut self, why: NotifyType) -> bool {
+        self.told.replace(why) != Some(why)
     }
 
     /// New keys are asked for at once. If somebody must not have the old ones any more, they are not

@@ -373,12 +373,17 @@ impl Established {
             // "Such errors in parsing or processing response packets should still cause the
             // recipient to clean up the IKE state" (RFC 7296 section 2.21).
             Err(Complaint { why, .. }) => self.close(DownReason::Misbehaved(why), core, ctx),
-            Ok(response) => match first_error(&response) {
-                Some(notify @ NotifyType::INVALID_SYNTAX) => {
-                    self.end(DownReason::Unreadable { notify }, core, ctx)
+            Ok(mut response) => {
+                if !self.private {
+                    response.forget_private();
                 }
-                _ => self.conclude(task, &response, arrived.path, core, ctx),
-            },
+                match first_error(&response) {
+                    Some(notify @ NotifyType::INVALID_SYNTAX) => {
+                        self.end(DownReason::Unreadable { notify }, core, ctx)
+                    }
+                    _ => self.conclude(task, &response, arrived.path, core, ctx),
+                }
+            }
         }
     }
 
@@ -456,7 +461,12 @@ impl Established {
         self.unsure.settle(&core.responses, self.heard, ctx);
         self.follow(arrived, core, ctx);
         match request {
-            Ok(request) => self.handle_genuine(&request, arrived, core, ctx),
+            Ok(mut request) => {
+                if !self.private {
+                    request.forget_private();
+                }
+                self.handle_genuine(&request, arrived, core, ctx)
+            }
             Err(Complaint { why, notify }) => {
                 // INVALID_SYNTAX "is considered fatal in both peers" (RFC 7296 section 2.21.3).
                 let fatal = notify.kind == NotifyType::INVALID_SYNTAX;
@@ -655,5 +665,17 @@ impl Established {
             ctx,
         );
         self.queue.run(id, task);
+    }
+}
+
+#[cfg(test)]
+impl crate::Engine {
+    /// As if no peer had sent our vendor ID.
+    pub(crate) fn forget_vendor(&mut self) {
+        for sa in self.sas.values_mut() {
+            if let State::Established(up) = &mut sa.state {
+                up.private = false;
+            }
+        }
     }
 }

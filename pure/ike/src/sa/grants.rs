@@ -32,6 +32,9 @@ impl Established {
 
     /// A grant is taken back. Where its keys wait to leave they do not any more.
     pub(crate) fn revoke(&mut self, csa: CsaId, core: &mut Core, ctx: &mut Context<'_>) {
+        if !self.private {
+            return;
+        }
         let is_given = |task: &Task| matches!(task, Task::Distribute(grant) if grant.csa == csa);
         self.queue.withdraw(is_given);
         self.ask(Task::Revoke(csa), core, ctx);

@@ -168,7 +168,10 @@ impl Established {
         match error {
             NotifyType::TEMPORARY_FAILURE => self.note_busy(core, ctx),
             NotifyType::STATE_NOT_FOUND => {}
-            _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
+            _ if self.age.is_news(error) => {
+                ctx.refused(Some(core.name()), Refusal::RekeyRefused(error));
+            }
+            _ => {}
         }
         self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
     }

@@ -56,11 +56,9 @@ pub(super) fn age(
     let ours = lifetimes(core, ctx.config).reauth;
     let limits = theirs.into_iter().chain((!ours.is_zero()).then_some(ours));
     let lifetime = limits.min().unwrap_or_default();
-    let age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
-    Age {
-        renew_at: age.renew_at.filter(|_| initiator),
-        ..age
-    }
+    let mut age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
+    age.renew_at.take_if(|_| !initiator);
+    age
 }
 
 impl Established {
@@ -120,10 +118,8 @@ impl Established {
         if theirs.is_some() && !self.is_leaving() {
             let sooner = |a: Option<Instant>, b: Option<Instant>| a.into_iter().chain(b).min();
             let new = age(theirs, true, core, ctx);
-            self.proof = Age {
-                renew_at: sooner(self.proof.renew_at, new.renew_at),
-                over_at: sooner(self.proof.over_at, new.over_at),
-            };
+            self.proof.renew_at = sooner(self.proof.renew_at, new.renew_at);
+            self.proof.over_at = sooner(self.proof.over_at, new.over_at);
         }
     }
 

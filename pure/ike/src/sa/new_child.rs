@@ -7,19 +7,18 @@
 //! Both ends may ask for the same at once. Then there are two, and of these one goes as where two
 //! rekeyings cross (section 2.8.1).
 
-use super::child_request::{ChildRequest, Settled};
+use super::child_request::{Attempt, ChildRequest, Settled};
 use super::established::Established;
 use super::task::Task;
 use super::{Context, Core};
 use crate::child::{self, Offer, Terms};
 use crate::event::Event;
-use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
 use crate::extension::{resource, slot};
-use crate::menu::{EspMenu, groups_of};
+use crate::menu::EspMenu;
 use crate::refusal::Refusal;
 use model::ChildSaId;
-use wire::ike::{GroupId, Message, NotifyType, Payload};
+use wire::ike::{Message, NotifyType, Payload};
 
 /// Our request for a child.
 pub(crate) struct NewChild {
@@ -36,16 +35,16 @@ impl Established {
         ctx: &mut Context<'_>,
     ) {
         let peer = core.peer(ctx.config);
-        let pfs = peer.and_then(|peer| Some((peer, peer.policy(name)?.pfs)));
-        let group = pfs.and_then(|(peer, pfs)| groups_of(peer).first().copied().filter(|_| pfs));
-        self.ask_in_group(name, group, false, core, ctx);
+        let attempt = peer.and_then(|peer| Some(Attempt::first(peer, &peer.policy(name)?)));
+        if let Some(attempt) = attempt {
+            self.ask_once(name, attempt, core, ctx);
+        }
     }
 
-    fn ask_in_group(
+    fn ask_once(
         &mut self,
         name: Option<&str>,
-        group: Option<GroupId>,
-        corrected: bool,
+        attempt: Attempt,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) {
@@ -53,8 +52,7 @@ impl Established {
         let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) else {
             return;
         };
-        let groups = group.map_or_else(Vec::new, |_| groups_of(peer));
-        let menu = EspMenu::of(peer, groups);
+        let menu = EspMenu::of(peer, attempt.groups(peer));
         let ground = self.ground(core);
         let spis = ctx.spis(core.id, name);
         let offer = match Offer::new(menu, &policy, ground, self.private, spis) {
@@ -67,12 +65,12 @@ impl Established {
             }
         };
         let terms = (peer, &policy, self.addresses);
-        let mut request = ChildRequest::new(offer, group, None, terms, ctx.rng);
-        request.corrected = corrected;
+        let mut request = ChildRequest::new(offer, attempt, None, terms, ctx.rng);
         if self.resources && resource::number(name).is_some() {
             request.payloads.push(resource::info(name));
         }
-        request.payloads.extend(slot::offer(peer, name));
+        let slot = self.private.then(|| slot::offer(peer, name)).flatten();
+        request.payloads.extend(slot);
         let name = name.map(str::to_owned);
         let new = Box::new(NewChild { name, request });
         self.ask(Task::NewChild(new), core, ctx);
@@ -148,6 +146,7 @@ impl Established {
             return self.note_refused_new(new, error, response, core, ctx);
         }
         let NewChild { name, request } = new;
+        self.note_exchange(&request, core, ctx);
         let (spi, rival) = (request.spi, request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
@@ -214,12 +213,10 @@ impl Established {
         if request.rival().is_some() || self.children.current(name.as_deref()).is_some() {
             return;
         }
-        let ours = core.peer(ctx.config).map_or_else(Vec::new, groups_of);
-        let wanted = wanted_group(response).filter(|group| ours.contains(group));
-        if let (NotifyType::INVALID_KE_PAYLOAD, Some(group), false) =
-            (error, wanted, request.corrected)
-        {
-            return self.ask_in_group(name.as_deref(), Some(group), true, core, ctx);
+        let peer = core.peer(ctx.config);
+        let attempt = peer.and_then(|peer| request.after(error, response, peer));
+        if let Some(attempt) = attempt {
+            return self.ask_once(name.as_deref(), attempt, core, ctx);
         }
         if request.is_contested() {
             return;
@@ -238,7 +235,9 @@ impl Established {
             return;
         }
         let notify = error;
-        ctx.refused(Some(core.name()), Refusal::ChildRefused { name, notify });
+        if self.upkeep.is_news(name.as_deref(), error) {
+            ctx.refused(Some(core.name()), Refusal::ChildRefused { name, notify });
+        }
     }
 
     /// A child that can be used. `ours`: because we asked for it.

@@ -7,7 +7,7 @@
 //! Both ends may ask at once. Then there are two successors, and the one "created with the lowest
 //! of the four nonces" is deleted by who asked for it (section 2.8.1). It never carried anything.
 
-use super::child_request::{ChildRequest, Settled};
+use super::child_request::{Attempt, ChildRequest, Settled};
 use super::children::{Age, Child, Life};
 use super::established::Established;
 use super::task::Task;
@@ -16,13 +16,13 @@ use crate::child::{Offer, Terms};
 use crate::config::Lifetimes;
 use crate::down_reason::DownReason;
 use crate::event::Event;
-use crate::exchange::create_child::{about, wanted_group};
+use crate::exchange::create_child::about;
 use crate::exchange::{first_error, notify};
 use crate::extension::resource;
-use crate::menu::{EspMenu, groups_of};
+use crate::menu::EspMenu;
 use crate::refusal::Refusal;
 use model::{ChildSa, ChildSaId, Spi};
-use wire::ike::{GroupId, Message, NotifyType, Payload};
+use wire::ike::{Message, NotifyType, Payload};
 
 /// Our request for a successor.
 pub(crate) struct ChildRekey {
@@ -45,18 +45,17 @@ impl Established {
         if self.is_opening(child.name.as_deref()) {
             return;
         }
-        let policy = peer.policy(child.name.as_deref());
-        let pfs = policy.is_some_and(|policy| policy.pfs);
-        let group = groups_of(peer).first().copied();
-        self.ask_for_child(id, group.filter(|_| pfs), false, core, ctx);
+        if let Some(policy) = peer.policy(child.name.as_deref()) {
+            let attempt = Attempt::first(peer, &policy);
+            self.ask_for_child(id, attempt, core, ctx);
+        }
     }
 
     /// Nothing is asked if the peer's configuration allows no such child any more.
     fn ask_for_child(
         &mut self,
         id: ChildSaId,
-        group: Option<GroupId>,
-        corrected: bool,
+        attempt: Attempt,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) {
@@ -64,10 +63,9 @@ impl Established {
         let Some((peer, old)) = peer.zip(old) else {
             return;
         };
-        let groups = group.map_or_else(Vec::new, |_| groups_of(peer));
         let policy = peer.policy(old.name.as_deref());
         let offered = policy.and_then(|policy| {
-            let menu = EspMenu::of(peer, groups);
+            let menu = EspMenu::of(peer, attempt.groups(peer));
             let ground = self.ground(core);
             let before = old.agreement.as_ref();
             let offer = {
@@ -80,8 +78,7 @@ impl Established {
             return;
         };
         let terms = (peer, &policy, self.addresses);
-        let mut request = ChildRequest::new(offer, group, Some(old.inbound), terms, ctx.rng);
-        request.corrected = corrected;
+        let request = ChildRequest::new(offer, attempt, Some(old.inbound), terms, ctx.rng);
         let name = old.name.clone();
         let rekey = ChildRekey {
             old: id,
@@ -145,6 +142,7 @@ impl Established {
             return self.note_refused_child(&rekey, error, response, core, ctx);
         }
         let ChildRekey { old, name, request } = rekey;
+        self.note_exchange(&request, core, ctx);
         let (spi, rival) = (request.spi, request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
@@ -156,6 +154,8 @@ impl Established {
         let inherited = ctx.is_inherited(core.id, name.as_deref());
         let Some((peer, policy)) = policy.filter(|_| !dropped && !inherited) else {
             self.ask(Task::DeleteChild(None, spi), core, ctx);
+            // Should the other IKE SA not stay.
+            self.renew_later(Some(old), ctx);
             return Ok(());
         };
         let terms = (peer, &policy, self.addresses);
@@ -196,28 +196,32 @@ impl Established {
             return Ok(());
         }
         let peer = core.peer(ctx.config);
-        let ours = peer.map_or_else(Vec::new, groups_of);
-        let wanted = wanted_group(response).filter(|group| ours.contains(group));
-        match (error, wanted) {
+        let attempt = peer.and_then(|peer| rekey.request.after(error, response, peer));
+        if let Some(attempt) = attempt {
+            self.ask_for_child(rekey.old, attempt, core, ctx);
+            return Ok(());
+        }
+        let passes = match error {
             // It "SHOULD silently delete the Child SA (if it still exists) and send a request to create
             // a new Child SA from scratch" (section 2.25).
-            (NotifyType::CHILD_SA_NOT_FOUND, _) => {
+            NotifyType::CHILD_SA_NOT_FOUND => {
                 self.lose_child(rekey.old, ctx);
                 return match self.children.is_over() {
                     true => Err(DownReason::ChildDeleted),
                     false => Ok(()),
                 };
             }
-            (NotifyType::INVALID_KE_PAYLOAD, Some(group)) if !rekey.request.corrected => {
-                self.ask_for_child(rekey.old, Some(group), true, core, ctx);
-                return Ok(());
+            NotifyType::STATE_NOT_FOUND => true,
+            NotifyType::TEMPORARY_FAILURE => {
+                self.note_busy(core, ctx);
+                true
             }
-            (NotifyType::STATE_NOT_FOUND, _) => {}
-            (NotifyType::TEMPORARY_FAILURE, _) => self.note_busy(core, ctx),
-            _ if rekey.request.is_contested() => {}
-            _ => ctx.refused(Some(core.name()), Refusal::RekeyRefused(error)),
-        }
+            _ => rekey.request.is_contested(),
+        };
         if let Some(Life::Current(age)) = self.children.get_mut(rekey.old).map(|c| &mut c.life) {
+            if !passes && age.is_news(error) {
+                ctx.refused(Some(core.name()), Refusal::RekeyRefused(error));
+            }
             age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
         }
         Ok(())

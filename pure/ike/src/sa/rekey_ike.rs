@@ -143,12 +143,16 @@ impl Established {
         let theirs = Renewal::read(request).ok_or_else(syntax)?;
         let public = theirs.key.ok_or_else(syntax)?;
         let spi = ctx.ike_spi();
-        // The group that its public value is of, if it is one of ours: another would cost a round.
-        let mut menu = IkeMenu::of(peer);
-        if let Some(group) = group_named(public.group).filter(|group| menu.groups.contains(group)) {
-            menu.groups = vec![group];
-        }
-        let Some((choice, peer_spi)) = choose_successor(theirs.proposals, &menu, spi) else {
+        // The group that its public value is of, if that will do: another would cost a round.
+        let menu = IkeMenu::of(peer);
+        let same = group_named(public.group).filter(|group| menu.groups.contains(group));
+        let same = same.map(|group| IkeMenu {
+            groups: vec![group],
+            ..menu.clone()
+        });
+        let mut menus = same.iter().chain([&menu]);
+        let choice = menus.find_map(|menu| choose_successor(theirs.proposals, menu, spi));
+        let Some((choice, peer_spi)) = choice else {
             let why = Refusal::no_ike_proposal(IkeMenu::of(peer));
             ctx.refused(Some(peer.name.clone()), why);
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));

@@ -14,6 +14,7 @@ use crate::policy::Policy;
 use model::{ChildSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::ike::NotifyType;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
@@ -26,6 +27,8 @@ pub(crate) struct Upkeep {
     pauses: BTreeMap<Option<String>, Pause>,
     /// Whether the peer makes no more children for the same traffic.
     pub(super) is_full: bool,
+    /// Whether the peer refuses a key exchange for a child, which was told.
+    pub(super) is_without_exchange: bool,
     /// When the next pause is over.
     pub(super) next: Option<Instant>,
 }
@@ -33,6 +36,8 @@ pub(crate) struct Upkeep {
 struct Pause {
     failures: u32,
     until: Instant,
+    /// The refusal that was told last.
+    told: Option<NotifyType>,
 }
 
 impl Upkeep {
@@ -45,9 +50,16 @@ impl Upkeep {
         let pause = Pause {
             failures: failures.saturating_add(1),
             until: now + pause.min(LAST_PAUSE),
+            told: recent.and_then(|pause| pause.told),
         };
         self.pauses.insert(name.map(str::to_owned), pause);
         failures
+    }
+
+    /// Whether a refusal is another one than the last that was told, not long ago.
+    pub(super) fn is_news(&mut self, name: Option<&str>, why: NotifyType) -> bool {
+        let pause = self.pauses.get_mut(&name.map(str::to_owned));
+        pause.is_none_or(|pause| pause.told.replace(why) != Some(why))
     }
 
     fn until(&self, name: Option<&str>) -> Option<Instant> {

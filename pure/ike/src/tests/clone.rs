@@ -9,7 +9,7 @@ use super::reauth::{is_settled, reauthenticate};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::exchange::create_child::Offered;
-use crate::exchange::notify;
+use crate::exchange::{find_notify, notify};
 use crate::extension::clone;
 use crate::{CannotMove, CannotReauthenticate, DownReason, Event};
 use model::{IkeSaId, Kem};
@@ -536,6 +536,49 @@ fn a_clone_that_does_not_get_all_tunnels_turns_back_and_all_stays() {
     assert_eq!(before, [2, 2]);
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert_eq!(carried_by(&pair), [address(LEFT); 2]);
+}
+
+/// New keys of the old IKE SA's child are agreed on while the clone's child has its place, and do not
+/// count. If the clone turns back they are asked for again.
+#[test]
+fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
+    let (mut left, mut right) = allowing(children::ends());
+    for config in [&mut left, &mut right] {
+        config.peers[0].kems = vec![Some(Kem::MlKem512)];
+    }
+    left.peers[0].lifetimes.child = Duration::from_secs(100);
+    let mut pair = up((left, right));
+    pair.right.engine.config.peers[0].children[0].local = vec![prefix("192.168.9.0/24")];
+    let (sa, old) = (pair.left.current(), pair.left.named(None).unwrap().id);
+    pair.pass(Duration::from_secs(89));
+    hand_over(&mut pair, CELL);
+    // The clone is there, and its first child asked for, when the old one's time has come.
+    while pair.left.cloned().is_empty() {
+        pair.deliver_next();
+    }
+    let clones = pair.intercept();
+    pair.now = pair.now + Duration::from_secs(11);
+    pair.timeout(Side::Left);
+    let mut requests = pair.intercept();
+    requests.retain(|flying| {
+        let request = pair.right.engine.peek(&flying.message);
+        request.is_some_and(|request| find_notify(&request, NotifyType::REKEY_SA).is_some())
+    });
+    pair.deliver(&requests.remove(0));
+    let answer = pair.intercept().remove(0);
+    for message in clones {
+        pair.deliver(&message);
+    }
+    while pair.left.named(None).is_some_and(|child| child.ike == sa) {
+        assert!(pair.deliver_next());
+    }
+    pair.deliver(&answer);
+    pair.pass(MINUTE * 2);
+    assert!(pair.left.told("all stays as it is"));
+    let new = pair.left.named(None).unwrap();
+    assert!(new.id != old && new.ike == sa, "it has new keys");
+    assert_eq!(new.exchanges.kems, [Kem::MlKem512]);
+    assert!(children::agree(&pair, &[None, Some("voice")]));
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod migration;
 mod mobike;
 mod mode;
 mod nat;
+mod negotiation;
 mod pair;
 mod peek;
 mod ppk;

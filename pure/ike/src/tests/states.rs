@@ -274,6 +274,10 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         }),
     ),
     (
+        "KEY_REQUEST request without payloads",
+        Request(ExchangeType::KEY_REQUEST, |_| Vec::new()),
+    ),
+    (
         "a request of exchange 99",
         Request(ExchangeType(99), |_| Vec::new()),
     ),

@@ -1,7 +1,7 @@
 //! Whole messages: the header and the chain of payloads behind it.
 
 use super::sealed::Sealed;
-use super::{Header, Payload, PayloadType};
+use super::{ExchangeType, Header, NotifyType, Payload, PayloadType};
 use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
 
 /// Longer messages are not read: nothing we speak comes near it.
@@ -42,7 +42,7 @@ impl<'a> Datagram<'a> {
         match Sealed::find(header, octets, first)? {
             Some(sealed) => Ok(Self::Sealed(sealed)),
             None => {
-                let payloads = read_chain(first, &mut reader)?;
+                let payloads = read_chain(first, header.exchange, &mut reader)?;
                 Ok(Self::Clear(Message { header, payloads }))
             }
         }
@@ -65,6 +65,19 @@ impl Message {
         encode_chain(&self.payloads, &mut out);
         Header::set_length(&mut out);
         out
+    }
+
+    /// Takes the meaning from our private notifies, for a message of a peer that did not say that it
+    /// knows them: a status is ignored, and an error is one that is not known.
+    pub fn forget_private(&mut self) {
+        self.payloads.retain_mut(|payload| match payload {
+            Payload::Notify(notify) if notify.kind.is_private() => {
+                let is_error = notify.kind.is_error();
+                notify.kind = NotifyType::PRIVATE_ERROR;
+                is_error
+            }
+            _ => true,
+        });
     }
 
     /// The first payload that is unknown and marked critical, if there is one: the request must be
@@ -93,9 +106,11 @@ pub(super) fn encode_chain(payloads: &[Payload], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a chain of payloads to its end, which must be the reader's.
+/// Reads a chain of payloads to its end, which must be the reader's. Our private payloads have a
+/// meaning in our private exchanges alone: elsewhere their types are unknown.
 pub(super) fn read_chain(
     first: PayloadType,
+    exchange: ExchangeType,
     reader: &mut Reader<'_>,
 ) -> Result<Vec<Payload>, Malformed> {
     let mut payloads = Vec::new();
@@ -105,7 +120,11 @@ pub(super) fn read_chain(
             return Err(Malformed::TooMany("the payload chain"));
         }
         let generic = Generic::read(reader)?;
-        payloads.push(Payload::read_body(kind, generic.critical, generic.body)?);
+        let payload = match kind.is_private() && !exchange.is_private() {
+            true => Payload::unknown(kind, generic.critical, generic.body),
+            false => Payload::read_body(kind, generic.critical, generic.body)?,
+        };
+        payloads.push(payload);
         kind = generic.next;
     }
     reader.clone().finish()?;

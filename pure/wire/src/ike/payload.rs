@@ -138,6 +138,15 @@ impl Payload {
         }
     }
 
+    pub(super) fn unknown(kind: PayloadType, critical: bool, body: &[u8]) -> Self {
+        let data = body.to_vec();
+        Self::Other {
+            kind,
+            critical,
+            data,
+        }
+    }
+
     pub(super) fn read_body(
         kind: PayloadType,
         critical: bool,
@@ -171,11 +180,7 @@ impl Payload {
             PayloadType::SK | PayloadType::SKF => {
                 return Err(Malformed::Value("the payload chain"));
             }
-            _ => Self::Other {
-                kind,
-                critical,
-                data: r.rest().to_vec(),
-            },
+            _ => Self::unknown(kind, critical, r.rest()),
         };
         r.finish().map(|()| payload)
     }

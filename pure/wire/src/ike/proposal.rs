@@ -13,12 +13,13 @@ use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
 use model::{Sha2, Suite};
 use std::fmt;
 
-/// SA payloads with more proposals are not read.
+/// Of an SA payload so many proposals are read; those behind them are not chosen.
 pub const MAX_PROPOSALS: usize = 64;
 
 /// Proposals with more transforms are not read (the field holds one octet).
 pub const MAX_TRANSFORMS: usize = u8::MAX as usize;
 
+/// Of a transform so many attributes are read: one with more is none that we know.
 const MAX_ATTRIBUTES: usize = 8;
 const LAST: u8 = 0;
 const MORE_PROPOSALS: u8 = 2;
@@ -177,12 +178,11 @@ impl Proposal {
     pub(super) fn read_all(reader: &mut Reader<'_>) -> Result<Vec<Self>, Malformed> {
         let mut proposals = Vec::new();
         loop {
-            if proposals.len() == MAX_PROPOSALS {
-                return Err(Malformed::TooMany("the SA payload"));
-            }
             let (more, mut body) = substructure("a proposal", MORE_PROPOSALS, reader)?;
-            proposals.push(Self::read_body(&mut body)?);
-            body.finish()?;
+            if proposals.len() < MAX_PROPOSALS {
+                proposals.push(Self::read_body(&mut body)?);
+                body.finish()?;
+            }
             if !more {
                 return Ok(proposals);
             }
@@ -226,10 +226,10 @@ impl Transform {
         let id = body.u16()?;
         let mut attributes = Vec::new();
         while !body.is_empty() {
-            if attributes.len() == MAX_ATTRIBUTES {
-                return Err(Malformed::TooMany("a transform"));
+            let attribute = Attribute::read(body)?;
+            if attributes.len() < MAX_ATTRIBUTES {
+                attributes.push(attribute);
             }
-            attributes.push(Attribute::read(body)?);
         }
         Ok(Self {
             kind,

@@ -205,7 +205,9 @@ registry! {
         INTERMEDIATE_EXCHANGE_SUPPORTED = 16438,
         ADDITIONAL_KEY_EXCHANGE = 16441,
         SA_RESOURCE_INFO = 16444,
-        // Private use: errors 8192 to 16383, status 40960 to 65535.
+        // Private use: errors 8192 to 16383, status 40960 to 65535. An error whose number only
+        // its sender knows; nothing is sent with this one.
+        PRIVATE_ERROR = 8192,
         KEY_REFUSED = 12288,
         ZONES_REQUIRED = 12289,
         OFFER_REFUSED = 12290,
@@ -292,6 +294,21 @@ impl NotifyType {
     pub const fn is_error(self) -> bool {
         self.0 < 16384
     }
+
+    /// Whether it is one of ours, which means something only to peers that sent our vendor ID.
+    pub const fn is_private(self) -> bool {
+        matches!(
+            self,
+            Self::KEY_REFUSED | Self::ZONES_REQUIRED | Self::OFFER_REFUSED | Self::USE_BEET_MODE
+        ) || Self::ZONE_MAP.0 <= self.0 && self.0 <= Self::TOKEN.0
+    }
+}
+
+impl ExchangeType {
+    /// Whether it is one of ours.
+    pub const fn is_private(self) -> bool {
+        matches!(self, Self::KEY_DISTRIBUTE | Self::KEY_REQUEST)
+    }
 }
 
 impl TransformType {
@@ -302,6 +319,11 @@ impl TransformType {
 }
 
 impl PayloadType {
+    /// Whether it is one of ours.
+    pub const fn is_private(self) -> bool {
+        matches!(self, Self::GRANT | Self::SECRET)
+    }
+
     /// Whether RFC 7296 defines the type. The critical bit of such payloads is ignored, even where
     /// we skip them (section 2.5: "MUST be ignored by the recipient if the recipient understands
     /// the payload type code").

@@ -243,7 +243,7 @@ impl Content {
     /// The message that has this inside.
     pub fn message(&self, header: Header) -> Result<Message, Malformed> {
         let mut reader = Reader::new("the payload chain", &self.octets);
-        let payloads = read_chain(self.first, &mut reader)?;
+        let payloads = read_chain(self.first, header.exchange, &mut reader)?;
         Ok(Message { header, payloads })
     }
 
