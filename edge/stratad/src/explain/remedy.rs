@@ -89,7 +89,7 @@ impl Remedy<'_> {
                 elsewhere("give us a pool there"),
                 self.at("local", "or list our addresses"),
             ],
-            DownReason::ZonesRequired => self.zones(attempt),
+            DownReason::ZonesRequired => self.zones_required(attempt),
             DownReason::RedirectNotListed { to } => {
                 vec![self.at(
                     "redirect",
@@ -148,7 +148,7 @@ impl Remedy<'_> {
                     "write `local = [\"dynamic\"]` in its table for us",
                 )]
             }
-            Refusal::ZonesRequired => self.zones(attempt),
+            Refusal::ZonesRequired => self.zones_required(attempt),
             Refusal::NoChildForRole => {
                 vec![self.fix(self.table, "a tunnel needs a [peer.NAME]")]
             }
@@ -359,13 +359,18 @@ impl Remedy<'_> {
                 }
             };
         }
-        vec![
-            elsewhere("write `zones = \"accept\"` or `zones = \"require\"` in its table for us"),
-            self.at(
-                "zones",
-                "or write `zones = \"accept\"` here: then it may be plain",
-            ),
-        ]
+        vec![elsewhere(
+            "write `zones = \"accept\"` or `zones = \"require\"` in its table for us; only Strata knows zones",
+        )]
+    }
+
+    fn zones_required(&self, attempt: &Attempt) -> Vec<Fix> {
+        let mut fixes = self.zones(attempt);
+        if attempt.ours.zones.is_none() || attempt.theirs.zones.is_none() {
+            let change = "or write `zones = \"accept\"` here: then it may be plain";
+            fixes.push(self.at("zones", change));
+        }
+        fixes
     }
 
     /// What the other end lets go without encryption is known if it said so.
