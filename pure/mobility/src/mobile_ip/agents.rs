@@ -1,5 +1,6 @@
 //! The agents that a mobile node hears (RFC 5944 section 2.4).
 
+use super::Station;
 use model::Instant;
 use std::cmp::Reverse;
 use std::net::Ipv4Addr;
@@ -29,10 +30,20 @@ pub struct Attachment {
     pub care_of: Ipv4Addr,
 }
 
+/// Where an advertisement came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) interface: u32,
+    pub(super) agent: Ipv4Addr,
+    pub(super) station: Station,
+}
+
 /// An agent that was heard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     pub(super) at: Attachment,
+    /// The station of the last advertisement that was of use. Any station can advertise in its name.
+    station: Station,
     /// The longest registration that it accepts, as it advertised last.
     advertised: Lifetime,
     /// The same as it said when it denied a longer one.
@@ -70,7 +81,7 @@ impl Agents {
     /// to be kept are.
     pub(super) fn hear(
         &mut self,
-        (interface, address): (u32, Ipv4Addr),
+        origin: Origin,
         advertisement: &Advertisement,
         is_used: bool,
         is_kept: impl Fn(Attachment) -> bool,
@@ -83,6 +94,7 @@ impl Agents {
         let (true, Some(&care_of)) = (agent.flags.has(offered), agent.care_of.first()) else {
             return News::Useless;
         };
+        let (interface, address) = (origin.interface, origin.agent);
         if advertisement.lifetime == 0 {
             if !is_used {
                 self.forget(interface, address);
@@ -95,7 +107,7 @@ impl Agents {
         let until = now + advertisement.lifetime().min(LONGEST_BELIEVED);
         let is_it = |heard: &&mut Heard| heard.at.is(interface, address);
         if let Some(heard) = self.0.iter_mut().find(is_it) {
-            return heard.hear_again(agent, care_of, is_used, (until, now));
+            return heard.hear_again(agent, origin.station, is_used, (until, now));
         }
         let is_full = self.are_full(interface);
         if is_full && !self.replace_one(interface, is_kept) {
@@ -106,7 +118,8 @@ impl Agents {
             agent: address,
             care_of,
         };
-        self.0.push(Heard::new(at, agent, (until, now)));
+        self.0
+            .push(Heard::new(at, origin.station, agent, (until, now)));
         match is_full {
             true => News::TooMany,
             false => News::None,
@@ -149,6 +162,12 @@ impl Agents {
 
     pub(super) fn contains(&self, at: Attachment) -> bool {
         self.0.iter().any(|heard| heard.at == at)
+    }
+
+    /// Where an agent was heard last.
+    pub(super) fn station(&self, at: Attachment) -> Option<Station> {
+        let heard = self.0.iter().find(|heard| heard.at == at);
+        heard.map(|heard| heard.station)
     }
 
     pub(super) fn are_on(&self, interface: u32) -> bool {
@@ -215,9 +234,15 @@ impl Agents {
 }
 
 impl Heard {
-    fn new(at: Attachment, agent: &Agent, (until, now): (Instant, Instant)) -> Self {
+    fn new(
+        at: Attachment,
+        station: Station,
+        agent: &Agent,
+        (until, now): (Instant, Instant),
+    ) -> Self {
         Self {
             at,
+            station,
             advertised: agent.registration_lifetime,
             limit: None,
             is_busy: agent.flags.has(AgentFlags::BUSY),
@@ -233,7 +258,7 @@ impl Heard {
     fn hear_again(
         &mut self,
         agent: &Agent,
-        care_of: Ipv4Addr,
+        station: Station,
         is_used: bool,
         (until, now): (Instant, Instant),
     ) -> News {
@@ -243,9 +268,10 @@ impl Heard {
             // Not what we are registered through: whoever that was is not heard any more by this.
             return News::None;
         }
-        if care_of_is_gone {
+        if care_of_is_gone && let Some(&care_of) = agent.care_of.first() {
             self.at.care_of = care_of;
         }
+        self.station = station;
         self.sequence = agent.sequence;
         self.is_busy = agent.flags.has(AgentFlags::BUSY);
         self.advertised = agent.registration_lifetime;

@@ -1,6 +1,6 @@
 //! A request of a mobile node that waits for its reply, and is repeated (RFC 5944 section 3.6.3).
 
-use super::Attachment;
+use super::{Attachment, Station};
 use model::Instant;
 use std::time::Duration;
 use wire::mobile_ip::Request;
@@ -15,6 +15,8 @@ const TRIES: [u32; 2] = [3, 5];
 #[derive(Clone, Debug)]
 pub(super) struct Attempt {
     pub(super) at: Attachment,
+    /// The station that was asked last: the reply comes from there.
+    pub(super) station: Option<Station>,
     /// As it was sent last.
     pub(super) request: Request,
     pub(super) octets: Vec<u8>,
@@ -30,12 +32,14 @@ pub(super) struct Attempt {
 impl Attempt {
     pub(super) fn new(
         at: Attachment,
+        station: Option<Station>,
         request: Request,
         (octets, noted): (Vec<u8>, Option<Attachment>),
         now: Instant,
     ) -> Self {
         Self {
             at,
+            station,
             request,
             octets,
             noted,
@@ -52,6 +56,11 @@ impl Attempt {
         self.sent = now;
         self.next = now + SPACING * 2_u32.pow(self.tries.min(6));
         self.tries += 1;
+    }
+
+    /// How often it was sent before the last time, and not answered.
+    pub(super) const fn unanswered(&self) -> u32 {
+        self.tries - 1
     }
 
     pub(super) const fn is_hopeless(&self, there_are_others: bool) -> bool {

@@ -8,20 +8,18 @@ mod admission;
 mod handover;
 mod newcomers;
 mod replies;
-mod station;
 mod udp;
-
-pub use station::Station;
 
 use super::beacon::Beacon;
 use super::limiter::Limiter;
 use super::pending::{Pending, Waiting};
 use super::transmit::{NEIGHBOUR, ROUTED};
 use super::{
-    Arrival, Association, Counters, Dropped, Nat, Transmit, TunnelCounters, VisitorTunnel, is_host,
+    Arrival, Association, Counters, Dropped, Nat, Station, Transmit, TunnelCounters, VisitorTunnel,
+    is_host,
 };
 use crypto::Rng;
-use model::{Deadline, Instant};
+use model::{Deadline, Instant, TrafficSelector};
 use newcomers::Newcomers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -52,6 +50,8 @@ pub struct ForeignAgentConfig {
     pub lifetime: Lifetime,
     /// The only home agents with which visitors may register; none means any.
     pub home_agents: Vec<Ipv4Addr>,
+    /// The only networks in which visitors may be at home; none means any.
+    pub homes: Vec<TrafficSelector>,
     /// Home agents with which it has a key.
     pub home_keys: BTreeMap<Ipv4Addr, Association>,
     /// Mobile nodes with which it has a key, by their home addresses.
@@ -122,11 +122,10 @@ pub struct ForeignAgent {
     is_behind_nat: bool,
     /// Home agents of which nothing comes by tunnels in UDP, since they last accepted somebody.
     unheard: BTreeSet<Ipv4Addr>,
-    /// The host's own addresses.
-    own: BTreeSet<Ipv4Addr>,
+    /// What the host needs itself.
+    reserved: Vec<TrafficSelector>,
     counters: Counters,
     transmits: VecDeque<Transmit>,
-    replies: VecDeque<(Option<Station>, Transmit)>,
     events: VecDeque<ForeignEvent>,
     enclosed: VecDeque<Vec<u8>>,
 }
@@ -162,10 +161,9 @@ impl ForeignAgent {
             limiter: Limiter::default(),
             is_behind_nat: false,
             unheard: BTreeSet::new(),
-            own: BTreeSet::new(),
+            reserved: Vec::new(),
             counters: Counters::default(),
             transmits: VecDeque::new(),
-            replies: VecDeque::new(),
             events: VecDeque::new(),
             enclosed: VecDeque::new(),
             config,
@@ -174,11 +172,13 @@ impl ForeignAgent {
 
     // Commands.
 
-    /// These are the addresses of the host itself, besides those that it was told at its beginning: nobody is at home
-    /// there, and who was is not any more.
-    pub fn set_own(&mut self, addresses: BTreeSet<Ipv4Addr>) {
-        addresses.iter().for_each(|address| self.leave(*address));
-        self.own = addresses;
+    /// Sets the addresses that the host needs itself, besides those in the configuration: its own, the networks of its
+    /// interfaces, next hops, name servers, peers. No visitor is at home there, and one that was leaves.
+    pub fn set_reserved(&mut self, reserved: Vec<TrafficSelector>) {
+        self.reserved = reserved;
+        let homes = self.visitors().map(|visitor| visitor.home);
+        let gone: Vec<_> = homes.filter(|home| self.is_reserved(*home)).collect();
+        gone.into_iter().for_each(|home| self.leave(home));
     }
 
     // Inputs.
@@ -235,14 +235,7 @@ impl ForeignAgent {
 
     /// The next message to be sent.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        let transmit = self.transmits.pop_front();
-        transmit.or_else(|| self.poll_reply().map(|(_, reply)| reply))
-    }
-
-    /// The next of those that are for who has asked, and the station that it has asked from. To be polled before
-    /// [`Self::poll_transmit`], which gives them without it.
-    pub fn poll_reply(&mut self) -> Option<(Option<Station>, Transmit)> {
-        self.replies.pop_front()
+        self.transmits.pop_front()
     }
 
     /// What has happened.
@@ -415,6 +408,7 @@ impl ForeignAgent {
         }
         self.transmits.push_back(Transmit::Udp {
             interface: None,
+            station: None,
             source: SocketAddrV4::new(self.config.care_of, PORT),
             destination: SocketAddrV4::new(request.home_agent, PORT),
             ttl: ROUTED,
@@ -473,14 +467,14 @@ impl ForeignAgent {
         if let Some(key) = self.config.mobile_keys.get(&home) {
             key.sign(&mut octets, Between::MobileForeign);
         }
-        let reply = Transmit::Udp {
+        self.transmits.push_back(Transmit::Udp {
             interface: Some(self.config.interface),
+            station: waiting.station,
             source: SocketAddrV4::new(waiting.here, PORT),
             destination: SocketAddrV4::new(home, waiting.mobile.port()),
             ttl: NEIGHBOUR,
             octets,
-        };
-        self.replies.push_back((waiting.station, reply));
+        });
     }
 }
 

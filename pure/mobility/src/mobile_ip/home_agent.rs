@@ -2,13 +2,14 @@
 //!
 //! A request is judged in this order: is it the mobile node's ([`Dropped`] or 131 if not), does the
 //! foreign agent prove itself where there is a key (132), is it new (133), can it be granted (128 to 139).
-//! Only what has passed the first three changes anything.
+//! Only what has passed the first three changes anything, and what has a tunnel that may be: where a request comes from is
+//! authenticated by a foreign agent's key at most, so a copy of one from elsewhere makes the mobile node's own not old.
 
 mod udp;
 
 use super::clock::WallClock;
 use super::freshness::{Freshness, Judge, join};
-use super::limiter::Limiter;
+use super::limiter::{Limiter, OldAnswers};
 use super::transmit::ROUTED;
 use super::tunnel::End;
 use super::{
@@ -67,6 +68,25 @@ pub enum HomeEvent {
         /// Its address.
         home: Ipv4Addr,
     },
+    /// It is where it was, and a NAT has its packets come from another place than before: they go there from now on.
+    Remapped {
+        /// Its address.
+        home: Ipv4Addr,
+        /// Its care-of address.
+        care_of: Ipv4Addr,
+        /// The place, unless it is the care-of address by now.
+        udp: Option<SocketAddrV4>,
+    },
+    /// One registration came from two places: a copy of the request that was granted came from another one. It moves
+    /// nothing, and the mobile node is told to ask anew.
+    Contested {
+        /// Its address.
+        home: Ipv4Addr,
+        /// Where its packets go.
+        bound: Remote,
+        /// Where the copy came from.
+        other: SocketAddrV4,
+    },
     /// Nobody knows where it is.
     Unbound {
         /// Its address.
@@ -96,6 +116,7 @@ pub struct HomeAgent {
     /// When the next binding ends: strangers have nobody look through all of them.
     next: Option<Instant>,
     limiter: Limiter,
+    old_answers: OldAnswers,
     tunnel: HomeTunnel,
     counters: Counters,
     transmits: VecDeque<Transmit>,
@@ -115,6 +136,8 @@ struct Binding {
     tunnel: Granted,
     identification: u64,
     reverse: bool,
+    /// A copy of its request came from another place, which is told once.
+    contested: bool,
     /// When it ends, if it does.
     until: Option<Instant>,
 }
@@ -135,6 +158,7 @@ impl HomeAgent {
             clock: WallClock::default(),
             beginning: None,
             limiter: Limiter::default(),
+            old_answers: OldAnswers::default(),
             tunnel: HomeTunnel::new(config.address),
             counters: Counters::default(),
             transmits: VecDeque::new(),
@@ -222,10 +246,7 @@ impl HomeAgent {
         self.mobiles.iter().map(|(&home, mobile)| {
             let places = mobile.bindings.iter().map(|binding| Place {
                 care_of: binding.care_of,
-                udp: match binding.tunnel.to {
-                    Remote::Ip(_) => None,
-                    Remote::Udp(end) => Some(end),
-                },
+                udp: binding.tunnel.to.udp(),
                 until: binding.until,
             });
             (home, places)
@@ -298,6 +319,7 @@ impl HomeAgent {
         }
         self.transmits.push_back(Transmit::Udp {
             interface: None,
+            station: None,
             source: SocketAddrV4::new(self.config.address, PORT),
             destination: arrival.source,
             ttl: ROUTED,
@@ -313,13 +335,49 @@ impl HomeAgent {
         arrival: &Arrival,
         now: Instant,
     ) -> Result<Verdict, Dropped> {
+        let asked = Asked::of(extensions);
+        if let Some(verdict) = self.judge_old(request, extensions, arrival, now)? {
+            if self.old_answers.allow(request.home, now) {
+                return Ok(verdict);
+            }
+            if let Verdict::Denied(code, _) = verdict {
+                self.counters.deny(code);
+            }
+            return Err(Dropped::TooOften);
+        }
+        let (identification, home) = (request.identification, request.home);
+        let replay = self.config.mobiles[&home].replay;
+        if let Some(mobile) = self.mobiles.get_mut(&home) {
+            mobile.judge.take(replay, identification, &mut self.rng);
+        }
+        let said = self.mobile(home).judge.answer(replay, identification);
+        let granted = match request.is_deregistration() {
+            true => self.release(request).map(|lifetime| (lifetime, None)),
+            false => self.bind(request, asked, arrival, now),
+        };
+        Ok(match granted {
+            Ok((lifetime, granted)) => Verdict::Accepted(lifetime, granted),
+            Err(code) => Verdict::Denied(code, said),
+        })
+    }
+
+    /// The verdict on a request that changes nothing: it is not authentic, not new, or there is no tunnel to where it comes
+    /// from. `None` for all others.
+    fn judge_old(
+        &mut self,
+        request: &Request,
+        extensions: Extensions<'_>,
+        arrival: &Arrival,
+        now: Instant,
+    ) -> Result<Option<Verdict>, Dropped> {
         if let Some(denied) = self.authenticate(request, extensions, arrival, now)? {
-            return Ok(Verdict::Denied(denied, request.identification));
+            return Ok(Some(Verdict::Denied(denied, request.identification)));
+        }
+        let asked = Asked::of(extensions);
+        if let Some(verdict) = self.repeated(request, asked, arrival, now) {
+            return Ok(Some(verdict));
         }
         let replay = self.config.mobiles[&request.home].replay;
-        if let Some((left, granted)) = self.repeated(request, now) {
-            return Ok(Verdict::Accepted(left, Some(granted)));
-        }
         let time = self.clock.time(now);
         let stamp = NtpTime(request.identification);
         let is_before = self
@@ -330,23 +388,16 @@ impl HomeAgent {
             Freshness::Unknown => return Err(Dropped::NoClock),
             Freshness::Old(upper) => {
                 let said = join(upper, request.identification as u32);
-                return Ok(Verdict::Denied(Code::HomeIdentification, said));
+                return Ok(Some(Verdict::Denied(Code::HomeIdentification, said)));
             }
             Freshness::New => {}
         }
-        let (identification, home) = (request.identification, request.home);
-        if let Some(mobile) = self.mobiles.get_mut(&home) {
-            mobile.judge.take(replay, identification, &mut self.rng);
+        let said = judge.answer(replay, request.identification);
+        if request.is_deregistration() {
+            return Ok(None);
         }
-        let said = self.mobile(home).judge.answer(replay, identification);
-        let granted = match request.is_deregistration() {
-            true => self.release(request).map(|lifetime| (lifetime, None)),
-            false => self.bind(request, Asked::of(extensions), arrival, now),
-        };
-        Ok(match granted {
-            Ok((lifetime, granted)) => Verdict::Accepted(lifetime, granted),
-            Err(code) => Verdict::Denied(code, said),
-        })
+        let tunnel = self.check_tunnel(request, asked, arrival);
+        Ok(tunnel.err().map(|code| Verdict::Denied(code, said)))
     }
 
     /// Whether the mobile node and the foreign agent prove themselves (section 3.8.2.1).
@@ -371,6 +422,10 @@ impl HomeAgent {
             _ if request.is_deregistration() => Ok(None),
             Some(false) => Ok(Some(Code::HomeForeignAuthentication)),
             None if extensions.has(kind::FOREIGN_HOME) => Err(Dropped::StrangeForeign),
+            // Any host can add it to a copy, and have packets for the mobile node sent to where that copy came from.
+            None if self.has_unproved_udp(request, Asked::of(extensions), arrival) => {
+                Ok(Some(Code::HomeForeignAuthentication))
+            }
             Some(true) | None => Ok(None),
         }
     }
@@ -385,18 +440,36 @@ impl HomeAgent {
     }
 
     /// What is left of a registration that was granted by the very same request: "the new Lifetime MUST
-    /// NOT extend beyond the Lifetime originally granted".
-    fn repeated(&self, request: &Request, now: Instant) -> Option<(Lifetime, Granted)> {
-        let bindings = &self.mobiles.get(&request.home)?.bindings;
-        let is_same = |binding: &&Binding| {
+    /// NOT extend beyond the Lifetime originally granted". It answers for the tunnel that it was granted alone: whether this
+    /// copy or that one came from where the mobile node is nobody knows, so it is asked for another one.
+    fn repeated(
+        &mut self,
+        request: &Request,
+        asked: Asked,
+        arrival: &Arrival,
+        now: Instant,
+    ) -> Option<Verdict> {
+        let here = self.check_tunnel(request, asked, arrival);
+        let bindings = &mut self.mobiles.get_mut(&request.home)?.bindings;
+        let is_same = |binding: &&mut Binding| {
             binding.care_of == request.care_of
                 && binding.identification == request.identification
                 && !request.is_deregistration()
         };
-        let binding = bindings.iter().find(is_same)?;
-        let left = |until: Instant| Lifetime::of(until.since(now));
-        let left = binding.until.map_or(Lifetime::INFINITE, left);
-        Some((left, binding.tunnel))
+        let binding = bindings.iter_mut().find(is_same)?;
+        if here.is_ok_and(|here| here.to == binding.tunnel.to) {
+            let left = |until: Instant| Lifetime::of(until.since(now));
+            let left = binding.until.map_or(Lifetime::INFINITE, left);
+            return Some(Verdict::Accepted(left, Some(binding.tunnel)));
+        }
+        if !std::mem::replace(&mut binding.contested, true) {
+            self.events.push_back(HomeEvent::Contested {
+                home: request.home,
+                bound: binding.tunnel.to,
+                other: arrival.source,
+            });
+        }
+        None
     }
 
     /// Ends one binding or all. There need not be any.
@@ -429,6 +502,7 @@ impl HomeAgent {
         let most = self.config.bindings.max(1);
         let beside = request.flags.has(RequestFlags::SIMULTANEOUS) && most > 1;
         let before = self.care_of(request.home);
+        let was_at = self.end_at(request.home, request.care_of);
         let bindings = &mut self.mobile(request.home).bindings;
         let others = |binding: &&Binding| binding.care_of != request.care_of;
         if beside && bindings.iter().filter(others).count() >= most {
@@ -440,6 +514,7 @@ impl HomeAgent {
             tunnel,
             identification: request.identification,
             reverse: request.flags.has(RequestFlags::REVERSE_TUNNEL),
+            contested: false,
             until: lifetime.duration().map(|lasting| now + lasting),
         });
         self.set_tunnel(request.home);
@@ -448,8 +523,15 @@ impl HomeAgent {
         match changed[0] == changed[1] {
             false => self.tell(request.home),
             true => {
-                let home = request.home;
-                self.events.push_back(HomeEvent::Renewed { home });
+                let (home, care_of) = (request.home, request.care_of);
+                self.events.push_back(match was_at == Some(tunnel.to) {
+                    true => HomeEvent::Renewed { home },
+                    false => HomeEvent::Remapped {
+                        home,
+                        care_of,
+                        udp: tunnel.to.udp(),
+                    },
+                });
             }
         }
         Ok((lifetime, Some(tunnel)))
@@ -488,6 +570,13 @@ impl HomeAgent {
     /// No tunnel ends at the home agent, or at one of its mobile nodes.
     fn is_ours(&self, address: Ipv4Addr) -> bool {
         address == self.config.address || self.mobiles.contains_key(&address)
+    }
+
+    /// Where the tunnel to a care-of address of a mobile node ends.
+    fn end_at(&self, home: Ipv4Addr, care_of: Ipv4Addr) -> Option<Remote> {
+        let mut bindings = self.mobiles.get(&home)?.bindings.iter();
+        let binding = bindings.find(|binding| binding.care_of == care_of)?;
+        Some(binding.tunnel.to)
     }
 
     // What follows from it.

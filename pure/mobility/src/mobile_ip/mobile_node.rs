@@ -11,11 +11,11 @@
 mod reply;
 mod request;
 
-use super::agents::{Agents, Heard, News};
+use super::agents::{Agents, Heard, News, Origin};
 use super::attempt::{Attempt, SPACING};
 use super::freshness::Maker;
 use super::search::Search;
-use super::{Association, Counters, Dropped, NtpTime, Transmit, is_host};
+use super::{Association, Counters, Dropped, NtpTime, Station, Transmit, is_host};
 use crypto::Rng;
 use model::{Deadline, Instant};
 use request::Wish;
@@ -29,6 +29,8 @@ pub use super::agents::Attachment;
 const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
 /// So often a home agent may say that a request is not new before it is left alone.
 const MOST_RESYNCHRONISATIONS: u32 = 3;
+/// After so many requests without an answer an agent in use may have come to another station of its link.
+const MOST_UNANSWERED: u32 = 3;
 
 /// What a mobile node is told at its beginning.
 #[derive(Clone, Debug)]
@@ -58,6 +60,14 @@ pub enum MobileEvent {
     Renewed(Attachment),
     /// They do not any more.
     Unregistered(Attachment),
+    /// The agent is at this station of its link: a request that was sent there was granted by an authentic reply that came
+    /// from there.
+    Found {
+        /// The agent.
+        at: Attachment,
+        /// Its station.
+        station: Station,
+    },
     /// What it sends is to go to this agent from now on; to nobody if there is none.
     Route(Option<Attachment>),
     /// An agent, or the home agent through it, has said no.
@@ -123,6 +133,8 @@ pub struct Registration {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     at: Attachment,
+    /// Where the request that was granted went, and the reply came from.
+    station: Station,
     since: Instant,
     until: Option<Instant>,
     renew: Option<Instant>,
@@ -228,25 +240,43 @@ impl MobileNode {
         self.drive(now);
     }
 
-    /// An ICMP message came: an agent, or any router, says that it is here.
+    /// An ICMP message came from a station: an agent, or any router, says that it is here.
     pub fn handle_advertisement(
         &mut self,
         interface: u32,
         source: Ipv4Addr,
+        station: Station,
         octets: &[u8],
         now: Instant,
     ) {
         self.counters.received += 1;
-        if let Err(reason) = self.hear(interface, source, octets, now) {
+        let origin = Origin {
+            interface,
+            agent: source,
+            station,
+        };
+        if let Err(reason) = self.hear(origin, octets, now) {
             self.counters.drop(reason);
         }
         self.drive(now);
     }
 
-    /// A UDP datagram came from port 434 of somebody.
-    pub fn handle_reply(&mut self, interface: u32, source: Ipv4Addr, octets: &[u8], now: Instant) {
+    /// A UDP datagram came from port 434 of an address, and from a station.
+    pub fn handle_reply(
+        &mut self,
+        interface: u32,
+        source: Ipv4Addr,
+        station: Station,
+        octets: &[u8],
+        now: Instant,
+    ) {
         self.counters.received += 1;
-        if let Err(reason) = self.reply(interface, source, octets, now) {
+        let origin = Origin {
+            interface,
+            agent: source,
+            station,
+        };
+        if let Err(reason) = self.reply(origin, octets, now) {
             self.counters.drop(reason);
         }
         self.drive(now);
@@ -343,13 +373,8 @@ impl MobileNode {
 
     // Advertisements.
 
-    fn hear(
-        &mut self,
-        interface: u32,
-        source: Ipv4Addr,
-        octets: &[u8],
-        now: Instant,
-    ) -> Result<(), Dropped> {
+    fn hear(&mut self, origin: Origin, octets: &[u8], now: Instant) -> Result<(), Dropped> {
+        let (interface, source) = (origin.interface, origin.agent);
         if !self.search.contains(interface) {
             return Err(Dropped::OtherInterface);
         }
@@ -365,10 +390,9 @@ impl MobileNode {
         ];
         let is_held = |at| self.held.iter().any(|held| held.at == at);
         let is_kept = |at| is_held(at) || others.contains(&Some(at));
-        let place = (interface, source);
         let news = self
             .agents
-            .hear(place, &advertisement, is_used, is_kept, now);
+            .hear(origin, &advertisement, is_used, is_kept, now);
         match news {
             News::None => {}
             News::Rebooted => {
@@ -488,6 +512,15 @@ impl MobileNode {
 
     fn is_held(&self, at: Attachment) -> bool {
         self.held.iter().any(|held| held.at == at)
+    }
+
+    /// Where a request to an agent goes that was left unanswered so often. Of an agent in use advertisements say nothing of
+    /// that, for any station can advertise in its name.
+    fn station(&self, at: Attachment, unanswered: u32) -> Option<Station> {
+        let in_use = self.held.iter().find(|held| held.at == at);
+        let in_use = in_use.filter(|_| unanswered < MOST_UNANSWERED);
+        let heard = || self.agents.station(at);
+        in_use.map(|held| held.station).or_else(heard)
     }
 
     fn is_quiet(&self, interface: u32) -> bool {

@@ -35,6 +35,7 @@ mod mobile_node;
 mod nat;
 mod pending;
 mod search;
+mod station;
 #[cfg(test)]
 mod tests;
 mod transmit;
@@ -42,12 +43,13 @@ mod tunnel;
 
 pub use clock::NtpTime;
 pub use counters::{Counters, Dropped};
-pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Station, Visitor};
+pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Visitor};
 pub use freshness::Replay;
 pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent, Place};
 pub use key::{Algorithm, Association};
 pub use mobile_node::{Attachment, MobileEvent, MobileNode, MobileNodeConfig, Registration};
 pub use nat::Nat;
+pub use station::Station;
 pub use transmit::{Arrival, Transmit};
 pub use tunnel::{
     Envelope, HomeTunnel, Keepalives, Remote, TakenOut, TunnelCounters, TunnelDrop, VisitorTunnel,

@@ -9,8 +9,10 @@ use wire::mobile_ip::Request;
 /// "The foreign agent MAY delete any pending Registration Request after the request has been pending for
 /// more than 7 seconds".
 pub(super) const PATIENCE: Duration = Duration::from_secs(7);
-/// Of one mobile node, which repeats itself and is answered late; an older one makes room.
+/// Of one mobile node at one station, which repeats itself and is answered late; an older one makes room.
 const MOST_OF_ONE: usize = 4;
+/// The part of all that are from one station.
+const SHARE_OF_STATION: usize = 8;
 
 /// A request that waits for its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,22 +51,37 @@ impl Pending {
         all.any(|one| Waiting { since, ..*one } != *newcomer)
     }
 
-    /// Makes room for one more: in the place of the same request, of an older one of the same mobile node,
-    /// or, for somebody who is served already, of a stranger's. `false` if there is none.
+    /// Makes room for one more: in the place of the same request, of an older one of the same mobile node from the same
+    /// station (any station can name any mobile node), or, for one that is served already, of a stranger's. `false` if there
+    /// is none, in all or for this station.
     pub(super) fn make_room(
         &mut self,
-        request: &Request,
+        newcomer: &Waiting,
         is_served: impl Fn(Ipv4Addr) -> bool,
     ) -> bool {
+        let request = &newcomer.request;
         self.waiting.retain(|one| !is_same(one, request));
-        let of_one = |one: &Waiting| one.request.home == request.home;
-        if self.waiting.iter().filter(|one| of_one(one)).count() >= MOST_OF_ONE {
+        let of_station = |one: &Waiting| one.station == newcomer.station;
+        let of_one = |one: &Waiting| of_station(one) && one.request.home == request.home;
+        if self.count(of_one) >= MOST_OF_ONE {
             self.remove_first(of_one);
         }
-        if self.waiting.len() >= self.most && is_served(request.home) {
-            self.remove_first(|one| !is_served(one.request.home));
+        let replaces = |one: &Waiting| is_served(request.home) && !is_served(one.request.home);
+        self.has_room(share_of_station(self.most), of_station, replaces)
+            && self.has_room(self.most, |_| true, replaces)
+    }
+
+    /// Whether there are fewer than `most` that count, perhaps by removing one that can be replaced.
+    fn has_room(
+        &mut self,
+        most: usize,
+        counts: impl Fn(&Waiting) -> bool,
+        replaces: impl Fn(&Waiting) -> bool,
+    ) -> bool {
+        if self.count(&counts) >= most {
+            self.remove_first(|one| counts(one) && replaces(one));
         }
-        self.waiting.len() < self.most
+        self.count(counts) < most
     }
 
     pub(super) fn push(&mut self, waiting: Waiting) {
@@ -93,11 +110,20 @@ impl Pending {
         Some(self.waiting.first()?.since + PATIENCE)
     }
 
+    fn count(&self, fits: impl Fn(&Waiting) -> bool) -> usize {
+        self.waiting.iter().filter(|one| fits(one)).count()
+    }
+
     fn remove_first(&mut self, fits: impl Fn(&Waiting) -> bool) {
         if let Some(place) = self.waiting.iter().position(fits) {
             self.waiting.remove(place);
         }
     }
+}
+
+/// How many of `most` of all stations are from one of them at most.
+pub(super) fn share_of_station(most: usize) -> usize {
+    most.div_ceil(SHARE_OF_STATION).max(MOST_OF_ONE)
 }
 
 fn is_same(one: &Waiting, request: &Request) -> bool {

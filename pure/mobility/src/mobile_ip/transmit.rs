@@ -1,5 +1,6 @@
 //! What agents and mobile nodes say to each other, on its way in and out.
 
+use super::Station;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// "The IP TTL field MUST be set to 255" in requests (RFC 3024 section 3.2), which tells who is on the link.
@@ -36,6 +37,8 @@ pub enum Transmit {
     Udp {
         /// The interface of a neighbour, to whom no route need lead; `None` if routes decide.
         interface: Option<u32>,
+        /// The neighbour's station, if that is known. It is never known of what is routed.
+        station: Option<Station>,
         /// From where.
         source: SocketAddrV4,
         /// To whom.

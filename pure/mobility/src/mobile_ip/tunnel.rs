@@ -116,6 +116,14 @@ impl Remote {
         }
     }
 
+    /// Address and port, if it is in UDP.
+    pub const fn udp(self) -> Option<SocketAddrV4> {
+        match self {
+            Self::Ip(_) => None,
+            Self::Udp(end) => Some(end),
+        }
+    }
+
     /// The datagram in what came from there: a UDP payload has a header of its own.
     fn open(self, octets: &mut [u8]) -> Result<&mut [u8], TunnelDrop> {
         match self {

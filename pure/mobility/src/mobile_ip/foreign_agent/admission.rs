@@ -1,10 +1,16 @@
 //! Which requests are passed on.
 
-use super::{ForeignAgent, Waiting};
+use super::{ForeignAgent, Visitor, Waiting};
 use crate::mobile_ip::is_host;
 use crate::mobile_ip::transmit::NEIGHBOUR;
+use model::TrafficSelector;
 use std::net::Ipv4Addr;
 use wire::mobile_ip::{Between, Code, Extensions, Request, RequestFlags, kind};
+
+/// Visitors at one station. A host has one address away from home; a bridge has a few hosts behind it.
+const MOST_AT_STATION: usize = 8;
+/// The part of all visitors that one home agent may have which is not listed: any station can name one of its own.
+const SHARE_OF_STRANGER: usize = 4;
 
 impl ForeignAgent {
     /// The checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Gives where that ends which the home agent
@@ -29,7 +35,7 @@ impl ForeignAgent {
         self.check_delivery(request, extensions, ttl)?;
         self.check_agents(request)?;
         self.check_home(request)?;
-        self.check_room(request)?;
+        self.check_room(waiting)?;
         Ok(end)
     }
 
@@ -75,24 +81,26 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// The host's packets go where visitors are, by their home addresses: so nobody is at home where an agent is, lest
-    /// its packets go to whoever says so.
+    /// What leaves a tunnel goes where visitors are, by their home addresses: so a home address is one that visitors may
+    /// have, and neither an agent's nor one that the host needs itself.
     fn check_home(&self, request: &Request) -> Result<(), Code> {
         let (home, config) = (request.home, &self.config);
+        let is_allowed = config.homes.is_empty() || is_in(&config.homes, home);
         let is_an_agents = config.home_agents.contains(&home)
             || config.home_keys.contains_key(&home)
             || config.neighbours.contains_key(&home);
         // Of home agents that are asked, whom anybody can name, it is seen to when one of them has answered.
-        match self.is_ours(home) || is_an_agents || self.takes_an_agents_place(request) {
-            true => Err(Code::ForeignProhibited),
-            false => Ok(()),
+        let is_taken = is_an_agents || self.takes_an_agents_place(request);
+        match is_allowed && !self.is_reserved(home) && !is_taken {
+            true => Ok(()),
+            false => Err(Code::ForeignProhibited),
         }
     }
 
-    /// Whether an address is the host's own.
-    pub(super) fn is_ours(&self, address: Ipv4Addr) -> bool {
+    /// Whether the host needs an address itself.
+    pub(super) fn is_reserved(&self, address: Ipv4Addr) -> bool {
         let told = [self.config.address, self.config.care_of];
-        told.contains(&address) || self.own.contains(&address)
+        told.contains(&address) || is_in(&self.reserved, address)
     }
 
     /// Whether somebody would be at home where a home agent is whose tunnels end here.
@@ -102,17 +110,42 @@ impl ForeignAgent {
             || self.serves_somebody_of(request.home)
     }
 
-    fn check_room(&mut self, request: &Request) -> Result<(), Code> {
+    fn check_room(&mut self, waiting: &Waiting) -> Result<(), Code> {
+        let request = &waiting.request;
         if request.lifetime > self.config.lifetime {
             return Err(Code::ForeignLifetime);
         }
-        let visitors = &self.visitors;
-        let is_known = visitors.contains_key(&request.home) || request.is_deregistration();
-        let has_room = is_known || visitors.len() < self.config.visitors;
-        let is_served = |home| visitors.contains_key(&home);
-        match has_room && self.pending.make_room(request, is_served) {
+        let has_place = request.is_deregistration() || self.has_place(waiting);
+        let is_served = |home| self.visitors.contains_key(&home);
+        match has_place && self.pending.make_room(waiting, is_served) {
             true => Ok(()),
             false => Err(Code::ForeignResources),
         }
     }
+
+    /// Whether there is room for a visitor: in all, at its station, and of its home agent.
+    pub(super) fn has_place(&self, waiting: &Waiting) -> bool {
+        let Request {
+            home, home_agent, ..
+        } = waiting.request;
+        let config = &self.config;
+        let is_known = self.visitors.contains_key(&home);
+        let others = |fits: &dyn Fn(Visitor) -> bool| {
+            let others = self.visitors().filter(|visitor| visitor.home != home);
+            others.filter(|visitor| fits(*visitor)).count()
+        };
+        let at_station = others(&|visitor| visitor.station == waiting.station);
+        let of_agent = others(&|visitor| visitor.home_agent == home_agent);
+        let most_of_agent = match config.home_agents.contains(&home_agent) {
+            true => config.visitors,
+            false => (config.visitors / SHARE_OF_STRANGER).max(MOST_AT_STATION),
+        };
+        let has_room = is_known || self.visitors.len() < config.visitors;
+        has_room && at_station < MOST_AT_STATION && of_agent < most_of_agent
+    }
+}
+
+fn is_in(networks: &[TrafficSelector], address: Ipv4Addr) -> bool {
+    let mut networks = networks.iter();
+    networks.any(|network| network.contains(address.into(), 0, None))
 }

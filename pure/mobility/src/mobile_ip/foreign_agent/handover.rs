@@ -40,10 +40,10 @@ impl ForeignAgent {
         if self.newcomers.knows(home, &note) {
             return Ok(());
         }
-        let (identification, most) = (request.identification, self.config.pending);
-        if !self.newcomers.has_room(home, identification, most) {
+        if !self.newcomers.has_room(waiting, self.config.pending) {
             return Err(Dropped::TooOften);
         }
+        let identification = request.identification;
         let notice = Notice {
             step: Step::Told,
             lifetime: Lifetime::NONE,
@@ -205,6 +205,7 @@ impl ForeignAgent {
     fn tell(&mut self, neighbour: Ipv4Addr, octets: Vec<u8>) {
         self.transmits.push_back(Transmit::Udp {
             interface: None,
+            station: None,
             source: SocketAddrV4::new(self.config.care_of, PORT),
             destination: SocketAddrV4::new(neighbour, PORT),
             ttl: ROUTED,

@@ -4,6 +4,7 @@
 //! for the same mobile node, nor of what a neighbour has vouched for.
 
 use super::Visitor;
+use crate::mobile_ip::pending::{Waiting, share_of_station};
 use model::Instant;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -77,9 +78,14 @@ impl Newcomers {
             })
     }
 
-    /// Whether another can be told of, with that identification.
-    pub(super) fn has_room(&self, home: Ipv4Addr, identification: u64, most: usize) -> bool {
-        self.told.len() < most && !self.told.contains_key(&(home, identification))
+    /// Whether a neighbour can be told of another one, with that identification.
+    pub(super) fn has_room(&self, newcomer: &Waiting, most: usize) -> bool {
+        let request = &newcomer.request;
+        let told = self.told.values();
+        let of_station = told.filter(|told| told.visitor.station == newcomer.station);
+        of_station.count() < share_of_station(most)
+            && self.told.len() < most
+            && !(self.told).contains_key(&(request.home, request.identification))
     }
 
     /// The neighbour has been told.

@@ -72,11 +72,11 @@ impl ForeignAgent {
         }
         let known = self.visitors.get(&request.home).copied();
         let is_anothers = |entry: Entry| entry.visitor.home_agent != request.home_agent;
-        let is_ours = self.is_ours(request.home);
-        if is_ours || known.is_some_and(is_anothers) || self.takes_an_agents_place(request) {
+        let is_reserved = self.is_reserved(request.home);
+        if is_reserved || known.is_some_and(is_anothers) || self.takes_an_agents_place(request) {
             return Err(Code::ForeignProhibited);
         }
-        if known.is_none() && self.visitors.len() >= self.config.visitors {
+        if !self.has_place(waiting) {
             return Err(Code::ForeignResources);
         }
         // A copy of the request that was granted moves nobody, wherever it comes from.

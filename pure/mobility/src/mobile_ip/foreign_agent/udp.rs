@@ -58,6 +58,7 @@ impl ForeignAgent {
             match waning {
                 Waning::Ask(home_agent, octets) => self.transmits.push_back(Transmit::Udp {
                     interface: None,
+                    station: None,
                     source: SocketAddrV4::new(self.config.care_of, PORT),
                     destination: home_agent,
                     ttl: ROUTED,

@@ -107,6 +107,19 @@ impl HomeAgent {
         Ok(granted(Remote::Udp(arrival.source), Some(answer)))
     }
 
+    /// Whether a tunnel in UDP would be made by the word of a foreign agent with which there is no key. What a mobile node asks
+    /// for itself its own authentication covers.
+    pub(super) fn has_unproved_udp(
+        &self,
+        request: &Request,
+        asked: Asked,
+        arrival: &Arrival,
+    ) -> bool {
+        let is_mobiles = request.flags.has(RequestFlags::CO_LOCATED);
+        let granted = self.grant(request, asked, arrival);
+        !is_mobiles && granted.is_ok_and(|granted| granted.to.udp().is_some())
+    }
+
     fn declined(&self) -> UdpTunnelReply {
         let keepalive = self.config.keepalive.map_or(0, |after| after.as_secs());
         UdpTunnelReply {

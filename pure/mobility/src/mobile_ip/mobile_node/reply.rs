@@ -1,24 +1,24 @@
 //! Replies to a mobile node (RFC 5944 section 3.6.2): whom they are of, and what they change.
 
 use super::{Attachment, Held, MOST_RESYNCHRONISATIONS, MobileEvent, MobileNode, Stage};
-use crate::mobile_ip::Dropped;
+use crate::mobile_ip::agents::Origin;
 use crate::mobile_ip::attempt::SPACING;
+use crate::mobile_ip::{Dropped, Station};
 use model::Instant;
-use std::net::Ipv4Addr;
 use wire::mobile_ip::{Between, Code, Extensions, Party, Reply, Request, RequestFlags};
 
 impl MobileNode {
     pub(super) fn reply(
         &mut self,
-        interface: u32,
-        source: Ipv4Addr,
+        origin: Origin,
         octets: &[u8],
         now: Instant,
     ) -> Result<(), Dropped> {
         let (reply, extensions) = Reply::parse(octets).map_err(|_| Dropped::Malformed)?;
         let attempt = self.attempt.as_ref().ok_or(Dropped::Unsolicited)?;
         let (at, request, noted) = (attempt.at, attempt.request, attempt.noted);
-        if (at.interface, at.agent) != (interface, source) {
+        let is_agents = (at.interface, at.agent) == (origin.interface, origin.agent);
+        if !is_agents || attempt.station != Some(origin.station) {
             return Err(Dropped::WrongSource);
         }
         // Of the "most recent Registration Request" (section 3.6.2.1).
@@ -37,7 +37,7 @@ impl MobileNode {
         }
         match reply.code.is_accepted() {
             true => {
-                self.accepted(at, &request, &reply, (sent, now));
+                self.accepted(at, origin.station, &request, &reply, (sent, now));
                 self.left.take_if(|left| Some(left.at) == noted);
             }
             false => self.denied(at, &request, &reply, now),
@@ -68,6 +68,7 @@ impl MobileNode {
     fn accepted(
         &mut self,
         at: Attachment,
+        station: Station,
         request: &Request,
         reply: &Reply,
         (sent, now): (Instant, Instant),
@@ -95,11 +96,15 @@ impl MobileNode {
         self.held.retain(|held| held.at != at);
         self.held.push(Held {
             at,
+            station,
             since: before.map_or(now, |before| before.since),
             until: lasting.map(|lasting| sent + lasting),
             renew: lasting.map(|lasting| sent + lasting * 3 / 4),
             registration: request.identification,
         });
+        if before.is_none_or(|before| before.station != station) {
+            self.events.push_back(MobileEvent::Found { at, station });
+        }
         self.events.push_back(match before {
             None => MobileEvent::Registered(at),
             Some(_) => MobileEvent::Renewed(at),

@@ -4,7 +4,7 @@ use super::{Attachment, Held, MobileEvent, MobileNode, Stage};
 use crate::mobile_ip::agents::Heard;
 use crate::mobile_ip::attempt::{Attempt, SPACING};
 use crate::mobile_ip::transmit::NEIGHBOUR;
-use crate::mobile_ip::{Association, Transmit};
+use crate::mobile_ip::{Association, Station, Transmit};
 use model::Instant;
 use std::net::SocketAddrV4;
 use wire::mobile_ip::{Between, Enclosure, Lifetime, PORT, Request, RequestFlags};
@@ -41,7 +41,8 @@ impl MobileNode {
                 self.write(&attempt.request, attempt.at, enclosed, now);
         }
         attempt.repeat(now);
-        self.send(attempt.at, attempt.octets.clone());
+        attempt.station = self.station(attempt.at, attempt.unanswered());
+        self.send(attempt.at, attempt.station, attempt.octets.clone());
         self.attempt = Some(attempt);
     }
 
@@ -65,10 +66,11 @@ impl MobileNode {
             identification: self.identifications.next(&mut self.rng, now),
         };
         let written = self.write(&request, at, &[], now);
-        self.send(at, written.0.clone());
+        let station = self.station(at, 0);
+        self.send(at, station, written.0.clone());
         let stays = flags.has(RequestFlags::SIMULTANEOUS);
         self.asked = (!ends && !stays && !self.is_held(at)).then_some(at);
-        self.attempt = Some(Attempt::new(at, request, written, now));
+        self.attempt = Some(Attempt::new(at, station, request, written, now));
     }
 
     /// The octets of a request, and for whom there is a note in it.
@@ -117,9 +119,10 @@ impl MobileNode {
         Some((previous, key))
     }
 
-    fn send(&mut self, at: Attachment, octets: Vec<u8>) {
+    fn send(&mut self, at: Attachment, station: Option<Station>, octets: Vec<u8>) {
         self.transmits.push_back(Transmit::Udp {
             interface: Some(at.interface),
+            station,
             source: SocketAddrV4::new(self.config.home, PORT),
             destination: SocketAddrV4::new(at.agent, PORT),
             ttl: NEIGHBOUR,

@@ -37,7 +37,7 @@ fn asked() -> World {
     let octets = advertisement(0, 7).encode();
     world
         .mobile
-        .handle_advertisement(WLAN[0], agent(0), &octets, at(0));
+        .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &octets, at(0));
     world.run_for(10);
     assert_eq!(world.requests(Node::Mobile).len(), 1);
     world
@@ -181,7 +181,7 @@ fn a_strangers_advertisement_moves_nobody_whose_registration_works() {
         let now = world.now;
         world
             .mobile
-            .handle_advertisement(WLAN[0], agent(1), &stranger, now);
+            .handle_advertisement(WLAN[0], agent(1), station(agent(1)), &stranger, now);
         world.run_for(200);
     }
     world.assert_at(0);
@@ -198,7 +198,7 @@ fn an_agent_in_use_cannot_be_advertised_away() {
     let now = world.now;
     world
         .mobile
-        .handle_advertisement(WLAN[0], agent(0), &gone.encode(), now);
+        .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &gone.encode(), now);
     world.run_for(500);
     world.assert_at(0);
     assert_eq!(world.requests(Node::Mobile).len(), 1);
@@ -212,7 +212,7 @@ fn a_care_of_address_in_use_cannot_be_advertised_away_by_who_takes_the_agents_ad
         let octets = advertisement(9, sequence).encode();
         world
             .mobile
-            .handle_advertisement(WLAN[0], agent(0), &octets, now);
+            .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &octets, now);
         world.run_for(200);
         let registered: Vec<_> = world.mobile.registrations().map(|at| at.care_of).collect();
         assert_eq!(registered, [agent(0)]);
@@ -230,7 +230,7 @@ fn an_agent_that_has_another_care_of_address_is_registered_with_again() {
         let octets = advertisement(9, sequence).encode();
         world
             .mobile
-            .handle_advertisement(WLAN[0], agent(0), &octets, now);
+            .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &octets, now);
         world.run_for(1_000);
     }
     let last = world.requests(Node::Mobile).pop().unwrap();
@@ -246,7 +246,7 @@ fn a_flood_of_advertisements_is_remembered_in_part_and_pushes_nobody_out() {
         let now = world.now;
         world
             .mobile
-            .handle_advertisement(WLAN[0], source, &octets, now);
+            .handle_advertisement(WLAN[0], source, station(source), &octets, now);
     }
     assert!(world.mobile.counters().dropped[&Dropped::TooManyAgents] > 900);
     world.run_for(1_000);
@@ -258,12 +258,16 @@ fn a_request_that_comes_back_is_no_reply() {
     let mut world = asked();
     let request = last(&world, Node::Mobile, Node::Foreign(0));
     let now = world.now;
-    world.mobile.handle_reply(WLAN[0], agent(0), &request, now);
+    world
+        .mobile
+        .handle_reply(WLAN[0], agent(0), station(agent(0)), &request, now);
     assert_eq!(world.mobile.counters().dropped[&Dropped::Malformed], 1);
     // Nor does it authenticate one, though its key is the same: the type is covered.
     let mut forged = Reply::to(&world.requests(Node::Mobile)[0], Code::Accepted).encode();
     forged.extend_from_slice(&request[24..]);
-    world.mobile.handle_reply(WLAN[0], agent(0), &forged, now);
+    world
+        .mobile
+        .handle_reply(WLAN[0], agent(0), station(agent(0)), &forged, now);
     assert_eq!(
         world.mobile.counters().dropped[&Dropped::NotAuthenticMobile],
         1
@@ -300,14 +304,18 @@ fn a_reply_to_another_request_is_no_answer() {
         let before = world.mobile.counters().dropped.get(&reason).copied();
         world
             .mobile
-            .handle_reply(WLAN[0], source, &reply_signed(&reply), now);
+            .handle_reply(WLAN[0], source, station(source), &reply_signed(&reply), now);
         let after = world.mobile.counters().dropped[&reason];
         assert_eq!(after, before.unwrap_or(0) + 1);
     }
     assert_eq!(world.mobile.registrations().count(), 0);
-    world
-        .mobile
-        .handle_reply(WLAN[0], agent(0), &reply_signed(&right), now);
+    world.mobile.handle_reply(
+        WLAN[0],
+        agent(0),
+        station(agent(0)),
+        &reply_signed(&right),
+        now,
+    );
     assert_eq!(world.mobile.registrations().count(), 1);
 }
 
@@ -318,7 +326,9 @@ fn a_reply_that_nobody_signed_grants_nothing() {
     let now = world.now;
     for code in [Code::Accepted, Code::HomeIdentification, Code::Other(2)] {
         let forged = Reply::to(&request, code).encode();
-        world.mobile.handle_reply(WLAN[0], agent(0), &forged, now);
+        world
+            .mobile
+            .handle_reply(WLAN[0], agent(0), station(agent(0)), &forged, now);
     }
     assert_eq!(
         world.mobile.counters().dropped[&Dropped::NotAuthenticMobile],
@@ -414,4 +424,44 @@ fn a_reply_that_the_home_agent_did_not_prove_is_denied_where_there_is_a_key() {
     assert_eq!(denied.code, Code::ForeignHomeAuthentication);
     assert_eq!(foreign.counters().dropped[&Dropped::NotAuthenticForeign], 1);
     assert_eq!(foreign.visitors().count(), 0);
+}
+
+/// A copy that is heard on the air and comes first from elsewhere denies nothing to the one through the foreign agent.
+#[test]
+fn a_copy_from_elsewhere_makes_no_request_old() {
+    let mut world = asked();
+    let octets = last(&world, Node::Mobile, Node::Foreign(0));
+    to_home(&mut world, agent(9), &octets);
+    let denied = only_reply(|| world.home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeProhibited);
+    to_home(&mut world, agent(0), &octets);
+    let granted = only_reply(|| world.home.poll_transmit());
+    assert_eq!(granted.code, Code::Accepted);
+    assert_eq!(world.home.care_of(HOME), [agent(0)]);
+}
+
+/// Any host that has heard one can send it again, in the name of any other.
+#[test]
+fn old_requests_are_answered_so_often_in_a_second_and_new_ones_always() {
+    let mut world = registered();
+    let old = last(&world, Node::Foreign(0), Node::Home);
+    let mut stale = request(1, at(0));
+    stale.identification -= 100 << 32;
+    for (source, octets) in [(agent(0), old), (agent(1), signed(&stale))] {
+        for _ in 0..100 {
+            to_home(&mut world, source, &octets);
+        }
+        assert_eq!(datagrams(|| world.home.poll_transmit()).len(), 8);
+        world.now = world.now + Duration::from_secs(1);
+    }
+    assert_eq!(world.home.counters().dropped[&Dropped::TooOften], 184);
+    assert_eq!(world.home.counters().denied[&Code::HomeIdentification], 100);
+    for _ in 0..10 {
+        to_home(&mut world, agent(1), &signed(&stale));
+    }
+    datagrams(|| world.home.poll_transmit());
+    let (fresh, now) = (signed(&request(1, world.now)), world.now);
+    to_home(&mut world, agent(1), &fresh);
+    let granted = only_reply(|| world.home.poll_transmit());
+    assert_eq!(granted.code, Code::Accepted, "{now:?}");
 }

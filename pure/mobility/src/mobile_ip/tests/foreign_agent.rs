@@ -108,6 +108,7 @@ fn a_request_is_passed_on_up_to_what_authorizes_it() {
     let passed_on = transmits.find(|transmit| matches!(transmit, Transmit::Udp { .. }));
     let expected = Transmit::Udp {
         interface: None,
+        station: None,
         source: SocketAddrV4::new(agent(1), PORT),
         destination: SocketAddrV4::new(HOME_AGENT, PORT),
         ttl: 64,

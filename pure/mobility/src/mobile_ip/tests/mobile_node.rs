@@ -18,7 +18,7 @@ fn on_one_interface() -> MobileNodeConfig {
 
 fn hear(mobile: &mut MobileNode, number: u8, now: Instant) {
     let octets = advertisement(number, 1).encode();
-    mobile.handle_advertisement(WLAN[0], agent(number), &octets, now);
+    mobile.handle_advertisement(WLAN[0], agent(number), station(agent(number)), &octets, now);
 }
 
 /// The requests from a second on until another time, with the time of each; these are heard meanwhile.
@@ -59,7 +59,7 @@ fn grant(mobile: &mut MobileNode, code: Code, lifetime: Lifetime, now: Instant) 
     } else {
         request.care_of
     };
-    mobile.handle_reply(WLAN[0], source, &reply_signed(&reply), now);
+    mobile.handle_reply(WLAN[0], source, station(source), &reply_signed(&reply), now);
     request
 }
 
@@ -69,6 +69,7 @@ fn a_request_is_sent_from_the_home_address_with_a_ttl_of_255() {
     hear(&mut mobile, 1, at(0));
     let Some(Transmit::Udp {
         interface,
+        station: to,
         source,
         destination,
         ttl,
@@ -78,6 +79,7 @@ fn a_request_is_sent_from_the_home_address_with_a_ttl_of_255() {
         panic!("a request is due");
     };
     assert_eq!((interface, ttl), (Some(WLAN[0]), 255));
+    assert_eq!(to, Some(station(agent(1))));
     assert_eq!(source, SocketAddrV4::new(HOME, PORT));
     assert_eq!(destination, SocketAddrV4::new(agent(1), PORT));
     let (request, extensions) = Request::parse(&octets).unwrap();
@@ -193,7 +195,13 @@ fn a_registration_for_ever_is_not_renewed() {
         lifetime: 0xffff,
         ..advertisement(1, 1)
     };
-    mobile.handle_advertisement(WLAN[0], agent(1), &forever.encode(), at(0));
+    mobile.handle_advertisement(
+        WLAN[0],
+        agent(1),
+        station(agent(1)),
+        &forever.encode(),
+        at(0),
+    );
     grant(&mut mobile, Code::Accepted, Lifetime::INFINITE, at(10));
     assert_eq!(mobile.poll_timeout().unwrap().at, at(9_000_000));
 }
@@ -229,7 +237,7 @@ fn who_is_no_foreign_agent_that_tunnels_back_is_not_asked() {
     nowhere.agent.as_mut().unwrap().care_of.clear();
     for advertisement in [router, one_way, nowhere] {
         let octets = advertisement.encode();
-        mobile.handle_advertisement(WLAN[0], agent(1), &octets, at(0));
+        mobile.handle_advertisement(WLAN[0], agent(1), station(agent(1)), &octets, at(0));
     }
     assert_eq!(mobile.counters().dropped[&Dropped::NoForeignAgent], 3);
     assert!(datagrams(|| mobile.poll_transmit()).is_empty());
@@ -241,7 +249,7 @@ fn a_busy_agent_is_not_asked_by_who_is_not_there_already() {
     let mut busy = advertisement(1, 1);
     let flags = &mut busy.agent.as_mut().unwrap().flags;
     *flags = *flags | AgentFlags::BUSY;
-    mobile.handle_advertisement(WLAN[0], agent(1), &busy.encode(), at(0));
+    mobile.handle_advertisement(WLAN[0], agent(1), station(agent(1)), &busy.encode(), at(0));
     assert!(datagrams(|| mobile.poll_transmit()).is_empty());
 }
 
@@ -251,10 +259,10 @@ fn a_number_that_falls_below_256_is_a_new_beginning_and_one_that_falls_to_it_is_
     for (from, to, is_new) in [(40, 3, true), (0xffff, 256, false), (0xfffe, 255, true)] {
         let mut mobile = mobile_with(on_one_interface());
         let first = advertisement(1, from).encode();
-        mobile.handle_advertisement(WLAN[0], agent(1), &first, at(0));
+        mobile.handle_advertisement(WLAN[0], agent(1), station(agent(1)), &first, at(0));
         grant(&mut mobile, Code::Accepted, Lifetime(300), at(10));
         let second = advertisement(1, to).encode();
-        mobile.handle_advertisement(WLAN[0], agent(1), &second, at(2_000));
+        mobile.handle_advertisement(WLAN[0], agent(1), station(agent(1)), &second, at(2_000));
         let again = datagrams(|| mobile.poll_transmit()).len();
         assert_eq!(again == 1, is_new, "{from} then {to}");
     }
@@ -272,9 +280,9 @@ fn an_agent_with_a_key_is_given_a_proof_and_gives_one() {
     let (request, extensions) = Request::parse(&octets).unwrap();
     assert!(key.verify(extensions, Between::MobileForeign).is_some());
     let mut reply = reply_signed(&Reply::to(&request, Code::Accepted));
-    mobile.handle_reply(WLAN[0], agent(1), &reply, at(10));
+    mobile.handle_reply(WLAN[0], agent(1), station(agent(1)), &reply, at(10));
     assert_eq!(mobile.counters().dropped[&Dropped::NotAuthenticForeign], 1);
     key.sign(&mut reply, Between::MobileForeign);
-    mobile.handle_reply(WLAN[0], agent(1), &reply, at(10));
+    mobile.handle_reply(WLAN[0], agent(1), station(agent(1)), &reply, at(10));
     assert_eq!(mobile.registrations().count(), 1);
 }

@@ -13,7 +13,7 @@ mod world;
 
 use super::*;
 use crypto::Secret;
-use model::Instant;
+use model::{Instant, TrafficSelector};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use wire::mobile_ip::{
@@ -27,6 +27,16 @@ pub(super) const AIR: u32 = 3;
 pub(super) const WIRE: u32 = 2;
 /// Where a mobile node is on the link of a foreign agent.
 pub(super) const STATION: Station = Station([2, 0, 0, 0, 0, 7]);
+pub(super) fn network(address: Ipv4Addr, length: u8) -> TrafficSelector {
+    TrafficSelector::from_prefix(address.into(), length).unwrap()
+}
+
+/// Where an agent is on the link of the mobile node.
+pub(super) const fn station(agent: Ipv4Addr) -> Station {
+    let [a, b, c, d] = agent.octets();
+    Station([2, 9, a, b, c, d])
+}
+
 /// The interfaces of the mobile node, the preferred first.
 pub(super) const WLAN: [u32; 2] = [7, 8];
 
@@ -102,6 +112,7 @@ pub(super) fn foreign_config(number: u8) -> ForeignAgentConfig {
         interval: Duration::from_secs(1),
         lifetime: Lifetime(600),
         home_agents: Vec::new(),
+        homes: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: BTreeMap::new(),
         neighbours: BTreeMap::new(),

@@ -12,6 +12,8 @@ const PEER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 const NAT_PORT: u16 = 20_345;
 /// Where the home agent sees an agent behind a NAT.
 const OUTSIDE: SocketAddrV4 = SocketAddrV4::new(outside(0), NAT_PORT);
+/// Where a host is that has heard a request.
+const THIEF: SocketAddrV4 = SocketAddrV4::new(PEER, 1);
 const ASK: UdpTunnelRequest = UdpTunnelRequest {
     forced: false,
     through_agent: false,
@@ -22,9 +24,11 @@ const FORCE: UdpTunnelRequest = UdpTunnelRequest {
     ..ASK
 };
 
+/// Keys with both agents: without one no word of theirs is believed.
 fn home_with(nat: Nat) -> HomeAgentConfig {
     HomeAgentConfig {
         nat,
+        foreign: [0, 1].map(|number| (agent(number), foreign_home())).into(),
         ..home_config()
     }
 }
@@ -32,6 +36,7 @@ fn home_with(nat: Nat) -> HomeAgentConfig {
 fn foreign_with(number: u8, nat: Nat) -> ForeignAgentConfig {
     ForeignAgentConfig {
         nat,
+        home_keys: [(HOME_AGENT, foreign_home())].into(),
         ..foreign_config(number)
     }
 }
@@ -42,8 +47,15 @@ fn home_agent(config: HomeAgentConfig) -> HomeAgent {
     home
 }
 
-/// Through the first agent, which asks so.
+/// Through the first agent, which asks so and proves itself.
 fn through(asked: UdpTunnelRequest, now: Instant) -> Vec<u8> {
+    let mut octets = unproved(asked, now);
+    foreign_home().sign(&mut octets, Between::ForeignHome);
+    octets
+}
+
+/// The same without a proof, as any host can make it of a request that it has heard.
+fn unproved(asked: UdpTunnelRequest, now: Instant) -> Vec<u8> {
     let mut octets = signed(&request(0, now));
     asked.append(&mut octets);
     octets
@@ -246,7 +258,11 @@ fn what_is_forced_is_in_udp_without_a_nat() {
 /// mobile node MUST NOT use MIP UDP tunnelling" (section 3.1.1), and an agent neither.
 #[test]
 fn a_home_agent_that_says_nothing_of_udp_gets_packets_in_ip() {
-    let mut foreign = ForeignAgent::new(foreign_with(0, Nat::Detect), [7; 32], at(0));
+    let config = ForeignAgentConfig {
+        home_keys: BTreeMap::new(),
+        ..foreign_with(0, Nat::Detect)
+    };
+    let mut foreign = ForeignAgent::new(config, [7; 32], at(0));
     let answer = |foreign: &mut ForeignAgent, udp: Option<UdpTunnelReply>, now| {
         let asked = request(0, now);
         foreign.handle_datagram(&arrival(HOME, agent(0)), &signed(&asked), now);
@@ -275,13 +291,8 @@ fn a_home_agent_that_says_nothing_of_udp_gets_packets_in_ip() {
 /// Section 4.5: behind what the mobile node has signed, before what the agent signs.
 #[test]
 fn an_agent_asks_for_udp_between_both_authentications_and_its_visitor_hears_nothing_of_it() {
-    let mut config = foreign_with(0, Nat::Detect);
-    config.home_keys.insert(HOME_AGENT, foreign_home());
-    let home = HomeAgentConfig {
-        foreign: BTreeMap::from([(agent(0), foreign_home())]),
-        ..home_with(Nat::Detect)
-    };
-    let mut world = world_with(8, home, config);
+    let config = foreign_with(0, Nat::Detect);
+    let mut world = world_with(8, home_with(Nat::Detect), config);
     world.run_for(1_000);
     world.assert_at(0);
     assert!(
@@ -314,17 +325,14 @@ fn an_agent_asks_for_udp_between_both_authentications_and_its_visitor_hears_noth
 /// What is behind the authentication of two agents is not theirs.
 #[test]
 fn what_is_added_behind_the_authentication_of_agents_is_not_looked_at() {
-    let mut home = home_agent(HomeAgentConfig {
-        foreign: BTreeMap::from([(agent(0), foreign_home())]),
-        ..home_with(Nat::Detect)
-    });
+    let mut home = home_agent(home_with(Nat::Detect));
     let mut octets = signed(&request(0, at(0)));
     foreign_home().sign(&mut octets, Between::ForeignHome);
     ASK.append(&mut octets);
     let denied = code(&mut home, OUTSIDE, &octets, at(0));
     assert_eq!(denied, Code::HomeProhibited);
     // And behind a NAT such an agent has to prove itself as anywhere.
-    let without = code(&mut home, OUTSIDE, &through(ASK, at(1_000)), at(1_000));
+    let without = code(&mut home, OUTSIDE, &unproved(ASK, at(1_000)), at(1_000));
     assert_eq!(without, Code::HomeForeignAuthentication);
 }
 
@@ -345,6 +353,7 @@ fn a_place_that_does_not_fit_the_d_bit_is_poorly_formed() {
         if !is_mobiles {
             ASK.append(&mut octets);
         }
+        foreign_home().sign(&mut octets, Between::ForeignHome);
         octets
     };
     for (number, (co_located, is_mobiles, expected)) in [
@@ -382,6 +391,7 @@ fn another_encapsulation_in_udp_is_refused_with_its_own_code() {
             ..ASK
         }
         .append(&mut octets);
+        foreign_home().sign(&mut octets, Between::ForeignHome);
         assert_eq!(code(&mut home, OUTSIDE, &octets, at(0)), expected);
         // Where no tunnel is in UDP the flags count, as ever.
         let mut home = home_agent(home_with(Nat::Detect));
@@ -461,16 +471,89 @@ fn a_request_that_is_repeated_from_elsewhere_moves_no_tunnel() {
     let mut home = home_agent(home_with(Nat::Detect));
     let octets = through(ASK, at(0));
     said(&mut home, OUTSIDE, &octets, at(0));
-    let thief = SocketAddrV4::new(PEER, 1);
-    let (reply, _) = said(&mut home, thief, &octets, at(1_000));
+    let (reply, _) = said(&mut home, OUTSIDE, &octets, at(500));
     assert_eq!(reply.code, Code::Accepted, "as the first time");
-    assert_eq!(place(&home).unwrap().udp, Some(OUTSIDE));
-    // A newer one is another request, and then the old one is not answered so any more.
     let newer = through(ASK, at(2_000));
     said(&mut home, OUTSIDE, &newer, at(2_000));
-    let denied = code(&mut home, thief, &octets, at(3_000));
-    assert_eq!(denied, Code::HomeIdentification);
+    for copy in [octets, newer] {
+        let denied = code(&mut home, THIEF, &copy, at(3_000));
+        assert_eq!(denied, Code::HomeIdentification);
+        assert_eq!(place(&home).unwrap().udp, Some(OUTSIDE));
+    }
+}
+
+/// The one that comes first may be the copy. So neither is told that packets come to it, and an operator is told of both.
+#[test]
+fn a_registration_from_two_places_is_denied_at_the_second_and_told_once() {
+    let mut home = home_agent(home_with(Nat::Detect));
+    let octets = through(ASK, at(0));
+    said(&mut home, THIEF, &octets, at(0));
+    home.poll_event();
+    for millis in [1, 2, 3] {
+        let denied = code(&mut home, OUTSIDE, &octets, at(millis));
+        assert_eq!(denied, Code::HomeIdentification);
+    }
+    let contested = HomeEvent::Contested {
+        home: HOME,
+        bound: Remote::Udp(THIEF),
+        other: OUTSIDE,
+    };
+    assert_eq!(home.poll_event(), Some(contested));
+    assert_eq!(home.poll_event(), None);
+    // The mobile node asks anew.
+    let newer = through(ASK, at(1_000));
+    assert_eq!(code(&mut home, OUTSIDE, &newer, at(1_000)), Code::Accepted);
     assert_eq!(place(&home).unwrap().udp, Some(OUTSIDE));
+}
+
+/// RFC 3519 section 6: a request is heard on the air, the extension is added, and it comes before the agent's copy.
+#[test]
+fn a_copy_that_asks_for_udp_without_a_key_is_denied_and_makes_the_agents_own_not_old() {
+    let mut home = home_agent(HomeAgentConfig {
+        foreign: BTreeMap::new(),
+        ..home_with(Nat::Always)
+    });
+    for asked in [ASK, FORCE] {
+        let denied = code(&mut home, THIEF, &unproved(asked, at(0)), at(0));
+        assert_eq!(denied, Code::HomeForeignAuthentication);
+    }
+    assert_eq!(place(&home), None);
+    let here = SocketAddrV4::new(agent(0), PORT);
+    let granted = code(&mut home, here, &signed(&request(0, at(0))), at(1));
+    assert_eq!(granted, Code::Accepted);
+    assert_eq!(place(&home).unwrap().udp, None);
+}
+
+/// What a mobile node asks for itself its own authentication covers.
+#[test]
+fn a_mobile_node_that_asks_for_udp_itself_needs_no_foreign_agents_key() {
+    let mut home = home_agent(HomeAgentConfig {
+        foreign: BTreeMap::new(),
+        ..home_with(Nat::Detect)
+    });
+    let mut asked = request(0, at(0));
+    asked.flags = asked.flags | RequestFlags::CO_LOCATED;
+    let mut octets = asked.encode();
+    ASK.append(&mut octets);
+    mobile_home().sign(&mut octets, Between::MobileHome);
+    assert_eq!(code(&mut home, OUTSIDE, &octets, at(0)), Code::Accepted);
+}
+
+#[test]
+fn another_place_of_a_nat_is_news_and_the_same_one_is_none() {
+    let mut home = home_agent(home_with(Nat::Detect));
+    said(&mut home, OUTSIDE, &through(ASK, at(0)), at(0));
+    home.poll_event();
+    said(&mut home, OUTSIDE, &through(ASK, at(1_000)), at(1_000));
+    assert_eq!(home.poll_event(), Some(HomeEvent::Renewed { home: HOME }));
+    let moved = SocketAddrV4::new(outside(0), 7);
+    said(&mut home, moved, &through(ASK, at(2_000)), at(2_000));
+    let remapped = HomeEvent::Remapped {
+        home: HOME,
+        care_of: agent(0),
+        udp: Some(moved),
+    };
+    assert_eq!(home.poll_event(), Some(remapped));
 }
 
 /// Section 6.1.2: it is not taken as a sign of where somebody is.

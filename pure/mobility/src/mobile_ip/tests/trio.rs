@@ -14,6 +14,10 @@ fn a_mobile_node_that_hears_an_agent_is_registered_through_it() {
         care_of: agent(0),
     };
     let expected = [
+        MobileEvent::Found {
+            at: attachment,
+            station: station(agent(0)),
+        },
         MobileEvent::Registered(attachment),
         MobileEvent::Route(Some(attachment)),
     ];
@@ -41,7 +45,7 @@ fn a_registration_is_renewed_before_it_ends_and_nobody_notices() {
     world.assert_at(0);
     let is_renewal = |event: &&MobileEvent| matches!(event, MobileEvent::Renewed(_));
     let renewals = world.events.iter().filter(is_renewal).count();
-    assert_eq!(world.events.len() - renewals, 2, "{:?}", world.events);
+    assert_eq!(world.events.len() - renewals, 3, "{:?}", world.events);
     let requests = world.requests(Node::Mobile).len();
     assert_eq!(requests, 3600 / 225 + 1 - usize::from(3600 % 225 == 0));
 }

@@ -242,6 +242,7 @@ impl World {
         let octets = [&TunnelData::IP_IN_UDP.octets()[..], datagram].concat();
         let transmit = Transmit::Udp {
             interface: None,
+            station: None,
             source: SocketAddrV4::new(HOME_AGENT, PORT),
             destination: SocketAddrV4::new(envelope.outer.destination, envelope.port.unwrap()),
             ttl: 64,
@@ -276,10 +277,16 @@ impl World {
                 let mobile = &mut self.mobile;
                 match transmit {
                     Transmit::Icmp { octets, .. } => {
-                        mobile.handle_advertisement(interface, source, &octets, now);
+                        mobile.handle_advertisement(
+                            interface,
+                            source,
+                            station(source),
+                            &octets,
+                            now,
+                        );
                     }
                     Transmit::Udp { octets, .. } => {
-                        mobile.handle_reply(interface, source, &octets, now);
+                        mobile.handle_reply(interface, source, station(source), &octets, now);
                     }
                 }
             }

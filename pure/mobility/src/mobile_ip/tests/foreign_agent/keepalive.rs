@@ -144,8 +144,8 @@ fn a_home_agent_is_forgotten_with_the_last_of_its_visitors() {
     seen(&mut foreign, &[], 2);
     let nobody = "unheard: {}";
     assert!(!format!("{foreign:?}").contains(nobody));
-    foreign.set_own([HOME].into());
+    foreign.set_reserved(vec![network(HOME, 32)]);
     assert!(!format!("{foreign:?}").contains(nobody), "one is here");
-    foreign.set_own([SECOND_HOME].into());
+    foreign.set_reserved(vec![network(SECOND_HOME, 32)]);
     assert!(format!("{foreign:?}").contains(nobody));
 }

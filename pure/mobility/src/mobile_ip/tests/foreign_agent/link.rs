@@ -48,6 +48,16 @@ fn told(foreign: &mut ForeignAgent) -> Option<Station> {
     }
 }
 
+/// The station that the last answer on the link is for.
+fn answered_at(foreign: &mut ForeignAgent) -> Option<Station> {
+    let transmits = std::iter::from_fn(|| foreign.poll_transmit());
+    let stations = transmits.filter_map(|transmit| match transmit {
+        Transmit::Udp { station, .. } => station,
+        Transmit::Icmp { .. } => None,
+    });
+    stations.last()
+}
+
 fn home_agents(foreign: &ForeignAgent) -> Vec<Ipv4Addr> {
     foreign
         .visitors()
@@ -175,7 +185,7 @@ fn nobody_is_at_home_where_the_host_or_an_agent_is() {
         ..foreign_config(1)
     };
     let mut foreign = foreign_with(config);
-    foreign.set_own([agent(6)].into());
+    foreign.set_reserved(vec![network(agent(6), 32)]);
     let asked = Request {
         care_of: agent(2),
         ..request(1, at(0))
@@ -263,7 +273,7 @@ fn who_is_called_a_home_agent_by_a_stranger_is_not_kept_away() {
 #[test]
 fn who_is_at_home_where_the_host_itself_comes_to_be_has_left() {
     let mut foreign = visited();
-    foreign.set_own([HOME].into());
+    foreign.set_reserved(vec![network(HOME, 32)]);
     assert!(matches!(foreign.poll_event(), Some(ForeignEvent::Left(_))));
     assert_eq!(foreign.visitors().count(), 0);
 }
@@ -275,7 +285,7 @@ fn who_is_granted_an_address_that_is_the_hosts_by_then_is_denied_it() {
     let asked = request(1, at(0));
     ask_from(&mut foreign, STATION, &asked, at(0));
     datagrams(|| foreign.poll_transmit());
-    foreign.set_own([HOME].into());
+    foreign.set_reserved(vec![network(HOME, 32)]);
     accept(&mut foreign, &asked, at(1));
     let denied = only_reply(|| foreign.poll_transmit());
     assert_eq!(denied.code, Code::ForeignProhibited);
@@ -293,8 +303,11 @@ fn a_visitor_is_at_the_station_of_the_request_that_was_granted_last() {
         ask_from(&mut foreign, station, &asked, at(millis));
         accept(&mut foreign, &asked, at(millis));
         assert_eq!(told(&mut foreign), Some(station));
-        let (to, _) = foreign.poll_reply().unwrap();
-        assert_eq!(to, Some(station), "and has the reply there");
+        assert_eq!(
+            answered_at(&mut foreign),
+            Some(station),
+            "and has the reply there"
+        );
     }
 }
 
@@ -310,7 +323,7 @@ fn what_comes_in_a_visitors_name_while_it_is_asked_for_does_not_move_it() {
     }
     accept(&mut foreign, &asked, at(2));
     assert_eq!(told(&mut foreign), Some(STATION));
-    assert_eq!(foreign.poll_reply().unwrap().0, Some(STATION));
+    assert_eq!(answered_at(&mut foreign), Some(STATION));
 }
 
 #[test]
@@ -379,4 +392,115 @@ fn a_request_that_is_repeated_unchanged_is_passed_on_again() {
         assert_eq!(sent, [signed(&asked)]);
     }
     assert_eq!(dropped(&foreign, Dropped::NotAuthenticMobile), 0);
+}
+
+// Room.
+
+fn home(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a42_1000 + number)
+}
+
+/// Any station can name any mobile node, and is answered by its home agent later than it can ask again.
+#[test]
+fn requests_of_a_station_push_out_none_of_another() {
+    let mut foreign = foreign();
+    let asked = request(1, at(0));
+    ask_from(&mut foreign, STATION, &asked, at(0));
+    for millis in 1..=20 {
+        ask_from(&mut foreign, OTHER, &request(1, at(millis)), at(millis));
+    }
+    accept(&mut foreign, &asked, at(30));
+    assert_eq!(told(&mut foreign), Some(STATION));
+}
+
+#[test]
+fn a_station_has_a_share_of_what_waits_and_a_newcomer_finds_room() {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        pending: 64,
+        ..foreign_config(1)
+    });
+    let of_other = |number| Request {
+        home: home(number),
+        ..request(1, at(number.into()))
+    };
+    for number in 0..100 {
+        ask_from(&mut foreign, OTHER, &of_other(number), at(number.into()));
+    }
+    datagrams(|| foreign.poll_transmit());
+    let asked = request(1, at(100));
+    ask_from(&mut foreign, STATION, &asked, at(100));
+    assert_eq!(datagrams(|| foreign.poll_transmit()), [signed(&asked)]);
+    (0..100).for_each(|number| accept(&mut foreign, &of_other(number), at(101)));
+    assert_eq!(foreign.visitors().count(), 8, "the first of them");
+    assert_eq!(dropped(&foreign, Dropped::Unsolicited), 92);
+}
+
+#[test]
+fn a_station_has_a_few_visitors_and_the_others_find_room() {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        visitors: 1000,
+        ..foreign_config(1)
+    });
+    for number in 0..1000 {
+        let asked = Request {
+            home: home(number),
+            ..request(1, at(number.into()))
+        };
+        registered_at(&mut foreign, OTHER, &asked, at(number.into()));
+    }
+    assert_eq!(foreign.visitors().count(), 8);
+    let resources = foreign.counters().denied[&Code::ForeignResources];
+    assert_eq!(resources, 992);
+    registered_at(&mut foreign, STATION, &request(1, at(2_000)), at(2_000));
+    assert_eq!(foreign.visitors().count(), 9);
+    // Nor do more come to it by asking elsewhere first.
+    let second = Request {
+        home: home(1),
+        ..request(1, at(3_000))
+    };
+    registered_at(&mut foreign, STATION, &second, at(3_000));
+    assert_eq!(foreign.visitors().count(), 9);
+}
+
+/// A station can name a server of its own as home agent, and send from as many stations as it likes.
+#[test]
+fn a_home_agent_that_is_not_listed_has_a_share_of_the_visitors() {
+    for (home_agents, expected) in [(vec![], 10), (vec![FALSE_HOME_AGENT], 40)] {
+        let mut foreign = foreign_with(ForeignAgentConfig {
+            visitors: 40,
+            home_agents,
+            ..foreign_config(1)
+        });
+        for number in 0..100 {
+            let asked = Request {
+                home: home(number),
+                home_agent: FALSE_HOME_AGENT,
+                ..request(1, at(number.into()))
+            };
+            let station = Station([2, 0, 0, 0, 1, number as u8]);
+            registered_at(&mut foreign, station, &asked, at(number.into()));
+        }
+        assert_eq!(foreign.visitors().count(), expected);
+    }
+}
+
+#[test]
+fn nobody_is_at_home_where_visitors_may_not_be_or_the_host_has_a_network() {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        homes: vec![network(HOME, 16), network(agent(0), 24)],
+        ..foreign_config(1)
+    });
+    foreign.set_reserved(vec![network(agent(0), 24)]);
+    let refused = [Ipv4Addr::new(10, 67, 0, 7), agent(8)];
+    for home in refused {
+        let asked = Request {
+            home,
+            ..request(1, at(0))
+        };
+        ask_from(&mut foreign, OTHER, &asked, at(0));
+        let denied = only_reply(|| foreign.poll_transmit());
+        assert_eq!(denied.code, Code::ForeignProhibited, "{home}");
+    }
+    registered_at(&mut foreign, STATION, &request(1, at(1)), at(1));
+    assert_eq!(foreign.visitors().count(), 1);
 }

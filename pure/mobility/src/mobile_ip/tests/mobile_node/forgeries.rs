@@ -24,7 +24,7 @@ fn said(number: u8, (heard, registered): (u16, Lifetime)) -> Vec<u8> {
 
 fn hear(mobile: &mut MobileNode, number: u8, lifetimes: (u16, Lifetime), now: Instant) {
     let octets = said(number, lifetimes);
-    mobile.handle_advertisement(WLAN[0], agent(number), &octets, now);
+    mobile.handle_advertisement(WLAN[0], agent(number), station(agent(number)), &octets, now);
 }
 
 /// The one request that is to be sent.
@@ -56,7 +56,7 @@ fn an_advertised_registration_lifetime_of_zero_deregisters_nobody() {
         let now = world.now;
         world
             .mobile
-            .handle_advertisement(WLAN[0], agent(0), &forged, now);
+            .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &forged, now);
         world.run_for(300);
     }
     world.assert_at(0);
@@ -200,7 +200,13 @@ fn a_flood_on_one_interface_locks_nobody_out_on_another() {
     for number in 100..116 {
         hear(&mut mobile, number, (9_000, LONG), at(0));
     }
-    mobile.handle_advertisement(WLAN[1], agent(1), &said(1, (3, LONG)), at(100));
+    mobile.handle_advertisement(
+        WLAN[1],
+        agent(1),
+        station(agent(1)),
+        &said(1, (3, LONG)),
+        at(100),
+    );
     assert!(
         !mobile
             .counters()
@@ -222,7 +228,7 @@ fn a_flood_pushes_out_neither_who_is_asked_nor_who_serves() {
         hear(&mut mobile, number, (9_000, LONG), at(10));
     }
     let reply = reply_signed(&Reply::to(&request, Code::Accepted));
-    mobile.handle_reply(WLAN[0], agent(1), &reply, at(20));
+    mobile.handle_reply(WLAN[0], agent(1), station(agent(1)), &reply, at(20));
     assert_eq!(care_of(&mobile), [agent(1)]);
     for number in 100..200 {
         hear(&mut mobile, number, (9_000, LONG), at(30));
@@ -284,4 +290,104 @@ fn an_agent_in_use_cannot_be_advertised_to_be_there_when_it_is_left() {
     assert_eq!(care_of(&mobile), [agent(1)]);
     mobile.handle_timeout(at(42_000));
     assert!(care_of(&mobile).is_empty());
+}
+
+// Stations.
+
+/// Of somebody who advertises in an agent's name.
+const FALSE_STATION: Station = Station([2, 6, 6, 6, 6, 6]);
+
+/// The stations that requests went to until another time, while this is heard all the time from a false one.
+fn asked_while(mobile: &mut MobileNode, forged: &[u8], until: u64) -> Vec<Option<Station>> {
+    let mut asked = Vec::new();
+    for millis in (500..=until).step_by(500) {
+        hear(mobile, 1, (3, LONG), at(millis));
+        mobile.handle_advertisement(WLAN[0], agent(1), FALSE_STATION, forged, at(millis));
+        let transmits = std::iter::from_fn(|| mobile.poll_transmit());
+        asked.extend(transmits.filter_map(|transmit| match transmit {
+            Transmit::Udp { station, .. } => Some(station),
+            Transmit::Icmp { .. } => None,
+        }));
+    }
+    asked
+}
+
+#[test]
+fn no_advertisement_moves_where_an_agent_in_use_is() {
+    let nothing = [9, 0, 0, 0, 0, 0, 0, 0];
+    let mut rebooted = advertisement(1, 0);
+    rebooted.lifetime = 3;
+    for forged in [&nothing[..], &said(1, (3, LONG)), &rebooted.encode()] {
+        let mut mobile = registered(Lifetime(10));
+        let asked = asked_while(&mut mobile, forged, 9_000);
+        assert_eq!(asked[0], Some(station(agent(1))), "{forged:?}");
+    }
+}
+
+/// One that says nothing of an agent is not even noted before there is a registration.
+#[test]
+fn what_is_no_agents_advertisement_moves_nobody() {
+    let mut mobile = mobile();
+    hear(&mut mobile, 1, (3, LONG), at(0));
+    for forged in [vec![9, 0, 0, 0, 0, 0, 0, 0], said(1, (3, Lifetime::NONE))] {
+        mobile.handle_advertisement(WLAN[0], agent(1), FALSE_STATION, &forged, at(1));
+    }
+    datagrams(|| mobile.poll_transmit());
+    mobile.handle_timeout(at(1_000));
+    let Some(Transmit::Udp { station: asked, .. }) = mobile.poll_transmit() else {
+        panic!("it asks again");
+    };
+    assert_eq!(asked, Some(station(agent(1))));
+}
+
+/// The octets are authentic, and may have been heard on the air.
+#[test]
+fn a_reply_from_another_station_than_was_asked_is_not_taken() {
+    let mut mobile = mobile();
+    hear(&mut mobile, 1, (3, LONG), at(0));
+    let request = asked(&mut mobile);
+    let reply = reply_signed(&Reply::to(&request, Code::Accepted));
+    mobile.handle_reply(WLAN[0], agent(1), FALSE_STATION, &reply, at(10));
+    assert_eq!(mobile.counters().dropped[&Dropped::WrongSource], 1);
+    assert_eq!(mobile.registrations().count(), 0);
+    mobile.handle_reply(WLAN[0], agent(1), station(agent(1)), &reply, at(11));
+    let found = MobileEvent::Found {
+        at: mobile.registrations().next().unwrap(),
+        station: station(agent(1)),
+    };
+    assert_eq!(mobile.poll_event(), Some(found));
+}
+
+/// Its host was exchanged: nothing comes from where it was.
+#[test]
+fn an_agent_that_leaves_three_requests_unanswered_is_asked_where_it_is_heard() {
+    let mut mobile = registered(Lifetime(100));
+    while mobile.poll_event().is_some() {}
+    let moved = said(1, (3, LONG));
+    let mut asked = Vec::new();
+    for millis in (500..=95_000).step_by(500) {
+        let now = at(millis);
+        mobile.handle_advertisement(WLAN[0], agent(1), FALSE_STATION, &moved, now);
+        while let Some(transmit) = mobile.poll_transmit() {
+            let Transmit::Udp {
+                station, octets, ..
+            } = transmit
+            else {
+                continue;
+            };
+            asked.push(station.unwrap());
+            if station == Some(FALSE_STATION) {
+                let (request, _) = Request::parse(&octets).unwrap();
+                let reply = reply_signed(&Reply::to(&request, Code::Accepted));
+                mobile.handle_reply(WLAN[0], agent(1), FALSE_STATION, &reply, now);
+            }
+        }
+    }
+    let before = station(agent(1));
+    assert_eq!(asked, [before, before, before, FALSE_STATION]);
+    let events: Vec<_> = std::iter::from_fn(|| mobile.poll_event()).collect();
+    let at = mobile.registrations().next().unwrap();
+    let station = FALSE_STATION;
+    let expected = [MobileEvent::Found { at, station }, MobileEvent::Renewed(at)];
+    assert_eq!(events, expected);
 }
