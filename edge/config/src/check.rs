@@ -3,8 +3,8 @@
 use crate::psk::SHORTEST;
 use crate::reader::{Value, suggestion};
 use crate::{
-    Action, Addressing, Config, MOBILE_DEVICE, Mobility, Party, Peer, Pool, Warning, child, layout,
-    licence, mode, tfc,
+    Action, Addressing, Config, MOBILE_DEVICE, Mobility, Nat, Party, Peer, Pool, Warning, child,
+    layout, licence, mode, tfc,
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -252,6 +252,8 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(unreachable_subnets(config));
     warnings.extend(config.mobility.iter().flat_map(short_secrets));
     warnings.extend(unseen_visitors(config));
+    warnings.extend(config.mobility.as_ref().and_then(anybody_visits));
+    warnings.extend(config.mobility.as_ref().and_then(unproved_nat));
     if config.divert.is_none() && !config.gateways.is_empty() {
         warnings.push(Warning::NothingDiverted);
     }
@@ -278,6 +280,28 @@ fn unseen_visitors(config: &Config) -> Option<Warning> {
     (!seen).then(|| Warning::VisitorsNotDiverted {
         interface: agent.interface.clone(),
     })
+}
+
+/// Where neither home agents are listed nor networks.
+fn anybody_visits(mobility: &Mobility) -> Option<Warning> {
+    let Mobility::ForeignAgent(agent) = mobility else {
+        return None;
+    };
+    let is_anybodys = agent.home_agents.is_empty() && agent.homes.is_empty();
+    is_anybodys.then(|| Warning::AnybodyVisits {
+        interface: agent.interface.clone(),
+    })
+}
+
+/// What a foreign agent says of a tunnel in UDP its key alone proves.
+fn unproved_nat(mobility: &Mobility) -> Option<Warning> {
+    let (nat, others, table) = match mobility {
+        Mobility::MobileNode(_) => return None,
+        Mobility::ForeignAgent(agent) => (agent.nat, &agent.home_agents, "foreign_agent.home"),
+        Mobility::HomeAgent(agent) => (agent.nat, &agent.foreign, "home_agent.foreign"),
+    };
+    let is_unproved = nat != Nat::Never && others.iter().all(|other| other.key.is_none());
+    is_unproved.then_some(Warning::NatWithoutKey { table })
 }
 
 fn in_clear(peer: &Peer) -> impl Iterator<Item = Warning> + '_ {

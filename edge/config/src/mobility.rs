@@ -87,7 +87,7 @@ impl Mobility {
                 let mobiles = mobiles
                     .map(|mobile| (format!("foreign_agent.mobile.{}", mobile.name), &mobile.key));
                 mobiles
-                    .chain(named("foreign_agent.home", &agent.homes))
+                    .chain(named("foreign_agent.home", &agent.home_agents))
                     .chain(named("foreign_agent.neighbour", &agent.neighbours))
                     .collect()
             }

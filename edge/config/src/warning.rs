@@ -199,6 +199,22 @@ pub enum Warning {
         /// Its octets.
         length: usize,
     },
+    /// Visitors say themselves where they are at home.
+    #[error(
+        "ANYBODY VISITS: every station on {interface} may have any address that this router does not need itself, with a home agent of its own: list networks in `homes`, or home agents in [foreign_agent.home.NAME]"
+    )]
+    AnybodyVisits {
+        /// The device where visitors are.
+        interface: String,
+    },
+    /// Tunnels in UDP are wanted, and no foreign agent proves that it asks for one.
+    #[error(
+        "`nat` is written and no [{table}.NAME] has a `key`: without one at both ends a home agent believes no foreign agent that it is behind a NAT, for any host that hears a registration could say so, and denies with code 132"
+    )]
+    NatWithoutKey {
+        /// The tables that have keys.
+        table: &'static str,
+    },
     /// Packets are diverted where those of visitors are in a tunnel, or do not pass.
     #[error(
         "[divert] does not see what visitors send and get: write `wired = \"strata-mobile\"` and `wireless = \"{interface}\"`"

@@ -33,6 +33,9 @@ use std::path::Path;
 /// Where the mobile node is reached, outside of its tunnel.
 pub const HOME_ADDRESS: &str = "10.66.0.7";
 
+/// The network that it is at home in.
+const HOME_NETWORK: &str = "10.66.0.0/24";
+
 /// Its home agent.
 pub const HOME_AGENT: &str = "192.0.2.1";
 
@@ -59,6 +62,9 @@ pub const OFTEN: &str = "lifetime = \"10s\"";
 
 /// What mobile node and foreign agents share.
 const AGENT_KEY: &str = "a key between mobile node and foreign agents";
+
+/// What a foreign agent and the home agent share, where they do.
+const FOREIGN_KEY: &str = "a key between foreign agents and home agent";
 
 /// What foreign agents share.
 pub const NEIGHBOUR_KEY: &str = "a key between foreign agents";
@@ -231,12 +237,14 @@ impl Walk {
         self.agents[number].stratad(&agent_config(number))
     }
 
-    /// The same with more lines of `[foreign_agent]`.
+    /// The same with more lines of `[foreign_agent]`, and a key with the home agent.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
     pub fn start_agent_with(&self, number: usize, more: &str) -> Result<Daemon> {
-        self.agents[number].stratad(&format!("{}{more}\n", agent_config(number)))
+        self.agents[number].secret("foreign.key", FOREIGN_KEY)?;
+        let home = keyed("foreign_agent.home.office", HOME_AGENT);
+        self.agents[number].stratad(&format!("{}{more}\n{home}", agent_config(number)))
     }
 
     /// The same for one that has keys: with the mobile node, and this one with the other agent.
@@ -300,14 +308,19 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         home_config(self.agents.len(), terms)
     }
 
-    /// The same with more lines of `[home_agent]`.
+    /// The same with more lines of `[home_agent]`, and keys with the foreign agents.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
     pub fn start_home_with(&self, more: &str) -> Result<Daemon> {
+        self.home.secret("foreign.key", FOREIGN_KEY)?;
         let table = "[home_agent]\n";
         let config = self.home_config(Terms::PLAIN);
-        self.start_home_as(&config.replace(table, &format!("{table}{more}\n")))
+        let config = config.replace(table, &format!("{table}{more}\n"));
+        let agents = NAMES.iter().zip(CARE_OF).take(self.agents.len());
+        let foreign =
+            agents.map(|(name, address)| keyed(&format!("home_agent.foreign.{name}"), address));
+        self.start_home_as(&format!("{config}{}", foreign.collect::<String>()))
     }
 
     /// The same with a configuration of its own.
@@ -506,6 +519,18 @@ id = "{id}"
 [foreign_agent]
 interface = "wl0"
 address = "{address}"
+homes = ["{HOME_NETWORK}"]
+"#
+    )
+}
+
+/// A table of another agent with which there is a key.
+fn keyed(table: &str, address: &str) -> String {
+    format!(
+        r#"
+[{table}]
+address = "{address}"
+key = {{ spi = 4100, secret = "foreign.key" }}
 "#
     )
 }

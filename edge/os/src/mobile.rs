@@ -6,9 +6,13 @@
 //! TUN, and what comes out is written there, and the kernel routes it on as if it had arrived. The TUN's MTU is what
 //! the tunnel carries, so the kernel cuts, or tells sources of, what is longer.
 //!
-//! There are two tables. One has a route for each single host, and every packet looks there first. The other says
-//! where everything goes that is sent *by* such a host, and rules lead its packets there by their source. Both are found
-//! and emptied by the next start, with the rest of what a process leaves that was killed.
+//! There are two tables. One has a route for each single host. The other says where everything goes that is sent *by* such a
+//! host, and rules lead its packets there by their source. Both are found and emptied by the next start, with the rest of
+//! what a process leaves that was killed.
+//!
+//! At home the operator says which hosts there are, and every packet looks for single hosts first. A router that is visited
+//! has it from the visitors, so what it sends itself and what it forwards for others never asks either table: see
+//! [`Visitors`].
 //!
 //! Reverse paths are looked up by the same rules, for an answer has the addresses of the packet the other way round. So
 //! strict checks (`rp_filter` 1) pass wherever a packet comes the way its answer goes.
@@ -22,8 +26,9 @@ pub use roaming::{Agent, Roaming};
 pub use visitors::Visitors;
 
 use crate::netlink::{Route, Rule, Via};
-use crate::{Bulk, Error, Family, Netlink, Prefix, sysctl};
+use crate::{Bulk, Error, Family, Netlink, Prefix, resolver, sysctl};
 use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::SockaddrStorage;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
@@ -61,6 +66,28 @@ pub fn own_addresses() -> Result<BTreeSet<Ipv4Addr>, Error> {
     let all = getifaddrs().map_err(Error::os("listing this host's addresses"))?;
     let addresses = all.filter_map(|one| Some(one.address?.as_sockaddr_in()?.ip()));
     Ok(addresses.collect())
+}
+
+/// What the host needs itself, in the calling thread's network namespace: the networks of its interfaces with its own
+/// addresses in them, the next hops of its routes, and its name servers.
+pub fn reserved() -> Result<Vec<Prefix>, Error> {
+    let all = getifaddrs().map_err(Error::os("listing this host's addresses"))?;
+    let ends = all.flat_map(|one| {
+        let v4 = |end: Option<SockaddrStorage>| Some(end?.as_sockaddr_in()?.ip());
+        let mask = v4(one.netmask).map_or(32, |mask| mask.to_bits().leading_ones());
+        let network = v4(one.address).map(|address| Prefix::from((address.into(), mask as u8)));
+        let peer = v4(one.destination).map(|peer| Prefix::host(peer.into()));
+        network.into_iter().chain(peer)
+    });
+    let mut reserved: Vec<_> = ends.filter(|prefix| prefix.length > 0).collect();
+    let routes = Netlink::open()?.routes(Route::MAIN)?.into_iter();
+    let next_hops = routes.filter_map(|route| match route.via {
+        Via::Gateway(gateway) | Via::Onlink { gateway, .. } => Some(gateway),
+        Via::Device(_) | Via::Blackhole | Via::Throw => None,
+    });
+    let others = next_hops.chain(resolver::servers()).filter(IpAddr::is_ipv4);
+    reserved.extend(others.map(Prefix::host));
+    Ok(reserved)
 }
 
 /// Removes what a predecessor left, on a machine that is none of the three any more.
@@ -110,9 +137,9 @@ fn open_device(netlink: &Netlink, outer: u16, offload: bool) -> Result<Bulk, Err
     Ok(device)
 }
 
-/// Has every packet ask for single hosts.
-fn lead_to_hosts(netlink: &Netlink) -> Result<(), Error> {
-    netlink.ensure_rule(&Rule::new(Family::V4, HOSTS_PRIORITY, HOSTS))
+/// Has packets ask for single hosts.
+const fn to_hosts() -> Rule {
+    Rule::new(Family::V4, HOSTS_PRIORITY, HOSTS)
 }
 
 /// The way to a single host.

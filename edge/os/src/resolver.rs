@@ -27,6 +27,25 @@ const RESOLVED: &str = "/run/systemd/resolve";
 const OURS: &str =
     "# Written by stratad: the former file is beside this one until the tunnel is down.";
 
+/// The name servers that programs of this host ask, and those that systemd-resolved asks for them; none where no list can be
+/// read.
+pub fn servers() -> Vec<IpAddr> {
+    let files = [FILE.to_owned(), format!("{RESOLVED}/resolv.conf")];
+    let lists = files
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok());
+    lists.flat_map(|list| listed(&list)).collect()
+}
+
+fn listed(list: &str) -> Vec<IpAddr> {
+    let servers = list
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("nameserver"));
+    servers
+        .filter_map(|server| server.trim().parse().ok())
+        .collect()
+}
+
 /// The list of name servers, for one tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolver {
@@ -210,6 +229,13 @@ mod tests {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).unwrap();
         }
+    }
+
+    #[test]
+    fn name_servers_are_read_from_a_list() {
+        let list = format!("{FORMER}nameserver\tfd00::53\n# nameserver 192.0.2.1\nnameserver x\n");
+        let expected: [IpAddr; 2] = ["192.0.2.53".parse().unwrap(), "fd00::53".parse().unwrap()];
+        assert_eq!(listed(&list), expected);
     }
 
     #[test]

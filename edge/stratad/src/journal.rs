@@ -291,8 +291,20 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
         mobile_ip::Event::HomeAgent(HomeEvent::Unbound { home }) => {
             tracing::info!("home agent: {home} is nowhere");
         }
+        mobile_ip::Event::HomeAgent(HomeEvent::Remapped { home, care_of, udp }) => match udp {
+            Some(end) => {
+                tracing::info!("home agent: {home} is at {care_of} still, in UDP by {end} now")
+            }
+            None => tracing::info!("home agent: {home} is at {care_of} still, in IP now"),
+        },
+        mobile_ip::Event::HomeAgent(HomeEvent::Contested { home, bound, other }) => {
+            let bound = bound.address();
+            tracing::warn!(
+                "home agent: two places claim one registration: packets for {home} go to {bound}, and the same request came                  from {other}. It is denied there and the mobile node asks again; if this goes on, one of the two is a                  stranger that hears the mobile node: give the foreign agent a key ([home_agent.foreign.NAME])"
+            );
+        }
         mobile_ip::Event::MobileNode(
-            MobileEvent::Renewed(_) | MobileEvent::Deregistered { .. },
+            MobileEvent::Renewed(_) | MobileEvent::Deregistered { .. } | MobileEvent::Found { .. },
         )
         | mobile_ip::Event::ForeignAgent(ForeignEvent::Renewed(_))
         | mobile_ip::Event::HomeAgent(HomeEvent::Renewed { .. })

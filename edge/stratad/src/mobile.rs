@@ -18,9 +18,9 @@ use foreign_agent::ForeignAgent;
 use home_agent::HomeAgent;
 use mobile_node::MobileNode;
 use model::Instant;
-use node::mobile_ip::{Event, MobileEvent, NtpTime};
+use node::mobile_ip::{Event, MobileEvent, NtpTime, Station, Transmit};
 use node::{Node, Packet};
-use os::{Error, Poller, clock};
+use os::{Ends, Error, LinkAddress, Nearby, Poller, clock};
 use std::io;
 use std::time::{Duration, SystemTime};
 use wire::ip_in_ip::UDP_LEN;
@@ -119,11 +119,6 @@ impl Mobile {
                 losses.sent += 1;
             }
         };
-        if let Self::ForeignAgent(agent) = self {
-            while let Some((station, reply)) = node.poll_reply() {
-                note(agent.reply(station, &reply));
-            }
-        }
         while let Some(transmit) = node.poll_registration() {
             note(match self {
                 Self::MobileNode(mobile) => mobile.send(&transmit),
@@ -203,6 +198,28 @@ fn deregistered(node: &mut Node) -> Option<bool> {
 pub fn tell_time(node: &mut Node, now: Instant) {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     node.set_time_of_day(NtpTime::from_unix(since.unwrap_or_default()), now);
+}
+
+/// Sends a message to a station of a link.
+fn send_nearby(nearby: &Nearby, transmit: &Transmit) -> io::Result<()> {
+    let Transmit::Udp {
+        station: Some(Station(station)),
+        source,
+        destination,
+        ttl,
+        octets,
+        ..
+    } = transmit
+    else {
+        return Err(io::ErrorKind::AddrNotAvailable.into());
+    };
+    let ends = Ends {
+        source: *source.ip(),
+        destination: *destination.ip(),
+        link: LinkAddress(*station),
+        ttl: *ttl,
+    };
+    nearby.send(ends, destination.port(), octets)
 }
 
 /// Reads messages from a socket until there are no more.

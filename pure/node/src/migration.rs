@@ -16,7 +16,7 @@
 //! leaves it in any case, and has new keys made if it stays where it is.
 
 use crate::config::Role;
-use crate::mobile_ip::{Attachment, NtpTime};
+use crate::mobile_ip::{Attachment, Enclosed, NtpTime, Station};
 use crate::node::Node;
 use crate::transit::{both_spis, readable};
 use crate::whereabouts::{Handover, MIGRATION};
@@ -38,6 +38,8 @@ const GOOD_FOR: u32 = 10;
 const APART: u32 = 10;
 /// So many tokens are remembered until their time is over.
 const MOST_TOKENS: usize = 256;
+/// So many of one station, which has one for each tunnel of a mobile node.
+const MOST_AT_STATION: usize = 8;
 
 /// What it has to do with tokens.
 #[derive(Default)]
@@ -47,7 +49,7 @@ pub(crate) struct Migration {
     /// The tokens by which keys went.
     spent: Tokens,
     /// Those by which we have asked.
-    shown: Tokens,
+    shown: Shown,
     /// Those that wait until it is recorded who gets them.
     unrecorded: Vec<Unrecorded>,
     counters: MigrationCounters,
@@ -138,6 +140,58 @@ impl Tokens {
     }
 }
 
+/// Tokens that visitors have given us, by their nonces. Nothing proves one but the answer of the node that it names, so a station
+/// has a few, and those that were refused make room for others.
+#[derive(Default)]
+struct Shown(BTreeMap<[u8; 16], Asking>);
+
+/// A token by which we have asked.
+struct Asking {
+    expiry: u32,
+    station: Option<Station>,
+    is_refused: bool,
+}
+
+impl Shown {
+    /// Takes one that is new.
+    fn take(
+        &mut self,
+        token: &Token,
+        station: Option<Station>,
+        seconds: u32,
+    ) -> Result<(), NoKeys> {
+        self.0
+            .retain(|_, asking| seconds_left(asking.expiry, seconds).is_some());
+        if self.0.contains_key(&token.nonce) {
+            return Err(NoKeys::Used);
+        }
+        let at_station = self.0.values().filter(|asking| asking.station == station);
+        if at_station.count() >= MOST_AT_STATION {
+            return Err(NoKeys::Busy);
+        }
+        if self.0.len() >= MOST_TOKENS {
+            let mut all = self.0.iter();
+            let refused = all.find(|(_, asking)| asking.is_refused);
+            let refused = refused.map(|(nonce, _)| *nonce).ok_or(NoKeys::Busy)?;
+            self.0.remove(&refused);
+        }
+        let asking = Asking {
+            expiry: token.expiry,
+            station,
+            is_refused: false,
+        };
+        self.0.insert(token.nonce, asking);
+        Ok(())
+    }
+
+    /// One was refused.
+    fn refuse(&mut self, token: &Token) {
+        if let Some(asking) = self.0.get_mut(&token.nonce) {
+            asking.is_refused = true;
+        }
+    }
+}
+
 /// A token for an agent that is asked to serve us.
 struct Unrecorded {
     csa: CsaId,
@@ -190,10 +244,10 @@ impl Node {
             self.give_tokens(at, now);
             return true;
         }
-        let Some(octets) = part.poll_enclosed() else {
+        let Some(Enclosed { station, octets }) = part.poll_enclosed() else {
             return false;
         };
-        self.show_token(&octets, now);
+        self.show_token(station, &octets, now);
         true
     }
 
@@ -350,7 +404,7 @@ impl Node {
 
     /// A visitor has given us a token: its node is asked, if it is a neighbour. A request that comes again has the
     /// same.
-    pub(crate) fn show_token(&mut self, octets: &[u8], now: Instant) {
+    pub(crate) fn show_token(&mut self, station: Option<Station>, octets: &[u8], now: Instant) {
         let Ok(token) = Token::decode(octets) else {
             return self.missed(
                 None,
@@ -370,7 +424,7 @@ impl Node {
             return self.missed(name, why, now);
         };
         let timely = self.migration.timely(&token, now);
-        match timely.and_then(|seconds| self.migration.shown.take(&token, seconds)) {
+        match timely.and_then(|seconds| self.migration.shown.take(&token, station, seconds)) {
             Err(NoKeys::Used) => {}
             Err(why) => self.missed(None, format!("a visitor: {why}"), now),
             Ok(()) => self.ike.request_keys(sa, token, now),
@@ -393,7 +447,10 @@ impl Node {
                 self.migration.counters.taken += 1;
                 self.events.push_back(Event::GrantHeld(held));
             }
-            Err(why) => self.missed(Some(name), why, now),
+            Err(why) => {
+                self.migration.shown.refuse(token);
+                self.missed(Some(name), why, now);
+            }
         }
     }
 

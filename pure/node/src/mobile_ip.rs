@@ -9,16 +9,16 @@ mod part;
 pub(crate) use part::MobileIp;
 
 use crate::Node;
-use model::Instant;
+use model::{Instant, TrafficSelector};
 use part::Engine;
-use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use wire::ecn::Ecn;
 
 pub use mobility::mobile_ip::{
-    Algorithm, Arrival, Association, Attachment, Dropped, Envelope, ForeignAgentConfig,
+    Algorithm, Arrival, Association, Attachment, Dropped, Enclosed, Envelope, ForeignAgentConfig,
     ForeignEvent, HomeAgentConfig, HomeEvent, Keepalives, MobileEvent, MobileNodeConfig, Nat,
     NtpTime, Place, Registration, Remote, Replay, Station, TakenOut, Transmit, TunnelDrop, Visitor,
+    room,
 };
 pub use wire::mobile_ip::{Lifetime, PORT, TunnelData, message};
 
@@ -112,28 +112,46 @@ impl Node {
         true
     }
 
-    /// Tells a foreign agent which addresses are the host's own: nobody is at home there.
-    pub fn set_own_addresses(&mut self, addresses: BTreeSet<Ipv4Addr>, now: Instant) {
-        let part = self.mobile_ip.as_mut().map(|part| &mut part.engine);
-        if let Some(Engine::ForeignAgent(agent)) = part {
-            agent.set_own(addresses);
-            self.drain(now);
+    /// Tells a foreign agent which addresses the host needs itself, besides those of its peers: its own, the networks of its
+    /// interfaces, next hops and name servers. No visitor is at home there.
+    pub fn set_reserved(&mut self, reserved: Vec<TrafficSelector>, now: Instant) {
+        if let Some(part) = &mut self.mobile_ip {
+            part.reserved = reserved;
+        }
+        self.reserve();
+        self.drain(now);
+    }
+
+    /// Tells it again, for peers may be others.
+    pub(crate) fn reserve(&mut self) {
+        let Some(part) = &mut self.mobile_ip else {
+            return;
+        };
+        if let Engine::ForeignAgent(agent) = &mut part.engine {
+            let peers = self.peers.iter().filter_map(|peer| peer.address);
+            let peers = peers.filter_map(|address| {
+                let bits = if address.is_ipv4() { 32 } else { 128 };
+                TrafficSelector::from_prefix(address, bits)
+            });
+            agent.set_reserved(part.reserved.iter().cloned().chain(peers).collect());
         }
     }
 
     // Inputs.
 
-    /// An ICMP message came on a link from one of Mobile IP's interfaces: a router says that it is here, or is asked.
+    /// An ICMP message came from a station of a link, by one of Mobile IP's interfaces: a router says that it is here, or is
+    /// asked.
     pub fn handle_discovery(
         &mut self,
         interface: u32,
         source: Ipv4Addr,
+        station: Station,
         octets: &[u8],
         now: Instant,
     ) {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
             Some(Engine::MobileNode(node)) => {
-                node.handle_advertisement(interface, source, octets, now);
+                node.handle_advertisement(interface, source, station, octets, now);
             }
             Some(Engine::ForeignAgent(agent)) => agent.handle_solicitation(interface, octets, now),
             Some(Engine::HomeAgent(_)) | None => {}
@@ -141,20 +159,18 @@ impl Node {
         self.drain(now);
     }
 
-    /// A UDP datagram came for port 434, or as an answer to what we sent from another one.
+    /// A UDP datagram came by routes to an agent, for port 434 or as an answer to what was sent from another one.
     pub fn handle_registration(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
-            Some(Engine::MobileNode(node)) => {
-                node.handle_reply(arrival.interface, *arrival.source.ip(), octets, now);
-            }
             Some(Engine::ForeignAgent(agent)) => agent.handle_datagram(arrival, octets, now),
             Some(Engine::HomeAgent(agent)) => agent.handle_datagram(arrival, octets, now),
-            None => {}
+            Some(Engine::MobileNode(_)) | None => {}
         }
         self.drain(now);
     }
 
-    /// The same where visitors of a foreign agent are, from this station of their link. Agents are not believed from there.
+    /// The same from a station of a link: to a mobile node from an agent, or to a foreign agent from visitors. There agents
+    /// are not believed.
     pub fn handle_nearby(
         &mut self,
         arrival: &Arrival,
@@ -162,9 +178,13 @@ impl Node {
         octets: &[u8],
         now: Instant,
     ) {
-        let part = self.mobile_ip.as_mut().map(|part| &mut part.engine);
-        if let Some(Engine::ForeignAgent(agent)) = part {
-            agent.handle_nearby(arrival, station, octets, now);
+        match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
+            Some(Engine::ForeignAgent(agent)) => agent.handle_nearby(arrival, station, octets, now),
+            Some(Engine::MobileNode(node)) => {
+                let source = *arrival.source.ip();
+                node.handle_reply(arrival.interface, source, station, octets, now);
+            }
+            Some(Engine::HomeAgent(_)) | None => {}
         }
         self.drain(now);
     }
@@ -223,15 +243,6 @@ impl Node {
             Engine::MobileNode(node) => node.poll_transmit(),
             Engine::ForeignAgent(agent) => agent.poll_transmit(),
             Engine::HomeAgent(agent) => agent.poll_transmit(),
-        }
-    }
-
-    /// The next of a foreign agent's answers to who asked on the link of visitors, and the station that it asked from. To
-    /// be polled before [`Self::poll_registration`], which gives them without it.
-    pub fn poll_reply(&mut self) -> Option<(Option<Station>, Transmit)> {
-        match &mut self.mobile_ip.as_mut()?.engine {
-            Engine::ForeignAgent(agent) => agent.poll_reply(),
-            Engine::MobileNode(_) | Engine::HomeAgent(_) => None,
         }
     }
 

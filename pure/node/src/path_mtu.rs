@@ -26,6 +26,9 @@ const AGE: Duration = Duration::from_secs(600);
 const LEAST_V4: u16 = 576;
 const LEAST_V6: u16 = 1280;
 
+/// Tunnels of Mobile IP of whose paths something was said that is not believed: so many are remembered.
+const MOST_TUNNELS: usize = 256;
+
 /// Our address and the peer's. Ports make no other path.
 type Pair = (IpAddr, IpAddr);
 
@@ -35,6 +38,8 @@ pub(crate) struct PathMtus {
     /// Whether anybody asks.
     pub discovered: bool,
     known: BTreeMap<Pair, Known>,
+    /// Of tunnels of Mobile IP: those of whose paths what is not believed was told, and until when that is no news.
+    tunnels: BTreeMap<Pair, Instant>,
     /// What nobody believed.
     pub disbelieved: u64,
 }
@@ -67,6 +72,18 @@ impl Node {
         };
         self.path_mtus.known.insert(pair, known);
         self.measure_path(pair);
+    }
+
+    /// The path of a tunnel of Mobile IP takes too little to be believed, by what the system knows. That is counted and told
+    /// once in ten minutes, for as long as the system remembers it.
+    pub fn disbelieve_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
+        let tunnels = &mut self.path_mtus.tunnels;
+        tunnels.retain(|_, until| *until > now);
+        if tunnels.len() < MOST_TUNNELS && !tunnels.contains_key(&pair(path)) {
+            tunnels.insert(pair(path), now + AGE);
+            self.path_mtus.disbelieved += 1;
+            self.events.push_back(Event::PathMtuForged { path, mtu });
+        }
     }
 
     /// How many times somebody said of a path what cannot be.

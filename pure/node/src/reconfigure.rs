@@ -32,6 +32,7 @@ impl Node {
         self.grant_lifetime = config.grant_lifetime;
         let old_start = std::mem::replace(&mut self.start, wanted(&config.start, &config.peers));
         let old_peers = std::mem::replace(&mut self.peers, config.peers);
+        self.reserve();
         let mut anew = self.dismiss_nodes(&old_peers);
         for sa in anew.iter().filter_map(|name| self.wishes.get(name)?.sa) {
             self.ike.renew(sa, now);

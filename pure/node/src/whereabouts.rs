@@ -170,6 +170,7 @@ impl Whereabouts {
             mobile_ip::Event::HomeAgent(
                 HomeEvent::Bound { home, .. }
                 | HomeEvent::Renewed { home }
+                | HomeEvent::Remapped { home, .. }
                 | HomeEvent::Unbound { home },
             ) => {
                 let peers = self.ends.get(&IpAddr::from(*home));
@@ -177,7 +178,9 @@ impl Whereabouts {
             }
             // We are the one.
             mobile_ip::Event::MobileNode(_) => self.stir_all(),
-            mobile_ip::Event::ForeignAgent(_) | mobile_ip::Event::Refused(_) => {}
+            mobile_ip::Event::HomeAgent(HomeEvent::Contested { .. })
+            | mobile_ip::Event::ForeignAgent(_)
+            | mobile_ip::Event::Refused(_) => {}
         }
     }
 

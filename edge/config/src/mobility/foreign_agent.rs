@@ -1,6 +1,7 @@
 //! `[foreign_agent]`: mobile nodes that are at home elsewhere visit this router.
 
 use super::{Agent, Association, HOME_ADDRESS, Nat, host, lifetime, nat, unique};
+use crate::Prefix;
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -23,8 +24,12 @@ pub struct ForeignAgent {
     /// `keepalive`: after how long such a tunnel is kept alive, 10 s to 1 h, or sooner if the home agent says so. Default
     /// as it says, or 110 s.
     pub keepalive: Option<Duration>,
-    /// `[foreign_agent.home.NAME]`, sorted by name: the home agents whose mobile nodes are taken. Default anybody's.
-    pub homes: Vec<Agent>,
+    /// `homes`: the networks in which visitors may be at home, or `anybody`, which is none here. Has to be there where no home
+    /// agent is listed, for any station of the link can name a home agent of its own. Default any of the home agents'.
+    pub homes: Vec<Prefix>,
+    /// `[foreign_agent.home.NAME]`, sorted by name: the home agents whose mobile nodes are taken. Default anybody's, by
+    /// `homes`.
+    pub home_agents: Vec<Agent>,
     /// `[foreign_agent.mobile.NAME]`, sorted by name: mobile nodes with which there is a key. Others are taken
     /// without.
     pub mobiles: Vec<Mobile>,
@@ -58,11 +63,13 @@ impl ForeignAgent {
         let nat = table.optional("nat", Nat::read);
         let keepalive = table.optional("keepalive", nat::keepalive);
         nat::needed(&mut table, nat, &["keepalive"]);
-        let homes = table.named("home", Agent::read);
+        let home_agents = table.named("home", Agent::read);
+        let is_anybodys = home_agents.as_ref().is_some_and(Vec::is_empty);
+        let homes = homes(&mut table, is_anybodys);
         let mobiles = table.named("mobile", Mobile::read);
         let neighbours = table.named("neighbour", |name, table| neighbour(name, table, address));
         table.finish();
-        let all = homes.as_deref().unwrap_or_default();
+        let all = home_agents.as_deref().unwrap_or_default();
         unique(value, "home", all, "address", Agent::place);
         let all = mobiles.as_deref().unwrap_or_default();
         unique(value, "mobile", all, HOME_ADDRESS, Mobile::place);
@@ -77,9 +84,45 @@ impl ForeignAgent {
             nat: nat.unwrap_or_default(),
             keepalive,
             homes: homes?,
+            home_agents: home_agents?,
             mobiles: mobiles?,
             neighbours: neighbours?,
         })
+    }
+}
+
+/// `homes`, which has to be there where visitors may be at home with anybody.
+fn homes(table: &mut Table<'_>, is_anybodys: bool) -> Option<Vec<Prefix>> {
+    match table.value("homes") {
+        None if is_anybodys => table.whole().fault(
+            "nobody may visit: neither home agents are listed nor networks",
+            "add [foreign_agent.home.NAME] with the `address` of a home agent, or `homes = [\"10.66.0.0/16\"]` for any \
+             home agent's in these networks; `homes = \"anybody\"` lets every station of the link have any address",
+        ),
+        None => Some(Vec::new()),
+        Some(value) if !value.is_text() => networks(&value),
+        Some(value) => {
+            value.choice(&[("anybody", ())])?;
+            match is_anybodys {
+                true => Some(Vec::new()),
+                false => value.fault(
+                    "home agents are listed, and theirs alone are taken",
+                    "remove this, or the [foreign_agent.home.NAME] tables",
+                ),
+            }
+        }
+    }
+}
+
+fn networks(value: &Value<'_>) -> Option<Vec<Prefix>> {
+    let networks = value.list(Value::prefix)?;
+    let is_one = |network: &Prefix| network.address().is_ipv4() && network.length() > 0;
+    match !networks.is_empty() && networks.iter().all(is_one) {
+        true => Some(networks),
+        false => value.fault(
+            "these are no networks of IPv4 addresses",
+            "list at least one, like \"10.66.0.0/16\"; every address is `homes = \"anybody\"`",
+        ),
     }
 }
 

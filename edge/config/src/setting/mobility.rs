@@ -2,7 +2,8 @@
 
 use super::{Effect, Section, Setting, Value, list, restart, time};
 use crate::{
-    Agent, Association, ForeignAgent, HomeAgent, Mobile, MobileNode, Mobility, Psk, Resident,
+    Agent, Association, ForeignAgent, HomeAgent, Mobile, MobileNode, Mobility, Prefix, Psk,
+    Resident,
 };
 use std::time::Duration;
 
@@ -51,6 +52,7 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         nat,
         keepalive,
         homes,
+        home_agents,
         mobiles,
         neighbours,
     } = foreign;
@@ -62,16 +64,26 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         restart("visitors", visitors),
         restart("nat", nat.word()),
         restart("keepalive", kept(*keepalive)),
+        restart("homes", homes_of(homes)),
     ];
-    let homes = homes.iter().map(|one| agent("foreign_agent.home", one));
+    let home_agents = home_agents
+        .iter()
+        .map(|one| agent("foreign_agent.home", one));
     let neighbours = neighbours.iter();
     let neighbours = neighbours.map(|one| agent("foreign_agent.neighbour", one));
     [section("foreign_agent", settings)]
         .into_iter()
-        .chain(homes)
+        .chain(home_agents)
         .chain(mobiles.iter().map(mobile))
         .chain(neighbours)
         .collect()
+}
+
+fn homes_of(homes: &[Prefix]) -> String {
+    match homes.is_empty() {
+        true => "anybody".to_owned(),
+        false => list(homes),
+    }
 }
 
 fn mobile(mobile: &Mobile) -> Section {

@@ -20,6 +20,7 @@ key = { spi = 4097, secret = "home.key" }
 const FOREIGN_AGENT: &str = r#"[foreign_agent]
 interface = "wlan0"
 address = "198.51.100.2"
+homes = ["10.66.0.0/16"]
 "#;
 const HOME_AGENT: &str = r#"[home_agent]
 address = "192.0.2.1"
@@ -50,6 +51,7 @@ lifetime = "6m"
 visitors = 77
 nat = "detect"
 keepalive = "25s"
+homes = ["10.66.0.0/16", "10.77.0.0/16"]
 [foreign_agent.home.office]
 address = "192.0.2.1"
 key = { spi = 4099, secret = "home.key", algorithm = "hmac-md5" }
@@ -109,6 +111,7 @@ const CHANGES: [&[(&str, &str, &str)]; 3] = [
         ("foreign_agent.visitors", "77", "78"),
         ("foreign_agent.nat", "detect", "always"),
         ("foreign_agent.keepalive", "25s", "26s"),
+        ("foreign_agent.homes", "10.77.0.0", "10.78.0.0"),
         (
             "foreign_agent.home.office.address",
             "192.0.2.1",
@@ -226,7 +229,7 @@ fn what_is_left_out_of_an_agent_has_a_default() {
     assert_eq!((agent.interface.as_str(), agent.visitors), ("wlan0", 1000));
     assert_eq!(agent.advertise, Duration::from_secs(1));
     assert_eq!(agent.lifetime, Duration::from_secs(300));
-    assert!(agent.homes.is_empty() && agent.mobiles.is_empty());
+    assert!(agent.home_agents.is_empty() && agent.mobiles.is_empty());
     assert!(agent.neighbours.is_empty());
     let agent = home_agent(HOME_AGENT);
     assert_eq!(
@@ -252,7 +255,8 @@ fn everything_that_is_written_is_read() {
     );
     let agent = foreign_agent(FULL[1]);
     assert_eq!(agent.advertise, Duration::from_millis(1500));
-    assert_eq!(agent.homes[0].key.as_ref().unwrap().spi, 4099);
+    assert_eq!(agent.homes[1].to_string(), "10.77.0.0/16");
+    assert_eq!(agent.home_agents[0].key.as_ref().unwrap().spi, 4099);
     assert_eq!(agent.mobiles[0].key.spi, 4098);
     assert_eq!(agent.neighbours[0].address.to_string(), "203.0.113.2");
     assert_eq!(agent.neighbours[0].key.as_ref().unwrap().spi, 4101);
@@ -265,6 +269,59 @@ fn everything_that_is_written_is_read() {
     // An agent need not have a key.
     let without = FULL[2].rsplit_once("key =").unwrap().0;
     assert_eq!(home_agent(without).foreign[0].key, None);
+}
+
+/// Any station of the link can name an address of the Internet, and a home agent of its own.
+#[test]
+fn whose_mobile_nodes_are_taken_is_written_out() {
+    let without = FOREIGN_AGENT.replace("homes = [\"10.66.0.0/16\"]\n", "");
+    let told = only_fault(&without);
+    assert!(told.contains("foreign_agent | nobody may visit"), "{told}");
+    assert!(told.contains("homes = \"anybody\""), "{told}");
+    let listed = "[foreign_agent.home.office]\naddress = \"192.0.2.1\"\n";
+    let agent = foreign_agent(&format!("{without}{listed}"));
+    assert!(agent.homes.is_empty() && agent.home_agents.len() == 1);
+    let anybody = format!("{without}homes = \"anybody\"\n");
+    assert!(foreign_agent(&anybody).homes.is_empty());
+    let interface = "wlan0".to_owned();
+    assert_eq!(
+        load(&anybody).warnings,
+        [Warning::AnybodyVisits { interface }]
+    );
+    let told = only_fault(&format!("{anybody}{listed}"));
+    assert!(
+        told.contains("foreign_agent.homes | home agents are listed"),
+        "{told}"
+    );
+    for homes in [
+        "[]",
+        "[\"2001:db8::/64\"]",
+        "[\"0.0.0.0/0\"]",
+        "\"everybody\"",
+        "7",
+    ] {
+        let told = only_fault(&format!("{without}homes = {homes}\n"));
+        assert!(told.contains("foreign_agent.homes | "), "{told}");
+    }
+}
+
+#[test]
+fn nat_without_a_key_at_either_agent_is_warned_of() {
+    for (lines, table) in [
+        (
+            FOREIGN_AGENT.replace("homes", "nat = \"detect\"\nhomes"),
+            "foreign_agent.home",
+        ),
+        (
+            HOME_AGENT.replace("[home_agent]", "[home_agent]\nnat = \"always\""),
+            "home_agent.foreign",
+        ),
+    ] {
+        assert_eq!(load(&lines).warnings, [Warning::NatWithoutKey { table }]);
+    }
+    for full in FULL {
+        assert_eq!(load(full).warnings, []);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! packets have no way: on the default route they would leave, and come back from where this network is
 //! looked for.
 
-use super::{BLACKHOLE_METRIC, DEVICE, METRIC, host, lead_to_hosts, open_device, remove_all};
+use super::{BLACKHOLE_METRIC, DEVICE, METRIC, host, open_device, remove_all, to_hosts};
 use crate::netlink::{Route, Via};
 use crate::{Bulk, Error, Netlink};
 use std::net::Ipv4Addr;
@@ -32,7 +32,7 @@ impl Homes {
         for home in homes {
             netlink.replace_route(&host(home, Via::Blackhole, BLACKHOLE_METRIC))?;
         }
-        lead_to_hosts(&netlink)?;
+        netlink.ensure_rule(&to_hosts())?;
         Ok(Self { device, netlink })
     }
 

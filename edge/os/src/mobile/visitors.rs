@@ -1,20 +1,31 @@
 //! On a visit: packets of hosts that are at home elsewhere go into the tunnel, and what comes out of it goes to them.
 //!
 //! Packets from one visitor to another stay here: in the tunnel they would come back, and back into it. What a visitor sends
-//! goes by no other way, also if the process dies, and the rule by its source leads there wherever it came in:
-//! what passes through [`crate::divert`] comes out of another TUN. That nobody forges it elsewhere is what checks of reverse
-//! paths are for.
+//! goes by no other way, also if the process dies.
 //!
-//! Rules are tried one after the other for every packet, and each visitor has one.
+//! A station of the link says itself at which address it is at home, and its home agent may be a friend of its own. So these
+//! routes are for packets alone that come out of the tunnel or from a visitor, by the interface that each came in through:
+//! what the host sends itself and what it forwards for others goes as if there were no visitors, whatever their addresses.
+//! What passes through [`crate::divert`] comes in again by the TUN of the side that it leaves by. The one thing that the host
+//! sends to visitors itself are ICMP errors about their packets.
+//!
+//! Rules are tried one after the other for every packet, and each visitor has two.
 
 use super::{
-    AWAY, BLACKHOLE_METRIC, DEVICE, METRIC, VISITOR_PRIORITY, away, host, lead_to_hosts,
-    open_device, own_addresses, remove_all,
+    AWAY, BLACKHOLE_METRIC, DEVICE, METRIC, VISITOR_PRIORITY, away, host, open_device,
+    own_addresses, remove_all, to_hosts,
 };
+use crate::divert::Side;
 use crate::netlink::{Route, Rule, Via};
 use crate::{Bulk, Error, Family, LinkAddress, Netlink};
 use nix::errno::Errno;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
+
+const ICMP: u8 = 1;
+/// The types of ICMP errors: destination unreachable, and time exceeded. In a rule a type and its code stand where ports do,
+/// as one number (`flowi_uli` of the kernel).
+const ERRORS: [RangeInclusive<u16>; 2] = [0x0300..=0x03ff, 0x0b00..=0x0bff];
 
 /// The TUN, and the rules and routes around it.
 pub struct Visitors {
@@ -61,9 +72,12 @@ impl Visitors {
 
     /// It is not here any more.
     pub fn dismiss(&self, home: Ipv4Addr) -> Result<(), Error> {
-        self.netlink.drop_route(&self.reached(home))?;
+        for route in self.reached(home) {
+            self.netlink.drop_route(&route)?;
+        }
         self.netlink.forget_neighbour(&self.interface, home)?;
-        self.netlink.drop_rule(&sent_by(home))
+        let mut rules = self.sent_by(home).into_iter();
+        rules.try_for_each(|rule| self.netlink.drop_rule(&rule))
     }
 
     /// Stops, and leaves nothing.
@@ -76,18 +90,39 @@ impl Visitors {
     fn lead(&self) -> Result<(), Error> {
         let tunnel = away(Via::Device(DEVICE.to_owned()), METRIC);
         self.netlink.replace_route(&tunnel)?;
-        lead_to_hosts(&self.netlink)
+        let out_of_the_tunnel = [DEVICE, Side::Wireless.device()].map(|name| to_hosts().iif(name));
+        let here = || to_hosts().iif("lo").protocol(ICMP);
+        let errors = ERRORS.map(|types| here().destination_ports(types));
+        let mut rules = out_of_the_tunnel.into_iter().chain(errors);
+        rules.try_for_each(|rule| self.netlink.ensure_rule(&rule))
     }
 
     /// Its packets first: from the moment that it is reached here they must not go by another way.
     fn lead_to(&self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
-        self.netlink.ensure_rule(&sent_by(home))?;
+        for rule in self.sent_by(home) {
+            self.netlink.ensure_rule(&rule)?;
+        }
         self.netlink.set_neighbour(&self.interface, home, link)?;
-        self.netlink.replace_route(&self.reached(home))
+        let mut routes = self.reached(home).into_iter();
+        routes.try_for_each(|route| self.netlink.replace_route(&route))
     }
 
-    fn reached(&self, home: Ipv4Addr) -> Route {
-        host(home, Via::Device(self.interface.clone()), METRIC)
+    /// By what comes out of the tunnel, and by what other visitors send.
+    fn reached(&self, home: Ipv4Addr) -> [Route; 2] {
+        let route = host(home, Via::Device(self.interface.clone()), METRIC);
+        let table = AWAY;
+        [
+            Route {
+                table,
+                ..route.clone()
+            },
+            route,
+        ]
+    }
+
+    fn sent_by(&self, home: Ipv4Addr) -> [Rule; 2] {
+        let rule = Rule::new(Family::V4, VISITOR_PRIORITY, AWAY).from(IpAddr::V4(home));
+        [&self.interface, Side::Wired.device()].map(|name| rule.clone().iif(name))
     }
 }
 
@@ -98,8 +133,4 @@ fn refuse_own(home: Ipv4Addr) -> Result<(), Error> {
         true => Err(Error::os(doing)(Errno::EADDRINUSE)),
         false => Ok(()),
     }
-}
-
-fn sent_by(home: Ipv4Addr) -> Rule {
-    Rule::new(Family::V4, VISITOR_PRIORITY, AWAY).from(IpAddr::V4(home))
 }

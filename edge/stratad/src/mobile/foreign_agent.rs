@@ -9,17 +9,17 @@
 
 use super::home_agent::{routed, send_routed};
 use super::tunnel::Tunnel;
-use super::{NotRead, each_message, outer_mtu, setup};
+use super::{NotRead, each_message, outer_mtu, send_nearby, setup};
 use crate::batch::TURNS;
 use crate::outlet::Losses;
-use model::Instant;
+use model::{Instant, TrafficSelector};
 use node::mobile_ip::{Arrival, ForeignEvent, PORT, Station, Transmit, message};
 use node::{Node, Packet};
 use os::discovery::Role;
 use os::mobile::Visitors;
 use os::poll::Interest;
 use os::routes::MARK;
-use os::{Datagrams, Discovery, Ends, Error, LinkAddress, Nearby, Poller};
+use os::{Datagrams, Discovery, Error, LinkAddress, Nearby, Poller};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -108,7 +108,9 @@ impl ForeignAgent {
     fn read_discovery(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
         each_message(|| {
             self.discovery.recv(|ends, octets| {
-                node.handle_discovery(setup::INTERFACE, ends.source, octets, now);
+                let LinkAddress(station) = ends.link;
+                let station = Station(station);
+                node.handle_discovery(setup::INTERFACE, ends.source, station, octets, now);
             })
         })
     }
@@ -128,11 +130,16 @@ impl ForeignAgent {
         })
     }
 
-    /// The host's addresses may be others.
+    /// The host's addresses or routes may be others.
     pub fn look(&self, node: &mut Node, now: Instant) {
-        match os::mobile::own_addresses() {
-            Ok(addresses) => node.set_own_addresses(addresses, now),
-            Err(error) => tracing::warn!("cannot see which addresses are our own: {error}"),
+        match os::mobile::reserved() {
+            Ok(reserved) => {
+                let selector = |prefix: os::Prefix| {
+                    TrafficSelector::from_prefix(prefix.address, prefix.length)
+                };
+                node.set_reserved(reserved.into_iter().filter_map(selector).collect(), now);
+            }
+            Err(error) => tracing::warn!("cannot see which addresses this host needs: {error}"),
         }
     }
 
@@ -155,33 +162,8 @@ impl ForeignAgent {
                 let socket = theirs.map_or(self.tunnel.udp(), |neighbours| &neighbours.socket);
                 send_routed(socket, transmit)
             }
-            // It is for a station: see [`Self::reply`].
-            Transmit::Udp { .. } => Err(io::ErrorKind::AddrNotAvailable.into()),
+            Transmit::Udp { .. } => send_nearby(&self.nearby, transmit),
         }
-    }
-
-    /// Answers who has asked on the link, at the station that it has asked from.
-    pub fn reply(&self, station: Option<Station>, transmit: &Transmit) -> io::Result<()> {
-        let (
-            Some(Station(station)),
-            Transmit::Udp {
-                source,
-                destination,
-                ttl,
-                octets,
-                ..
-            },
-        ) = (station, transmit)
-        else {
-            return self.send(transmit);
-        };
-        let ends = Ends {
-            source: *source.ip(),
-            destination: *destination.ip(),
-            link: LinkAddress(station),
-            ttl: *ttl,
-        };
-        self.nearby.send(ends, destination.port(), octets)
     }
 
     pub fn note(&self, event: &ForeignEvent) -> Result<(), Error> {

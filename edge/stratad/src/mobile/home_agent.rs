@@ -67,7 +67,10 @@ impl HomeAgent {
 
     pub fn note(&self, event: &HomeEvent) -> Result<(), Error> {
         match event {
-            HomeEvent::Bound { home, .. } | HomeEvent::Renewed { home } => self.homes.bind(*home),
+            HomeEvent::Bound { home, .. }
+            | HomeEvent::Renewed { home }
+            | HomeEvent::Remapped { home, .. } => self.homes.bind(*home),
+            HomeEvent::Contested { .. } => Ok(()),
             HomeEvent::Unbound { home } => self.homes.unbind(*home),
         }
     }

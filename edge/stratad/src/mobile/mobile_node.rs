@@ -1,14 +1,14 @@
 //! The mobile node's end: agents are heard on its interfaces, which come and go, and the kernel is told by which of
 //! them to send.
 
-use super::{NotRead, each_message};
+use super::{NotRead, each_message, send_nearby};
 use model::Instant;
 use node::Node;
-use node::mobile_ip::{Arrival, Attachment, MobileEvent, PORT, Transmit};
+use node::mobile_ip::{Arrival, Attachment, MobileEvent, PORT, Station, Transmit};
 use os::discovery::Role;
 use os::mobile::{Agent, Roaming};
 use os::poll::Interest;
-use os::{Discovery, Ends, Error, LinkAddress, Nearby, Netlink, Poller};
+use os::{Discovery, Error, LinkAddress, Nearby, Netlink, Poller};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -16,9 +16,6 @@ use std::thread;
 
 /// What is waited for on each interface.
 const PER_LINK: u64 = 2;
-
-/// Agents whose stations are remembered; more advertise themselves in no place.
-const AGENTS: usize = 64;
 
 /// Its interfaces, and what it leads.
 pub struct MobileNode {
@@ -29,8 +26,8 @@ pub struct MobileNode {
     netlink: Netlink,
     /// In the order of their numbers.
     links: Vec<Link>,
-    /// Where the agents are that were heard, by interface and address.
-    stations: BTreeMap<(u32, Ipv4Addr), LinkAddress>,
+    /// Where the agents are through which it is registered.
+    stations: BTreeMap<Attachment, LinkAddress>,
     /// By whom packets come, and by whom they are sent.
     registered: Vec<Attachment>,
     route: Option<Attachment>,
@@ -116,8 +113,6 @@ impl MobileNode {
             }
             let works = link.works.is_some();
             let number = number as u32;
-            self.stations
-                .retain(|(interface, _), _| *interface != number);
             node.handle_link(number, works, now);
         }
     }
@@ -129,12 +124,11 @@ impl MobileNode {
             return Ok(());
         };
         let number = number as u32;
-        let (stations, route) = (&mut self.stations, self.route);
         let read = match which {
             0 => each_message(|| {
                 sockets.discovery.recv(|ends, octets| {
-                    note_station(stations, route, (number, ends.source), ends.link);
-                    node.handle_discovery(number, ends.source, octets, now);
+                    let LinkAddress(station) = ends.link;
+                    node.handle_discovery(number, ends.source, Station(station), octets, now);
                 })
             }),
             _ => each_message(|| {
@@ -145,7 +139,8 @@ impl MobileNode {
                         destination: ends.destination,
                         ttl: ends.ttl,
                     };
-                    node.handle_registration(&arrival, octets, now);
+                    let LinkAddress(station) = ends.link;
+                    node.handle_nearby(&arrival, Station(station), octets, now);
                 })
             }),
         };
@@ -172,24 +167,9 @@ impl MobileNode {
                 let discovery = &sockets(*interface)?.discovery;
                 discovery.send_to_all(self.home, *destination, octets)
             }
-            Transmit::Udp {
-                interface,
-                source,
-                destination,
-                ttl,
-                octets,
-            } => {
+            Transmit::Udp { interface, .. } => {
                 let number = interface.ok_or_else(nowhere)?;
-                let station = self.stations.get(&(number, *destination.ip()));
-                let ends = Ends {
-                    source: *source.ip(),
-                    destination: *destination.ip(),
-                    link: *station.ok_or_else(nowhere)?,
-                    ttl: *ttl,
-                };
-                sockets(number)?
-                    .nearby
-                    .send(ends, destination.port(), octets)
+                send_nearby(&sockets(number)?.nearby, transmit)
             }
         }
     }
@@ -198,7 +178,15 @@ impl MobileNode {
     pub fn note(&mut self, event: &MobileEvent) -> Result<(), Error> {
         match event {
             MobileEvent::Registered(at) => self.registered.push(*at),
-            MobileEvent::Unregistered(at) => self.registered.retain(|held| held != at),
+            MobileEvent::Unregistered(at) => {
+                self.registered.retain(|held| held != at);
+                self.stations.remove(at);
+            }
+            // What is to be told to the kernel follows.
+            MobileEvent::Found { at, station } => {
+                self.stations.insert(*at, LinkAddress(station.0));
+                return Ok(());
+            }
             MobileEvent::Route(route) => self.route = *route,
             MobileEvent::Renewed(_) => {}
             MobileEvent::Denied { .. }
@@ -230,7 +218,7 @@ impl MobileNode {
     fn agent(&self, at: Attachment) -> Option<Agent> {
         Some(Agent {
             address: at.agent,
-            link: *self.stations.get(&(at.interface, at.agent))?,
+            link: *self.stations.get(&at)?,
             interface: self.links.get(at.interface as usize)?.name.clone(),
         })
     }
@@ -259,18 +247,4 @@ impl Sockets {
         poller.add(&self.discovery, token, Interest::Read)?;
         poller.add(&self.nearby, token + 1, Interest::Read)
     }
-}
-
-/// Advertisements are anybody's: if there are too many, the one in use is kept.
-fn note_station(
-    stations: &mut BTreeMap<(u32, Ipv4Addr), LinkAddress>,
-    route: Option<Attachment>,
-    place: (u32, Ipv4Addr),
-    link: LinkAddress,
-) {
-    if stations.len() >= AGENTS && !stations.contains_key(&place) {
-        let kept = route.map(|at| (at.interface, at.agent));
-        stations.retain(|place, _| Some(*place) == kept);
-    }
-    stations.insert(place, link);
 }

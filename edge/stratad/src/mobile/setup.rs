@@ -43,8 +43,13 @@ fn foreign_agent(from: &config::ForeignAgent) -> ForeignAgentConfig {
         care_of: from.address,
         interval: from.advertise,
         lifetime: Lifetime::of(from.lifetime),
-        home_agents: from.homes.iter().map(|home| home.address).collect(),
-        home_keys: keys(&from.homes),
+        home_agents: from.home_agents.iter().map(|agent| agent.address).collect(),
+        homes: from
+            .homes
+            .iter()
+            .map(|network| network.selector())
+            .collect(),
+        home_keys: keys(&from.home_agents),
         mobile_keys: from
             .mobiles
             .iter()

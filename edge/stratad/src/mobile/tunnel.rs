@@ -7,7 +7,7 @@ use super::home_agent::routed;
 use crate::batch::{TURNS, fill};
 use crate::outlet::Losses;
 use model::{Instant, Path};
-use node::mobile_ip::{Envelope, Remote, TunnelData, message};
+use node::mobile_ip::{Envelope, Remote, TunnelData, message, room};
 use node::{Node, Packet};
 use os::routes::MARK;
 use os::{Bulk, Datagrams, Error, Run};
@@ -28,6 +28,8 @@ pub struct Tunnel {
     run: Run,
     /// A packet that is made ready for UDP.
     data: Vec<u8>,
+    /// The last path that takes less than is believed, and what the kernel has heard of it. The node is told.
+    disbelieved: Option<(Path, u16)>,
 }
 
 /// What came out of tunnels and goes into another one. Some, for some seconds after a move, or keepalives: no room is kept
@@ -42,6 +44,7 @@ impl Tunnel {
             udp: Datagrams::udp(SocketAddr::from((address, port)), Some(MARK))?,
             run: Run::default(),
             data: Vec::new(),
+            disbelieved: None,
         })
     }
 
@@ -76,6 +79,7 @@ impl Tunnel {
                 node.encapsulate(octets, each, now);
             }
             self.leave(device, losses);
+            self.tell(node, now);
             losses.delivered += device.flush();
             failed.map_or(Ok(()), Err)?;
         }
@@ -140,9 +144,16 @@ impl Tunnel {
                 }
             });
             self.send_on(&mut onward, device, losses);
+            self.tell(node, now);
             read?;
         }
         Ok(())
+    }
+
+    fn tell(&mut self, node: &mut Node, now: Instant) {
+        if let Some((path, mtu)) = self.disbelieved.take() {
+            node.disbelieve_path_mtu(path, mtu, now);
+        }
     }
 
     fn send_on(&mut self, onward: &mut Onward, device: &mut Bulk, losses: &mut Losses) {
@@ -203,7 +214,7 @@ impl Tunnel {
     }
 
     fn send(
-        &self,
+        &mut self,
         path: Path,
         (class, whole): (u8, bool),
         packet: &[u8],
@@ -228,9 +239,9 @@ impl Tunnel {
 
     /// A packet has no room on the path. In UDP it leaves in pieces, where the datagram may be cut: "the fragmentation MUST
     /// be done prior to the encapsulation" (RFC 3519 section 4.8). Otherwise the source is told how long one may be
-    /// (RFC 2003 section 5.1).
+    /// (RFC 2003 section 5.1), unless that is less than any link takes: then the packet is cut on its way.
     fn shorten(
-        &self,
+        &mut self,
         path: Path,
         class: u8,
         packet: &[u8],
@@ -242,7 +253,11 @@ impl Tunnel {
             false => (0, HEADER_LEN),
         };
         let mtu = os::path_mtu(path, Some(MARK)).unwrap_or(super::OUTER_MTU);
-        let (room, (front, datagram)) = (mtu.saturating_sub(added as u16), packet.split_at(header));
+        let Some(room) = room(mtu, added as u16) else {
+            self.disbelieved = Some((path, mtu));
+            return self.send(path, (class, false), packet, device, losses);
+        };
+        let (front, datagram) = packet.split_at(header);
         let mut pieces = fragments(datagram, room).peekable();
         if !path.has_udp() || pieces.peek().is_none() {
             let message = TooBig::about(datagram, room);

@@ -83,6 +83,15 @@ pub struct Visitor {
     pub station: Option<Station>,
 }
 
+/// Octets that came with a request, and mean nothing to Mobile IP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enclosed {
+    /// The station that they came from, if that is known.
+    pub station: Option<Station>,
+    /// The octets.
+    pub octets: Vec<u8>,
+}
+
 /// What has become of a visitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignEvent {
@@ -127,7 +136,7 @@ pub struct ForeignAgent {
     counters: Counters,
     transmits: VecDeque<Transmit>,
     events: VecDeque<ForeignEvent>,
-    enclosed: VecDeque<Vec<u8>>,
+    enclosed: VecDeque<Enclosed>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -245,7 +254,7 @@ impl ForeignAgent {
 
     /// What somebody has given us with a request that was passed on, and that means nothing here. Who it is has been
     /// proved only where we share a key with it.
-    pub fn poll_enclosed(&mut self) -> Option<Vec<u8>> {
+    pub fn poll_enclosed(&mut self) -> Option<Enclosed> {
         self.enclosed.pop_front()
     }
 
@@ -387,7 +396,7 @@ impl ForeignAgent {
         match self.accept(&waiting, extensions, arrival.ttl) {
             Ok(end) => {
                 self.pass_on(waiting, octets[..end].to_vec());
-                self.take_enclosed(extensions);
+                self.take_enclosed(station, extensions);
                 // That nobody is told is no reason not to be registered.
                 self.pass_note(&waiting, extensions, now)
             }
@@ -417,10 +426,11 @@ impl ForeignAgent {
         self.pending.push(waiting);
     }
 
-    fn take_enclosed(&mut self, extensions: Extensions<'_>) {
+    fn take_enclosed(&mut self, station: Option<Station>, extensions: Extensions<'_>) {
         for Enclosure(octets) in Enclosure::all(extensions) {
+            let octets = octets.to_vec();
             match self.enclosed.len() < MOST_ENCLOSED {
-                true => self.enclosed.push_back(octets.to_vec()),
+                true => self.enclosed.push_back(Enclosed { station, octets }),
                 false => self.counters.drop(Dropped::TooOften),
             }
         }

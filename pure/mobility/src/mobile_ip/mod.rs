@@ -43,7 +43,7 @@ mod tunnel;
 
 pub use clock::NtpTime;
 pub use counters::{Counters, Dropped};
-pub use foreign_agent::{ForeignAgent, ForeignAgentConfig, ForeignEvent, Visitor};
+pub use foreign_agent::{Enclosed, ForeignAgent, ForeignAgentConfig, ForeignEvent, Visitor};
 pub use freshness::Replay;
 pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent, Place};
 pub use key::{Algorithm, Association};
@@ -53,6 +53,7 @@ pub use station::Station;
 pub use transmit::{Arrival, Transmit};
 pub use tunnel::{
     Envelope, HomeTunnel, Keepalives, Remote, TakenOut, TunnelCounters, TunnelDrop, VisitorTunnel,
+    room,
 };
 
 use crypto::Rng;

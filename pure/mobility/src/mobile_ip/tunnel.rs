@@ -98,6 +98,17 @@ impl TunnelCounters {
     }
 }
 
+/// What every link takes (RFC 8200 section 5): IPv6 demands it, and a tunnel keeps as much for IPv4.
+const LEAST: u16 = 1280;
+
+/// How long a datagram may be in a tunnel by what a router says of its path, of which headers take `added`. `None` if that
+/// is too little to be believed: any host can say so in a router's name (RFC 4301 section 8.2.1), and knows the two
+/// addresses that it needs. Then packets are cut on their way, which loses none, and no source is told.
+pub fn room(path_mtu: u16, added: u16) -> Option<u16> {
+    let room = path_mtu.saturating_sub(added);
+    (room >= LEAST).then_some(room)
+}
+
 /// The other end of a tunnel, and what the tunnel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remote {

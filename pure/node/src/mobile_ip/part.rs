@@ -3,10 +3,10 @@
 use super::{Config, Event, Status, Stay};
 use crypto::Rng;
 use mobility::mobile_ip::{
-    Attachment, Counters, Dropped, ForeignAgent, ForeignEvent, HomeAgent, MobileEvent, MobileNode,
-    NtpTime, TunnelCounters,
+    Attachment, Counters, Dropped, Enclosed, ForeignAgent, ForeignEvent, HomeAgent, MobileEvent,
+    MobileNode, NtpTime, TunnelCounters,
 };
-use model::{Deadline, Instant};
+use model::{Deadline, Instant, TrafficSelector};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ const FRESH: Duration = Duration::from_secs(60);
 pub(crate) struct MobileIp {
     pub(super) engine: Engine,
     pub(super) refusal: Option<(Instant, String)>,
+    /// What a foreign agent's host needs itself, besides the addresses of peers.
+    pub(super) reserved: Vec<TrafficSelector>,
     /// What the refusal was read from.
     seen: Counters,
     refused: Option<String>,
@@ -44,6 +46,7 @@ impl MobileIp {
         Self {
             engine,
             refusal: None,
+            reserved: Vec::new(),
             seen: Counters::default(),
             refused: None,
             has_time: false,
@@ -119,7 +122,7 @@ impl MobileIp {
     }
 
     /// What a mobile node has given us, a foreign agent.
-    pub(crate) fn poll_enclosed(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn poll_enclosed(&mut self) -> Option<Enclosed> {
         match &mut self.engine {
             Engine::ForeignAgent(agent) => agent.poll_enclosed(),
             Engine::MobileNode(_) | Engine::HomeAgent(_) => None,

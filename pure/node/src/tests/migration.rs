@@ -7,7 +7,7 @@ use super::world::{
 };
 use crate::mobile_ip::{
     Algorithm, Arrival, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
-    MobileNodeConfig, Nat, NtpTime, Replay, Status, Transmit,
+    MobileNodeConfig, Nat, NtpTime, Replay, Station, Status, Transmit,
 };
 use crate::{
     Config, Event, Handover, MigrationCounters, NoKeys, Node, Packet, Places, Role, Side, Slot,
@@ -25,6 +25,8 @@ use wire::mobile_ip::{Enclosure, Request};
 const NEXT: usize = 3;
 const HOSTS: [usize; 4] = [MOBILE, GATEWAY, LICENSED, NEXT];
 const CARE_OF: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 3), Ipv4Addr::new(203, 0, 114, 3)];
+/// Where everybody is that is on a link.
+const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 const TIME: Duration = Duration::from_secs(1_800_000_000);
 const STEP: Duration = Duration::from_millis(5);
 
@@ -125,6 +127,7 @@ fn part(who: usize) -> Part {
             interval: Duration::from_secs(1),
             lifetime: Lifetime(600),
             home_agents: Vec::new(),
+            homes: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
             neighbours: BTreeMap::new(),
@@ -294,7 +297,7 @@ impl Quartet {
                     MOBILE => (LICENSED + place, 0, home()),
                     agent => (MOBILE, place as u32, v4(agent)),
                 };
-                self.nodes[to].handle_discovery(interface, from, &octets, self.now);
+                self.nodes[to].handle_discovery(interface, from, STATION, &octets, self.now);
             }
             Transmit::Udp {
                 source,
@@ -326,7 +329,10 @@ impl Quartet {
                     destination: *destination.ip(),
                     ttl,
                 };
-                self.nodes[to].handle_registration(&arrival, &octets, self.now);
+                match to {
+                    MOBILE => self.nodes[to].handle_nearby(&arrival, STATION, &octets, self.now),
+                    _ => self.nodes[to].handle_registration(&arrival, &octets, self.now),
+                }
             }
         }
     }
@@ -797,7 +803,7 @@ fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_n
     let octets = strange.encode();
     let now = quartet.now;
     for octets in [&[1, 2, 3][..], &octets] {
-        quartet.nodes[NEXT].show_token(octets, now);
+        quartet.nodes[NEXT].show_token(Some(STATION), octets, now);
     }
     assert_eq!(quartet.counters(NEXT).missed, 2);
 }
@@ -815,9 +821,52 @@ fn tokens_of_strangers_leave_room_for_those_of_mobile_nodes() {
                 _ => token.expiry = token.expiry.wrapping_add(1 << 30),
             }
         });
-        quartet.nodes[NEXT].show_token(&strange.encode(), now);
+        quartet.nodes[NEXT].show_token(Some(STATION), &strange.encode(), now);
     }
     assert_eq!(quartet.counters(NEXT).missed, 300);
+    quartet.go_on();
+    quartet.run_for(1000);
+    assert_eq!(quartet.counters(NEXT).taken, 1);
+}
+
+/// Tokens that are a neighbour's by their names, and were not made for this node.
+fn show_forged(quartet: &mut Quartet, numbers: std::ops::Range<u16>, station: fn(u16) -> Station) {
+    let now = quartet.now;
+    for number in numbers {
+        let [high, low] = number.to_be_bytes();
+        let forged = quartet.token(GATEWAY, |token| {
+            token.nonce[..2].copy_from_slice(&[high, low])
+        });
+        let station = Some(station(number));
+        quartet.nodes[NEXT].show_token(station, &forged.encode(), now);
+    }
+}
+
+#[test]
+fn a_station_has_a_neighbour_asked_for_a_few_tokens_and_no_more() {
+    let mut quartet = Quartet::new();
+    show_forged(&mut quartet, 0..20, |_| Station([6; 6]));
+    quartet.run_for(500);
+    assert_eq!(quartet.counters(LICENSED).refused[&NoKeys::Wrong], 8);
+    assert_eq!(quartet.counters(NEXT).missed, 20);
+    // Nor are there more when those have been refused.
+    show_forged(&mut quartet, 20..40, |_| Station([6; 6]));
+    quartet.run_for(500);
+    assert_eq!(quartet.counters(LICENSED).refused[&NoKeys::Wrong], 8);
+    quartet.go_on();
+    quartet.run_for(1000);
+    assert_eq!(quartet.counters(NEXT).taken, 1);
+}
+
+#[test]
+fn tokens_that_were_refused_make_room_for_those_of_mobile_nodes() {
+    let mut quartet = Quartet::new();
+    show_forged(&mut quartet, 0..300, |number| {
+        let [high, low] = number.to_be_bytes();
+        Station([6, 0, 0, 0, high, low])
+    });
+    quartet.run_for(5000);
+    assert_eq!(quartet.counters(LICENSED).refused[&NoKeys::Wrong], 256);
     quartet.go_on();
     quartet.run_for(1000);
     assert_eq!(quartet.counters(NEXT).taken, 1);

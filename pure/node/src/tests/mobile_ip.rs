@@ -3,11 +3,11 @@
 use super::world::{LICENSED, Policies, config};
 use crate::mobile_ip::{
     Arrival, Association, Config as Part, Event as Told, ForeignAgentConfig, HomeAgentConfig,
-    Lifetime, MobileEvent, MobileNodeConfig, Nat, NtpTime, Replay, Status, Transmit,
+    Lifetime, MobileEvent, MobileNodeConfig, Nat, NtpTime, Replay, Station, Status, Transmit,
 };
 use crate::{Config, Event, Node};
 use crypto::Secret;
-use model::Instant;
+use model::{Instant, TrafficSelector};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -17,6 +17,8 @@ const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 
 /// Who is who among three.
+/// Where everybody is that is on a link.
+const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 const MOBILE: usize = 0;
 const FOREIGN: usize = 1;
 const STANDING_IN: usize = 2;
@@ -66,6 +68,7 @@ impl Trio {
             interval: Duration::from_secs(1),
             lifetime: Lifetime(600),
             home_agents: Vec::new(),
+            homes: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
             neighbours: BTreeMap::new(),
@@ -137,7 +140,7 @@ impl Trio {
                 } else {
                     (MOBILE, AGENT)
                 };
-                self.nodes[to].handle_discovery(0, from, &octets, self.now);
+                self.nodes[to].handle_discovery(0, from, STATION, &octets, self.now);
             }
             Transmit::Udp {
                 source,
@@ -156,7 +159,10 @@ impl Trio {
                     .iter()
                     .position(|address| address == destination.ip())
                     .unwrap();
-                self.nodes[to].handle_registration(&arrival, &octets, self.now);
+                match to {
+                    MOBILE => self.nodes[to].handle_nearby(&arrival, STATION, &octets, self.now),
+                    _ => self.nodes[to].handle_registration(&arrival, &octets, self.now),
+                }
             }
         }
     }
@@ -223,9 +229,33 @@ fn who_has_another_key_is_denied_and_each_end_can_say_why() {
 fn who_takes_no_part_in_it_takes_nothing_and_waits_for_nothing() {
     let now = Instant::from_origin(Duration::from_secs(1000));
     let mut node = node(None, 1, now);
-    node.handle_discovery(0, AGENT, &[9; 40], now);
+    node.handle_discovery(0, AGENT, STATION, &[9; 40], now);
     node.encapsulate(&[0x45; 40], |_| panic!("there is no tunnel"), now);
     assert!(!node.deregister(now));
     assert!(node.mobile_ip().is_none() && node.poll_registration().is_none());
     assert_eq!(node.mobile_ip_drops().count(), 0);
+}
+
+/// What leaves for it is the host's own, and would go to a visitor that is at home there.
+#[test]
+fn nobody_visits_who_has_the_address_of_a_peer_or_one_that_the_host_needs() {
+    let peer = |address: Ipv4Addr| {
+        let mut config = config(LICENSED, &Policies::default());
+        config.peers[0].address = Some(address.into());
+        config
+    };
+    let network = |address: Ipv4Addr| TrafficSelector::from_prefix(address.into(), 24);
+    for (address, reserved, visits) in [
+        (HOME, HOME_AGENT, 0),
+        (HOME_AGENT, HOME, 0),
+        (HOME_AGENT, HOME_AGENT, 1),
+    ] {
+        let mut trio = Trio::new([1, 1], Duration::ZERO);
+        let now = trio.now;
+        let agent = &mut trio.nodes[FOREIGN];
+        agent.set_reserved(vec![network(reserved).unwrap()], now);
+        agent.reconfigure(peer(address), now);
+        trio.run_for(3);
+        assert_eq!(trio.registrations(), visits, "{address} {reserved}");
+    }
 }

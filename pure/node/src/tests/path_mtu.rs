@@ -127,6 +127,22 @@ fn what_cannot_be_is_not_believed_and_told() {
     assert_eq!(peers[0].children[0].mtu, Some(1280));
 }
 
+/// It is seen again with each packet for as long as the system believes it.
+#[test]
+fn what_is_not_believed_of_a_tunnel_of_mobile_ip_is_told_once_in_ten_minutes() {
+    let mut world = asking(Policies::default());
+    let path = path(&world, MOBILE).without_udp();
+    let (node, begun) = (&mut world.nodes[MOBILE], world.now);
+    for minutes in [0, 1, 9, 10, 11] {
+        let now = begun + minutes * MINUTE;
+        node.disbelieve_path_mtu(path, 552, now);
+    }
+    assert_eq!(node.disbelieved_path_mtus(), 2);
+    let forged = std::iter::from_fn(|| node.poll_event());
+    let forged = forged.filter(|event| matches!(event, Event::PathMtuForged { mtu: 552, .. }));
+    assert_eq!(forged.count(), 2);
+}
+
 /// There are as many as there are addresses: nothing is kept of one that no tunnel takes.
 #[test]
 fn a_path_that_nobody_takes_is_not_remembered() {

@@ -245,6 +245,7 @@ fn part(who: usize, policies: &Policies) -> Part {
             interval: Duration::from_secs(1),
             lifetime: Lifetime(600),
             home_agents: Vec::new(),
+            homes: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),
             neighbours: BTreeMap::new(),

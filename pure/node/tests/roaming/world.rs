@@ -17,7 +17,7 @@ use super::hosts::{ADDRESSES, AGENT, AGENTS, HOME, HOSTS, MOBILE, NAMES, Policie
 use super::witness::Witness;
 use crypto::Rng;
 use model::{Instant, Path, Spi};
-use node::mobile_ip::{Arrival, Envelope, NtpTime, Remote, Status, Transmit};
+use node::mobile_ip::{Arrival, Envelope, NtpTime, Remote, Station, Status, Transmit};
 use node::{DropReason, Event, Node, Packet, Side, Sink, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -29,6 +29,9 @@ use wire::ike::{ExchangeType, Header as IkeHeader};
 /// When the worlds begin, on the hosts' clocks and by the calendar.
 const START: Duration = Duration::from_secs(1000);
 const TODAY: Duration = Duration::from_secs(1_800_000_000);
+
+/// Where everybody is that is on a link.
+const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 
 /// How a hop treats packets, in per mille.
 #[derive(Clone, Copy, Default)]
@@ -371,10 +374,14 @@ impl World {
             }
             Flight::Direct(who, path, payload) => self.deliver(who, path, &payload),
             Flight::Discovery(who, link, source, octets) => {
-                self.nodes[who].handle_discovery(link, source, &octets, self.now);
+                self.nodes[who].handle_discovery(link, source, STATION, &octets, self.now);
             }
             Flight::Registration(who, arrival, octets) => {
-                self.nodes[who].handle_registration(&arrival, &octets, self.now);
+                let node = &mut self.nodes[who];
+                match who {
+                    MOBILE => node.handle_nearby(&arrival, STATION, &octets, self.now),
+                    _ => node.handle_registration(&arrival, &octets, self.now),
+                }
             }
         }
         self.collect();
@@ -573,6 +580,7 @@ impl World {
                 destination,
                 ttl,
                 octets,
+                ..
             } => {
                 let to = match (who, owner(*destination.ip())) {
                     (MOBILE, _) => AGENT + interface.unwrap_or(0) as usize,

@@ -5,7 +5,7 @@
 
 use super::parties::{self, ADDRESSES, AIR, FAR, HOME, LINKS, MOBILE, NEAR, Tunnel, WIRE, config};
 use model::{Instant, Path};
-use node::mobile_ip::{Arrival, NtpTime, Status, Transmit};
+use node::mobile_ip::{Arrival, NtpTime, Station, Status, Transmit};
 use node::{DropReason, Event, Node, Packet, Sink};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,6 +13,8 @@ use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
 
 /// The time of day at the beginning.
+/// Where everybody is that is on a link.
+const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 const EPOCH: Duration = Duration::from_secs(1_800_000_000);
 
 /// What a non-ESP marker takes (RFC 3948 section 2.2).
@@ -288,14 +290,15 @@ impl Stage {
                 source,
                 octets,
             } => self.time(to, Work::Registration, |node| {
-                node.handle_discovery(interface, source, &octets, now);
+                node.handle_discovery(interface, source, STATION, &octets, now);
             }),
             Flight::Registration {
                 to,
                 arrival,
                 octets,
-            } => self.time(to, Work::Registration, |node| {
-                node.handle_registration(&arrival, &octets, now);
+            } => self.time(to, Work::Registration, |node| match to {
+                MOBILE => node.handle_nearby(&arrival, STATION, &octets, now),
+                _ => node.handle_registration(&arrival, &octets, now),
             }),
         }
     }

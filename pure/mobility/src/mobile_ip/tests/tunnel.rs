@@ -207,3 +207,18 @@ fn packets_pass_both_ways_while_a_mobile_node_is_registered_and_not_after() {
     let tunnel = world.foreign[0].tunnel();
     assert_eq!(tunnel.encapsulate(&back, at(0)), Err(TunnelDrop::NoTunnel));
 }
+
+/// Section 5.1 of RFC 2003 has sources told what a path takes, and any host can say so in a router's name.
+#[test]
+fn no_source_is_told_of_less_than_every_link_takes() {
+    for (path_mtu, added, told) in [
+        (1500, 20, Some(1480)),
+        (1300, 20, Some(1280)),
+        (1299, 20, None),
+        (1300, 32, None),
+        (552, 20, None),
+        (0, 20, None),
+    ] {
+        assert_eq!(room(path_mtu, added), told, "{path_mtu}");
+    }
+}
