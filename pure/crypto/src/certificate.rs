@@ -18,6 +18,10 @@ pub struct Certificate {
     pub subject: String,
     /// Who signed it, as text for people.
     pub issuer: String,
+    /// The subject in DER.
+    pub(crate) subject_der: Vec<u8>,
+    /// The issuer in DER.
+    pub(crate) issuer_der: Vec<u8>,
     /// Its number among all that the same CA has issued, as DER has it.
     pub serial: Vec<u8>,
     /// From when it is valid.
@@ -66,6 +70,8 @@ impl Certificate {
             der: der.to_vec(),
             subject: text(parsed.subject()),
             issuer: text(parsed.issuer()),
+            subject_der: parsed.subject().as_raw().to_vec(),
+            issuer_der: parsed.issuer().as_raw().to_vec(),
             serial: parsed.raw_serial().to_vec(),
             not_before: UnixTime::of(validity.not_before.timestamp()),
             not_after: UnixTime::of(validity.not_after.timestamp()),

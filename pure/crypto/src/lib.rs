@@ -20,6 +20,7 @@ mod digest;
 mod hmac;
 mod hmac_md5;
 mod kem;
+mod lines;
 mod modp;
 mod prf;
 mod provider;

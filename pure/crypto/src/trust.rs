@@ -4,9 +4,10 @@
 //! CA has revoked is known from the lists that the operator names; nothing is ever fetched.
 
 use crate::certificate::Certificate;
+use crate::lines::{self, MAX_CERTIFICATES};
 use crate::verifier;
 use crate::{RevocationList, UnixTime};
-use rustls_pki_types::CertificateDer;
+use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm};
 use std::cmp::Reverse;
 use std::time::Duration;
 use thiserror::Error;
@@ -48,6 +49,12 @@ pub enum Untrusted {
     /// There is no certificate.
     #[error("no certificate came")]
     Missing,
+    /// More certificates than a chain has.
+    #[error(
+        "it came with more than {MAX_CERTIFICATES} different certificates: the peer has to send its \
+         own and the intermediates up to a CA alone"
+    )]
+    TooMany,
     /// A certificate cannot be read.
     #[error("a certificate of the chain cannot be read")]
     Unreadable,
@@ -136,9 +143,18 @@ impl TrustStore {
     /// Follows a chain, the owner's certificate first and then intermediates in any order, to a CA.
     /// Gives the owner's certificate.
     pub fn verify(&self, chain: &[Vec<u8>], at: UnixTime) -> Result<Certificate, Untrusted> {
+        self.verify_by(chain, at, verifier::ALL)
+    }
+
+    fn verify_by(
+        &self,
+        chain: &[Vec<u8>],
+        at: UnixTime,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+    ) -> Result<Certificate, Untrusted> {
         let first = chain.first().ok_or(Untrusted::Missing)?;
         let owner = Certificate::from_der(first).map_err(|_| Untrusted::Unreadable)?;
-        let issuer = self.follow(&owner, chain, at)?;
+        let issuer = self.follow(&owner, chain, at, algorithms)?;
         if at > issuer.not_after {
             return Err(Untrusted::AuthorityExpired(issuer.not_after));
         }
@@ -152,49 +168,69 @@ impl TrustStore {
     /// What was revoked since of a chain that was believed at that time; that anything of it has expired
     /// since is no matter. Most chains need no more than the cheap look that comes first.
     pub fn revoked_since(&self, chain: &[Vec<u8>], believed: UnixTime) -> Option<Untrusted> {
-        self.find_revoked(chain)?;
+        let read = chain.iter().map(|der| Certificate::from_der(der));
+        let read: Vec<_> = read.filter_map(Result::ok).collect();
+        read.iter()
+            .find_map(|certificate| self.revoked(certificate))?;
         let why = self.verify(chain, believed).err()?;
         matches!(why, Untrusted::Revoked { .. }).then_some(why)
     }
 
-    /// A certificate of a chain that a list names, whoever has signed that list.
-    fn find_revoked(&self, chain: &[Vec<u8>]) -> Option<Untrusted> {
-        let named = |certificate: Certificate| {
-            let mut lists = self.lists.iter();
-            let since = lists.find_map(|list| list.revokes(&certificate))?;
-            let subject = certificate.subject;
-            Some(Untrusted::Revoked { subject, since })
-        };
-        let mut chain = chain.iter();
-        chain.find_map(|der| Certificate::from_der(der).ok().and_then(named))
+    /// That a list names this certificate, whoever has signed that list.
+    fn revoked(&self, certificate: &Certificate) -> Option<Untrusted> {
+        let mut lists = self.lists.iter();
+        let since = lists.find_map(|list| list.revokes(certificate))?;
+        let subject = certificate.subject.clone();
+        Some(Untrusted::Revoked { subject, since })
     }
 
-    /// The CA that a chain leads to.
+    /// The CA that a chain leads to, by the first of its lines that is believed.
     fn follow(
         &self,
         owner: &Certificate,
         chain: &[Vec<u8>],
         at: UnixTime,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
     ) -> Result<&Certificate, Untrusted> {
-        let der = |octets| CertificateDer::from_slice(octets);
-        let authorities: Vec<_> = self.authorities.iter().map(|ca| der(&ca.der)).collect();
+        let others = lines::others(owner, chain).ok_or(Untrusted::TooMany)?;
+        let mut why = None;
+        for line in lines::leading(owner, &others, &self.authorities) {
+            match self.follow_line(owner, &line, at, algorithms) {
+                Ok(authority) => return Ok(authority),
+                Err(error) => drop(why.get_or_insert(error)),
+            }
+        }
+        Err(why.unwrap_or_else(|| Untrusted::UnknownAuthority(owner.issuer.clone())))
+    }
+
+    /// The CA that a line leads to, in which webpki has nothing to choose.
+    fn follow_line(
+        &self,
+        owner: &Certificate,
+        line: &[&Certificate],
+        at: UnixTime,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+    ) -> Result<&Certificate, Untrusted> {
+        let why = |error| {
+            let revoked = matches!(error, Error::CertRevoked).then(|| {
+                let mut certificates = std::iter::once(&owner).chain(line);
+                certificates.find_map(|certificate| self.revoked(certificate))
+            });
+            revoked.flatten().unwrap_or_else(|| untrusted(error, owner))
+        };
+        let authorities: Vec<_> = self.authorities.iter().map(der).collect();
         let anchors = authorities.iter().map(webpki::anchor_from_trusted_cert);
         let anchors: Vec<_> = anchors
             .collect::<Result<_, _>>()
             .map_err(|error| Untrusted::Invalid(format!("a CA in `ca`: {error}")))?;
-        let rest: Vec<_> = chain.iter().skip(1).map(|octets| der(octets)).collect();
-        let first = der(&owner.der);
-        let why = |error| {
-            let revoked = matches!(error, Error::CertRevoked).then(|| self.find_revoked(chain));
-            revoked.flatten().unwrap_or_else(|| untrusted(error, owner))
-        };
+        let line: Vec<_> = line.iter().map(|certificate| der(certificate)).collect();
+        let first = der(owner);
         let certificate = EndEntityCert::try_from(&first).map_err(why)?;
-        let algorithms = verifier::ALL;
         let time = rustls_pki_types::UnixTime::since_unix_epoch(Duration::from_secs(at.0));
         let lists: Vec<_> = self.lists.iter().map(RevocationList::list).collect();
         let revocation = self.options(&lists).map_err(why)?;
         let path = certificate
-            .verify_for_usage(algorithms, &anchors, &rest, time, ForIke, revocation, None)
+            .verify_for_usage(algorithms, &anchors, &line, time, ForIke, revocation, None)
             .map_err(why)?;
         let index = anchors.iter().position(|anchor| anchor == path.anchor());
         index
@@ -238,6 +274,10 @@ impl ExtendedKeyUsageValidator for ForIke {
         }
         found.then_some(()).ok_or(Error::EmptyEkuExtension)
     }
+}
+
+const fn der(certificate: &Certificate) -> CertificateDer<'_> {
+    CertificateDer::from_slice(certificate.der.as_slice())
 }
 
 fn untrusted(error: Error, owner: &Certificate) -> Untrusted {
@@ -340,6 +380,128 @@ mod tests {
         ] {
             let refused = behind_the_fence(&chain);
             assert!(matches!(refused, Err(Untrusted::Invalid(_))), "{refused:?}");
+        }
+    }
+
+    /// A certificate for an Ed25519 key that nobody has, signed by nobody. `ca` is its extension.
+    fn forged(serial: u8, issuer: &str, subject: &str, is_ca: bool) -> Vec<u8> {
+        let der = |tag: u8, parts: &[&[u8]]| {
+            let value = parts.concat();
+            let length = value.len() as u16;
+            let length = match value.len() {
+                0..128 => vec![length as u8],
+                128..256 => vec![0x81, length as u8],
+                _ => vec![0x82, (length >> 8) as u8, length as u8],
+            };
+            [&[tag], &length[..], &value].concat()
+        };
+        let ed25519 = [0x30, 5, 6, 3, 0x2b, 0x65, 0x70];
+        let name = |text: &str| {
+            let common = der(0x30, &[&[6, 3, 0x55, 4, 3], &der(0x0c, &[text.as_bytes()])]);
+            der(0x30, &[&der(0x31, &[&common])])
+        };
+        let time = |text: &str| der(0x17, &[text.as_bytes()]);
+        let validity = der(0x30, &[&time("200101000000Z"), &time("490101000000Z")]);
+        let key = der(0x30, &[&ed25519, &der(3, &[&[0], &[serial; 32]])]);
+        let constraints = [
+            0x30, 15, 6, 3, 0x55, 0x1d, 19, 1, 1, 0xff, 4, 5, 0x30, 3, 1, 1, 0xff,
+        ];
+        let extensions = der(0xa3, &[&der(0x30, &[&constraints])]);
+        let parts = [
+            &[0xa0, 3, 2, 1, 2, 2, 1, serial + 1][..],
+            &ed25519,
+            &name(issuer),
+            &validity,
+            &name(subject),
+            &key,
+            if is_ca { &extensions } else { &[] },
+        ];
+        der(0x30, &[&der(0x30, &parts), &ed25519, &der(3, &[&[0; 65]])])
+    }
+
+    /// How many signatures were verified by the current test's thread.
+    #[derive(Debug)]
+    struct Counted;
+
+    thread_local! {
+        static VERIFIED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    impl SignatureVerificationAlgorithm for Counted {
+        fn verify_signature(
+            &self,
+            _: &[u8],
+            _: &[u8],
+            _: &[u8],
+        ) -> Result<(), rustls_pki_types::InvalidSignature> {
+            VERIFIED.set(VERIFIED.get() + 1);
+            Err(rustls_pki_types::InvalidSignature)
+        }
+
+        fn public_key_alg_id(&self) -> rustls_pki_types::AlgorithmIdentifier {
+            rustls_pki_types::alg_id::ED25519
+        }
+
+        fn signature_alg_id(&self) -> rustls_pki_types::AlgorithmIdentifier {
+            rustls_pki_types::alg_id::ED25519
+        }
+    }
+
+    /// Signatures that are verified for a chain of one owner and so many forged CAs of one name.
+    fn signatures_of(forged_cas: u8, issuer: &str, store: &TrustStore) -> (Untrusted, usize) {
+        let cas = (1..=forged_cas).map(|serial| forged(serial, issuer, issuer, true));
+        let owner = forged(0, issuer, "owner", false);
+        let chain: Vec<_> = std::iter::once(owner).chain(cas).collect();
+        VERIFIED.set(0);
+        let refused = store.verify_by(&chain, TODAY, &[&Counted]).unwrap_err();
+        (refused, VERIFIED.get())
+    }
+
+    #[test]
+    fn certificates_that_could_stand_in_any_order_cost_a_bounded_number_of_signatures() {
+        let store = TrustStore::new(vec![certificate("ca")]);
+        for count in 1..=9 {
+            let (refused, signatures) = signatures_of(count, "Test CA", &store);
+            assert!(matches!(refused, Untrusted::Forged(_)), "{refused:?}");
+            assert!(signatures <= 12, "{count} CAs: {signatures} signatures");
+            let (refused, signatures) = signatures_of(count, "A", &store);
+            assert!(matches!(refused, Untrusted::UnknownAuthority(_)));
+            assert_eq!(signatures, 0, "{count} CAs that lead nowhere");
+            let (refused, signatures) = signatures_of(count, "A", &TrustStore::default());
+            assert!(matches!(refused, Untrusted::UnknownAuthority(_)));
+            assert_eq!(signatures, 0, "{count} CAs, and none in the store");
+        }
+        assert_eq!(signatures_of(10, "A", &store), (Untrusted::TooMany, 0));
+    }
+
+    #[test]
+    fn a_chain_is_believed_in_any_order_with_anything_besides() {
+        let good = ["mobile-middle", "middle"];
+        for besides in [
+            &["ca"][..],
+            &["same", "other", "thief"],
+            &["middle", "middle", "mobile-middle"],
+            &["same", "ca", "other", "fence", "deep-1", "deep-2", "deep-3"],
+        ] {
+            let first = [&good[..1], besides, &good[1..]].concat();
+            let last = [&good[..], besides].concat();
+            assert!(verify(&first, TODAY).is_ok(), "{first:?}");
+            assert!(verify(&last, TODAY).is_ok(), "{last:?}");
+        }
+    }
+
+    /// A CA has two certificates, and the one that comes first leads nowhere, or was forged.
+    #[test]
+    fn a_cross_signed_ca_is_followed_by_the_line_that_is_good() {
+        let genuine = ["mobile-middle", "middle"].map(|name| certificate(name).der);
+        for issuer in ["Other CA", "Test CA"] {
+            let bad = forged(1, issuer, "Middle CA", true);
+            let [owner, middle] = genuine.clone();
+            let store = TrustStore::new(vec![certificate("ca")]);
+            assert!(
+                store.verify(&[owner, bad, middle], TODAY).is_ok(),
+                "{issuer}"
+            );
         }
     }
 
