@@ -105,14 +105,14 @@ pub fn today() -> UnixTime {
     UnixTime(since.map_or(0, |since| since.as_secs()))
 }
 
-/// Whether a certificate names an identity, octet by octet.
+/// Whether a certificate names an identity, as a peer compares them.
 fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
-    certificate.names.iter().any(|name| match (name, identity) {
-        (Name::Dns(name), Identity::Fqdn(identity))
-        | (Name::Email(name), Identity::Email(identity)) => name == identity,
-        (Name::Address(name), Identity::Address(identity)) => name == identity,
-        _ => false,
-    })
+    let mut names = certificate.names.iter().map(|name| match name {
+        Name::Dns(name) => Identity::Fqdn(name.clone()),
+        Name::Email(name) => Identity::Email(name.clone()),
+        Name::Address(address) => Identity::Address(*address),
+    });
+    names.any(|name| name == *identity)
 }
 
 /// The certificates of the PEM file that a value names.

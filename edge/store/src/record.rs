@@ -21,7 +21,7 @@ pub struct OwnedKey(String, u8, Vec<u8>);
 impl OwnedKey {
     /// Of an identity's lease out of a pool.
     pub fn new(pool: &str, identity: &Identity) -> Self {
-        let (kind, data) = match identity {
+        let (kind, data) = match &identity.canonical() {
             Identity::Address(IpAddr::V4(address)) => (IPV4, address.octets().to_vec()),
             Identity::Address(IpAddr::V6(address)) => (IPV6, address.octets().to_vec()),
             Identity::Fqdn(name) => (FQDN, name.as_bytes().to_vec()),

@@ -5,6 +5,7 @@ use crate::text::{clean, plural};
 use config::Config;
 use control::{Deed, Failure, Permit, Record, Why};
 use crypto::UnixTime;
+use model::Identity;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -88,8 +89,9 @@ fn read(lines: &str) -> (Vec<Record>, u64) {
 fn is_wanted(record: &Record, wanted: &Wanted, since: Option<&str>) -> bool {
     let named = |name: &String| [&record.peer, &record.gateway].contains(&&Some(name.clone()));
     let concerns = |node: &String| {
-        let licensed = record.licences.iter().any(|permit| permit.node == *node);
-        licensed || record.identity.as_ref() == Some(node)
+        let is_it = |name: &String| name.parse::<Identity>() == node.parse();
+        record.licences.iter().any(|permit| is_it(&permit.node))
+            || record.identity.as_ref().is_some_and(is_it)
     };
     wanted.peer.as_ref().is_none_or(named)
         && wanted.node.as_ref().is_none_or(concerns)

@@ -48,7 +48,7 @@ pub use raw_key::{NoKey, RawKey};
 pub use revocation::{NoRevocationList, RevocationList, Revoked};
 pub use rng::Rng;
 pub use secret::{Secret, equal};
-pub use signature::{KeyKind, PublicKey, SignatureAlgorithm};
+pub use signature::{KeyKind, PublicKey, SignatureAlgorithm, fixed as fixed_signature};
 pub use trust::{Revocation, TrustStore, Untrusted};
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::certificate::Certificate;
 pub(crate) const MAX_CERTIFICATES: usize = 10;
 
 /// Each cross-signed CA adds a line; so does each certificate that is forged in the name of one.
-const MAX_LINES: usize = 6;
+const MAX_LINES: usize = 4;
 
 /// The certificates of a chain besides the owner's that can be read, each once. `None` if they are too many.
 pub(crate) fn others(owner: &Certificate, chain: &[Vec<u8>]) -> Option<Vec<Certificate>> {

@@ -3,9 +3,10 @@
 //! takes the private key, which is the edge's, and for most of them randomness of its own.
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256,
-    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
-    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_ASN1,
+    ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
+    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
+    RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
 };
 use std::fmt;
 
@@ -128,6 +129,44 @@ impl PublicKey {
         let key = UnparsedPublicKey::new(algorithm.verification(), &self.octets);
         algorithm.kind() == self.kind && key.verify(message, signature).is_ok()
     }
+
+    /// Whether the holder of the private key signed the message with ECDSA and the hash of its curve, in
+    /// the form of RFC 4754 section 7: both numbers one after the other, each as long as the curve's order.
+    pub fn verifies_fixed(&self, message: &[u8], signature: &[u8]) -> bool {
+        let algorithm: &dyn VerificationAlgorithm = match self.kind {
+            KeyKind::P256 => &ECDSA_P256_SHA256_FIXED,
+            KeyKind::P384 => &ECDSA_P384_SHA384_FIXED,
+            KeyKind::Ed25519 | KeyKind::Rsa => return false,
+        };
+        let key = UnparsedPublicKey::new(algorithm, &self.octets);
+        key.verify(message, signature).is_ok()
+    }
+}
+
+/// A signature of ECDSA in DER, in the form of RFC 4754 section 7. `None` if the key is of another kind.
+pub fn fixed(kind: KeyKind, der: &[u8]) -> Option<Vec<u8>> {
+    let len = match kind {
+        KeyKind::P256 => 32,
+        KeyKind::P384 => 48,
+        KeyKind::Ed25519 | KeyKind::Rsa => return None,
+    };
+    let [0x30, _, numbers @ ..] = der else {
+        return None;
+    };
+    let (r, rest) = number(numbers, len)?;
+    let (s, _) = number(rest, len)?;
+    Some([r, s].concat())
+}
+
+/// An INTEGER, filled up with zeros in front, and what is behind it.
+fn number(der: &[u8], len: usize) -> Option<(Vec<u8>, &[u8])> {
+    let [0x02, octets, rest @ ..] = der else {
+        return None;
+    };
+    let (value, rest) = rest.split_at_checked((*octets).into())?;
+    let value = value.strip_prefix(&[0]).unwrap_or(value);
+    let zeros = vec![0; len.checked_sub(value.len())?];
+    Some(([&zeros, value].concat(), rest))
 }
 
 #[cfg(test)]
@@ -157,6 +196,44 @@ mod tests {
                 }
             }
             assert!(done >= 100, "only {done} vectors");
+        }
+    }
+
+    #[test]
+    fn the_fixed_form_of_a_good_signature_is_verified_as_the_one_in_der_is() {
+        for (name, kind) in [
+            (ecdsa::TestName::EcdsaSecp256r1Sha256, KeyKind::P256),
+            (ecdsa::TestName::EcdsaSecp384r1Sha384, KeyKind::P384),
+        ] {
+            let set = ecdsa::TestSet::load(name).unwrap();
+            let mut done = 0;
+            for group in &set.test_groups {
+                let octets = group.key.key.to_vec();
+                let key = PublicKey { kind, octets };
+                let good = |t: &&ecdsa::Test| t.result == TestResult::Valid;
+                for test in group.tests.iter().filter(good) {
+                    let signature = fixed(kind, &test.sig).unwrap();
+                    assert!(key.verifies_fixed(&test.msg, &signature), "{test:?}");
+                    assert!(!key.verifies_fixed(&test.msg, &test.sig), "{test:?}");
+                    let longer = [&signature[..], &[0]].concat();
+                    assert!(!key.verifies_fixed(&test.msg, &longer));
+                    done += 1;
+                }
+            }
+            assert!(done >= 50, "only {done} vectors");
+        }
+        for kind in [KeyKind::Ed25519, KeyKind::Rsa] {
+            assert_eq!(fixed(kind, &[0x30, 6, 2, 1, 1, 2, 1, 1]), None);
+        }
+        let short = fixed(KeyKind::P256, &[0x30, 6, 2, 1, 1, 2, 1, 2]).unwrap();
+        assert_eq!((short.len(), short[31], short[63]), (64, 1, 2));
+        for bad in [
+            &[][..],
+            &[0x30, 6, 2, 9, 1],
+            &[0x30, 3, 2, 1, 1],
+            &[0x31, 6, 2, 1, 1, 2, 1, 1],
+        ] {
+            assert_eq!(fixed(KeyKind::P256, bad), None);
         }
     }
 

@@ -352,7 +352,7 @@ pub(crate) fn of_initiator(first: &[u8], second: Option<&Message>, private: bool
 
 fn initiator_identity(message: &Message) -> Option<&Identity> {
     find(message, |payload| match payload {
-        Payload::IdInitiator(identity) => Some(identity),
+        Payload::IdInitiator(id) => Some(&id.identity),
         _ => None,
     })
 }

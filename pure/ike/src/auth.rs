@@ -12,8 +12,7 @@
 
 use crate::keys::PRF;
 use crypto::Secret;
-use model::Identity;
-use wire::ike::{AuthMethod, Authentication, Payload};
+use wire::ike::{AuthMethod, Authentication, Identification};
 
 const KEY_PAD: &[u8] = b"Key Pad for IKEv2";
 
@@ -35,8 +34,8 @@ pub(crate) struct Claim<'a> {
     pub(crate) nonce: &'a [u8],
     /// The prover's SK_p.
     pub(crate) proof_key: &'a Secret,
-    /// Who the prover says it is.
-    pub(crate) identity: &'a Identity,
+    /// Who the prover says it is, as it was sent.
+    pub(crate) id: &'a Identification,
     /// IntAuth of what both ends sent since; nothing if they sent nothing.
     pub(crate) intermediate: &'a [u8],
 }
@@ -59,10 +58,8 @@ impl Claim<'_> {
 
     /// What is signed.
     pub(crate) fn octets(&self) -> Vec<u8> {
-        let identity = Payload::identity_body(self.identity);
-        let identity = PRF.mac(self.proof_key.expose(), &[&identity]);
-        let identity = identity.expose();
-        [self.message, self.nonce, identity, self.intermediate].concat()
+        let id = PRF.mac(self.proof_key.expose(), &[&self.id.octets()]);
+        [self.message, self.nonce, id.expose(), self.intermediate].concat()
     }
 
     fn mac(&self, psk: &Secret) -> Secret {
@@ -75,12 +72,16 @@ impl Claim<'_> {
 mod tests {
     use super::*;
 
-    fn claim<'a>(identity: &'a Identity, proof_key: &'a Secret) -> Claim<'a> {
+    fn id() -> Identification {
+        Identification::from("a.example".parse::<model::Identity>().unwrap())
+    }
+
+    fn claim<'a>(id: &'a Identification, proof_key: &'a Secret) -> Claim<'a> {
         Claim {
             message: b"message one",
             nonce: &[7; 32],
             proof_key,
-            identity,
+            id,
             intermediate: &[],
         }
     }
@@ -88,8 +89,8 @@ mod tests {
     /// The expected value comes from Python's hmac module.
     #[test]
     fn the_proof_is_that_of_rfc_7296_section_2_15() {
-        let (identity, key) = ("a.example".parse().unwrap(), Secret::new(vec![9; 32]));
-        let proof = claim(&identity, &key).prove(&Secret::new(b"secret".to_vec()));
+        let (id, key) = (id(), Secret::new(vec![9; 32]));
+        let proof = claim(&id, &key).prove(&Secret::new(b"secret".to_vec()));
         let hex: String = proof.data.iter().map(|o| format!("{o:02x}")).collect();
         assert_eq!(
             hex,
@@ -99,9 +100,9 @@ mod tests {
 
     #[test]
     fn nothing_but_the_right_octets_proves() {
-        let (identity, key) = ("a.example".parse().unwrap(), Secret::new(vec![9; 32]));
+        let (id, key) = (id(), Secret::new(vec![9; 32]));
         let psk = Secret::new(b"secret".to_vec());
-        let claim = claim(&identity, &key);
+        let claim = claim(&id, &key);
         let good = claim.prove(&psk);
         assert!(claim.verify(&good, &psk).is_some());
         let variants: [fn(&mut Authentication); 4] = [

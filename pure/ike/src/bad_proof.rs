@@ -45,6 +45,14 @@ pub enum BadProof {
         "it has to prove itself by certificate, as it has neither `psk` nor `pubkey` here, but it came with another kind of proof"
     )]
     CertificateExpected,
+    /// A signature of the time before RFC 7427.
+    #[error(
+        "it signed with RSA and SHA-1, as it names no hash algorithms to do better (RFC 7427): issue its certificate for a key of ECDSA P-256 or P-384"
+    )]
+    OldRsa,
+    /// A certificate where no peer has one.
+    #[error("it came with a certificate, and no peer here proves itself by one")]
+    NoCertificateExpected,
     /// A signature where we want a shared key.
     #[error(
         "it has to prove a pre-shared key, as it has a `psk` here, but it came with a signature"
@@ -80,6 +88,7 @@ impl BadProof {
             // They would tell that there is such a peer.
             Self::AnotherKey { .. } | Self::WrongKey => return None,
             Self::CertificateExpected | Self::SharedKeyExpected | Self::KeyExpected => return None,
+            Self::OldRsa | Self::NoCertificateExpected => return None,
         })
     }
 }

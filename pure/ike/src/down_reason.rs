@@ -4,6 +4,7 @@ use crate::advice::{advice, cutter, refusal_of_ours};
 use crate::bad_proof::BadProof;
 use crate::extension::fragment::Uncut;
 use crate::extension::mode::BadMode;
+use crate::signature::NotVerified;
 use model::Identity;
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{CertificateRefusal, NotifyType};
@@ -64,10 +65,8 @@ pub enum DownReason {
     #[error("{0}")]
     BadProof(#[from] BadProof),
     /// The peer does not verify what we sign with.
-    #[error(
-        "the peer does not verify signatures of our key's kind (RFC 7427): issue our certificate for a key of the kind it names, or use a `psk`"
-    )]
-    SignatureNotAccepted,
+    #[error("{0}")]
+    SignatureNotAccepted(#[from] NotVerified),
     /// The private key does not work.
     #[error("our private key cannot sign: look at `cert` and `key` in [node]")]
     CannotSign,

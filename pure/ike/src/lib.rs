@@ -91,5 +91,5 @@ pub use extension::tcp::Tcp;
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
 pub use pool::Pool;
 pub use refusal::{GrantRefusal, KeyRefusal, Refusal};
-pub use signature::{Credential, Signer};
+pub use signature::{Credential, NotVerified, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

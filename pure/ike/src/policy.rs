@@ -4,6 +4,7 @@
 use crate::config::{ChildPolicy, Peer, PeerRole, ZonePolicy};
 use model::{Mode, TrafficSelector};
 use std::time::Duration;
+use wire::ike::NotifyType;
 
 /// What is said of one child. What is said of the peer holds for all of them.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,19 @@ pub(crate) struct Policy<'p> {
 }
 
 impl Peer {
+    /// Whether the IKE SA stays whose first child was refused so in IKE_AUTH: "the IKE SA is still created as
+    /// usual" (RFC 7296 section 1.2), and is of use if there are other children. Without an address there is
+    /// none of them either.
+    pub(crate) fn goes_on_after(&self, refusal: NotifyType) -> bool {
+        let of_first = matches!(
+            refusal,
+            NotifyType::NO_PROPOSAL_CHOSEN
+                | NotifyType::TS_UNACCEPTABLE
+                | NotifyType::SINGLE_PAIR_REQUIRED
+        );
+        of_first && !self.children.is_empty()
+    }
+
     /// Its children, the first one first; none for a role without.
     pub(crate) fn policies(&self) -> impl Iterator<Item = Policy<'_>> {
         let first = match &self.role {

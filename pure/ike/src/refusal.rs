@@ -9,6 +9,7 @@ use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::extension::mode::BadMode;
 use crate::extension::ppk::BadPpk;
 use crate::menu::IkeMenu;
+use crate::signature::NotVerified;
 use model::{Group, Identity, InnerAddresses, Kem, Licence, Mode, Suite};
 use std::net::IpAddr;
 use wire::ike::{NotifyType, RefusalCode};
@@ -74,10 +75,11 @@ pub enum Refusal {
     )]
     WithoutResources,
     /// We cannot prove ourselves to it.
-    #[error(
-        "it does not verify signatures of our key's kind (RFC 7427), or our key cannot sign: look at `cert` and `key` in [node]"
-    )]
+    #[error("our private key cannot sign: look at `cert` and `key` in [node]")]
     CannotProve,
+    /// It cannot verify our proof.
+    #[error("{0}")]
+    SignatureNotAccepted(#[from] NotVerified),
     /// No proposal of its IKE SA fits.
     #[error(
         "it offers no IKE suite that is allowed here: {} with prfsha256 and {}{} is; compare `suite` and `groups` at both ends{}",
@@ -137,8 +139,8 @@ pub enum Refusal {
     /// The role allows no child.
     #[error("it asks for a tunnel, but its role here allows none")]
     NoChildForRole,
-    /// A VPN peer without a child is useless.
-    #[error("it is a VPN peer but asks for no tunnel")]
+    /// A part of a child is none.
+    #[error("it asks for a tunnel, and leaves out its proposals or its traffic selectors")]
     ChildMissing,
     /// ESP goes in UDP only.
     #[error(
@@ -244,6 +246,12 @@ pub enum Refusal {
     ChildRefused {
         /// Which of the peer's; `None` for the first.
         name: Option<String>,
+        /// How it said so.
+        notify: NotifyType,
+    },
+    /// An error in the answer to what needs none.
+    #[error("it answers a message about this IKE SA with {notify}; {}", advice(*.notify))]
+    InformationRefused {
         /// How it said so.
         notify: NotifyType,
     },

@@ -5,6 +5,10 @@
 //! AUTH = length (1) | AlgorithmIdentifier | signature over the claim's octets
 //! ```
 //!
+//! A peer that names no hash algorithms knows only the methods from before RFC 7427, as Windows and Apple's
+//! systems do: with it ECDSA is used as in RFC 4754, where curve and hash go together and AUTH is the
+//! signature alone. RSA of that time means SHA-1, and is refused.
+//!
 //! The private key is not ours: whoever owns the engine lends a [`Signer`]. What is verified comes
 //! in an order that tells strangers nothing about who is configured here: the chain, the name, the
 //! signature, and only then whose peer that is. Without a chain there is nothing that could be told
@@ -15,7 +19,10 @@ use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
 use crate::directory::Directory;
 use crate::exchange::{find, find_notify, notify};
-use crypto::{Certificate, Name, PublicKey, RawKey, SignatureAlgorithm, TrustStore, UnixTime};
+use crypto::{
+    Certificate, KeyKind, Name, PublicKey, RawKey, SignatureAlgorithm, TrustStore, UnixTime,
+    fixed_signature,
+};
 use model::Identity;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -55,17 +62,21 @@ impl Credential {
     /// The CERT payloads and our AUTH for a peer. `None` if the key cannot be used.
     pub(crate) fn prove(
         &self,
+        method: AuthMethod,
         claim: &Claim<'_>,
         peer: &Peer,
     ) -> Option<(Vec<Payload>, Authentication)> {
         let signature = self.signer.sign(&claim.octets())?;
-        let algorithm = identifier(self.algorithm, Form::OURS);
-        let data = [&[algorithm.len() as u8], &algorithm[..], &signature].concat();
-        let proof = Authentication {
-            method: AuthMethod::DIGITAL_SIGNATURE,
-            data,
+        let kind = self.key.key().kind;
+        let data = match method {
+            AuthMethod::DIGITAL_SIGNATURE => {
+                let algorithm = identifier(self.algorithm, Form::OURS);
+                [&[algorithm.len() as u8], &algorithm[..], &signature].concat()
+            }
+            _ if by_curve(kind) == Some(method) => fixed_signature(kind, &signature)?,
+            _ => return None,
         };
-        Some((self.certificates(peer), proof))
+        Some((self.certificates(peer), Authentication { method, data }))
     }
 
     /// Whose our key is; or to who knows that, which one it is.
@@ -81,14 +92,48 @@ impl Credential {
         all.into_iter().map(payload).collect()
     }
 
-    /// Whether the peer said that it verifies signatures of our kind (RFC 7427 section 4).
-    pub(crate) fn is_accepted(&self, message: &Message) -> bool {
-        let wanted = hash(self.algorithm);
-        let announced = find_notify(message, NotifyType::SIGNATURE_HASH_ALGORITHMS);
-        announced.is_some_and(|hashes| {
-            let mut hashes = hashes.data.chunks_exact(2);
-            hashes.any(|hash| hash == wanted.to_be_bytes())
-        })
+    /// The method by which the sender of a message of IKE_SA_INIT verifies our signature: a list of
+    /// hash algorithms "implicitly indicates support of the new" one (RFC 7427 section 4).
+    pub(crate) fn method(&self, message: &Message) -> Result<AuthMethod, NotVerified> {
+        let kind = self.key.key().kind;
+        let Some(hashes) = find_notify(message, NotifyType::SIGNATURE_HASH_ALGORITHMS) else {
+            return by_curve(kind).ok_or(NotVerified::NoHashes(kind));
+        };
+        let wanted = hash(self.algorithm).to_be_bytes();
+        let mut hashes = hashes.data.chunks_exact(2);
+        match hashes.any(|hash| hash == wanted) {
+            true => Ok(AuthMethod::DIGITAL_SIGNATURE),
+            false => Err(NotVerified::OtherHashes(kind)),
+        }
+    }
+}
+
+/// Why a peer cannot verify what we sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotVerified {
+    /// Ours is not among the hash algorithms that it names.
+    #[error(
+        "the peer does not verify signatures of our key's kind, {0} (RFC 7427): issue our certificate for a key of a kind that it verifies, or use a `psk`"
+    )]
+    OtherHashes(KeyKind),
+    /// It names none.
+    #[error(
+        "the peer does not verify signatures of our key's kind, {0}: it names no hash algorithms (RFC 7427), so it knows ECDSA alone; issue our certificate for a key of ECDSA P-256 or P-384, or use a `psk`"
+    )]
+    NoHashes(KeyKind),
+}
+
+/// Whether signatures by a method are verified here.
+pub(crate) fn is_verified(method: AuthMethod) -> bool {
+    method.is_signature() && method != AuthMethod::RSA_SIGNATURE
+}
+
+/// The method from before RFC 7427 that goes with a key.
+const fn by_curve(kind: KeyKind) -> Option<AuthMethod> {
+    match kind {
+        KeyKind::P256 => Some(AuthMethod::ECDSA_P256),
+        KeyKind::P384 => Some(AuthMethod::ECDSA_P384),
+        KeyKind::Ed25519 | KeyKind::Rsa => None,
     }
 }
 
@@ -141,11 +186,12 @@ pub(crate) fn verify(
     proof: &Authentication,
     message: &Message,
     known: Option<&RawKey>,
-    config: &Config,
+    config: &Directory,
     today: UnixTime,
 ) -> Result<PeerProved, BadProof> {
     let verified = match chain(message).as_slice() {
         [] => by_key(claim, proof, message, known, config),
+        _ if !config.signing.certificates => Err(BadProof::NoCertificateExpected),
         chain => by_certificate(claim, proof, chain, &config.trust, today),
     };
     verified.map(|()| PeerProved::by_signature())
@@ -155,16 +201,19 @@ pub(crate) fn verify(
 pub(crate) fn is_expected(peer: &Peer, message: &Message) -> Result<(), BadProof> {
     match (&peer.psk, &peer.key) {
         (Some(_), _) => Err(BadProof::SharedKeyExpected),
-        (None, key) if key.is_some() == is_certified(message) => Err(missed(peer)),
+        (None, key) if key.is_some() == is_certified(message) => {
+            Err(missed(peer, AuthMethod::DIGITAL_SIGNATURE))
+        }
         (None, _) => Ok(()),
     }
 }
 
 /// What a peer without a secret has to prove itself by, and does not.
-pub(crate) const fn missed(peer: &Peer) -> BadProof {
-    match peer.key {
-        Some(_) => BadProof::KeyExpected,
-        None => BadProof::CertificateExpected,
+pub(crate) const fn missed(peer: &Peer, method: AuthMethod) -> BadProof {
+    match (method, &peer.key) {
+        (AuthMethod::RSA_SIGNATURE, _) => BadProof::OldRsa,
+        (_, Some(_)) => BadProof::KeyExpected,
+        (_, None) => BadProof::CertificateExpected,
     }
 }
 
@@ -181,9 +230,9 @@ fn by_certificate(
     today: UnixTime,
 ) -> Result<(), BadProof> {
     let certificate = trust.verify(chain, today)?;
-    if !vouches(&certificate, claim.identity) {
+    if !vouches(&certificate, &claim.id.identity) {
         return Err(BadProof::WrongName {
-            claimed: claim.identity.clone(),
+            claimed: claim.id.identity.clone(),
             names: certificate.names.iter().map(Name::to_string).collect(),
         });
     }
@@ -216,6 +265,9 @@ fn by_key(
 
 /// Whether the owner of a key signed the claim.
 fn is_signed(claim: &Claim<'_>, proof: &Authentication, key: &PublicKey) -> Result<(), BadProof> {
+    if proof.method != AuthMethod::DIGITAL_SIGNATURE {
+        return is_signed_by_curve(claim, proof, key);
+    }
     let (length, rest) = proof.data.split_first().ok_or(BadProof::UnknownSignature)?;
     let (algorithm, signature) = rest
         .split_at_checked(usize::from(*length))
@@ -226,6 +278,22 @@ fn is_signed(claim: &Claim<'_>, proof: &Authentication, key: &PublicKey) -> Resu
         return Err(BadProof::UnknownSignature);
     }
     match key.verifies(algorithm, &claim.octets(), signature) {
+        true => Ok(()),
+        false => Err(BadProof::WrongSignature),
+    }
+}
+
+/// The same by a method from before RFC 7427. A peer may use it that could do better: "different algorithms
+/// can be used in different directions" (section 4), and the hash is no worse.
+fn is_signed_by_curve(
+    claim: &Claim<'_>,
+    proof: &Authentication,
+    key: &PublicKey,
+) -> Result<(), BadProof> {
+    if by_curve(key.kind) != Some(proof.method) {
+        return Err(BadProof::UnknownSignature);
+    }
+    match key.verifies_fixed(&claim.octets(), &proof.data) {
         true => Ok(()),
         false => Err(BadProof::WrongSignature),
     }
@@ -388,14 +456,14 @@ pub(crate) fn first(chain: &[Vec<u8>]) -> Option<Certificate> {
     Certificate::from_der(chain.first()?).ok()
 }
 
-/// Whether a certificate is for an identity, octet by octet (RFC 4945 section 3.1).
+/// Whether a certificate is for an identity (RFC 4945 section 3.1).
 pub(crate) fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
-    certificate.names.iter().any(|name| match (name, identity) {
-        (Name::Dns(name), Identity::Fqdn(identity))
-        | (Name::Email(name), Identity::Email(identity)) => name == identity,
-        (Name::Address(name), Identity::Address(identity)) => name == identity,
-        _ => false,
-    })
+    let mut names = certificate.names.iter().map(|name| match name {
+        Name::Dns(name) => Identity::Fqdn(name.clone()),
+        Name::Email(name) => Identity::Email(name.clone()),
+        Name::Address(address) => Identity::Address(*address),
+    });
+    names.any(|name| name == *identity)
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! Who a peer says it is (RFC 7296 section 3.5).
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An IKEv2 identity. Equality is octet equality: no wildcard, no prefix, no case folding.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// An IKEv2 identity. Domain names, and the domain of a mail address, are equal in letters of either
+/// case (RFC 4343, RFC 5280 sections 7.2 and 7.5); everything else is equal octet by octet, without
+/// wildcards or prefixes. The spelling is kept, for it is what AUTH and tokens cover.
+#[derive(Clone, Debug)]
 pub enum Identity {
     /// ID_IPV4_ADDR or ID_IPV6_ADDR.
     Address(IpAddr),
@@ -33,6 +36,82 @@ impl FromStr for Identity {
             Err(_) => Self::Fqdn(text.to_owned()),
         })
     }
+}
+
+impl Identity {
+    /// The place of its kind among the others.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Address(_) => 0,
+            Self::Fqdn(_) => 1,
+            Self::Email(_) => 2,
+            Self::Opaque { .. } => 3,
+        }
+    }
+
+    /// The spelling that stands for all that are equal to it.
+    #[must_use]
+    pub fn canonical(&self) -> Self {
+        match self {
+            Self::Fqdn(name) => Self::Fqdn(name.to_ascii_lowercase()),
+            Self::Email(address) => {
+                let (local, domain) = mailbox(address);
+                Self::Email([local, &domain.to_ascii_lowercase()].concat())
+            }
+            Self::Address(_) | Self::Opaque { .. } => self.clone(),
+        }
+    }
+}
+
+impl Ord for Identity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Address(a), Self::Address(b)) => a.cmp(b),
+            (Self::Fqdn(a), Self::Fqdn(b)) => compare(a, b),
+            (Self::Email(a), Self::Email(b)) => {
+                let ((a, at_a), (b, at_b)) = (mailbox(a), mailbox(b));
+                a.cmp(b).then_with(|| compare(at_a, at_b))
+            }
+            (
+                Self::Opaque {
+                    kind: a,
+                    data: of_a,
+                },
+                Self::Opaque {
+                    kind: b,
+                    data: of_b,
+                },
+            ) => (a, of_a).cmp(&(b, of_b)),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Identity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Identity {}
+
+/// Domain names in letters of either case.
+fn compare(a: &str, b: &str) -> Ordering {
+    let (a, b) = (a.bytes(), b.bytes());
+    a.map(|octet| octet.to_ascii_lowercase())
+        .cmp(b.map(|octet| octet.to_ascii_lowercase()))
+}
+
+/// The local part of a mail address with its `@`, and the domain.
+fn mailbox(address: &str) -> (&str, &str) {
+    let domain = address.rfind('@').map_or(address.len(), |at| at + 1);
+    address.split_at(domain)
 }
 
 /// What is shown of an identity that a peer made long: a domain name has at most 253 characters.
@@ -66,6 +145,45 @@ impl fmt::Display for Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn identity(text: &str) -> Identity {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn domains_are_compared_without_regard_to_case_and_nothing_else_is() {
+        for (a, b, equal) in [
+            ("Branch.Example.NET", "branch.example.net", true),
+            ("ops@Example.NET", "ops@example.net", true),
+            ("Ops@example.net", "ops@example.net", false),
+            ("\"a@B\"@Example.net", "\"a@B\"@example.NET", true),
+            ("\"a@B\"@example.net", "\"a@b\"@example.net", false),
+            ("branch.example.net", "branch.example.ne", false),
+            ("b\u{e9}.example", "b\u{c9}.example", false),
+            ("2001:db8::A", "2001:db8::a", true),
+        ] {
+            let (a, b) = (identity(a), identity(b));
+            assert_eq!((a == b, a.cmp(&b).is_eq()), (equal, equal), "{a} {b}");
+            assert_eq!(
+                a.canonical().to_string() == b.canonical().to_string(),
+                equal
+            );
+            assert_eq!(a.canonical(), a);
+        }
+        let opaque = |data: &[u8]| Identity::Opaque {
+            kind: 11,
+            data: data.to_vec(),
+        };
+        assert_ne!(opaque(b"Key"), opaque(b"key"));
+        assert_ne!(opaque(b"example.net"), identity("example.net"));
+    }
+
+    #[test]
+    fn the_spelling_of_an_identity_is_kept() {
+        for text in ["Branch.Example.NET", "Ops@Example.NET"] {
+            assert_eq!(identity(text).to_string(), text);
+        }
+    }
 
     #[test]
     fn what_a_peer_makes_long_or_wild_is_shown_short_and_tame() {

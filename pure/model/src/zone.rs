@@ -211,7 +211,7 @@ impl Right {
 }
 
 /// The permission for one node to do one thing with one zone.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Licence {
     /// The node's authenticated identity.
     pub node: Identity,
@@ -223,7 +223,7 @@ pub struct Licence {
 
 /// Everything both endpoints agreed about the zones of a composite SA. It enters the key
 /// derivation, so two ends that disagree share no key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneAgreement {
     /// The zones in ascending serial from 1 without gaps; the last is the payload zone.
     pub zones: Vec<Zone>,

@@ -89,6 +89,12 @@ fn an_id_that_the_certificate_does_not_name_is_refused() {
 }
 
 #[test]
+fn an_id_may_be_spelled_in_other_letters_than_in_the_certificate() {
+    let text = text(GOOD).replace("gateway.example.net", "Gateway.Example.NET");
+    assert!(folder().load(&text).is_ok());
+}
+
+#[test]
 fn the_end_of_a_certificate_is_told_two_weeks_before() {
     let config = folder().load(&text(GOOD)).unwrap();
     let end = config.certificates().next().unwrap().not_after;

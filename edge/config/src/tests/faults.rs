@@ -401,8 +401,10 @@ fn two_tables_with_one_id_or_one_name_are_refused() {
     assert!(
         only_fault(&format!("{NODE}{OFFICE}{named}")).contains("[peer.office] has the same name")
     );
-    let ours = OFFICE.replace("gw.example.net", "alice@example.net");
-    assert!(only_fault(&format!("{NODE}{ours}")).contains("[node] has the same id"));
+    for ours in ["alice@example.net", "alice@Example.NET"] {
+        let ours = OFFICE.replace("gw.example.net", ours);
+        assert!(only_fault(&format!("{NODE}{ours}")).contains("[node] has the same id"));
+    }
 }
 
 #[test]

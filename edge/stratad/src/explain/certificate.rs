@@ -43,6 +43,9 @@ pub fn theirs(remedy: &Remedy<'_>, why: &BadProof, theirs: Option<&Certificate>)
             remedy.at("pubkey", "remove the line if its certificate is enough"),
             elsewhere("or write our `pubkey` in its table for us"),
         ],
+        BadProof::OldRsa => vec![elsewhere(
+            "issue its certificate for a key of ECDSA P-256 or P-384, which it can prove without SHA-1",
+        )],
         _ => Vec::new(),
     }
 }
@@ -61,6 +64,9 @@ fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
             vec![remedy.fix("node.ca", format!("name a renewed file of {issuer}"))]
         }
         Untrusted::NotYetValid(_) => vec![clocks()],
+        Untrusted::TooMany => vec![elsewhere(
+            "leave in the file of `cert` its certificate and the intermediates up to a CA",
+        )],
         Untrusted::Revoked { .. } => vec![elsewhere(
             "issue its certificate anew with a new key (`strata pki issue`), if it is to come back",
         )],

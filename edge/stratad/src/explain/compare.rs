@@ -197,7 +197,10 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         }
         Topic::OurIdentity => ours.identity == theirs.expects,
         Topic::TheirIdentity => ours.expects == theirs.identity,
-        Topic::Authentication => ours.auth == theirs.auth && !suspects(attempt).contains(&topic),
+        Topic::Authentication => {
+            let signs = |offer: &Offer| offer.auth.map(AuthMethod::is_signature);
+            signs(ours) == signs(theirs) && !suspects(attempt).contains(&topic)
+        }
         Topic::Ppk => {
             let same = theirs.ppk.as_deref() == Some("") || ours.ppk == theirs.ppk;
             same && !suspects(attempt).contains(&topic)
@@ -272,7 +275,7 @@ const fn of_end(why: &DownReason) -> &'static [Topic] {
         DownReason::BadProof(why) => of_proof(why),
         DownReason::KeyRefused { .. } => &[Topic::OurIdentity, Topic::OurKey],
         DownReason::CertificateRefused { .. }
-        | DownReason::SignatureNotAccepted
+        | DownReason::SignatureNotAccepted(_)
         | DownReason::CannotSign => &[Topic::OurCertificate],
         DownReason::Refused { notify } => of_notify(*notify),
         DownReason::ChildRefused { notify } => match *notify {
@@ -292,7 +295,7 @@ const fn of_refusal(why: &Refusal) -> &'static [Topic] {
         Refusal::BadProof { why, .. } => of_proof(why),
         Refusal::BadPpk { .. } => &[Topic::Ppk],
         Refusal::NoIkeProposal { .. } => &[Topic::Kem],
-        Refusal::CannotProve => &[Topic::OurCertificate],
+        Refusal::CannotProve | Refusal::SignatureNotAccepted(_) => &[Topic::OurCertificate],
         Refusal::ZonesRequired => &[Topic::Zones],
         _ => &[],
     }
@@ -338,8 +341,10 @@ fn list<T: Display>(items: impl IntoIterator<Item = T>) -> Option<String> {
 const fn proof(method: AuthMethod, offer: &Offer) -> &'static str {
     match method {
         AuthMethod::SHARED_KEY => "a pre-shared key",
-        AuthMethod::DIGITAL_SIGNATURE if offer.certificate.is_none() => "a public key",
-        AuthMethod::RSA_SIGNATURE | AuthMethod::DIGITAL_SIGNATURE => "a certificate",
+        _ if method.is_signature() => match offer.certificate {
+            None => "a public key",
+            Some(_) => "a certificate",
+        },
         _ => "something else",
     }
 }

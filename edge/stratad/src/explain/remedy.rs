@@ -58,7 +58,7 @@ impl Remedy<'_> {
                 ),
                 elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
             ],
-            DownReason::SignatureNotAccepted => certificate::other_kind(self),
+            DownReason::SignatureNotAccepted(_) => certificate::other_kind(self),
             DownReason::CannotSign => vec![self.fix("node.key", "name the key of `cert`")],
             DownReason::WrongIdentity { theirs, .. } => vec![self.identity(theirs)],
             DownReason::ChildRefused { notify } => match *notify {
@@ -126,7 +126,9 @@ impl Remedy<'_> {
                 BadPpk::Missing => self.no_ppk(),
                 _ => vec![self.same_ppk()],
             },
-            Refusal::CannotProve => certificate::other_kind(self),
+            Refusal::CannotProve | Refusal::SignatureNotAccepted(_) => {
+                certificate::other_kind(self)
+            }
             Refusal::AuthenticationMethod => {
                 vec![elsewhere("use a pre-shared key or a signature there")]
             }

@@ -1,43 +1,47 @@
 //! IKE_AUTH (RFC 7296 section 1.2): who the ends are, and the first child.
 
-use crate::exchange::{find, proposals};
+use crate::exchange::{find, has, proposals};
 use model::{Identity, TrafficSelector};
-use wire::ike::{Authentication, Message, Payload, Proposal};
+use wire::ike::{Authentication, Identification, Message, Payload, PayloadType, Proposal};
 
 /// Who the sender says it is, and its proof.
 pub(crate) struct Proof<'a> {
-    pub(crate) identity: &'a Identity,
+    pub(crate) id: &'a Identification,
     pub(crate) proof: &'a Authentication,
 }
 
 impl<'a> Proof<'a> {
     /// From the initiator: IDi and AUTH.
     pub(crate) fn of_initiator(message: &'a Message) -> Option<Self> {
-        let identity = find(message, |payload| match payload {
-            Payload::IdInitiator(identity) => Some(identity),
+        let id = find(message, |payload| match payload {
+            Payload::IdInitiator(id) => Some(id),
             _ => None,
         })?;
-        Self::with(identity, message)
+        Self::with(id, message)
     }
 
     /// From the responder: IDr and AUTH.
     pub(crate) fn of_responder(message: &'a Message) -> Option<Self> {
-        Self::with(responder_identity(message)?, message)
+        Self::with(responder_id(message)?, message)
     }
 
-    fn with(identity: &'a Identity, message: &'a Message) -> Option<Self> {
+    fn with(id: &'a Identification, message: &'a Message) -> Option<Self> {
         let proof = find(message, |payload| match payload {
             Payload::Authentication(proof) => Some(proof),
             _ => None,
         })?;
-        Some(Self { identity, proof })
+        Some(Self { id, proof })
     }
 }
 
 /// IDr: in a request, whom the initiator wants to talk to.
 pub(crate) fn responder_identity(message: &Message) -> Option<&Identity> {
+    responder_id(message).map(|id| &id.identity)
+}
+
+fn responder_id(message: &Message) -> Option<&Identification> {
     find(message, |payload| match payload {
-        Payload::IdResponder(identity) => Some(identity),
+        Payload::IdResponder(id) => Some(id),
         _ => None,
     })
 }
@@ -50,6 +54,12 @@ pub(crate) struct Child<'a> {
 }
 
 impl<'a> Child<'a> {
+    /// Whether a message has none of the payloads of a child (RFC 6023 section 5).
+    pub(crate) fn is_absent(message: &Message) -> bool {
+        let kinds = [PayloadType::SA, PayloadType::TSI, PayloadType::TSR];
+        !kinds.iter().any(|kind| has(message, *kind))
+    }
+
     /// All three payloads, or none: a part of them is no child.
     pub(crate) fn read(message: &'a Message) -> Option<Self> {
         Some(Self {

@@ -28,11 +28,15 @@ pub(crate) fn find_notify(message: &Message, kind: NotifyType) -> Option<&Notify
     notifies(message).find(|notify| notify.kind == kind)
 }
 
+/// The errors a message reports.
+pub(crate) fn errors(message: &Message) -> impl Iterator<Item = NotifyType> {
+    let kinds = notifies(message).map(|notify| notify.kind);
+    kinds.filter(|kind| kind.is_error())
+}
+
 /// The first error a message reports.
 pub(crate) fn first_error(message: &Message) -> Option<NotifyType> {
-    notifies(message)
-        .map(|notify| notify.kind)
-        .find(|kind| kind.is_error())
+    errors(message).next()
 }
 
 /// Whether a message has a payload of a type.

@@ -1,7 +1,8 @@
-//! IKE SAs without a child (RFC 6023), for the conversation with a licensed node, or of two of them.
+//! IKE SAs that begin without a child (RFC 6023): for the conversation with a licensed node, or of two of
+//! them, and for every peer that asks for its children later.
 //!
-//! The responder says in IKE_SA_INIT that it supports them, before it knows who is asking; a VPN
-//! peer that then comes without a child is refused in IKE_AUTH.
+//! The responder says in IKE_SA_INIT that it supports them, before it knows who is asking, and then
+//! "MUST process a modified IKE_AUTH request" (section 3), whoever that is.
 
 use crate::config::PeerRole;
 use crate::exchange::{find_notify, notify};

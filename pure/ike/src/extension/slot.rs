@@ -30,7 +30,8 @@ use wire::ike::{Message, NotifyType, Payload, decode_nodes, encode_nodes};
 
 /// What the slot of these nodes is called, which are in order.
 pub fn name<'a>(nodes: impl IntoIterator<Item = &'a Identity>) -> String {
-    let nodes: Vec<_> = nodes.into_iter().map(Identity::to_string).collect();
+    let nodes = nodes.into_iter().map(|node| node.canonical().to_string());
+    let nodes: Vec<_> = nodes.collect();
     format!("@{}", nodes.join("+"))
 }
 

@@ -11,7 +11,7 @@ use crate::child::Offer;
 use crate::config::{Config, Peer, PeerRole};
 use crate::down_reason::DownReason;
 use crate::exchange::auth::Proof;
-use crate::exchange::{first_error, notify};
+use crate::exchange::{errors, first_error, notify};
 use crate::extension::configuration::{self, Inside};
 use crate::extension::fragment::Uncut;
 use crate::extension::intermediate::IntAuth;
@@ -21,6 +21,7 @@ use crate::extension::ppk::{self, Ppk};
 use crate::extension::{clone, contact, overlap, reauth, redirect, resource};
 use crate::keys::{Roots, UnprovedKeys};
 use crate::menu::EspMenu;
+use crate::refusal::Refusal;
 use crate::signature::{self, Signing};
 use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, Payload};
 
@@ -34,6 +35,8 @@ pub(crate) struct AuthSent {
     pub(super) response: Vec<u8>,
     /// The child we asked for; none for a role without.
     pub(super) child: Option<Offer>,
+    /// How we sign, if we do.
+    pub(super) method: Option<AuthMethod>,
     /// Whether the responder understands private numbers.
     pub(super) private: bool,
     /// What both ends sent between IKE_SA_INIT and IKE_AUTH.
@@ -53,7 +56,7 @@ impl AuthSent {
             Ok(proofs) => proofs,
             Err(why) => return core.gone(why, ctx),
         };
-        let mut payloads = vec![Payload::IdInitiator(ctx.config.identity.clone())];
+        let mut payloads = vec![Payload::IdInitiator(ctx.config.identity.clone().into())];
         if !ctx.is_acquainted() {
             payloads.push(contact::payload());
         }
@@ -62,7 +65,7 @@ impl AuthSent {
             ctx.config,
             Signing::of(std::slice::from_ref(peer)),
         ));
-        payloads.push(Payload::IdResponder(peer.identity.clone()));
+        payloads.push(Payload::IdResponder(peer.identity.clone().into()));
         payloads.extend(proofs);
         let first = peer.policy(None);
         let ground = Ground::new(core.path, core.nat, self.private);
@@ -187,17 +190,34 @@ impl AuthSent {
             resources: peer.is_some_and(|peer| resource::is_agreed(peer, response)),
             window: overlap::announced(response),
         };
-        let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));
-        let child = match self.child.zip(first) {
-            // A refusal says more than that there is no address.
-            Some(_) if inside == Some(None) && first_error(response).is_none() => {
-                Err(DownReason::NoAddress)
+        let error = first_error(response);
+        if let Some((peer, notify)) = peer.zip(error)
+            && inside != Some(None)
+            && errors(response).all(|error| peer.goes_on_after(error))
+        {
+            let (name, peer) = (None, peer.name.clone());
+            ctx.refused(Some(peer), Refusal::ChildRefused { name, notify });
+            let inside = inside.flatten();
+            let mut state = Established::begin(keys, beginning, (inside, None), core, ctx);
+            if let State::Established(established) = &mut state {
+                established.put_off(None, ctx);
             }
-            Some((offer, (peer, first))) => offer
+            return state;
+        }
+        let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));
+        let child = match (self.child.zip(first), error) {
+            // Whatever else the response has: "an implementation receiving a Notify payload with one of
+            // these types that it does not recognize in a response MUST assume that the corresponding
+            // request has failed entirely" (RFC 7296 section 3.10.1), and others say what failed.
+            (_, Some(NotifyType::AUTHENTICATION_FAILED)) => {
+                Err(core.proof_refused(response, None, ctx))
+            }
+            (_, Some(notify)) => Err(DownReason::ChildRefused { notify }),
+            (Some(_), None) if inside == Some(None) => Err(DownReason::NoAddress),
+            (Some((offer, (peer, first))), None) => offer
                 .settle((peer, &first), addresses, response, keys.first_child())
                 .map(|agreed| Some(agreed.terms(Vec::new()))),
-            None => first_error(response)
-                .map_or(Ok(None), |notify| Err(DownReason::ChildRefused { notify })),
+            (None, None) => Ok(None),
         };
         match child {
             Ok(child) => {
@@ -226,10 +246,10 @@ impl AuthSent {
                 message: first,
                 nonce: &self.keys.nonce_r,
                 proof_key: &roots.own_proof,
-                identity: &config.identity,
+                id: &config.identity.clone().into(),
                 intermediate: &intermediate,
             };
-            prove(&claim, peer, config)
+            prove(self.method, &claim, peer, config)
         };
         let Some((stirred, ppk)) = self.stirred.as_ref().zip(peer.ppk.as_ref()) else {
             let (certificates, proof) = by(&self.keys.roots)?;
@@ -270,9 +290,9 @@ impl AuthSent {
         ctx: &Context<'_>,
     ) -> Result<PeerProved, DownReason> {
         let peer = core.peer(ctx.config).ok_or(DownReason::WrongKey)?;
-        if *proof.identity != peer.identity {
+        if proof.id.identity != peer.identity {
             return Err(DownReason::WrongIdentity {
-                theirs: proof.identity.clone(),
+                theirs: proof.id.identity.clone(),
                 expected: peer.identity.clone(),
             });
         }
@@ -280,14 +300,14 @@ impl AuthSent {
             message: &self.response,
             nonce: &self.keys.nonce_i,
             proof_key: &self.keys.roots.peer_proof,
-            identity: proof.identity,
+            id: proof.id,
             intermediate: &self.covered.octets(true, response.header.message_id),
         };
         let (proof, known) = (proof.proof, peer.key.as_ref());
-        let signed = proof.method == AuthMethod::DIGITAL_SIGNATURE;
+        let signed = signature::is_verified(proof.method);
         match &peer.psk {
             Some(psk) if !signed => claim.verify(proof, psk).ok_or(DownReason::WrongKey),
-            None if !signed => Err(signature::missed(peer).into()),
+            None if !signed => Err(signature::missed(peer, proof.method).into()),
             _ => {
                 signature::is_expected(peer, response)?;
                 let (config, today) = (ctx.config, ctx.today);
@@ -306,6 +326,7 @@ pub(super) fn uncut(core: &Core, config: &Config) -> Option<Uncut> {
 
 /// Our CERT payloads, where there are any, and our AUTH.
 fn prove(
+    method: Option<AuthMethod>,
     claim: &Claim<'_>,
     peer: &Peer,
     config: &Config,
@@ -313,8 +334,9 @@ fn prove(
     if let Some(psk) = &peer.psk {
         return Ok((Vec::new(), claim.prove(psk)));
     }
-    let credential = config.credential.as_ref().ok_or(DownReason::CannotSign)?;
-    credential.prove(claim, peer).ok_or(DownReason::CannotSign)
+    let by = config.credential.as_ref().zip(method);
+    by.and_then(|(credential, method)| credential.prove(method, claim, peer))
+        .ok_or(DownReason::CannotSign)
 }
 
 /// Why a response has no AUTH payload.

@@ -31,11 +31,11 @@ use crate::extension::{
     childless, clone, configuration, contact, intermediate, overlap, padding, reauth, redirect,
     resource,
 };
-use crate::keys::{Inputs, ProvedKeys, UnprovedKeys};
+use crate::keys::{ChildKeys, Inputs, ProvedKeys, UnprovedKeys};
 use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
 use crate::refusal::Refusal;
-use crate::signature;
+use crate::signature::{self, NotVerified};
 use crypto::{Secret, UnixTime, sha256};
 use model::{Deadline, Group, Identity, InnerAddresses, Instant, Kem};
 use std::collections::VecDeque;
@@ -49,8 +49,8 @@ pub(crate) struct AwaitAuth {
     response: Vec<u8>,
     group: Group,
     private: bool,
-    /// Whether the initiator verifies signatures like ours.
-    accepts_signature: bool,
+    /// How we sign for the initiator, if we sign at all.
+    method: Option<Result<AuthMethod, NotVerified>>,
     /// Whether the initiator may be sent to another gateway, and where it is to go now.
     willing: bool,
     elsewhere: Option<IpAddr>,
@@ -165,11 +165,11 @@ impl AwaitAuth {
             response,
             group: choice.group,
             private,
-            accepts_signature: ctx
+            method: ctx
                 .config
                 .credential
                 .as_ref()
-                .is_some_and(|credential| credential.is_accepted(request)),
+                .map(|credential| credential.method(request)),
             willing: redirect::is_willing(request),
             elsewhere,
             ppk,
@@ -322,8 +322,9 @@ impl AwaitAuth {
         config: &'c Directory,
         today: UnixTime,
     ) -> Result<(&'c Peer, PeerProved), Refusal> {
-        let Proof { identity, proof } =
+        let Proof { id, proof } =
             Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
+        let identity = &id.identity;
         let found = find_peer(config, identity, from);
         let choice = self.stir(found.as_ref().ok().copied(), request);
         let mut proof = proof.clone();
@@ -338,10 +339,10 @@ impl AwaitAuth {
             message: &self.request,
             nonce: &self.keys.nonce_r,
             proof_key: &self.keys.roots.peer_proof,
-            identity,
+            id,
             intermediate: &self.covered.octets(false, request.header.message_id),
         };
-        if proof.method == AuthMethod::DIGITAL_SIGNATURE {
+        if signature::is_verified(proof.method) {
             let known = found.as_ref().ok().and_then(|peer| peer.key.as_ref());
             let verified = signature::verify(&claim, &proof, request, known, config, today);
             let verified = verified.map_err(|why| match (why, &choice) {
@@ -361,7 +362,8 @@ impl AwaitAuth {
                 Ok(peer)
             });
             // A certificate says whose it is to everybody; a key alone to nobody but its peer.
-            let (peer, proved) = match signature::is_certified(request) {
+            let looked_at = config.signing.certificates && signature::is_certified(request);
+            let (peer, proved) = match looked_at {
                 true => verified.and_then(|proved| Ok((named?, proved)))?,
                 false => named.and_then(|peer| Ok((peer, verified?)))?,
             };
@@ -374,7 +376,7 @@ impl AwaitAuth {
         let peer = found?;
         is_meant(request, config)?;
         if peer.psk.is_none() {
-            return Err(bad_proof(identity, signature::missed(peer)));
+            return Err(bad_proof(identity, signature::missed(peer, proof.method)));
         }
         let wrong = match choice.map_err(bad_ppk)? {
             Choice::Use(_) => bad_ppk(BadPpk::Wrong),
@@ -416,17 +418,15 @@ impl AwaitAuth {
             message: &self.response,
             nonce: &self.keys.nonce_i,
             proof_key: &self.keys.roots.own_proof,
-            identity: &config.identity,
+            id: &config.identity.clone().into(),
             intermediate: &self.covered.octets(false, request.header.message_id),
         };
         if let Some(psk) = &peer.psk {
             return Ok((Vec::new(), claim.prove(psk)));
         }
-        let credential = config
-            .credential
-            .as_ref()
-            .filter(|_| self.accepts_signature);
-        let proof = credential.and_then(|credential| credential.prove(&claim, peer));
+        let method = self.method.ok_or(Refusal::CannotProve)??;
+        let credential = config.credential.as_ref().ok_or(Refusal::CannotProve)?;
+        let proof = credential.prove(method, &claim, peer);
         proof.ok_or(Refusal::CannotProve)
     }
 
@@ -440,7 +440,7 @@ impl AwaitAuth {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        let mut payloads = vec![Payload::IdResponder(ctx.config.identity.clone())];
+        let mut payloads = vec![Payload::IdResponder(ctx.config.identity.clone().into())];
         payloads.extend(certificates);
         payloads.push(Payload::Authentication(proof));
         payloads.extend(self.keys.roots.ppk.then(ppk::confirmation));
@@ -530,8 +530,8 @@ struct Answered {
     child: Option<child::Terms>,
 }
 
-/// The child a request asks for, answered; or that it asks for none and needs none. What is refused
-/// makes the IKE SA useless, be it for a child or not.
+/// The child a request asks for, answered; or that it asks for none, as anyone may to whom we said that we
+/// support it (RFC 6023 section 3): its children come by CREATE_CHILD_SA.
 fn answer_child(
     peer: &Peer,
     request: &Message,
@@ -552,14 +552,16 @@ fn answer_child(
             Refusal::no_ike_proposal(allowed),
         ));
     }
-    let asks = Child::read(request).is_some();
-    if !asks && childless::is_wanted(&peer.role) {
+    let childless = Child::is_absent(request);
+    if !childless && Child::read(request).is_none() {
+        return Err((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing));
+    }
+    if childless && childless::is_wanted(&peer.role) {
         return Ok(Answered::default());
     }
     if core.nat.is_none() {
         return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
     }
-    let (private, keys) = (beginning.private, keys.first_child());
     let lent = match &peer.role {
         PeerRole::Vpn {
             addressing, local, ..
@@ -577,20 +579,54 @@ fn answer_child(
         PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
     };
     let (reply, addresses) = lent.unzip();
+    let mut answered = Answered {
+        payloads: reply.into_iter().collect(),
+        addresses,
+        child: None,
+    };
+    if childless {
+        return Ok(answered);
+    }
+    let keys = keys.first_child();
+    match first_child(
+        peer,
+        request,
+        beginning.private,
+        addresses,
+        keys,
+        (core, ctx),
+    ) {
+        Ok((payloads, agreed)) => {
+            answered.payloads.extend(payloads);
+            answered.child = Some(agreed.terms(Vec::new()));
+        }
+        Err((kind, why)) if peer.goes_on_after(kind) => {
+            ctx.out.counters.refused += 1;
+            ctx.refused(Some(peer.name.clone()), why);
+            answered.payloads.push(notify(kind, Vec::new()));
+        }
+        Err(refusal) => return Err(refusal),
+    }
+    Ok(answered)
+}
+
+/// The answer to a request for the first child.
+fn first_child(
+    peer: &Peer,
+    request: &Message,
+    private: bool,
+    addresses: Option<InnerAddresses>,
+    keys: ChildKeys,
+    (core, ctx): (&Core, &mut Context<'_>),
+) -> Result<child::Answer, (NotifyType, Refusal)> {
     let policy = child::meant(peer, addresses, (request, false, None), |_| false)?;
     if ctx.wishes.is_closed(&peer.name, policy.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let terms = (peer, &policy, addresses);
-    let ground = Ground::new(core.path, core.nat, beginning.private);
-    let known = (ground, private);
+    let known = (Ground::new(core.path, core.nat, private), private);
     let spis = ctx.spis(core.id, policy.name);
-    let (answer, agreed) = child::answer(terms, request, known, None, keys, spis)?;
-    Ok(Answered {
-        payloads: reply.into_iter().chain(answer).collect(),
-        addresses,
-        child: Some(agreed.terms(Vec::new())),
-    })
+    child::answer(terms, request, known, None, keys, spis)
 }
 
 /// Whether the initiator looks for us, if it says whom it looks for.

@@ -402,6 +402,13 @@ impl Established {
         {
             return self.close(why, core, ctx);
         }
+        let informs = |task: &Task| task.exchange() == ExchangeType::INFORMATIONAL;
+        if let Some(notify) = first_error(response)
+            && task.as_ref().is_some_and(informs)
+            && !matches!(task, Some(Task::Move(_)))
+        {
+            ctx.refused(Some(core.name()), Refusal::InformationRefused { notify });
+        }
         let concluded = match task {
             Some(Task::RekeyIke(rekey)) => {
                 return self.conclude_rekey_ike(*rekey, response, core, ctx);

@@ -292,12 +292,14 @@ impl InitSent {
             true => (!childless::is_supported(response)).then_some(DownReason::NotChildless),
             false => nat.is_none().then_some(DownReason::NoNatTraversal),
         };
-        let deaf = core.peer(ctx.config).is_some_and(|peer| {
-            let credential = ctx.config.credential.as_ref();
-            let ours = credential.filter(|_| peer.psk.is_none());
-            ours.is_some_and(|credential| !credential.is_accepted(response))
-        });
-        let lack = lack.or_else(|| deaf.then_some(DownReason::SignatureNotAccepted));
+        let signs = core.peer(ctx.config).is_some_and(|peer| peer.psk.is_none());
+        let credential = ctx.config.credential.as_ref().filter(|_| signs);
+        let method = credential.map(|credential| credential.method(response));
+        let (method, deaf) = match method.transpose() {
+            Ok(method) => (method, None),
+            Err(why) => (None, Some(why.into())),
+        };
+        let lack = lack.or(deaf);
         let ours = core.ppk(ctx.config);
         let agreed = ours.filter(|_| ppk::is_offered(response));
         // "It is RECOMMENDED that ... the initiator not abort the exchange immediately. Instead, it
@@ -334,6 +336,7 @@ impl InitSent {
             keys,
             response: arrived.octets.to_vec(),
             child: None,
+            method,
             private: is_ours(response),
             covered: IntAuth::default(),
         };

@@ -202,11 +202,13 @@ fn a_vpn_peer_takes_no_grant() {
     confused.peers[0].identity = "gateway.example.net".parse().unwrap();
     confused.identity = "mobile.example.net".parse().unwrap();
     let mut pair = Pair::new(confused, gateway());
-    pair.initiate(Side::Left);
+    let id = pair.connect();
+    pair.with(Side::Left, |engine, now| {
+        engine.distribute(id, grant(1), now)
+    });
     pair.settle();
-    // A VPN peer without a child does not even come up.
-    assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
-    assert!(pair.right.refusals()[0].contains("asks for no tunnel"));
+    assert!(granted(&pair).is_empty());
+    assert!(matches!(answers(&pair)[..], [Err(GrantRefusal::Code(_))]));
 }
 
 /// Two licensed nodes, or two gateways: neither takes keys from the other.

@@ -192,7 +192,8 @@ pub(crate) const FLOWS: &[Flow] = &[
         title: "Certificates instead of a key",
         about: "Each end says which hashes it verifies signatures with (RFC 7427 section 4), and \
                 then which CAs it believes (RFC 7296 section 3.7). CERT holds the sender's own \
-                certificate and, if there are any, intermediates; AUTH is a signature.",
+                certificate and, if there are any, intermediates; AUTH is a signature, for an \
+                end that names no hashes one by ECDSA as in RFC 4754.",
         play: || certified(TODAY),
     },
     Flow {

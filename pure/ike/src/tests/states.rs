@@ -196,15 +196,15 @@ const HAPPENINGS: &[(&str, Happening)] = &[
     (
         "IKE_AUTH request: IDi, AUTH that proves nothing",
         Request(ExchangeType::IKE_AUTH, |_| {
-            let mobile = "mobile.example.net".parse().expect("a name");
-            vec![Payload::IdInitiator(mobile), no_proof()]
+            let mobile: model::Identity = "mobile.example.net".parse().expect("a name");
+            vec![Payload::IdInitiator(mobile.into()), no_proof()]
         }),
     ),
     (
         "IKE_AUTH response: IDr, AUTH that proves nothing",
         Response(ExchangeType::IKE_AUTH, |_| {
-            let gateway = "gateway.example.net".parse().expect("a name");
-            vec![Payload::IdResponder(gateway), no_proof()]
+            let gateway: model::Identity = "gateway.example.net".parse().expect("a name");
+            vec![Payload::IdResponder(gateway.into()), no_proof()]
         }),
     ),
     (

@@ -5,28 +5,49 @@ use crate::codec::{Codec, Malformed, Reader};
 use model::Identity;
 use std::net::IpAddr;
 
-/// Appends type, reserved octets and data: also what AUTH is computed over (RFC 7296 section 2.15,
-/// "RestOfInitIDPayload").
-pub(super) fn encode_identity(identity: &Identity, out: &mut Vec<u8>) {
-    out.push(kind_of(identity).0);
-    out.extend_from_slice(&[0; 3]);
-    out.extend_from_slice(&data_of(identity));
+/// The body of an identification payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identification {
+    /// Who it names.
+    pub identity: Identity,
+    /// "MUST be sent as zero; MUST be ignored on receipt", and yet AUTH covers what was received.
+    pub reserved: [u8; 3],
 }
 
-/// Data that does not fit its type (an address of the wrong length, a name that is no UTF-8) is
-/// kept as opaque: it can equal no configured identity, but it can still be shown.
-pub(super) fn read_identity(reader: &mut Reader<'_>) -> Result<Identity, Malformed> {
-    let kind = IdType::read(reader)?;
-    reader.take(3)?;
-    Ok(from_parts(kind, reader.rest()))
+impl Identification {
+    /// Type, reserved octets and data, as AUTH covers them (RFC 7296 section 2.15,
+    /// "RestOfInitIDPayload").
+    pub fn octets(&self) -> Vec<u8> {
+        let mut octets = Vec::new();
+        self.encode(&mut octets);
+        octets
+    }
 }
 
-impl super::Payload {
-    /// The body of an identification payload, which is what AUTH covers.
-    pub fn identity_body(identity: &Identity) -> Vec<u8> {
-        let mut body = Vec::new();
-        encode_identity(identity, &mut body);
-        body
+impl From<Identity> for Identification {
+    fn from(identity: Identity) -> Self {
+        Self {
+            identity,
+            reserved: [0; 3],
+        }
+    }
+}
+
+impl Codec for Identification {
+    /// Data that does not fit its type (an address of the wrong length, a name that is no UTF-8) is
+    /// kept as opaque: it can equal no configured identity, but it can still be shown.
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let kind = IdType::read(reader)?;
+        Ok(Self {
+            reserved: reader.array()?,
+            identity: from_parts(kind, reader.rest()),
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(kind_of(&self.identity).0);
+        out.extend_from_slice(&self.reserved);
+        out.extend_from_slice(&data_of(&self.identity));
     }
 }
 

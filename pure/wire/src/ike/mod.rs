@@ -27,6 +27,7 @@ mod token;
 
 pub use configuration::{Configuration, ConfigurationAttribute, MAX_ATTRIBUTES};
 pub use header::{Flags, HEADER_LEN, Header, VERSION_2};
+pub use identification::Identification;
 pub use level::{decode_level, encode_level};
 pub use message::{Datagram, MAX_MESSAGE, MAX_PAYLOADS, Message};
 pub use notify::{Delete, Notify};

@@ -1,12 +1,10 @@
 //! One payload of a message, by type (RFC 7296 section 3.2 and following).
 
-use super::identification::{encode_identity, read_identity};
 use super::{
-    AuthMethod, CertificateEncoding, Configuration, Delete, GrantOffer, GroupId, Notify,
-    PayloadType, Proposal, SecretShare, TrafficSelectors,
+    AuthMethod, CertificateEncoding, Configuration, Delete, GrantOffer, GroupId, Identification,
+    Notify, PayloadType, Proposal, SecretShare, TrafficSelectors,
 };
 use crate::codec::{Codec, Malformed, Reader};
-use model::Identity;
 
 /// Nonces are 16 to 256 octets (RFC 7296 section 3.9).
 const NONCE_LEN: std::ops::RangeInclusive<usize> = 16..=256;
@@ -19,9 +17,9 @@ pub enum Payload {
     /// A public value (section 3.4).
     KeyExchange(KeyExchange),
     /// Who the initiator is (section 3.5).
-    IdInitiator(Identity),
+    IdInitiator(Identification),
     /// Who the responder is, or who the initiator wants it to be (section 3.5).
-    IdResponder(Identity),
+    IdResponder(Identification),
     /// The proof of identity (section 3.8).
     Authentication(Authentication),
     /// A certificate of the sender's chain (section 3.6).
@@ -119,9 +117,7 @@ impl Payload {
         match self {
             Self::SecurityAssociation(proposals) => Proposal::encode_all(proposals, out),
             Self::KeyExchange(exchange) => exchange.encode(out),
-            Self::IdInitiator(identity) | Self::IdResponder(identity) => {
-                encode_identity(identity, out);
-            }
+            Self::IdInitiator(id) | Self::IdResponder(id) => id.encode(out),
             Self::Authentication(proof) => proof.encode(out),
             Self::Certificate { encoding, data } | Self::CertificateRequest { encoding, data } => {
                 encoding.encode(out);
@@ -156,8 +152,8 @@ impl Payload {
         let payload = match kind {
             PayloadType::SA => Self::SecurityAssociation(Proposal::read_all(&mut r)?),
             PayloadType::KE => Self::KeyExchange(KeyExchange::read(&mut r)?),
-            PayloadType::IDI => Self::IdInitiator(read_identity(&mut r)?),
-            PayloadType::IDR => Self::IdResponder(read_identity(&mut r)?),
+            PayloadType::IDI => Self::IdInitiator(Identification::read(&mut r)?),
+            PayloadType::IDR => Self::IdResponder(Identification::read(&mut r)?),
             PayloadType::AUTH => Self::Authentication(Authentication::read(&mut r)?),
             PayloadType::CERT => Self::Certificate {
                 encoding: CertificateEncoding::read(&mut r)?,

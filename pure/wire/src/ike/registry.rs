@@ -139,7 +139,14 @@ registry! {
 
 registry! {
     /// Authentication methods (RFC 7296 section 3.8).
-    pub struct AuthMethod(u8) { RSA_SIGNATURE = 1, SHARED_KEY = 2, DIGITAL_SIGNATURE = 14 }
+    pub struct AuthMethod(u8) {
+        RSA_SIGNATURE = 1,
+        SHARED_KEY = 2,
+        // RFC 4754.
+        ECDSA_P256 = 9,
+        ECDSA_P384 = 10,
+        DIGITAL_SIGNATURE = 14,
+    }
 }
 
 registry! {
@@ -287,6 +294,16 @@ registry! {
 registry! {
     /// Private: which way the packets go that a SECRET payload's key opens.
     pub struct KeyDirection(u8) { FROM_GATEWAY = 1, TO_GATEWAY = 2 }
+}
+
+impl AuthMethod {
+    /// Whether AUTH is a signature.
+    pub const fn is_signature(self) -> bool {
+        matches!(
+            self,
+            Self::RSA_SIGNATURE | Self::ECDSA_P256 | Self::ECDSA_P384 | Self::DIGITAL_SIGNATURE
+        )
+    }
 }
 
 impl NotifyType {

@@ -549,8 +549,8 @@ fn octets(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
 fn identity() -> impl Strategy<Value = Identity> {
     prop_oneof![
         any::<IpAddr>().prop_map(Identity::Address),
-        "[a-z.]{1,20}".prop_map(Identity::Fqdn),
-        "[a-z.]{1,9}@[a-z.]{1,9}".prop_map(Identity::Email),
+        "[A-Za-z.]{1,20}".prop_map(Identity::Fqdn),
+        "[A-Za-z.]{1,9}@[A-Za-z.]{1,9}".prop_map(Identity::Email),
         (9..=255_u8, octets(0..40)).prop_map(|(kind, data)| Identity::Opaque { kind, data }),
     ]
 }
@@ -686,6 +686,11 @@ fn share() -> impl Strategy<Value = SecretShare> {
     })
 }
 
+fn identification() -> impl Strategy<Value = Identification> {
+    (identity(), any::<[u8; 3]>())
+        .prop_map(|(identity, reserved)| Identification { identity, reserved })
+}
+
 fn payload() -> impl Strategy<Value = Payload> {
     let selectors = || vec(selector(), 0..5).prop_map(TrafficSelectors);
     prop_oneof![
@@ -694,8 +699,8 @@ fn payload() -> impl Strategy<Value = Payload> {
             let group = GroupId(group);
             Payload::KeyExchange(KeyExchange { group, public })
         }),
-        identity().prop_map(Payload::IdInitiator),
-        identity().prop_map(Payload::IdResponder),
+        identification().prop_map(Payload::IdInitiator),
+        identification().prop_map(Payload::IdResponder),
         (any::<u8>(), octets(0..80)).prop_map(|(method, data)| {
             let method = AuthMethod(method);
             Payload::Authentication(Authentication { method, data })

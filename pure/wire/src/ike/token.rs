@@ -72,11 +72,12 @@ impl Token {
         is_sound.then_some(token).ok_or(Malformed::Value(WHAT))
     }
 
-    /// What is authenticated: what it says, of whom keys are asked, and who may ask.
+    /// What is authenticated: what it says, of whom keys are asked, and who may ask. Both ends may spell a
+    /// name in letters of another case.
     pub fn covered(&self, asker: &Identity) -> Vec<u8> {
         let mut out = [LABEL, &self.front()].concat();
-        encode_node(&self.holder, &mut out);
-        encode_node(asker, &mut out);
+        encode_node(&self.holder.canonical(), &mut out);
+        encode_node(&asker.canonical(), &mut out);
         out
     }
 
