@@ -19,7 +19,7 @@
 //!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node). Where silence is
 //!   covered, [`Node::cover`] follows each timeout.
 //!   Interfaces of Mobile IP that come and go are told by [`Node::handle_link`]. What comes by its sockets goes to
-//!   [`Node::handle_discovery`] and [`Node::handle_registration`], and packets in its tunnels through
+//!   [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`], and packets in its tunnels through
 //!   [`Node::encapsulate`] and [`Node::decapsulate`]: see [`mobile_ip`].
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`], [`Node::poll_registration`],
 //!   [`Node::poll_transmit`], [`Node::poll_resend`] and [`Node::poll_event`] in this order until they are empty, then ask

@@ -569,6 +569,52 @@ fn from_one_visitor_to_another_is_no_tunnel() {
     }
 }
 
+/// A visitor says itself where it is at home, and its home agent may be a friend of its own: here it is at home where somebody
+/// else is whom the router and hosts behind it talk to, and at the router's next hop.
+#[test]
+fn only_what_comes_by_the_tunnel_or_from_a_visitor_goes_to_one() {
+    let world = World::new("0");
+    let agent = &world.agents[0];
+    let third = NetNs::new().unwrap();
+    netns::veth(agent, "lan5", &third, "t").unwrap();
+    give(agent, "lan5", &["10.5.0.1/24"]);
+    let ways = || {
+        [
+            "10.9.0.9",
+            "10.9.0.9 ipproto icmp",
+            "10.1.0.1",
+            "10.9.0.9 from 10.5.0.2 iif lan5",
+            "10.9.0.9 from 198.51.100.77 iif wl0",
+            "10.5.0.2 from 10.9.0.9 iif eth0",
+        ]
+        .map(|to| way_out(agent, to))
+    };
+    let before = ways();
+    let visitors = world.visitors(0);
+    for home in [Ipv4Addr::new(10, 9, 0, 9), Ipv4Addr::new(10, 1, 0, 1)] {
+        visitors.admit(home, station(&world.mobile, "m0")).unwrap();
+    }
+    assert_eq!(ways(), before);
+    let by_tunnel = way_out(agent, &format!("10.9.0.9 from 192.0.2.77 iif {DEVICE}"));
+    assert!(by_tunnel.starts_with("wl0 "), "{by_tunnel}");
+    let back = way_out(agent, "192.0.2.77 from 10.9.0.9 iif wl0");
+    assert!(back.starts_with(DEVICE), "{back}");
+}
+
+#[test]
+fn a_host_needs_its_networks_and_next_hops_itself() {
+    let world = World::new("0");
+    let reserved = world.agents[0]
+        .enter(os::mobile::reserved)
+        .unwrap()
+        .unwrap();
+    for needed in ["198.51.100.2/24", "10.1.0.2/24", "10.1.0.1/32"] {
+        let needed: Prefix = needed.parse().unwrap();
+        assert!(reserved.contains(&needed), "{needed:?}: {reserved:?}");
+    }
+    assert!(!reserved.contains(&Prefix::everything(Family::V4)));
+}
+
 #[test]
 fn what_others_take_away_comes_back_with_the_next_registration() {
     let world = World::new("1");

@@ -186,6 +186,7 @@ impl ForeignAgent {
     pub fn set_reserved(&mut self, reserved: Vec<TrafficSelector>) {
         self.reserved = reserved;
         let homes = self.visitors().map(|visitor| visitor.home);
+        let homes = homes.chain(self.newcomers.homes());
         let gone: Vec<_> = homes.filter(|home| self.is_reserved(*home)).collect();
         gone.into_iter().for_each(|home| self.leave(home));
     }

@@ -8,12 +8,14 @@
 //! * The home network is virtual (section 2.3): nobody is ever a neighbour there, and going home is a
 //!   deregistration.
 //! * Care-of addresses are those of foreign agents, packets are tunnelled back always, and in IP in IP.
-//! * Behind a NAT ([`Nat`]) a foreign agent asks for tunnels in UDP (RFC 3519), which end where a request came from. That
-//!   address nobody authenticates, but who changes it has to change a request that is authentic and new, on its way
-//!   (section 6.1.1): a copy of one moves nothing, and neither does a packet or a keepalive. Registrations by such tunnels
-//!   are short for that ([`HomeAgentConfig::nat_lifetime`]).
-//! * An advertisement is not authenticated. So it moves nobody whose registration works, and what a
-//!   false agent can do is what it could do anyway on that link: not deliver.
+//! * Behind a NAT ([`Nat`]) a foreign agent asks for tunnels in UDP (RFC 3519), which end where a request came from. It is
+//!   believed by its key alone, for any host that hears a request can add that to a copy. The address is authenticated by
+//!   nothing, but to change it a request that is authentic and new has to be changed on its way (section 6.1.1): of two
+//!   copies from two places one at most is granted, and neither a packet nor a keepalive moves anything. Registrations by
+//!   such tunnels are short for that ([`HomeAgentConfig::nat_lifetime`]).
+//! * An advertisement is not authenticated. So it moves no mobile node whose registration works, neither to another agent
+//!   nor to another [`Station`] of the link, and what a false agent can do is what it could do anyway on that link: not
+//!   deliver.
 //! * Foreign agents that are each other's neighbours send after a visitor what still comes for it when it has gone
 //!   from one to the other, for some seconds: if it has said so in a note, by the key that it shares with the one it
 //!   leaves.

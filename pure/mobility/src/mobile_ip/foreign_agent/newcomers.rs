@@ -120,6 +120,11 @@ impl Newcomers {
         told.visitor
     }
 
+    /// Those after whom a neighbour sends.
+    pub(super) fn homes(&self) -> impl Iterator<Item = Ipv4Addr> {
+        self.followed.keys().copied()
+    }
+
     /// Nobody sends after it any more.
     pub(super) fn unfollow(&mut self, home: Ipv4Addr) -> Option<Visitor> {
         self.followed.remove(&home).map(|one| one.visitor)

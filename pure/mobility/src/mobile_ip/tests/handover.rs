@@ -492,6 +492,25 @@ fn who_is_followed_and_never_comes_has_left() {
     assert_eq!(dropped, Err(TunnelDrop::NoTunnel));
 }
 
+#[test]
+fn who_is_followed_leaves_when_the_host_needs_its_address() {
+    let mut world = leaving();
+    world.home = HomeAgent::new(
+        HomeAgentConfig {
+            mobiles: BTreeMap::new(),
+            ..home_config()
+        },
+        [1; 32],
+    );
+    world.run_for(500);
+    world.foreign[1].set_reserved(vec![network(HOME, 24)]);
+    let told = events(&mut world, 1);
+    assert!(
+        matches!(told[..], [ForeignEvent::Followed(_), ForeignEvent::Left(_)]),
+        "{told:?}"
+    );
+}
+
 /// Who asks here in its name, with a note that it has not written, ends nothing and hinders nothing.
 #[test]
 fn a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_after_it() {
