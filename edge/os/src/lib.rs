@@ -18,6 +18,7 @@ pub mod discovery;
 pub mod divert;
 pub mod entropy;
 mod error;
+pub mod files;
 mod join;
 pub mod lock;
 pub mod mobile;

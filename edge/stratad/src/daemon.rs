@@ -20,6 +20,7 @@ use crate::log::Log;
 use crate::outlet::Losses;
 use crate::restorer::Restorer;
 use crate::streams::Streams;
+use crate::unproved::{self, Unproved};
 use crate::{mobile, reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
@@ -72,6 +73,9 @@ pub struct Daemon {
     signals: Signals,
     batch: Vec<Packet>,
     arrived: Arrived,
+    unproved: Unproved,
+    /// Whether there were packets to seal, open or pass since it was last looked.
+    busy: bool,
     /// What goes wrong on purpose.
     faults: Option<Faults>,
     /// Why there is no going on.
@@ -93,7 +97,7 @@ impl Daemon {
         let claim = host::claim(&config)?;
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
-        let streams = Streams::open(&config, token::STREAM)?;
+        let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
         let host = Host::open(&config)?;
         let mut node = Node::new(setup::node(&config), entropy::seed(), now);
         node.set_wall_clock(config::today());
@@ -120,11 +124,14 @@ impl Daemon {
             signals,
             batch: batch::buffers(),
             arrived: Arrived::default(),
+            unproved: Unproved::default(),
+            busy: false,
             faults: faults.map(|spec| Faults::new(spec, ike_port)),
             broken: None,
             _claim: claim,
         };
         daemon.api.lead(&daemon.config, daemon.host.inside());
+        daemon.unproved.reconfigure(&daemon.config);
         daemon.open_audit(daemon.config.audit.clone(), now);
         daemon.watch().context("preparing to wait for events")?;
         daemon.look(now);
@@ -152,13 +159,17 @@ impl Daemon {
                 self.restorer.poll_timeout(),
             ];
             let deadline = deadlines.into_iter().flatten().min();
-            self.poller
-                .wait(deadline.map(|deadline| deadline.at), &mut ready)?;
+            let until = match self.unproved.is_empty() {
+                true => deadline.map(|deadline| deadline.at),
+                false => Some(clock::now()),
+            };
+            self.poller.wait(until, &mut ready)?;
             let now = clock::now();
             self.tell_time(now);
             for event in &ready {
                 self.handle(*event, now);
             }
+            self.hear_unproved();
             if self
                 .node
                 .poll_timeout()
@@ -180,6 +191,21 @@ impl Daemon {
             tracing::error!("and cleaning up failed as well: {also:#}");
         }
         broken.and(stopped)
+    }
+
+    /// Handles messages of initiators that have proved nothing, as far as packets leave time for it.
+    fn hear_unproved(&mut self) {
+        let busy = std::mem::take(&mut self.busy);
+        let begun = clock::now();
+        let mut now = begun;
+        while now - begun < unproved::SLICE
+            && let Some((path, message)) = self.unproved.pop(busy, now)
+        {
+            self.node.handle_datagram(path, &message, now);
+            let ended = clock::now();
+            self.unproved.took(now, ended);
+            now = ended;
+        }
     }
 
     /// Takes the signals that have come. SIGHUP is `strata reload` for those who prefer it.
@@ -247,6 +273,8 @@ impl Daemon {
         }
         self.restorer = Restorer::default();
         self.api.reconfigure(&new);
+        self.unproved.reconfigure(&new);
+        self.streams.reconfigure(&new);
         self.api.lead(&new, self.host.inside());
         self.log.set(new.log);
         self.config = new;

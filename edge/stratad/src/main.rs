@@ -25,6 +25,7 @@ mod restorer;
 mod setup;
 mod sockets;
 mod streams;
+mod unproved;
 mod view;
 
 use clap::Parser;

@@ -152,6 +152,17 @@ fn ike(registry: &mut Registry, node: &Node) {
         "kind",
         datagrams.into_iter(),
     );
+    let unproved = [
+        ("key_pairs", counters.key_pairs),
+        ("gave_way", counters.gave_way),
+    ];
+    family(
+        registry,
+        "ike_unproved",
+        "Key pairs made for initiators that had proved nothing, and initiators of those that gave way to others",
+        "kind",
+        unproved.into_iter(),
+    );
 }
 
 fn ike_messages(registry: &mut Registry, node: &Node) {

@@ -25,6 +25,8 @@ pub struct Losses {
     pub read: u64,
     /// What a thread had for the main one, which was too busy.
     pub handed: u64,
+    /// Messages of initiators that had proved nothing, of which too many waited.
+    pub unproved: u64,
     /// Keys for analysis that could not be written.
     pub keys: u64,
     /// Lines of the audit log that could not be written.
@@ -48,10 +50,12 @@ impl Losses {
             ("forward", self.forwarded),
             ("read", self.read),
             ("hand", self.handed),
+            ("unproved", self.unproved),
             ("keylog", self.keys),
             ("audit", self.audit),
             ("store", self.leases),
             ("stream_refused", self.streams.refused),
+            ("stream_gave_way", self.streams.gave_way),
             ("stream_unused", self.streams.unused),
             ("stream_corrupt", self.streams.corrupt),
             ("stream_full", self.streams.full),

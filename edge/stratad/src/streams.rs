@@ -8,10 +8,12 @@
 //! **What strangers cost.** Anybody can connect. A connection that no IKE SA uses is closed after
 //! [`GRACE`], be it that nothing was said in it or nonsense, that what was said led to nothing, or
 //! that the SA is gone. Until then it is a stranger's, and of these there are few, and fewer from one
-//! address. What each can make us hold is one message.
+//! network; the oldest of the most crowded one gives way to the next. What each can make us hold is one
+//! message.
 
+use crate::unproved;
 use config::Config;
-use model::{Deadline, Instant, Path};
+use model::{Deadline, Entry, Instant, Origin, Path, Room, Strangers};
 use os::poll::{Interest, Ready};
 use os::routes::MARK;
 use os::{Error, Listener, Poller, Stream};
@@ -28,14 +30,17 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How often it is looked which are used.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections that others made: a process has a thousand descriptors, for everything.
+/// Connections that others made, beside one for each peer: but never more than half of the descriptors.
 const MOST: usize = 512;
 
-/// Those among them that no IKE SA uses.
-const STRANGERS: usize = 64;
-
-/// The same, from one address.
-const STRANGERS_PER_ADDRESS: usize = 8;
+/// Those among them that no IKE SA uses. A newcomer from the same network has to wait until those before it
+/// have had the time to say something.
+const STRANGERS: Room = Room {
+    total: 128,
+    per_site: 64,
+    per_host: 16,
+    patience: Duration::from_secs(2),
+};
 
 /// Octets of ESP that wait for one socket.
 const ESP_ROOM: usize = 64 << 10;
@@ -55,6 +60,8 @@ const TURNS: usize = 4;
 pub struct Counts {
     /// Connections that were not taken, because there were too many.
     pub refused: u64,
+    /// Connections that no IKE SA used and that gave way to those of less crowded networks.
+    pub gave_way: u64,
     /// Connections of others that were closed because no IKE SA used them.
     pub unused: u64,
     /// Connections in which something stood that nobody can read.
@@ -77,6 +84,14 @@ pub struct Streams {
     dirty: BTreeSet<u64>,
     lost: VecDeque<Path>,
     look: Option<Instant>,
+    /// Connections of others that no IKE SA uses.
+    strangers: Strangers<u64>,
+    /// Addresses of configured peers.
+    peers: BTreeSet<IpAddr>,
+    /// Descriptors that the process may have.
+    files: u64,
+    /// Connections that others may have made.
+    most: usize,
     buffer: Vec<u8>,
     /// What went wrong.
     pub counts: Counts,
@@ -98,21 +113,39 @@ struct Held {
 }
 
 impl Streams {
-    /// Listens, if the configuration says so. Connections get tokens from `first` on.
-    pub fn open(config: &Config, first: u64) -> Result<Self, Error> {
+    /// Listens, if the configuration says so. Connections get tokens from `first` on; the process may have so
+    /// many `files`.
+    pub fn open(config: &Config, first: u64, files: u64) -> Result<Self, Error> {
         let port = config.listen.tcp;
         let listeners = port.map_or_else(|| Ok(Vec::new()), |port| listen(config, port));
-        Ok(Self {
-            listeners: listeners?,
+        let mut streams = Self::new(listeners?, first, files);
+        streams.reconfigure(config);
+        Ok(streams)
+    }
+
+    fn new(listeners: Vec<Listener>, first: u64, files: u64) -> Self {
+        Self {
+            listeners,
             held: BTreeMap::new(),
             named: BTreeMap::new(),
             next: first,
             dirty: BTreeSet::new(),
             lost: VecDeque::new(),
             look: None,
+            strangers: Strangers::default(),
+            peers: BTreeSet::new(),
+            files,
+            most: MOST,
             buffer: vec![0; 64 << 10],
             counts: Counts::default(),
-        })
+        }
+    }
+
+    /// Has the peers of a configuration from now on. Connections stay.
+    pub fn reconfigure(&mut self, config: &Config) {
+        self.peers = unproved::addresses(config);
+        let half = usize::try_from(self.files / 2).unwrap_or(usize::MAX);
+        self.most = half.min(MOST + config.peers.len());
     }
 
     /// Has those who connect waited for, under tokens from `first` on.
@@ -130,10 +163,12 @@ impl Streams {
             let Ok(path) = stream.path() else {
                 continue;
             };
-            if self.is_crowded(path.remote.ip()) {
+            let from = Origin::new(path.remote.ip(), &self.peers);
+            if !self.make_room(from, now) {
                 self.counts.refused += 1;
                 continue;
             }
+            self.strangers.insert(self.next, from, now);
             let held = Held {
                 stream,
                 path,
@@ -262,7 +297,14 @@ impl Streams {
             let asked = held.asked.is_some_and(|asked| used.contains(&asked));
             if asked || used.contains(&held.path) {
                 held.unused = None;
-            } else if now >= *held.unused.get_or_insert(now) + GRACE {
+                self.strangers.remove(*token);
+                continue;
+            }
+            if held.asked.is_none() {
+                let from = Origin::new(held.path.remote.ip(), &self.peers);
+                self.strangers.insert(*token, from, now);
+            }
+            if now >= *held.unused.get_or_insert(now) + GRACE {
                 over.push(*token);
                 self.counts.unused += u64::from(held.asked.is_none());
             }
@@ -271,14 +313,26 @@ impl Streams {
         self.look = (!self.held.is_empty()).then_some(now + PAUSE);
     }
 
-    /// Whether one more would be too many.
-    fn is_crowded(&self, from: IpAddr) -> bool {
-        let theirs = || self.held.values().filter(|held| held.asked.is_none());
-        let strangers = || theirs().filter(|held| held.unused.is_some());
-        let here = strangers().filter(|held| held.path.remote.ip() == from);
-        theirs().count() >= MOST
-            || strangers().count() >= STRANGERS
-            || here.count() >= STRANGERS_PER_ADDRESS
+    /// Whether there is a place for one more, if need be that of another.
+    fn make_room(&mut self, from: Origin, now: Instant) -> bool {
+        let theirs = self.held.values().filter(|held| held.asked.is_none());
+        let room = match theirs.count() < self.most {
+            true => STRANGERS,
+            // The others are in use.
+            false => Room {
+                total: 0,
+                ..STRANGERS
+            },
+        };
+        match self.strangers.entry(from, &room, now) {
+            Entry::Free => true,
+            Entry::Instead(oldest) => {
+                self.counts.gave_way += 1;
+                self.close(oldest);
+                true
+            }
+            Entry::Refused => false,
+        }
     }
 
     /// Connects, unless the path is one that another has connected.
@@ -310,6 +364,7 @@ impl Streams {
     fn hold(&mut self, held: Held, poller: &Poller, now: Instant) {
         let token = self.next;
         if poller.add(&held.stream, token, held.interest).is_err() {
+            self.strangers.remove(token);
             return self.lost.extend(held.asked);
         }
         self.next += 1;
@@ -361,6 +416,7 @@ impl Streams {
 
     /// Closes a connection. Of one that we made the node is told.
     fn close(&mut self, token: u64) {
+        self.strangers.remove(token);
         let Some(held) = self.held.remove(&token) else {
             return;
         };
@@ -423,4 +479,121 @@ fn listen(config: &Config, port: u16) -> Result<Vec<Listener>, Error> {
         .into_iter()
         .filter(|result| !lacks_family(result))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant as Clock;
+
+    /// All of 127.0.0.0/8 is this host, so that connections may come from many.
+    fn host(site: u8, host: u8) -> IpAddr {
+        Ipv4Addr::new(127, 1, site, host).into()
+    }
+
+    struct Server {
+        streams: Streams,
+        poller: Poller,
+        to: SocketAddr,
+        /// What the other ends hold.
+        clients: Vec<Stream>,
+        now: Instant,
+    }
+
+    impl Server {
+        fn new() -> Self {
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let listener = Listener::bind(any, None).unwrap();
+            let to = SocketAddr::new(any.ip(), listener.port());
+            Self {
+                streams: Streams::new(vec![listener], 7, 1024),
+                poller: Poller::new().unwrap(),
+                to,
+                clients: Vec::new(),
+                now: Instant::from_origin(Duration::from_secs(9)),
+            }
+        }
+
+        /// Connects from an address; gives whether it was taken.
+        fn connect(&mut self, from: IpAddr) -> bool {
+            let from = SocketAddr::new(from, 0);
+            let client = Stream::connect(from, self.to, None).unwrap();
+            self.clients.push(client);
+            let counts = |streams: &Streams| (streams.next, streams.counts.refused);
+            let (before, deadline) = (
+                counts(&self.streams),
+                Clock::now() + Duration::from_secs(20),
+            );
+            while counts(&self.streams) == before {
+                assert!(Clock::now() < deadline, "the connection has not come");
+                self.streams.accept(0, &self.poller, self.now);
+            }
+            self.streams.next > before.0
+        }
+
+        fn holds(&self, address: IpAddr) -> bool {
+            let mut held = self.streams.held.values();
+            held.any(|held| held.path.remote.ip() == address)
+        }
+    }
+
+    #[test]
+    fn idle_connections_of_a_few_networks_keep_no_other_out() {
+        let mut server = Server::new();
+        for n in 0..200_u8 {
+            server.connect(host(n % 4, n % 20));
+        }
+        assert_eq!(server.streams.held.len(), STRANGERS.total);
+        let honest = host(77, 1);
+        assert!(server.connect(honest));
+        for n in 0..100_u8 {
+            server.connect(host(n % 4, n % 20));
+        }
+        assert!(server.holds(honest), "nor take its place");
+        assert_eq!(server.streams.held.len(), STRANGERS.total);
+        assert!(server.streams.counts.gave_way > 0);
+    }
+
+    #[test]
+    fn one_host_has_its_own_places_only_and_they_change_hands() {
+        let mut server = Server::new();
+        for _ in 0..STRANGERS.per_host {
+            assert!(server.connect(host(1, 1)));
+        }
+        assert!(!server.connect(host(1, 1)));
+        assert!(server.connect(host(2, 1)));
+        server.now += STRANGERS.patience;
+        assert!(server.connect(host(1, 1)));
+        assert_eq!(server.streams.held.len(), STRANGERS.per_host + 1);
+    }
+
+    #[test]
+    fn a_configured_address_has_places_that_no_stranger_takes() {
+        let mut server = Server::new();
+        let peer = host(77, 1);
+        server.streams.peers = BTreeSet::from([peer]);
+        assert!(server.connect(peer));
+        for n in 0..200_u8 {
+            server.connect(host(n, n));
+        }
+        assert!(server.holds(peer));
+        assert_eq!(server.streams.held.len(), STRANGERS.total + 1);
+    }
+
+    #[test]
+    fn a_connection_that_an_ike_sa_uses_gives_way_to_nobody() {
+        let mut server = Server::new();
+        assert!(server.connect(host(77, 1)));
+        let path = server.streams.held.values().next().unwrap().path;
+        server.now += PAUSE;
+        let now = server.now;
+        server.streams.handle_timeout(|| [path].into_iter(), now);
+        server.streams.most = 3;
+        assert!(server.connect(host(1, 1)) && server.connect(host(2, 1)));
+        for n in 3..20 {
+            assert!(server.connect(host(n, 1)));
+        }
+        assert!(server.holds(host(77, 1)));
+        assert_eq!(server.streams.held.len(), 3);
+    }
 }

@@ -2,9 +2,10 @@
 //! sake of old peers modulo the primes of RFC 3526.
 
 use crate::modp::Modulus;
+use crate::small_order;
 use crate::{Rng, Secret};
 use aws_lc_rs::agreement::{
-    self, Algorithm, ECDH_P256, ECDH_P384, PrivateKey, UnparsedPublicKey, X25519,
+    self, Algorithm, ECDH_P256, ECDH_P384, ParsedPublicKey, PrivateKey, UnparsedPublicKey, X25519,
 };
 use std::fmt;
 use thiserror::Error;
@@ -66,6 +67,23 @@ impl Group {
         }
     }
 
+    /// Checks a peer's public value, which costs far less than a key pair to answer it with: its length, that
+    /// it is a point of the curve (RFC 6989 section 2.3) or within its group (section 2.1), and for X25519
+    /// that its order is not small: the secret would be all zero whatever our value is (RFC 7748
+    /// section 6.1, RFC 8031 section 5).
+    pub fn check(self, public: &[u8]) -> Result<(), BadPublicValue> {
+        let fits = public.len() == self.public_len()
+            && match self.arithmetic() {
+                Arithmetic::Curve(_) if self == Self::X25519 => !small_order::is_of(public),
+                Arithmetic::Curve(algorithm) => {
+                    let point = UnparsedPublicKey::new(algorithm, self.point(public));
+                    ParsedPublicKey::try_from(point).is_ok()
+                }
+                Arithmetic::Modp(modulus) => modulus.contains(public),
+            };
+        fits.then_some(()).ok_or(BadPublicValue)
+    }
+
     /// A public value of the KE payload as AWS-LC has it.
     fn point(self, public: &[u8]) -> Vec<u8> {
         match self {
@@ -106,13 +124,9 @@ impl KeyPair {
         &self.public
     }
 
-    /// The shared secret. Refuses a peer's value of the wrong length, one that is no point of the
-    /// curve (RFC 6989 section 2.3) or lies at the edges of its group (section 2.1), and for X25519 one of small order: it would make the secret
-    /// all zero whatever ours is (RFC 7748 section 6.1, RFC 8031 section 5).
+    /// The shared secret. Refuses what [`Group::check`] refuses.
     pub fn agree(self, peer: &[u8]) -> Result<Secret, BadPublicValue> {
-        if peer.len() != self.group.public_len() {
-            return Err(BadPublicValue);
-        }
+        self.group.check(peer)?;
         match &self.private {
             Private::Curve(algorithm, private) => {
                 let peer = UnparsedPublicKey::new(algorithm, self.group.point(peer));
@@ -122,7 +136,6 @@ impl KeyPair {
             }
             Private::Modp(modulus, private) => {
                 let shared = modulus.shared(private.expose(), peer);
-                let shared = shared.ok_or(BadPublicValue)?;
                 Ok(Secret::new(shared.to_vec()))
             }
         }
@@ -228,8 +241,27 @@ mod tests {
             "ee".to_owned() + &"ff".repeat(30) + "7f",
         ];
         for value in values {
-            let ours = KeyPair::generate(Group::X25519, &mut Rng::from_seed([1; 32]));
-            assert_eq!(ours.agree(&hex(&value)), Err(BadPublicValue), "{value}");
+            // The highest bit counts for nothing (RFC 7748 section 5).
+            for highest in [0, 0x80] {
+                let mut octets = hex(&value);
+                octets[31] |= highest;
+                let checked = Group::X25519.check(&octets);
+                assert_eq!(checked, Err(BadPublicValue), "{value}");
+            }
+        }
+    }
+
+    /// What an agreement would refuse is refused before there is a key pair to agree with.
+    #[test]
+    fn wycheproofs_values_are_refused_by_the_check_if_their_secret_is_zero() {
+        let set = TestSet::load(TestName::X25519).unwrap();
+        for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+            let zero = test.shared_secret.iter().all(|&octet| octet == 0);
+            assert_eq!(
+                Group::X25519.check(&test.public_key).is_err(),
+                zero,
+                "{test:?}"
+            );
         }
     }
 
@@ -240,6 +272,7 @@ mod tests {
                 let ours = KeyPair::generate(group, &mut Rng::from_seed([2; 32]));
                 let mut value = KeyPair::generate(group, &mut Rng::from_seed([7; 32])).public;
                 value.resize(len, 0);
+                assert_eq!(group.check(&value).is_ok(), len == group.public_len());
                 assert_eq!(ours.agree(&value).is_ok(), len == group.public_len());
             }
         }
@@ -366,6 +399,7 @@ mod tests {
             for at in 0..group.public_len() {
                 let mut value = genuine.public().to_vec();
                 value[at] ^= 1;
+                assert_eq!(group.check(&value), Err(BadPublicValue), "octet {at}");
                 let ours = KeyPair::generate(group, &mut Rng::from_seed([2; 32]));
                 assert_eq!(ours.agree(&value), Err(BadPublicValue), "octet {at}");
             }

@@ -29,6 +29,7 @@ mod revocation;
 mod rng;
 mod secret;
 mod signature;
+mod small_order;
 mod trust;
 mod verifier;
 

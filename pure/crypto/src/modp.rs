@@ -42,13 +42,18 @@ impl Modulus {
         self.power(&[2], private).to_vec()
     }
 
-    /// The secret shared with a peer. `None` if its value is none that an honest peer would send.
-    pub(crate) fn shared(self, private: &[u8], peer: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-        let fits = match self {
-            Self::Bits2048 => is_between::<32>(PRIME_2048, peer),
-            Self::Bits3072 => is_between::<48>(PRIME_3072, peer),
-        };
-        (peer.len() == self.len() && fits).then(|| self.power(peer, private))
+    /// Whether an honest peer may send a public value.
+    pub(crate) fn contains(self, public: &[u8]) -> bool {
+        public.len() == self.len()
+            && match self {
+                Self::Bits2048 => is_between::<32>(PRIME_2048, public),
+                Self::Bits3072 => is_between::<48>(PRIME_3072, public),
+            }
+    }
+
+    /// The secret shared with a peer, whose value [`Self::contains`] has accepted.
+    pub(crate) fn shared(self, private: &[u8], peer: &[u8]) -> Zeroizing<Vec<u8>> {
+        self.power(peer, private)
     }
 
     fn power(self, base: &[u8], exponent: &[u8]) -> Zeroizing<Vec<u8>> {
@@ -142,9 +147,9 @@ mod tests {
             let [a, b] = [0x5a, 0x3c].map(|octet| vec![octet; modulus.private_len()]);
             let ours = modulus.public(&a);
             assert_eq!(sha256(&[&ours]).to_vec(), hex(public));
-            let secret = modulus.shared(&b, &ours).unwrap();
+            let secret = modulus.shared(&b, &ours);
             assert_eq!(sha256(&[&secret]).to_vec(), hex(shared));
-            assert_eq!(modulus.shared(&a, &modulus.public(&b)).unwrap(), secret);
+            assert_eq!(modulus.shared(&a, &modulus.public(&b)), secret);
         }
     }
 
@@ -164,7 +169,6 @@ mod tests {
     #[test]
     fn values_outside_2_to_p_minus_2_are_refused() {
         for (modulus, prime) in BOTH.into_iter().zip([PRIME_2048, PRIME_3072]) {
-            let private = vec![7; modulus.private_len()];
             let prime = hex(prime);
             let beside = |down: u8| {
                 let mut value = prime.clone();
@@ -179,13 +183,13 @@ mod tests {
                 prime.clone(),
                 vec![0xff; modulus.len()],
             ] {
-                assert!(modulus.shared(&private, &bad).is_none());
+                assert!(!modulus.contains(&bad));
             }
             for good in [small(2), beside(2)] {
-                assert!(modulus.shared(&private, &good).is_some());
+                assert!(modulus.contains(&good));
             }
             for len in [0, 1, modulus.len() - 1, modulus.len() + 1] {
-                assert!(modulus.shared(&private, &vec![2; len]).is_none());
+                assert!(!modulus.contains(&vec![2; len]));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
 use model::{
-    Encapsulation, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Suite,
+    Encapsulation, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room, Suite,
     TrafficSelector, ZoneSelector, ZoneSuite,
 };
 use std::collections::BTreeSet;
@@ -421,6 +421,9 @@ pub struct Timers {
     pub patient_attempts: u32,
     /// How long an initiator may take until it is authenticated.
     pub half_open: Duration,
+    /// The same while so many take their time that new ones have to bring cookies: enough to lose a message
+    /// or two.
+    pub half_open_crowded: Duration,
     /// How long an SA that is gone still answers repeated requests.
     pub linger: Duration,
     /// How long a child that was rekeyed stays before it is deleted: what is under way arrives.
@@ -454,6 +457,7 @@ impl Default for Timers {
             // "at least five minutes" (RFC 4555 section 3.11)
             patient_attempts: 41,
             half_open: Duration::from_secs(60),
+            half_open_crowded: Duration::from_secs(10),
             linger: Duration::from_secs(30),
             drain: Duration::from_secs(5),
             drain_licensed: Duration::from_secs(22),
@@ -469,14 +473,12 @@ impl Default for Timers {
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// IKE SAs of initiators that have proved nothing yet.
-    pub half_open: usize,
-    /// The same, for one source address.
-    pub half_open_per_address: usize,
+    pub half_open: Room,
     /// From so many on, a new one has to bring a cookie (RFC 7296 section 2.6), which who does not
     /// receive at its own address never has.
     pub half_open_without_cookie: usize,
-    /// The same, for one source address: somebody may forge it to keep its owner out.
-    pub half_open_per_address_without_cookie: usize,
+    /// The same, for one IPv4 address or IPv6 /64: somebody may forge it to keep its owner out.
+    pub half_open_per_host_without_cookie: usize,
     /// Grants held on one IKE SA.
     pub grants: usize,
     /// Child SAs of one IKE SA, those that are being replaced as well: then a peer gets no more. Of all
@@ -489,10 +491,16 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            half_open: 1024,
-            half_open_per_address: 64,
+            half_open: Room {
+                total: 1024,
+                per_site: 256,
+                per_host: 64,
+                // "Two seconds is probably as low a value as can realistically be used" (RFC 8019
+                // section 4.1).
+                patience: Duration::from_secs(2),
+            },
             half_open_without_cookie: 64,
-            half_open_per_address_without_cookie: 8,
+            half_open_per_host_without_cookie: 8,
             grants: 256,
             children: 64,
             clones: 3,

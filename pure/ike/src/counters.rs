@@ -63,6 +63,10 @@ pub struct Counters {
     pub taken: u64,
     /// Initiators that were refused when they said who they are; a part of `taken`.
     pub refused: u64,
+    /// Key pairs that were made for initiators that had proved nothing.
+    pub key_pairs: u64,
+    /// Initiators that had proved nothing and gave way to those of less crowded networks.
+    pub gave_way: u64,
     /// Datagrams sent, retransmissions included.
     pub sent: u64,
     /// Requests sent again.

@@ -7,7 +7,8 @@ use crate::config::{Config, Peer, PeerRole};
 use crate::menu::IkeMenu;
 use crate::signature::Signing;
 use model::Identity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::ops::Deref;
 
 /// A configuration and where things are in it.
@@ -24,6 +25,8 @@ pub(crate) struct Directory {
     pub(crate) ppks: bool,
     /// Whether there are licensed nodes to give keys to.
     pub(crate) grants: bool,
+    /// Where peers are that have an address.
+    pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
 }
 
 impl Directory {
@@ -41,6 +44,7 @@ impl Directory {
             by_identity,
             menu: IkeMenu::of_all(&config.peers),
             signing: Signing::of(&config.peers),
+            addresses_of_peers: peers.clone().filter_map(|peer| peer.address).collect(),
             ppks: peers.clone().any(|peer| peer.ppk.is_some()),
             grants: peers.any(|peer| matches!(peer.role, PeerRole::Licensed)),
             config,

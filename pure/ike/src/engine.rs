@@ -206,10 +206,7 @@ impl Engine {
             Err(Malformed::TooMany(_)) => return self.drop(DropReason::TooMuch),
             Err(_) => return self.drop(DropReason::MalformedMessage),
         };
-        let own_spi = match header.flags.initiator {
-            true => header.spi_r,
-            false => header.spi_i,
-        };
+        let own_spi = own_spi(&header);
         let arrived = Arrived {
             datagram,
             octets: payload,
@@ -220,6 +217,17 @@ impl Engine {
             None if own_spi == 0 => self.handle_first(&arrived, now),
             None => self.drop(DropReason::UnknownSa),
         }
+    }
+
+    /// Whether the sender of a message has proved nothing yet: it begins an IKE SA, or belongs to one that is
+    /// half open. Its work can wait until that of others is done.
+    pub fn is_unproved(&self, payload: &[u8]) -> bool {
+        let Ok(header) = Header::peek(payload) else {
+            return false;
+        };
+        let own_spi = own_spi(&header);
+        let known = self.by_spi.get(&own_spi);
+        own_spi == 0 || known.is_some_and(|id| self.half_open.contains(*id))
     }
 
     /// Does everything that is due.
@@ -455,5 +463,13 @@ impl Engine {
 
     pub(crate) const fn drop(&mut self, why: DropReason) {
         self.out.counters.drop(why);
+    }
+}
+
+/// Our SPI in a message that came.
+const fn own_spi(header: &Header) -> u64 {
+    match header.flags.initiator {
+        true => header.spi_r,
+        false => header.spi_i,
     }
 }

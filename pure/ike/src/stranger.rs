@@ -1,12 +1,14 @@
 //! Messages of strangers: what the first of an initiator is answered, and all that belongs to no SA.
 
 use crate::Engine;
+use crate::config::Config;
 use crate::counters::DropReason;
 use crate::exchange::notify;
 use crate::extension::{cookie, padding};
-use crate::sa::await_auth::{AwaitAuth, Rejected};
-use crate::sa::{Arrived, Beside, Sa};
-use model::{IkeSaId, Instant, Path};
+use crate::sa::await_auth::{AwaitAuth, Rejected, Terms};
+use crate::sa::closing::Lingering;
+use crate::sa::{Arrived, Beside, Sa, State};
+use model::{Entry, IkeSaId, Instant, Origin, Path};
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, NotifyType, Payload, VERSION_2};
 
@@ -31,35 +33,62 @@ impl Engine {
         if self.by_spi.contains_key(&header.spi_i) {
             return self.drop(DropReason::Reflected);
         }
-        let from = arrived.path.remote.ip();
         match self.half_open.find(arrived.path.remote, header.spi_i) {
-            Some(id) => self.answer_again(id, arrived),
-            None if self.half_open.is_full(from, &self.config.limits) => {
-                self.drop(DropReason::HalfOpenLimit);
-            }
-            None => {
-                // "In general, Cookies provide less value in the case of TCP encapsulation ... the
-                // Initiator's IP address has been verified" (RFC 9329 section 6.3).
-                let paid = arrived.path.is_stream() || self.cookies.is_paid(request, from);
-                match self.half_open.is_crowded(from, &self.config.limits) && !paid {
-                    true => self.ask_for_cookie(request, arrived, now),
-                    false => self.respond(request, paid, arrived, now),
-                }
-            }
+            Some(id) => self.answer_again(id, arrived, now),
+            None => self.admit(request, arrived, now),
         }
     }
 
-    fn respond(&mut self, request: &Message, paid: bool, arrived: &Arrived<'_>, now: Instant) {
+    fn admit(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
+        let remote = arrived.path.remote;
+        // "In general, Cookies provide less value in the case of TCP encapsulation ... the
+        // Initiator's IP address has been verified" (RFC 9329 section 6.3).
+        let paid = arrived.path.is_stream() || self.cookies.is_paid(request, remote, now);
+        let origin = Origin::new(remote.ip(), &self.config.addresses_of_peers);
+        if self.half_open.is_crowded(origin, &self.config.limits) && !paid {
+            return self.ask_for_cookie(request, arrived, now);
+        }
+        let gives_way = match self.half_open.entry(origin, &self.config.limits, now) {
+            Entry::Free => None,
+            Entry::Instead(oldest) => Some(oldest),
+            Entry::Refused => return self.drop(DropReason::HalfOpenLimit),
+        };
+        if let Some(sa) = self.respond(request, origin, paid, arrived, now) {
+            if let Some(oldest) = gives_way {
+                self.out.counters.gave_way += 1;
+                self.with_sa(oldest, now, |sa, _| sa.state = State::Gone);
+            }
+            self.half_open.insert(&sa, origin, now);
+            self.insert(sa);
+        }
+    }
+
+    /// The SA that a first message begins, if it is to be counted among those that have proved nothing.
+    fn respond(
+        &mut self,
+        request: &Message,
+        origin: Origin,
+        paid: bool,
+        arrived: &Arrived<'_>,
+        now: Instant,
+    ) -> Option<Box<Sa>> {
+        let Config { limits, timers, .. } = &*self.config;
+        let until = now + self.half_open.patience(origin, limits, timers);
         let mut core = self.new_core(arrived.path, false, now);
         core.spi_i = request.header.spi_i;
         core.spi_r = self.fresh_spi();
         let mut ctx = self.context(Beside::default(), now);
-        match AwaitAuth::begin(request, arrived.octets, paid, &mut core, &mut ctx) {
+        let terms = Terms { paid, until };
+        match AwaitAuth::begin(request, arrived.octets, terms, &mut core, &mut ctx) {
             Ok(state) => {
                 self.out.counters.taken += 1;
-                let (remote, spi_i) = (core.path.remote, core.spi_i);
-                let id = self.insert(Box::new(Sa { core, state }));
-                self.half_open.insert(remote, spi_i, id);
+                return Some(Box::new(Sa { core, state }));
+            }
+            // It costs nearly nothing, but who sends it in masses is to bring cookies for the rest.
+            Err(Rejected::BadValue) => {
+                self.drop(DropReason::KeyExchange);
+                let state = State::Lingering(Lingering::until(until));
+                return Some(Box::new(Sa { core, state }));
             }
             Err(Rejected::Dropped(why)) => self.drop(why),
             Err(Rejected::Answered(kind, data)) => {
@@ -72,12 +101,13 @@ impl Engine {
             }
             Err(Rejected::Unpaid) => self.ask_for_cookie(request, arrived, now),
         }
+        None
     }
 
     /// Too many initiators have not proved who they are to keep something for one more that may
     /// not even be where it says it is, or to send it more than it sent.
     fn ask_for_cookie(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
-        let from = arrived.path.remote.ip();
+        let from = arrived.path.remote;
         let Some(cookie) = self.cookies.ask(request, from, &mut self.rng, now) else {
             return self.drop(DropReason::WrongPayloads);
         };
@@ -87,13 +117,13 @@ impl Engine {
     }
 
     /// The first message came again: so does its answer, if it is the same message.
-    fn answer_again(&mut self, id: IkeSaId, arrived: &Arrived<'_>) {
+    fn answer_again(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) {
         let Some(sa) = self.sas.get_mut(&id) else {
             return;
         };
         let responses = &mut sa.core.responses;
-        let arrival = responses.arrival(0, arrived.octets, arrived.path.remote);
-        self.context(Beside::default(), Instant::ZERO)
+        let arrival = responses.arrival(0, arrived.octets, arrived.path.remote, now);
+        self.context(Beside::default(), now)
             .answer_again(arrival, arrived.path);
     }
 

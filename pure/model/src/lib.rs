@@ -1,7 +1,8 @@
 //! The words every other crate shares: time, paths, identities, selectors, zones and the
-//! parameters of a security association. No logic beyond comparing them, no I/O, no keys of its
+//! parameters of a security association. No logic beyond comparing and counting them, no I/O, no keys of its
 //! own (`K` is whatever a holder has: full keys at an endpoint, a share at a licensed node).
 
+mod crowd;
 mod dscp;
 mod frame;
 mod identity;
@@ -11,10 +12,12 @@ mod path;
 mod sa;
 mod selector;
 mod sizes;
+mod strangers;
 mod time;
 mod zone;
 mod zone_suite;
 
+pub use crowd::{Crowd, Entry, Room};
 pub use dscp::Dscp;
 pub use frame::Frame;
 pub use identity::Identity;
@@ -27,6 +30,7 @@ pub use sa::{
 };
 pub use selector::{Flow, TrafficSelector, one_pair};
 pub use sizes::Sizes;
+pub use strangers::{Origin, Strangers};
 pub use time::{Deadline, Instant};
 pub use zone::{
     Licence, MapKind, Right, Run, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,

@@ -356,6 +356,11 @@ impl Node {
         self.drain(now);
     }
 
+    /// Whether the sender of an IKE message has proved nothing yet, so that it may wait.
+    pub fn is_unproved(&self, message: &[u8]) -> bool {
+        self.ike.is_unproved(message)
+    }
+
     /// A stream that was to be made for something to send is lost, or could not be made.
     pub fn handle_disconnected(&mut self, path: Path, now: Instant) {
         self.ike.handle_disconnected(path, now);

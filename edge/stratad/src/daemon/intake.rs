@@ -6,6 +6,7 @@ use crate::crew::Word;
 use crate::faults::{self, Way};
 use crate::host::Host;
 use crate::outlet::Outlet;
+use crate::unproved::Unproved;
 use model::{Instant, Path};
 use node::{Node, Side, Verdict};
 use os::poll::Ready;
@@ -44,6 +45,7 @@ impl Daemon {
 
     fn serve(&mut self, now: Instant) {
         self.losses.streams = self.streams.counts;
+        self.losses.unproved = self.unproved.lost;
         if let Some(faults) = &self.faults {
             self.losses.faults = faults.counts();
         }
@@ -61,7 +63,9 @@ impl Daemon {
         self.crew.listen();
         while let Some(word) = self.crew.poll_word() {
             match word {
-                Word::Message(path, message) => self.node.handle_datagram(path, &message, now),
+                Word::Message(path, message) => {
+                    hear(&mut self.node, &mut self.unproved, path, &message, now);
+                }
                 Word::Stream(path, packet) => self.streams.pass(path, &packet),
                 Word::TooLong(path) => measure(&mut self.node, &self.host, path, now),
                 Word::Broken(why) => self.broken = Some(why),
@@ -107,6 +111,7 @@ impl Daemon {
                 return;
             };
             let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
+            self.busy |= filled > 0;
             let ends = self.host.ends();
             let (losses, faults) = (&mut self.losses, &mut self.faults);
             let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
@@ -126,9 +131,10 @@ impl Daemon {
     /// Port 500: IKE alone.
     fn read_ike(&mut self, index: usize, now: Instant) {
         let (node, udp) = (&mut self.node, &mut self.host.sockets.ike[index]);
+        let unproved = &mut self.unproved;
         for _ in 0..TURNS {
             let read = udp.recv(|arrival, payload| {
-                let take = |path, message: &[u8]| node.handle_datagram(path, message, now);
+                let take = |path, message: &[u8]| hear(node, unproved, path, message, now);
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
             if let Err(error) = read {
@@ -143,11 +149,13 @@ impl Daemon {
     fn read_natt(&mut self, index: usize, now: Instant) {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
-            let node = &mut self.node;
+            let (node, unproved) = (&mut self.node, &mut self.unproved);
             let read = self.host.sockets.natt[index].recv(|arrival, payload| {
                 let ecn = Ecn::from_bits(arrival.ecn);
-                let take = |path, payload: &[u8]| {
-                    sort(node, &mut arrived, (path, ecn), payload, now);
+                let take = |path, payload: &[u8]| match Datagram::of(payload) {
+                    Datagram::Ike(message) => hear(node, unproved, path, message, now),
+                    Datagram::Keepalive => {}
+                    Datagram::Esp(packet) => arrived.push(path, ecn, packet),
                 };
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
@@ -180,9 +188,11 @@ impl Daemon {
     fn read_stream(&mut self, ready: Ready, now: Instant) {
         let before = self.useful();
         let mut arrived = std::mem::take(&mut self.arrived);
-        let node = &mut self.node;
-        let take = |path, message: &[u8]| {
-            sort(node, &mut arrived, (path, Ecn::NotEct), message, now);
+        let (node, unproved) = (&mut self.node, &mut self.unproved);
+        let take = |path, message: &[u8]| match Datagram::of(message) {
+            Datagram::Ike(message) => hear(node, unproved, path, message, now),
+            Datagram::Keepalive => {}
+            Datagram::Esp(packet) => arrived.push(path, Ecn::NotEct, packet),
         };
         let messages = self.streams.handle(ready, &self.poller, take);
         self.open(arrived, now);
@@ -200,6 +210,7 @@ impl Daemon {
         let ends = self.host.ends();
         let (losses, faults) = (&mut self.losses, &mut self.faults);
         let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+        self.busy |= !arrived.packets().is_empty();
         self.node.open(arrived.packets(), &mut outlet, now);
         outlet.finish();
         arrived.clear();
@@ -248,6 +259,7 @@ impl Daemon {
             }
             read += count;
         }
+        self.busy |= read > 0;
         self.losses.forwarded += passage.flush();
     }
 }
@@ -261,17 +273,10 @@ fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
     }
 }
 
-/// What came on port 4500, or in a stream: IKE is handled at once, and ESP with all that came with it.
-fn sort(
-    node: &mut Node,
-    arrived: &mut Arrived,
-    (path, ecn): (Path, Ecn),
-    payload: &[u8],
-    now: Instant,
-) {
-    match Datagram::of(payload) {
-        Datagram::Ike(message) => node.handle_datagram(path, message, now),
-        Datagram::Keepalive => {}
-        Datagram::Esp(packet) => arrived.push(path, ecn, packet),
+/// A message of IKE: that of a peer is handled at once, that of a stranger has to wait.
+fn hear(node: &mut Node, unproved: &mut Unproved, path: Path, message: &[u8], now: Instant) {
+    match node.is_unproved(message) {
+        true => unproved.push(path, message, now),
+        false => node.handle_datagram(path, message, now),
     }
 }

@@ -84,6 +84,9 @@ pub(crate) fn about(kind: NotifyType, spi: Spi) -> Payload {
     })
 }
 
+/// What came of a key exchange, with the wire's name of its group.
+type Agreed = (GroupId, Secret);
+
 /// Our half of a key exchange, by the wire's name of its group.
 pub(crate) struct Offered {
     group: GroupId,
@@ -103,8 +106,20 @@ impl Offered {
         })
     }
 
+    /// Answers the peer's half with ours, and gives the shared secret. `None` if its group is none of ours or
+    /// its value unacceptable, which costs no key.
+    pub(crate) fn answer(theirs: &KeyExchange, rng: &mut Rng) -> Option<(Payload, Agreed)> {
+        let group = group_named(theirs.group)?;
+        let pair = init::key_pair_for(&theirs.public, group, rng).ok()?;
+        let ours = Self {
+            group: theirs.group,
+            pair,
+        };
+        Some((ours.payload(), ours.agree(theirs)?))
+    }
+
     /// The shared secret. `None` if the peer's value is of another group or unacceptable.
-    pub(crate) fn agree(self, key: &KeyExchange) -> Option<(GroupId, Secret)> {
+    pub(crate) fn agree(self, key: &KeyExchange) -> Option<Agreed> {
         let fits = key.group == self.group;
         let shared = fits.then(|| self.pair.agree(&key.public))?.ok()?;
         Some((self.group, shared))

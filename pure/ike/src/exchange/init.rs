@@ -2,7 +2,7 @@
 
 use crate::exchange::{key_exchange, nonce, proposals};
 use crate::menu::group_id;
-use crypto::{KeyPair, Rng};
+use crypto::{BadPublicValue, KeyPair, Rng};
 use model::Group;
 use wire::ike::{KeyExchange, Message, Payload, Proposal};
 
@@ -28,14 +28,33 @@ impl<'a> Init<'a> {
 
 /// A fresh key pair of a group.
 pub(crate) fn key_pair(group: Group, rng: &mut Rng) -> KeyPair {
-    let group = match group {
+    KeyPair::generate(of(group), rng)
+}
+
+/// A fresh key pair to answer a peer's public value with. A value that is none is refused first, so that it
+/// costs no key.
+pub(crate) fn key_pair_for(
+    theirs: &[u8],
+    group: Group,
+    rng: &mut Rng,
+) -> Result<KeyPair, BadPublicValue> {
+    check(group, theirs)?;
+    Ok(key_pair(group, rng))
+}
+
+/// Refuses a peer's public value that no honest peer sends.
+pub(crate) fn check(group: Group, theirs: &[u8]) -> Result<(), BadPublicValue> {
+    of(group).check(theirs)
+}
+
+const fn of(group: Group) -> crypto::Group {
+    match group {
         Group::X25519 => crypto::Group::X25519,
         Group::P256 => crypto::Group::P256,
         Group::P384 => crypto::Group::P384,
         Group::Modp3072 => crypto::Group::Modp3072,
         Group::Modp2048 => crypto::Group::Modp2048,
-    };
-    KeyPair::generate(group, rng)
+    }
 }
 
 /// The three payloads every message of the exchange begins with.

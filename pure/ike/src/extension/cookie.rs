@@ -8,17 +8,20 @@
 //! are left to real addresses, of which each has its share.
 //!
 //! ```text
-//! cookie = version of the secret | HMAC-SHA-256(secret, Ni | IPi | SPIi)
+//! cookie = version of the secret | HMAC-SHA-256(secret, Ni | IPi | port | SPIi)
 //! ```
+//!
+//! RFC 7296 section 2.6 does not name the port. Behind a NAT it tells one initiator from another, who could
+//! spend a cookie that the first has asked for.
 
 use crate::exchange::{find_notify, has, nonce, notify};
 use crypto::{Prf, Rng, Secret, equal};
 use model::Instant;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload, PayloadType};
 
-/// A secret makes cookies for so long; they are taken for as long again.
+/// A secret makes cookies for so long; they are taken for as long again, and not longer.
 const FRESH: Duration = Duration::from_secs(60);
 
 /// How often one request is sent anew.
@@ -52,7 +55,7 @@ impl Jar {
     pub(crate) fn ask(
         &mut self,
         request: &Message,
-        from: IpAddr,
+        from: SocketAddr,
         rng: &mut Rng,
         now: Instant,
     ) -> Option<Vec<u8>> {
@@ -62,13 +65,17 @@ impl Jar {
     }
 
     /// Whether a first message has a cookie that was made for it.
-    pub(crate) fn is_paid(&self, request: &Message, from: IpAddr) -> bool {
-        let Some(paid) = find_notify(request, NotifyType::COOKIE) else {
+    pub(crate) fn is_paid(&self, request: &Message, from: SocketAddr, now: Instant) -> bool {
+        let (Some(paid), Some((newest, since))) =
+            (find_notify(request, NotifyType::COOKIE), &self.newest)
+        else {
             return false;
         };
-        let newest = self.newest.as_ref().map(|(secret, _)| secret);
+        let age = now - *since;
+        let newest = (age < FRESH * 2).then_some(newest);
+        let before = self.before.as_ref().filter(|_| age < FRESH);
         let versions = [self.version, self.version.wrapping_sub(1)];
-        let mut secrets = [newest, self.before.as_ref()].into_iter().zip(versions);
+        let mut secrets = [newest, before].into_iter().zip(versions);
         secrets.any(|(secret, version)| {
             let expected = secret.and_then(|secret| bake(secret, version, request, from));
             expected.is_some_and(|expected| equal(&expected, &paid.data))
@@ -86,13 +93,15 @@ impl Jar {
 }
 
 /// `None` if the request has no nonce, without which it is no first message.
-fn bake(secret: &Secret, version: u8, request: &Message, from: IpAddr) -> Option<Vec<u8>> {
+fn bake(secret: &Secret, version: u8, request: &Message, from: SocketAddr) -> Option<Vec<u8>> {
     let nonce = nonce(request)?;
-    let address = match from {
+    let address = match from.ip() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
     let spi_i = request.header.spi_i.to_be_bytes();
-    let mac = Prf::HmacSha256.mac(secret.expose(), &[nonce, &address, &spi_i]);
+    let port = from.port().to_be_bytes();
+    let said = [nonce, &address, &port, &spi_i];
+    let mac = Prf::HmacSha256.mac(secret.expose(), &said);
     Some([&[version], mac.expose()].concat())
 }

@@ -221,6 +221,7 @@ impl Engine {
     /// should the old one when an SA has moved (section 7.1).
     pub fn streams(&self) -> impl Iterator<Item = Path> {
         let sas = self.sas.values();
+        let sas = sas.filter(|sa| !self.half_open.contains(sa.core.id));
         let used = sas.flat_map(|sa| [sa.core.path, sa.core.proved]);
         used.filter(|path| path.is_stream())
     }

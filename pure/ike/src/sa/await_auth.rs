@@ -64,8 +64,19 @@ pub(crate) struct AwaitAuth {
     expires: Instant,
 }
 
-/// Why a first message gets no SA.
+/// On which terms an initiator is answered that has proved nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    /// Whether it receives at the address that it sends from.
+    pub(crate) paid: bool,
+    /// By when it has to prove who it is.
+    pub(crate) until: Instant,
+}
+
+/// Why a first message is not answered with a key.
 pub(crate) enum Rejected {
+    /// Its public value is none that an honest initiator sends.
+    BadValue,
     /// Silently, but counted.
     Dropped(DropReason),
     /// With an unprotected answer.
@@ -75,11 +86,11 @@ pub(crate) enum Rejected {
 }
 
 impl AwaitAuth {
-    /// Answers a first message: derives keys and sends the response. `paid` if it came with a cookie.
+    /// Answers a first message: derives keys and sends the response.
     pub(crate) fn begin(
         request: &Message,
         octets: &[u8],
-        paid: bool,
+        terms: Terms,
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> Result<State, Rejected> {
@@ -136,14 +147,15 @@ impl AwaitAuth {
             Message { header, payloads }.encode()
         };
         // Our public value is as long as theirs, and nothing to be made for whom it does not go to.
-        if !paid && !padding::is_enough(octets, &response(&init.key.public)) {
+        if !terms.paid && !padding::is_enough(octets, &response(&init.key.public)) {
             return Err(Rejected::Unpaid);
         }
-        let key = init::key_pair(choice.group, ctx.rng);
+        let key = init::key_pair_for(&init.key.public, choice.group, ctx.rng);
+        let key = key.map_err(|_| Rejected::BadValue)?;
+        ctx.out.counters.key_pairs += 1;
         let response = response(key.public());
-        let shared = key
-            .agree(&init.key.public)
-            .map_err(|_| drop(DropReason::KeyExchange))?;
+        let shared = key.agree(&init.key.public);
+        let shared = shared.map_err(|_| Rejected::BadValue)?;
         ctx.transmit(core.path, &response);
         core.responses.came(0, sha256(&[octets]));
         let to = core.path.remote;
@@ -176,7 +188,7 @@ impl AwaitAuth {
             left: choice.kems.into(),
             covered: IntAuth::default(),
             previous: None,
-            expires: ctx.now + ctx.config.timers.half_open,
+            expires: terms.until,
         })))
     }
 

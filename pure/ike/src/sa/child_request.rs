@@ -360,14 +360,14 @@ impl Established {
             notify(NotifyType::INVALID_KE_PAYLOAD, wanted)
         })?;
         let nonce: Nonce = ctx.rng.array();
-        let key = group.and_then(|group| Offered::new(group, ctx.rng));
-        let public = key.as_ref().map(Offered::payload);
-        let exchanged = key.zip(theirs.key).map(|(ours, theirs)| ours.agree(theirs));
+        let key = theirs.key.filter(|_| group.is_some());
+        let exchanged = key.map(|key| Offered::answer(key, ctx.rng));
         if matches!(exchanged, Some(None)) {
             ctx.refused(Some(peer.name.clone()), Refusal::KeyExchange);
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
         }
-        let keys = self.keys.child(exchanged.flatten(), theirs.nonce, &nonce);
+        let (public, shared) = exchanged.flatten().unzip();
+        let keys = self.keys.child(shared, theirs.nonce, &nonce);
         let terms = (peer, policy, self.addresses);
         let known = (self.ground(core), self.private);
         let spis = ctx.spis(core.id, policy.name);

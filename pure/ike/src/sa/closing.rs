@@ -181,7 +181,7 @@ pub(crate) struct Lingering {
 }
 
 impl Lingering {
-    pub(super) const fn until(until: Instant) -> Self {
+    pub(crate) const fn until(until: Instant) -> Self {
         let children = None;
         Self { until, children }
     }
@@ -205,7 +205,7 @@ impl Lingering {
         let (id, from) = (header.message_id, arrived.path.remote);
         let arrival = match header.flags.response {
             true => Arrival::Unexpected,
-            false => core.responses.arrival(id, arrived.octets, from),
+            false => core.responses.arrival(id, arrived.octets, from, ctx.now),
         };
         match arrival {
             Arrival::New | Arrival::Unexpected => ctx.drop(DropReason::UnknownSa),

@@ -254,6 +254,8 @@ impl InitSent {
         if !tried || init.key.group != group_id(choice.group) {
             return Err(DropReason::KeyExchange);
         }
+        // Its own half was made for the request; it is made once more only for a value that is one.
+        init::check(choice.group, &init.key.public).map_err(|_| DropReason::KeyExchange)?;
         let key = self.key_pair(choice.group);
         let reflected = init.nonce == self.nonce || init.key.public == key.public();
         if reflected || response.header.spi_r == 0 {

@@ -44,7 +44,7 @@ impl Core {
     ) -> Option<Genuine> {
         let id = arrived.datagram.header().message_id;
         let from = arrived.path.remote;
-        match self.responses.arrival(id, arrived.octets, from) {
+        match self.responses.arrival(id, arrived.octets, from, ctx.now) {
             Arrival::New => self.open(cipher, arrived, ctx),
             Arrival::Unexpected if self.responses.is_answered(id) => {
                 self.answer_recut(cipher, arrived, ctx);
@@ -253,11 +253,13 @@ impl Core {
         }
         let limit = limit.min(Limit::of(arrived.octets, arrived.path));
         self.limit = Some(limit);
-        let id = sealed.header.message_id;
-        let again = self.responses.recut(id, arrived.octets, |response| {
-            let cut = response.cut_smaller(limit, arrived.path, cipher);
-            ctx.out.counters.cut_smaller += u64::from(cut);
-        });
+        let (id, from) = (sealed.header.message_id, arrived.path.remote);
+        let again = self
+            .responses
+            .recut(id, arrived.octets, from, ctx.now, |response| {
+                let cut = response.cut_smaller(limit, arrived.path, cipher);
+                ctx.out.counters.cut_smaller += u64::from(cut);
+            });
         ctx.answer_again(again, arrived.path);
     }
 }

@@ -163,16 +163,15 @@ impl Established {
             return Err(notify(NotifyType::INVALID_KE_PAYLOAD, wanted));
         }
         let nonce: Nonce = ctx.rng.array();
-        let key = Offered::new(group, ctx.rng).ok_or_else(syntax)?;
-        let mut answer = vec![
-            Payload::SecurityAssociation(vec![choice.answer]),
-            Payload::Nonce(nonce.to_vec()),
-            key.payload(),
-        ];
-        let Some((_, shared)) = key.agree(public) else {
+        let Some((ours, (_, shared))) = Offered::answer(public, ctx.rng) else {
             ctx.refused(Some(peer.name.clone()), Refusal::KeyExchange);
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
         };
+        let mut answer = vec![
+            Payload::SecurityAssociation(vec![choice.answer]),
+            Payload::Nonce(nonce.to_vec()),
+            ours,
+        ];
         let heir = Heir {
             suite: choice.suite,
             purpose,

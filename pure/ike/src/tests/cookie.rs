@@ -82,11 +82,12 @@ fn is_accepted(pair: &mut Pair, message: &Flying) -> bool {
 }
 
 #[test]
-fn a_cookie_is_good_for_its_address_its_spi_and_its_nonce_only() {
+fn a_cookie_is_good_for_its_address_its_port_its_spi_and_its_nonce_only() {
     let (mut pair, paid) = paid();
     let cookie_at = 28 + 8;
-    let changes: [&dyn Fn(&mut Flying); 4] = [
+    let changes: [&dyn Fn(&mut Flying); 5] = [
         &|paid| paid.path.remote = "192.0.2.66:500".parse().unwrap(),
+        &|paid| paid.path.remote.set_port(501),
         &|paid| paid.message[0] ^= 1,
         &|paid| paid.message[cookie_at] ^= 1,
         &|paid| paid.message[cookie_at + 32] ^= 1,
@@ -123,6 +124,16 @@ fn a_cookie_of_the_secret_before_is_taken_and_an_older_one_is_not() {
             assert!(!is_accepted(&mut pair, &from_elsewhere(&paid, 9000 + n)));
         }
         assert_eq!(is_accepted(&mut pair, &paid), accepted);
+    }
+}
+
+/// Nobody asks for another one meanwhile.
+#[test]
+fn a_cookie_ends_with_its_time() {
+    for (seconds, accepted) in [(119, true), (120, false)] {
+        let (mut pair, paid) = paid();
+        pair.now += Duration::from_secs(seconds);
+        assert_eq!(is_accepted(&mut pair, &paid), accepted, "{seconds} s");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::DropReason;
 use std::time::Duration;
 use wire::ike::{Datagram, GroupId, Message, Notify, NotifyType, Payload};
 
-fn with_groups(left: &[Group], right: &[Group]) -> (Config, Config) {
+pub(super) fn with_groups(left: &[Group], right: &[Group]) -> (Config, Config) {
     let (mut mobile, mut gateway) = (mobile(), gateway());
     mobile.peers[0].groups = left.to_vec();
     gateway.peers[0].groups = right.to_vec();

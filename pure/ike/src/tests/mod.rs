@@ -46,6 +46,7 @@ mod resource;
 mod revocation;
 mod slot;
 mod states;
+mod strangers;
 mod suites;
 mod tcp;
 mod trace;

@@ -326,7 +326,7 @@ fn nobody_is_asked_for_a_cookie_in_a_stream() {
 #[test]
 fn who_is_half_open_in_a_stream_is_bounded_all_the_same() {
     let (left, mut right) = streaming(Tcp::Always(PORT));
-    right.limits.half_open = 0;
+    right.limits.half_open.total = 0;
     let mut pair = Pair::new(left, right);
     pair.connect();
     assert_eq!(pair.right.dropped(DropReason::HalfOpenLimit), 1);

@@ -9,7 +9,7 @@ use crate::{Engine, Event};
 use model::{IkeSaId, Instant};
 use pages::Machine;
 use std::collections::BTreeMap;
-use wire::ike::{Datagram, Delete, Fragment, Message, Payload, PayloadType, Sealed};
+use wire::ike::{Datagram, Delete, ExchangeType, Fragment, Message, Payload, PayloadType, Sealed};
 
 #[derive(Default)]
 pub(crate) struct Trace {
@@ -135,6 +135,9 @@ impl Cause<'_> {
             return "an unreadable message".to_owned();
         };
         let named = [header.spi_i, header.spi_r].contains(&own_spi);
+        if !named && !begins && header.exchange == ExchangeType::IKE_SA_INIT {
+            return "another initiator, if too many have proved nothing".to_owned();
+        }
         if !named && !begins {
             return "a newer IKE SA of the same peer".to_owned();
         }

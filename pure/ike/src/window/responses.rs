@@ -1,11 +1,26 @@
 //! The peer's requests, and our answers to them.
+//!
+//! A request that was recorded on its way can be sent again by anybody, from any address. How often an
+//! answer is repeated is therefore bounded by its rate and never by a number: the peer whose answer was lost
+//! is to get it however many copies came before. Each address has a [`Budget`] of its own, and no address
+//! but the one that was answered first gets more octets than came from there.
 
 use crate::extension::fragment::Parcel;
 use crypto::sha256;
+use model::Instant;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-/// An honest peer repeats a request a dozen times; a replaying one gets no more than that.
-const MAX_REPEATS: u32 = 16;
+/// Answers that an address is sent again in a row: more than an honest peer asks for on several paths at once.
+const BURST: u32 = 8;
+
+/// After so long it may have one more. The shortest pause before an honest peer repeats a request is
+/// 500 ms, and each is twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Addresses beside the first that are remembered, for each request.
+const MOST_SOURCES: usize = 4;
 
 /// The peer's requests.
 #[derive(Debug)]
@@ -28,8 +43,49 @@ struct Kept {
     /// The answer, and where it was sent first; `None` while it is being made.
     response: Option<(Parcel, SocketAddr)>,
     repeats: u32,
-    /// Who else asked for it last, and with how many octets that were not answered.
-    credit: Option<(SocketAddr, usize)>,
+    /// Of the address that was answered first.
+    budget: Budget,
+    /// Other addresses that asked for it, the newest last.
+    sources: VecDeque<Source>,
+}
+
+/// An address from which an answer was asked for that went to another one first.
+#[derive(Debug)]
+struct Source {
+    address: SocketAddr,
+    /// Octets that came from there and were not answered.
+    credit: usize,
+    budget: Budget,
+}
+
+/// How often an answer is repeated: a token bucket.
+#[derive(Debug)]
+struct Budget {
+    left: u32,
+    /// When the last of those came in that are left.
+    since: Instant,
+}
+
+impl Budget {
+    const FULL: Self = Self {
+        left: BURST,
+        since: Instant::ZERO,
+    };
+
+    /// Whether there is one more now.
+    fn take(&mut self, now: Instant) -> bool {
+        let pauses = (now - self.since).as_nanos() / PAUSE.as_nanos();
+        let earned = u32::try_from(pauses).unwrap_or(u32::MAX);
+        self.left = self.left.saturating_add(earned).min(BURST);
+        if self.left == BURST {
+            self.since = now;
+        } else {
+            self.since += PAUSE * earned;
+        }
+        let is_one = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        is_one
+    }
 }
 
 /// What a request is to the window.
@@ -39,7 +95,7 @@ pub(crate) enum Arrival {
     New,
     /// One that was answered, octet by octet: here is its answer.
     Again(Vec<Vec<u8>>),
-    /// One that was answered, more often than any honest peer would send it.
+    /// One that was answered, and comes more often than any honest peer would send it.
     TooOften,
     /// One that was answered, from an address that sent fewer octets than the answer has.
     Elsewhere,
@@ -68,9 +124,15 @@ impl Responses {
 
     /// Looks at a request, or a fragment of one, that has not been opened. Comparing all of it and
     /// not only its ID means that a repeated answer needs no cryptography and reveals nothing.
-    pub(crate) fn arrival(&mut self, id: u32, request: &[u8], from: SocketAddr) -> Arrival {
+    pub(crate) fn arrival(
+        &mut self,
+        id: u32,
+        request: &[u8],
+        from: SocketAddr,
+        now: Instant,
+    ) -> Arrival {
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) {
-            return kept.arrival(request, from);
+            return kept.arrival(request, from, now);
         }
         let ahead = id.checked_sub(self.expected);
         match ahead.is_some_and(|ahead| ahead < u32::from(self.window)) {
@@ -101,6 +163,8 @@ impl Responses {
         &mut self,
         id: u32,
         request: &[u8],
+        from: SocketAddr,
+        now: Instant,
         cut: impl FnOnce(&mut Parcel),
     ) -> Arrival {
         let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) else {
@@ -110,7 +174,7 @@ impl Responses {
         if let Some((response, _)) = &mut kept.response {
             cut(response);
         }
-        kept.again()
+        kept.again(from, now)
     }
 
     /// A new request came, is genuine, and is known by `mark` when it comes again. Answers a window
@@ -125,7 +189,8 @@ impl Responses {
             mark,
             response: None,
             repeats: 0,
-            credit: None,
+            budget: Budget::FULL,
+            sources: VecDeque::new(),
         });
     }
 
@@ -152,38 +217,59 @@ impl Responses {
 }
 
 impl Kept {
-    fn arrival(&mut self, request: &[u8], from: SocketAddr) -> Arrival {
-        self.note(request.len(), from);
+    fn arrival(&mut self, request: &[u8], from: SocketAddr, now: Instant) -> Arrival {
+        if self
+            .response
+            .as_ref()
+            .is_some_and(|(_, first)| *first != from)
+        {
+            self.source(from).credit += request.len();
+        }
         match sha256(&[request]) == self.mark {
-            true => self.again(),
+            true => self.again(from, now),
             false => Arrival::Unexpected,
         }
     }
 
-    fn note(&mut self, octets: usize, from: SocketAddr) {
-        let before = self.credit.filter(|(who, _)| *who == from);
-        self.credit = Some((from, before.map_or(0, |(_, octets)| octets) + octets));
-    }
-
-    fn again(&mut self) -> Arrival {
-        let Some((response, to)) = &self.response else {
+    fn again(&mut self, from: SocketAddr, now: Instant) -> Arrival {
+        let Some((response, first)) = &self.response else {
             return Arrival::Unexpected;
         };
-        let is_long = response.datagrams().len() > 1;
-        if let Some((who, credit)) = &mut self.credit
-            && is_long
-            && who != to
-        {
-            let Some(left) = credit.checked_sub(response.len()) else {
+        let (answer, octets) = (response.datagrams().to_vec(), response.len());
+        let budget = if from == *first {
+            &mut self.budget
+        } else {
+            let source = self.source(from);
+            let Some(left) = source.credit.checked_sub(octets) else {
                 return Arrival::Elsewhere;
             };
-            *credit = left;
+            source.credit = left;
+            &mut source.budget
+        };
+        if !budget.take(now) {
+            return Arrival::TooOften;
         }
         self.repeats += 1;
-        match self.repeats > MAX_REPEATS {
-            true => Arrival::TooOften,
-            false => Arrival::Again(response.datagrams().to_vec()),
+        Arrival::Again(answer)
+    }
+
+    /// What is known of an address, in the place of the one that was heard of least recently if need be.
+    fn source(&mut self, address: SocketAddr) -> &mut Source {
+        let at = self
+            .sources
+            .iter()
+            .position(|source| source.address == address);
+        let known = at.and_then(|at| self.sources.remove(at));
+        if self.sources.len() == MOST_SOURCES {
+            self.sources.pop_front();
         }
+        self.sources.push_back(known.unwrap_or(Source {
+            address,
+            credit: 0,
+            budget: Budget::FULL,
+        }));
+        let newest = self.sources.len() - 1;
+        &mut self.sources[newest]
     }
 }
 
@@ -198,7 +284,10 @@ mod tests {
     /// A window whose request `q` was answered.
     fn answered(response: Parcel) -> Responses {
         let mut responses = Responses::new();
-        assert_eq!(responses.arrival(0, b"q", HOME), Arrival::New);
+        assert_eq!(
+            responses.arrival(0, b"q", HOME, Instant::ZERO),
+            Arrival::New
+        );
         responses.came(0, sha256(&[b"q"]));
         responses.answered(0, response, HOME);
         responses
@@ -215,7 +304,10 @@ mod tests {
         responses.widen(window);
         for &id in ids {
             let request = [id as u8];
-            assert_eq!(responses.arrival(id, &request, HOME), Arrival::New);
+            assert_eq!(
+                responses.arrival(id, &request, HOME, Instant::ZERO),
+                Arrival::New
+            );
             responses.came(id, sha256(&[&request]));
             responses.answered(id, Parcel::clear(request.to_vec()), HOME);
         }
@@ -223,30 +315,94 @@ mod tests {
     }
 
     fn arrivals(responses: &mut Responses, ids: std::ops::Range<u32>) -> String {
-        let told = ids.map(|id| match responses.arrival(id, &[id as u8], HOME) {
-            Arrival::New => 'n',
-            Arrival::Again(answer) if answer == [[id as u8]] => 'a',
-            Arrival::Unexpected => '-',
-            other => panic!("{other:?}"),
-        });
+        let told = ids.map(
+            |id| match responses.arrival(id, &[id as u8], HOME, Instant::ZERO) {
+                Arrival::New => 'n',
+                Arrival::Again(answer) if answer == [[id as u8]] => 'a',
+                Arrival::Unexpected => '-',
+                other => panic!("{other:?}"),
+            },
+        );
         told.collect()
     }
 
+    fn after(millis: u64) -> Instant {
+        Instant::from_origin(Duration::from_secs(3600) + Duration::from_millis(millis))
+    }
+
+    /// How many of a storm of copies are answered, in so many milliseconds.
+    fn storm(responses: &mut Responses, from: SocketAddr, millis: std::ops::Range<u64>) -> usize {
+        let mut copies = millis.map(|at| responses.arrival(0, b"q", from, after(at)));
+        copies
+            .by_ref()
+            .filter(|arrival| *arrival == again())
+            .count()
+    }
+
     #[test]
-    fn a_repeated_request_gets_the_same_answer_a_bounded_number_of_times() {
-        let mut responses = answered(Parcel::clear(b"a".to_vec()));
-        for _ in 0..MAX_REPEATS {
-            assert_eq!(responses.arrival(0, b"q", HOME), again());
+    fn a_repeated_request_gets_the_same_answer_at_a_bounded_rate() {
+        for from in [HOME, AWAY] {
+            let mut responses = answered(Parcel::clear(b"a".to_vec()));
+            assert_eq!(storm(&mut responses, from, 0..200), 8);
+            assert_eq!(storm(&mut responses, from, 200..10_200), 40);
+            let arrival = responses.arrival(0, b"q", from, after(10_200));
+            assert_eq!(arrival, Arrival::TooOften);
+            assert_eq!(responses.arrival(1, b"r", from, after(0)), Arrival::New);
         }
-        assert_eq!(responses.arrival(0, b"q", HOME), Arrival::TooOften);
-        assert_eq!(responses.arrival(1, b"r", HOME), Arrival::New);
+    }
+
+    #[test]
+    fn no_number_of_copies_keeps_the_peer_from_its_answer() {
+        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        let mut at = 0;
+        // As a peer repeats it, for several minutes.
+        for pause in [200, 400, 800, 1600, 3200].into_iter().chain([8000; 40]) {
+            storm(&mut responses, AWAY, at..at + pause);
+            let elsewhere = (0..u16::from(u8::MAX)).map(|n| SocketAddr::new(AWAY.ip(), 5000 + n));
+            for from in elsewhere {
+                responses.arrival(0, b"q", from, after(at));
+            }
+            at += pause;
+            assert_eq!(responses.arrival(0, b"q", HOME, after(at)), again());
+        }
+    }
+
+    #[test]
+    fn a_peer_that_has_moved_is_answered_however_many_others_ask() {
+        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        storm(&mut responses, AWAY, 0..1000);
+        let moved = SocketAddr::new(AWAY.ip(), 4501);
+        assert_eq!(responses.arrival(0, b"q", moved, after(1000)), again());
+    }
+
+    /// Also an answer that is one datagram.
+    #[test]
+    fn no_other_address_gets_more_octets_than_came_from_it() {
+        let mut responses = answered(Parcel::clear(vec![7; 5]));
+        let mut went = 0;
+        for came in 1..100 {
+            if let Arrival::Again(answer) = responses.arrival(0, b"q", AWAY, after(came * 999)) {
+                went += answer.concat().len() as u64;
+            }
+            assert!(went <= came, "{went} octets for {came}");
+        }
+        assert_eq!(went, 95, "and it is answered in the end");
+    }
+
+    #[test]
+    fn what_is_remembered_of_addresses_is_bounded() {
+        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        for port in 1..1000 {
+            responses.arrival(0, b"q", SocketAddr::new(AWAY.ip(), port), after(0));
+        }
+        assert_eq!(responses.kept[0].sources.len(), MOST_SOURCES);
     }
 
     #[test]
     fn the_same_message_id_with_other_octets_is_not_answered() {
         let mut responses = answered(Parcel::clear(b"a".to_vec()));
         for (id, request) in [(0, b"Q"), (2, b"r"), (u32::MAX, b"r")] {
-            let arrival = responses.arrival(id, request, HOME);
+            let arrival = responses.arrival(id, request, HOME, Instant::ZERO);
             assert_eq!(arrival, Arrival::Unexpected);
         }
     }
@@ -254,7 +410,7 @@ mod tests {
     #[test]
     fn a_short_answer_is_given_again_to_wherever_a_peer_has_moved() {
         let mut responses = answered(Parcel::clear(b"a".to_vec()));
-        assert_eq!(responses.arrival(0, b"q", AWAY), again());
+        assert_eq!(responses.arrival(0, b"q", AWAY, Instant::ZERO), again());
     }
 
     #[test]
@@ -290,12 +446,24 @@ mod tests {
         let mut responses = Responses::new();
         responses.widen(2);
         responses.came(0, sha256(&[b"q"]));
-        assert_eq!(responses.arrival(0, b"q", HOME), Arrival::Unexpected);
-        assert_eq!(responses.arrival(1, b"r", HOME), Arrival::New);
-        assert_eq!(responses.arrival(2, b"s", HOME), Arrival::Unexpected);
+        assert_eq!(
+            responses.arrival(0, b"q", HOME, Instant::ZERO),
+            Arrival::Unexpected
+        );
+        assert_eq!(
+            responses.arrival(1, b"r", HOME, Instant::ZERO),
+            Arrival::New
+        );
+        assert_eq!(
+            responses.arrival(2, b"s", HOME, Instant::ZERO),
+            Arrival::Unexpected
+        );
         responses.answered(0, Parcel::clear(b"a".to_vec()), HOME);
-        assert_eq!(responses.arrival(0, b"q", HOME), again());
-        assert_eq!(responses.arrival(2, b"s", HOME), Arrival::New);
+        assert_eq!(responses.arrival(0, b"q", HOME, Instant::ZERO), again());
+        assert_eq!(
+            responses.arrival(2, b"s", HOME, Instant::ZERO),
+            Arrival::New
+        );
     }
 
     #[test]
@@ -313,11 +481,20 @@ mod tests {
         responses.widen(4);
         responses.expected = u32::MAX - 1;
         for id in [u32::MAX, u32::MAX - 1] {
-            assert_eq!(responses.arrival(id, b"q", HOME), Arrival::New);
+            assert_eq!(
+                responses.arrival(id, b"q", HOME, Instant::ZERO),
+                Arrival::New
+            );
             responses.came(id, sha256(&[b"q"]));
             responses.answered(id, Parcel::clear(b"a".to_vec()), HOME);
         }
-        assert_eq!(responses.arrival(u32::MAX, b"q", HOME), again());
-        assert_eq!(responses.arrival(0, b"q", HOME), Arrival::Unexpected);
+        assert_eq!(
+            responses.arrival(u32::MAX, b"q", HOME, Instant::ZERO),
+            again()
+        );
+        assert_eq!(
+            responses.arrival(0, b"q", HOME, Instant::ZERO),
+            Arrival::Unexpected
+        );
     }
 }

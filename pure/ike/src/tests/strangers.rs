@@ -1,0 +1,260 @@
+//! Initiators that prove nothing, in masses and from networks of their own: what they cost, and that others
+//! are served meanwhile.
+
+use super::groups::with_groups;
+use super::pair::{Flying, Pair, Side};
+use super::*;
+use crate::{DropReason, Engine};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use wire::ike::{Datagram, Message, Payload};
+
+const ALL: [Group; 5] = [
+    Group::X25519,
+    Group::P256,
+    Group::P384,
+    Group::Modp2048,
+    Group::Modp3072,
+];
+
+/// A responder with these groups, and the first message of an honest initiator, which it has not got yet.
+fn begun(left: Config, right: Config) -> (Pair, Flying) {
+    let mut pair = Pair::new(left, right);
+    pair.initiate(Side::Left);
+    let first = pair.intercept().remove(0);
+    (pair, first)
+}
+
+/// A first message of somebody else.
+fn other(first: &Flying, n: u32, from: IpAddr) -> Flying {
+    let mut other = first.clone();
+    other.message[..4].copy_from_slice(&(n + 1).to_be_bytes());
+    other.path.remote = SocketAddr::new(from, 500);
+    other
+}
+
+fn in_ipv6(site: u16, subnet: u32, host: u32) -> IpAddr {
+    let network = u128::from(0x2001_0db8_u32) << 96 | u128::from(site) << 80;
+    Ipv6Addr::from_bits(network | u128::from(subnet) << 64 | u128::from(host)).into()
+}
+
+fn in_ipv4(host: u32) -> IpAddr {
+    Ipv4Addr::from_bits(0x0a00_0000 + host).into()
+}
+
+/// Strangers that receive at their addresses and need not show it here.
+fn without_cookies(right: &mut Config) {
+    right.limits.half_open_without_cookie = usize::MAX;
+    right.limits.half_open_per_host_without_cookie = usize::MAX;
+}
+
+/// Values of a group's length that are no public values, but for the curves' those of other lengths.
+fn bad_values(group: Group, good: &[u8]) -> Vec<Vec<u8>> {
+    let len = good.len();
+    let mut values = vec![vec![0; len], vec![0xff; len], good[1..].to_vec()];
+    let mut small = vec![0; len];
+    match group {
+        Group::X25519 => small[0] = 1,
+        _ => small[len - 1] = 1,
+    }
+    values.push(small);
+    if group == Group::X25519 {
+        // Any 32 octets but a few are a value.
+        values.remove(1);
+    } else if matches!(group, Group::P256 | Group::P384) {
+        let mut beside = good.to_vec();
+        beside[0] ^= 1;
+        values.push(beside);
+    }
+    values
+}
+
+fn with_values(first: &Flying, group: Group) -> Vec<Flying> {
+    let Ok(Datagram::Clear(message)) = Datagram::decode(&first.message) else {
+        panic!("a first message is in the clear")
+    };
+    let Payload::KeyExchange(genuine) = message.payloads[1].clone() else {
+        panic!("the value of {group:?}")
+    };
+    let with = |public| {
+        let mut payloads = message.payloads.clone();
+        payloads[1] = Payload::KeyExchange(wire::ike::KeyExchange {
+            public,
+            ..genuine.clone()
+        });
+        let header = message.header;
+        let message = Message { header, payloads }.encode();
+        Flying { message, ..*first }
+    };
+    let values = bad_values(group, &genuine.public).into_iter();
+    values.map(with).collect()
+}
+
+/// One whose public value is none, and then one that was answered, give way to the next.
+pub(super) fn giving_way() -> Pair {
+    let (left, mut right) = with_groups(&[Group::P256], &[Group::P256]);
+    right.limits.half_open.total = 2;
+    let (mut pair, first) = begun(left, right);
+    let bad = with_values(&first, Group::P256).remove(0);
+    pair.deliver(&other(&bad, 0, in_ipv4(0)));
+    for n in 1..4 {
+        pair.deliver(&other(&first, n, in_ipv4(n << 8)));
+    }
+    pair
+}
+
+#[test]
+fn the_oldest_of_the_most_crowded_network_gives_way() {
+    let pair = giving_way();
+    assert_eq!(pair.right.engine.half_open(), 2);
+    assert_eq!(pair.right.engine.counters().gave_way, 2);
+}
+
+/// As forged messages come: from anywhere, and each with another SPI.
+#[test]
+fn bad_public_values_make_no_key_and_are_asked_for_cookies() {
+    for group in ALL {
+        let (left, right) = with_groups(&[group], &[group]);
+        let (mut pair, first) = begun(left, right);
+        let bad = with_values(&first, group);
+        for n in 0..5000 {
+            let bad = &bad[n as usize % bad.len()];
+            pair.deliver(&other(bad, n, in_ipv4(n << 8)));
+        }
+        let counted = |pair: &Pair, why| pair.right.dropped(why);
+        assert_eq!(pair.right.engine.counters().key_pairs, 0, "{group:?}");
+        assert_eq!(pair.right.engine.half_open(), 64, "{group:?}");
+        assert_eq!(counted(&pair, DropReason::KeyExchange), 64, "{group:?}");
+        let asked = counted(&pair, DropReason::CookieWanted);
+        assert_eq!(asked, 5000 - 64, "{group:?}");
+        pair.intercept();
+        pair.deliver(&first);
+        pair.settle();
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "{group:?}");
+        assert_eq!(pair.right.engine.counters().key_pairs, 1, "{group:?}");
+    }
+}
+
+#[test]
+fn what_is_charged_for_a_bad_public_value_ends_with_its_time() {
+    let (left, right) = with_groups(&[Group::P256], &[Group::P256]);
+    let (mut pair, first) = begun(left, right);
+    let bad = with_values(&first, Group::P256).remove(0);
+    for n in 0..20 {
+        pair.deliver(&other(&bad, n, in_ipv4(1)));
+    }
+    assert_eq!(pair.right.engine.half_open(), 8);
+    pair.intercept();
+    pair.now += Duration::from_secs(60);
+    pair.timeout(Side::Right);
+    assert_eq!(pair.right.engine.half_open(), 0);
+    assert_eq!(pair.right.engine.poll_timeout(), None);
+}
+
+/// Addresses of one IPv6 /64, of one /48, of 17 IPv4 hosts, of one IPv4 network, and how many places they get.
+#[test]
+fn strangers_of_a_few_networks_cannot_keep_others_out() {
+    let crowds: [(&dyn Fn(u32) -> IpAddr, usize); 5] = [
+        (&|n| in_ipv6(1, 1, n), 64),
+        (&|n| in_ipv6(1, n, n), 256),
+        (&|n| in_ipv6(n as u16 % 100, n, n), 1024),
+        (&|n| in_ipv4((n % 17) << 8), 1024),
+        (&|n| in_ipv4(n % 200), 256),
+    ];
+    for (from, places) in crowds {
+        let (left, mut right) = (mobile(), gateway());
+        without_cookies(&mut right);
+        let (mut pair, first) = begun(left, right);
+        for n in 0..3000 {
+            pair.deliver(&other(&first, n, from(n)));
+        }
+        pair.intercept();
+        assert_eq!(pair.right.engine.half_open(), places);
+        pair.deliver(&first);
+        let answer = pair.intercept().remove(0);
+        // They go on while it computes.
+        for n in 3000..4000 {
+            pair.deliver(&other(&first, n, from(n)));
+        }
+        pair.intercept();
+        pair.deliver(&answer);
+        pair.settle();
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "{places} places");
+    }
+}
+
+/// A place is kept for two seconds against newcomers of the same network, so one of them gets in then.
+#[test]
+fn a_network_of_strangers_does_not_keep_its_own_honest_initiators_out_for_long() {
+    let (left, mut right) = (mobile(), gateway());
+    without_cookies(&mut right);
+    let (mut pair, first) = begun(left, right);
+    let from = first.path.remote.ip();
+    for n in 0..100 {
+        pair.deliver(&other(&first, n, from));
+    }
+    pair.deliver(&first);
+    assert_eq!(pair.right.dropped(DropReason::HalfOpenLimit), 100 - 64 + 1);
+    pair.intercept();
+    pair.pass(Duration::from_secs(4));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    assert_eq!(pair.right.engine.counters().gave_way, 1);
+}
+
+#[test]
+fn a_configured_address_has_places_that_no_stranger_takes() {
+    let (left, mut right) = (mobile(), gateway());
+    let (_, first) = begun(left.clone(), right.clone());
+    right.peers[0].address = Some(first.path.remote.ip());
+    right.limits.half_open.total = 10;
+    right.limits.half_open_without_cookie = 10;
+    let (mut pair, first) = begun(left, right);
+    for n in 0..100 {
+        pair.deliver(&other(&first, n, in_ipv4(n << 8)));
+    }
+    pair.intercept();
+    pair.deliver(&first);
+    let answer = pair.intercept().remove(0);
+    for n in 100..200 {
+        pair.deliver(&other(&first, n, in_ipv4(n << 8)));
+    }
+    pair.intercept();
+    let begun = pair.now;
+    pair.deliver(&answer);
+    pair.settle();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    assert_eq!(pair.now - begun, pair.latency * 2, "no cookie was wanted");
+}
+
+/// Its owner alone is asked for cookies then.
+#[test]
+fn who_forges_a_configured_address_gets_its_places_only_without_cookies() {
+    let (left, mut right) = (mobile(), gateway());
+    right.peers[0].address = Some(in_ipv4(1));
+    let (mut pair, first) = begun(left, right);
+    for n in 0..100 {
+        pair.deliver(&other(&first, n, in_ipv4(1)));
+    }
+    assert_eq!(pair.right.engine.half_open(), 8);
+    assert_eq!(pair.right.dropped(DropReason::CookieWanted), 92);
+}
+
+/// RFC 8019 section 4.1. A stream proves an address as a cookie does.
+#[test]
+fn half_open_sas_live_shorter_while_there_are_many() {
+    let (mut pair, first) = begun(mobile(), gateway());
+    for n in 0..200 {
+        let mut other = other(&first, n, in_ipv4(n << 8));
+        other.path = model::Path::tcp(other.path.local, other.path.remote);
+        pair.deliver(&other);
+    }
+    pair.intercept();
+    let lives = |pair: &mut Pair, seconds| {
+        pair.now += Duration::from_secs(seconds);
+        pair.timeout(Side::Right);
+        Engine::half_open(&pair.right.engine)
+    };
+    assert_eq!(lives(&mut pair, 9), 200);
+    assert_eq!(lives(&mut pair, 1), 64);
+    assert_eq!(lives(&mut pair, 50), 0);
+}

@@ -1,0 +1,159 @@
+//! Peers that have proved nothing yet, in two crowds: those from addresses of configured peers have places
+//! of their own, which no packet from elsewhere can take.
+
+use crate::Instant;
+use crate::crowd::{Crowd, Entry, Room};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Where a stranger comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    address: IpAddr,
+    /// How many addresses peers are expected at, if this is one of them.
+    expected: Option<usize>,
+}
+
+impl Origin {
+    /// A source address, given those of configured peers.
+    pub fn new(address: IpAddr, peers: &BTreeSet<IpAddr>) -> Self {
+        let address = address.to_canonical();
+        let expected = peers.contains(&address).then_some(peers.len());
+        Self { address, expected }
+    }
+
+    /// All expected peers may begin at once, and many of them be in one network.
+    fn room(&self, room: &Room) -> Room {
+        match self.expected {
+            Some(peers) => {
+                let total = room.total.max(peers);
+                let per_site = total;
+                Room {
+                    total,
+                    per_site,
+                    ..*room
+                }
+            }
+            None => *room,
+        }
+    }
+}
+
+/// Both crowds.
+#[derive(Clone, Debug)]
+pub struct Strangers<K> {
+    expected: Crowd<K>,
+    others: Crowd<K>,
+}
+
+impl<K> Default for Strangers<K> {
+    fn default() -> Self {
+        Self {
+            expected: Crowd::default(),
+            others: Crowd::default(),
+        }
+    }
+}
+
+impl<K: Copy + Ord> Strangers<K> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.expected.len() + self.others.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether this is one of them.
+    pub fn contains(&self, key: K) -> bool {
+        self.others.contains(key) || self.expected.contains(key)
+    }
+
+    /// How many share the places of an origin, and how many of these come from the same host.
+    pub fn beside(&self, from: Origin) -> (usize, usize) {
+        let crowd = match from.expected {
+            Some(_) => &self.expected,
+            None => &self.others,
+        };
+        (crowd.len(), crowd.from_host(from.address))
+    }
+
+    /// What there is for one more.
+    pub fn entry(&self, from: Origin, room: &Room, now: Instant) -> Entry<K> {
+        let crowd = match from.expected {
+            Some(_) => &self.expected,
+            None => &self.others,
+        };
+        crowd.entry(from.address, &from.room(room), now)
+    }
+
+    /// One came.
+    pub fn insert(&mut self, key: K, from: Origin, now: Instant) {
+        let crowd = match from.expected {
+            Some(_) => &mut self.expected,
+            None => &mut self.others,
+        };
+        crowd.insert(key, from.address, now);
+    }
+
+    /// One has proved who it is, or is gone. Gives whether it was there.
+    pub fn remove(&mut self, key: K) -> bool {
+        // It may be in both crowds after the peers have changed.
+        self.others.remove(key) | self.expected.remove(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    const ROOM: Room = Room {
+        total: 4,
+        per_site: 4,
+        per_host: 2,
+        patience: Duration::from_secs(2),
+    };
+
+    fn address(n: u32) -> IpAddr {
+        Ipv4Addr::from_bits(0x0a00_0000 + n).into()
+    }
+
+    #[test]
+    fn strangers_take_no_place_of_a_configured_address_and_it_takes_none_of_theirs() {
+        let peers = BTreeSet::from([address(1)]);
+        let mut strangers = Strangers::default();
+        for n in 2..100_u32 {
+            let from = Origin::new(address(n << 8), &peers);
+            if let Entry::Instead(old) = strangers.entry(from, &ROOM, Instant::ZERO) {
+                strangers.remove(old);
+            }
+            strangers.insert(n, from, Instant::ZERO);
+        }
+        let mapped = "::ffff:10.0.0.1".parse().unwrap();
+        for (key, address) in [(0, address(1)), (1, mapped)] {
+            let from = Origin::new(address, &peers);
+            let entry = strangers.entry(from, &ROOM, Instant::ZERO);
+            assert_eq!(entry, Entry::Free);
+            strangers.insert(key, from, Instant::ZERO);
+        }
+        assert_eq!(strangers.len(), ROOM.total + 2);
+        assert!(strangers.contains(0) && strangers.contains(99) && !strangers.contains(2));
+    }
+
+    #[test]
+    fn all_configured_peers_may_begin_at_once() {
+        let peers: BTreeSet<_> = (0..200).map(address).collect();
+        let mut strangers = Strangers::default();
+        for (key, peer) in peers.iter().enumerate() {
+            let from = Origin::new(*peer, &peers);
+            let entry = strangers.entry(from, &ROOM, Instant::ZERO);
+            assert_eq!(entry, Entry::Free, "{peer}");
+            strangers.insert(key, from, Instant::ZERO);
+        }
+        assert_eq!(strangers.beside(Origin::new(address(9), &peers)), (200, 1));
+    }
+}
