@@ -34,7 +34,7 @@ impl Engine {
             return self.drop(DropReason::Reflected);
         }
         match self.half_open.find(arrived.path.remote, header.spi_i) {
-            Some(id) => self.answer_again(id, arrived, now),
+            Some(id) => self.answer_again(id, request, arrived, now),
             None => self.admit(request, arrived, now),
         }
     }
@@ -116,13 +116,28 @@ impl Engine {
         self.answer_stray(&request.header, path, octets, cookie::payload(&cookie), now);
     }
 
-    /// The first message came again: so does its answer, if it is the same message.
-    fn answer_again(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) {
+    /// The first message came again: so does its answer, if it is the same message, or the same behind a cookie.
+    fn answer_again(
+        &mut self,
+        id: IkeSaId,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        now: Instant,
+    ) {
+        let (octets, from) = (arrived.octets, arrived.path.remote);
+        let paid = self.cookies.is_paid(request, from, now);
         let Some(sa) = self.sas.get_mut(&id) else {
             return;
         };
         let responses = &mut sa.core.responses;
-        let arrival = responses.arrival(0, arrived.octets, arrived.path.remote, now);
+        let is_taken = match &mut sa.state {
+            State::AwaitAuth(state) => paid && state.takes_with_cookie(request, octets, responses),
+            _ => false,
+        };
+        let arrival = match is_taken {
+            true => responses.recut(0, octets, from, now, |_| ()),
+            false => responses.arrival(0, octets, from, now),
+        };
         self.context(Beside::default(), now)
             .answer_again(arrival, arrived.path);
     }

@@ -42,6 +42,22 @@ pub(crate) fn payload(cookie: &[u8]) -> Payload {
     notify(NotifyType::COOKIE, cookie.to_vec())
 }
 
+/// Whether two first messages are the same behind their cookies.
+pub(crate) fn is_all_that_differs(one: &Message, other: &Message) -> bool {
+    let rest = |message: &Message| {
+        let payloads = message.payloads.iter();
+        payloads
+            .filter(|payload| !is_cookie(payload))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    one.header == other.header && rest(one) == rest(other)
+}
+
+fn is_cookie(payload: &Payload) -> bool {
+    matches!(payload, Payload::Notify(notify) if notify.kind == NotifyType::COOKIE)
+}
+
 /// The responder's secrets: the one that makes cookies, and the one before it.
 #[derive(Default)]
 pub(crate) struct Jar {

@@ -21,6 +21,7 @@ use crate::down_reason::PeerMisbehaved;
 use crate::exchange::auth::{Child, Proof, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, key_exchange, notify, rules, vendor_id};
+use crate::extension::cookie;
 use crate::extension::fragment::{self, Parcel};
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
@@ -36,6 +37,7 @@ use crate::menu::{IkeMenu, group_id};
 use crate::proposal::choose_ike;
 use crate::refusal::Refusal;
 use crate::signature::{self, NotVerified};
+use crate::window::Responses;
 use crypto::{Secret, UnixTime, sha256};
 use model::{Deadline, Group, Identity, InnerAddresses, Instant, Kem};
 use std::collections::VecDeque;
@@ -190,6 +192,27 @@ impl AwaitAuth {
             previous: None,
             expires: terms.until,
         })))
+    }
+
+    /// Takes the first message in the place of the one that was answered, if it differs in its cookie alone.
+    ///
+    /// Copies of a first message may be asked for a cookie and answered, in any order, while a crowd comes and goes. An
+    /// initiator that was asked proves itself by the message with the cookie, whichever was answered.
+    pub(crate) fn takes_with_cookie(
+        &mut self,
+        message: &Message,
+        octets: &[u8],
+        responses: &Responses,
+    ) -> bool {
+        let same = match Datagram::decode(&self.request) {
+            Ok(Datagram::Clear(before)) => cookie::is_all_that_differs(&before, message),
+            Ok(Datagram::Sealed(_)) | Err(_) => false,
+        };
+        let takes = same && responses.is_newest(0);
+        if takes {
+            self.request = octets.to_vec();
+        }
+        takes
     }
 
     pub(super) fn handle(

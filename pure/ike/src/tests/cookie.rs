@@ -137,6 +137,27 @@ fn a_cookie_ends_with_its_time() {
     }
 }
 
+/// The initiator repeats its first message while it waits for the cookie, and the copy comes when the crowd is gone.
+#[test]
+fn a_cookie_that_is_wanted_of_one_copy_only_spoils_no_proof() {
+    let (mut pair, first) = crowded();
+    pair.deliver(&first);
+    let asked = pair.intercept().remove(0);
+    pair.now += Duration::from_secs(61);
+    pair.right.engine.handle_timeout(pair.now);
+    assert_eq!(pair.right.engine.half_open(), 0);
+    pair.deliver(&first);
+    let answer = pair.intercept().remove(0);
+    pair.deliver(&asked);
+    let paid = pair.intercept().remove(0);
+    assert!(paid.message.len() > first.message.len());
+    pair.deliver(&paid);
+    pair.intercept();
+    pair.deliver(&answer);
+    pair.settle();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
 /// A first message without the octets that say nothing.
 fn unpadded(first: &Flying) -> Flying {
     let Ok(Datagram::Clear(mut message)) = Datagram::decode(&first.message) else {
