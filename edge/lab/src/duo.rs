@@ -34,6 +34,7 @@ pub const THEIRS: Connection<'_> = Connection {
     peer_address: "192.0.2.1",
     psk: Some(PSK),
     raw_keys: false,
+    signature_authentication: true,
     ppk: None,
     encap: true,
     local: "10.2.0.0/24",

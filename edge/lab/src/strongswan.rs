@@ -60,6 +60,8 @@ pub struct Connection<'a> {
     /// Without certificates either: charon's public key is `pubkey/own.pub`, its private one in
     /// `private`, the peer's `pubkey/peer.pub`.
     pub raw_keys: bool,
+    /// Whether it names hash algorithms (RFC 7427), without which signatures are of the methods before that.
+    pub signature_authentication: bool,
     /// A post-quantum pre-shared key (RFC 8784) besides.
     pub ppk: Option<Ppk<'a>>,
     /// Whether it says that it is behind a NAT, so that ESP is in UDP: `kernel-libipsec` has no other.
@@ -159,7 +161,7 @@ impl Host {
             Origin::Installed | Origin::Unpacked(_) => PLUGINS.to_owned(),
             Origin::Guest(_) => PLUGINS.replace(LIBIPSEC, ""),
         };
-        let settings = daemon_settings(&plugins, connection.fragment);
+        let settings = daemon_settings(&plugins, connection);
         self.file("strongswan.conf", &settings)?;
         self.secret("swanctl.conf", &connection.settings())?;
         let charon = match origin {
@@ -413,6 +415,7 @@ impl Connection<'_> {
             peer_address,
             psk: _,
             raw_keys: _,
+            signature_authentication: _,
             ppk: _,
             encap,
             local,
@@ -518,12 +521,19 @@ impl Child<'_> {
 }
 
 /// Level 1 of the log tells every exchange and what was refused, and nothing of packets.
-fn daemon_settings(plugins: &str, fragment: u16) -> String {
+fn daemon_settings(plugins: &str, connection: &Connection<'_>) -> String {
+    let Connection { fragment, .. } = connection;
+    let signatures = if connection.signature_authentication {
+        "yes"
+    } else {
+        "no"
+    };
     format!(
         "charon {{
   load_modular = no
   load = {plugins}
   fragment_size = {fragment}
+  signature_authentication = {signatures}
   make_before_break = yes
   plugins {{
     vici {{

@@ -13,6 +13,7 @@ const OCTETS: u64 = 5_000_000;
 
 /// What openssl calls an elliptic curve's key, and Ed25519.
 const P256: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
+const P384: &str = "ec -pkeyopt ec_paramgen_curve:P-384";
 const ED25519: &str = "ed25519";
 
 /// Our end with the keys in its folder.
@@ -43,37 +44,57 @@ fn give(duo: &Duo, file: &str, place: &str) -> Result<()> {
 /// Both daemons, not yet connected; charon's private key, and the public one it has for us, are those
 /// of these names. We know it by `theirs.pub`.
 fn start(duo: &Duo, private: &str, public: &str) -> Result<(Daemon, Charon)> {
+    start_as(duo, private, public, &THEIRS)
+}
+
+fn start_as(
+    duo: &Duo,
+    private: &str,
+    public: &str,
+    connection: &Connection<'_>,
+) -> Result<(Daemon, Charon)> {
     give(duo, &format!("{private}.key"), "private/own.key")?;
     give(duo, &format!("{private}.pub"), "pubkey/own.pub")?;
     give(duo, &format!("{public}.pub"), "pubkey/peer.pub")?;
     let theirs = Connection {
         psk: None,
         raw_keys: true,
-        ..THEIRS
+        ..*connection
     };
     duo.start(&with_keys(), &theirs)
 }
 
 #[lab::test(repeated)]
 fn ed25519_keys_prove_both_ends_whoever_begins() -> Result<()> {
-    prove_both_ends(ED25519)
+    prove_both_ends(ED25519, &THEIRS)
 }
 
 #[lab::test(repeated)]
 fn ecdsa_keys_prove_both_ends_whoever_begins() -> Result<()> {
-    prove_both_ends(P256)
+    prove_both_ends(P256, &THEIRS)
+}
+
+/// As Windows and Apple's systems do: charon names no hash algorithms, and signs by methods 9 and 10 (RFC 4754).
+#[lab::test(repeated)]
+fn ecdsa_keys_prove_both_ends_to_a_peer_from_before_rfc_7427() -> Result<()> {
+    let theirs = Connection {
+        signature_authentication: false,
+        ..THEIRS
+    };
+    prove_both_ends(P256, &theirs)?;
+    prove_both_ends(P384, &theirs)
 }
 
 #[lab::test(repeated)]
 fn rsa_keys_prove_both_ends_whoever_begins() -> Result<()> {
-    prove_both_ends(RSA)
+    prove_both_ends(RSA, &THEIRS)
 }
 
-fn prove_both_ends(kind: &str) -> Result<()> {
+fn prove_both_ends(kind: &str, theirs: &Connection<'_>) -> Result<()> {
     let duo = Duo::new("pubkey")?;
     make(&duo, "ours", kind)?;
     make(&duo, "theirs", kind)?;
-    let (strata, mut charon) = start(&duo, "theirs", "ours")?;
+    let (strata, mut charon) = start_as(&duo, "theirs", "ours", theirs)?;
     charon.initiate()?;
     strata.wait_until("status", DEADLINE, is_up)?;
     duo.carry(OCTETS)?;
