@@ -59,6 +59,7 @@ fn segment(snoop: &mut Snoop, step: &[u8], now: Instant) {
             ports_visible: true,
         },
         header,
+        hides: step[0] & 4 != 0,
         payload_len,
         sealed: &sealed,
         fresh: step[0] & 2 == 0,

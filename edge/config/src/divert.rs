@@ -22,7 +22,7 @@ pub struct Divert {
 pub struct Snoop {
     /// `enabled`: default true.
     pub enabled: bool,
-    /// `flows`: most flows, 64 to 65,536. Default 1,024.
+    /// `flows`: most flows, 64 to 65,536. Default 4,096.
     pub flows: u32,
     /// `packets`: most cached packets of a flow, 16 to 4,096. Default 256.
     pub packets: u32,
@@ -90,7 +90,7 @@ impl Default for Snoop {
     fn default() -> Self {
         Self {
             enabled: true,
-            flows: 1024,
+            flows: 4096,
             packets: 256,
             octets: 16 << 20,
         }

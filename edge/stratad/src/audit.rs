@@ -198,6 +198,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
         | Event::LevelRefused { .. }
         | Event::ChildDown { .. }
         | Event::PairLearnt { .. }
+        | Event::PairForgotten { .. }
         | Event::PathMtu { .. }
         | Event::PathMtuForged { .. }
         | Event::PathMoved { .. }
@@ -246,18 +247,13 @@ fn at_node(held: &HeldGrant, event: Deed) -> Record {
 }
 
 fn dropped(held: &HeldGrant, why: Dropped) -> Record {
-    let (event, why, reason) = match why {
-        Dropped::Revoked => (Deed::Revoked, None, None),
-        Dropped::Expired => (Deed::Expired, Some(Why::Lifetime), None),
-        Dropped::GatewayGone => (Deed::Ended, Some(Why::Down), None),
-        Dropped::Unusable => {
-            let reason = "others came in their place that are of no use".to_owned();
-            (Deed::Ended, None, Some(reason))
-        }
+    let (event, why) = match why {
+        Dropped::Revoked => (Deed::Revoked, None),
+        Dropped::Expired => (Deed::Expired, Some(Why::Lifetime)),
+        Dropped::GatewayGone => (Deed::Ended, Some(Why::Down)),
     };
     Record {
         why,
-        reason,
         ..at_node(held, event)
     }
 }
@@ -486,7 +482,6 @@ mod tests {
             (Dropped::Revoked, "revoked"),
             (Dropped::Expired, "expired"),
             (Dropped::GatewayGone, "ended"),
-            (Dropped::Unusable, "ended"),
         ];
         for (why, event) in why {
             let held = held.clone();

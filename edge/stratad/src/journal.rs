@@ -210,6 +210,7 @@ impl Journal {
             | Event::GrantUnusable { .. }
             | Event::GrantEnded { .. } => {}
             Event::PairLearnt { .. }
+            | Event::PairForgotten { .. }
             | Event::WaysWanted
             | Event::Giving { .. }
             | Event::KeyLog(_) => {}
@@ -217,13 +218,18 @@ impl Journal {
     }
 
     fn tell_of_stranger(&mut self, why: &str, now: Instant) {
+        self.warn(&format!("somebody was refused: {why}"), now);
+    }
+
+    /// Says what strangers can cause.
+    pub fn warn(&mut self, what: &str, now: Instant) {
         if now < self.silent_until {
             self.unsaid += 1;
             return;
         }
         match std::mem::take(&mut self.unsaid) {
-            0 => tracing::warn!("somebody was refused: {why}"),
-            unsaid => tracing::warn!("somebody was refused: {why} (and {unsaid} before, not told)"),
+            0 => tracing::warn!("{what}"),
+            unsaid => tracing::warn!("{what} (and {unsaid} before, not told)"),
         }
         self.silent_until = now + PAUSE;
     }

@@ -17,11 +17,8 @@ use std::collections::BTreeMap;
 use wire::esp::{HEADER_LEN, Header};
 use wire::zoned::{BadMap, BadOverlay, Body, Layout, MAX_MAP_LEN, MAX_ZONES, Map, Overlay, mark};
 
-/// How many grants may share an SPI: receivers behind one NAT choose theirs without knowing of each
-/// other, and each costs a trial (DESIGN section 7).
-const CANDIDATES: usize = 4;
-
-/// The grants a node holds.
+/// The grants a node holds. Any number may share an SPI, for receivers choose theirs without knowing of each other: each
+/// costs a trial, so the caller bounds how many.
 #[derive(Default)]
 pub struct Licensed {
     halves: BTreeMap<Spi, Vec<LicensedHalf>>,
@@ -76,8 +73,9 @@ impl Licensed {
 
     /// Takes a grant into use, in place of an older one of the same composite SA, whose windows
     /// stay where they are: what was seen under it is not new again. Nor do the counters of overlays
-    /// begin anew, unless the grant has another number, and so another key. The caller revokes it when
-    /// its lifetime is over.
+    /// begin anew, unless the grant has another number, and so another key. A grant that is refused changes nothing. The
+    /// caller revokes it when its lifetime is over, and gives each composite SA a name of its own: two gateways may use
+    /// the same one.
     pub fn install(&mut self, grant: Grant<Secret>) -> Result<(), Unusable> {
         let mut from = LicensedHalf::new(&grant, &grant.from_gateway, Direction::FromGateway)?;
         let mut to = LicensedHalf::new(&grant, &grant.to_gateway, Direction::ToGateway)?;
@@ -91,12 +89,7 @@ impl Licensed {
         }
         self.revoke(grant.csa);
         for half in [from, to] {
-            let candidates = self.halves.entry(half.spi).or_default();
-            if candidates.len() == CANDIDATES {
-                self.revoke(grant.csa);
-                return Err(Unusable::Crowded);
-            }
-            candidates.push(half);
+            self.halves.entry(half.spi).or_default().push(half);
         }
         Ok(())
     }
@@ -118,7 +111,8 @@ impl Licensed {
     }
 
     /// Opens what is licensed of an ESP packet, from the SPI on. Every licensed zone is
-    /// authenticated before any is shown.
+    /// authenticated before any is shown. What opened the last packet of an SPI is tried first: grants that
+    /// open nothing cost one that does no more than its first packet.
     pub fn open<'s>(
         &mut self,
         packet: &[u8],
@@ -127,9 +121,12 @@ impl Licensed {
         let header = Header::parse(packet).ok_or(NotOpened::Runt)?;
         let candidates = self.halves.get_mut(&header.spi).ok_or(NotOpened::NoGrant)?;
         let mut failure = NotOpened::NoGrant;
-        for half in candidates {
-            match half.verify(packet, header, scratch) {
-                Ok((written, layout)) => return Ok(half.view((header, written), layout, scratch)),
+        for index in 0..candidates.len() {
+            match candidates[index].verify(packet, header, scratch) {
+                Ok((written, layout)) => {
+                    candidates.swap(0, index);
+                    return Ok(candidates[0].view((header, written), layout, scratch));
+                }
                 Err(why) => failure = why,
             }
         }
@@ -334,7 +331,7 @@ impl LicensedHalf {
             direction: self.direction,
             header,
             fresh,
-            highest: self.replay.highest() as u32,
+            highest: self.replay.highest(),
             window: self.replay.window(),
             layout,
             written,

@@ -22,7 +22,7 @@ pub struct View<'s> {
     pub(crate) direction: Direction,
     pub(crate) header: Header,
     pub(crate) fresh: bool,
-    pub(crate) highest: u32,
+    pub(crate) highest: u64,
     pub(crate) window: u32,
     pub(crate) layout: Layout,
     pub(crate) written: bool,
@@ -43,6 +43,8 @@ pub struct Headers<'s> {
     pub ip: &'s [u8],
     /// The transport header with its options.
     pub transport: &'s [u8],
+    /// Whether it has options that are not licensed.
+    pub hides: bool,
 }
 
 impl<'s> View<'s> {
@@ -78,7 +80,7 @@ impl<'s> View<'s> {
     }
 
     /// The highest sequence number this node has seen in this direction.
-    pub fn highest(&self) -> u32 {
+    pub fn highest(&self) -> u64 {
         self.highest
     }
 
@@ -168,11 +170,13 @@ fn under_ip<'s>(layout: &mut Layout, known: &[u8], out: &'s [u8]) -> Option<Head
         return None;
     }
     let (ip, rest) = out.split_at(header.header_len());
-    let transport = transport(header.protocol(), known.len() - ip.len(), rest)?;
+    let known = known.len() - ip.len();
+    let transport = transport(header.protocol(), known, rest)?;
     Some(Headers {
         flow: header.flow(),
         ip,
         transport,
+        hides: known < transport.len(),
     })
 }
 
@@ -202,6 +206,7 @@ fn bare<'s>(
         flow,
         ip: &[],
         transport,
+        hides: known.len() < transport.len(),
     })
 }
 

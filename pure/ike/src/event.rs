@@ -237,6 +237,13 @@ pub enum Event {
         /// The composite SA.
         csa: CsaId,
     },
+    /// Gateway: a licensed node has forgotten a grant by itself.
+    GivenBack {
+        /// The IKE SA that this was said on.
+        sa: IkeSaId,
+        /// The composite SA.
+        csa: CsaId,
+    },
     /// Something was refused that ends nothing: for the log and `status`.
     Refused {
         /// The peer's name; `None` for somebody who has not proved to be any.

@@ -1,7 +1,7 @@
 //! What a node tells its driver.
 
 use crate::migration::TOKEN;
-use crate::{HeldGrant, KeyLog, Side, mobile_ip};
+use crate::{HeldGrant, KeyLog, mobile_ip};
 use model::{
     CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
     ZoneAgreement, ZoneId, ZoneSelector,
@@ -49,8 +49,6 @@ pub enum Dropped {
     Expired,
     /// The IKE SA with the gateway is gone.
     GatewayGone,
-    /// Others came in their place that are of no use.
-    Unusable,
 }
 
 /// Something an operator or the driver wants to know. Reasons are texts because they end in a
@@ -283,15 +281,20 @@ pub enum Event {
         /// Why.
         why: Dropped,
     },
-    /// Licensed node: a pair of UDP sockets carries a composite SA; its fragments, which show no
+    /// Licensed node: a composite SA goes between two hosts; its fragments, which show no
     /// port, should take the same way so that nothing is reordered.
     PairLearnt {
-        /// The side the packet came from.
-        from: Side,
-        /// Its sender.
-        source: IpAddr,
-        /// Its destination.
-        destination: IpAddr,
+        /// The host towards the gateway.
+        wired: IpAddr,
+        /// The host towards the mobile nodes.
+        wireless: IpAddr,
+    },
+    /// Licensed node: no composite SA goes between two hosts any more.
+    PairForgotten {
+        /// The host towards the gateway.
+        wired: IpAddr,
+        /// The host towards the mobile nodes.
+        wireless: IpAddr,
     },
     /// What the path to a peer takes is known now, or not any more.
     PathMtu {

@@ -76,6 +76,8 @@ pub(crate) struct Holder {
     pub refusal: Option<String>,
     /// Whether it was refused here: it never left.
     withheld: bool,
+    /// Whether the node has keys of an earlier grant, which it keeps when a renewal waits, is withheld or refused.
+    has_keys: bool,
     pub since: Instant,
 }
 
@@ -105,13 +107,14 @@ impl Holder {
             sa: None,
             refusal: None,
             withheld: false,
+            has_keys: false,
             since: now,
         }
     }
 
     /// Whether it may have keys of us.
     const fn may_read(&self) -> bool {
-        matches!(self.state, GrantState::Sent | GrantState::Held)
+        self.has_keys || matches!(self.state, GrantState::Sent | GrantState::Held)
     }
 
     /// It is owed a grant.
@@ -153,7 +156,7 @@ impl Csa {
     /// What is gone if these nodes lose their licences.
     fn without(&self, nodes: &BTreeSet<Identity>) -> Gone {
         let concerned = |holder: &&Holder| nodes.contains(&holder.node);
-        let told = |holder: &&Holder| holder.state != GrantState::Pending;
+        let told = |holder: &&Holder| holder.has_keys || holder.state != GrantState::Pending;
         let holds = |node: &Identity| {
             let holder = self.holders.iter().find(|holder| holder.node == *node);
             holder.is_some_and(Holder::may_read)
@@ -513,8 +516,10 @@ impl Grants {
             let readers = csa.holders.iter();
             let readers = readers.filter(|holder| on_it(holder) && holder.may_read());
             lost.extend(readers.map(|holder| (csa.name(), holder.node.clone())));
-            let holders = csa.holders.iter_mut().filter(|holder| on_it(holder));
-            holders.for_each(|holder| holder.owe(now));
+            for holder in csa.holders.iter_mut().filter(|holder| on_it(holder)) {
+                holder.has_keys = false;
+                holder.owe(now);
+            }
         }
         lost
     }
@@ -554,6 +559,7 @@ impl Grants {
     ) -> Option<(&Csa, Identity)> {
         let holder = self.holder(name, id)?;
         holder.since = now;
+        holder.has_keys |= refusal.is_none();
         holder.state = match refusal {
             None => GrantState::Held,
             Some(_) => GrantState::Refused,
@@ -562,6 +568,12 @@ impl Grants {
         let node = holder.node.clone();
         let csa = self.0.values().find(|csa| csa.id == id)?;
         Some((csa, node))
+    }
+
+    /// Whether a node has acknowledged the newest grant.
+    pub fn is_held(&mut self, name: &str, id: CsaId) -> bool {
+        let holder = self.holder(name, id);
+        holder.is_some_and(|holder| holder.state == GrantState::Held)
     }
 
     fn holder(&mut self, name: &str, id: CsaId) -> Option<&mut Holder> {

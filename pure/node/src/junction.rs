@@ -82,6 +82,7 @@ impl Node {
                 self.grant_answered(sa, csa, Some(why.to_string()), now)
             }
             ike::Event::Revoked { sa, csa } => self.revoked(sa, csa),
+            ike::Event::GivenBack { sa, csa } => self.given_back(sa, csa, now),
             ike::Event::Neighbours { node, neighbours } => {
                 self.whereabouts.note_neighbours(node, neighbours);
             }

@@ -13,7 +13,7 @@ use crate::status::ChildStatus;
 use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::whereabouts::Whereabouts;
-use crate::{Dropped, Event, Side, Verdict, migration};
+use crate::{Event, Side, Verdict, migration};
 use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Seat, Sink, Spd, Workers};
 use ike::UnknownChild;
@@ -379,7 +379,7 @@ impl Node {
             mobile_ip.handle_timeout(now);
         }
         for held in self.transit.handle_timeout(now) {
-            self.dropped(held, Dropped::Expired);
+            self.expired(held, now);
         }
         for name in self.grants.renew(self.grant_lifetime, now) {
             self.distribute(&name, now);
@@ -405,14 +405,8 @@ impl Node {
 
     /// A diverted IP packet of somebody else, from one side of a licensed node.
     pub fn transit(&mut self, from: Side, packet: &[u8], now: Instant) -> Verdict {
-        let (verdict, learnt) = self.transit.handle(from, packet, now);
-        if let Some((source, destination)) = learnt {
-            self.events.push_back(Event::PairLearnt {
-                from,
-                source,
-                destination,
-            });
-        }
+        let verdict = self.transit.handle(from, packet, now);
+        self.tell_pairs();
         verdict
     }
 

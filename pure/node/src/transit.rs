@@ -6,13 +6,15 @@
 //! Nothing is ever dropped here but acknowledgements that SNOOP suppresses: what cannot be opened
 //! (no grant, wrong ICV, fragments, somebody else's protocol) is forwarded and counted.
 
+use crate::Event;
+use crate::holdings::{Held, Holdings};
+use crate::pairs::{Pair, Pairs};
 use crate::status::HeldGrant;
 use crypto::Secret;
-use esp::{Direction, Licensed, NotOpened, Scratch, Unusable, View};
-use model::{CsaId, Deadline, Flow, Grant, Identity, IkeSaId, Instant, Spi};
+use esp::{Direction, Headers, Licensed, NotOpened, Scratch, Unusable, View};
+use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Spi};
 use pep::{Patience, Position, Regulator, Segment, Side, Snoop, StandIn};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
 use wire::zoned::{Overlay, mark};
 use wire::{esp as framing, ip, tcp, trailer, udp};
 
@@ -74,19 +76,9 @@ pub(crate) struct Transit {
     /// What the last packet of each composite SA from the wireless side had in front, and which way it went:
     /// what is made in the name of an end there is in front of nothing else. Only where ends are stood in for.
     fronts: BTreeMap<CsaId, (Direction, Vec<u8>)>,
-    held: BTreeMap<CsaId, Held>,
-    /// The newest addresses of each direction.
-    pairs: BTreeMap<Spi, Ends>,
+    held: Holdings,
+    pairs: Pairs,
     counters: TransitCounters,
-}
-
-/// A grant and whose it is.
-struct Held {
-    sa: IkeSaId,
-    line: CsaId,
-    status: HeldGrant,
-    /// What another node may have of it: as it came, but for what is this node's alone.
-    onward: Option<Box<Grant<Secret>>>,
 }
 
 /// A grant without what its node may make itself.
@@ -105,9 +97,6 @@ pub(crate) fn both_spis(grant: &Grant<Secret>) -> [Spi; 2] {
     spis
 }
 
-/// Sender and receiver of an encapsulated packet.
-pub(crate) type Ends = (IpAddr, IpAddr);
-
 impl Transit {
     pub fn new(
         snoop: Option<pep::Config>,
@@ -122,14 +111,14 @@ impl Transit {
             stand_in: stand_in.map(StandIn::new),
             own: VecDeque::new(),
             fronts: BTreeMap::new(),
-            held: BTreeMap::new(),
-            pairs: BTreeMap::new(),
+            held: Holdings::default(),
+            pairs: Pairs::default(),
             counters: TransitCounters::default(),
         }
     }
 
-    /// Takes a grant that came over an IKE SA, and gives it as it is held. Errors if its keys do not fit
-    /// its suites.
+    /// Takes a grant that came over an IKE SA, in place of the one that it renews, and gives it as it is held. Errors if its
+    /// keys do not fit its suites or its gateway has too many with its SPIs: then nothing has changed.
     pub fn install(
         &mut self,
         sa: IkeSaId,
@@ -156,28 +145,28 @@ impl Transit {
             injects: grant.from_gateway.injection.is_some(),
             until: now + grant.lifetime,
         };
-        let line = grant.line;
-        let onward = grant.onward.is_some().then(|| Box::new(readable(&grant)));
-        self.licensed.install(grant)?;
-        let held = status.clone();
+        let names = self.held.name(&status.gateway, &grant)?;
         let new = Held {
             sa,
-            line,
-            status,
-            onward,
+            line: names.line,
+            granted_line: grant.line,
+            status: status.clone(),
+            onward: grant.onward.is_some().then(|| Box::new(readable(&grant))),
         };
-        self.held.insert(held.csa, new);
-        Ok(held)
-    }
-
-    /// Whether there is a grant of a composite SA.
-    pub fn holds(&self, csa: CsaId) -> bool {
-        self.held.contains_key(&csa)
+        self.licensed.install(Grant {
+            csa: names.csa,
+            line: names.line,
+            ..grant
+        })?;
+        if let Some(old) = self.held.insert(names.csa, new) {
+            self.leave_line(old.line);
+        }
+        Ok(status)
     }
 
     /// The grants of composite SAs with these SPIs, the lower first, that may be handed on.
     pub fn onward(&self, spis: [Spi; 2]) -> impl Iterator<Item = (&HeldGrant, &Grant<Secret>)> {
-        let onward = self.held.values().filter_map(|held| {
+        let onward = self.held.iter().filter_map(|held| {
             let grant = held.onward.as_deref()?;
             Some((&held.status, grant))
         });
@@ -186,40 +175,42 @@ impl Transit {
 
     /// Forgets one grant, if it came over this IKE SA.
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId) -> Option<HeldGrant> {
-        let ours = self.held.get(&csa).is_some_and(|held| held.sa == sa);
-        ours.then(|| self.forget(csa)).flatten()
+        let held = self.held.granted(sa, csa)?;
+        self.forget(held)
     }
 
     /// Forgets every grant that came over an IKE SA.
     pub fn gateway_lost(&mut self, sa: IkeSaId) -> Vec<HeldGrant> {
-        let gone = self.held.iter().filter(|(_, held)| held.sa == sa);
-        let gone: Vec<_> = gone.map(|(csa, _)| *csa).collect();
-        gone.into_iter()
-            .filter_map(|csa| self.forget(csa))
-            .collect()
+        let gone = self.held.over(sa).into_iter();
+        gone.filter_map(|csa| self.forget(csa)).collect()
     }
 
     fn forget(&mut self, csa: CsaId) -> Option<HeldGrant> {
         self.licensed.revoke(csa);
         self.fronts.remove(&csa);
-        let held = self.held.remove(&csa)?;
-        for spi in [held.status.from_gateway, held.status.to_gateway] {
-            self.pairs.remove(&spi);
-        }
-        let over = self.held.values().all(|other| other.line != held.line);
+        self.pairs.forget(csa);
+        let held = self.held.remove(csa)?;
+        self.leave_line(held.line);
         if let Some(snoop) = &mut self.snoop {
             snoop.retire(csa);
-            if over {
-                snoop.forget(held.line);
-            }
-        }
-        if let Some(regulator) = self.regulator.as_mut().filter(|_| over) {
-            regulator.forget(held.line);
-        }
-        if let Some(stand_in) = self.stand_in.as_mut().filter(|_| over) {
-            stand_in.forget(held.line);
         }
         Some(held.status)
+    }
+
+    /// A grant of a line is gone: so are the line's connections, unless it has another one.
+    fn leave_line(&mut self, line: CsaId) {
+        if self.held.has_line(line) {
+            return;
+        }
+        if let Some(snoop) = &mut self.snoop {
+            snoop.forget(line);
+        }
+        if let Some(regulator) = &mut self.regulator {
+            regulator.forget(line);
+        }
+        if let Some(stand_in) = &mut self.stand_in {
+            stand_in.forget(line);
+        }
     }
 
     /// Forgets grants whose time has come.
@@ -231,22 +222,19 @@ impl Transit {
             stand_in.handle_timeout(now);
         }
         self.inject();
-        let expired = self
-            .held
-            .iter()
-            .filter(|(_, held)| held.status.until <= now);
-        let expired: Vec<_> = expired.map(|(csa, _)| *csa).collect();
-        expired
-            .into_iter()
-            .filter_map(|csa| self.forget(csa))
-            .collect()
+        let expired = self.held.expired(now).into_iter();
+        expired.filter_map(|csa| self.forget(csa)).collect()
     }
 
-    /// Other limits for SNOOP, or SNOOP on or off. Flows that are known stay known.
+    /// Other limits for SNOOP, or SNOOP on or off. Flows that are known stay known, and what is held is sent.
     pub fn set_snoop(&mut self, config: Option<pep::Config>) {
-        match (&mut self.snoop, config) {
-            (Some(snoop), Some(config)) => snoop.set_config(config),
-            (snoop, config) => *snoop = config.map(Snoop::new),
+        match (self.snoop.take(), config) {
+            (Some(mut snoop), Some(config)) => {
+                snoop.set_config(config);
+                self.snoop = Some(snoop);
+            }
+            (Some(snoop), None) => self.own.extend(snoop.close()),
+            (None, config) => self.snoop = config.map(Snoop::new),
         }
     }
 
@@ -267,7 +255,7 @@ impl Transit {
     }
 
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let expiry = self.held.values().map(|held| held.status.until).min();
+        let expiry = self.held.iter().map(|held| held.status.until).min();
         let expiry = expiry.map(|at| Deadline {
             at,
             reason: "forget a grant",
@@ -283,7 +271,7 @@ impl Transit {
     }
 
     pub fn held(&self) -> impl Iterator<Item = HeldGrant> {
-        self.held.values().map(|held| held.status.clone())
+        self.held.iter().map(|held| held.status.clone())
     }
 
     pub const fn snoop(&self) -> Option<&Snoop> {
@@ -294,21 +282,25 @@ impl Transit {
         &self.counters
     }
 
-    /// One diverted packet: what becomes of it, and the addresses of a composite SA's packets if
-    /// this is the first that came this way.
-    pub fn handle(&mut self, from: Side, packet: &[u8], now: Instant) -> (Verdict, Option<Ends>) {
+    /// What has changed of pairs.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.pairs.poll_event()
+    }
+
+    /// One diverted packet: what becomes of it.
+    pub fn handle(&mut self, from: Side, packet: &[u8], now: Instant) -> Verdict {
         let counters = &mut self.counters;
         let Ok(header) = ip::Header::parse(packet) else {
-            return (count(&mut counters.malformed), None);
+            return count(&mut counters.malformed);
         };
         if header.is_fragment() {
-            return (count(&mut counters.fragments), None);
+            return count(&mut counters.fragments);
         }
         let done = match (header.protocol(), esp_in_udp(&header)) {
             (_, Some(esp)) => self.sealed(from, packet, esp, &header, now),
             (framing::PROTOCOL, None) => self.sealed(from, packet, header.payload(), &header, now),
-            (tcp::PROTOCOL, None) => (self.clear(from, packet, &header, now), None),
-            _ => (count(&mut counters.foreign), None),
+            (tcp::PROTOCOL, None) => self.clear(from, packet, &header, now),
+            _ => count(&mut counters.foreign),
         };
         self.inject();
         done
@@ -342,32 +334,38 @@ impl Transit {
         esp: &[u8],
         outer: &ip::Header<'_>,
         now: Instant,
-    ) -> (Verdict, Option<Ends>) {
+    ) -> Verdict {
         let counters = &mut self.counters;
         let view = match self.licensed.open(esp, &mut self.scratch) {
             Ok(view) => view,
-            Err(NotOpened::NoGrant) => return (count(&mut counters.unlicensed), None),
-            Err(NotOpened::Opaque) => return (count(&mut counters.opaque), None),
-            Err(_) => return (count(&mut counters.not_opened), None),
+            Err(NotOpened::NoGrant) => return count(&mut counters.unlicensed),
+            Err(NotOpened::Opaque) => return count(&mut counters.opaque),
+            Err(_) => return count(&mut counters.not_opened),
         };
         if !view.fresh() {
-            return (count(&mut counters.stale), None);
+            return count(&mut counters.stale);
         }
-        let ends = (outer.source(), outer.destination());
-        let learnt = (self.pairs.insert(view.spi(), ends) != Some(ends)).then_some(ends);
-        let Some((flow, header)) = visible_tcp(&view) else {
-            return (count(&mut counters.opaque), learnt);
+        let (source, destination) = (outer.source(), outer.destination());
+        let (wired, wireless) = match from {
+            Side::Wired => (source, destination),
+            Side::Wireless => (destination, source),
+        };
+        let pair = Pair { wired, wireless };
+        self.pairs.note((view.csa(), view.direction()), pair, now);
+        let Some((headers, header)) = visible_tcp(&view) else {
+            return count(&mut counters.opaque);
         };
         let mut segment = Segment {
-            line: self.held.get(&view.csa()).map(|held| held.line),
-            flow,
+            line: self.held.get(view.csa()).map(|held| held.line),
+            flow: headers.flow,
             header,
+            hides: headers.hides,
             payload_len: view.payload_len(),
             sealed: packet,
             fresh: true,
             position: Some(Position {
                 csa: view.csa(),
-                seq: view.seq(),
+                seq: view.seq().into(),
                 highest: view.highest(),
                 window: view.window(),
             }),
@@ -413,9 +411,9 @@ impl Transit {
         match written.filter(|_| verdict == Verdict::Forward) {
             Some(written) => {
                 self.own.push_back((from.opposite(), written));
-                (Verdict::Written, learnt)
+                Verdict::Written
             }
-            None => (verdict, learnt),
+            None => verdict,
         }
     }
 
@@ -435,6 +433,7 @@ impl Transit {
         let segment = Segment {
             line: None,
             flow: header.flow(),
+            hides: false,
             payload_len: header.payload().len() - tcp.header_len,
             header: tcp,
             sealed: packet,
@@ -460,11 +459,11 @@ fn esp_in_udp<'a>(header: &ip::Header<'a>) -> Option<&'a [u8]> {
 }
 
 /// The TCP header among the headers that were opened, if they are all there.
-fn visible_tcp<'a>(view: &View<'a>) -> Option<(Flow, tcp::Header<'a>)> {
+fn visible_tcp<'a>(view: &View<'a>) -> Option<(Headers<'a>, tcp::Header<'a>)> {
     let headers = view
         .headers()
         .filter(|headers| headers.flow.protocol == tcp::PROTOCOL)?;
-    Some((headers.flow, tcp::Header::parse(headers.transport)?))
+    Some((headers, tcp::Header::parse(headers.transport)?))
 }
 
 /// The window that a segment is to have.

@@ -6,8 +6,9 @@
 //! | is older than the last | nothing | forwarded |
 //! | advances | frees the cache, is a sample, shows further losses | forwarded; held if it reports losses under repair |
 //! | repeats, and the hole is not cached | SACK is used | forwarded: the sender must repair it |
-//! | repeats with another window, no SACK | a window update (RFC 5681 section 2) | forwarded |
-//! | repeats with payload, SYN, FIN, RST or URG | SACK is used | forwarded |
+//! | has other congestion marks than the last one forwarded | SACK is used | forwarded |
+//! | has payload, SYN, FIN, RST, URG or an option beyond SACK and timestamps | SACK is used | forwarded |
+//! | repeats with another window | a window update (RFC 5681 section 2) | forwarded |
 //! | repeats with a window of zero, or after one | answers a probe | forwarded |
 //! | repeats without SACK though the receiver uses it | answers a keepalive or a duplicate (RFC 2883) | forwarded |
 //! | repeats, the sender has sent the hole again | losses are repaired | forwarded: its congestion control is at work |
@@ -25,7 +26,7 @@
 
 use crate::flow::{Context, EspSeq, Flow, Held, Reaches};
 use crate::repair::is_ours;
-use crate::{Counters, Side, Verdict};
+use crate::{Counters, Segment, Side, Verdict};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::tcp::{Flags, Header, OptionValue, SackBlocks, Seq};
@@ -35,39 +36,59 @@ use wire::tcp::{Flags, Header, OptionValue, SackBlocks, Seq};
 pub(crate) struct Acknowledgement<'a> {
     number: Seq,
     window: u16,
-    /// It carries nothing that must arrive: no payload, no SYN, FIN, RST or URG.
+    /// It carries nothing that must arrive: no payload, no SYN, FIN, RST or URG, no option but SACK and timestamps, and none
+    /// that is hidden. A DATA_ACK of MPTCP and the counters of accurate ECN are in options.
     pure: bool,
+    marks: Marks,
     sack: Option<SackBlocks<'a>>,
     sealed: &'a [u8],
     esp_seq: Option<EspSeq>,
 }
 
+/// What it says of congestion: ECE and CWR (RFC 3168 section 6.1), and with AE the counter of accurate ECN (RFC 9768
+/// section 3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    echo: bool,
+    reduced: bool,
+    accurate: bool,
+}
+
+impl Marks {
+    fn of(header: &Header<'_>) -> Self {
+        Self {
+            echo: header.flags.contains(Flags::ECE),
+            reduced: header.flags.contains(Flags::CWR),
+            accurate: header.accurate,
+        }
+    }
+}
+
 impl<'a> Acknowledgement<'a> {
     /// Reads one, if the segment acknowledges anything.
-    pub(crate) fn read(
-        header: &Header<'a>,
-        payload_len: usize,
-        sealed: &'a [u8],
-        esp_seq: Option<EspSeq>,
-    ) -> Option<Self> {
+    pub(crate) fn read(segment: &Segment<'a>) -> Option<Self> {
+        let header = &segment.header;
         let carries = Flags::SYN
             .union(Flags::FIN)
             .union(Flags::RST)
             .union(Flags::URG);
-        let sack = header
-            .options()
-            .map_while(Result::ok)
-            .find_map(|option| match option.value {
-                OptionValue::Sack(blocks) => Some(blocks),
-                _ => None,
-            });
+        let (mut sack, mut says_more) = (None, segment.hides);
+        for option in header.options() {
+            match option.map(|option| option.value) {
+                Ok(OptionValue::Sack(blocks)) => sack = sack.or(Some(blocks)),
+                Ok(OptionValue::Timestamps { .. }) => {}
+                _ => says_more = true,
+            }
+        }
+        let bare = segment.payload_len == 0 && !header.flags.intersects(carries);
         header.flags.contains(Flags::ACK).then_some(Self {
             number: header.ack,
             window: header.window,
-            pure: payload_len == 0 && !header.flags.intersects(carries),
+            pure: bare && !says_more,
+            marks: Marks::of(header),
             sack,
-            sealed,
-            esp_seq,
+            sealed: segment.sealed,
+            esp_seq: segment.position.map(EspSeq::of),
         })
     }
 
@@ -99,6 +120,14 @@ impl Flow {
         ctx: &mut Context<'_>,
     ) -> Verdict {
         self.hear(ctx.now);
+        let verdict = self.judge(ack, ctx);
+        if verdict == Verdict::Forward {
+            self.marks = ack.marks;
+        }
+        verdict
+    }
+
+    fn judge(&mut self, ack: &Acknowledgement<'_>, ctx: &mut Context<'_>) -> Verdict {
         if ack.number.is_after(self.highest) {
             ctx.counters.ack_beyond_data += 1;
             return Verdict::Forward;
@@ -114,7 +143,9 @@ impl Flow {
             self.advance(ack, ctx);
         }
         let edge = self.note_sack(ack, ctx);
-        let verdict = if !ack.pure || ack.window == 0 || reopens {
+        let updates = !advances && !same_window && edge.is_some();
+        let says_more = !ack.pure || ack.marks != self.marks || updates;
+        let verdict = if says_more || ack.window == 0 || reopens {
             self.repair(ctx);
             Verdict::Forward
         } else if advances {

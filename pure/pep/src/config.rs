@@ -6,13 +6,13 @@ use std::time::Duration;
 /// multi-layered IPsec, table 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Connections with state; the least recently used gives way.
+    /// Connections with state; the line of SAs with the most gives way.
     pub flows: usize,
     /// Packets cached for one connection. What arrives when the cache is full is forwarded
     /// uncached, and its loss is the sender's to see: the cache holds what waits in the wireless
     /// queue and is not acknowledged yet, so this limit is how congestion reaches the sender.
     pub packets_per_flow: usize,
-    /// Octets cached for all connections together.
+    /// Octets cached for all connections together; the line of SAs with the most gives way.
     pub octets: usize,
     /// How often one packet is retransmitted before the sender has to.
     pub attempts: u8,
@@ -39,7 +39,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            flows: 256,
+            flows: 4096,
             packets_per_flow: 128,
             octets: 32 << 20,
             attempts: 10,

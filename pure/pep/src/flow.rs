@@ -3,12 +3,14 @@
 //! The rule for acknowledgements is in [`crate::acknowledgement`], the retransmissions are in
 //! [`crate::repair`].
 
+use crate::acknowledgement::Marks;
 use crate::cache::{Cache, Entry, Order, Place};
 use crate::repair::Cause;
 use crate::rtt::Rtt;
 use crate::{Config, Counters, Position, Side, State};
 use model::{CsaId, Deadline, Instant};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use wire::tcp::Seq;
 
@@ -33,13 +35,19 @@ pub(crate) struct Context<'a> {
 }
 
 /// An ESP sequence number, in the space of one composite SA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EspSeq {
     csa: CsaId,
-    number: u32,
+    number: u64,
 }
 
 impl EspSeq {
+    /// All numbers of a composite SA.
+    pub(crate) const fn all(csa: CsaId) -> RangeInclusive<Self> {
+        let (first, last) = (0, u64::MAX);
+        Self { csa, number: first }..=Self { csa, number: last }
+    }
+
     pub(crate) fn of(position: Position) -> Self {
         Self {
             csa: position.csa,
@@ -57,7 +65,7 @@ pub(crate) struct Reaches(BTreeMap<(CsaId, Side), Reach>);
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
     /// The highest number seen.
-    highest: u32,
+    highest: u64,
     /// The endpoint's replay window.
     window: u32,
 }
@@ -78,10 +86,17 @@ impl Reaches {
     /// Less than half the endpoint's window behind (DESIGN section 7): the other half is for what
     /// the node has not seen yet and for what waits in the queue. TCP in the clear always may.
     pub(crate) fn allow(&self, from: Side, esp_seq: Option<EspSeq>) -> bool {
-        esp_seq.is_none_or(|EspSeq { csa, number }| {
-            let reach = self.0.get(&(csa, from)).copied().unwrap_or_default();
-            reach.highest.saturating_sub(number) < reach.window / 2
-        })
+        esp_seq.is_none_or(|esp_seq| self.is_within(2, from, esp_seq))
+    }
+
+    /// Half as far as is allowed: numbers come in leaps.
+    pub(crate) fn allow_for_long(&self, from: Side, esp_seq: EspSeq) -> bool {
+        self.is_within(4, from, esp_seq)
+    }
+
+    fn is_within(&self, share: u32, from: Side, EspSeq { csa, number }: EspSeq) -> bool {
+        let reach = self.0.get(&(csa, from)).copied().unwrap_or_default();
+        reach.highest.saturating_sub(number) < u64::from(reach.window / share)
     }
 }
 
@@ -114,6 +129,8 @@ pub(crate) struct Flow {
     pub(crate) highest: Seq,
     /// The window of the last acknowledgement.
     pub(crate) window: Option<u16>,
+    /// The congestion marks of the last one that was forwarded.
+    pub(crate) marks: Marks,
     /// The last transmission over the wireless hop.
     pub(crate) transmissions: Order,
     /// A transmission that is known to have arrived: no later one is.
@@ -152,6 +169,7 @@ impl Flow {
             acked: seq,
             highest: seq,
             window: None,
+            marks: Marks::default(),
             transmissions: Order::default(),
             arrived: Order::default(),
             sack: false,
@@ -236,6 +254,11 @@ impl Flow {
     /// When it was last used.
     pub(crate) fn last_used(&self) -> Instant {
         self.last_used
+    }
+
+    /// The number of the acknowledgement that it holds, if that has one.
+    pub(crate) fn held_at(&self) -> Option<EspSeq> {
+        self.held.as_ref()?.esp_seq
     }
 
     /// A packet of the connection came.
@@ -380,5 +403,25 @@ impl Flow {
     fn repeat_oldest(&mut self, ctx: &mut Context<'_>) {
         let oldest = self.cache.oldest().map(|oldest| oldest.seq);
         self.retransmit(Cause::Timeout, 1, |entry| Some(entry.seq) == oldest, ctx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_extended_are_as_far_apart_as_they_are() {
+        let at = |seq| Position {
+            csa: CsaId(1),
+            seq,
+            highest: seq,
+            window: 4096,
+        };
+        let mut reaches = Reaches::default();
+        reaches.note(Side::Wired, at((1 << 32) + 10));
+        let allows = |seq| reaches.allow(Side::Wired, Some(EspSeq::of(at(seq))));
+        assert!(allows((1 << 32) - 10));
+        assert!(!allows(10));
     }
 }

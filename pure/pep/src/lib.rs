@@ -26,14 +26,18 @@
 //! * A packet is sent again only while it is less than half the endpoint's replay window behind
 //!   the highest number seen (DESIGN section 7).
 //! * Data is always forwarded. An acknowledgement is suppressed only if it carries nothing else: no
-//!   payload, no SYN, FIN, RST or URG.
+//!   payload, no SYN, FIN, RST or URG, no other window or congestion marks than the last one, and no option
+//!   but SACK and timestamps.
 //! * What is not fresh by the node's replay window is forwarded and changes nothing.
 //! * State belongs to a connection *within one composite SA* (or in the clear). Another SA with
 //!   the same inner addresses meets other state. A rekey does not end it: the new SA goes on in the
 //!   old one's line, and what was sealed by either is sent again as long as its keys are held.
 //! * TCP in the clear works alike. There copies do reach the receiver, which answers each with a
 //!   duplicate acknowledgement; these echoes are counted and not taken for losses.
-//! * Memory is bounded by [`Config`]: connections, packets of one connection, octets of all.
+//! * Memory is bounded by [`Config`]: connections, packets of one connection, octets of all. Where it is used up the line with
+//!   the most gives way, so that one line's connections take the place of its own.
+//! * An acknowledgement that is held is sent before its SA or its connection is forgotten, and before so many others have
+//!   passed that it could not be sent any more.
 //!
 //! ## How it works
 //!
@@ -68,6 +72,7 @@ mod cache;
 mod config;
 mod counters;
 mod flow;
+mod lines;
 mod regulator;
 mod repair;
 mod rtt;

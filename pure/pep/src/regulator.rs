@@ -10,13 +10,13 @@
 //! nothing later: those of a connection whose beginning was not seen are left alone.
 
 use crate::Segment;
+use crate::lines::Lines;
 use model::{CsaId, Instant};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::tcp::{Flags, OptionValue};
 
-/// Connections that are known at most; the least recently used gives way.
-const FLOWS: usize = 1024;
+/// Connections that are known at most; the line with the most gives way.
+const FLOWS: usize = 4096;
 /// A larger shift counts as this one (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
 
@@ -24,16 +24,12 @@ const MAX_SHIFT: u8 = 14;
 #[derive(Debug)]
 pub struct Regulator {
     window: u32,
-    flows: BTreeMap<Key, Flow>,
+    flows: Lines<Ends, Flow>,
     unscaled: u64,
 }
 
-/// A connection within a line of SAs, whichever way a segment goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    line: Option<CsaId>,
-    ends: [(IpAddr, u16); 2],
-}
+/// A connection, whichever way a segment goes.
+type Ends = [(IpAddr, u16); 2];
 
 /// What its beginning said: for each end whether it was seen, and its shift if it has one.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +43,7 @@ impl Regulator {
     pub const fn new(window: u32) -> Self {
         Self {
             window,
-            flows: BTreeMap::new(),
+            flows: Lines::new(),
             unscaled: 0,
         }
     }
@@ -59,7 +55,7 @@ impl Regulator {
 
     /// Forgets a line of composite SAs.
     pub fn forget(&mut self, line: CsaId) {
-        self.flows.retain(|key, _| key.line != Some(line));
+        self.flows.remove_line(Some(line));
     }
 
     /// Segments whose windows could not be understood.
@@ -69,17 +65,17 @@ impl Regulator {
 
     /// The window that a segment is to have, as it is on the wire, if it has too large a one.
     pub fn handle_segment(&mut self, segment: &Segment<'_>, now: Instant) -> Option<u16> {
-        let (key, end) = Key::of(segment);
+        let (ends, end) = ends(segment);
         let flags = segment.header.flags;
         if !segment.fresh || flags.contains(Flags::RST) {
             return None;
         }
         let shift = if flags.contains(Flags::SYN) {
-            self.note(key, end, segment, now);
+            self.note(ends, end, segment, now);
             // "The window field in a segment where the SYN bit is set MUST NOT be scaled."
             0
         } else {
-            let flow = self.flows.get_mut(&key);
+            let flow = self.flows.get_mut(segment.line, &ends);
             let shift = flow.and_then(|flow| flow.shift(end, now));
             self.unscaled += u64::from(shift.is_none());
             shift?
@@ -88,24 +84,26 @@ impl Regulator {
         (lowered < segment.header.window).then_some(lowered)
     }
 
-    fn note(&mut self, key: Key, end: usize, segment: &Segment<'_>, now: Instant) {
+    fn note(&mut self, ends: Ends, end: usize, segment: &Segment<'_>, now: Instant) {
         let mut options = segment.header.options().map_while(Result::ok);
         let shift = options.find_map(|option| match option.value {
             OptionValue::WindowScale(shift) => Some(shift.min(MAX_SHIFT)),
             _ => None,
         });
-        if !self.flows.contains_key(&key) && self.flows.len() >= FLOWS {
-            let oldest = self.flows.iter().min_by_key(|(_, flow)| flow.used);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                self.flows.remove(&oldest);
-            }
+        let line = segment.line;
+        if let Some(flow) = self.flows.get_mut(line, &ends) {
+            (flow.shifts[end], flow.used) = (Some(shift), now);
+            return;
         }
-        let begun = Flow {
+        for (line, ends) in self.flows.crowded_out(FLOWS, |flow| flow.used) {
+            self.flows.remove(line, &ends);
+        }
+        let mut begun = Flow {
             shifts: [None; 2],
             used: now,
         };
-        let flow = self.flows.entry(key).or_insert(begun);
-        (flow.shifts[end], flow.used) = (Some(shift), now);
+        begun.shifts[end] = Some(shift);
+        self.flows.insert(line, ends, begun);
     }
 }
 
@@ -122,20 +120,14 @@ impl Flow {
     }
 }
 
-impl Key {
-    /// The connection of a segment, and which of its ends has sent that.
-    fn of(segment: &Segment<'_>) -> (Self, usize) {
-        let flow = segment.flow;
-        let (from, to) = (
-            (flow.source, flow.source_port),
-            (flow.destination, flow.destination_port),
-        );
-        let key = Self {
-            line: segment.line,
-            ends: [from.min(to), from.max(to)],
-        };
-        (key, usize::from(from > to))
-    }
+/// The connection of a segment, and which of its ends has sent that.
+fn ends(segment: &Segment<'_>) -> (Ends, usize) {
+    let flow = segment.flow;
+    let (from, to) = (
+        (flow.source, flow.source_port),
+        (flow.destination, flow.destination_port),
+    );
+    ([from.min(to), from.max(to)], usize::from(from > to))
 }
 
 #[cfg(test)]
@@ -150,7 +142,7 @@ mod tests {
         tcp[13] = flags.0;
         tcp[14..16].copy_from_slice(&window.to_be_bytes());
         tcp.extend(options);
-        let ends = [([10, 0, 0, 9].into(), 40_000), ([10, 0, 0, 2].into(), 80)];
+        let ends = [([10, 0, 0, 9].into(), PORT), ([10, 0, 0, 2].into(), 80)];
         let [from, to] = if client { ends } else { [ends[1], ends[0]] };
         let flow = model::Flow {
             source: from.0,
@@ -163,7 +155,10 @@ mod tests {
         (flow, tcp)
     }
 
-    struct Bench(Regulator);
+    const PORT: u16 = 40_000;
+
+    /// With the client's port of what is said.
+    struct Bench(Regulator, u16);
 
     impl Bench {
         fn say(&mut self, client: bool, flags: Flags, window: u16, options: &[u8]) -> Option<u16> {
@@ -177,11 +172,16 @@ mod tests {
             flags: Flags,
             (window, options): (u16, &[u8]),
         ) -> Option<u16> {
-            let (flow, tcp) = segment(client, flags, window, options);
+            let (mut flow, tcp) = segment(client, flags, window, options);
+            match client {
+                true => flow.source_port = self.1,
+                false => flow.destination_port = self.1,
+            }
             let segment = Segment {
                 line,
                 flow,
                 header: Header::parse(&tcp).unwrap(),
+                hides: false,
                 payload_len: 0,
                 sealed: &[],
                 fresh: true,
@@ -203,7 +203,7 @@ mod tests {
 
     /// A connection that scales by 7 at the client and by 2 at the server.
     fn begun(window: u32) -> Bench {
-        let mut bench = Bench(Regulator::new(window));
+        let mut bench = Bench(Regulator::new(window), PORT);
         assert_eq!(bench.say(true, Flags::SYN, 1000, &scale(7)), None);
         assert_eq!(bench.say(false, SYN_ACK, 1000, &scale(2)), None);
         bench
@@ -227,7 +227,7 @@ mod tests {
     /// RFC 7323 section 2.2: the window of a SYN is never scaled.
     #[test]
     fn the_window_of_a_segment_that_begins_a_connection_is_not_scaled() {
-        let mut bench = Bench(Regulator::new(1 << 14));
+        let mut bench = Bench(Regulator::new(1 << 14), PORT);
         let lowered = bench.say(true, Flags::SYN, 65_535, &scale(7));
         assert_eq!(lowered, Some(1 << 14));
     }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn nobody_scales_where_one_end_does_not() {
         for silent in [true, false] {
-            let mut bench = Bench(Regulator::new(1 << 14));
+            let mut bench = Bench(Regulator::new(1 << 14), PORT);
             let options = |client: bool| {
                 if client == silent {
                     vec![]
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn without_both_beginnings_a_window_means_nothing_and_is_left_alone() {
-        let mut bench = Bench(Regulator::new(1 << 14));
+        let mut bench = Bench(Regulator::new(1 << 14), PORT);
         assert_eq!(bench.ack(true, 65_535), None);
         bench.say(true, Flags::SYN, 1000, &scale(7));
         assert_eq!(bench.ack(true, 65_535), None);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_shift_beyond_fourteen_is_fourteen_and_no_window_becomes_zero() {
-        let mut bench = Bench(Regulator::new(1 << 13));
+        let mut bench = Bench(Regulator::new(1 << 13), PORT);
         bench.say(true, Flags::SYN, 1000, &scale(255));
         bench.say(false, SYN_ACK, 1000, &scale(14));
         assert_eq!(bench.ack(true, 65_535), Some(1));
@@ -277,11 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_least_recently_used_gives_way() {
+    fn memory_is_bounded_and_one_line_pushes_out_no_other() {
         let mut bench = begun(1 << 14);
-        for line in 0..2 * FLOWS as u64 {
-            bench.on(Some(CsaId(line)), true, Flags::SYN, (1000, &scale(7)));
+        for port in 0..2 * FLOWS as u16 {
+            bench.1 = port;
+            bench.on(Some(CsaId(2)), true, Flags::SYN, (1000, &scale(7)));
         }
-        assert_eq!(bench.0.flows.len(), FLOWS);
+        assert!(bench.0.flows.iter().count() <= FLOWS);
+        bench.1 = PORT;
+        assert_eq!(bench.ack(true, 65_535), Some(128));
     }
 }

@@ -17,10 +17,10 @@ pub enum Side {
 pub struct Position {
     /// The composite SA whose sequence space it is.
     pub csa: CsaId,
-    /// The packet's own ESP sequence number.
-    pub seq: u32,
+    /// The packet's own ESP sequence number, its upper half too where numbers are extended.
+    pub seq: u64,
     /// The highest one the node has seen in this direction, this packet included.
-    pub highest: u32,
+    pub highest: u64,
     /// The endpoint's replay window, in packets.
     pub window: u32,
 }
@@ -36,6 +36,8 @@ pub struct Segment<'a> {
     pub flow: Flow,
     /// Its TCP header.
     pub header: wire::tcp::Header<'a>,
+    /// Whether it has options that this node may not see, which are no-operations in the header.
+    pub hides: bool,
     /// Octets of TCP payload.
     pub payload_len: usize,
     /// The whole packet as it is forwarded: what a retransmission repeats, never looked into.

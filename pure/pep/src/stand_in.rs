@@ -11,15 +11,16 @@
 //!
 //! Nothing is sent here: [`StandIn::poll_answer`] says what is to be said.
 
+use crate::lines::Lines;
 use crate::{Segment, Side};
 use model::{CsaId, Deadline, Flow, Instant};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::acknowledgement::Acknowledgement;
 use wire::tcp::{Flags, Seq};
 
-/// Connections that are known at most; the least recently used gives way.
-const FLOWS: usize = 1024;
+/// Connections that are known at most; the line with the most gives way.
+const FLOWS: usize = 4096;
 
 /// When an end is stood in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub struct Patience {
 #[derive(Debug)]
 pub struct StandIn {
     patience: Patience,
-    connections: BTreeMap<Key, Connection>,
+    connections: Lines<Flow, Connection>,
     /// When who is to be answered who has asked.
     waiting: BTreeSet<(Instant, Key)>,
     answers: VecDeque<Answer>,
@@ -74,7 +75,7 @@ impl StandIn {
     pub const fn new(patience: Patience) -> Self {
         Self {
             patience,
-            connections: BTreeMap::new(),
+            connections: Lines::new(),
             waiting: BTreeSet::new(),
             answers: VecDeque::new(),
         }
@@ -87,7 +88,7 @@ impl StandIn {
 
     /// Forgets a line of composite SAs.
     pub fn forget(&mut self, line: CsaId) {
-        self.connections.retain(|key, _| key.line != line);
+        self.connections.remove_line(Some(line));
         self.waiting.retain(|(_, key)| key.line != line);
     }
 
@@ -120,7 +121,7 @@ impl StandIn {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
             self.waiting.remove(&due);
-            let connection = self.connections.get(&due.1);
+            let connection = self.connections.get(Some(due.1.line), &due.1.flow);
             // Where the patience was another one when it asked, it may have been heard since.
             let silent = connection.filter(|connection| connection.asked.is_some());
             self.answers.extend(silent.map(Connection::answer));
@@ -142,24 +143,19 @@ impl StandIn {
     }
 
     fn end(&mut self, key: Key) {
-        self.connections.remove(&key);
-        self.waiting.retain(|(_, waiting)| *waiting != key);
+        let gone = self.connections.remove(Some(key.line), &key.flow);
+        if gone.is_some_and(|connection| connection.asked.is_some()) {
+            self.waiting.retain(|(_, waiting)| *waiting != key);
+        }
     }
 
     /// The end itself.
     fn hear(&mut self, key: Key, csa: CsaId, segment: &Segment<'_>, now: Instant) {
         let said = said(segment);
-        if !self.connections.contains_key(&key) {
-            self.make_room();
-        }
         let last = Answer { csa, said };
-        let connection = self.connections.entry(key).or_insert(Connection {
-            last,
-            sent: said.ack,
-            asked: None,
-            data: false,
-            used: now,
-        });
+        let Some(connection) = self.connections.get_mut(Some(key.line), &key.flow) else {
+            return self.begin(key, last, now);
+        };
         connection.used = now;
         // What came late says nothing.
         if !said.ack.is_before(connection.last.said.ack) {
@@ -174,7 +170,7 @@ impl StandIn {
 
     /// The other end, which may want an answer.
     fn ask(&mut self, key: Key, segment: &Segment<'_>, now: Instant) {
-        let Some(connection) = self.connections.get_mut(&key) else {
+        let Some(connection) = self.connections.get_mut(Some(key.line), &key.flow) else {
             return;
         };
         connection.used = now;
@@ -192,13 +188,21 @@ impl StandIn {
         }
     }
 
-    fn make_room(&mut self) {
-        if self.connections.len() >= FLOWS {
-            let oldest = self.connections.iter().min_by_key(|(_, it)| it.used);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                self.end(oldest);
+    fn begin(&mut self, key: Key, last: Answer, now: Instant) {
+        for (line, flow) in self.connections.crowded_out(FLOWS, |it| it.used) {
+            if let Some(line) = line {
+                self.end(Key { line, flow });
             }
         }
+        let connection = Connection {
+            last,
+            sent: last.said.ack,
+            asked: None,
+            data: false,
+            used: now,
+        };
+        self.connections
+            .insert(Some(key.line), key.flow, connection);
     }
 }
 
@@ -306,6 +310,7 @@ mod tests {
                     Side::Wired => reversed(flow()),
                 },
                 header: Header::parse(&tcp).unwrap(),
+                hides: false,
                 payload_len,
                 sealed: &[],
                 fresh: true,
@@ -469,7 +474,7 @@ mod tests {
             bench.say_on(CsaId(line), MOBILE, (5000, 1100), (Flags::ACK, 0));
             bench.say_on(CsaId(line), SERVER, (1099, 5000), (Flags::ACK, 0));
         }
-        assert_eq!(bench.stand_in.connections.len(), FLOWS);
+        assert_eq!(bench.stand_in.connections.iter().count(), FLOWS);
         assert_eq!(bench.stand_in.waiting.len(), FLOWS);
     }
 }

@@ -6,7 +6,7 @@ use pep::{Config, Side, State, Verdict};
 use std::time::Duration;
 use wire::tcp::Flags;
 use world::bench::{Bench, seq};
-use world::packet::{Packet, WINDOW};
+use world::packet::{CSA, Packet, WINDOW};
 
 const FORWARD: Verdict = Verdict::Forward;
 const SUPPRESS: Verdict = Verdict::Suppress;
@@ -206,7 +206,8 @@ fn a_window_update_is_no_duplicate() {
     assert_eq!(bench.resent(), NONE);
     assert_eq!(bench.up(&Packet::ack(seq(0)).window(2000)), SUPPRESS);
     let wider = world::bench::sack(0, &[(1, 2)]).window(3000);
-    assert_eq!(bench.up(&wider), SUPPRESS, "with SACK the window may move");
+    assert_eq!(bench.up(&wider), FORWARD, "with SACK too");
+    assert_eq!(bench.up(&wider), SUPPRESS);
 }
 
 #[test]
@@ -385,4 +386,96 @@ fn the_echo_of_a_copy_sent_on_suspicion_reaches_nobody_and_means_no_loss() {
     assert_eq!(bench.resent(), NONE);
     bench.ack(3);
     assert_eq!(bench.resent(), [3], "the next one is a loss");
+}
+
+/// RFC 3168 section 6.1.3, RFC 9768 section 3.2: what was marked is for the sender to know, and it counts how often.
+#[test]
+fn an_acknowledgement_with_other_congestion_marks_than_the_last_reaches_the_sender() {
+    let marked = Flags::ACK.union(Flags::ECE);
+    let changes: [fn(Packet) -> Packet; 3] = [
+        |packet| packet.flags(Flags::ACK.union(Flags::ECE)),
+        |packet| packet.flags(Flags::ACK.union(Flags::CWR)),
+        Packet::accurate,
+    ];
+    for change in changes {
+        let mut bench = Bench::with_data(10);
+        assert_eq!(bench.sack(0, &[(1, 2)]), SUPPRESS);
+        let report = change(world::bench::sack(0, &[(1, 3)]));
+        assert_eq!(bench.up(&report), FORWARD);
+        assert_eq!(bench.resent(), [0], "it is of use here all the same");
+        assert_eq!(bench.up(&report), SUPPRESS, "that has been said");
+        assert_eq!(bench.sack(0, &[(1, 4)]), FORWARD, "it is over");
+    }
+    let mut bench = Bench::with_data(10);
+    bench.sack(0, &[(1, 4), (5, 6)]);
+    assert_eq!(bench.sack(4, &[(5, 6)]), SUPPRESS);
+    let advancing = world::bench::sack(6, &[(7, 8)]).flags(marked);
+    assert_eq!(bench.up(&advancing), FORWARD);
+    bench.run(500);
+    let up = bench.sent();
+    assert!(up.iter().all(|(side, _)| *side == Side::Wireless));
+}
+
+/// DATA_ACK of MPTCP (RFC 8684 section 3.3.2), counters of accurate ECN (RFC 9768 section 3.2.3), and what may be any of them.
+#[test]
+fn an_acknowledgement_with_another_option_reaches_the_sender() {
+    let data_ack = [30, 8, 0x20, 1, 0, 0, 0, 1];
+    let counters = [172, 5, 0, 0, 1, 1, 1, 1];
+    for options in [data_ack, counters] {
+        let mut bench = Bench::with_data(10);
+        let report = world::bench::sack(0, &[(1, 3)]).options(&options);
+        assert_eq!(bench.up(&report), FORWARD);
+        let advancing = world::bench::sack(4, &[(5, 6)]).options(&options);
+        assert_eq!(bench.up(&advancing), FORWARD);
+    }
+    let mut bench = Bench::with_data(10);
+    bench.hides = true;
+    assert_eq!(bench.sack(0, &[(1, 3)]), FORWARD);
+    bench.hides = false;
+    let stamps = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
+    let report = world::bench::sack(0, &[(1, 3)]).options(&stamps);
+    assert_eq!(bench.up(&report), SUPPRESS);
+}
+
+/// A connection in a composite SA of which an acknowledgement is held, and that.
+fn holding() -> (Bench, Packet) {
+    let mut bench = Bench::new();
+    for n in 0..10 {
+        bench.down(&Packet::data(seq(n), 1000).esp(n + 1));
+    }
+    bench.up(&Packet::ack(seq(0)).esp(1));
+    bench.up(&world::bench::sack(0, &[(1, 4), (5, 6)]).esp(2));
+    let held = world::bench::sack(4, &[(5, 6)]).esp(3);
+    assert_eq!(bench.up(&held), SUPPRESS);
+    bench.sent();
+    (bench, held)
+}
+
+#[test]
+fn what_is_held_leaves_before_its_sa_is_forgotten() {
+    let retire = |bench: &mut Bench| bench.snoop.retire(CSA);
+    let forget = |bench: &mut Bench| {
+        bench.forget();
+        bench.snoop.retire(CSA);
+    };
+    let endings: [fn(&mut Bench); 2] = [retire, forget];
+    for end in endings {
+        let (mut bench, held) = holding();
+        end(&mut bench);
+        assert_eq!(bench.sent(), [(Side::Wired, held)]);
+        assert_eq!(bench.snoop.counters().too_old, 0);
+    }
+    let (bench, held) = holding();
+    let sent: Vec<_> = bench.snoop.close().collect();
+    assert_eq!(sent, [(Side::Wired, held.sealed())]);
+}
+
+#[test]
+fn what_is_held_leaves_while_the_replay_window_still_takes_it() {
+    let (mut bench, held) = holding();
+    bench.port = 2;
+    bench.up(&Packet::ack(seq(0)).esp(2 + WINDOW / 4));
+    assert_eq!(bench.sent(), []);
+    bench.up(&Packet::ack(seq(0)).esp(3 + WINDOW / 4));
+    assert_eq!(bench.sent(), [(Side::Wired, held)]);
 }

@@ -275,3 +275,38 @@ fn another_sa_with_the_same_addresses_touches_nothing() {
     bench.up(&Packet::new(1, 0, Flags::RST).esp(2));
     assert_eq!(bench.flow().packets, 3);
 }
+
+#[test]
+fn one_lines_connections_push_out_none_of_another_line() {
+    let mut bench = Bench::with(Config {
+        flows: 8,
+        ..Config::default()
+    });
+    bench.down(&Packet::data(seq(0), 100).esp(1));
+    for port in 2..100 {
+        bench.later(1);
+        bench.port = port;
+        bench.data(0);
+    }
+    assert_eq!(bench.snoop.flows().count(), 8);
+    assert!(bench.snoop.flows().any(|flow| flow.line.is_some()));
+}
+
+#[test]
+fn one_lines_octets_leave_room_for_those_of_another_line() {
+    let packet = Packet::data(seq(0), LEN as usize).sealed().len();
+    let mut bench = Bench::with(Config {
+        octets: 5 * packet,
+        ..Config::default()
+    });
+    for port in 1..=5 {
+        bench.port = port;
+        bench.data(0);
+    }
+    bench.later(1);
+    bench.down(&Packet::data(seq(0), LEN as usize).esp(1));
+    let sealed = |flow: &pep::FlowStatus| flow.line.is_some() && flow.packets == 1;
+    assert_eq!(bench.snoop.flows().filter(sealed).count(), 1);
+    let octets: usize = bench.snoop.flows().map(|flow| flow.octets).sum();
+    assert_eq!(octets, 5 * packet);
+}

@@ -172,8 +172,9 @@ fn tcp_extents(segment: &[u8], start: usize) -> Result<TransportExtents, OpaqueR
     Ok((header.header_len, secrets, true))
 }
 
-/// Whether an option carries keys, tokens or cookies, or might: MD5 signatures, TCP-AO, MPTCP's
-/// MP_CAPABLE, MP_JOIN and MP_FASTCLOSE, TCP Fast Open, and everything unknown or experimental.
+/// Whether an option carries keys, tokens or cookies, or anything of the payload, or might. Public is only what is known to
+/// carry neither. So MD5 signatures and TCP-AO, which are digests of the payload, alternate checksums, TCP Fast Open and
+/// everything unknown or experimental are secret.
 fn is_secret(option: &OptionAt<'_>) -> bool {
     const MPTCP: u8 = 30;
     match option.value {
@@ -182,12 +183,43 @@ fn is_secret(option: &OptionAt<'_>) -> bool {
         | OptionValue::SackPermitted
         | OptionValue::Sack(_)
         | OptionValue::Timestamps { .. } => false,
-        // DSS, ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL, MP_TCPRST (RFC 8684 section 3).
-        OptionValue::Other(data) if option.kind == MPTCP => {
-            !data.first().is_some_and(|x| matches!(x >> 4, 2..=6 | 8))
-        }
+        OptionValue::Other(data) if option.kind == MPTCP => !is_public_mptcp(data, option.len),
         OptionValue::Other(_) => true,
     }
+}
+
+/// DSS without a checksum, ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL and MP_TCPRST, in the lengths they have (RFC 8684 section 3).
+/// MP_CAPABLE, MP_JOIN and MP_FASTCLOSE carry keys and tokens.
+fn is_public_mptcp(data: &[u8], len: usize) -> bool {
+    match (data.first().map(|first| first >> 4), len) {
+        (Some(2), len) => dss_len(data) == Some(len),
+        (Some(3), 8 | 10 | 16 | 18 | 20 | 22 | 28 | 30) | (Some(4), 4..) => true,
+        (Some(5), 3 | 4) | (Some(6), 12) | (Some(8), 4) => true,
+        _ => false,
+    }
+}
+
+/// The length of a DSS option without a checksum, which is a sum of the payload ("The presence of the checksum can be
+/// inferred from the length of the option", RFC 8684 section 3.3). `None` with a flag that is reserved.
+fn dss_len(data: &[u8]) -> Option<usize> {
+    const ACK: u8 = 0x01;
+    const LONG_ACK: u8 = 0x02;
+    const MAP: u8 = 0x04;
+    const LONG_SEQ: u8 = 0x08;
+    const FIN: u8 = 0x10;
+    let &[first, flags, ..] = data else {
+        return None;
+    };
+    let has = |flag| flags & flag != 0;
+    let number = |is_long| if is_long { 8 } else { 4 };
+    let ack = if has(ACK) { number(has(LONG_ACK)) } else { 0 };
+    let map = if has(MAP) {
+        number(has(LONG_SEQ)) + 4 + 2
+    } else {
+        0
+    };
+    let reserved = first & 0x0f != 0 || flags & !(ACK | LONG_ACK | MAP | LONG_SEQ | FIN) != 0;
+    (!reserved).then_some(4 + ack + map)
 }
 
 /// Separate stretches of secret options: three at most, since a map has eight runs.
@@ -399,12 +431,73 @@ mod tests {
         for (options, range) in secret {
             assert_eq!(secrets_of(options), Ok(Vec::from([range])), "{options:?}");
         }
-        let dss = [30, 8, 0x20, 1, 0, 0, 0, 1];
-        assert_eq!(secrets_of(&dss), Ok(vec![]));
         let mut md5 = vec![19, 18];
         md5.extend([7; 16]);
         md5.extend([1, 1]);
         assert_eq!(secrets_of(&md5).unwrap().first(), Some(&(40..58)));
+    }
+
+    /// An option of so many octets of that data, filled up with no-operations.
+    fn option(kind: u8, data: &[u8], len: usize) -> Vec<u8> {
+        let mut option = vec![kind, len as u8];
+        option.extend(data);
+        option.resize(len, 0);
+        option.resize(len.next_multiple_of(4), 1);
+        option
+    }
+
+    /// RFC 8684 section 3.3: it is there if the option is two octets longer than its flags say.
+    #[test]
+    fn the_checksum_of_a_data_sequence_signal_is_secret_and_its_numbers_are_not() {
+        for flags in 0..0x20 {
+            let (ack, map) = (flags & 1 != 0, flags & 4 != 0);
+            let ack = if ack { 4 + 2 * (flags & 2) } else { 0 };
+            let map = if map { 10 + (flags & 8) / 2 } else { 0 };
+            let len = usize::from(4 + ack + map);
+            let dss = |len| secrets_of(&option(30, &[0x20, flags], len));
+            assert_eq!(dss(len), Ok(vec![]), "{flags:#x}");
+            assert_eq!(dss(len + 2), Ok(vec![40..40 + len + 2]), "{flags:#x}");
+        }
+        assert_eq!(secrets_of(&option(30, &[0x21, 0], 4)), Ok(vec![40..44]));
+        assert_eq!(secrets_of(&option(30, &[0x20, 0x20], 4)), Ok(vec![40..44]));
+    }
+
+    /// Those whose content an RFC says, in the lengths that it says: no octet of them comes from the payload.
+    #[test]
+    fn every_option_of_another_kind_or_length_than_these_is_secret() {
+        for kind in 2..=u8::MAX {
+            for len in 2..=40 {
+                let public = match kind {
+                    2 => len == 4,
+                    3 => len == 3,
+                    4 => len == 2,
+                    5 => len % 8 == 2 && len > 2,
+                    8 => len == 10,
+                    _ => false,
+                };
+                // No data begins like a subtype of MPTCP that is public.
+                let found = secrets_of(&option(kind, &[0xff; 38][..len - 2], len));
+                let expected = if public { vec![] } else { vec![40..40 + len] };
+                assert_eq!(found, Ok(expected), "kind {kind}, {len} octets");
+            }
+        }
+        for subtype in 0..=15_u8 {
+            for len in 3..=40 {
+                let public = match subtype {
+                    // With no flag, as it is here, there is nothing behind them.
+                    2 => len == 4,
+                    3 => [8, 10, 16, 18, 20, 22, 28, 30].contains(&len),
+                    4 => len >= 4,
+                    5 => len <= 4,
+                    6 => len == 12,
+                    8 => len == 4,
+                    _ => false,
+                };
+                let found = secrets_of(&option(30, &[subtype << 4], len));
+                let expected = if public { vec![] } else { vec![40..40 + len] };
+                assert_eq!(found, Ok(expected), "subtype {subtype}, {len} octets");
+            }
+        }
     }
 
     /// What transport and BEET mode seal is the same in both versions of IP.

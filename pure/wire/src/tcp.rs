@@ -30,6 +30,8 @@ pub struct Header<'a> {
     pub ack: Seq,
     /// Control bits.
     pub flags: Flags,
+    /// The control bit before those: AE, a part of the counter of congestion marks (RFC 9768 section 3.1), or NS.
+    pub accurate: bool,
     /// Receive window as it is on the wire, not scaled (RFC 7323 section 2).
     pub window: u16,
     /// Octets of the header with its options, 20 to 60.
@@ -51,6 +53,7 @@ impl<'a> Header<'a> {
             seq: Seq::read([fixed[4], fixed[5], fixed[6], fixed[7]]),
             ack: Seq::read([fixed[8], fixed[9], fixed[10], fixed[11]]),
             flags: Flags(fixed[13]),
+            accurate: fixed[12] & 1 != 0,
             window: u16::from_be_bytes([fixed[14], fixed[15]]),
             header_len,
             options,

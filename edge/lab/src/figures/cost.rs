@@ -54,13 +54,14 @@ impl Proxy {
             line: Some(CSA),
             flow: header.flow(),
             header: tcp::Header::parse(header.payload())?,
+            hides: false,
             payload_len: datagram.len() - HEADERS,
             sealed: datagram,
             fresh: true,
             position: Some(Position {
                 csa: CSA,
-                seq,
-                highest: seq,
+                seq: seq.into(),
+                highest: seq.into(),
                 window: WINDOW,
             }),
         };

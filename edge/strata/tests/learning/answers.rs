@@ -154,10 +154,14 @@ pub const SECTIONS: &[Section] = &[
             },
             Answer {
                 question: "Which part of a header does it never see?",
-                text: "TCP options that carry secrets (MPTCP keys and tokens, Fast Open cookies, TCP-AO, MD5) and options of a kind \
-                       that Strata does not know; and the transport checksum, which would tell 16 bits of the payload",
+                text: "TCP options that carry secrets (MPTCP keys and tokens, Fast Open cookies, TCP-AO, MD5) or a sum of the payload \
+                       (MPTCP's checksum), and options of a kind that Strata does not know; and the transport checksum, which would tell 16 bits of the payload",
                 tests: &[
                     (CLASSIFY, "secret_options_are_cut_out_and_public_ones_stay"),
+                    (
+                        CLASSIFY,
+                        "the_checksum_of_a_data_sequence_signal_is_secret_and_its_numbers_are_not",
+                    ),
                     (LICENSED, "a_secret_option_looks_like_no_operation"),
                 ],
             },

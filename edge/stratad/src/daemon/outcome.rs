@@ -6,8 +6,8 @@ use crate::faults::{self, Faults, Step, Way};
 use crate::inside::Inside;
 use crate::restorer::{self, Verdict};
 use model::{Instant, Transmit};
-use node::{Event, Side};
-use os::crash;
+use node::Event;
+use os::{crash, divert};
 use std::io;
 use std::net::IpAddr;
 use wire::ecn::Ecn;
@@ -91,11 +91,8 @@ impl Daemon {
     /// Tells an event to the log, or does what it asks for.
     fn note(&mut self, event: Event, now: Instant) {
         match event {
-            Event::PairLearnt {
-                from,
-                source,
-                destination,
-            } => self.learn(from, source, destination),
+            Event::PairLearnt { wired, wireless } => self.learn(wired, wireless, now),
+            Event::PairForgotten { wired, wireless } => self.unlearn(wired, wireless, now),
             Event::WaysWanted => self.tell_ways(now),
             Event::Giving { ref sa, grant, .. } => {
                 let recorded = self.record(&event, now);
@@ -227,12 +224,23 @@ impl Daemon {
         }
     }
 
-    fn learn(&mut self, from: Side, source: IpAddr, destination: IpAddr) {
+    fn learn(&mut self, wired: IpAddr, wireless: IpAddr, now: Instant) {
         let Some(divert) = &mut self.host.divert else {
             return;
         };
-        if let Err(error) = divert.learn(os_side(from), source, destination) {
-            tracing::warn!("fragments between {source} and {destination} may overtake: {error}");
+        if let Err(error) = divert.learn(divert::Side::Wired, wired, wireless) {
+            let what = format!("fragments between {wired} and {wireless} may overtake: {error}");
+            self.journal.warn(&what, now);
+        }
+    }
+
+    fn unlearn(&mut self, wired: IpAddr, wireless: IpAddr, now: Instant) {
+        let Some(divert) = &mut self.host.divert else {
+            return;
+        };
+        if let Err(error) = divert.forget(divert::Side::Wired, wired, wireless) {
+            let what = format!("a rule for {wired} and {wireless} stays: {error}");
+            self.journal.warn(&what, now);
         }
     }
 }

@@ -280,9 +280,16 @@ fn gateways_that_chose_the_same_spi_are_told_apart_by_the_icv() {
     }
     let mut scratch = Scratch::new();
     assert_eq!(node.open(&packet, &mut scratch).unwrap().csa(), CsaId(3));
-    let fifth = node.install(grant(&two_zones(), &[1]));
-    assert_eq!(fifth, Err(Unusable::Crowded));
-    assert!(node.open(&packet, &mut scratch).is_ok());
+}
+
+#[test]
+fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
+    let packet = seal(&mut pair(&two_zones()).0, &segment()).unwrap();
+    let mut node = node(&two_zones(), &[1]);
+    let mut short = grant(&two_zones(), &[1]);
+    short.to_gateway.zones[0].2 = Secret::new(vec![0; 16]);
+    assert_eq!(node.install(short), Err(Unusable::KeyLength));
+    assert!(node.open(&packet, &mut Scratch::new()).is_ok());
 }
 
 /// They have one address outside, and the gateway answers at another port of it, which nobody on the path looks at.

@@ -14,9 +14,10 @@ use model::{
     CsaId, Grant, GrantHalf, Identity, IkeSaId, Instant, NODE_SUITE, Onward, Right, ZoneId,
     ZoneSuite,
 };
+use wire::esp::FIRST_SPI;
 use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
-    TOKEN_ZONE, decode_csa, decode_licences, decode_nodes, encode_csa, encode_licences,
+    TOKEN_ZONE, WINDOWS, decode_csa, decode_licences, decode_nodes, encode_csa, encode_licences,
     encode_nodes,
 };
 use wire::zoned::{INJECTION_ZONE, OVERLAY_ZONE};
@@ -40,9 +41,11 @@ impl Engine {
         }
     }
 
-    /// Gateway: takes a grant back. Nobody waits for the acknowledgement (invariant 5).
+    /// Gateway: takes a grant back. Nobody waits for the acknowledgement (invariant 5). Licensed node: says that it has
+    /// forgotten one by itself, which frees its place.
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
+            state.grants.remove(&csa);
             state.revoke(csa, core, ctx);
         });
     }
@@ -262,8 +265,8 @@ fn shared(request: &Message, direction: KeyDirection) -> impl Iterator<Item = &S
     })
 }
 
-/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time; the node may make
-/// something itself in both or in neither.
+/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time, with a window that can be
+/// agreed on and SPIs that packets can have; the node may make something itself in both or in neither.
 fn is_sound(grant: &Grant<Secret>) -> bool {
     let zones = |half: &GrantHalf<Secret>| half.zones.iter().map(|zone| zone.0).collect::<Vec<_>>();
     let (from, to) = (zones(&grant.from_gateway), zones(&grant.to_gateway));
@@ -290,4 +293,8 @@ fn is_sound(grant: &Grant<Secret>) -> bool {
         && as_agreed(&grant.to_gateway)
         && grant.onward.as_ref().is_none_or(to_read)
         && !grant.lifetime.is_zero()
+        && WINDOWS.contains(&grant.window)
+        && [&grant.from_gateway, &grant.to_gateway]
+            .iter()
+            .all(|half| half.spi >= FIRST_SPI)
 }

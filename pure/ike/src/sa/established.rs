@@ -82,7 +82,7 @@ pub(crate) struct Established {
     pub(super) forgotten: u8,
     pub(super) heard: Instant,
     /// Licensed node: the composite SAs whose keys came on this SA.
-    pub(super) grants: BTreeSet<CsaId>,
+    pub(crate) grants: BTreeSet<CsaId>,
     /// Licensed node: grants and requests that our owner has not answered yet.
     pub(super) offered: Vec<Offered>,
 }

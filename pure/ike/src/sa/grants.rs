@@ -30,7 +30,7 @@ impl Established {
         }
     }
 
-    /// A grant is taken back. Where its keys wait to leave they do not any more.
+    /// A grant is taken back, or given back. Where its keys wait to leave they do not any more.
     pub(crate) fn revoke(&mut self, csa: CsaId, core: &mut Core, ctx: &mut Context<'_>) {
         if !self.private {
             return;
@@ -73,7 +73,7 @@ impl Established {
         Ok(())
     }
 
-    /// Licensed node: what became of a grant that came; a refused one is not held any more.
+    /// Licensed node: what became of a grant that came. A refused one is not held, but what it was to renew is.
     pub(crate) fn answer_grant(
         &mut self,
         name: (CsaId, u16),
@@ -84,21 +84,25 @@ impl Established {
         let Some(offered) = self.take_offered(Question::Grant(name)) else {
             return;
         };
-        match refusal {
-            None => self.grants.insert(name.0),
-            Some(_) => self.grants.remove(&name.0),
-        };
+        if refusal.is_none() {
+            self.grants.insert(name.0);
+        }
         offered.answer(self, vec![distribute::reply(name, refusal)], core, ctx);
     }
 
-    /// Licensed node: grants are taken back.
+    /// Licensed node: grants are taken back. Gateway: they are given back.
     pub(super) fn take_back(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
         if !self.private {
             return;
         }
+        let sa = core.id;
+        let peer = core.peer(ctx.config);
+        let is_node = peer.is_some_and(|peer| peer.role == PeerRole::Licensed);
         for csa in distribute::revoked(request) {
-            if self.grants.remove(&csa) {
-                ctx.event(Event::Revoked { sa: core.id, csa });
+            if is_node {
+                ctx.event(Event::GivenBack { sa, csa });
+            } else if self.grants.remove(&csa) {
+                ctx.event(Event::Revoked { sa, csa });
             }
         }
     }

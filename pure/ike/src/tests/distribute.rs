@@ -257,7 +257,7 @@ fn the_keys_of_overlays_come_with_a_grant_to_write() {
 
 #[test]
 fn an_unsound_grant_is_refused() {
-    let variants: [fn(&mut Grant<Secret>); 7] = [
+    let variants: [fn(&mut Grant<Secret>); 13] = [
         |g| g.to_gateway.overlay = Some(Secret::new(vec![3; 36])),
         |g| g.lifetime = Duration::ZERO,
         |g| g.from_gateway.zones[0].0 = ZoneId(2),
@@ -265,6 +265,12 @@ fn an_unsound_grant_is_refused() {
         |g| g.suites.swap(0, 1),
         |g| g.from_gateway.zones.push(g.from_gateway.zones[0].clone()),
         |g| g.to_gateway.zones.clear(),
+        |g| g.window = 0,
+        |g| g.window = 4095,
+        |g| g.window = u32::MAX,
+        |g| (g.from_gateway.spi, g.to_gateway.spi) = (Spi(0), Spi(0)),
+        |g| g.from_gateway.spi = Spi(255),
+        |g| g.to_gateway.spi = Spi(1),
     ];
     for change in variants {
         let (mut pair, id) = connected();
@@ -276,6 +282,23 @@ fn an_unsound_grant_is_refused() {
         let refused = matches!(answers(&pair)[..], [Err(_)]);
         assert!(refused || pair.left.up() == 0, "{:?}", pair.left.events);
     }
+}
+
+/// What the renewal would have taken the place of is there, and can be taken back.
+#[test]
+fn a_renewal_that_is_refused_leaves_the_grant_that_it_renews() {
+    let (mut pair, id) = connected();
+    for (number, refusal) in [(1, None), (2, Some(RefusalCode::INVALID_GRANT))] {
+        pair.right.unusable = refusal;
+        pair.with(Side::Left, |engine, now| {
+            engine.distribute(id, grant(number), now)
+        });
+        pair.settle();
+    }
+    pair.with(Side::Left, |engine, now| engine.revoke(id, CsaId(77), now));
+    pair.settle();
+    let revoked = |event: &Event| matches!(event, Event::Revoked { csa: CsaId(77), .. });
+    assert!(pair.right.events.iter().any(revoked));
 }
 
 #[test]

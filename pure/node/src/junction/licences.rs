@@ -125,7 +125,7 @@ impl Node {
         });
     }
 
-    /// KEY_DISTRIBUTE arrived: the keys may be used at once.
+    /// KEY_DISTRIBUTE arrived: the keys may be used at once. If they are of no use, those that they were to renew stay.
     pub(super) fn granted(
         &mut self,
         sa: IkeSaId,
@@ -144,9 +144,6 @@ impl Node {
                 None
             }
             Err(unusable) => {
-                if let Some(held) = self.transit.revoke(sa, name.0) {
-                    self.dropped(held, Dropped::Unusable);
-                }
                 self.events.push_back(Event::GrantUnusable {
                     gateway: gateway.clone(),
                     csa: name.0,
@@ -166,8 +163,34 @@ impl Node {
         }
     }
 
+    /// The time of a grant is over. Its gateway goes by what it last heard, so it is told.
+    pub(crate) fn expired(&mut self, held: HeldGrant, now: Instant) {
+        let peer = self.peer(&held.gateway);
+        let is_gateway = peer.is_some_and(|peer| peer.role == Role::Gateway);
+        let sa = self.established(&held.gateway).filter(|_| is_gateway);
+        if let Some(sa) = sa {
+            self.ike.revoke(sa, held.csa, now);
+        }
+        self.dropped(held, Dropped::Expired);
+    }
+
+    /// A licensed node has forgotten a grant. What it has read, and whether it has, is another matter.
+    pub(super) fn given_back(&mut self, sa: IkeSaId, csa: model::CsaId, now: Instant) {
+        let name = self.name(sa);
+        if name.is_some_and(|name| self.grants.is_held(&name, csa)) {
+            let why = "it has forgotten the keys, for their time was over there".to_owned();
+            self.grant_answered(sa, csa, Some(why), now);
+        }
+    }
+
     pub(crate) fn dropped(&mut self, held: HeldGrant, why: Dropped) {
         self.events.push_back(Event::GrantDropped { held, why });
+        self.tell_pairs();
+    }
+
+    pub(crate) fn tell_pairs(&mut self) {
+        let pairs = std::iter::from_fn(|| self.transit.poll_event());
+        self.events.extend(pairs);
     }
 }
 

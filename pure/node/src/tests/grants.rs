@@ -14,8 +14,7 @@ fn traffic_flows(world: &mut World) -> bool {
     world.delivered[GATEWAY].contains(&there) && world.delivered[MOBILE].contains(&back)
 }
 
-/// The licensed node has grants of gateways that do not know of each other and have all chosen the
-/// SPI that ours is going to grant.
+/// The licensed node has as many grants of our gateway as may share an SPI, and all have the one that it is going to grant.
 pub fn crowded() -> World {
     let mut world = World::connected(Policies::default());
     let held = world.nodes[LICENSED].held_grants().remove(0);
@@ -50,7 +49,7 @@ pub fn crowded() -> World {
         let (ours, now) = (held.identity.clone(), world.now);
         world.nodes[LICENSED]
             .transit
-            .install(IkeSaId(1000), "other".to_owned(), ours, other, now)
+            .install(IkeSaId(1000), "gw".to_owned(), ours, other, now)
             .unwrap();
     }
     world
@@ -163,8 +162,7 @@ fn a_grant_that_cannot_be_used_is_refused_and_the_reason_told() {
             .unwrap()
             .contains("as many as it can")
     );
-    let held = world.nodes[LICENSED].held_grants();
-    assert!(held.iter().all(|grant| grant.gateway == "other"));
+    assert_eq!(world.nodes[LICENSED].held_grants().len(), 4);
 }
 
 #[test]
@@ -176,6 +174,23 @@ fn a_grant_is_taken_on_any_ike_sa_of_its_gateway() {
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
     let csas = world.nodes[GATEWAY].composite_sas();
     assert_eq!(csas[0].grants[0].state, GrantState::Held);
+}
+
+/// It keeps the older keys until their time is over, so they are taken back when the tunnel ends.
+#[test]
+fn a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys() {
+    let mut world = World::connected(Policies::default());
+    world.watch.over = true;
+    let csa = world.nodes[GATEWAY].composite_sas()[0].csa;
+    world.command(GATEWAY, |node, now| {
+        let why = Some("it is of no use".to_owned());
+        node.grants.answered("fa", csa, why, now);
+    });
+    world.nodes[MOBILE].down("gw", world.now).unwrap();
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(world.nodes[LICENSED].held_grants().len(), 0);
+    let ended = |event: &Event| matches!(event, Event::GrantEnded { given: true, .. });
+    assert!(world.events[GATEWAY].iter().any(ended));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod ecn;
 mod encapsulation;
 mod esn;
 mod grants;
+mod holdings;
 mod inject;
 mod invariants;
 mod ledger;

@@ -13,6 +13,8 @@ pub struct Bench {
     pub now: Instant,
     pub port: u16,
     pub fresh: bool,
+    /// Options are hidden.
+    pub hides: bool,
     pub highest: u32,
 }
 
@@ -27,6 +29,7 @@ impl Bench {
             now: Instant::ZERO,
             port: 1,
             fresh: true,
+            hides: false,
             highest: 0,
         }
     }
@@ -74,7 +77,7 @@ impl Bench {
         let sealed = packet.sealed();
         let highest = packet.esp_seq.unwrap_or(0);
         let mut segment = packet.segment(upward(self.port), &sealed, highest);
-        segment.fresh = self.fresh;
+        (segment.fresh, segment.hides) = (self.fresh, self.hides);
         self.snoop
             .handle_segment(Side::Wireless, &segment, self.now)
     }

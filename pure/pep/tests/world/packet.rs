@@ -78,6 +78,19 @@ impl Packet {
         self
     }
 
+    /// With options, padded to words.
+    pub fn options(mut self, options: &[u8]) -> Self {
+        self.tcp.extend(options);
+        self.tcp[12] = u8::try_from(self.tcp.len() / 4).unwrap() << 4;
+        self
+    }
+
+    /// With the bit AE.
+    pub fn accurate(mut self) -> Self {
+        self.tcp[12] |= 1;
+        self
+    }
+
     pub fn header(&self) -> Header<'_> {
         Header::parse(&self.tcp).unwrap()
     }
@@ -112,13 +125,14 @@ impl Packet {
             line: self.esp_seq.map(|_| CSA),
             flow,
             header: self.header(),
+            hides: false,
             payload_len: self.payload_len,
             sealed,
             fresh: true,
             position: self.esp_seq.map(|seq| Position {
                 csa: CSA,
-                seq,
-                highest,
+                seq: seq.into(),
+                highest: highest.into(),
                 window: WINDOW,
             }),
         }

@@ -57,7 +57,7 @@ pub const MAX_LICENCES: usize = 32;
 pub const MAX_NODES: usize = 32;
 
 /// Replay windows that may be agreed, in packets.
-const WINDOWS: std::ops::RangeInclusive<u32> = 4096..=65536;
+pub const WINDOWS: std::ops::RangeInclusive<u32> = 4096..=65536;
 
 const WHAT: &str = "the ZONE_MAP notify";
 

@@ -1,0 +1,288 @@
+//! Two gateways of one licensed node (invariant 18). The second has good keys and bad will: it knows what the first calls
+//! its composite SAs and which SPIs they have.
+
+use super::world::{GATEWAY, LICENSED, MOBILE, PSK, Policies, World, address, identity};
+use crate::{Config, Event, GrantState, HeldGrant, Node, Peer, Role};
+use crypto::Secret;
+use model::{
+    CsaId, Grant, GrantHalf, IkeSaId, Instant, Licence, MapKind, Path, Spi, Transmit, ZoneId,
+    ZoneSuite,
+};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+const SECOND: &str = "second.example.net";
+const HERE: [u8; 4] = [198, 51, 100, 66];
+
+/// The second gateway, whose IKE SA with the licensed node is up.
+struct Second {
+    node: Node,
+    sa: IkeSaId,
+}
+
+impl Second {
+    fn join(world: &mut World) -> Self {
+        world.reconfigure(LICENSED, |config| {
+            let peer = Peer::new("second", SECOND.parse().unwrap(), Role::Gateway);
+            config.peers.push(with_psk(peer));
+        });
+        let mut fa = Peer::new("fa", identity(LICENSED), Role::Licensed);
+        fa.address = Some(address(LICENSED));
+        let config = Config {
+            identity: SECOND.parse().unwrap(),
+            start: vec!["fa".to_owned()],
+            peers: vec![with_psk(fa)],
+            levels: BTreeMap::new(),
+            ..super::world::config(GATEWAY, &world.policies)
+        };
+        let node = Node::new(config, [9; 32], world.now);
+        let mut second = Self {
+            node,
+            sa: IkeSaId(0),
+        };
+        second.node.handle_timeout(world.now);
+        second.talk(world);
+        second.sa = second.node.established("fa").expect("its IKE SA is up");
+        second
+    }
+
+    /// What both have to say to each other.
+    fn talk(&mut self, world: &mut World) {
+        loop {
+            let (here, there) = (HERE.into(), address(LICENSED));
+            let licensed = &mut world.nodes[LICENSED];
+            if let Some(transmit) = self.node.poll_transmit() {
+                deliver(licensed, here, &transmit, world.now);
+            } else if let Some(transmit) = licensed.poll_transmit() {
+                deliver(&mut self.node, there, &transmit, world.now);
+            } else {
+                break;
+            }
+        }
+        world.run_for(Duration::from_millis(1));
+    }
+
+    fn grant(&mut self, world: &mut World, grant: Grant<Secret>) {
+        self.node.ike.distribute(self.sa, grant, world.now);
+        self.node.handle_timeout(world.now);
+        self.talk(world);
+    }
+
+    fn revoke(&mut self, world: &mut World, csa: CsaId) {
+        self.node.ike.revoke(self.sa, csa, world.now);
+        self.node.handle_timeout(world.now);
+        self.talk(world);
+    }
+}
+
+fn with_psk(peer: Peer) -> Peer {
+    Peer {
+        psk: Some(Secret::new(PSK.as_bytes().to_vec())),
+        ..peer
+    }
+}
+
+fn deliver(node: &mut Node, from: IpAddr, transmit: &Transmit, now: Instant) {
+    let from = SocketAddr::new(from, transmit.path.local.port());
+    let marker = if from.port() == 500 { 0 } else { 4 };
+    let path = Path::udp(transmit.path.remote, from);
+    node.handle_datagram(path, &transmit.payload[marker..], now);
+}
+
+/// A grant with the names and SPIs of one that is held, and keys that open nothing of it.
+fn like(held: &HeldGrant, csa: CsaId, line: CsaId) -> Grant<Secret> {
+    let half = |spi| GrantHalf {
+        spi,
+        zones: vec![(
+            ZoneId::DESIGNATED,
+            ZoneSuite::Aes128Gcm16,
+            Secret::new(vec![6; 20]),
+        )],
+        overlay: None,
+        injection: None,
+    };
+    Grant {
+        csa,
+        line,
+        grant: 1,
+        payload_zone: ZoneId(2),
+        suites: vec![ZoneSuite::Aes128Gcm16; 2],
+        map: MapKind::Changeable,
+        window: 4096,
+        lifetime: Duration::from_secs(60),
+        onward: None,
+        from_gateway: half(held.from_gateway),
+        to_gateway: half(held.to_gateway),
+    }
+}
+
+/// A world in which the first gateway's grant is held, and what it is.
+fn set() -> (World, Second, HeldGrant) {
+    let mut world = World::connected(Policies::default());
+    let second = Second::join(&mut world);
+    let held = world.nodes[LICENSED].held_grants().remove(0);
+    (world, second, held)
+}
+
+/// Gateways of the grants that are held, in order of their coming.
+fn gateways(world: &World) -> Vec<String> {
+    let held = world.nodes[LICENSED].held_grants().into_iter();
+    held.map(|held| held.gateway).collect()
+}
+
+/// How many segments the licensed node sees of two that are sent.
+fn seen(world: &mut World) -> u64 {
+    let before = world.nodes[LICENSED].transit_counters().segments;
+    world.segment(MOBILE, 1, b"GET / HTTP/1.1\r\n\r\n");
+    world.segment(GATEWAY, 1, &[0xa5; 1300]);
+    world.run_for(Duration::from_millis(100));
+    world.nodes[LICENSED].transit_counters().segments - before
+}
+
+#[test]
+fn a_gateway_that_names_anothers_composite_sa_neither_replaces_nor_revokes_it() {
+    let (mut world, mut second, held) = set();
+    assert_eq!(seen(&mut world), 2);
+    second.grant(&mut world, like(&held, held.csa, held.csa));
+    assert_eq!(gateways(&world), ["gw", "second"]);
+    assert_eq!(seen(&mut world), 2);
+    second.revoke(&mut world, held.csa);
+    assert_eq!(gateways(&world), ["gw"]);
+    second.revoke(&mut world, held.csa);
+    assert_eq!(gateways(&world), ["gw"]);
+    assert_eq!(seen(&mut world), 2);
+    let csas = world.nodes[GATEWAY].composite_sas();
+    assert_eq!(csas[0].grants[0].state, GrantState::Held);
+}
+
+#[test]
+fn a_gateway_that_is_lost_takes_nothing_of_anothers_with_it() {
+    let (mut world, mut second, held) = set();
+    second.grant(&mut world, like(&held, held.csa, held.csa));
+    second.node.shutdown(world.now);
+    second.talk(&mut world);
+    assert_eq!(gateways(&world), ["gw"]);
+    assert_eq!(seen(&mut world), 2);
+}
+
+#[test]
+fn a_gateway_that_fills_its_slots_of_an_spi_keeps_no_other_out() {
+    let (mut world, mut second, held) = set();
+    let fa = |node: &mut Node, now, up: bool| match up {
+        true => node.up("fa", now),
+        false => node.down("fa", now),
+    };
+    world
+        .command(GATEWAY, |node, now| fa(node, now, false))
+        .unwrap();
+    world.run_for(Duration::from_secs(5));
+    assert!(gateways(&world).is_empty());
+    for number in 1..=6 {
+        second.grant(&mut world, like(&held, CsaId(number), CsaId(number)));
+    }
+    assert_eq!(gateways(&world).len(), 4);
+    let unusable = |event: &&Event| matches!(event, Event::GrantUnusable { gateway, .. } if gateway == "second");
+    assert_eq!(world.events[LICENSED].iter().filter(unusable).count(), 2);
+    world
+        .command(GATEWAY, |node, now| fa(node, now, true))
+        .unwrap();
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(gateways(&world).last().unwrap(), "gw");
+    assert_eq!(seen(&mut world), 2);
+}
+
+#[test]
+fn a_gateway_that_names_anothers_line_has_a_line_of_its_own() {
+    let (mut world, mut second, held) = set();
+    seen(&mut world);
+    let flows = world.nodes[LICENSED].flows();
+    assert_eq!(flows.len(), 1);
+    second.grant(&mut world, like(&held, CsaId(1), held.csa));
+    second.revoke(&mut world, CsaId(1));
+    assert_eq!(world.nodes[LICENSED].flows(), flows);
+}
+
+#[test]
+fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
+    let (mut world, mut second, held) = set();
+    let good = like(&held, CsaId(1), CsaId(1));
+    let mut short = good.clone();
+    short.grant = 3;
+    short.to_gateway.zones[0].2 = Secret::new(vec![6; 16]);
+    second.grant(&mut world, good);
+    second.grant(&mut world, short);
+    assert_eq!(gateways(&world), ["gw", "second"]);
+    let held = world.nodes[LICENSED].held_grants();
+    assert_eq!(held[1].grant, 1);
+    second.revoke(&mut world, CsaId(1));
+    assert_eq!(gateways(&world), ["gw"]);
+}
+
+/// What it may be given is said by name, and it is not the one that is named.
+#[test]
+fn a_gateway_that_hands_on_anothers_spis_gives_no_token_holder_its_keys() {
+    let (mut world, mut second, held) = set();
+    let mut grant = like(&held, held.csa, held.csa);
+    grant.onward = Some(model::Onward {
+        key: Secret::new(vec![7; 20]),
+        licences: vec![Licence {
+            node: identity(GATEWAY),
+            zone: ZoneId::DESIGNATED,
+            right: model::Right::Read,
+        }],
+    });
+    second.grant(&mut world, grant);
+    let mut spis = [held.from_gateway, held.to_gateway];
+    spis.sort();
+    let onward = world.nodes[LICENSED].transit.onward(spis);
+    let given: Vec<_> = onward
+        .map(|(held, grant)| (held.gateway.clone(), key_of(grant)))
+        .collect();
+    assert_eq!(given, [("second".to_owned(), vec![6; 20])]);
+}
+
+fn key_of(grant: &Grant<Secret>) -> Vec<u8> {
+    grant.from_gateway.zones[0].2.expose().to_vec()
+}
+
+/// Nobody renews it, as if the gateway had gone by another clock.
+#[test]
+fn a_gateway_is_told_of_keys_whose_time_is_over() {
+    let mut world = World::connected(Policies::default());
+    world.watch.over = true;
+    let held = world.nodes[LICENSED].held_grants().remove(0);
+    let mut short = like(&held, held.csa, held.csa);
+    short.lifetime = Duration::from_secs(5);
+    world.command(GATEWAY, |node, now| {
+        let sa = node.established("fa").unwrap();
+        node.ike.distribute(sa, short, now);
+        node.handle_timeout(now);
+    });
+    world.run_for(Duration::from_secs(10));
+    assert!(gateways(&world).is_empty());
+    let csas = world.nodes[GATEWAY].composite_sas();
+    assert_eq!(csas[0].grants[0].state, GrantState::Refused);
+    let told = |event: &Event| matches!(event, Event::GrantRefused { why, .. } if why.contains("time was over"));
+    assert!(world.events[GATEWAY].iter().any(told));
+}
+
+#[test]
+fn no_grant_has_an_spi_or_a_window_that_cannot_be() {
+    let (mut world, mut second, held) = set();
+    let good = || like(&held, CsaId(1), CsaId(1));
+    let changes: [fn(&mut Grant<Secret>); 4] = [
+        |grant| grant.window = 0,
+        |grant| grant.window = u32::MAX,
+        |grant| grant.from_gateway.spi = Spi(0),
+        |grant| grant.to_gateway.spi = Spi(255),
+    ];
+    for change in changes {
+        let mut bad = good();
+        change(&mut bad);
+        second.grant(&mut world, bad);
+        assert_eq!(gateways(&world), ["gw"]);
+    }
+    second.grant(&mut world, good());
+    assert_eq!(gateways(&world), ["gw", "second"]);
+}
